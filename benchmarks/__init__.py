@@ -1,0 +1,9 @@
+"""Speed, memory and agreement, as ratios against rivals measured in the same run.
+
+    python -m benchmarks              the whole table
+    python -m benchmarks --quick      a twentieth of the rows: does it run at all
+    python -m benchmarks --only full  the cases whose name contains "full"
+    python -m benchmarks --save       also write benchmarks/results.md
+
+A rival is one file in `rivals/`; a case is one line in `cases.py`.
+"""

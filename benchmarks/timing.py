@@ -1,0 +1,27 @@
+"""Time two sides fairly: turn by turn in one process, the best turn of each."""
+
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from timeit import timeit
+
+Task = Callable[[], object]
+
+
+def best_times(tasks: Mapping[str, Task], *, turns: int, calls: int = 1) -> dict[str, float]:
+    """Seconds of one call of each task: the best of `turns`, a turn being `calls` calls of each."""
+    best = dict.fromkeys(tasks, float("inf"))
+    for _ in range(turns):
+        for name, task in tasks.items():
+            best[name] = min(best[name], timeit(task, number=calls) / calls)
+    return best
+
+
+def calls_within(task: Task, seconds: float, most: int) -> int:
+    """How many calls of `task` fit into `seconds`, from one to `most`.
+
+    The call that finds out also pays for thread pools and first imports.
+    """
+    task()
+    start = perf_counter()
+    task()
+    return max(1, min(most, int(seconds / (perf_counter() - start + 1e-9))))

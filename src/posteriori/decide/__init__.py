@@ -1,0 +1,1 @@
+"""DECIDE: from probabilities to actions."""

@@ -1,0 +1,1 @@
+"""FEATURES: the design matrix, known by three products only."""

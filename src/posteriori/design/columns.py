@@ -1,0 +1,65 @@
+"""From the user's columns to columns of the design matrix."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from posteriori.design.products import Coded, Dense, Design, Sparse, Stacked
+from posteriori.errors import LevelError
+from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed
+from posteriori.rows.finite import check_finite
+from posteriori.rows.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """How the columns of a schema enter the design matrix: numbers first, then factors.
+
+    A factor with L levels gives L - 1 columns, the first level being the reference.
+    """
+
+    schema: Schema
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the design columns; a level l of factor f is called f[l]."""
+        columns = self.schema.columns
+        numbers = [columns[j].name for j in self.schema.numeric]
+        factors = [
+            f"{columns[j].name}[{level}]"
+            for j in self.schema.categorical
+            for level in columns[j].levels[1:]
+        ]
+        return (*numbers, *factors)
+
+    def as_schema(self) -> Schema:
+        """The design columns as a schema of their own, for messages that name them."""
+        if not self.schema.categorical:
+            return self.schema
+        return Schema.of_names(self.names)
+
+    def design(self, block: Block) -> Design:
+        """Φ without intercept for the rows of a block."""
+        X = block.X
+        if isinstance(X, Mixed):
+            return self._mixed(block, X)
+        if isinstance(X, sparse.csr_array):
+            return Sparse(X)
+        return Dense(X)
+
+    def _mixed(self, block: Block, X: Mixed) -> Design:
+        if (X.codes == MISSING).any():
+            check_finite(block, self.schema)
+        factors: list[Design] = []
+        for q, j in enumerate(self.schema.categorical):
+            codes = X.codes[:, q]
+            if (codes == UNSEEN).any():
+                row = block.row(int(np.argmax(codes == UNSEEN)))
+                raise LevelError(
+                    f"Row {row} has a level in {self.schema.describe(j)} that the fit never saw.",
+                    f"The levels are {', '.join(map(repr, self.schema.columns[j].levels[:8]))}; "
+                    "fit again with rows that have the new level, or recode it.",
+                )
+            factors.append(Coded(codes, len(self.schema.columns[j].levels)))
+        return Stacked([Dense(X.numeric), *factors] if X.numeric.shape[1] else factors)

@@ -1,0 +1,260 @@
+"""The design matrix, known by three products only.
+
+Conventions: n rows, m columns of the design matrix Φ (n, m), w (m,) or W (m, c), weights r (n,).
+
+- `times(w)` = Φw
+- `transpose_times(r)` = Φᵀr, for r (n,) or (n, c)
+- `sandwich(r)` = Φᵀ diag(r) Φ
+
+Intercept, centring, scaling, sparse storage and categorical codes live behind these three.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from posteriori.typing import Array
+
+
+class Design(ABC):
+    """Φ for the rows of one block."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of Φ."""
+
+    @abstractmethod
+    def times(self, w: Array) -> Array:
+        """Φw."""
+
+    @abstractmethod
+    def transpose_times(self, r: Array) -> Array:
+        """Φᵀr."""
+
+    @abstractmethod
+    def cross(self, r: Array, other: "Design") -> Array:
+        """Φᵀ diag(r) Ψ for the design Ψ of the same rows."""
+
+    @abstractmethod
+    def shifted(self, centre: Array) -> "Design":
+        """Φ - 1 centreᵀ."""
+
+    @abstractmethod
+    def array(self) -> Array:
+        """Φ itself, for kernels whose blocks are small enough."""
+
+    def sandwich(self, r: Array) -> Array:
+        """Φᵀ diag(r) Φ."""
+        return self.cross(r, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Dense(Design):
+    """Columns of numbers; centring is done on the numbers themselves, so no digit is lost."""
+
+    values: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.values), self.values.shape[1]
+
+    def times(self, w: Array) -> Array:
+        return self.values @ w
+
+    def transpose_times(self, r: Array) -> Array:
+        return self.values.T @ r
+
+    def cross(self, r: Array, other: Design) -> Array:
+        return other.transpose_times(self.values * r[:, None]).T
+
+    def sandwich(self, r: Array) -> Array:
+        rooted = self.values * np.sqrt(r)[:, None]
+        return rooted.T @ rooted
+
+    def shifted(self, centre: Array) -> "Dense":
+        return Dense(self.values - centre)
+
+    def array(self) -> Array:
+        return self.values
+
+
+@dataclass(frozen=True, slots=True)
+class Sparse(Design):
+    """Columns stored by their nonzero entries."""
+
+    values: sparse.csr_array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape[0], self.values.shape[1]
+
+    def times(self, w: Array) -> Array:
+        return cast(Array, self.values @ w)
+
+    def transpose_times(self, r: Array) -> Array:
+        return cast(Array, self.values.T @ r)
+
+    def cross(self, r: Array, other: Design) -> Array:
+        weighted = self.values.multiply(r[:, None]).tocsr()
+        if isinstance(other, Sparse):
+            return cast(Array, (weighted.T @ other.values).toarray())
+        return cast(Array, weighted.T @ other.array())
+
+    def shifted(self, centre: Array) -> "Shifted":
+        return Shifted(self, centre)
+
+    def array(self) -> Array:
+        return cast(Array, self.values.toarray())
+
+
+@dataclass(frozen=True, slots=True)
+class Coded(Design):
+    """A factor in treatment coding: level 0 is the reference, level l owns column l - 1.
+
+    Its products are `take` and `bincount`; the 0/1 matrix is never made.
+    """
+
+    codes: NDArray[np.int32]
+    n_levels: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.codes), self.n_levels - 1
+
+    def times(self, w: Array) -> Array:
+        return np.concatenate([np.zeros((1, *w.shape[1:])), w]).take(self.codes, axis=0)
+
+    def transpose_times(self, r: Array) -> Array:
+        if r.ndim == 1:
+            return self._sums(self.codes, r, self.n_levels)[1:]
+        return np.stack([self.transpose_times(column) for column in r.T], axis=1)
+
+    def cross(self, r: Array, other: Design) -> Array:
+        if isinstance(other, Coded):
+            pairs = self.codes.astype(np.intp) * other.n_levels + other.codes
+            counts = self._sums(pairs, r, self.n_levels * other.n_levels)
+            return counts.reshape(self.n_levels, other.n_levels)[1:, 1:]
+        return other.cross(r, self).T
+
+    @staticmethod
+    def _sums(codes: NDArray[Any], r: Array, n_levels: int) -> Array:
+        return np.bincount(codes, r, minlength=n_levels).astype(np.float64, copy=False)
+
+    def shifted(self, centre: Array) -> "Shifted":
+        return Shifted(self, centre)
+
+    def array(self) -> Array:
+        return np.concatenate([np.zeros((1, self.n_levels - 1)), np.eye(self.n_levels - 1)]).take(
+            self.codes, axis=0
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Shifted(Design):
+    """Φ - 1 centreᵀ, for a Φ whose zeros must not be filled in."""
+
+    inner: Design
+    centre: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.inner.shape
+
+    def times(self, w: Array) -> Array:
+        return self.inner.times(w) - self.centre @ w
+
+    def transpose_times(self, r: Array) -> Array:
+        correction = self.centre * r.sum() if r.ndim == 1 else np.outer(self.centre, r.sum(0))
+        return self.inner.transpose_times(r) - correction
+
+    def cross(self, r: Array, other: Design) -> Array:
+        plain = self.inner.cross(r, other)
+        return plain - np.outer(self.centre, other.transpose_times(r))
+
+    def sandwich(self, r: Array) -> Array:
+        half = np.outer(self.inner.transpose_times(r), self.centre)
+        return self.inner.sandwich(r) - half - half.T + r.sum() * np.outer(self.centre, self.centre)
+
+    def shifted(self, centre: Array) -> "Shifted":
+        return Shifted(self.inner, self.centre + centre)
+
+    def array(self) -> Array:
+        return self.inner.array() - self.centre
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled(Design):
+    """Φ diag(1/scale)."""
+
+    inner: Design
+    scale: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.inner.shape
+
+    def times(self, w: Array) -> Array:
+        return self.inner.times((w.T / self.scale).T)
+
+    def transpose_times(self, r: Array) -> Array:
+        return (self.inner.transpose_times(r).T / self.scale).T
+
+    def cross(self, r: Array, other: Design) -> Array:
+        return self.inner.cross(r, other) / self.scale[:, None]
+
+    def sandwich(self, r: Array) -> Array:
+        return self.inner.sandwich(r) / self.scale / self.scale[:, None]
+
+    def shifted(self, centre: Array) -> "Scaled":
+        return Scaled(self.inner.shifted(centre * self.scale), self.scale)
+
+    def array(self) -> Array:
+        return self.inner.array() / self.scale
+
+
+@dataclass(frozen=True, slots=True)
+class Stacked(Design):
+    """Designs of the same rows, side by side."""
+
+    parts: Sequence[Design]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.parts[0].shape[0], sum(part.shape[1] for part in self.parts)
+
+    def _split(self, w: Array) -> list[Array]:
+        return np.split(w, np.cumsum([part.shape[1] for part in self.parts])[:-1])
+
+    def times(self, w: Array) -> Array:
+        products = zip(self.parts, self._split(w), strict=True)
+        return np.sum([part.times(v) for part, v in products], axis=0)
+
+    def transpose_times(self, r: Array) -> Array:
+        return np.concatenate([part.transpose_times(r) for part in self.parts])
+
+    def cross(self, r: Array, other: Design) -> Array:
+        return np.concatenate([part.cross(r, other) for part in self.parts])
+
+    def sandwich(self, r: Array) -> Array:
+        rows = [
+            [a.sandwich(r) if a is b else a.cross(r, b) for b in self.parts] for a in self.parts
+        ]
+        return np.block(rows)
+
+    def shifted(self, centre: Array) -> "Stacked":
+        parts = zip(self.parts, self._split(centre), strict=True)
+        return Stacked([part.shifted(c) for part, c in parts])
+
+    def array(self) -> Array:
+        return np.concatenate([part.array() for part in self.parts], axis=1)
+
+
+def intercept(n_rows: int) -> Dense:
+    """The column of ones (4.12)."""
+    return Dense(np.ones((n_rows, 1)))

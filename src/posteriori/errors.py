@@ -1,0 +1,155 @@
+"""Every error and warning, each with a code and a remedy.
+
+All errors derive from `PosterioriError`, all warnings from `PosterioriWarning`.
+`str(error)` is what is wrong, then what to do, then the code in brackets.
+
+>>> error = ScaleError("Column 'mass' spans too much.", "Divide it by 1e150.")
+>>> print(error)
+Column 'mass' spans too much. Divide it by 1e150. [P201]
+>>> error.code, error.remedy
+('P201', 'Divide it by 1e150.')
+"""
+
+import sys
+import warnings
+from typing import ClassVar
+
+import numpy as np
+
+
+class _Coded(Exception):
+    """What is wrong (`problem`), what to do about it (`remedy`), and a `code` to look up."""
+
+    code: ClassVar[str] = "P000"
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem, remedy)
+        self.problem = problem
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.problem} {self.remedy} [{self.code}]"
+
+
+class PosterioriError(_Coded):
+    """The root of all errors raised by this library."""
+
+
+class DataError(PosterioriError, ValueError):
+    """The rows handed in cannot be used as they are."""
+
+    code = "P100"
+
+
+class ShapeError(DataError):
+    """An array has the wrong number of dimensions, rows or columns."""
+
+    code = "P101"
+
+
+class MissingValueError(DataError):
+    """A missing entry where the model cannot do without it."""
+
+    code = "P102"
+
+
+class InfiniteValueError(DataError):
+    """An infinite entry."""
+
+    code = "P103"
+
+
+class ColumnTypeError(DataError, TypeError):
+    """A column of a type that has no place in a design matrix: complex, dates, mixtures."""
+
+    code = "P104"
+
+
+class ColumnNameError(DataError):
+    """A column that was there in fitting is missing, or one turned up that was not."""
+
+    code = "P105"
+
+
+class LabelError(DataError):
+    """Class labels that cannot be used."""
+
+    code = "P106"
+
+
+class WeightError(DataError):
+    """Sample weights that are negative, not finite, or all zero."""
+
+    code = "P107"
+
+
+class DomainError(DataError):
+    """A value outside the domain of the distribution chosen for its column."""
+
+    code = "P108"
+
+
+class LevelError(DataError):
+    """A level of a categorical column that was never seen in fitting."""
+
+    code = "P109"
+
+
+class ScaleError(PosterioriError, ValueError):
+    """Doubles cannot carry the numbers in a column."""
+
+    code = "P201"
+
+
+class SingularCovarianceError(PosterioriError, np.linalg.LinAlgError):
+    """A covariance matrix without an inverse."""
+
+    code = "P202"
+
+
+class StatisticsError(PosterioriError, ValueError):
+    """Statistics that cannot be added, or that are not there."""
+
+    code = "P203"
+
+
+class ParameterError(PosterioriError, ValueError):
+    """A constructor or method argument that cannot be honoured."""
+
+    code = "P301"
+
+
+class NotLinearError(PosterioriError, AttributeError):
+    """A linear discriminant was asked of a model whose boundary is not linear."""
+
+    code = "P302"
+
+
+class PosterioriWarning(_Coded, UserWarning):
+    """The root of all warnings given by this library."""
+
+
+class RankDeficiencyWarning(PosterioriWarning):
+    """Columns that depend linearly on others; the minimum-norm answer was given."""
+
+    code = "W201"
+
+
+class ConvergenceWarning(PosterioriWarning):
+    """An iteration stopped before it converged."""
+
+    code = "W202"
+
+
+class ColumnNameWarning(PosterioriWarning):
+    """Column names could not be checked, because the fit or the prediction had none."""
+
+    code = "W101"
+
+
+def warn(warning: PosterioriWarning) -> None:
+    """Give a warning that points at the first line outside this package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("posteriori."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level - 1)

@@ -1,0 +1,1 @@
+"""Pointwise mathematics, with no design matrix in sight."""

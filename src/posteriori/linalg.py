@@ -1,0 +1,43 @@
+"""Small linear algebra that several rooms need: triangular factors and ranks."""
+
+from typing import cast
+
+import numpy as np
+from scipy.linalg import lapack
+
+from posteriori.typing import Array, Codes
+
+COLLINEAR = 1e-10
+"""A column is called dependent when others explain all but this share of its variance."""
+
+
+def cholesky(matrix: Array) -> Array | None:
+    """Lower factor L with LLᵀ = matrix, or None where the matrix is not positive definite."""
+    if len(matrix) == 0:
+        return matrix
+    factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
+    return cast(Array, factor) if info == 0 else None
+
+
+def solve_lower(factor: Array, right: Array) -> Array:
+    """L⁻¹ right, by forward substitution."""
+    if right.size == 0:
+        return right
+    solution, _ = lapack.dtrtrs(factor, right, lower=1)
+    return cast(Array, solution)
+
+
+def dependent_columns(correlation: Array) -> Codes:
+    """Columns that depend linearly on the others before them, by Cholesky with pivoting.
+
+    `correlation` has ones (or zeros, for constant columns) on its diagonal.
+    """
+    _, pivot, rank, _ = lapack.dpstrf(correlation, tol=COLLINEAR, lower=1)
+    return cast(Codes, np.sort(pivot[rank:] - 1))
+
+
+def unit_diagonal(scatter: Array) -> tuple[Array, Array]:
+    """The matrix scaled to ones on its diagonal, and the scale; zeros stay, with scale one."""
+    scale = np.sqrt(np.diagonal(scatter))
+    scale = np.where(scale > 0, scale, 1.0)
+    return scatter / scale / scale[:, None], scale

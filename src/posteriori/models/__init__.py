@@ -1,0 +1,1 @@
+"""The estimators: thin wiring of the rooms, one file a section."""

@@ -1,0 +1,164 @@
+"""What all classifiers share: reading rows, and turning activations into answers.
+
+A classifier sets `schema_`, `classes_` and its parameters in `_fit_rows`, and gives
+`_activations(X)`: one number a class, (n, K), equal to ln p(C_k|x) up to a constant of the row
+(or, for discriminant functions, the values whose largest wins).
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+
+from posteriori.decide.rule import most_probable
+from posteriori.design.columns import Columns
+from posteriori.errors import ScaleError
+from posteriori.posterior.classes import log_probabilities, probabilities
+from posteriori.rows.block import Block, Features, Mixed, take_rows
+from posteriori.rows.finite import check_finite
+from posteriori.rows.memory import SERIAL_ENTRIES, read_new_rows, read_rows
+from posteriori.rows.rows import Rows
+from posteriori.rows.schema import Schema
+from posteriori.typing import Array, Labels
+
+_DOUBLE = np.dtype(np.float64)
+
+
+class Classifier(ClassifierMixin, BaseEstimator):
+    """A classifier trained by sums over rows."""
+
+    schema_: Schema
+    classes_: Labels
+    n_features_in_: int
+
+    _allows_missing = False
+    _learns_levels = False
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Self:
+        """Fit to rows X (n, d) and class labels y (n,), or to a `Rows` with both.
+
+        X: array, sparse matrix or data frame. y: labels of any sortable kind, or an (n, K)
+        matrix of soft labels whose rows sum to one. `sample_weight`: a weight of w counts as
+        the row repeated w times. `classes` names the columns of soft labels.
+        """
+        rows = self._read(X, y, sample_weight, classes)
+        self._remember(rows.schema, cast(Labels, rows.classes))
+        self._fit_rows(rows)
+        return self
+
+    @abstractmethod
+    def _fit_rows(self, rows: Rows) -> None:
+        """Set the parameters from the rows."""
+
+    @abstractmethod
+    def _activations(self, X: Features) -> Array:
+        """One activation a class (n, K); NaN in rows with entries missing."""
+
+    def _marginal(self, X: Features) -> Array:
+        """Activations of rows with missing entries, for models that can leave them out."""
+        raise NotImplementedError
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Rows:
+        if isinstance(X, Rows):
+            return X
+        return read_rows(X, y, sample_weight, classes, model=type(self).__name__)
+
+    def _remember(self, schema: Schema, classes: Labels) -> None:
+        self.schema_ = schema
+        self.classes_ = classes
+        self.n_features_in_ = len(schema)
+        if schema.named:
+            self.feature_names_in_ = np.array(schema.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _evaluate(
+        self,
+        X: Any,
+        link: Callable[[Array], Array],
+        width: int | None = None,
+        activations: Callable[[Features], Array] | None = None,
+    ) -> Array:
+        """`link` of the activations of all rows, block by block; `width` columns of answers."""
+        activate = activations or self._activations
+        schema = self.schema_
+        if (
+            type(X) is np.ndarray
+            and X.dtype is _DOUBLE
+            and X.ndim == 2
+            and 0 < X.size < SERIAL_ENTRIES
+            and X.shape[1] == len(schema)
+            and not schema.named
+        ):
+            activation = activate(X)
+            # One comparison a row is all that a small clean request pays for being checked.
+            if np.isfinite(activation.max(axis=1)).all():
+                return link(activation)
+        rows = read_new_rows(X, schema, type(self).__name__)
+        shape = (rows.n_rows,) if width is None else (rows.n_rows, width)
+        return rows.fill(np.empty(shape), lambda block: link(self._checked(block, activate)))
+
+    def _checked(self, block: Block, activate: Callable[[Features], Array]) -> Array:
+        """Activations of a block, with missing entries left out or named."""
+        if isinstance(block.X, Mixed) and not self._learns_levels:
+            Columns(self.schema_).design(block)
+        with np.errstate(over="ignore", invalid="ignore"):
+            activation = activate(block.X)
+        doubtful = ~np.isfinite(activation.max(axis=1))
+        if not doubtful.any():
+            return activation
+        check_finite(block, self.schema_, missing=self._allows_missing)
+        unknown = np.isnan(activation).any(axis=1)
+        if unknown.any():
+            activation[unknown] = self._marginal(take_rows(block.X, np.flatnonzero(unknown)))
+            doubtful = ~np.isfinite(activation.max(axis=1))
+        if doubtful.any():
+            row = block.row(int(doubtful.argmax()))
+            raise ScaleError(
+                f"Row {row} lies so far from every class that its densities are all zero.",
+                "Look at its entries; drop the row if they are mistakes.",
+            )
+        return activation
+
+    def decision_function(self, X: Any) -> Array:
+        """Activations (n, K); for two classes (n,), positive where the second is chosen."""
+        if len(self._known_classes()) == 2:
+            return self._evaluate(X, lambda a: a[:, 1] - a[:, 0])
+        return self._evaluate(X, lambda a: a, len(self.classes_))
+
+    def predict(self, X: Any) -> Labels:
+        """The most probable class of each row."""
+        self._known_classes()
+        codes = self._evaluate(X, lambda a: most_probable(a).astype(np.float64))
+        return self.classes_[codes.astype(np.intp)]
+
+    def _known_classes(self) -> Labels:
+        try:
+            return self.classes_
+        except AttributeError:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call fit first."
+            ) from None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._allows_missing
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+class ProbabilisticClassifier(Classifier):
+    """A classifier whose activations are log posterior probabilities up to a constant."""
+
+    def predict_proba(self, X: Any) -> Array:
+        """p(C_k|x) of each row and class (n, K); rows sum to one."""
+        return self._evaluate(X, probabilities, len(self._known_classes()))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """ln p(C_k|x), finite where the probability itself underflows."""
+        return self._evaluate(X, log_probabilities, len(self._known_classes()))

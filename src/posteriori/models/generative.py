@@ -1,0 +1,169 @@
+"""What all generative models share: densities, samples, other priors, merged statistics (4.2)."""
+
+from abc import abstractmethod
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+
+from posteriori.decide.priors import PriorsLike, log_priors, read_priors
+from posteriori.errors import ParameterError, StatisticsError
+from posteriori.models.base import ProbabilisticClassifier
+from posteriori.posterior.classes import log_normaliser
+from posteriori.rows.block import Features
+from posteriori.rows.memory import read_rows
+from posteriori.rows.rows import Rows
+from posteriori.statistics.statistic import Statistic
+from posteriori.typing import Array, Codes, Labels
+
+
+class GenerativeClassifier(ProbabilisticClassifier):
+    """A model of p(x|C_k) and p(C_k), hence of p(C_k|x) by Bayes' theorem (4.57).
+
+    A subclass gives `_gather` (rows to a statistic), `_estimate` (a statistic to parameters,
+    calling `_set_priors`), `_log_density`, `_draw` and, if it likes, `_prepare`.
+    """
+
+    priors: PriorsLike | None
+    priors_: Array
+    _log_priors: Array
+    _statistics: Statistic | None
+
+    _allows_missing = True
+
+    @abstractmethod
+    def _gather(self, rows: Rows) -> Statistic:
+        """The sufficient statistic of the rows."""
+
+    @abstractmethod
+    def _estimate(self, statistic: Any) -> None:
+        """Set the parameters from the statistic."""
+
+    @abstractmethod
+    def _log_density(self, X: Features) -> Array:
+        """ln p(x|C_k) (n, K); NaN, or the marginal density, where entries are missing."""
+
+    @abstractmethod
+    def _draw(self, k: int, n: int, random: np.random.Generator) -> Array:
+        """`n` rows from the density of class k."""
+
+    def _prepare(self) -> None:
+        """Work out what prediction needs from parameters and priors."""
+
+    def _fit_rows(self, rows: Rows) -> None:
+        self._statistics = self._gather(rows)
+        self._estimate(self._statistics)
+        self._prepare()
+
+    def _set_priors(self, class_count: Array) -> None:
+        """Priors as given, or the share of each class (4.73)."""
+        if self.priors is None:
+            self.priors_ = class_count / class_count.sum()
+        else:
+            self.priors_ = read_priors(self.priors, self.classes_)
+        self._log_priors = log_priors(self.priors_)
+
+    @property
+    def statistics_(self) -> Any:
+        """The sums the fit was made from. Those of two sites can be added and fitted together."""
+        found = getattr(self, "_statistics", None)
+        if found is None:
+            raise AttributeError(
+                "statistics_ is not there: the model is not fitted, or was fitted by "
+                "expectation-maximisation to rows with missing entries, whose sums are not known."
+            )
+        return found
+
+    @classmethod
+    def from_statistics(cls, statistics: Any, **parameters: Any) -> Self:
+        """The model fitted to rows known only by their statistics, such as `a + b`.
+
+        The parameters are those of the constructor.
+        """
+        model = cls(**parameters)
+        model._adopt(statistics)
+        return model
+
+    def _adopt(self, statistics: Any) -> None:
+        self._remember(statistics.schema, statistics.classes)
+        self._statistics = statistics
+        self._estimate(statistics)
+        self._prepare()
+
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Add rows to those seen before; the result is that of one fit to all of them.
+
+        A batch may lack classes or bring new ones. `classes` may name classes before their first
+        row comes; until then their probability is zero.
+        """
+        before = getattr(self, "_statistics", None)
+        if before is None and hasattr(self, "schema_"):
+            raise StatisticsError(
+                f"This {type(self).__name__} was fitted by expectation-maximisation to rows with "
+                "missing entries, and those rows are gone.",
+                "Fit to all rows at once, or use covariance='diagonal'.",
+            )
+        rows = read_rows(
+            X,
+            y,
+            sample_weight,
+            classes,
+            model=type(self).__name__,
+            schema=None if before is None else before.schema,
+            new_levels=self._learns_levels,
+            least_classes=1,
+        )
+        statistic = self._gather_batch(rows)
+        self._adopt(statistic if before is None else before + statistic)
+        return self
+
+    def _gather_batch(self, rows: Rows) -> Statistic:
+        """The statistic of some of the rows, to be added to that of others."""
+        return self._gather(rows)
+
+    def with_priors(self, priors: PriorsLike) -> Self:
+        """The same model under other class priors: {label: p}, or in the order of `classes_`.
+
+        Only ln p(C_k) changes (4.57); nothing is fitted again.
+        """
+        self._known_classes()
+        other = copy(self)
+        other.priors = priors
+        other.priors_ = read_priors(priors, self.classes_)
+        other._log_priors = log_priors(other.priors_)
+        other._prepare()
+        return other
+
+    def _log_joint(self, X: Features) -> Array:
+        """ln p(x|C_k) p(C_k)."""
+        return self._log_density(X) + self._log_priors
+
+    def _activations(self, X: Features) -> Array:
+        return self._log_joint(X)
+
+    def score_samples(self, X: Any) -> Array:
+        """ln p(x) = ln Σ_k p(x|C_k) p(C_k) of each row; missing entries are integrated out."""
+        self._known_classes()
+        return self._evaluate(X, log_normaliser, activations=self._log_joint)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Labels]:
+        """Rows and labels drawn from the model: C_k from the priors, then x from p(x|C_k)."""
+        classes = self._known_classes()
+        if n_samples < 1:
+            raise ParameterError(f"n_samples is {n_samples}.", "Ask for at least one row.")
+        random = as_generator(random_state)
+        codes: Codes = random.choice(len(classes), size=n_samples, p=self.priors_)
+        X = np.empty((n_samples, self.n_features_in_))
+        for k in range(len(classes)):
+            here = codes == k
+            X[here] = self._draw(k, int(here.sum()), random)
+        return X, classes[codes]
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """A generator from a seed, a Generator, or scikit-learn's RandomState."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    return np.random.default_rng(random_state)

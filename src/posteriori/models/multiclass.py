@@ -1,0 +1,446 @@
+"""Many classes from two-class classifiers, and the rows on which these contradict each other.
+
+Conventions: n rows, K classes. `margins` (n, classifiers) is what the two-class classifiers say,
+above zero where a classifier is for its positive class.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any, Literal, Self, cast
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from posteriori.errors import ColumnTypeError, LabelError, ParameterError, ShapeError
+from posteriori.models.gaussian import GaussianClassifier
+from posteriori.rows.labels import encode, read_target, read_weight
+from posteriori.typing import Array, Codes, Labels
+
+Mask = NDArray[np.bool_]
+
+_COUPLING_ENTRIES = 2**18
+"""Numbers in the systems of equations that are solved at once by pairwise coupling."""
+
+_LARGEST_MARGIN = 1e300
+"""Infinite margins are cut to this size before they are added up."""
+
+
+def _gives_probabilities(model: "_Multiclass") -> bool:
+    fitted = getattr(model, "estimators_", None)
+    return hasattr(fitted[0] if fitted else model._base(), "predict_proba")
+
+
+class _Multiclass(ClassifierMixin, BaseEstimator):
+    """What both ways have in common: the fit of each classifier, and what is done when they clash.
+
+    A subclass says which rows and targets each classifier is fitted on (`_tasks`), how their
+    margins become one score a class (`_scores`), where they clash (`_clashes`), and how their
+    probabilities are brought together (`_log_proba`).
+    """
+
+    def __init__(
+        self,
+        *,
+        estimator: Any = None,
+        ambiguous: Literal["largest", "reject"] = "largest",
+        reject_label: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.ambiguous = ambiguous
+        self.reject_label = reject_label
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit every classifier; a row of weight zero is as good as absent."""
+        X = _as_rows(X)
+        n_rows = _count(X)
+        classes, codes = _read_labels(y, n_rows, type(self).__name__)
+        weight = read_weight(sample_weight, n_rows)
+        if weight is not None and not weight.all():
+            kept = np.flatnonzero(weight)
+            present, codes = encode(codes[kept])
+            X, weight, classes = _pick(X, kept), weight[kept], classes[present]
+        self._check(classes, n_rows, weight)
+        self.classes_ = classes
+        self.estimators_ = [
+            self._fit_one(X, rows, target, weight) for rows, target in self._tasks(codes)
+        ]
+        return self
+
+    def predict(self, X: Any) -> Labels:
+        """The label of each row, (n,).
+
+        With `ambiguous="reject"`, ambiguous rows have `reject_label`. The array then has the type
+        of `classes_` if that can hold `reject_label` unchanged, and holds Python objects if not.
+        """
+        margins = self._margins(X)
+        found = self.classes_[self._winners(margins)]
+        if self.ambiguous == "largest":
+            return found
+        return _overwrite(found, self._clashes(margins), self.reject_label)
+
+    def ambiguous_rows(self, X: Any) -> Mask:
+        """Whether the classifiers contradict each other, for each row, (n,)."""
+        return self._clashes(self._margins(X))
+
+    def decision_function(self, X: Any) -> Array:
+        """One score a class, (n, K), the largest being that of the class predicted.
+
+        For two classes, (n,): above zero where the second is predicted.
+        """
+        margins = self._margins(X)
+        return margins[:, 0] if len(self.classes_) == 2 else self._scores(margins)
+
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each class, (n, K); there if the two-class classifier has it."""
+        check_is_fitted(self)
+        if len(self.classes_) == 2:
+            return cast(Array, self.estimators_[0].predict_proba(X))
+        return self._proba(X)
+
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of `predict_proba`, (n, K)."""
+        check_is_fitted(self)
+        if len(self.classes_) == 2:
+            return _log_probabilities(self.estimators_[0], X)
+        return self._log_proba(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of the rows with the right label; a rejected row does not have it."""
+        margins = self._margins(X)
+        labels, codes = _read_labels(y, len(margins), type(self).__name__)
+        right = self.classes_[self._winners(margins)] == labels[codes]
+        if self.ambiguous == "reject":
+            right &= ~self._clashes(margins)
+        return float(np.average(right, weights=read_weight(sample_weight, len(margins))))
+
+    @property
+    def n_features_in_(self) -> int:
+        return cast(int, self.estimators_[0].n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        return cast(NDArray[Any], self.estimators_[0].feature_names_in_)
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free parameters of all classifiers together, where each of them counts its own."""
+        return sum(fitted.n_parameters_ for fitted in self.estimators_)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags, base = super().__sklearn_tags__(), get_tags(self._base())
+        tags.input_tags = base.input_tags
+        tags.non_deterministic = base.non_deterministic
+        return tags
+
+    @abstractmethod
+    def _tasks(self, codes: Codes) -> Iterator[tuple[Codes | None, Codes]]:
+        """For each classifier its rows (None for all), and their targets, 0 or 1."""
+
+    @abstractmethod
+    def _scores(self, margins: Array) -> Array:
+        """One score a class, for K > 2."""
+
+    @abstractmethod
+    def _clashes(self, margins: Array) -> Mask:
+        """Where the classifiers contradict each other."""
+
+    @abstractmethod
+    def _proba(self, X: Any) -> Array:
+        """The probabilities for K > 2."""
+
+    @abstractmethod
+    def _log_proba(self, X: Any) -> Array:
+        """Their logarithms."""
+
+    def _base(self) -> Any:
+        return GaussianClassifier() if self.estimator is None else self.estimator
+
+    def _check(self, classes: Labels, n_rows: int, weight: Array | None) -> None:
+        name = type(self).__name__
+        if self.ambiguous not in ("largest", "reject"):
+            raise ParameterError(
+                f"ambiguous={self.ambiguous!r} is unknown.", "Use 'largest' or 'reject'."
+            )
+        if len(classes) < 2:
+            found = f"one class, {classes[0]!r}" if len(classes) else "no class"
+            raise LabelError(
+                f"{name} needs rows of two classes at least; y has {found} (n_samples = {n_rows}).",
+                "Pass rows of every class that is to be told apart.",
+            )
+        if self.ambiguous == "reject" and self.reject_label in classes.tolist():
+            raise ParameterError(
+                f"reject_label={self.reject_label!r} is a class of its own.",
+                "Choose a label that y does not have.",
+            )
+        if weight is not None and not has_fit_parameter(self._base(), "sample_weight"):
+            raise ParameterError(
+                f"sample_weight was given, but {type(self._base()).__name__} takes none.",
+                "Leave the weights out, or use an estimator whose fit takes them.",
+            )
+        if get_tags(self._base()).input_tags.pairwise:
+            raise ParameterError(
+                f"{name} cannot pick rows out of a precomputed kernel.",
+                "Use an estimator that computes its kernel.",
+            )
+
+    def _fit_one(self, X: Any, rows: Codes | None, target: Codes, weight: Array | None) -> Any:
+        if rows is not None:
+            X, weight = _pick(X, rows), None if weight is None else weight[rows]
+        given = {} if weight is None else {"sample_weight": weight}
+        return clone(self._base()).fit(X, target, **given)
+
+    def _margins(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return np.column_stack([_margin(fitted, X) for fitted in self.estimators_])
+
+    def _winners(self, margins: Array) -> Codes:
+        if len(self.classes_) == 2:
+            return (margins[:, 0] > 0).astype(np.intp)
+        return self._scores(margins).argmax(axis=1)
+
+
+class OneVersusRest(_Multiclass):
+    """K classifiers, each of one class against all others (section 4.1.2).
+
+    Classifier k claims a row where its margin m_k(x) > 0. The prediction is argmax_k m_k(x); a row
+    is ambiguous if not exactly one classifier claims it. Two classes need one classifier only,
+    and no row is ambiguous.
+
+    The margin is the `decision_function` of the estimator, else its probability less one half.
+    The probabilities are p_k / Σ_j p_j, with p_k what classifier k gives to its class; where
+    every p_k is zero they are 1/K each.
+
+    `estimator` is any two-class classifier (by default `GaussianClassifier()`). `ambiguous` says
+    what `predict` does with ambiguous rows: "largest" takes the largest margin all the same,
+    "reject" returns `reject_label`, and an array of Python objects where the type of the labels
+    cannot hold it.
+
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = OneVersusRest(ambiguous="reject", reject_label=-1).fit(X, y)
+    >>> int(model.ambiguous_rows(X).sum())
+    0
+    """
+
+    def _tasks(self, codes: Codes) -> Iterator[tuple[Codes | None, Codes]]:
+        n_classes = len(self.classes_)
+        for k in [1] if n_classes == 2 else range(n_classes):
+            yield None, (codes == k).astype(np.intp)
+
+    def _scores(self, margins: Array) -> Array:
+        return margins
+
+    def _clashes(self, margins: Array) -> Mask:
+        if len(self.classes_) == 2:
+            return np.zeros(len(margins), dtype=np.bool_)
+        return cast(Mask, (margins > 0).sum(axis=1) != 1)
+
+    def _proba(self, X: Any) -> Array:
+        return cast(Array, softmax(self._log_claims(X), axis=1))
+
+    def _log_proba(self, X: Any) -> Array:
+        return cast(Array, log_softmax(self._log_claims(X), axis=1))
+
+    def _log_claims(self, X: Any) -> Array:
+        """log p_k for each class, (n, K); all alike where every p_k is zero."""
+        claims = [_log_probabilities(fitted, X)[:, 1] for fitted in self.estimators_]
+        logs = np.column_stack(claims)
+        logs[np.isneginf(logs).all(axis=1)] = 0.0
+        return logs
+
+
+class OneVersusOne(_Multiclass):
+    """K(K-1)/2 classifiers, one for each pair of classes, which vote (section 4.1.2).
+
+    The prediction is the class with most votes, ties going to the largest sum of margins; a row
+    is ambiguous if no class wins all of its K - 1 comparisons.
+    With r_ij the probability of class i against class j, the probabilities are those of Wu, Lin
+    and Weng (2004), second method: the p that sums to one and makes
+    Σ_i Σ_j≠i (r_ji p_i - r_ij p_j)² least. They weigh how clear each comparison is, which votes do
+    not: where comparisons are close, the most probable class may be another than the one with most
+    votes.
+
+    A classifier sees the rows of its two classes only; what occurs in other classes alone, such as
+    a level of a categorical column, is unknown to it.
+
+    `estimator` is any two-class classifier (by default `GaussianClassifier()`). `ambiguous` says
+    what `predict` does with ambiguous rows: "largest" takes the most votes all the same, "reject"
+    returns `reject_label`, and an array of Python objects where the type of the labels cannot
+    hold it. `estimators_` are in the order (0, 1), (0, 2), ..., each positive for the later class.
+
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = OneVersusOne().fit(X, y)
+    >>> len(model.estimators_), int(model.ambiguous_rows(X).sum())
+    (3, 0)
+    """
+
+    def _tasks(self, codes: Codes) -> Iterator[tuple[Codes | None, Codes]]:
+        if len(self.classes_) == 2:
+            yield None, codes
+            return
+        for i, j in self._pairs():
+            rows = np.flatnonzero((codes == i) | (codes == j))
+            yield rows, (codes[rows] == j).astype(np.intp)
+
+    def _fit_one(self, X: Any, rows: Codes | None, target: Codes, weight: Array | None) -> Any:
+        try:
+            return super()._fit_one(X, rows, target, weight)
+        except Exception as error:
+            error.add_note("Rows are counted among those of the two classes being compared.")
+            raise
+
+    def _pairs(self) -> Iterator[tuple[int, int]]:
+        return combinations(range(len(self.classes_)), 2)
+
+    def _scores(self, margins: Array) -> Array:
+        votes, confidence = self._votes(margins), np.zeros((len(margins), len(self.classes_)))
+        bounded = np.clip(margins, -_LARGEST_MARGIN, _LARGEST_MARGIN)
+        for (i, j), margin in zip(self._pairs(), bounded.T, strict=True):
+            confidence[:, i] -= margin
+            confidence[:, j] += margin
+        # Below 1/2 in size, so that no sum of margins outweighs a vote; the inverse hyperbolic
+        # sine keeps large sums apart. Sums that differ by less than 1e-15 count as equal.
+        return votes + np.arctan(np.arcsinh(confidence)) / 4
+
+    def _votes(self, margins: Array) -> Array:
+        votes = np.zeros((len(margins), len(self.classes_)))
+        for (i, j), margin in zip(self._pairs(), margins.T, strict=True):
+            votes[:, i] += margin <= 0
+            votes[:, j] += margin > 0
+        return votes
+
+    def _clashes(self, margins: Array) -> Mask:
+        return cast(Mask, self._votes(margins).max(axis=1) < len(self.classes_) - 1)
+
+    def _proba(self, X: Any) -> Array:
+        later = [fitted.predict_proba(X)[:, 1] for fitted in self.estimators_]
+        n_classes = len(self.classes_)
+        r = np.zeros((len(later[0]), n_classes, n_classes))
+        for (i, j), wins in zip(self._pairs(), later, strict=True):
+            r[:, j, i] = wins
+            r[:, i, j] = 1 - wins
+        return couple(r)
+
+    def _log_proba(self, X: Any) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self._proba(X))
+
+
+def couple(r: Array) -> Array:
+    """Pairwise coupling: p (n, K) from r (n, K, K), r[:, i, j] = 1 - r[:, j, i] being i against j.
+
+    The least Σ_i Σ_j≠i (r_ji p_i - r_ij p_j)² = pᵀQp with Σp = 1 has Qp = constant, so p is
+    proportional to (Q + 11ᵀ)⁻¹1 (Wu, Lin and Weng 2004, second method).
+
+    >>> couple(np.array([[[0.0, 0.8, 0.6], [0.2, 0.0, 0.3], [0.4, 0.7, 0.0]]])).round(3)
+    array([[0.521, 0.137, 0.342]])
+    """
+    n_rows, n_classes, _ = r.shape
+    p = np.empty((n_rows, n_classes))
+    step = max(1, _COUPLING_ENTRIES // n_classes**2)
+    for low in range(0, n_rows, step):
+        p[low : low + step] = _couple_at_once(r[low : low + step])
+    return p
+
+
+def _couple_at_once(r: Array) -> Array:
+    n_classes = r.shape[1]
+    diagonal = np.arange(n_classes)
+    lost = r.swapaxes(1, 2).copy()  # r_ji
+    lost[:, diagonal, diagonal] = 0.0
+    Q = -lost * r  # Q_ij = -r_ji r_ij
+    Q[:, diagonal, diagonal] = (lost**2).sum(axis=2)  # Q_ii = Σ_j r_ji²
+    ones = np.ones((len(r), n_classes, 1))
+    # Positive definite whatever r is: Q v = 0 with r_ij + r_ji = 1 needs all v of one sign.
+    p = np.maximum(np.linalg.solve(Q + 1.0, ones)[:, :, 0], 0.0)
+    return cast(Array, p / p.sum(axis=1, keepdims=True))
+
+
+def _margin(fitted: Any, X: Any) -> Array:
+    """Above zero where the classifier is for its positive class, (n,)."""
+    if hasattr(fitted, "decision_function"):
+        return cast(Array, fitted.decision_function(X))
+    if hasattr(fitted, "predict_proba"):
+        return cast(Array, fitted.predict_proba(X)[:, 1] - 0.5)
+    return cast(Array, fitted.predict(X) - 0.5)
+
+
+def _log_probabilities(fitted: Any, X: Any) -> Array:
+    """From the classifier's own logarithms where it has them, which reach below 1e-308."""
+    with np.errstate(divide="ignore"):
+        if hasattr(fitted, "predict_log_proba"):
+            return cast(Array, fitted.predict_log_proba(X))
+        return np.log(fitted.predict_proba(X))
+
+
+def _read_labels(y: Any, n_rows: int, model: str) -> tuple[Labels, Codes]:
+    classes, codes = read_target(y, n_rows)
+    if codes.ndim == 2:
+        raise LabelError(
+            f"{model} does not take soft labels, and y has {codes.shape[1]} columns.",
+            "Pass one label a row.",
+        )
+    return classes, cast(Codes, codes)
+
+
+def _as_rows(X: Any) -> Any:
+    """X in a form from which rows can be picked: a list, a data frame, CSR, or an array."""
+    if isinstance(X, list) or _is_frame(X):
+        return X
+    rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    if rows.ndim == 0:
+        raise ShapeError(f"X is a {type(X).__name__}, not a table.", "Pass an array of rows.")
+    if rows.dtype.kind == "c":
+        raise ColumnTypeError(
+            "Complex data not supported.", "Pass the real and the imaginary parts as two columns."
+        )
+    return rows
+
+
+def _is_frame(X: Any) -> bool:
+    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
+
+
+def _count(X: Any) -> int:
+    return len(X) if isinstance(X, list) else int(X.shape[0])
+
+
+def _pick(X: Any, rows: Codes) -> Any:
+    """Some rows of X, in the user's own type."""
+    if isinstance(X, list):
+        return [X[row] for row in rows]
+    if _is_frame(X):
+        return nw.from_native(X, eager_only=True)[rows].to_native()
+    return X[rows]
+
+
+def _overwrite(found: Labels, where: Mask, label: Any) -> Labels:
+    """`label` in the rows `where`, in an array of objects if it does not fit the others."""
+    out = found if _holds(found.dtype, label) else found.astype(object)
+    for row in np.flatnonzero(where):
+        out[row] = label
+    return out
+
+
+def _holds(dtype: np.dtype[Any], label: Any) -> bool:
+    """Whether an array of this type gives the label back unchanged."""
+    if (dtype.kind == "b") != isinstance(label, bool | np.bool_):
+        return dtype.kind == "O"
+    cell = np.empty(1, dtype=object)
+    cell[0] = label
+    try:
+        back = cell.astype(dtype)[0]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return bool(back == label) or (dtype.kind == "f" and label != label)

@@ -1,0 +1,1 @@
+"""INFER: distributions held by means and triangular factors."""

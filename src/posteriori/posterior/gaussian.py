@@ -1,0 +1,257 @@
+"""Gaussian densities p(x|C_k), held by means and triangular factors (4.64).
+
+Conventions: n rows, d columns, K classes, G groups of classes that share a covariance.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from posteriori.solve.covariance import Factor
+from posteriori.typing import Array, Codes
+
+_LOG_2PI = float(np.log(2 * np.pi))
+
+_NEAR_ZERO = 1e4
+"""Below this size of wᵀc, the centre c need not be taken off first: twelve digits are left."""
+
+_SMALL = 2**14
+"""Numbers in one request for which the classes are evaluated in one product."""
+
+_PANEL = 64
+"""Columns of a triangular product taken at a time, so that zeros are not multiplied."""
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Activations wᵀ(x - centre) + bias, one a class; no centre where none is needed."""
+
+    weights: Array
+    bias: Array
+    centre: Array | None
+
+    def __call__(self, X: Array) -> Array:
+        if self.centre is not None:
+            X = X - self.centre
+        activation = X @ self.weights
+        activation += self.bias
+        return activation
+
+    @classmethod
+    def about(cls, centre: Array, weights: Array, bias: Array) -> "Linear":
+        """The function with weights (d, K) and bias (K,) about a centre."""
+        if _is_near_zero(centre, weights):
+            return cls(weights, bias - centre @ weights, None)
+        return cls(weights, bias, centre)
+
+    def coefficients(self) -> tuple[Array, Array]:
+        """`coef_` and `intercept_`: the difference for two classes, else summing to zero."""
+        shift = 0.0 if self.centre is None else self.centre @ self.weights
+        return contrasts(self.weights.T, self.bias - shift)
+
+
+def contrasts(weights: Array, bias: Array) -> tuple[Array, Array]:
+    """(K, d) and (K,) as users see them: second less first for two classes, else sum zero."""
+    if len(weights) == 2:
+        with np.errstate(invalid="ignore"):
+            return weights[1:] - weights[:1], bias[1:] - bias[:1]
+    possible = np.isfinite(bias)
+    return weights - weights.mean(axis=0), bias - bias[possible].mean()
+
+
+def _is_near_zero(centre: Array, weights: Array) -> bool:
+    return bool((abs(centre) @ abs(weights)).max(initial=0.0) < _NEAR_ZERO)
+
+
+@dataclass(frozen=True, eq=False)
+class FullGaussians:
+    """Densities with means (K, d) and one covariance factor a group; `groups` (K,) says whose."""
+
+    means: Array
+    factors: tuple[Factor, ...]
+    groups: Codes
+
+    @cached_property
+    def whiteners(self) -> list[Array]:
+        return [factor.whitener() for factor in self.factors]
+
+    @cached_property
+    def centre(self) -> Array:
+        return self.means.mean(axis=0)
+
+    @cached_property
+    def needs_centring(self) -> bool:
+        return not all(_is_near_zero(self.centre, A) for A in self.whiteners)
+
+    @cached_property
+    def white_means(self) -> Array:
+        """Means of the classes in the white coordinates of their groups (K, d)."""
+        means = self.means - self.centre if self.needs_centring else self.means
+        pairs = zip(means, self.groups, strict=True)
+        return np.array([mean @ self.whiteners[g] for mean, g in pairs])
+
+    @cached_property
+    def constants(self) -> Array:
+        """ln of the densities at the means (K,)."""
+        d = self.means.shape[1]
+        logs = np.array([factor.log_determinant for factor in self.factors])
+        return -0.5 * (d * _LOG_2PI + logs[self.groups])
+
+    @cached_property
+    def _side_by_side(self) -> Array:
+        return np.concatenate(self.whiteners, axis=1)
+
+    def log_density(self, X: Array) -> Array:
+        """ln p(x|C_k) (n, K)."""
+        if self.needs_centring:
+            X = X - self.centre
+        if len(X) * len(self.means) * X.shape[1] <= _SMALL:
+            white = (X @ self._side_by_side).reshape(len(X), len(self.factors), X.shape[1])
+            residual = white.take(self.groups, axis=1)
+            residual -= self.white_means
+            return self.constants - 0.5 * np.einsum("nkd,nkd->nk", residual, residual)
+        out = np.empty((len(X), len(self.means)))
+        for g, whitener in enumerate(self.whiteners):
+            white = _times_upper(X, whitener)
+            for k in np.flatnonzero(self.groups == g):
+                residual = white - self.white_means[k]
+                out[:, k] = np.einsum("ij,ij->i", residual, residual)
+        out *= -0.5
+        out += self.constants
+        return out
+
+    def marginal_log_density(self, X: Array) -> Array:
+        """ln p of the entries present: the others are integrated out (2.98)."""
+        out = np.empty((len(X), len(self.means)))
+        patterns, which = np.unique(~np.isnan(X), axis=0, return_inverse=True)
+        for p, present in enumerate(patterns):
+            rows = np.flatnonzero(which.ravel() == p)
+            columns = np.flatnonzero(present)
+            out[rows] = self._of_columns(columns).log_density(X[np.ix_(rows, columns)])
+        return out
+
+    def _of_columns(self, columns: Codes) -> "FullGaussians":
+        factors = tuple(factor.part(columns) for factor in self.factors)
+        return FullGaussians(self.means[:, columns], factors, self.groups)
+
+    def linear(self, log_priors: Array) -> Linear | None:
+        """(4.68)-(4.70): linear where all classes share one covariance, else None."""
+        if len(self.factors) > 1:
+            return None
+        whitener = self.whiteners[0]
+        white = (self.means - self.centre) @ whitener
+        bias = log_priors - 0.5 * (white**2).sum(axis=1)
+        return Linear.about(self.centre, whitener @ white.T, bias)
+
+    def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
+        """`n` rows of class k."""
+        factor = self.factors[self.groups[k]]
+        white = random.standard_normal((n, self.means.shape[1]))
+        return self.means[k] + (white @ factor.lower.T) * factor.scale
+
+    def covariances(self) -> Array:
+        """Σ_k (K, d, d), or Σ (d, d) where there is only one."""
+        found = np.array([factor.covariance() for factor in self.factors])
+        return found[0] if len(found) == 1 else found[self.groups]
+
+    @property
+    def n_parameters(self) -> int:
+        K, d = self.means.shape
+        return K * d + len(self.factors) * d * (d + 1) // 2
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalGaussians:
+    """Densities whose columns are independent: means (K, d), standard deviations (K, d).
+
+    With `shared`, one standard deviation serves all classes and columns: Σ = λI.
+    """
+
+    means: Array
+    spread: Array
+    shared: bool
+
+    @cached_property
+    def centre(self) -> Array:
+        return self.means.mean(axis=0)
+
+    @cached_property
+    def constants(self) -> Array:
+        return -0.5 * self.means.shape[1] * _LOG_2PI - np.log(self.spread).sum(axis=1)
+
+    @cached_property
+    def _expanded(self) -> tuple[Array, Array] | None:
+        """Weights of (x², x) about the centre, and constants; None where digits would be lost."""
+        offset = (self.means - self.centre) / self.spread
+        wild = self.spread.max() > 1e100 or self.spread.min() < 1e-100
+        if wild or (offset**2).sum(axis=1).max() > _NEAR_ZERO:
+            return None
+        weights = np.concatenate([-0.5 / self.spread**2, offset / self.spread], axis=1).T
+        return weights, self.constants - 0.5 * (offset**2).sum(axis=1)
+
+    def log_density(self, X: Array) -> Array:
+        """ln p(x|C_k) (n, K)."""
+        if self._expanded is None:
+            return self._one_by_one(X)
+        weights, constants = self._expanded
+        X = X - self.centre
+        activation = np.concatenate([X * X, X], axis=1) @ weights
+        activation += constants
+        return activation
+
+    def _one_by_one(self, X: Array) -> Array:
+        out = np.empty((len(X), len(self.means)))
+        for k, (mean, spread) in enumerate(zip(self.means, self.spread, strict=True)):
+            white = (X - mean) / spread
+            out[:, k] = np.einsum("ij,ij->i", white, white)
+        return self.constants - 0.5 * out
+
+    def marginal_log_density(self, X: Array) -> Array:
+        """ln p of the entries present; the columns being independent, the others drop out."""
+        out = np.empty((len(X), len(self.means)))
+        for k, (mean, spread) in enumerate(zip(self.means, self.spread, strict=True)):
+            terms = ((X - mean) / spread) ** 2 + _LOG_2PI + 2 * np.log(spread)
+            out[:, k] = -0.5 * np.nansum(terms, axis=1)
+        return out
+
+    def linear(self, log_priors: Array) -> Linear | None:
+        """(4.68)-(4.70) where all classes share λ, else None."""
+        if not self.shared:
+            return None
+        white = (self.means - self.centre) / self.spread
+        bias = log_priors - 0.5 * (white**2).sum(axis=1)
+        return Linear.about(self.centre, (white / self.spread).T, bias)
+
+    def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
+        """`n` rows of class k."""
+        return self.means[k] + self.spread[k] * random.standard_normal((n, self.means.shape[1]))
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The covariance of each class as a factor; one for all where it is shared."""
+        identity = np.eye(self.means.shape[1])
+        spreads = self.spread[:1] if self.shared else self.spread
+        return tuple(Factor(spread, identity) for spread in spreads)
+
+    def covariances(self) -> Array:
+        """Σ_k (K, d, d), or Σ (d, d) where there is only one."""
+        found = np.array([factor.covariance() for factor in self.factors])
+        return found[0] if self.shared else found
+
+    @property
+    def n_parameters(self) -> int:
+        K, d = self.means.shape
+        return K * d + (1 if self.shared else K * d)
+
+
+def _times_upper(X: Array, upper: Array) -> Array:
+    """X times an upper triangular matrix, leaving its zeros alone."""
+    d = len(upper)
+    if d <= 2 * _PANEL:
+        return X @ upper
+    out = np.empty_like(X)
+    for low in range(0, d, _PANEL):
+        high = min(low + _PANEL, d)
+        np.matmul(X[:, :high], upper[:high, low:high], out=out[:, low:high])
+    return out

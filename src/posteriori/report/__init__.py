@@ -1,0 +1,1 @@
+"""SHOW: summarise to plain values first, render afterwards."""

@@ -1,0 +1,1 @@
+"""READ: turn whatever the user has into blocks of rows."""

@@ -1,0 +1,86 @@
+"""What the mathematics receives: a few thousand rows at a time, and nothing else.
+
+Conventions: n rows, d columns, K classes. `X` is one of
+
+- an array (n, d) of doubles, NaN where an entry is missing;
+- a SciPy CSR matrix (n, d) of doubles;
+- a `Mixed`, where some columns are categorical.
+
+`y` is class codes (n,), or a row-stochastic matrix (n, K) of soft labels, or None.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from posteriori.typing import Array, Codes
+
+MISSING = -1
+"""Code of a categorical entry that is missing."""
+
+UNSEEN = -2
+"""Code of a categorical entry whose level was never seen in fitting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """Rows of a table in which some columns are numbers and some are levels.
+
+    `numeric` (n, p) holds the numeric and boolean columns in the order of the schema, `codes`
+    (n, q) the levels of the categorical ones (`MISSING` and `UNSEEN` are negative).
+    """
+
+    numeric: Array
+    codes: NDArray[np.int32]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.numeric), self.numeric.shape[1] + self.codes.shape[1]
+
+
+Features: TypeAlias = Array | csr_array | Mixed
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Consecutive rows: features, targets, weights, and the number of the first row.
+
+    `kept` has the places of the rows where those of weight zero were left out.
+    """
+
+    X: Features
+    y: Codes | Array | None
+    weight: Array | None
+    start: int
+    kept: Codes | None = None
+
+    def row(self, i: int) -> int:
+        """The number, in the user's data, of the i-th row of this block."""
+        return self.start + (i if self.kept is None else int(self.kept[i]))
+
+
+def take_rows(X: Features, rows: Codes) -> Features:
+    """Some of the rows."""
+    return Mixed(X.numeric[rows], X.codes[rows]) if isinstance(X, Mixed) else X[rows]
+
+
+def split_sparse(block: Block, entries: int = 2**19) -> Iterator[Block]:
+    """A sparse block in parts that may be filled in; any other block as it is."""
+    n, d = block.X.shape
+    rows = max(1, entries // d)
+    if not isinstance(block.X, csr_array) or n <= rows:
+        yield block
+        return
+    for low in range(0, n, rows):
+        part = slice(low, low + rows)
+        yield Block(
+            block.X[part],
+            None if block.y is None else block.y[part],
+            None if block.weight is None else block.weight[part],
+            block.start + (low if block.kept is None else 0),
+            None if block.kept is None else block.kept[part],
+        )

@@ -1,0 +1,185 @@
+"""Class labels of any sortable kind, soft labels, and weights, checked and coded."""
+
+import warnings
+from typing import Any, cast
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
+
+from posteriori.errors import LabelError, ShapeError, WeightError
+from posteriori.typing import Array, Codes, Labels
+
+_SUM_TOLERANCE = 1e-6
+
+
+def as_array(values: Any) -> NDArray[Any]:
+    """Lists as an array; numbers among strings stay numbers, where NumPy would spell them out."""
+    array = np.asarray(values)
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        objects = np.asarray(values, dtype=object)
+        if not all(isinstance(value, str | bytes) for value in objects.flat):
+            return objects
+    return array
+
+
+def is_missing(value: object) -> bool:
+    """Whether a Python object stands for no value: None, NaN, NaT or pandas.NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA does not say whether it equals itself
+        return True
+
+
+def as_vector(values: Any) -> NDArray[Any]:
+    """A list, array or data frame column as an array."""
+    native = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(native, nw.Series):
+        return cast(NDArray[Any], native.to_numpy())
+    frame = nw.from_native(values, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return cast(NDArray[Any], frame.to_numpy())
+    return as_array(values)
+
+
+def read_target(y: Any, n_rows: int, classes: Any = None) -> tuple[Labels, Codes | Array]:
+    """The classes in order, and per row the class code, or the soft labels as they are."""
+    if y is None:
+        raise LabelError(
+            "This model requires y to be passed, but the target y is None.",
+            "Pass the class labels as y.",
+        )
+    y = as_vector(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. "
+            "Please change the shape of y to (n_samples,), for example using ravel().",
+            DataConversionWarning,
+            stacklevel=2,
+        )
+        y = y[:, 0]
+    if y.ndim not in (1, 2):
+        raise ShapeError(f"y has {y.ndim} dimensions.", "Pass one label a row.")
+    if len(y) != n_rows:
+        raise ShapeError(f"X has {n_rows} rows but y has {len(y)}.", "Pass one label a row.")
+    if y.ndim == 2:
+        return _read_soft(y, classes)
+    known = None if classes is None else np.unique(as_vector(classes))
+    found, codes = encode(y)
+    if known is None:
+        return found, codes
+    strange = ~np.isin(found, known)
+    if strange.any():
+        raise LabelError(
+            f"y holds {found[strange][0]!r}, which is not among the classes given.",
+            "Add it to classes.",
+        )
+    return known, np.searchsorted(known, found)[codes]
+
+
+def _read_soft(y: NDArray[Any], classes: Any) -> tuple[Labels, Array]:
+    if y.dtype.kind not in "fiub":
+        raise LabelError("A two-dimensional y must hold numbers.", "Pass one label a row.")
+    soft = np.ascontiguousarray(y, dtype=np.float64)
+    bad = ~(np.isfinite(soft).all(1) & (soft >= 0).all(1))
+    bad |= abs(soft.sum(1) - 1) > _SUM_TOLERANCE
+    if bad.any():
+        row = int(bad.argmax())
+        raise LabelError(
+            f"Row {row} of y, {np.array2string(soft[row], threshold=6)}, is not a probability "
+            "distribution over the classes (multilabel targets are not supported).",
+            "Pass labels, or rows that are not negative and sum to one.",
+        )
+    names = np.arange(soft.shape[1]) if classes is None else as_vector(classes)
+    if len(names) != soft.shape[1] or len(set(names.tolist())) != len(names):
+        raise LabelError(
+            f"y has {soft.shape[1]} columns but classes names {len(set(names.tolist()))}.",
+            "Name each column of y once, in its order.",
+        )
+    order = np.argsort(names)
+    return names[order], soft[:, order]
+
+
+def encode(y: NDArray[Any]) -> tuple[Labels, Codes]:
+    """Distinct labels in order, and the place of each row's label among them.
+
+    >>> encode(np.array(["b", "a", "b"]))
+    (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
+    """
+    if y.dtype.kind == "c":
+        raise LabelError("Complex labels have no order.", "Pass strings or whole numbers.")
+    if y.dtype.kind == "f":
+        _check_whole(y)
+    if y.dtype.kind in "OmM":
+        _check_present(y)
+    if y.dtype.kind in "iu" and len(y):
+        low, high = int(y.min()), int(y.max())
+        if high - low <= max(1024, len(y)) and high <= np.iinfo(np.intp).max:
+            return _encode_small_integers(y, low, high)
+    try:
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise LabelError(
+            f"The labels cannot be sorted: {error}.", "Use labels of one kind, such as strings."
+        ) from error
+    return classes, codes.reshape(-1)
+
+
+def _encode_small_integers(y: NDArray[Any], low: int, high: int) -> tuple[Labels, Codes]:
+    wide = y.astype(np.intp, copy=False)  # before the shift: 127 - (-128) is no int8
+    shifted = wide if low == 0 else wide - low
+    present = np.bincount(shifted, minlength=high - low + 1) > 0
+    classes = (np.flatnonzero(present) + low).astype(y.dtype)
+    if present.all():
+        return classes, shifted
+    return classes, (np.cumsum(present) - 1)[shifted]
+
+
+def _check_whole(y: NDArray[Any]) -> None:
+    for what, bad in (("NaN", np.isnan(y)), ("infinity", np.isinf(y))):
+        if bad.any():
+            raise LabelError(
+                f"Input y contains {what} (first in row {int(bad.argmax())}).",
+                "Drop these rows or give them a label.",
+            )
+    if (y != np.floor(y)).any():
+        row = int((y != np.floor(y)).argmax())
+        raise LabelError(
+            f"Unknown label type: continuous. Row {row} of y is {y[row]!r}.",
+            "Pass class labels; for a real target use a regression model.",
+        )
+
+
+def _check_present(y: NDArray[Any]) -> None:
+    for row, label in enumerate(y):
+        if is_missing(label):
+            raise LabelError(
+                f"Input y contains NaN or None (first in row {row}).",
+                "Drop these rows or give them a label.",
+            )
+
+
+def read_weight(weight: Any, n_rows: int) -> Array | None:
+    """Weights as doubles: finite, not negative, not all zero."""
+    if weight is None:
+        return None
+    w = as_vector(weight)
+    if w.dtype.kind not in "fiub":
+        raise WeightError("sample_weight does not hold numbers.", "Pass one number a row.")
+    w = w.astype(np.float64)
+    if w.shape != (n_rows,):
+        raise ShapeError(
+            f"sample_weight has shape {w.shape}, expected ({n_rows},).", "Pass one weight a row."
+        )
+    bad = ~(np.isfinite(w) & (w >= 0))
+    if bad.any():
+        row = int(bad.argmax())
+        raise WeightError(
+            f"sample_weight of row {row} is {w[row]}.", "Weights must be finite and not negative."
+        )
+    if not w.any():
+        raise WeightError(
+            "sample_weight is zero in every row: no rows are left.", "Give some row a weight."
+        )
+    return cast(Array, w)

@@ -1,0 +1,137 @@
+"""Rows in memory: arrays, sparse matrices and data frames, cut into cache-sized blocks."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from posteriori.errors import LabelError
+from posteriori.rows.block import Block, take_rows
+from posteriori.rows.features import SparseTable, Table, read_features
+from posteriori.rows.labels import read_target, read_weight
+from posteriori.rows.rows import Kernel
+from posteriori.rows.schema import Schema
+from posteriori.rows.threads import map_in_order
+from posteriori.typing import Array, Codes, Labels
+
+S = TypeVar("S")
+
+BLOCK_ENTRIES = 2**18
+"""Numbers a block: 2 MiB of doubles, about what a core's own cache holds."""
+
+SERIAL_ENTRIES = 10**5
+"""Below this many numbers no thread is worth starting."""
+
+RUNS = 32
+"""Sums are added up in this many runs of blocks at most, whatever the number of threads."""
+
+Run = list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class MemoryRows:
+    """A table with its targets and weights; the in-memory `Rows`."""
+
+    table: Table
+    y: Codes | Array | None = None
+    weight: Array | None = None
+    classes: Labels | None = None
+
+    @property
+    def schema(self) -> Schema:
+        return self.table.schema
+
+    @property
+    def n_rows(self) -> int:
+        return self.table.n_rows
+
+    def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
+        def add_up(run: Run) -> Any:
+            return reduce(add, (kernel(self._block(*span)) for span in run))
+
+        return cast(S, reduce(add, self._each(add_up, block_entries or BLOCK_ENTRIES)))
+
+    def fill(self, out: Array, values: Callable[[Block], Array]) -> Array:
+        """Write `values` of every block into its rows of `out`."""
+
+        def write(run: Run) -> None:
+            for low, high in run:
+                out[low:high] = values(self._block(low, high))
+
+        for _ in self._each(write, BLOCK_ENTRIES):
+            pass
+        return out
+
+    def _each(self, task: Callable[[Run], S], block_entries: int) -> Iterator[S]:
+        """`task` of every run of blocks, in order; the runs depend on the data alone."""
+        entries = self._entries()
+        rows = max(1, int(block_entries * self.n_rows / max(entries, 1)))
+        starts = range(0, self.n_rows, rows)
+        spans = [(low, min(low + rows, self.n_rows)) for low in starts]
+        size = -(-len(spans) // RUNS)
+        runs = [spans[i : i + size] for i in range(0, len(spans), size)]
+        if entries < SERIAL_ENTRIES:
+            return map(task, runs)
+        return map_in_order(task, runs)
+
+    def _entries(self) -> int:
+        if isinstance(self.table, SparseTable):
+            return max(int(self.table.values.nnz), self.n_rows)
+        return self.n_rows * len(self.schema)
+
+    def _block(self, low: int, high: int) -> Block:
+        X = self.table.cut(low, high)
+        y = None if self.y is None else self.y[low:high]
+        if self.weight is None:
+            return Block(X, y, None, low)
+        weight = self.weight[low:high]
+        if weight.all():
+            return Block(X, y, weight, low)
+        kept = np.flatnonzero(weight)
+        return Block(take_rows(X, kept), None if y is None else y[kept], weight[kept], low, kept)
+
+
+def read_rows(
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    classes: Any = None,
+    *,
+    model: str = "The model",
+    schema: Schema | None = None,
+    new_levels: bool = False,
+    least_classes: int = 2,
+) -> MemoryRows:
+    """What the user calls fit with, as rows of at least `least_classes` classes.
+
+    With the `schema` of earlier rows, the columns are checked against it; `new_levels` says
+    whether categorical columns may bring levels that were not there before.
+    """
+    table = read_features(X, schema, model, new_levels=new_levels)
+    labels, target = read_target(y, table.n_rows, classes)
+    weight = read_weight(sample_weight, table.n_rows)
+    if classes is None and target.ndim == 1 and weight is not None:
+        labels, target = _drop_weightless_classes(labels, cast(Codes, target), weight)
+    if len(labels) < least_classes:
+        raise LabelError(
+            f"{model} needs rows of two classes at least; y has one class, {labels[0]!r} "
+            f"(n_samples = {table.n_rows}).",
+            "Pass rows of every class that is to be told apart.",
+        )
+    return MemoryRows(table, target, weight, labels)
+
+
+def _drop_weightless_classes(labels: Labels, codes: Codes, weight: Array) -> tuple[Labels, Codes]:
+    """Classes that only rows of weight zero have are as good as absent."""
+    present = np.bincount(codes, weight, minlength=len(labels)) > 0
+    if present.all():
+        return labels, codes
+    return labels[present], np.maximum(np.cumsum(present) - 1, 0)[codes]
+
+
+def read_new_rows(X: Any, schema: Schema, model: str) -> MemoryRows:
+    """Rows to predict, checked against the columns of the fit."""
+    return MemoryRows(read_features(X, schema, model))

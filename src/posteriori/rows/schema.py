@@ -1,0 +1,84 @@
+"""What is known of the columns: their names, kinds and levels."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from posteriori.errors import ColumnNameError
+
+Kind = Literal["numeric", "boolean", "categorical"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: a name, a kind and, where it is categorical, its levels in order."""
+
+    name: str
+    kind: Kind = "numeric"
+    levels: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns in order; `named` says whether the user gave the names."""
+
+    columns: tuple[Column, ...]
+    named: bool
+
+    @classmethod
+    def unnamed(cls, n_columns: int, kind: Kind = "numeric") -> "Schema":
+        """Columns of an array, called x0, x1, ... as scikit-learn does."""
+        return cls(tuple(Column(f"x{j}", kind) for j in range(n_columns)), named=False)
+
+    @classmethod
+    def of_names(cls, names: Sequence[str]) -> "Schema":
+        """Numeric columns with the names given."""
+        return cls(tuple(Column(name) for name in names), named=True)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def categorical(self) -> list[int]:
+        """Positions of the categorical columns."""
+        return [j for j, column in enumerate(self.columns) if column.kind == "categorical"]
+
+    @property
+    def numeric(self) -> list[int]:
+        """Positions of the numeric and boolean columns."""
+        return [j for j, column in enumerate(self.columns) if column.kind != "categorical"]
+
+    def describe(self, j: int) -> str:
+        """The column as an error message calls it: column 'age', or column 3."""
+        return f"column '{self.columns[j].name}'" if self.named else f"column {j}"
+
+    def describe_all(self, positions: Iterable[int], most: int = 8) -> str:
+        """Several columns in words, the first few by name."""
+        listed = [int(j) for j in positions]
+        shown = [f"'{self.columns[j].name}'" if self.named else str(j) for j in listed[:most]]
+        rest = f" and {len(listed) - most} more" if len(listed) > most else ""
+        return f"column{'s' if len(listed) > 1 else ''} {', '.join(shown)}{rest}"
+
+    def order_of(self, names: Sequence[str]) -> list[int]:
+        """Where each column of this schema stands among `names`; an error if the sets differ."""
+        place = {name: i for i, name in enumerate(names)}
+        missing = [name for name in self.names if name not in place]
+        unknown = [name for name in names if name not in set(self.names)]
+        if missing or unknown:
+            parts = [
+                f"{what}: {', '.join(map(repr, found[:8]))}"
+                for what, found in (
+                    ("missing since fit time", missing),
+                    ("unseen at fit time", unknown),
+                )
+                if found
+            ]
+            raise ColumnNameError(
+                f"The columns differ from those the model was fitted on ({'; '.join(parts)}).",
+                "Pass the columns of the fit, in any order.",
+            )
+        return [place[name] for name in self.names]

@@ -1,0 +1,1 @@
+"""SOLVE: from statistics to parameters; sees functions and sums, never rows."""

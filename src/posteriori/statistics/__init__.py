@@ -1,0 +1,1 @@
+"""SUM: values that can be added, in any order, from any source."""

@@ -1,0 +1,172 @@
+"""Count, mean and sum of squares of each class and column by itself; missing entries left out."""
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+from scipy import sparse
+
+from posteriori.design.columns import Columns
+from posteriori.rows.block import Block
+from posteriori.rows.finite import check_finite
+from posteriori.rows.schema import Schema
+from posteriori.statistics.labels import class_counts, is_soft, membership
+from posteriori.statistics.statistic import (
+    Statistic,
+    merge_weights,
+    same_columns,
+    spread,
+    union_of_classes,
+)
+from posteriori.typing import Array, Codes, Labels
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnMoments(Statistic):
+    """Weight of each class (K,); per class and column (K, d) the weight of the entries present,
+    their mean, and the sum of their squares about it, in multiples of `unit` (d,)."""
+
+    schema: Schema
+    classes: Labels
+    class_count: Array
+    count: Array
+    mean: Array
+    scatter: Array
+    unit: Array
+
+    @property
+    def squares(self) -> Array:
+        """Sums of squares of the columns within the classes (d,)."""
+        return np.sum(self.scatter, axis=0)
+
+    def __add__(self, other: "ColumnMoments") -> "ColumnMoments":
+        if other.classes is not self.classes or other.schema is not self.schema:
+            self, other = _aligned(self, other)
+        if other.unit is not self.unit and not np.array_equal(other.unit, self.unit):
+            unit = np.maximum(self.unit, other.unit)
+            self, other = self.in_units(unit), other.in_units(unit)
+        total, share, pair = merge_weights(self.count, other.count)
+        step = other.mean - self.mean
+        return replace(
+            self,
+            class_count=self.class_count + other.class_count,
+            count=total,
+            mean=self.mean + step * share,
+            scatter=self.scatter + other.scatter + pair * step**2,
+        )
+
+    def in_units(self, unit: Array) -> "ColumnMoments":
+        """The same statistic in other units (exact: units are powers of two)."""
+        ratio = self.unit / unit
+        return replace(self, mean=self.mean * ratio, scatter=self.scatter * ratio**2, unit=unit)
+
+
+def _aligned(a: ColumnMoments, b: ColumnMoments) -> tuple[ColumnMoments, ColumnMoments]:
+    schema = same_columns(a.schema, b.schema)
+    classes, in_a, in_b = union_of_classes(a.classes, b.classes)
+
+    def lay_out(statistic: ColumnMoments, places: Codes) -> ColumnMoments:
+        return replace(
+            statistic,
+            schema=schema,
+            classes=classes,
+            class_count=spread(statistic.class_count, places, len(classes)),
+            count=spread(statistic.count, places, len(classes)),
+            mean=spread(statistic.mean, places, len(classes)),
+            scatter=spread(statistic.scatter, places, len(classes)),
+        )
+
+    return lay_out(a, in_a), lay_out(b, in_b)
+
+
+@dataclass(frozen=True, eq=False)
+class GatherColumnMoments:
+    """The kernel: a block of rows to its `ColumnMoments`."""
+
+    columns: Columns
+    classes: Labels
+    unit: Array | None = None
+
+    def __call__(self, block: Block) -> ColumnMoments:
+        K = len(self.classes)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if isinstance(block.X, sparse.csr_array) and not is_soft(block):
+                count, mean, scatter = self._sparse(block)
+            else:
+                count, mean, scatter = self._dense(block)
+        if not np.isfinite(mean).all():
+            check_finite(block, self.columns.schema, missing=True)
+        unit = np.ones(mean.shape[1]) if self.unit is None else self.unit
+        class_count = class_counts(block, K)
+        return ColumnMoments(
+            self.columns.schema, self.classes, class_count, count, mean, scatter, unit
+        )
+
+    def _dense(self, block: Block) -> tuple[Array, Array, Array]:
+        X = self.columns.design(block).array()
+        if self.unit is not None:
+            X = X / self.unit
+        member = membership(block, len(self.classes))
+        count = np.repeat(class_counts(block, len(self.classes))[:, None], X.shape[1], axis=1)
+        absent = None
+        mean = _over(member.T @ X, count)
+        if np.isnan(mean).any():
+            absent = np.isnan(X)
+            count = np.asarray(member.T @ ~absent)
+            X = np.where(absent, 0.0, X)
+            mean = _over(member.T @ X, count)
+        if is_soft(block):
+            return count, *_soft_squares(X, cast(Array, member), absent, count, mean)
+        residual = mean.take(cast(Codes, block.y), axis=0)
+        np.subtract(X, residual, out=residual)
+        if absent is not None:
+            residual[absent] = 0.0
+        drift = _over(member.T @ residual, count)
+        np.multiply(residual, residual, out=residual)
+        scatter = np.asarray(member.T @ residual) - count * drift**2
+        return count, mean + drift, np.maximum(scatter, 0.0)
+
+    def _sparse(self, block: Block) -> tuple[Array, Array, Array]:
+        """Sums over the stored entries; the zeros between them are counted, not visited."""
+        X = cast(sparse.csr_array, block.X)
+        K, d = len(self.classes), X.shape[1]
+        per_row = np.diff(X.indptr)
+        place = np.repeat(cast(Codes, block.y) * d, per_row) + X.indices
+        weight = None if block.weight is None else np.repeat(block.weight, per_row)
+        data = X.data if self.unit is None else X.data / self.unit[X.indices]
+        absent = np.isnan(data)
+        count = np.repeat(class_counts(block, K)[:, None], d, axis=1)
+        if absent.any():
+            lost = absent if weight is None else absent * weight
+            count -= np.bincount(place, lost, minlength=K * d).reshape(K, d)
+            data = np.where(absent, 0.0, data)
+        present = ~absent if weight is None else np.where(absent, 0.0, weight)
+
+        def total(values: Array) -> Array:
+            sums = np.bincount(place, values * present, minlength=K * d)
+            return sums.astype(np.float64, copy=False).reshape(K, d)
+
+        mean = _over(total(data), count)
+        zeros = count - total(np.ones_like(data))
+        scatter = total((data - mean.ravel()[place]) ** 2) + zeros * mean**2
+        return count, mean, scatter
+
+
+def _over(sums: Array, count: Array) -> Array:
+    """Sums over counts, zero where nothing was counted."""
+    return np.divide(sums, count, out=np.zeros(count.shape), where=count > 0)
+
+
+def _soft_squares(
+    X: Array, member: Array, absent: Array | None, count: Array, mean: Array
+) -> tuple[Array, Array]:
+    """Mean and sum of squares about it when every row belongs to every class by its share."""
+    mean, scatter = mean.copy(), np.empty_like(mean)
+    for k in range(len(mean)):
+        residual = X - mean[k]
+        if absent is not None:
+            residual[absent] = 0.0
+        drift = _over(member[:, k] @ residual, count[k])
+        scatter[k] = np.maximum(member[:, k] @ residual**2 - count[k] * drift**2, 0.0)
+        mean[k] += drift
+    return mean, scatter

@@ -1,0 +1,100 @@
+"""Moments of rows with missing entries, expected under Gaussians: the E step of EM.
+
+For a row of class k with entries o present and m missing,
+    E[x_m] = μ_m + Σ_mo Σ_oo⁻¹ (x_o - μ_o),   cov[x_m] = Σ_mm - Σ_mo Σ_oo⁻¹ Σ_om.   (2.81)-(2.82)
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from posteriori.design.columns import Columns
+from posteriori.errors import SingularCovarianceError
+from posteriori.linalg import cholesky, solve_lower
+from posteriori.rows.block import Block, split_sparse
+from posteriori.statistics.labels import dense_membership
+from posteriori.statistics.moments import Moments
+from posteriori.statistics.statistic import Statistic, group_places
+from posteriori.typing import Array, Labels
+
+_LOG_2PI = float(np.log(2 * np.pi))
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedMoments(Statistic):
+    """Moments of the completed rows, and the log-likelihood ln p(x_o|C_k) of what is present."""
+
+    moments: Moments
+    log_likelihood: float
+
+    def __add__(self, other: "ExpectedMoments") -> "ExpectedMoments":
+        return ExpectedMoments(
+            self.moments + other.moments, self.log_likelihood + other.log_likelihood
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GatherExpectedMoments:
+    """The kernel: rows in coordinates (x - centre) / scale, completed under N(mean_k, Σ_g)."""
+
+    columns: Columns
+    classes: Labels
+    sharing: tuple[Hashable, ...]
+    centre: Array
+    scale: Array
+    mean: Array
+    covariance: Array
+
+    def __call__(self, block: Block) -> ExpectedMoments:
+        return sum(map(self._expected, split_sparse(block)))  # type: ignore[return-value]
+
+    def _expected(self, block: Block) -> ExpectedMoments:
+        X = (self.columns.design(block).array() - self.centre) / self.scale
+        member = dense_membership(block, len(self.classes))
+        total: ExpectedMoments | int = 0
+        patterns, which = np.unique(~np.isnan(X), axis=0, return_inverse=True)
+        for p, present in enumerate(patterns):
+            rows = np.flatnonzero(which.ravel() == p)
+            for k in np.flatnonzero(member[rows].any(axis=0)):
+                inside = rows[member[rows, k] > 0]
+                total = total + self._of_class(int(k), X[inside], member[inside, k], present)
+        assert isinstance(total, ExpectedMoments), "a block has at least one row"
+        return total
+
+    def _of_class(self, k: int, X: Array, weight: Array, present: Array) -> ExpectedMoments:
+        """Rows of one class that lack the same entries."""
+        g = group_places(self.sharing)[k]
+        o, m = np.flatnonzero(present), np.flatnonzero(~np.asarray(present, dtype=bool))
+        covariance = self.covariance[g]
+        lower = cholesky(covariance[np.ix_(o, o)])
+        if lower is None:
+            raise SingularCovarianceError(
+                f"The covariance of class {self.classes[k]!r} became singular while the missing "
+                "entries were filled in.",
+                "Set shrinkage='auto', or use covariance='diagonal'.",
+            )
+        white = solve_lower(lower, (X[:, o] - self.mean[k, o]).T)
+        gain = solve_lower(lower, covariance[np.ix_(o, m)])
+        filled = X.copy()
+        filled[:, m] = self.mean[k, m] + white.T @ gain
+        logs = -0.5 * (
+            (white**2).sum(axis=0) + len(o) * _LOG_2PI + 2 * np.log(np.diagonal(lower)).sum()
+        )
+        uncertain = np.zeros_like(covariance)
+        uncertain[np.ix_(m, m)] = covariance[np.ix_(m, m)] - gain.T @ gain
+        moments = self._moments(k, int(g), filled, weight, uncertain)
+        return ExpectedMoments(moments, float(weight @ logs))
+
+    def _moments(self, k: int, g: int, rows: Array, weight: Array, uncertain: Array) -> Moments:
+        """The moments of completed rows, with the covariance of what was filled in."""
+        K, d = self.mean.shape
+        total = float(weight.sum())
+        count, mean = np.zeros(K), np.zeros((K, d))
+        scatter = np.zeros((len(self.covariance), d, d))
+        count[k], mean[k] = total, weight @ rows / total
+        residual = (rows - mean[k]) * np.sqrt(weight)[:, None]
+        scatter[g] = residual.T @ residual + total * uncertain
+        return Moments(
+            self.columns.schema, self.classes, self.sharing, count, mean, scatter, np.ones(d)
+        )

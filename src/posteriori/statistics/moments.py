@@ -1,0 +1,259 @@
+"""Weighted count, mean and scatter of each class, merged stably.
+
+Conventions: K classes, d columns, G groups of classes that pool their scatter: one group for a
+shared covariance, K groups for one covariance a class.
+
+For class k with weights w: count N_k = Σw, mean m_k = Σwx / N_k, and for group g
+scatter S_g = Σ_{k in g} Σ w (x - m_k)(x - m_k)ᵀ.                                (4.75)-(4.80)
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import cast
+
+import numpy as np
+
+from posteriori.design.columns import Columns
+from posteriori.errors import StatisticsError
+from posteriori.rows.block import Block, split_sparse
+from posteriori.rows.finite import check_finite
+from posteriori.rows.schema import Schema
+from posteriori.statistics.labels import class_counts, is_soft, membership, weights_of
+from posteriori.statistics.statistic import (
+    Statistic,
+    group_places,
+    merge_weights,
+    same_columns,
+    spread,
+    union_of_classes,
+)
+from posteriori.typing import Array, Codes, Labels
+
+_FAR_FROM_ZERO = 1e8
+"""(mean / sd)² beyond which the mean of a block is refined from its residuals."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Statistic):
+    """Count (K,), mean (K, d) and pooled scatter (G, d, d), in multiples of `unit` (d,).
+
+    `sharing` names, for each class, the group whose scatter it goes into. `unit` holds powers of
+    two, all one unless the columns are too large or too small to be squared.
+
+    >>> import numpy as np
+    >>> one = Moments.of_point(np.array([1.0, 2.0]), "a")
+    >>> both = one + Moments.of_point(np.array([3.0, 2.0]), "a")
+    >>> both.mean[0], both.scatter[0].tolist()
+    (array([2., 2.]), [[2.0, 0.0], [0.0, 0.0]])
+    """
+
+    schema: Schema
+    classes: Labels
+    sharing: tuple[Hashable, ...]
+    count: Array
+    mean: Array
+    scatter: Array
+    unit: Array
+
+    @classmethod
+    def of_point(cls, x: Array, label: Hashable) -> "Moments":
+        """The statistic of a single row."""
+        d = len(x)
+        return cls(
+            Schema.unnamed(d),
+            np.array([label]),
+            (label,),
+            np.ones(1),
+            x[None, :].astype(np.float64),
+            np.zeros((1, d, d)),
+            np.ones(d),
+        )
+
+    @property
+    def squares(self) -> Array:
+        """Sums of squares of the columns within the classes (d,)."""
+        return np.diagonal(self.scatter, axis1=1, axis2=2).sum(0)
+
+    @property
+    def groups(self) -> Codes:
+        """The group of each class (K,)."""
+        return group_places(self.sharing)
+
+    @property
+    def group_count(self) -> Array:
+        """Total weight of each group (G,)."""
+        return np.bincount(self.groups, self.count).astype(np.float64)
+
+    def __add__(self, other: "Moments") -> "Moments":
+        same = other.classes is self.classes and other.sharing is self.sharing
+        if not same or other.schema is not self.schema:
+            self, other = _aligned(self, other)
+        if other.unit is not self.unit and not np.array_equal(other.unit, self.unit):
+            unit = np.maximum(self.unit, other.unit)
+            self, other = self.in_units(unit), other.in_units(unit)
+        total, share, pair = merge_weights(self.count, other.count)
+        step = other.mean - self.mean
+        scatter = self.scatter + other.scatter
+        if len(scatter) == 1:
+            scatter[0] += (step * pair[:, None]).T @ step
+        else:
+            np.add.at(scatter, self.groups, np.einsum("k,ki,kj->kij", pair, step, step))
+        mean = self.mean + step * share[:, None]
+        return replace(self, count=total, mean=mean, scatter=scatter)
+
+    def in_units(self, unit: Array) -> "Moments":
+        """The same statistic in other units (exact: units are powers of two)."""
+        ratio = self.unit / unit
+        return replace(
+            self,
+            mean=self.mean * ratio,
+            scatter=self.scatter * ratio * ratio[:, None],
+            unit=unit,
+        )
+
+    def pooled(self) -> "Moments":
+        """All classes in one group (4.78)."""
+        return replace(
+            self, sharing=(None,) * len(self.classes), scatter=self.scatter.sum(0, keepdims=True)
+        )
+
+    def total(self) -> tuple[float, Array, Array]:
+        """Count, mean (d,) and scatter (d, d) of all rows, whatever their class (4.43)-(4.45)."""
+        n = self.count.sum()
+        mean = self.count @ self.mean / n
+        step = self.mean - mean
+        return n, mean, self.scatter.sum(0) + (step * self.count[:, None]).T @ step
+
+
+def _aligned(a: Moments, b: Moments) -> tuple[Moments, Moments]:
+    """Both over all classes of either, groups in the same order."""
+    schema = same_columns(a.schema, b.schema)
+    classes, in_a, in_b = union_of_classes(a.classes, b.classes)
+    keys: list[Hashable] = [None] * len(classes)
+    for statistic, places in ((a, in_a), (b, in_b)):
+        for place, key in zip(places, statistic.sharing, strict=True):
+            keys[place] = key
+    sharing = tuple(keys)
+    for statistic, places in ((a, in_a), (b, in_b)):
+        if tuple(sharing[place] for place in places) != statistic.sharing:
+            raise StatisticsError(
+                "The statistics pool their scatter over different groups of classes.",
+                "Gather both with the same covariance setting.",
+            )
+    order = {key: g for g, key in enumerate(dict.fromkeys(sharing))}
+
+    def lay_out(statistic: Moments, places: Codes) -> Moments:
+        own = np.array([order[key] for key in dict.fromkeys(statistic.sharing)])
+        return replace(
+            statistic,
+            schema=schema,
+            classes=classes,
+            sharing=sharing,
+            count=spread(statistic.count, places, len(classes)),
+            mean=spread(statistic.mean, places, len(classes)),
+            scatter=_spread_groups(statistic.scatter, own, len(order)),
+        )
+
+    return lay_out(a, in_a), lay_out(b, in_b)
+
+
+def _spread_groups(scatter: Array, places: Codes, n_groups: int) -> Array:
+    out = np.zeros((n_groups, *scatter.shape[1:]))
+    out[places] = scatter
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class GatherMoments:
+    """The kernel: a block of rows to its `Moments`, about the means of the block itself."""
+
+    columns: Columns
+    classes: Labels
+    sharing: tuple[Hashable, ...]
+    unit: Array | None = None
+
+    def __call__(self, block: Block) -> Moments:
+        return reduce(add, map(self._moments, split_sparse(block)))
+
+    def _moments(self, block: Block) -> Moments:
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = self.columns.design(block).array()
+            if self.unit is not None:
+                X = X / self.unit
+            count = class_counts(block, len(self.classes))
+            if is_soft(block):
+                mean, scatter = self._soft(X, block, count)
+            elif len(set(self.sharing)) == 1:
+                mean, scatter = self._pooled(X, block, count)
+            else:
+                mean, scatter = self._by_group(X, block)
+        if not np.isfinite(mean).all():
+            check_finite(block, self.columns.schema)
+        unit = np.ones(X.shape[1]) if self.unit is None else self.unit
+        return Moments(self.columns.schema, self.classes, self.sharing, count, mean, scatter, unit)
+
+    def _pooled(self, X: Array, block: Block, count: Array) -> tuple[Array, Array]:
+        """One product for the means, one for the scatter of all classes together."""
+        codes = cast(Codes, block.y)
+        member = membership(block, len(count))
+        over = np.divide(1.0, count, out=np.zeros_like(count), where=count > 0)[:, None]
+        mean = (member.T @ X) * over
+        residual = mean.take(codes, axis=0)
+        np.subtract(X, residual, out=residual)
+        drift = np.zeros_like(mean)
+        if _is_far_from_zero(mean, residual):
+            drift = (member.T @ residual) * over
+            residual -= drift.take(codes, axis=0)
+        if block.weight is not None:
+            residual *= np.sqrt(block.weight)[:, None]
+        return mean + drift, (residual.T @ residual)[None]
+
+    def _by_group(self, X: Array, block: Block) -> tuple[Array, Array]:
+        """Rows sorted by class, one product a class."""
+        codes = cast(Codes, block.y)
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=len(self.classes)))
+        rows = X.take(order, axis=0)
+        weight = None if block.weight is None else block.weight[order]
+        mean, scatter = self._empty(X.shape[1])
+        for k, g in enumerate(group_places(self.sharing)):
+            low, high = (ends[k - 1] if k else 0), ends[k]
+            if low < high:
+                w = None if weight is None else weight[low:high]
+                mean[k], own = _moments_in_place(rows[low:high], w)
+                scatter[g] += own
+        return mean, scatter
+
+    def _soft(self, X: Array, block: Block, count: Array) -> tuple[Array, Array]:
+        """Every row counts towards every class by its label's share."""
+        weight = weights_of(block)
+        mean, scatter = self._empty(X.shape[1])
+        for k, g in enumerate(group_places(self.sharing)):
+            if count[k] > 0:
+                share = cast(Array, block.y)[:, k] * weight
+                mean[k], own = _moments_in_place(X.copy(), share)
+                scatter[g] += own
+        return mean, scatter
+
+    def _empty(self, d: int) -> tuple[Array, Array]:
+        return np.zeros((len(self.classes), d)), np.zeros((len(set(self.sharing)), d, d))
+
+
+def _is_far_from_zero(mean: Array, residual: Array) -> bool:
+    """Whether some column lies so far from zero that its mean lost digits in the sum."""
+    variance = np.einsum("ij,ij->j", residual[:64], residual[:64]) / min(64, len(residual))
+    return bool((mean**2 > _FAR_FROM_ZERO * variance).any())
+
+
+def _moments_in_place(rows: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Mean and scatter of rows of one class, using their memory."""
+    mean = np.zeros(rows.shape[1])
+    for _ in range(2):
+        step = np.average(rows, axis=0, weights=weight)
+        mean += step
+        rows -= step
+    if weight is not None:
+        rows *= np.sqrt(weight)[:, None]
+    return mean, rows.T @ rows

@@ -1,0 +1,89 @@
+"""From the columns of a table to the columns of the design matrix."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import sparse
+
+from posteriori.design.columns import Columns
+from posteriori.design.products import Dense, Sparse
+from posteriori.errors import LevelError, MissingValueError
+from posteriori.rows.block import Block
+from posteriori.rows.features import read_features
+from posteriori.rows.schema import Schema
+
+FRAME = pl.DataFrame(
+    {
+        "colour": ["red", "blue", "green", "red"],
+        "size": [1.5, -2.0, 0.0, 4.0],
+        "only": ["same"] * 4,
+        "flag": [True, False, False, True],
+    }
+)
+MATRIX = [[1.5, 1, 0, 1], [-2.0, 0, 0, 0], [0.0, 0, 1, 0], [4.0, 1, 0, 1]]
+
+
+def block_of(X, schema=None, start=0, kept=None):
+    table = read_features(X, schema)
+    return Columns(table.schema), Block(table.cut(0, table.n_rows), None, None, start, kept)
+
+
+def test_numbers_come_first_and_a_factor_leaves_out_its_first_level():
+    columns, block = block_of(FRAME)
+    design = columns.design(block)
+    assert columns.names == ("size", "flag", "colour[green]", "colour[red]")
+    np.testing.assert_array_equal(design.array(), MATRIX)
+    assert design.shape == (4, len(columns.names))
+    np.testing.assert_array_equal(
+        design.times(np.array([1.0, 10.0, 100.0, 1000.0])), [1011.5, -2.0, 100.0, 1014.0]
+    )
+
+
+def test_the_design_columns_are_a_schema_of_their_own():
+    columns, _ = block_of(FRAME)
+    assert columns.as_schema() == Schema.of_names(columns.names)
+    plain = Schema.unnamed(2)
+    assert Columns(plain).as_schema() is plain
+    assert Columns(plain).names == ("x0", "x1")
+
+
+def test_a_table_of_factors_alone_has_no_numbers():
+    columns, block = block_of(FRAME.select("colour", "only"))
+    design = columns.design(block)
+    np.testing.assert_array_equal(design.array(), [[0, 1], [0, 0], [1, 0], [0, 1]])
+    np.testing.assert_array_equal(design.times(np.array([2.0, 3.0])), [3.0, 0.0, 2.0, 3.0])
+
+
+def test_a_factor_of_one_level_adds_nothing():
+    columns, block = block_of(FRAME.select("only"))
+    design = columns.design(block)
+    assert design.shape == (4, 0)
+    np.testing.assert_array_equal(design.times(np.zeros(0)), np.zeros(4))
+    np.testing.assert_array_equal(design.times(np.zeros((0, 2))), np.zeros((4, 2)))
+
+
+def test_arrays_and_sparse_matrices_are_used_as_they_are():
+    X = np.array([[1.0, 0.0], [0.0, 2.0]])
+    columns, block = block_of(X)
+    dense = columns.design(block)
+    assert isinstance(dense, Dense)
+    assert np.shares_memory(dense.values, X)
+    columns, block = block_of(sparse.csr_array(X))
+    assert isinstance(columns.design(block), Sparse)
+    np.testing.assert_array_equal(columns.design(block).array(), X)
+
+
+def test_a_missing_level_is_named_by_row_and_column():
+    columns, block = block_of(
+        pl.DataFrame({"a": [1.0, 2.0], "f": ["u", None]}), start=10, kept=np.array([3, 7])
+    )
+    with pytest.raises(MissingValueError, match="row 17, column 'f'"):
+        columns.design(block)
+
+
+def test_an_unseen_level_is_named_by_row_and_column():
+    columns, _ = block_of(FRAME)
+    new = FRAME.with_columns(colour=pl.Series(["red", "red", "pink", "blue"]))
+    _, block = block_of(new, columns.schema, start=100)
+    with pytest.raises(LevelError, match="Row 102 .* column 'colour' .* 'blue', 'green', 'red'"):
+        columns.design(block)

@@ -1,0 +1,186 @@
+"""Every design equals the matrix it stands for, whatever is asked of it."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from posteriori.design.products import (
+    Coded,
+    Dense,
+    Design,
+    Scaled,
+    Shifted,
+    Sparse,
+    Stacked,
+    intercept,
+)
+
+rng = np.random.default_rng(4)
+N = 60
+NUMBERS = rng.normal(size=(N, 3)) * [1.0, 50.0, 0.01] + [0.0, 3.0, -1.0]
+THIN = NUMBERS * (rng.uniform(size=NUMBERS.shape) < 0.3)
+CODES = rng.integers(0, 4, size=N).astype(np.int32)
+OTHER = rng.integers(0, 3, size=N).astype(np.int32)
+CENTRE = np.array([0.5, -2.0, 4.0])
+SCALE = np.array([2.0, 0.125, 30.0])
+
+
+def hot(codes: np.ndarray, levels: int) -> np.ndarray:
+    """The 0/1 matrix that a factor stands for."""
+    return (codes[:, None] == np.arange(1, levels)).astype(float)
+
+
+def stacked() -> Stacked:
+    return Stacked(
+        [Dense(NUMBERS), Coded(CODES, 4), Sparse(sparse.csr_array(THIN)), Coded(OTHER, 3)]
+    )
+
+
+STACKED = np.hstack([NUMBERS, hot(CODES, 4), THIN, hot(OTHER, 3)])
+WIDE_CENTRE = np.linspace(-1.0, 1.0, STACKED.shape[1])
+WIDE_SCALE = np.geomspace(0.1, 10.0, STACKED.shape[1])
+
+DESIGNS: dict[str, tuple[Design, np.ndarray]] = {
+    "dense": (Dense(NUMBERS), NUMBERS),
+    "dense Fortran": (Dense(np.asfortranarray(NUMBERS)), NUMBERS),
+    "intercept": (intercept(N), np.ones((N, 1))),
+    "sparse": (Sparse(sparse.csr_array(THIN)), THIN),
+    "sparse of zeros": (Sparse(sparse.csr_array((N, 2))), np.zeros((N, 2))),
+    "coded": (Coded(CODES, 4), hot(CODES, 4)),
+    "coded, level absent": (Coded(OTHER, 6), hot(OTHER, 6)),
+    "coded, one level": (Coded(np.zeros(N, dtype=np.int32), 1), np.zeros((N, 0))),
+    "dense shifted": (Dense(NUMBERS).shifted(CENTRE), NUMBERS - CENTRE),
+    "sparse shifted": (Sparse(sparse.csr_array(THIN)).shifted(CENTRE), THIN - CENTRE),
+    "coded shifted": (Coded(CODES, 4).shifted(CENTRE), hot(CODES, 4) - CENTRE),
+    "shifted twice": (Shifted(Coded(CODES, 4), CENTRE).shifted(SCALE), hot(CODES, 4) - CENTRE - SCALE),
+    "dense scaled": (Scaled(Dense(NUMBERS), SCALE), NUMBERS / SCALE),
+    "sparse scaled": (Scaled(Sparse(sparse.csr_array(THIN)), SCALE), THIN / SCALE),
+    "coded scaled": (Scaled(Coded(CODES, 4), SCALE), hot(CODES, 4) / SCALE),
+    "scaled, then shifted": (Scaled(Dense(NUMBERS), SCALE).shifted(CENTRE), NUMBERS / SCALE - CENTRE),
+    "shifted, then scaled": (
+        Scaled(Sparse(sparse.csr_array(THIN)).shifted(CENTRE), SCALE),
+        (THIN - CENTRE) / SCALE,
+    ),
+    "stacked": (stacked(), STACKED),
+    "stacked shifted": (stacked().shifted(WIDE_CENTRE), STACKED - WIDE_CENTRE),
+    "stacked scaled": (Scaled(stacked(), WIDE_SCALE), STACKED / WIDE_SCALE),
+    "stacked standardised": (
+        Scaled(stacked().shifted(WIDE_CENTRE), WIDE_SCALE),
+        (STACKED - WIDE_CENTRE) / WIDE_SCALE,
+    ),
+    "stacked in a stack": (
+        Stacked([intercept(N), stacked().shifted(WIDE_CENTRE)]),
+        np.hstack([np.ones((N, 1)), STACKED - WIDE_CENTRE]),
+    ),
+    "stack with a factor of one level": (
+        Stacked([Dense(NUMBERS), Coded(np.zeros(N, dtype=np.int32), 1), Coded(CODES, 4)]),
+        np.hstack([NUMBERS, hot(CODES, 4)]),
+    ),
+}
+WEIGHTS = rng.choice([0.0, 0.25, 1.0, 3.0], size=N)
+
+
+def close(found: np.ndarray, expected: np.ndarray, size: float = 1.0) -> None:
+    """Equal to 1e-12 of the terms that were added up."""
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * max(size, 1e-3))
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+class TestEveryDesign:
+    def test_stands_for_its_matrix(self, name):
+        design, matrix = DESIGNS[name]
+        assert design.shape == matrix.shape
+        close(design.array(), matrix)
+
+    @pytest.mark.parametrize("columns", [None, 1, 3])
+    def test_times_is_the_product(self, name, columns):
+        design, matrix = DESIGNS[name]
+        w = rng.normal(size=(matrix.shape[1], *([columns] if columns else [])))
+        close(design.times(w), matrix @ w, (abs(matrix) @ abs(w)).max(initial=0))
+
+    @pytest.mark.parametrize("columns", [None, 1, 3])
+    def test_transpose_times_is_the_product(self, name, columns):
+        design, matrix = DESIGNS[name]
+        r = rng.normal(size=(N, *([columns] if columns else [])))
+        close(design.transpose_times(r), matrix.T @ r, (abs(matrix).T @ abs(r)).max(initial=0))
+
+    def test_sandwich_is_the_product(self, name):
+        design, matrix = DESIGNS[name]
+        size = ((matrix**2).T @ WEIGHTS).max(initial=0)
+        close(design.sandwich(WEIGHTS), (matrix.T * WEIGHTS) @ matrix, size)
+
+    def test_shifting_takes_the_centre_off_every_row(self, name):
+        design, matrix = DESIGNS[name]
+        centre = rng.normal(size=matrix.shape[1])
+        shifted = design.shifted(centre)
+        close(shifted.array(), matrix - centre)
+        size = (((abs(matrix) + abs(centre)) ** 2).T @ WEIGHTS).max(initial=0)
+        close(
+            shifted.sandwich(WEIGHTS),
+            ((matrix - centre).T * WEIGHTS) @ (matrix - centre),
+            size,
+        )
+
+    def test_the_adjoint_is_the_transpose(self, name):
+        design, matrix = DESIGNS[name]
+        w, r = rng.normal(size=matrix.shape[1]), rng.normal(size=N)
+        size = abs(r) @ abs(matrix) @ abs(w)
+        close(np.array(r @ design.times(w)), np.array(design.transpose_times(r) @ w), size)
+
+
+@pytest.mark.parametrize(("a", "b"), list(product(DESIGNS, DESIGNS)))
+def test_cross_is_the_product_of_any_two_designs(a, b):
+    (left, A), (right, B) = DESIGNS[a], DESIGNS[b]
+    size = ((abs(A).T * WEIGHTS) @ abs(B)).max(initial=0)
+    close(left.cross(WEIGHTS, right), (A.T * WEIGHTS) @ B, size)
+
+
+def test_a_design_leaves_its_numbers_alone():
+    values, codes = NUMBERS.copy(), CODES.copy()
+    design = Scaled(Stacked([Dense(values), Coded(codes, 4)]).shifted(np.ones(6)), np.ones(6))
+    design.sandwich(WEIGHTS)
+    design.transpose_times(WEIGHTS)
+    np.testing.assert_array_equal(values, NUMBERS)
+    np.testing.assert_array_equal(codes, CODES)
+
+
+def exact_sandwich(X: np.ndarray, centre: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Σ w (x - c)(x - c)ᵀ of the very doubles, in rational arithmetic."""
+    rows = [[Fraction(x) - Fraction(c) for x, c in zip(row, centre, strict=True)] for row in X]
+    w = [Fraction(v) for v in weight]
+    d = X.shape[1]
+    return np.array(
+        [
+            [float(sum(v * r[i] * r[j] for v, r in zip(w, rows, strict=True))) for j in range(d)]
+            for i in range(d)
+        ]
+    )
+
+
+@pytest.mark.parametrize("spreads", [1e3, 1e8])
+def test_a_dense_sandwich_is_right_far_from_zero(spreads):
+    X = rng.normal(size=(200, 3)) * [1.0, 1e-3, 70.0]
+    X += spreads * np.array([1.0, -1e-3, 70.0])
+    weight = rng.uniform(0.5, 2.0, size=200)
+    centre = np.average(X, axis=0, weights=weight)
+    exact = exact_sandwich(X, centre, weight)
+    for design in (
+        Dense(X).shifted(centre),
+        Stacked([Dense(X[:, :1]), Dense(X[:, 1:])]).shifted(centre),
+    ):
+        found = design.sandwich(weight)
+        size = np.sqrt(np.outer(np.diagonal(exact), np.diagonal(exact)))
+        assert (abs(found - exact) / size).max() < 1e-7
+        np.testing.assert_allclose(np.diagonal(found), np.diagonal(exact), rtol=1e-7)
+
+
+def test_a_factor_centred_at_its_frequencies_keeps_its_digits():
+    centre = hot(CODES, 4).mean(0)
+    found = Coded(CODES, 4).shifted(centre).sandwich(np.ones(N))
+    exact = exact_sandwich(hot(CODES, 4), centre, np.ones(N))
+    np.testing.assert_allclose(found, exact, rtol=1e-12)

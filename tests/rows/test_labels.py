@@ -1,0 +1,242 @@
+"""Labels of any sortable kind, soft labels and weights."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.exceptions import DataConversionWarning
+
+from posteriori.errors import LabelError, ShapeError, WeightError
+from posteriori.rows.labels import encode, read_target, read_weight
+
+DATES = np.array(["2021-03-01", "2020-01-01", "2021-03-01"], dtype="M8[D]")
+
+LABELS = {
+    "whole numbers": ([2, 0, 2, 1], [0, 1, 2]),
+    "negative": ([-7, 3, -7, 0], [-7, 0, 3]),
+    "sparse": ([10**12, -(10**12), 5], [-(10**12), 5, 10**12]),
+    "far from zero": ([10**15 + 2, 10**15, 10**15 + 2], [10**15, 10**15 + 2]),
+    "int8 from end to end": (np.array([-128, 127, 0], dtype=np.int8), [-128, 0, 127]),
+    "uint8": (np.array([255, 0, 255], dtype=np.uint8), [0, 255]),
+    "uint64 beyond int64": (
+        np.array([2**64 - 1, 2**64 - 5], dtype=np.uint64),
+        [2**64 - 5, 2**64 - 1],
+    ),
+    "booleans": ([True, False, True], [False, True]),
+    "whole floats": ([1.0, -0.0, 0.0, 1e300], [0.0, 1.0, 1e300]),
+    "strings": (["b", "a", "c", "a"], ["a", "b", "c"]),
+    "object strings": (np.array(["b", "a"], dtype=object), ["a", "b"]),
+    "bytes": (np.array([b"b", b"a"]), [b"a", b"b"]),
+    "dates": (DATES, sorted(set(DATES))),
+    "pandas category": (pd.Series(["b", "a", "b"], dtype="category"), ["a", "b"]),
+    "pandas Int64": (pd.Series([4, 2], dtype="Int64", index=[7, 8]), [2, 4]),
+    "pandas string": (pd.Series(["b", "a"], dtype="string"), ["a", "b"]),
+    "polars": (pl.Series(["b", "a"]), ["a", "b"]),
+    "polars enum": (pl.Series(["b", "a"], dtype=pl.Enum(["b", "a"])), ["a", "b"]),
+    "pyarrow": (pa.chunked_array([["b"], ["a"]]), ["a", "b"]),
+    "list of python numbers": ([3, 1.0, True], [1.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize("case", LABELS)
+def test_classes_are_sorted_and_codes_point_at_them(case):
+    y, expected = LABELS[case]
+    classes, codes = read_target(y, len(y))
+    assert classes.tolist() == np.array(expected).tolist()
+    original = y.to_pylist() if isinstance(y, pa.ChunkedArray) else list(y)
+    assert [classes[code] for code in codes] == original
+
+
+def test_integer_classes_keep_their_type():
+    for dtype in ("i1", "i2", "i4", "i8", "u1", "u4", "u8"):
+        classes, codes = encode(np.array([100, 7, 100], dtype=dtype))
+        assert classes.dtype == np.dtype(dtype)
+        assert codes.tolist() == [1, 0, 1]
+
+
+def test_tuples_in_an_object_array_are_labels_but_a_list_of_them_is_a_matrix():
+    y = np.empty(3, dtype=object)
+    y[:] = [("b", 1), ("a", 2), ("b", 1)]
+    classes, codes = read_target(y, 3)
+    assert classes.tolist() == [("a", 2), ("b", 1)]
+    assert codes.tolist() == [1, 0, 1]
+    with pytest.raises(LabelError, match="not a probability distribution"):
+        read_target([(1, 2), (3, 4)], 2)
+
+
+def test_a_column_vector_is_read_with_a_warning():
+    with pytest.warns(DataConversionWarning):
+        classes, codes = read_target(np.array([["b"], ["a"]]), 2)
+    assert classes.tolist() == ["a", "b"]
+    assert codes.tolist() == [1, 0]
+
+
+GAPS = {
+    "NaN": np.array([0.0, 1.0, np.nan]),
+    "infinity": np.array([0.0, 1.0, np.inf]),
+    "None": np.array(["a", "b", None], dtype=object),
+    "NaN among objects": np.array(["a", "b", np.nan], dtype=object),
+    "pandas.NA among objects": np.array(["a", "b", pd.NA], dtype=object),
+    "NaN in a list of strings": ["a", "b", float("nan")],
+    "NaT": np.array(["2020-01-01", "2020-01-02", "NaT"], dtype="M8[D]"),
+    "pandas str": pd.Series(["a", "b", None]),
+    "pandas string": pd.Series(["a", "b", None], dtype="string"),
+    "pandas category": pd.Series(["a", "b", None], dtype="category"),
+    "pandas Int64": pd.Series([1, 2, None], dtype="Int64"),
+    "pandas boolean": pd.Series([True, False, None], dtype="boolean"),
+    "polars int": pl.Series([1, 2, None]),
+    "polars string": pl.Series(["a", "b", None]),
+    "polars boolean": pl.Series([True, False, None]),
+    "pyarrow": pa.chunked_array([["a", "b", None]]),
+}
+
+
+@pytest.mark.parametrize("case", GAPS)
+def test_a_missing_label_is_an_error_that_names_the_row(case):
+    with pytest.raises(LabelError, match="row 2"):
+        read_target(GAPS[case], 3)
+
+
+def test_a_continuous_target_is_refused():
+    with pytest.raises(LabelError, match="Unknown label type: continuous. Row 1 of y is .*0.5"):
+        read_target([1.0, 0.5], 2)
+
+
+@pytest.mark.parametrize("y", [np.array([1, "a"], dtype=object), [1, "a"]], ids=["object", "list"])
+def test_labels_that_cannot_be_sorted_are_refused(y):
+    with pytest.raises(LabelError, match="cannot be sorted"):
+        read_target(y, 2)
+
+
+@pytest.mark.parametrize(
+    ("y", "error"),
+    [
+        (None, LabelError),
+        (np.array([1j, 2.0]), LabelError),
+        ([0, 1, 1], ShapeError),
+        (np.zeros((2, 2, 2)), ShapeError),
+        (1.0, ShapeError),
+        (np.array([["a", "b"], ["a", "b"]]), LabelError),
+    ],
+    ids=["none", "complex", "length", "3D", "number", "text matrix"],
+)
+def test_what_is_no_target_is_refused(y, error):
+    with pytest.raises(error):
+        read_target(y, 2)
+
+
+# Classes given.
+
+
+def test_classes_given_stand_in_order_even_when_absent():
+    classes, codes = read_target(["b", "d", "b"], 3, classes=["d", "a", "b"])
+    assert classes.tolist() == ["a", "b", "d"]
+    assert codes.tolist() == [1, 2, 1]
+
+
+def test_a_class_given_twice_counts_once():
+    classes, codes = read_target([1, 2], 2, classes=[2, 1, 1])
+    assert classes.tolist() == [1, 2]
+    assert codes.tolist() == [0, 1]
+
+
+def test_a_label_that_is_not_among_the_classes_given_is_named():
+    with pytest.raises(LabelError, match="'c'"):
+        read_target(["a", "c"], 2, classes=["a", "b"])
+
+
+def test_a_number_is_not_the_string_that_spells_it():
+    with pytest.raises(LabelError, match="not among the classes"):
+        read_target([1, 2], 2, classes=["1", "2"])
+
+
+# Soft labels.
+
+
+def test_soft_labels_are_kept_as_they_are():
+    soft = [[0.25, 0.75], [1.0, 0.0]]
+    classes, y = read_target(soft, 2)
+    assert classes.tolist() == [0, 1]
+    np.testing.assert_array_equal(y, soft)
+
+
+def test_columns_of_soft_labels_follow_their_classes():
+    soft = np.array([[0.2, 0.3, 0.5], [0.0, 1.0, 0.0]])
+    classes, y = read_target(soft, 2, classes=["c", "a", "b"])
+    assert classes.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(y, soft[:, [1, 2, 0]])
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_soft_labels_may_be_a_data_frame(frame):
+    _, y = read_target(frame({"no": [0.5, 1.0], "yes": [0.5, 0.0]}), 2)
+    np.testing.assert_array_equal(y, [[0.5, 0.5], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    "row", [[0.5, 0.6], [-0.1, 1.1], [np.nan, 1.0], [np.inf, 0.0], [0.0, 0.0], [1, 1]], ids=str
+)
+def test_a_row_that_is_no_distribution_is_named(row):
+    with pytest.raises(LabelError, match="Row 1 of y"):
+        read_target(np.array([[0.5, 0.5], row]), 2)
+
+
+@pytest.mark.parametrize("classes", [["a"], ["a", "a"], ["a", "b", "c"]])
+def test_soft_labels_need_one_class_a_column(classes):
+    with pytest.raises(LabelError, match="y has 2 columns"):
+        read_target(np.array([[0.5, 0.5]]), 1, classes=classes)
+
+
+# Weights.
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [
+        [0, 1, 3],
+        np.array([0, 1, 3], dtype=np.uint8),
+        np.array([0.0, 1.0, 3.0], dtype=np.float32),
+        pd.Series([0, 1, 3], dtype="Int64"),
+        pl.Series([0.0, 1.0, 3.0]),
+        pa.chunked_array([[0, 1, 3]]),
+    ],
+    ids=type,
+)
+def test_weights_become_doubles(weight):
+    w = read_weight(weight, 3)
+    assert w.dtype == np.float64
+    assert w.tolist() == [0.0, 1.0, 3.0]
+
+
+def test_no_weights_stay_none():
+    assert read_weight(None, 3) is None
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf, -np.inf])
+def test_a_bad_weight_names_its_row(bad):
+    with pytest.raises(WeightError, match="sample_weight of row 2"):
+        read_weight([1.0, 0.0, bad], 3)
+
+
+def test_a_missing_weight_in_a_data_frame_names_its_row():
+    for weight in (pd.Series([1, None], dtype="Int64"), pl.Series([1, None])):
+        with pytest.raises(WeightError, match="sample_weight of row 1"):
+            read_weight(weight, 2)
+
+
+@pytest.mark.parametrize(
+    ("weight", "error", "match"),
+    [
+        ([0.0, 0.0], WeightError, "zero in every row"),
+        (["a", "b"], WeightError, "does not hold numbers"),
+        ([1.0], ShapeError, r"shape \(1,\), expected \(2,\)"),
+        ([1.0, 1.0, 1.0], ShapeError, r"expected \(2,\)"),
+        ([[1.0], [1.0]], ShapeError, r"expected \(2,\)"),
+        (2.0, ShapeError, r"expected \(2,\)"),
+    ],
+    ids=["zeros", "text", "short", "long", "matrix", "number"],
+)
+def test_weights_that_cannot_be_used_are_refused(weight, error, match):
+    with pytest.raises(error, match=match):
+        read_weight(weight, 2)

@@ -1,0 +1,276 @@
+"""Sums over blocks in memory: the same bits from any number of threads, and errors that name the
+row the user knows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import sparse
+
+from posteriori.errors import (
+    InfiniteValueError,
+    LabelError,
+    MissingValueError,
+    ParameterError,
+    ShapeError,
+)
+from posteriori.rows.block import Block, Mixed, split_sparse
+from posteriori.rows.finite import check_finite
+from posteriori.rows.memory import (
+    BLOCK_ENTRIES,
+    SERIAL_ENTRIES,
+    MemoryRows,
+    read_new_rows,
+    read_rows,
+)
+from posteriori.rows.rows import Rows
+from posteriori.rows.schema import Schema
+from posteriori.rows.threads import map_in_order, thread_count, threads
+
+rng = np.random.default_rng(20)
+LARGE = rng.normal(size=(40_000, 8)) * 10.0 ** rng.integers(-3, 4, size=8)
+CODES = rng.integers(0, 3, size=len(LARGE))
+WEIGHT = rng.choice([0.0, 0.3, 1.0, 2.5], size=len(LARGE))
+
+
+@dataclass(frozen=True)
+class Sums:
+    """A statistic whose bits depend on the order of its additions."""
+
+    total: np.ndarray
+    squares: np.ndarray
+
+    def __add__(self, other: "Sums") -> "Sums":
+        return Sums(self.total + other.total, self.squares + other.squares)
+
+
+def sums(block: Block) -> Sums:
+    X = block.X
+    w = np.ones(X.shape[0]) if block.weight is None else block.weight
+    dense = X.toarray() if sparse.issparse(X) else X
+    return Sums(dense.T @ w, (dense * w[:, None]).T @ dense)
+
+
+SOURCES = {
+    "array": lambda: LARGE,
+    "Fortran": lambda: np.asfortranarray(LARGE),
+    "float32": lambda: LARGE.astype(np.float32),
+    "sparse": lambda: sparse.csr_array(LARGE * (abs(LARGE) > 0.5)),
+    "polars": lambda: pl.DataFrame(LARGE),
+}
+
+
+@pytest.mark.parametrize("block_entries", [None, 5000])
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_bits_do_not_depend_on_the_number_of_threads(source, block_entries):
+    X = SOURCES[source]()
+    rows = read_rows(X, CODES, WEIGHT)
+    assert LARGE.size > max(SERIAL_ENTRIES, BLOCK_ENTRIES)
+    found = []
+    for n in (1, 2, 5):
+        with threads(n):
+            found.append(rows.map_sum(sums, block_entries=block_entries))
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].total, other.total)
+        np.testing.assert_array_equal(found[0].squares, other.squares)
+    dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    np.testing.assert_allclose(found[0].total, WEIGHT @ dense, rtol=1e-9)
+    np.testing.assert_allclose(
+        np.diagonal(found[0].squares), WEIGHT @ dense**2, rtol=1e-11, atol=0
+    )
+
+
+@pytest.mark.parametrize("n", [1, 7, 40_000])
+@pytest.mark.parametrize("block_entries", [1, 8, 999, None])
+def test_every_row_is_visited_once_and_in_order(n, block_entries):
+    if block_entries in (1, 8):
+        n = min(n, 7)
+    rows = read_rows(LARGE[:n], np.zeros(n, dtype=int), classes=[0, 1])
+
+    class Visited(list):
+        def __add__(self, other):
+            return Visited([*self, *other])
+
+    found = rows.map_sum(
+        lambda block: Visited([(block.start, len(block.X))]), block_entries=block_entries
+    )
+    ends = np.cumsum([size for _, size in found])
+    assert [start for start, _ in found] == [0, *ends[:-1]]
+    assert ends[-1] == n
+
+
+def test_fill_writes_each_row_in_its_place():
+    rows = read_new_rows(LARGE, Schema.unnamed(8), "M")
+    out = rows.fill(np.full(len(LARGE), np.nan), lambda block: block.X.sum(1))
+    np.testing.assert_array_equal(out, LARGE.sum(1))
+
+
+def test_memory_rows_are_rows():
+    assert isinstance(read_rows(LARGE[:4], [0, 1, 0, 1]), Rows)
+
+
+# Weight zero.
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_weight_zero_is_the_row_dropped(source):
+    kept = WEIGHT > 0
+    X = SOURCES[source]()
+    fewer = X.filter(kept) if isinstance(X, pl.DataFrame) else X[kept]
+    a = read_rows(X, CODES, WEIGHT).map_sum(sums)
+    b = read_rows(fewer, CODES[kept], WEIGHT[kept]).map_sum(sums)
+    np.testing.assert_allclose(a.total, b.total, rtol=1e-9)
+    np.testing.assert_allclose(a.squares, b.squares, rtol=1e-10, atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_bad_entry_in_a_row_of_weight_zero_does_no_harm(bad):
+    X = np.array([[1.0, 2.0], [bad, bad], [3.0, 5.0]])
+    for source in (X, sparse.csr_array(X), pl.DataFrame(X)):
+        found = read_rows(source, [0, 1, 1], [1.0, 0.0, 2.0]).map_sum(sums)
+        np.testing.assert_array_equal(found.total, [7.0, 12.0])
+
+
+def test_levels_and_targets_are_dropped_with_their_rows():
+    frame = pl.DataFrame({"a": [1.0, 2.0, 3.0], "f": ["u", None, "v"]})
+    soft = np.array([[0.5, 0.5], [0.1, 0.9], [1.0, 0.0]])
+    blocks = []
+    rows = read_rows(frame, soft, [1.0, 0.0, 2.0])
+    rows.map_sum(lambda block: blocks.append(block) or 0)
+    (block,) = blocks
+    assert isinstance(block.X, Mixed)
+    assert block.X.numeric[:, 0].tolist() == [1.0, 3.0]
+    assert block.X.codes[:, 0].tolist() == [0, 1]
+    assert block.y.tolist() == [[0.5, 0.5], [1.0, 0.0]]
+    assert block.weight.tolist() == [1.0, 2.0]
+    assert [block.row(i) for i in (0, 1)] == [0, 2]
+
+
+def test_a_class_that_only_weightless_rows_have_is_absent():
+    rows = read_rows(np.eye(4), ["a", "b", "c", "c"], [1.0, 0.0, 1.0, 0.0])
+    assert rows.classes.tolist() == ["a", "c"]
+    kept = []
+    rows.map_sum(lambda block: kept.extend(block.y.tolist()) or 0)
+    assert kept == [0, 1]
+
+
+def test_one_class_is_too_few():
+    with pytest.raises(LabelError, match="The model needs rows of two classes .* one class, .*'a'"):
+        read_rows(np.eye(2), ["a", "a"])
+    with pytest.raises(LabelError, match="two classes"):
+        read_rows(np.eye(2), ["a", "b"], [1.0, 0.0])
+
+
+# Bad entries are named, in the numbering of the user.
+
+
+def check(block: Block) -> int:
+    check_finite(block, SCHEMA)
+    return 0
+
+
+SCHEMA = Schema.unnamed(8)
+
+
+@pytest.mark.parametrize("kind", ["array", "Fortran", "sparse", "weights", "sparse weights"])
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize(
+    ("bad", "error"), [(np.nan, MissingValueError), (-np.inf, InfiniteValueError)]
+)
+def test_the_first_bad_entry_is_named(kind, n_threads, bad, error):
+    X = LARGE.copy()
+    weight = WEIGHT.copy() if "weights" in kind else None
+    # In memory order of Fortran (2, 30123) comes first; row by row it is (5, 12345).
+    spots = [(12_345, 5), (12_345, 6), (30_123, 2), (39_999, 0)]
+    for spot in spots:
+        X[spot] = bad
+    if weight is not None:
+        weight[[i for i, _ in spots]] = 1.0
+        X[77, 3], weight[77] = bad, 0.0
+    if kind == "Fortran":
+        X = np.asfortranarray(X)
+    if "sparse" in kind:
+        X = sparse.csr_array(X)
+    rows = read_rows(X, CODES, weight)
+    with threads(n_threads), pytest.raises(error, match="first in row 12345, column 5"):
+        rows.map_sum(check, block_entries=20_000)
+
+
+def test_a_named_column_is_called_by_its_name():
+    frame = pl.DataFrame({"age": [1.0, 2.0, None], "mass": [1.0, np.nan, 2.0]})
+    rows = read_rows(frame, [0, 1, 0])
+    with pytest.raises(MissingValueError, match=r"first in row 1, column 'mass'"):
+        rows.map_sum(lambda block: check_finite(block, rows.schema) or 0)
+
+
+@pytest.mark.parametrize(
+    ("number", "level", "where"), [(3, 1, "row 1, column 'f'"), (1, 3, "row 1, column 'a'")]
+)
+def test_the_first_gap_is_named_whether_number_or_level(number, level, where):
+    a, f = [0.0, 1.0, 2.0, 3.0], ["u", "v", "u", "v"]
+    a[number], f[level] = None, None
+    rows = read_rows(pl.DataFrame({"f": f, "a": a}), [0, 1, 0, 1])
+    with pytest.raises(MissingValueError, match=where):
+        rows.map_sum(lambda block: check_finite(block, rows.schema) or 0)
+
+
+def test_gaps_may_be_allowed_but_infinity_never():
+    X = np.array([[np.nan, 1.0], [2.0, 3.0]])
+    check_finite(Block(X, None, None, 0), Schema.unnamed(2), missing=True)
+    X[1, 1] = np.inf
+    with pytest.raises(InfiniteValueError, match="row 11, column 1"):
+        check_finite(Block(X, None, None, 10), Schema.unnamed(2), missing=True)
+
+
+@pytest.mark.parametrize("kept", [None, np.array([0, 2, 3, 5, 8, 9, 11])])
+def test_parts_of_a_sparse_block_know_their_rows(kept):
+    X = sparse.csr_array(LARGE[:7])
+    block = Block(X, CODES[:7], np.arange(1.0, 8.0), 100, kept)
+    parts = list(split_sparse(block, entries=3 * 8))
+    assert [part.X.shape[0] for part in parts] == [3, 3, 1]
+    rows = [part.row(i) for part in parts for i in range(part.X.shape[0])]
+    assert rows == [block.row(i) for i in range(7)]
+    np.testing.assert_array_equal(np.concatenate([p.X.toarray() for p in parts]), LARGE[:7])
+    np.testing.assert_array_equal(np.concatenate([p.y for p in parts]), CODES[:7])
+    np.testing.assert_array_equal(np.concatenate([p.weight for p in parts]), np.arange(1.0, 8.0))
+
+
+# New rows and threads.
+
+
+def test_new_rows_of_the_wrong_width_are_refused():
+    with pytest.raises(ShapeError, match="X has 8 features, but M is expecting 7"):
+        read_new_rows(LARGE, Schema.unnamed(7), "M")
+
+
+def test_new_rows_of_plain_doubles_are_not_copied():
+    rows = read_new_rows(LARGE[::2], Schema.unnamed(8), "M")
+    assert isinstance(rows, MemoryRows)
+    assert np.shares_memory(rows.table.cut(0, 10), LARGE)
+    np.testing.assert_array_equal(rows.table.cut(3, 5), LARGE[6:10:2])
+
+
+def test_threads_are_given_back_after_the_block():
+    before = thread_count()
+    with threads(3):
+        assert thread_count() == 3
+        with threads(1):
+            assert thread_count() == 1
+        assert thread_count() == 3
+    assert thread_count() == before
+    with pytest.raises(ParameterError, match="at least one thread"), threads(0):
+        pass
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_the_error_of_the_first_failing_item_is_raised(n):
+    def task(i: int) -> int:
+        if i in (3, 7):
+            raise ValueError(f"item {i}")
+        return i
+
+    with threads(n):
+        assert list(map_in_order(task, range(3))) == [0, 1, 2]
+        with pytest.raises(ValueError, match="item 3"):
+            list(map_in_order(task, range(10)))
