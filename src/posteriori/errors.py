@@ -135,6 +135,12 @@ class RankDeficiencyWarning(PosterioriWarning):
     code = "W201"
 
 
+class SingularCovarianceWarning(PosterioriWarning):
+    """A covariance matrix without an inverse was made to have one."""
+
+    code = "W203"
+
+
 class ConvergenceWarning(PosterioriWarning):
     """An iteration stopped before it converged."""
 

@@ -55,11 +55,17 @@ DESIGNS: dict[str, tuple[Design, np.ndarray]] = {
     "dense shifted": (Dense(NUMBERS).shifted(CENTRE), NUMBERS - CENTRE),
     "sparse shifted": (Sparse(sparse.csr_array(THIN)).shifted(CENTRE), THIN - CENTRE),
     "coded shifted": (Coded(CODES, 4).shifted(CENTRE), hot(CODES, 4) - CENTRE),
-    "shifted twice": (Shifted(Coded(CODES, 4), CENTRE).shifted(SCALE), hot(CODES, 4) - CENTRE - SCALE),
+    "shifted twice": (
+        Shifted(Coded(CODES, 4), CENTRE).shifted(SCALE),
+        hot(CODES, 4) - CENTRE - SCALE,
+    ),
     "dense scaled": (Scaled(Dense(NUMBERS), SCALE), NUMBERS / SCALE),
     "sparse scaled": (Scaled(Sparse(sparse.csr_array(THIN)), SCALE), THIN / SCALE),
     "coded scaled": (Scaled(Coded(CODES, 4), SCALE), hot(CODES, 4) / SCALE),
-    "scaled, then shifted": (Scaled(Dense(NUMBERS), SCALE).shifted(CENTRE), NUMBERS / SCALE - CENTRE),
+    "scaled, then shifted": (
+        Scaled(Dense(NUMBERS), SCALE).shifted(CENTRE),
+        NUMBERS / SCALE - CENTRE,
+    ),
     "shifted, then scaled": (
         Scaled(Sparse(sparse.csr_array(THIN)).shifted(CENTRE), SCALE),
         (THIN - CENTRE) / SCALE,
@@ -70,6 +76,12 @@ DESIGNS: dict[str, tuple[Design, np.ndarray]] = {
     "stacked standardised": (
         Scaled(stacked().shifted(WIDE_CENTRE), WIDE_SCALE),
         (STACKED - WIDE_CENTRE) / WIDE_SCALE,
+    ),
+    "dense scaled at once": (Dense(NUMBERS).scaled(SCALE), NUMBERS / SCALE),
+    "sparse scaled at once": (Sparse(sparse.csr_array(THIN)).scaled(SCALE), THIN / SCALE),
+    "stacked scaled at once": (
+        stacked().scaled(WIDE_SCALE).shifted(WIDE_CENTRE),
+        STACKED / WIDE_SCALE - WIDE_CENTRE,
     ),
     "stacked in a stack": (
         Stacked([intercept(N), stacked().shifted(WIDE_CENTRE)]),
@@ -147,6 +159,18 @@ def test_a_design_leaves_its_numbers_alone():
     design.transpose_times(WEIGHTS)
     np.testing.assert_array_equal(values, NUMBERS)
     np.testing.assert_array_equal(codes, CODES)
+
+
+@pytest.mark.parametrize("size", [1e-250, 1e250])
+def test_numbers_are_divided_by_their_scale_before_they_are_squared(size):
+    scale = np.full(3, size)
+    for design, matrix in (
+        (Dense(NUMBERS * size), NUMBERS),
+        (Sparse(sparse.csr_array(THIN * size)), THIN),
+        (Stacked([Dense(NUMBERS[:, :1] * size), Dense(NUMBERS[:, 1:] * size)]), NUMBERS),
+    ):
+        expected = (matrix.T * WEIGHTS) @ matrix
+        close(design.scaled(scale).sandwich(WEIGHTS), expected, abs(expected).max())
 
 
 def exact_sandwich(X: np.ndarray, centre: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -1,7 +1,5 @@
 """Many classes from two-class classifiers: regions that nobody or everybody claims, coupling."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -523,13 +521,8 @@ def test_tags_are_those_of_the_estimator(way):
 def test_missing_entries_pass_where_the_estimator_takes_them(way):
     X = X_BLOBS.copy()
     X[::7, 0] = np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        p = (
-            way(estimator=GaussianClassifier(covariance="diagonal"))
-            .fit(X, Y_BLOBS)
-            .predict_proba(X)
-        )
+    model = way(estimator=GaussianClassifier(covariance="diagonal")).fit(X, Y_BLOBS)
+    p = model.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
 
 
@@ -591,6 +584,4 @@ def test_nothing_is_predicted_before_the_fit(way):
     ]
 )
 def test_the_contract_of_scikit_learn_holds(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)
+    check(estimator)

@@ -282,7 +282,9 @@ def test_a_missing_or_unknown_column_is_named(source):
 
 
 def test_a_renamed_column_is_both_missing_and_unknown():
-    with pytest.raises(ColumnNameError, match="missing since fit time: 'b'; unseen at fit time: 'B'"):
+    with pytest.raises(
+        ColumnNameError, match="missing since fit time: 'b'; unseen at fit time: 'B'"
+    ):
         cut(pl.DataFrame({"a": [1.0], "B": [2.0]}), Schema.of_names(["a", "b"]))
 
 
@@ -292,7 +294,7 @@ def test_a_level_never_seen_has_its_own_code_and_the_design_refuses_it(make):
     part = cut(make({"f": ["b", None, "zebra", "a"]}), schema)
     assert part.codes[:, 0].tolist() == [1, MISSING, UNSEEN, 0]
     block = Block(cut(make({"f": ["b", "zebra", "a"]}), schema), None, None, 40)
-    with pytest.raises(LevelError, match="Row 41 .* column 'f' .* The levels are 'a', 'b'"):
+    with pytest.raises(LevelError, match=r"Row 41 .* column 'f' .* The levels are 'a', 'b'"):
         Columns(schema).design(block)
 
 

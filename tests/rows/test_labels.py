@@ -99,7 +99,7 @@ def test_a_missing_label_is_an_error_that_names_the_row(case):
 
 
 def test_a_continuous_target_is_refused():
-    with pytest.raises(LabelError, match="Unknown label type: continuous. Row 1 of y is .*0.5"):
+    with pytest.raises(LabelError, match=r"Unknown label type: continuous\. Row 1 of y is .*0.5"):
         read_target([1.0, 0.5], 2)
 
 

@@ -76,9 +76,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(source, block_entries):
         np.testing.assert_array_equal(found[0].squares, other.squares)
     dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     np.testing.assert_allclose(found[0].total, WEIGHT @ dense, rtol=1e-9)
-    np.testing.assert_allclose(
-        np.diagonal(found[0].squares), WEIGHT @ dense**2, rtol=1e-11, atol=0
-    )
+    np.testing.assert_allclose(np.diagonal(found[0].squares), WEIGHT @ dense**2, rtol=1e-11, atol=0)
 
 
 @pytest.mark.parametrize("n", [1, 7, 40_000])
@@ -156,7 +154,9 @@ def test_a_class_that_only_weightless_rows_have_is_absent():
 
 
 def test_one_class_is_too_few():
-    with pytest.raises(LabelError, match="The model needs rows of two classes .* one class, .*'a'"):
+    with pytest.raises(
+        LabelError, match=r"The model needs rows of two classes .* one class, .*'a'"
+    ):
         read_rows(np.eye(2), ["a", "a"])
     with pytest.raises(LabelError, match="two classes"):
         read_rows(np.eye(2), ["a", "b"], [1.0, 0.0])

@@ -49,6 +49,10 @@ class Design(ABC):
     def array(self) -> Array:
         """Φ itself, for kernels whose blocks are small enough."""
 
+    def scaled(self, scale: Array) -> "Design":
+        """Φ diag(1/scale), with numbers divided before they are ever squared."""
+        return Scaled(self, scale)
+
     def sandwich(self, r: Array) -> Array:
         """Φᵀ diag(r) Φ."""
         return self.cross(r, self)
@@ -80,6 +84,9 @@ class Dense(Design):
     def shifted(self, centre: Array) -> "Dense":
         return Dense(self.values - centre)
 
+    def scaled(self, scale: Array) -> "Dense":
+        return Dense(self.values / scale)
+
     def array(self) -> Array:
         return self.values
 
@@ -108,6 +115,11 @@ class Sparse(Design):
 
     def shifted(self, centre: Array) -> "Shifted":
         return Shifted(self, centre)
+
+    def scaled(self, scale: Array) -> "Sparse":
+        indices, indptr = self.values.indices, self.values.indptr
+        data = self.values.data / scale[indices]
+        return Sparse(sparse.csr_array((data, indices, indptr), shape=self.shape))
 
     def array(self) -> Array:
         return cast(Array, self.values.toarray())
@@ -250,6 +262,10 @@ class Stacked(Design):
     def shifted(self, centre: Array) -> "Stacked":
         parts = zip(self.parts, self._split(centre), strict=True)
         return Stacked([part.shifted(c) for part, c in parts])
+
+    def scaled(self, scale: Array) -> "Stacked":
+        parts = zip(self.parts, self._split(scale), strict=True)
+        return Stacked([part.scaled(s) for part, s in parts])
 
     def array(self) -> Array:
         return np.concatenate([part.array() for part in self.parts], axis=1)

@@ -147,8 +147,6 @@ class Classifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self._allows_missing
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
         return tags
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
-from scipy import sparse
 from scipy.special import xlogy
 
 from posteriori.decide.priors import PriorsLike
@@ -19,7 +18,7 @@ from posteriori.errors import (
 )
 from posteriori.models.generative import GenerativeClassifier
 from posteriori.models.geometry import Hyperplane, LinearGeometry
-from posteriori.posterior.gaussian import DiagonalGaussians, FullGaussians, Linear
+from posteriori.posterior.gaussian import DiagonalGaussians, FullGaussians
 from posteriori.posterior.gaussian_estimate import (
     Completed,
     Estimate,
@@ -28,6 +27,7 @@ from posteriori.posterior.gaussian_estimate import (
     incomplete_estimate,
     isotropic_estimate,
 )
+from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Block, Features, split_sparse
 from posteriori.rows.memory import BLOCK_ENTRIES
 from posteriori.rows.rows import Rows
@@ -66,9 +66,13 @@ class GaussianClassifier(LinearGeometry, GenerativeClassifier):
     shrinkage : None, "auto" or a number from 0 to 1
         How far correlations are drawn towards zero (covariance "shared", "full" or groups).
         "auto" is the oracle approximating shrinkage of Chen et al. (2010) on the correlations.
+        None shrinks nothing unless the covariance is singular: then redundant columns are left
+        out and, if that is not enough, "auto" is used, with a `SingularCovarianceWarning` that
+        names the columns. 0.0 makes a singular covariance a `SingularCovarianceError`.
     estimate : "ml" or "unbiased"
         Divide the scatter of a group by its number of rows (4.78), or by that number less its
-        number of classes. scikit-learn's LDA divides as "ml", its QDA as "unbiased".
+        number of classes. scikit-learn's LDA, QDA and GaussianNB divide as "ml" does (QDA before
+        version 1.9 as "unbiased").
 
     Attributes
     ----------
@@ -198,6 +202,8 @@ class GaussianClassifier(LinearGeometry, GenerativeClassifier):
         self.means_ = estimate.densities.means
         self.shrinkage_ = estimate.shrinkage
         self.log_likelihood_ = estimate.log_likelihood + float(xlogy(count, self.priors_).sum())
+        for caveat in estimate.caveats:
+            warn(caveat)
 
     def _fit_incomplete(self, rows: Rows) -> None:
         """Rows with missing entries: expectation-maximisation."""
@@ -235,9 +241,7 @@ class GaussianClassifier(LinearGeometry, GenerativeClassifier):
     def _activations(self, X: Features) -> Array:
         if self._linear is None:
             return self._log_joint(X)
-        if isinstance(X, sparse.csr_array) and self._linear.centre is None:
-            return self._linear(X)
-        return self._by_parts(self._linear, X)
+        return self._linear.of_rows(X, self.schema_)
 
     def _log_density(self, X: Features) -> Array:
         return self._by_parts(self._densities.log_density, X)

@@ -138,7 +138,8 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags, base = super().__sklearn_tags__(), get_tags(self._base())
-        tags.input_tags = base.input_tags
+        for name in ("sparse", "allow_nan", "positive_only"):
+            setattr(tags.input_tags, name, getattr(base.input_tags, name))
         tags.non_deterministic = base.non_deterministic
         return tags
 
@@ -228,8 +229,9 @@ class OneVersusRest(_Multiclass):
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
     >>> model = OneVersusRest(ambiguous="reject", reject_label=-1).fit(X, y)
-    >>> int(model.ambiguous_rows(X).sum())
-    0
+    >>> rows = np.flatnonzero(model.ambiguous_rows(X))
+    >>> rows, model.predict(X[rows])
+    (array([68]), array([-1]))
     """
 
     def _tasks(self, codes: Codes) -> Iterator[tuple[Codes | None, Codes]]:

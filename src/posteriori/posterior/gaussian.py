@@ -8,60 +8,17 @@ from functools import cached_property
 
 import numpy as np
 
+from posteriori.posterior.linear import NEAR_ZERO, Linear, is_near_zero
 from posteriori.solve.covariance import Factor
 from posteriori.typing import Array, Codes
 
 _LOG_2PI = float(np.log(2 * np.pi))
-
-_NEAR_ZERO = 1e4
-"""Below this size of wᵀc, the centre c need not be taken off first: twelve digits are left."""
 
 _SMALL = 2**14
 """Numbers in one request for which the classes are evaluated in one product."""
 
 _PANEL = 64
 """Columns of a triangular product taken at a time, so that zeros are not multiplied."""
-
-
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """Activations wᵀ(x - centre) + bias, one a class; no centre where none is needed."""
-
-    weights: Array
-    bias: Array
-    centre: Array | None
-
-    def __call__(self, X: Array) -> Array:
-        if self.centre is not None:
-            X = X - self.centre
-        activation = X @ self.weights
-        activation += self.bias
-        return activation
-
-    @classmethod
-    def about(cls, centre: Array, weights: Array, bias: Array) -> "Linear":
-        """The function with weights (d, K) and bias (K,) about a centre."""
-        if _is_near_zero(centre, weights):
-            return cls(weights, bias - centre @ weights, None)
-        return cls(weights, bias, centre)
-
-    def coefficients(self) -> tuple[Array, Array]:
-        """`coef_` and `intercept_`: the difference for two classes, else summing to zero."""
-        shift = 0.0 if self.centre is None else self.centre @ self.weights
-        return contrasts(self.weights.T, self.bias - shift)
-
-
-def contrasts(weights: Array, bias: Array) -> tuple[Array, Array]:
-    """(K, d) and (K,) as users see them: second less first for two classes, else sum zero."""
-    if len(weights) == 2:
-        with np.errstate(invalid="ignore"):
-            return weights[1:] - weights[:1], bias[1:] - bias[:1]
-    possible = np.isfinite(bias)
-    return weights - weights.mean(axis=0), bias - bias[possible].mean()
-
-
-def _is_near_zero(centre: Array, weights: Array) -> bool:
-    return bool((abs(centre) @ abs(weights)).max(initial=0.0) < _NEAR_ZERO)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +39,7 @@ class FullGaussians:
 
     @cached_property
     def needs_centring(self) -> bool:
-        return not all(_is_near_zero(self.centre, A) for A in self.whiteners)
+        return not all(is_near_zero(self.centre, A) for A in self.whiteners)
 
     @cached_property
     def white_means(self) -> Array:
@@ -94,9 +51,12 @@ class FullGaussians:
     @cached_property
     def constants(self) -> Array:
         """ln of the densities at the means (K,)."""
-        d = self.means.shape[1]
         logs = np.array([factor.log_determinant for factor in self.factors])
-        return -0.5 * (d * _LOG_2PI + logs[self.groups])
+        return -0.5 * (self._rank * _LOG_2PI + logs[self.groups])
+
+    @property
+    def _rank(self) -> int:
+        return len(self.factors[0].kept)
 
     @cached_property
     def _side_by_side(self) -> Array:
@@ -107,7 +67,7 @@ class FullGaussians:
         if self.needs_centring:
             X = X - self.centre
         if len(X) * len(self.means) * X.shape[1] <= _SMALL:
-            white = (X @ self._side_by_side).reshape(len(X), len(self.factors), X.shape[1])
+            white = (X @ self._side_by_side).reshape(len(X), len(self.factors), self._rank)
             residual = white.take(self.groups, axis=1)
             residual -= self.white_means
             return self.constants - 0.5 * np.einsum("nkd,nkd->nk", residual, residual)
@@ -147,7 +107,7 @@ class FullGaussians:
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         """`n` rows of class k."""
         factor = self.factors[self.groups[k]]
-        white = random.standard_normal((n, self.means.shape[1]))
+        white = random.standard_normal((n, self._rank))
         return self.means[k] + (white @ factor.lower.T) * factor.scale
 
     def covariances(self) -> Array:
@@ -157,7 +117,7 @@ class FullGaussians:
 
     @property
     def n_parameters(self) -> int:
-        K, d = self.means.shape
+        K, d = len(self.means), self._rank
         return K * d + len(self.factors) * d * (d + 1) // 2
 
 
@@ -165,7 +125,8 @@ class FullGaussians:
 class DiagonalGaussians:
     """Densities whose columns are independent: means (K, d), standard deviations (K, d).
 
-    With `shared`, one standard deviation serves all classes and columns: Σ = λI.
+    With `shared`, one standard deviation serves all classes and columns: Σ = λI. Columns that
+    are left out have an infinite one.
     """
 
     means: Array
@@ -178,14 +139,20 @@ class DiagonalGaussians:
 
     @cached_property
     def constants(self) -> Array:
-        return -0.5 * self.means.shape[1] * _LOG_2PI - np.log(self.spread).sum(axis=1)
+        return -0.5 * self._logs.sum(axis=1)
+
+    @cached_property
+    def _logs(self) -> Array:
+        """ln 2πσ² of each class and column, nothing for those left out."""
+        used = np.isfinite(self.spread)
+        return np.where(used, _LOG_2PI + 2 * np.log(np.where(used, self.spread, 1.0)), 0.0)
 
     @cached_property
     def _expanded(self) -> tuple[Array, Array] | None:
         """Weights of (x², x) about the centre, and constants; None where digits would be lost."""
         offset = (self.means - self.centre) / self.spread
         wild = self.spread.max() > 1e100 or self.spread.min() < 1e-100
-        if wild or (offset**2).sum(axis=1).max() > _NEAR_ZERO:
+        if wild or (offset**2).sum(axis=1).max() > NEAR_ZERO:
             return None
         weights = np.concatenate([-0.5 / self.spread**2, offset / self.spread], axis=1).T
         return weights, self.constants - 0.5 * (offset**2).sum(axis=1)
@@ -211,7 +178,7 @@ class DiagonalGaussians:
         """ln p of the entries present; the columns being independent, the others drop out."""
         out = np.empty((len(X), len(self.means)))
         for k, (mean, spread) in enumerate(zip(self.means, self.spread, strict=True)):
-            terms = ((X - mean) / spread) ** 2 + _LOG_2PI + 2 * np.log(spread)
+            terms = ((X - mean) / spread) ** 2 + self._logs[k]
             out[:, k] = -0.5 * np.nansum(terms, axis=1)
         return out
 
@@ -225,14 +192,17 @@ class DiagonalGaussians:
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         """`n` rows of class k."""
-        return self.means[k] + self.spread[k] * random.standard_normal((n, self.means.shape[1]))
+        spread = np.where(np.isfinite(self.spread[k]), self.spread[k], 0.0)
+        return self.means[k] + spread * random.standard_normal((n, self.means.shape[1]))
 
     @property
     def factors(self) -> tuple[Factor, ...]:
         """The covariance of each class as a factor; one for all where it is shared."""
-        identity = np.eye(self.means.shape[1])
+        kept = np.flatnonzero(np.isfinite(self.spread[0]))
+        identity = np.eye(self.means.shape[1])[:, kept]
         spreads = self.spread[:1] if self.shared else self.spread
-        return tuple(Factor(spread, identity) for spread in spreads)
+        finite = np.where(np.isfinite(spreads), spreads, 1.0)
+        return tuple(Factor(spread, identity, kept) for spread in finite)
 
     def covariances(self) -> Array:
         """Σ_k (K, d, d), or Σ (d, d) where there is only one."""
@@ -241,14 +211,14 @@ class DiagonalGaussians:
 
     @property
     def n_parameters(self) -> int:
-        K, d = self.means.shape
-        return K * d + (1 if self.shared else K * d)
+        used = int(np.isfinite(self.spread).sum())
+        return used + (1 if self.shared else used)
 
 
 def _times_upper(X: Array, upper: Array) -> Array:
     """X times an upper triangular matrix, leaving its zeros alone."""
-    d = len(upper)
-    if d <= 2 * _PANEL:
+    d = upper.shape[1]
+    if d <= 2 * _PANEL or d < len(upper):
         return X @ upper
     out = np.empty_like(X)
     for low in range(0, d, _PANEL):

@@ -1,27 +1,26 @@
 """Gaussian densities by maximum likelihood: from sums over rows to means and factors (4.71)-(4.80).
 
-`labels` below is the log-likelihood of the class labels, Σ_k N_k ln p(C_k): the other half of
-ln p(x, t), so that `log_likelihood` is that of rows and labels together.
+The log-likelihoods here are those of the rows given their classes, Σ ln p(x|C_k).
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from posteriori.design.columns import Columns
-from posteriori.errors import MissingValueError, SingularCovarianceError
+from posteriori.errors import MissingValueError, SingularCovarianceError, SingularCovarianceWarning
 from posteriori.posterior.gaussian import DiagonalGaussians, FullGaussians
-from posteriori.solve.covariance import CONSTANT, Factor, Shrinkage, factorise
+from posteriori.solve.covariance import CONSTANT, Factor, Shrinkage
 from posteriori.solve.em import expectation_maximisation
+from posteriori.solve.group_covariance import Divisor, GroupCovariances, group_covariances
 from posteriori.solve.solution import Solution
 from posteriori.statistics.column_moments import ColumnMoments
 from posteriori.statistics.incomplete import ExpectedMoments
 from posteriori.statistics.moments import Moments
-from posteriori.typing import Array, Codes, Labels
-
-Divisor = Literal["ml", "unbiased"]
+from posteriori.typing import Array, Codes
 
 _EM_TOLERANCE = 1e-9
 _EM_STEPS = 2000
@@ -29,63 +28,25 @@ _EM_STEPS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Densities, their log-likelihood without that of the labels, and the shrinkage used."""
+    """Densities, their log-likelihood without that of the labels, the shrinkage, and caveats."""
 
     densities: FullGaussians | DiagonalGaussians
     log_likelihood: float
     shrinkage: Array
+    caveats: tuple[SingularCovarianceWarning, ...] = ()
 
 
 def full_estimate(moments: Moments, shrinkage: Shrinkage, divisor: Divisor) -> Estimate:
     """Means, and for each group its scatter over a divisor (4.75)-(4.80), (4.161)-(4.163)."""
-    factors, amounts = group_factors(moments, shrinkage, divisor)
+    found = group_covariances(moments, shrinkage, divisor)
     unit = moments.unit
     densities = FullGaussians(
-        moments.mean * unit, tuple(f.times_unit(unit) for f in factors), moments.groups
+        moments.mean * unit, tuple(f.times_unit(unit) for f in found.factors), moments.groups
     )
-    pairs = zip(factors, moments.scatter, strict=True)
+    pairs = zip(found.factors, moments.scatter, strict=True)
     squares = sum(_trace_of_solution(factor, scatter) for factor, scatter in pairs)
     log_likelihood = float(moments.count @ densities.constants - 0.5 * squares)
-    return Estimate(densities, log_likelihood, amounts)
-
-
-def group_factors(
-    moments: Moments, shrinkage: Shrinkage, divisor: Divisor
-) -> tuple[tuple[Factor, ...], Array]:
-    """The covariance of each group as a factor, in the units of the moments, and its shrinkage."""
-    words = Columns(moments.schema).as_schema().describe_all
-    found = []
-    for g, scatter in enumerate(moments.scatter):
-        members = np.flatnonzero((moments.groups == g) & (moments.count > 0))
-        if len(members) == 0:
-            found.append((Factor(np.ones(len(scatter)), np.eye(len(scatter))), 0.0))
-            continue
-        rows = float(moments.count[members].sum())
-        whose = _whose(moments.classes[members], len(moments.classes))
-        free = rows - len(members)
-        if divisor == "unbiased" and free <= 0:
-            raise SingularCovarianceError(
-                f"The covariance of {whose} has no more rows ({rows:g}) than means.",
-                "Pass more rows, use estimate='ml', or share the covariance.",
-            )
-        found.append(
-            factorise(
-                scatter / (free if divisor == "unbiased" else rows),
-                size=abs(moments.mean[members]).max(axis=0),
-                n=max(free, 1.0),
-                shrinkage=shrinkage,
-                columns=words,
-                whose=f"{whose} ({rows:g} rows)",
-            )
-        )
-    return tuple(factor for factor, _ in found), np.array([amount for _, amount in found])
-
-
-def _whose(labels: Labels, n_classes: int) -> str:
-    if len(labels) == n_classes:
-        return "the classes together"
-    named = ", ".join(map(repr, labels.tolist()[:6]))
-    return f"class {named}" if len(labels) == 1 else f"classes {named}"
+    return Estimate(densities, log_likelihood, found.shrinkage, found.caveats)
 
 
 def _trace_of_solution(factor: Factor, scatter: Array) -> float:
@@ -95,22 +56,49 @@ def _trace_of_solution(factor: Factor, scatter: Array) -> float:
 
 
 def diagonal_estimate(sums: ColumnMoments, divisor: Divisor) -> Estimate:
-    """Each class and column by itself; missing entries do not count."""
+    """Each class and column by itself; missing entries do not count.
+
+    A column that is the same in all rows is left out. One that is constant in a class only is
+    given the variance that one more row, as far out as rows are overall, would have made.
+    """
     _check_present(sums)
-    taken = 1.0 if divisor == "unbiased" else 0.0
-    rows = sums.count - taken
+    rows = np.maximum(sums.count - 1.0, 0.0) if divisor == "unbiased" else sums.count
     spread = np.sqrt(np.divide(sums.scatter, rows, out=np.zeros_like(rows), where=rows > 0))
-    occupied = (sums.class_count > 0)[:, None]
-    flat = occupied & (spread <= CONSTANT * abs(sums.mean))
-    if flat.any():
-        k = int(flat.any(axis=1).argmax())
-        columns = Columns(sums.schema).as_schema().describe_all(np.flatnonzero(flat[k]))
-        raise SingularCovarianceError(
-            f"The variance of {columns} is zero in class {sums.classes.tolist()[k]!r} "
-            f"({sums.class_count[k]:g} rows).",
-            "Drop what does not vary, or use covariance='shared' or 'isotropic'.",
+    overall = _overall_spread(sums)
+    flat = (sums.class_count > 0)[:, None] & (spread <= CONSTANT * abs(sums.mean))
+    spread = np.where(flat, overall / np.sqrt(sums.count + 1), spread)
+    spread[sums.class_count == 0] = overall
+    spread[:, overall == 0] = np.inf
+    caveats = tuple(_flat_caveats(sums, flat, overall == 0))
+    return _independent(sums, spread * sums.unit, shared=False, caveats=caveats)
+
+
+def _overall_spread(sums: ColumnMoments) -> Array:
+    """Standard deviation of each column in all rows, zero where it is constant."""
+    count = sums.count.sum(axis=0)
+    mean = (sums.count * sums.mean).sum(axis=0) / count
+    squares = (sums.scatter + sums.count * (sums.mean - mean) ** 2).sum(axis=0)
+    spread = np.sqrt(squares / count)
+    return np.where(spread <= CONSTANT * abs(mean), 0.0, spread)
+
+
+def _flat_caveats(
+    sums: ColumnMoments, flat: NDArray[np.bool_], lost: NDArray[np.bool_]
+) -> Iterator[SingularCovarianceWarning]:
+    words = Columns(sums.schema).as_schema().describe_all
+    if lost.any():
+        yield SingularCovarianceWarning(
+            f"The values in {words(np.flatnonzero(lost))} never change; they were left out, which "
+            "changes no probability.",
+            "Drop what does not vary.",
         )
-    return _independent(sums, np.where(occupied, spread, 1.0) * sums.unit, shared=False)
+    for k in np.flatnonzero((flat & ~lost).any(axis=1)):
+        yield SingularCovarianceWarning(
+            f"The variance of {words(np.flatnonzero(flat[k] & ~lost))} is zero in class "
+            f"{sums.classes.tolist()[k]!r} ({sums.class_count[k]:g} rows); it was given what one "
+            "more row of the overall spread would make.",
+            "Pass more rows, drop what does not vary, or use covariance='shared' or 'isotropic'.",
+        )
 
 
 def isotropic_estimate(sums: ColumnMoments, divisor: Divisor) -> Estimate:
@@ -141,11 +129,18 @@ def _check_present(sums: ColumnMoments) -> None:
         )
 
 
-def _independent(sums: ColumnMoments, spread: Array, shared: bool) -> Estimate:
+def _independent(
+    sums: ColumnMoments,
+    spread: Array,
+    shared: bool,
+    caveats: tuple[SingularCovarianceWarning, ...] = (),
+) -> Estimate:
+    used = np.isfinite(spread)
     squares = sums.scatter * (sums.unit / spread) ** 2
-    logs = sums.count * (np.log(2 * np.pi) + 2 * np.log(spread))
+    logs = np.where(used, np.log(2 * np.pi) + 2 * np.log(np.where(used, spread, 1.0)), 0.0)
     densities = DiagonalGaussians(sums.mean * sums.unit, spread, shared)
-    return Estimate(densities, -0.5 * float((logs + squares).sum()), np.zeros(1))
+    log_likelihood = -0.5 * float((sums.count * logs + squares).sum())
+    return Estimate(densities, log_likelihood, np.zeros(1), caveats)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +149,7 @@ class Completed:
 
     mean: Array
     covariance: Array
-    factors: tuple[Factor, ...] = ()
-    shrinkage: Array | None = None
+    groups: GroupCovariances | None = None
 
     def distance(self, other: "Completed") -> float:
         """The largest change, in standard deviations."""
@@ -184,9 +178,9 @@ def incomplete_estimate(
         nonlocal moments
         found = expect(centre, scale, now)
         moments = found.moments
-        factors, amounts = group_factors(moments, shrinkage, "ml")
-        covariance = np.array([factor.covariance() for factor in factors])
-        return Completed(moments.mean, covariance, factors, amounts), found.log_likelihood
+        groups = group_covariances(moments, shrinkage, "ml")
+        covariance = np.array([factor.covariance() for factor in groups.factors])
+        return Completed(moments.mean, covariance, groups), found.log_likelihood
 
     means = (sums.mean * sums.unit - centre) / scale
     start = Completed(means, np.array([np.eye(len(centre))] * len(set(sharing))))
@@ -194,8 +188,9 @@ def incomplete_estimate(
         step, Completed.distance, start, tol=_EM_TOLERANCE, max_iter=_EM_STEPS
     )
     found, last = solution.parameters, cast(Moments, moments)
-    widen = _widening(last) if divisor == "unbiased" else np.ones(len(found.factors))
-    pairs = zip(found.factors, widen, strict=True)
+    groups = cast(GroupCovariances, found.groups)
+    widen = _widening(last) if divisor == "unbiased" else np.ones(len(groups.factors))
+    pairs = zip(groups.factors, widen, strict=True)
     densities = FullGaussians(
         centre + scale * found.mean,
         tuple(factor.times_unit(scale * wide) for factor, wide in pairs),
@@ -204,7 +199,7 @@ def incomplete_estimate(
     # The density is that of x, not of the coordinates in which the steps were made.
     jacobian = float(sums.count.sum(axis=0) @ np.log(scale))
     trace = tuple(value - jacobian for value in solution.trace)
-    estimate = Estimate(densities, trace[-1], cast(Array, found.shrinkage))
+    estimate = Estimate(densities, trace[-1], groups.shrinkage, groups.caveats)
     return estimate, Solution(found, solution.status, trace)
 
 

@@ -118,7 +118,7 @@ def read_features(
 
 def _as_array(X: Any) -> NDArray[Any]:
     if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "fiub":
-        return cast(Array, X.astype(np.float64).filled(np.nan))
+        return cast(Array, np.ma.filled(X.astype(np.float64), np.nan))
     try:
         return as_array(X)
     except ValueError as error:

@@ -1,18 +1,17 @@
 """Covariances from scatter: divisors, shrinkage, and a factor that can be solved with.
 
-A covariance is held as Σ = D R D with D = diag(scale) and R = L Lᵀ the correlations, so that the
+A covariance is held as Σ = D L Lᵀ D with D = diag(scale) and L Lᵀ the correlations, so that the
 units of the columns cannot spoil the factor. No inverse is ever formed: what prediction needs is
 L⁻¹D⁻¹(x - μ), by forward substitution.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
-from posteriori.errors import ParameterError, ScaleError, SingularCovarianceError
-from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, solve_lower, unit_diagonal
+from posteriori.errors import ParameterError, ScaleError
+from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, solve_lower
 from posteriori.typing import Array, Codes
 
 Shrinkage = float | Literal["auto"] | None
@@ -23,35 +22,51 @@ CONSTANT = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """Σ = D R D with D = diag(`scale`) and R = `lower` `lower`ᵀ."""
+    """Σ = D L Lᵀ D with D = diag(`scale`) (d,) and L = `lower` (d, r).
+
+    The rows `kept` (r,) of L form a lower triangle; where r < d, the other columns are linear
+    functions of these and add nothing to a density.
+    """
 
     scale: Array
     lower: Array
+    kept: Codes
+
+    @classmethod
+    def of_full_rank(cls, scale: Array, lower: Array) -> "Factor":
+        return cls(scale, lower, np.arange(len(scale)))
 
     @property
     def log_determinant(self) -> float:
-        """ln |Σ|."""
-        return 2 * float(np.log(self.scale).sum() + np.log(np.diagonal(self.lower)).sum())
+        """ln |Σ| of the columns kept."""
+        diagonal = np.diagonal(self.lower[self.kept])
+        return 2 * float(np.log(self.scale[self.kept]).sum() + np.log(diagonal).sum())
 
     def whitener(self) -> Array:
-        """Upper triangular A with (x - μ)ᵀA of unit covariance, that is AAᵀ = Σ⁻¹."""
-        return solve_lower(self.lower, np.diag(1 / self.scale)).T
+        """A (d, r) with (x - μ)ᵀA of unit covariance, so that AAᵀ = Σ⁻¹ where there is one."""
+        whitener = np.zeros(self.lower.shape)
+        inner = np.diag(1 / self.scale[self.kept])
+        whitener[self.kept] = solve_lower(self.lower[self.kept], inner).T
+        return whitener
 
     def part(self, columns: Codes) -> "Factor":
         """The factor of the covariance of some of the columns."""
         rows = self.lower[columns]
-        lower = cholesky(rows @ rows.T)
-        assert lower is not None, "a principal part of a positive definite matrix is one too"
-        return Factor(self.scale[columns], lower)
+        own = np.flatnonzero(np.isin(columns, self.kept))
+        if len(own) < len(columns):
+            own = _independent(rows @ rows.T)
+        inner = cholesky(rows[own] @ rows[own].T)
+        assert inner is not None, "a principal part of a positive definite matrix is one too"
+        return Factor(self.scale[columns], _extend(inner, rows @ rows[own].T, own), own)
 
     def covariance(self) -> Array:
         """Σ itself; an error where its entries leave the doubles."""
         with np.errstate(over="ignore", under="ignore"):
             found = (self.lower @ self.lower.T) * self.scale * self.scale[:, None]
-        variance = np.diagonal(found)
+        variance = np.diagonal(found)[self.kept]
         bad = ~(np.isfinite(variance) & (variance > 0))
         if bad.any():
-            j = int(bad.argmax())
+            j = int(self.kept[bad.argmax()])
             raise ScaleError(
                 f"The variance of column {j} (spread {self.scale[j]:.3g}) does not fit in a "
                 "double; predictions do not need it.",
@@ -61,7 +76,30 @@ class Factor:
 
     def times_unit(self, unit: Array) -> "Factor":
         """The factor in units of one, where this one is in multiples of `unit`."""
-        return Factor(self.scale * unit, self.lower)
+        return replace(self, scale=self.scale * unit)
+
+    def with_columns(self, kept: Codes, relation: Array) -> "Factor":
+        """The factor of all columns, where this is that of `kept`, and x = relation x_kept (d, r)
+        for the others and themselves."""
+        rows = relation * self.scale @ self.lower
+        scale = np.sqrt((rows**2).sum(axis=1))
+        scale = np.where(scale > 0, scale, 1.0)
+        scale[kept] = self.scale
+        lower = rows / scale[:, None]
+        lower[kept] = self.lower
+        return Factor(scale, lower, kept)
+
+
+def _independent(correlation: Array) -> Codes:
+    lost = dependent_columns(correlation)
+    return np.setdiff1d(np.arange(len(correlation)), lost)
+
+
+def _extend(inner: Array, rows: Array, own: Codes) -> Array:
+    """L (d, r) from the triangle of its rows `own` and the products (d, r) of all rows with them."""
+    lower = solve_lower(inner, rows.T).T
+    lower[own] = inner
+    return lower
 
 
 def check_shrinkage(shrinkage: object) -> None:
@@ -88,41 +126,38 @@ def oracle_shrinkage(correlation: Array, n: float) -> float:
     0.8
     """
     d = len(correlation)
-    square = float((correlation**2).sum())
-    spread = (n + 1 - 2 / d) * (square - d)
-    return 1.0 if spread <= 0 else min(1.0, ((1 - 2 / d) * square + d * d) / spread)
+    trace, square = float(np.trace(correlation)), float((correlation**2).sum())
+    spread = (n + 1 - 2 / d) * (square - trace**2 / d)
+    return 1.0 if spread <= 0 else min(1.0, ((1 - 2 / d) * square + trace**2) / spread)
+
+
+class Factored(NamedTuple):
+    """The factor of a shrunk covariance and the shrinkage used, or the columns that forbid it."""
+
+    factor: Factor | None
+    shrinkage: float
+    culprits: Codes
 
 
 def factorise(
-    covariance: Array,
-    *,
-    size: Array,
-    n: float,
-    shrinkage: Shrinkage,
-    columns: Callable[[Codes], str],
-    whose: str,
-) -> tuple[Factor, float]:
-    """The factor of a covariance, shrunk if asked, and the shrinkage used.
+    covariance: Array, overall: Array, size: Array, n: float, shrinkage: Shrinkage
+) -> Factored:
+    """Factor a covariance, its correlations drawn towards zero by `shrinkage`.
 
-    `size` (d,) is the largest mean of each column, against which its spread is judged; `columns`
-    puts columns into words, `whose` says whose covariance it is.
+    A column that is constant here, judged against its `size` (d,), is drawn towards its variance
+    in all rows, `overall` (d,).
     """
-    constant = np.sqrt(np.diagonal(covariance)) <= CONSTANT * size
-    if constant.any():
-        raise SingularCovarianceError(
-            f"The covariance of {whose} is singular: {columns(np.flatnonzero(constant))} "
-            "does not vary within it.",
-            "Drop what does not vary, or pool the covariance over more classes.",
-        )
-    correlation, scale = unit_diagonal(covariance)
+    flat = np.sqrt(np.diagonal(covariance)) <= CONSTANT * size
+    target = np.where(flat, overall, np.diagonal(covariance))
+    scale = np.sqrt(np.where(target > 0, target, 1.0))
+    correlation = covariance / scale / scale[:, None]
+    correlation[flat, :] = correlation[:, flat] = 0.0
     amount = oracle_shrinkage(correlation, n) if shrinkage == "auto" else float(shrinkage or 0.0)
     correlation *= 1 - amount
-    np.fill_diagonal(correlation, 1.0)
+    np.fill_diagonal(correlation, np.where(flat, amount, 1.0))
+    if amount == 0 and flat.any():
+        return Factored(None, amount, cast(Codes, np.flatnonzero(flat)))
     lower = cholesky(correlation)
-    if lower is None or (np.diagonal(lower) ** 2 < COLLINEAR).any():
-        raise SingularCovarianceError(
-            f"The covariance of {whose} is singular: {columns(dependent_columns(correlation))} "
-            f"can be computed from the other columns (rows in it: {n:g}).",
-            "Drop such columns, or set shrinkage='auto', or use covariance='diagonal'.",
-        )
-    return Factor(scale, lower), amount
+    if lower is None or (np.diagonal(lower) ** 2 < COLLINEAR * np.diagonal(correlation)).any():
+        return Factored(None, amount, dependent_columns(correlation))
+    return Factored(Factor.of_full_rank(scale, lower), amount, np.empty(0, dtype=np.intp))

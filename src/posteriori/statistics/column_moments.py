@@ -10,7 +10,7 @@ from posteriori.design.columns import Columns
 from posteriori.rows.block import Block
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
-from posteriori.statistics.labels import class_counts, is_soft, membership
+from posteriori.statistics.labels import class_counts, is_soft, membership, weights_of
 from posteriori.statistics.statistic import (
     Statistic,
     merge_weights,
@@ -132,24 +132,24 @@ class GatherColumnMoments:
         K, d = len(self.classes), X.shape[1]
         per_row = np.diff(X.indptr)
         place = np.repeat(cast(Codes, block.y) * d, per_row) + X.indices
-        weight = None if block.weight is None else np.repeat(block.weight, per_row)
+        weight = np.repeat(weights_of(block), per_row)
         data = X.data if self.unit is None else X.data / self.unit[X.indices]
-        absent = np.isnan(data)
-        count = np.repeat(class_counts(block, K)[:, None], d, axis=1)
-        if absent.any():
-            lost = absent if weight is None else absent * weight
-            count -= np.bincount(place, lost, minlength=K * d).reshape(K, d)
-            data = np.where(absent, 0.0, data)
-        present = ~absent if weight is None else np.where(absent, 0.0, weight)
 
         def total(values: Array) -> Array:
-            sums = np.bincount(place, values * present, minlength=K * d)
+            sums = np.bincount(place, values, minlength=K * d)
             return sums.astype(np.float64, copy=False).reshape(K, d)
 
-        mean = _over(total(data), count)
-        zeros = count - total(np.ones_like(data))
-        scatter = total((data - mean.ravel()[place]) ** 2) + zeros * mean**2
-        return count, mean, scatter
+        # Both terms are added up in the same order: exactly zero for a column without zeros.
+        zeros = class_counts(block, K)[:, None] - total(weight)
+        absent = np.isnan(data)
+        if absent.any():
+            weight, data = np.where(absent, 0.0, weight), np.where(absent, 0.0, data)
+        count = zeros + total(weight)
+        mean = _over(total(weight * data), count)
+        residual = data - mean.ravel()[place]
+        drift = _over(total(weight * residual) - zeros * mean, count)
+        scatter = total(weight * residual**2) + zeros * mean**2 - count * drift**2
+        return count, mean + drift, np.maximum(scatter, 0.0)
 
 
 def _over(sums: Array, count: Array) -> Array:

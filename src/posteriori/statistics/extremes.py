@@ -1,11 +1,13 @@
 """The largest absolute value of each column, for columns whose squares leave the doubles."""
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 
 from posteriori.design.columns import Columns
-from posteriori.rows.block import Block
+from posteriori.rows.block import Block, split_sparse
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array
 
@@ -33,5 +35,8 @@ class GatherExtremes:
     columns: Columns
 
     def __call__(self, block: Block) -> Extremes:
+        return reduce(add, map(self._extremes, split_sparse(block)))
+
+    def _extremes(self, block: Block) -> Extremes:
         X = self.columns.design(block).array()
         return Extremes(np.fmax.reduce(abs(X), axis=0, initial=0.0))

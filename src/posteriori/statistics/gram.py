@@ -1,12 +1,15 @@
 """Σ φφᵀ and Σ φtᵀ about their means: what least squares needs (4.16)."""
 
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 import numpy as np
+from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.design.products import Scaled
-from posteriori.rows.block import Block
+from posteriori.design.products import Dense, Design
+from posteriori.rows.block import Block, split_sparse
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
 from posteriori.statistics.labels import dense_membership, weights_of
@@ -90,6 +93,15 @@ def _aligned(a: Gram, b: Gram) -> tuple[Gram, Gram]:
     return lay_out(a, in_a), lay_out(b, in_b)
 
 
+_FAR_FROM_ZERO = 1e6
+"""(mean / sd)² beyond which a sparse block is filled in and centred before it is squared."""
+
+
+def _is_far_from_zero(gram: Gram) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool((gram.weight * gram.mean**2 > _FAR_FROM_ZERO * gram.squares).any())
+
+
 @dataclass(frozen=True, eq=False)
 class GatherGram:
     """The kernel: a block of rows to its `Gram`, by the three products of the design."""
@@ -99,10 +111,19 @@ class GatherGram:
     unit: Array | None = None
 
     def __call__(self, block: Block) -> Gram:
+        gram = self._gram(block, self.columns.design(block))
+        if isinstance(block.X, sparse.csr_array) and _is_far_from_zero(gram):
+            # Centring after the product would lose the digits; such columns have few zeros.
+            return reduce(add, map(self._filled_in, split_sparse(block)))
+        return gram
+
+    def _filled_in(self, block: Block) -> Gram:
+        return self._gram(block, Dense(self.columns.design(block).array()))
+
+    def _gram(self, block: Block, design: Design) -> Gram:
         with np.errstate(over="ignore", invalid="ignore"):
-            design = self.columns.design(block)
             if self.unit is not None:
-                design = Scaled(design, self.unit)
+                design = design.scaled(self.unit)
             weight = weights_of(block)
             total = weight.sum()
             # A block whose rows all have weight zero has zeros for means, which count for nothing.

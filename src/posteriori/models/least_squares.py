@@ -1,0 +1,149 @@
+"""Least squares for classification (4.1.3), and Fisher's discriminant by it (4.1.5)."""
+
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from posteriori.design.columns import Columns
+from posteriori.errors import ParameterError, RankDeficiencyWarning, ScaleError, warn
+from posteriori.models.base import Classifier
+from posteriori.models.geometry import LinearGeometry
+from posteriori.posterior.linear import Linear
+from posteriori.rows.block import Features
+from posteriori.rows.rows import Rows
+from posteriori.solve.covariance import CONSTANT
+from posteriori.solve.direct import least_squares
+from posteriori.statistics.gather import gather
+from posteriori.statistics.gram import GatherGram, Gram
+from posteriori.typing import Array, Labels
+
+
+class LeastSquaresClassifier(LinearGeometry, Classifier):
+    """One linear function a class, fitted to coded labels by least squares, in closed form.
+
+    Minimises ½ Σ_n |y(x_n) - t_n|² (4.15), so W = (ΦᵀΦ)⁻¹ΦᵀT (4.16); a row goes to the class of
+    the largest y_k(x). The y_k sum to one but can leave [0, 1]: they are no probabilities, so
+    there is no `predict_proba`; see `predict_targets`, or use a model that has probabilities.
+
+    Parameters
+    ----------
+    coding : "one-of-k" or "fisher"
+        Targets 0 and 1 in one function a class; or, for two classes, one function with targets
+        -N/N_1 and N/N_2 (4.31), whose direction is Fisher's and whose threshold is the mean of
+        all rows (4.37).
+    ridge : float
+        Added to the diagonal of ΦᵀΦ, the intercept excepted, in the units of the columns.
+
+    Attributes
+    ----------
+    coef_ (1, d) for two classes, else (K, d); intercept_; classes_; n_parameters_.
+
+    Columns that depend on others get the coefficients of smallest norm, with a
+    `RankDeficiencyWarning` that names them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = LeastSquaresClassifier().fit(X, y)
+    >>> model.predict_targets(X[:1]).round(3)
+    array([[ 1.083, -0.083,  0.   ]])
+    >>> model.score(X, y)
+    1.0
+    """
+
+    _linear: Linear
+
+    def __init__(
+        self, *, coding: Literal["one-of-k", "fisher"] = "one-of-k", ridge: float = 0.0
+    ) -> None:
+        self.coding = coding
+        self.ridge = ridge
+
+    def _fit_rows(self, rows: Rows) -> None:
+        classes, columns = cast(Labels, rows.classes), Columns(rows.schema)
+        self._check_parameters(classes)
+        gram = cast(Gram, gather(rows, GatherGram(columns, classes)))
+        code = self._code(gram)
+        spread = np.sqrt(np.diagonal(gram.scatter) / gram.weight)
+        with np.errstate(over="ignore"):
+            penalty = self.ridge / gram.unit**2
+        solution = least_squares(
+            gram.scatter, gram.cross @ code, penalty, spread <= CONSTANT * abs(gram.mean)
+        )
+        if len(solution.dependent) and self.ridge == 0:
+            self._warn_of(columns.as_schema().describe_all(solution.dependent))
+        weights = solution.coefficients / gram.unit[:, None]
+        if not np.isfinite(weights).all():
+            j = int(np.argmax(~np.isfinite(weights).all(axis=1)))
+            raise ScaleError(
+                f"The coefficients of {columns.as_schema().describe(j)} do not fit in a double.",
+                "Multiply the column by a large number.",
+            )
+        bias = gram.target_mean @ code
+        self._linear = Linear.about(gram.mean * gram.unit, weights, bias)
+
+    def _check_parameters(self, classes: Labels) -> None:
+        if self.coding not in ("one-of-k", "fisher"):
+            raise ParameterError(
+                f"coding={self.coding!r} is not understood.", "Use 'one-of-k' or 'fisher'."
+            )
+        if self.coding == "fisher" and len(classes) != 2:
+            raise ParameterError(
+                f"coding='fisher' is for two classes; y has {len(classes)}.",
+                "Use coding='one-of-k', or FisherDiscriminant.",
+            )
+        if not (isinstance(self.ridge, int | float) and 0 <= self.ridge < np.inf):
+            raise ParameterError(
+                f"ridge={self.ridge!r} is out of range.", "Use a number that is not negative."
+            )
+
+    def _code(self, gram: Gram) -> Array:
+        """The targets as a map of the 1-of-K code (K, outputs)."""
+        if self.coding == "one-of-k":
+            return np.eye(len(gram.classes))
+        first, second = 1 / gram.target_mean  # N/N_k (4.31)
+        return np.array([[first / 2, -first / 2], [-second / 2, second / 2]])
+
+    def _warn_of(self, columns: str) -> None:
+        warn(
+            RankDeficiencyWarning(
+                f"{columns[0].upper()}{columns[1:]} can be computed from the other columns, or "
+                "never change. Of all least squares answers the one of smallest norm was taken.",
+                "Drop such columns, or set ridge to a small positive number.",
+            )
+        )
+
+    def _activations(self, X: Features) -> Array:
+        return self._linear.of_rows(X, self.schema_)
+
+    def predict_targets(self, X: Any) -> Array:
+        """The fitted targets y(x): (n, K), rows summing to one (4.18); (n,) with Fisher's code."""
+        if self.coding == "fisher":
+            return self.decision_function(X)
+        return self._evaluate(X, lambda y: y, len(self._known_classes()))
+
+    @property
+    def coef_(self) -> Array:
+        """(1, d): second less first of two classes; else (K, d), which sums to zero over K."""
+        weights = self._fitted().weights.T
+        return weights[1:] - weights[:1] if len(weights) == 2 else weights
+
+    @property
+    def intercept_(self) -> Array:
+        """(1,) or (K,)."""
+        linear = self._fitted()
+        bias = (
+            linear.bias if linear.centre is None else linear.bias - linear.centre @ linear.weights
+        )
+        return bias[1:] - bias[:1] if len(bias) == 2 else bias
+
+    def _fitted(self) -> Linear:
+        self._known_classes()
+        return self._linear
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free numbers: one function less than classes, as their sum is fixed."""
+        d, K = self._fitted().weights.shape
+        return (d + 1) * (K - 1)

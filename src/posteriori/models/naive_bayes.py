@@ -1,0 +1,270 @@
+"""Naive Bayes: features that are independent given the class (4.2.3, 4.2.4)."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posteriori.decide.priors import PriorsLike
+from posteriori.errors import NotLinearError, ParameterError, StatisticsError
+from posteriori.likelihood.categorical import Categorical
+from posteriori.likelihood.choice import FamilyLike, read_families
+from posteriori.likelihood.families import ONE_PARAMETER
+from posteriori.likelihood.family import Entries, Family, LinearFamily, Places, in_parts
+from posteriori.likelihood.linear_form import LinearForm
+from posteriori.likelihood.normal import estimate_gaussian
+from posteriori.models.generative import GenerativeClassifier
+from posteriori.models.geometry import LinearGeometry
+from posteriori.rows.block import Block, Features, Mixed
+from posteriori.rows.rows import Rows
+from posteriori.statistics.by_family import (
+    FamilySums,
+    GatherByFamily,
+    Group,
+    Part,
+    check_domain,
+    group_columns,
+)
+from posteriori.statistics.column_moments import ColumnMoments
+from posteriori.statistics.counts import Counts
+from posteriori.statistics.gather import gather
+from posteriori.typing import Array, Codes, Labels
+
+
+class NaiveBayes(LinearGeometry, GenerativeClassifier):
+    """p(x|C_k) = Π_j p(x_j|C_k), each column of its own exponential family (4.83).
+
+    The posterior is the softmax of a_k(x) = Σ_j ln p(x_j|C_k) + ln p(C_k) (4.63); where every
+    family has u(x) = x, it is linear in x (4.86), and `coef_` and `intercept_` are there.
+
+    Parameters
+    ----------
+    family : "auto", the name of a family for all columns, or {column name or place: name} with
+        "auto" for the columns left out. The names are gaussian, bernoulli (0 or 1), categorical
+        (levels, or numbers taken as such), poisson (0, 1, 2, ...) and exponential (x >= 0).
+        "auto" is bernoulli for booleans, categorical for strings and categories, and gaussian
+        for other numbers.
+    pseudocount : added to the count of each state of a bernoulli or categorical column; a state
+        never seen in training has α / (N_k + αL). It has no part in the other families.
+    priors : p(C_k) by label or in the order of the classes; None for the shares of the classes.
+    shared_scale : one variance a gaussian column for all classes, so that its part is linear.
+
+    Missing entries are left out, exactly, in fitting and in prediction. A class that has been
+    named but has no rows yet has prior zero, and the parameters of all rows together.
+
+    Attributes
+    ----------
+    families_ : the family of each column.
+    parameters_ : {column name: {parameter: one entry a class}}.
+    priors_, class_count_ : p(C_k) and the weight of each class.
+    n_parameters_ : free parameters, those of the priors included.
+
+    >>> X = np.array([[True, True], [True, False], [False, False], [False, True]])
+    >>> model = NaiveBayes().fit(X, ["spam", "spam", "ham", "ham"])
+    >>> model.families_
+    ('bernoulli', 'bernoulli')
+    >>> model.parameters_["x0"]["probability"]
+    array([0.25, 0.75])
+    >>> model.predict_proba(X[:1])
+    array([[0.25, 0.75]])
+    """
+
+    def __init__(
+        self,
+        *,
+        family: FamilyLike = "auto",
+        pseudocount: float = 1.0,
+        priors: PriorsLike | None = None,
+        shared_scale: bool = False,
+    ) -> None:
+        self.family = family
+        self.pseudocount = pseudocount
+        self.priors = priors
+        self.shared_scale = shared_scale
+
+    _learns_levels = True
+
+    families_: tuple[str, ...]
+    class_count_: Array
+    _parts: list[tuple[Group, Family]]
+    _linear: LinearForm | None
+    _bias: Array
+
+    def _gather(self, rows: Rows) -> FamilySums:
+        return self._sum(rows, read_families(self.family, rows.schema))
+
+    def _gather_batch(self, rows: Rows) -> FamilySums:
+        before = getattr(self, "_statistics", None)
+        if before is None or self.family != "auto":
+            return self._gather(rows)
+        return self._sum(rows, cast(FamilySums, before).families)
+
+    def _sum(self, rows: Rows, families: tuple[str, ...]) -> FamilySums:
+        _check_pseudocount(self.pseudocount)
+        groups = group_columns(rows.schema, families)
+        kernel = GatherByFamily(rows.schema, families, cast(Labels, rows.classes), groups)
+        return cast(FamilySums, gather(rows, kernel))
+
+    def _estimate(self, statistic: FamilySums) -> None:
+        _check_pseudocount(self.pseudocount)
+        self._check_families(statistic)
+        self.families_ = statistic.families
+        self.class_count_ = statistic.class_count
+        self._set_priors(statistic.class_count)
+        pairs = zip(statistic.groups, statistic.parts, strict=True)
+        self._parts = [(group, self._fit_group(group, part)) for group, part in pairs]
+        free = sum(family.n_parameters for _, family in self._parts)
+        self.n_parameters_ = free + len(self.classes_) - 1
+
+    def _check_families(self, statistic: FamilySums) -> None:
+        """Sums from elsewhere bring their families; "auto" takes them as they are."""
+        if self.family == "auto":
+            return
+        wanted = read_families(self.family, statistic.schema)
+        for j, (asked, there) in enumerate(zip(wanted, statistic.families, strict=True)):
+            if asked != there:
+                raise StatisticsError(
+                    f"The statistics take {statistic.schema.describe(j)} for {there}, not {asked}.",
+                    "Ask for the families that the statistics were gathered for.",
+                )
+
+    def _fit_group(self, group: Group, part: Part) -> Family:
+        """The parameters of the columns of one family."""
+        vacant = self.class_count_ == 0
+        places = Places(self.schema_, group.columns, self.classes_, vacant)
+        if isinstance(part, ColumnMoments):
+            sums = part.count, part.mean, part.scatter, part.unit
+            return estimate_gaussian(*sums, shared=self.shared_scale, places=places)
+        if isinstance(part, Counts):
+            return Categorical.estimate(
+                part.levels, part.tables, self.pseudocount, places, coded=group.coded
+            )
+        family = ONE_PARAMETER[group.family]
+        return family.estimate(part.count, part.total, self.pseudocount, places)
+
+    def _prepare(self) -> None:
+        self._linear = _joined([(group.columns, family) for group, family in self._parts])
+        possible = self.priors_ > 0
+        self._bias = self._log_priors - self._log_priors[possible].mean()
+
+    def _log_density(self, X: Features) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = (family.quick(_entries(group, X)) for group, family in self._parts)
+            return cast(Array, sum(parts))
+
+    def _activations(self, X: Features) -> Array:
+        if self._linear is None:
+            return self._log_joint(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self._linear.values(cast(Entries, X)) + self._bias  # (4.86)
+        for group, family in self._parts:
+            family.spoil(values, _entries(group, X))
+        return values
+
+    def _marginal(self, X: Features) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = (in_parts(f.log_density, _entries(g, X)) for g, f in self._parts)
+            return cast(Array, sum(parts)) + self._log_priors
+
+    def _checked(self, block: Block, activate: Callable[[Features], Array]) -> Array:
+        def activate_in_domain(X: Features) -> Array:
+            activation = activate(X)
+            if np.isnan(activation).any():
+                for group, _ in self._parts:
+                    check_domain(group.part(block), group)
+            return activation
+
+        return super()._checked(block, activate_in_domain)
+
+    def _draw(self, k: int, n: int, random: np.random.Generator) -> Array:
+        X = np.empty((n, self.n_features_in_))
+        for group, family in self._parts:
+            X[:, group.columns] = family.draw(k, n, random)
+        return X
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[NDArray[Any], Labels]:
+        """Rows and labels drawn from the model, the rows being such as it can be fitted to.
+
+        X is an array of doubles if all columns are numbers, of booleans if all are booleans,
+        else of objects: numbers, booleans and levels, column by column.
+        """
+        X, y = super().sample(n_samples, random_state)
+        kinds = {column.kind for column in self.schema_.columns}
+        if kinds == {"numeric"}:
+            return X, y
+        if kinds == {"boolean"}:
+            return X.astype(np.bool_), y
+        objects = X.astype(object)
+        for j, column in enumerate(self.schema_.columns):
+            if column.kind == "boolean":
+                objects[:, j] = X[:, j].astype(np.bool_)
+            elif column.kind == "categorical":
+                objects[:, j] = np.array(column.levels, dtype=object)[X[:, j].astype(np.intp)]
+        return objects, y
+
+    @property
+    def parameters_(self) -> dict[str, dict[str, Any]]:
+        """The parameters of each column: one entry a class, in the order of `classes_`.
+
+        gaussian: mean, sd. bernoulli: probability (of one). categorical: levels, probability
+        (K, L), unseen (that of a level not among them). poisson and exponential: mean.
+        """
+        found = {
+            int(j): family.column(i)
+            for group, family in self._parts
+            for i, j in enumerate(group.columns)
+        }
+        return {column.name: found[j] for j, column in enumerate(self.schema_.columns)}
+
+    @property
+    def coef_(self) -> Array:
+        """w_k of (4.86): (1, d) for two classes, second minus first; else (K, d), summing to 0."""
+        weight = self._linear_or_error().weight.T
+        return weight[1:] - weight[:1] if len(weight) == 2 else weight
+
+    @property
+    def intercept_(self) -> Array:
+        """w_k0 of (4.86), infinite where a class has prior zero."""
+        intercept = self._linear_or_error().intercept + self._bias
+        return intercept[1:] - intercept[:1] if len(intercept) == 2 else intercept
+
+    def _linear_or_error(self) -> LinearForm:
+        if self._linear is not None:
+            return self._linear
+        curved = [j for group, f in self._parts if not _is_linear(f) for j in group.columns]
+        raise NotLinearError(
+            f"The boundary is not linear in {self.schema_.describe_all(sorted(curved))}.",
+            "coef_ is there for poisson, exponential, bernoulli (with a pseudocount where a "
+            "count is zero) and, with shared_scale=True, gaussian columns.",
+        )
+
+
+def _entries(group: Group, X: Features) -> Any:
+    """The numbers or codes of a group's columns."""
+    part = group.select(X)
+    return part.codes if isinstance(part, Mixed) else part
+
+
+def _is_linear(family: Family) -> bool:
+    return isinstance(family, LinearFamily) and family.form.forbidden is None
+
+
+def _joined(parts: list[tuple[Codes, Family]]) -> LinearForm | None:
+    """The linear form of all columns (4.86), summing to zero over classes, if there is one."""
+    if not all(_is_linear(family) for _, family in parts):
+        return None
+    forms = [cast(LinearFamily, family).form for _, family in parts]
+    order = np.argsort(np.concatenate([columns for columns, _ in parts]))
+    weight, offset = (
+        (table - table.mean(axis=1, keepdims=True))[order]
+        for table in (np.vstack([f.weight for f in forms]), np.vstack([f.offset for f in forms]))
+    )
+    return LinearForm(weight, offset, np.concatenate([f.centre for f in forms])[order])
+
+
+def _check_pseudocount(pseudocount: object) -> None:
+    if not isinstance(pseudocount, int | float | np.number) or not 0 <= pseudocount < np.inf:
+        raise ParameterError(
+            f"pseudocount is {pseudocount!r}.", "Give a finite number, zero or more."
+        )

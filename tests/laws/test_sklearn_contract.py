@@ -1,0 +1,12 @@
+"""scikit-learn's own checks: every one that it yields, none expected to fail."""
+
+import pytest
+from registry import ESTIMATORS
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+
+# Some of the checks fit to fewer rows than columns, which we do with a warning.
+@pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
+@parametrize_with_checks(ESTIMATORS)
+def test_keeps_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)

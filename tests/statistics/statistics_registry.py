@@ -1,0 +1,131 @@
+"""The statistics that exist, how each is gathered, and what it must equal.
+
+A new statistic is tested by one more line in `STATISTICS`: its kernel, and a plain formula for its
+fields from all rows at once (X, soft labels T, weights w).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from posteriori.design.columns import Columns
+from posteriori.rows.memory import MemoryRows, read_rows
+from posteriori.rows.schema import Schema
+from posteriori.statistics.column_moments import GatherColumnMoments
+from posteriori.statistics.gram import GatherGram
+from posteriori.statistics.moments import GatherMoments
+
+Formula = Callable[[np.ndarray, np.ndarray, np.ndarray], dict[str, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How to make the kernel from a schema and classes, and the formula of what it gathers."""
+
+    make: Callable[[Columns, np.ndarray], Any]
+    formula: Formula
+
+    def kernel(self, schema: Schema, classes: np.ndarray) -> Any:
+        return self.make(Columns(schema), classes)
+
+    def of(self, X: Any, y: Any, weight: Any = None, classes: Any = None, **options: Any) -> Any:
+        """The statistic of rows in memory."""
+        rows = read_rows(X, y, weight, classes)
+        return rows.map_sum(self.of_rows(rows), **options)
+
+    def of_rows(self, rows: MemoryRows) -> Any:
+        return self.kernel(rows.schema, rows.classes)
+
+
+def class_moments(X: np.ndarray, T: np.ndarray, w: np.ndarray) -> tuple[Any, Any, Any]:
+    weight = T * w[:, None]
+    count = weight.sum(0)
+    mean = np.array(
+        [np.average(X, axis=0, weights=v) if v.any() else np.zeros(X.shape[1]) for v in weight.T]
+    )
+    scatter = np.array([((X - m).T * v) @ (X - m) for v, m in zip(weight.T, mean, strict=True)])
+    return count, mean, scatter
+
+
+def moments_formula(groups: Callable[[list[Any]], list[Any]]) -> Formula:
+    def formula(X: np.ndarray, T: np.ndarray, w: np.ndarray) -> dict[str, np.ndarray]:
+        count, mean, scatter = class_moments(X, T, w)
+        keys = groups(list(range(len(count))))
+        pooled = [
+            scatter[[k for k, key in enumerate(keys) if key == group]].sum(0)
+            for group in dict.fromkeys(keys)
+        ]
+        return {"count": count, "mean": mean, "scatter": np.array(pooled)}
+
+    return formula
+
+
+def moments(groups: Callable[[list[Any]], list[Any]]) -> Entry:
+    """`groups` gives each class, of all the classes in order, the group it pools with."""
+    return Entry(
+        lambda columns, classes: GatherMoments(columns, classes, tuple(groups(classes.tolist()))),
+        moments_formula(groups),
+    )
+
+
+def column_formula(X: np.ndarray, T: np.ndarray, w: np.ndarray) -> dict[str, np.ndarray]:
+    count, mean, scatter = class_moments(X, T, w)
+    return {
+        "class_count": count,
+        "count": np.repeat(count[:, None], X.shape[1], axis=1),
+        "mean": mean,
+        "scatter": np.einsum("kii->ki", scatter),
+    }
+
+
+def gram_formula(X: np.ndarray, T: np.ndarray, w: np.ndarray) -> dict[str, np.ndarray]:
+    mean, target_mean = np.average(X, axis=0, weights=w), np.average(T, axis=0, weights=w)
+    return {
+        "weight": w.sum(),
+        "mean": mean,
+        "target_mean": target_mean,
+        "scatter": ((X - mean).T * w) @ (X - mean),
+        "cross": ((X - mean).T * w) @ (T - target_mean),
+    }
+
+
+STATISTICS: dict[str, Entry] = {
+    "moments, shared scatter": moments(lambda classes: [None] * len(classes)),
+    "moments, a scatter a class": moments(list),
+    "moments, two groups": moments(
+        lambda classes: ["ends" if c in (classes[0], classes[-1]) else 7 for c in classes]
+    ),
+    "column moments": Entry(GatherColumnMoments, column_formula),
+    "gram": Entry(GatherGram, gram_formula),
+}
+
+
+def numbers(statistic: Any) -> dict[str, np.ndarray]:
+    """Every number a statistic holds, by the name of its field; labels and columns left out."""
+    values = {field.name: getattr(statistic, field.name) for field in fields(statistic)}
+    return {
+        name: np.asarray(value)
+        for name, value in values.items()
+        if isinstance(value, float | np.ndarray) and name not in ("classes", "unit")
+    }
+
+
+def assert_same(a: Any, b: Any, rtol: float = 1e-10) -> None:
+    """Two statistics of the same rows: the same classes, and numbers that agree."""
+    assert a.classes.tolist() == b.classes.tolist()
+    if not np.array_equal(a.unit, b.unit):
+        unit = np.maximum(a.unit, b.unit)
+        a, b = a.in_units(unit), b.in_units(unit)
+    assert_numbers(a, numbers(b), rtol)
+
+
+def assert_numbers(statistic: Any, expected: dict[str, np.ndarray], rtol: float = 1e-10) -> None:
+    found = numbers(statistic)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        size = abs(value).max(initial=0)
+        np.testing.assert_allclose(
+            found[name], value, rtol=rtol, atol=rtol * size, err_msg=name, strict=True
+        )
