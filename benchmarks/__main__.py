@@ -1,6 +1,7 @@
 """Run the cases one after the other, show the table, save it if asked."""
 
 import argparse
+import os
 import platform
 import sys
 from collections.abc import Iterable, Sequence
@@ -19,25 +20,35 @@ from benchmarks.threads import THREADS, two_threads
 
 RESULTS = Path(__file__).with_name("results.md")
 FILE_WIDTH = 150
+BUSY = 0.5
 HEADINGS = ("case", "data", "ours", "rival", "value", "target", "verdict")
 LEGEND = (
     "The value is how many times faster we are, unless the case says what else it is. "
-    "Times are the best of {turns} turns, ours and the rival's in alternation in one process, "
-    f"{THREADS} threads each; of a rival's solvers the fastest (or thriftiest) counts."
+    "Times are the best of at least {turns} turns, ours and the rival's in alternation in one "
+    f"process, {THREADS} threads each; of a rival's solvers the fastest (or thriftiest) counts."
 )
 
 
 def main() -> None:
     options = _options()
-    scale = Scale(shrink=20, turns=3, turn_seconds=0.05) if options.quick else Scale()
+    scale = Scale(shrink=20, turns=3, turn_seconds=0.02, seconds=0.5) if options.quick else Scale()
     console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH)
+    _warn_if_busy(console)
     with two_threads():
         results = [_shown(case.run(scale), console) for case in _chosen(options.only)]
     console.print(_table(results))
     console.print(LEGEND.format(turns=scale.turns))
+    if options.quick:
+        console.print("A quick run only shows that everything runs: the targets are for full size.")
     if options.save:
         RESULTS.write_text(_markdown(results, scale), encoding="utf-8")
         console.print(f"Saved to {RESULTS.relative_to(Path.cwd())}")
+
+
+def _warn_if_busy(console: Console) -> None:
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load > BUSY:
+        console.print(f"Other work is running here (load {load:.1f}): ratios will be unreliable.")
 
 
 def _options() -> argparse.Namespace:

@@ -20,11 +20,15 @@ AGREEMENT_ROWS = 20_000
 
 @dataclass(frozen=True)
 class Scale:
-    """How large the data are (rows divided by `shrink`) and how often each side is timed."""
+    """How large the data are (rows divided by `shrink`) and how long each side is timed.
+
+    At least `turns` turns of about `turn_seconds`, and as many more as fit into `seconds`.
+    """
 
     shrink: int = 1
     turns: int = 5
-    turn_seconds: float = 1.0
+    turn_seconds: float = 0.3
+    seconds: float = 5.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Duel:
         calls = min(
             calls_within(t, scale.turn_seconds, most_calls) for t in (ours | rival).values()
         )
-        times = best_times(ours | rival, turns=scale.turns, calls=calls)
+        times = best_times(ours | rival, turns=scale.turns, calls=calls, seconds=scale.seconds)
         us, them = _fastest(times, ours), _fastest(times, rival)
         return self.row(
             duration(times[us]),

@@ -6,13 +6,23 @@ from timeit import timeit
 
 Task = Callable[[], object]
 
+MOST_TURNS = 40
 
-def best_times(tasks: Mapping[str, Task], *, turns: int, calls: int = 1) -> dict[str, float]:
-    """Seconds of one call of each task: the best of `turns`, a turn being `calls` calls of each."""
+
+def best_times(
+    tasks: Mapping[str, Task], *, turns: int, calls: int = 1, seconds: float = 0.0
+) -> dict[str, float]:
+    """Seconds of one call of each task: the best of its turns, a turn being `calls` calls.
+
+    At least `turns` turns each, and as many more as fit into `seconds`: quick tasks suffer most
+    from whatever else the machine is doing.
+    """
     best = dict.fromkeys(tasks, float("inf"))
-    for _ in range(turns):
+    start, done = perf_counter(), 0
+    while done < turns or (perf_counter() - start < seconds and done < MOST_TURNS):
         for name, task in tasks.items():
             best[name] = min(best[name], timeit(task, number=calls) / calls)
+        done += 1
     return best
 
 

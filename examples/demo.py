@@ -28,12 +28,12 @@ from posteriori import (
 from posteriori.report.plots import decision_regions
 
 PICTURE = Path("demo") / "decision_regions.png"
-FITS = 20
+FITS = 10
 NOTHING = "–"
 
 MODELS: dict[str, Any] = {
     "Least squares": LeastSquaresClassifier(),
-    "Fisher discriminant, 2 components": FisherDiscriminant(n_components=2),
+    "Fisher discriminant": FisherDiscriminant(n_components=2),
     "Gaussian, shared covariance": GaussianClassifier(covariance="shared"),
     "Gaussian, two classes share": GaussianClassifier(covariance=[[0, 1], [2]]),
     "Gaussian, full covariances": GaussianClassifier(covariance="full"),
@@ -41,8 +41,8 @@ MODELS: dict[str, Any] = {
     "Gaussian, diagonal": GaussianClassifier(covariance="diagonal"),
     "Gaussian, isotropic": GaussianClassifier(covariance="isotropic"),
     "Naive Bayes": NaiveBayes(family="auto"),
-    "One versus rest of Gaussians": OneVersusRest(estimator=GaussianClassifier()),
-    "One versus one of Gaussians": OneVersusOne(estimator=GaussianClassifier()),
+    "One versus rest, Gaussian": OneVersusRest(estimator=GaussianClassifier()),
+    "One versus one, Gaussian": OneVersusOne(estimator=GaussianClassifier()),
 }
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
@@ -55,7 +55,10 @@ def main() -> None:
     console = Console()
     console.print(table(X, y, folds))
     draw(X, wine.target_names[y])
-    console.print(f"Decision regions in the plane of the first two Fisher components: {PICTURE}")
+    console.print(
+        f"Decision regions in the plane of the first two Fisher components: {PICTURE}",
+        soft_wrap=True,
+    )
 
 
 def table(X: np.ndarray, y: np.ndarray, folds: Folds) -> Table:

@@ -1,19 +1,105 @@
-"""Every estimator that exists, for the laws that all of them keep."""
+"""Every estimator that exists, for the laws that all of them keep.
+
+A new model is tested by adding a line here: the laws in tests/laws walk `ENTRIES`, scikit-learn's
+checks walk `ESTIMATORS`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sklearn.base import clone
 
 from posteriori import (
     FisherDiscriminant,
     GaussianClassifier,
     LeastSquaresClassifier,
+    NaiveBayes,
+    OneVersusOne,
+    OneVersusRest,
 )
 
-ESTIMATORS = [
-    LeastSquaresClassifier(),
-    LeastSquaresClassifier(ridge=0.1),
-    FisherDiscriminant(),
-    FisherDiscriminant(threshold="midpoint", shrinkage="auto"),
-    GaussianClassifier(),
-    GaussianClassifier(covariance="full"),
-    GaussianClassifier(covariance="diagonal", estimate="unbiased"),
-    GaussianClassifier(covariance="isotropic"),
-    GaussianClassifier(shrinkage="auto"),
+Kind = Literal["real", "bits", "levels", "counts", "positive", "mixed"]
+Freedom = Literal["scale", "shift", "weight"]
+
+UNITS: tuple[Freedom, ...] = ("scale", "shift")
+ALL: tuple[Freedom, ...] = ("scale", "shift", "weight")
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """An estimator, and what a law has to know of it that it cannot ask of it.
+
+    kind: the columns it is made for. most_classes: 2 for models of two classes only.
+    freedom: what changes no probability of it: the units of a column, its origin, or the unit of
+    the weights. levels: whether it takes categorical columns beside numbers. recovers: whether a
+    fit to its own samples finds it again (a fixed shrinkage, say, shrinks once more).
+    for_classes: the estimator, where a parameter names classes.
+    """
+
+    estimator: Any
+    kind: Kind = "real"
+    freedom: tuple[Freedom, ...] = ALL
+    most_classes: int | None = None
+    levels: bool = True
+    recovers: bool = True
+    for_classes: Callable[[Sequence[Any]], Any] | None = None
+
+    def make(self, classes: Sequence[Any]) -> Any:
+        """A new estimator for rows of these classes."""
+        if self.for_classes is not None:
+            return self.for_classes(list(classes))
+        return clone(self.estimator)
+
+    def __str__(self) -> str:
+        return " ".join(repr(self.estimator).split())
+
+
+def _first_two_share(classes: Sequence[Any]) -> GaussianClassifier:
+    return GaussianClassifier(covariance=[list(classes[:2])])
+
+
+ENTRIES = [
+    Entry(LeastSquaresClassifier()),
+    Entry(LeastSquaresClassifier(ridge=0.1), freedom=("shift",)),
+    Entry(LeastSquaresClassifier(coding="fisher"), most_classes=2),
+    Entry(FisherDiscriminant()),
+    Entry(FisherDiscriminant(n_components=1)),
+    Entry(FisherDiscriminant(threshold="midpoint", shrinkage="auto"), freedom=UNITS),
+    Entry(GaussianClassifier()),
+    Entry(GaussianClassifier(covariance="full")),
+    Entry(GaussianClassifier(covariance="full", shrinkage=0.2), recovers=False),
+    Entry(GaussianClassifier(covariance="diagonal", estimate="unbiased"), freedom=UNITS),
+    Entry(GaussianClassifier(covariance="isotropic"), freedom=("shift", "weight")),
+    Entry(GaussianClassifier(shrinkage="auto"), freedom=UNITS),
+    Entry(GaussianClassifier(covariance=[[0, 1]]), for_classes=_first_two_share),
+    Entry(NaiveBayes()),
+    Entry(NaiveBayes(family="gaussian", shared_scale=True), levels=False),
+    Entry(NaiveBayes(family="bernoulli"), kind="bits", freedom=(), levels=False),
+    Entry(NaiveBayes(family="categorical"), kind="levels", freedom=()),
+    Entry(NaiveBayes(family="poisson"), kind="counts", freedom=("weight",), levels=False),
+    Entry(
+        NaiveBayes(family="exponential"),
+        kind="positive",
+        freedom=("scale", "weight"),
+        levels=False,
+    ),
+    Entry(
+        NaiveBayes(family={0: "gaussian", 1: "poisson", 2: "bernoulli", 3: "exponential"}),
+        kind="mixed",
+        freedom=(),
+        levels=False,
+    ),
+    Entry(OneVersusRest()),
+    Entry(OneVersusOne()),
+    Entry(OneVersusRest(estimator=LeastSquaresClassifier())),
+    Entry(OneVersusOne(estimator=FisherDiscriminant())),
+    Entry(OneVersusOne(estimator=NaiveBayes())),
 ]
+
+ESTIMATORS = [
+    entry.estimator
+    for entry in ENTRIES
+    if entry.kind in ("real", "levels") and entry.most_classes is None and not entry.for_classes
+]
+"""Those that take any numbers and any number of classes, as scikit-learn's checks hand in."""

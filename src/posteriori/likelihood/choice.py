@@ -25,12 +25,15 @@ def read_families(family: FamilyLike, schema: Schema) -> tuple[str, ...]:
     >>> read_families({"y": "poisson"}, Schema.of_names(["x", "y"]))
     ('gaussian', 'poisson')
     """
-    if isinstance(family, Mapping):
-        chosen = {_place(key, schema): name for key, name in family.items()}
-        if len(chosen) < len(family):
-            raise ParameterError("family names a column twice.", "Name each column once.")
-    else:
-        chosen = dict.fromkeys(range(len(schema)), family)
+    if not isinstance(family, Mapping):
+        for j in schema.categorical or [0]:
+            _check_name(family, schema, j)
+        if family != "auto":
+            return (family,) * len(schema)
+        family = {}
+    chosen = {_place(key, schema): name for key, name in family.items()}
+    if len(chosen) < len(family):
+        raise ParameterError("family names a column twice.", "Name each column once.")
     for j, name in chosen.items():
         _check_name(name, schema, j)
     return tuple(_resolve(chosen.get(j, "auto"), c.kind) for j, c in enumerate(schema.columns))
@@ -52,7 +55,7 @@ def _place(key: object, schema: Schema) -> int:
 
 
 def _check_name(name: object, schema: Schema, j: int) -> None:
-    if name != "auto" and name not in FAMILIES:
+    if not isinstance(name, str) or (name != "auto" and name not in FAMILIES):
         raise ParameterError(
             f"There is no family {name!r}.", f"Choose 'auto' or one of {sorted(FAMILIES)}."
         )

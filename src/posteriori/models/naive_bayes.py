@@ -107,8 +107,6 @@ class NaiveBayes(LinearGeometry, GenerativeClassifier):
         return cast(FamilySums, gather(rows, kernel))
 
     def _estimate(self, statistic: FamilySums) -> None:
-        _check_pseudocount(self.pseudocount)
-        self._check_families(statistic)
         self.families_ = statistic.families
         self.class_count_ = statistic.class_count
         self._set_priors(statistic.class_count)
@@ -116,6 +114,11 @@ class NaiveBayes(LinearGeometry, GenerativeClassifier):
         self._parts = [(group, self._fit_group(group, part)) for group, part in pairs]
         free = sum(family.n_parameters for _, family in self._parts)
         self.n_parameters_ = free + len(self.classes_) - 1
+
+    def _adopt(self, statistics: FamilySums) -> None:
+        _check_pseudocount(self.pseudocount)
+        self._check_families(statistics)
+        super()._adopt(statistics)
 
     def _check_families(self, statistic: FamilySums) -> None:
         """Sums from elsewhere bring their families; "auto" takes them as they are."""

@@ -40,7 +40,12 @@ def as_vector(values: Any) -> NDArray[Any]:
     frame = nw.from_native(values, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return cast(NDArray[Any], frame.to_numpy())
-    return as_array(values)
+    try:
+        return as_array(values)
+    except ValueError as error:
+        raise ShapeError(
+            f"The labels or weights are of no regular shape: {error}.", "Pass one a row."
+        ) from error
 
 
 def read_target(y: Any, n_rows: int, classes: Any = None) -> tuple[Labels, Codes | Array]:
@@ -111,19 +116,36 @@ def encode(y: NDArray[Any]) -> tuple[Labels, Codes]:
         raise LabelError("Complex labels have no order.", "Pass strings or whole numbers.")
     if y.dtype.kind == "f":
         _check_whole(y)
-    if y.dtype.kind in "OmM":
+    if y.dtype.kind in "mM":
         _check_present(y)
+    if y.dtype.kind == "O":
+        return _encode_objects(y)
     if y.dtype.kind in "iu" and len(y):
         low, high = int(y.min()), int(y.max())
         if high - low <= max(1024, len(y)) and high <= np.iinfo(np.intp).max:
             return _encode_small_integers(y, low, high)
+    classes, codes = np.unique(y, return_inverse=True)
+    return classes, codes.reshape(-1)
+
+
+def _encode_objects(y: NDArray[Any]) -> tuple[Labels, Codes]:
+    """Labels that are Python objects: sorted by value, looked up by hash."""
+    labels = y.tolist()
     try:
-        classes, codes = np.unique(y, return_inverse=True)
+        distinct = set(labels)
+        if any(map(is_missing, distinct)):
+            _check_present(y)
+        if any(isinstance(label, float) and not label.is_integer() for label in distinct):
+            _check_whole(y.astype(np.float64))
+        ordered = sorted(distinct)
     except TypeError as error:
         raise LabelError(
             f"The labels cannot be sorted: {error}.", "Use labels of one kind, such as strings."
         ) from error
-    return classes, codes.reshape(-1)
+    place = {label: code for code, label in enumerate(ordered)}
+    classes = np.empty(len(ordered), dtype=object)
+    classes[:] = ordered
+    return classes, np.fromiter(map(place.__getitem__, labels), np.intp, len(labels))
 
 
 def _encode_small_integers(y: NDArray[Any], low: int, high: int) -> tuple[Labels, Codes]:

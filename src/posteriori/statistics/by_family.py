@@ -58,17 +58,20 @@ def group_columns(schema: Schema, families: Sequence[str]) -> tuple[Group, ...]:
     """The columns of each family, numbers and codes apart."""
     groups = []
     for coded, positions in ((False, schema.numeric), (True, schema.categorical)):
-        for family in dict.fromkeys(families[j] for j in positions):
-            within = np.array([i for i, j in enumerate(positions) if families[j] == family])
-            columns = np.array(positions)[within]
-            everything = len(within) == len(positions)
-            part = schema if len(columns) == len(schema) else _part_of(schema, columns)
-            groups.append(Group(family, coded, columns, None if everything else within, part))
+        found = [families[j] for j in positions]
+        for family in dict.fromkeys(found):
+            within = None
+            if found.count(family) < len(found):
+                within = np.flatnonzero(np.array(found) == family)
+            columns = np.array(positions if within is None else np.array(positions)[within])
+            groups.append(Group(family, coded, columns, within, _part_of(schema, columns)))
     return tuple(groups)
 
 
 def _part_of(schema: Schema, columns: Codes) -> Schema:
     """Some of the columns, by name even where the user gave none: column 'x3' stays x3."""
+    if len(columns) == len(schema):
+        return schema
     return Schema(tuple(schema.columns[j] for j in columns), named=True)
 
 

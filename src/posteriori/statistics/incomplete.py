@@ -6,6 +6,8 @@ For a row of class k with entries o present and m missing,
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -47,20 +49,26 @@ class GatherExpectedMoments:
     covariance: Array
 
     def __call__(self, block: Block) -> ExpectedMoments:
-        return sum(map(self._expected, split_sparse(block)))  # type: ignore[return-value]
+        return reduce(add, map(self._expected, split_sparse(block)))
 
     def _expected(self, block: Block) -> ExpectedMoments:
         X = (self.columns.design(block).array() - self.centre) / self.scale
         member = dense_membership(block, len(self.classes))
-        total: ExpectedMoments | int = 0
+        total = ExpectedMoments(self._nothing(), 0.0)
         patterns, which = np.unique(~np.isnan(X), axis=0, return_inverse=True)
         for p, present in enumerate(patterns):
             rows = np.flatnonzero(which.ravel() == p)
             for k in np.flatnonzero(member[rows].any(axis=0)):
                 inside = rows[member[rows, k] > 0]
                 total = total + self._of_class(int(k), X[inside], member[inside, k], present)
-        assert isinstance(total, ExpectedMoments), "a block has at least one row"
         return total
+
+    def _nothing(self) -> Moments:
+        """The moments of no rows."""
+        K, d = self.mean.shape
+        count, mean, scatter = np.zeros(K), np.zeros((K, d)), np.zeros_like(self.covariance)
+        schema, unit = self.columns.schema, np.ones(d)
+        return Moments(schema, self.classes, self.sharing, count, mean, scatter, unit)
 
     def _of_class(self, k: int, X: Array, weight: Array, present: Array) -> ExpectedMoments:
         """Rows of one class that lack the same entries."""
@@ -88,13 +96,9 @@ class GatherExpectedMoments:
 
     def _moments(self, k: int, g: int, rows: Array, weight: Array, uncertain: Array) -> Moments:
         """The moments of completed rows, with the covariance of what was filled in."""
-        K, d = self.mean.shape
         total = float(weight.sum())
-        count, mean = np.zeros(K), np.zeros((K, d))
-        scatter = np.zeros((len(self.covariance), d, d))
-        count[k], mean[k] = total, weight @ rows / total
-        residual = (rows - mean[k]) * np.sqrt(weight)[:, None]
-        scatter[g] = residual.T @ residual + total * uncertain
-        return Moments(
-            self.columns.schema, self.classes, self.sharing, count, mean, scatter, np.ones(d)
-        )
+        moments = self._nothing()
+        moments.count[k], moments.mean[k] = total, weight @ rows / total
+        residual = (rows - moments.mean[k]) * np.sqrt(weight)[:, None]
+        moments.scatter[g] = residual.T @ residual + total * uncertain
+        return moments

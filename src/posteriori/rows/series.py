@@ -1,0 +1,153 @@
+"""One column of a data frame, or of Python objects, as numbers or as codes of levels."""
+
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from posteriori.errors import ColumnTypeError, ScaleError
+from posteriori.rows.block import MISSING, UNSEEN
+from posteriori.rows.labels import is_missing
+from posteriori.rows.schema import Column, Kind
+
+
+def read_column(
+    series: "nw.Series[Any]", name: str, known: Column | None, new_levels: bool
+) -> tuple[Column, NDArray[Any]]:
+    """A column of a data frame, and its numbers or codes; `known` is what the fit saw."""
+    dtype = series.dtype
+    if series.null_count() == len(series):
+        return _all_missing(len(series), name, known)
+    if dtype == nw.Object:
+        return read_objects(series.to_numpy(), name, known, new_levels)
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        kind: Kind = "boolean" if dtype == nw.Boolean else "numeric"
+        _check_kind(name, kind, known)
+        return Column(name, kind), _numbers(series)
+    if dtype in (nw.Categorical, nw.Enum, nw.String):
+        _check_kind(name, "categorical", known)
+        return _read_levels(series, name, known, new_levels)
+    raise ColumnTypeError(
+        f"Column '{name}' holds {dtype}, which is neither a number nor a level.",
+        "Turn it into numbers (for dates: days since a fixed date) or into strings.",
+    )
+
+
+def _all_missing(n: int, name: str, known: Column | None) -> tuple[Column, NDArray[Any]]:
+    """A column without a value is of the kind it had in the fit, or numeric."""
+    if known is not None and known.kind == "categorical":
+        return known, np.full(n, MISSING, dtype=np.int32)
+    return Column(name, "numeric" if known is None else known.kind), np.full(n, np.nan)
+
+
+def _numbers(series: "nw.Series[Any]") -> NDArray[Any]:
+    """A view where there can be one; doubles with NaN where entries are missing."""
+    if not series.dtype.is_decimal() and (series.dtype.is_float() or not series.null_count()):
+        values = series.to_numpy()
+        if values.dtype.kind in "fiub":
+            return values
+    return series.cast(nw.Float64).to_numpy()
+
+
+def _read_levels(
+    series: "nw.Series[Any]", name: str, known: Column | None, new_levels: bool
+) -> tuple[Column, NDArray[np.int32]]:
+    """Codes of the levels seen: in declared order for categories, else sorted."""
+    text = _as_text(series)
+    seen = set(text.drop_nulls().unique().to_list())
+    if known is not None:
+        levels = _extended(known.levels, seen) if new_levels else known.levels
+    elif series.dtype == nw.String:
+        levels = tuple(sorted(seen))
+    else:
+        declared = map(str, _declared(series))
+        levels = tuple(level for level in declared if level in seen)
+    strange = sorted(seen.difference(levels))
+    old = [*levels, *strange]
+    new = [*range(len(levels)), *[UNSEEN] * len(strange)]
+    if not old:
+        return Column(name, "categorical", levels), np.full(len(text), MISSING, dtype=np.int32)
+    codes = text.replace_strict(old, new, return_dtype=nw.Int64).fill_null(MISSING)
+    return Column(name, "categorical", levels), codes.to_numpy().astype(np.int32)
+
+
+def _extended(levels: tuple[Any, ...], seen: set[Any]) -> tuple[Any, ...]:
+    """The levels known, then the new ones in order."""
+    return (*levels, *sorted(seen.difference(levels)))
+
+
+def _declared(series: "nw.Series[Any]") -> list[Any]:
+    """The categories in the order declared, or sorted where they come as they first appeared."""
+    if series.dtype == nw.Enum or series.implementation.is_pandas():
+        try:
+            return series.cat.get_categories().to_list()
+        except AttributeError:  # pandas cannot list the levels of an Arrow dictionary
+            pass
+    return sorted(series.cast(nw.String).drop_nulls().unique().to_list())
+
+
+def _as_text(series: "nw.Series[Any]") -> "nw.Series[Any]":
+    """The names of the levels; a level 3 is called "3" even where gaps make pandas write 3.0."""
+    if series.dtype == nw.String:
+        return series
+    names = {level: str(level) for level in _declared(series)}
+    if all(isinstance(level, str) for level in names):
+        return series.cast(nw.String)
+    text = [names.get(level) for level in series.to_list()]
+    return nw.new_series(series.name, text, nw.String, backend=series.implementation)
+
+
+def _check_kind(name: str, kind: str, known: Column | None) -> None:
+    if known is not None and (kind == "categorical") != (known.kind == "categorical"):
+        raise ColumnTypeError(
+            f"Column '{name}' is {kind} but was {known.kind} in the fit.",
+            "Pass it as the same type as in the fit.",
+        )
+
+
+def read_objects(
+    values: NDArray[Any], name: str, known: Column | None, new_levels: bool
+) -> tuple[Column, NDArray[Any]]:
+    """A column of Python objects: all numbers, or all strings, with None where missing."""
+    present = [value for value in values if not is_missing(value)]
+    if not present:
+        return _all_missing(len(values), name, known)
+    if all(isinstance(value, Real | np.bool_ | Decimal) for value in present):
+        _check_kind(name, "numeric", known)
+        logical = bool(present) and all(isinstance(v, bool | np.bool_) for v in present)
+        return Column(name, "boolean" if logical else "numeric"), _as_doubles(values, name)
+    if any(isinstance(value, complex | np.complexfloating) for value in present):
+        raise complex_error()
+    if all(isinstance(value, str) for value in present):
+        _check_kind(name, "categorical", known)
+        before = () if known is None else known.levels
+        grows = known is None or new_levels
+        levels = _extended(before, set(present)) if grows else before
+        place = {level: code for code, level in enumerate(levels)}
+        codes = [place.get(v, UNSEEN) if isinstance(v, str) else MISSING for v in values]
+        return Column(name, "categorical", levels), np.array(codes, dtype=np.int32)
+    kinds = sorted({type(value).__name__ for value in present})
+    raise ColumnTypeError(
+        f"Column '{name}' mixes values of type {', '.join(kinds)}; each argument must be a string "
+        "or a real number, and of one kind.",
+        "Make the column all numbers or all strings.",
+    )
+
+
+def _as_doubles(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    try:
+        return np.array([np.nan if is_missing(v) else float(v) for v in values])
+    except OverflowError as error:
+        raise ScaleError(
+            f"Column '{name}' holds a whole number that no double can hold.", "Divide the column."
+        ) from error
+
+
+def complex_error() -> ColumnTypeError:
+    """Complex numbers, in whatever they come."""
+    return ColumnTypeError(
+        "Complex data not supported.", "Pass the real and the imaginary parts as two columns."
+    )

@@ -1,0 +1,83 @@
+"""Columns held in memory, cut into runs of rows without being copied."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from posteriori.rows.block import Features, Mixed
+from posteriori.rows.schema import Schema
+from posteriori.typing import Array
+
+
+class Table(Protocol):
+    """Columns that can be cut into runs of rows."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def cut(self, low: int, high: int) -> Features:
+        """Rows low to high as doubles (a view where they are doubles already)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DenseTable:
+    """A NumPy array of numbers or booleans, in any memory order."""
+
+    values: NDArray[Any]
+    schema: Schema
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.values)
+
+    def cut(self, low: int, high: int) -> Array:
+        return cast(Array, self.values[low:high].astype(np.float64, copy=False))
+
+
+@dataclass(frozen=True, slots=True)
+class SparseTable:
+    """A SciPy CSR matrix."""
+
+    values: sparse.csr_array
+    schema: Schema
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.values.shape[0])
+
+    def cut(self, low: int, high: int) -> sparse.csr_array:
+        indptr = self.values.indptr[low : high + 1]
+        inside = slice(indptr[0], indptr[-1])
+        data = self.values.data[inside].astype(np.float64, copy=False)
+        return sparse.csr_array(
+            (data, self.values.indices[inside], indptr - indptr[0]),
+            shape=(high - low, self.values.shape[1]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTable:
+    """One array a column: numbers, or codes of levels."""
+
+    columns: tuple[NDArray[Any], ...]
+    schema: Schema
+    n_rows: int
+
+    def cut(self, low: int, high: int) -> Array | Mixed:
+        numeric = self._stack(self.schema.numeric, low, high, np.float64)
+        if not self.schema.categorical:
+            return numeric
+        return Mixed(numeric, self._stack(self.schema.categorical, low, high, np.int32))
+
+    def _stack(self, positions: list[int], low: int, high: int, dtype: Any) -> NDArray[Any]:
+        out = np.empty((high - low, len(positions)), dtype=dtype, order="F")
+        for i, j in enumerate(positions):
+            out[:, i] = self.columns[j][low:high]
+        return out

@@ -1,0 +1,67 @@
+"""The public names, and what importing them costs."""
+
+import subprocess
+import sys
+
+import pytest
+
+import posteriori
+
+PUBLIC = [
+    "FisherDiscriminant",
+    "GaussianClassifier",
+    "LeastSquaresClassifier",
+    "NaiveBayes",
+    "OneVersusOne",
+    "OneVersusRest",
+    "threads",
+]
+HEAVY = ["sklearn", "pandas", "polars", "pyarrow", "matplotlib", "dask"]
+
+
+def fresh(code):
+    """What a new interpreter prints."""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return run.stdout.strip()
+
+
+def test_the_public_names_are_these():
+    assert posteriori.__all__ == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_can_be_imported_and_is_documented(name):
+    value = getattr(posteriori, name)
+    assert value.__name__ == name
+    assert value.__module__.startswith("posteriori.")
+    assert value.__doc__
+    assert name in dir(posteriori)
+
+
+def test_every_public_name_comes_by_star_import():
+    space = {}
+    exec("from posteriori import *", space)
+    assert set(PUBLIC) <= set(space)
+
+
+def test_an_unknown_name_is_an_attribute_error_that_names_it():
+    with pytest.raises(AttributeError, match="module 'posteriori' has no attribute 'Nonsense'"):
+        _ = posteriori.Nonsense
+
+
+def test_importing_posteriori_imports_nothing_heavy():
+    loaded = fresh("import sys, posteriori; print(*sorted(sys.modules))").split()
+    assert not set(HEAVY) & set(loaded)
+
+
+def test_a_model_brings_no_data_frame_library_and_no_plots():
+    code = "import sys; from posteriori import GaussianClassifier, threads; print(*sys.modules)"
+    loaded = fresh(code).split()
+    assert "sklearn" in loaded
+    assert not {"polars", "matplotlib", "dask"} & set(loaded)
+
+
+def test_the_version_is_that_of_the_package():
+    from importlib.metadata import version
+
+    assert posteriori.__version__ == version("posteriori")

@@ -1,0 +1,83 @@
+"""Triangular factors and ranks against mpmath and NumPy."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from oracle import doubles, exact, solve
+
+from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, solve_lower, unit_diagonal
+
+A = np.array([[4.0, 1.0, -2.0], [1.0, 3.0, 0.5], [-2.0, 0.5, 5.0]])
+
+
+def correlation_of(X):
+    return np.corrcoef(X, rowvar=False)
+
+
+def test_the_factor_is_lower_triangular_and_multiplies_back():
+    lower = cholesky(A)
+    assert_array_equal(np.triu(lower, 1), 0.0)
+    assert_allclose(lower @ lower.T, A, rtol=1e-15, atol=1e-15)
+    assert_array_equal(A, A.T)  # the argument is left alone
+
+
+def test_a_matrix_that_is_not_positive_definite_has_no_factor():
+    assert cholesky(np.array([[1.0, 2.0], [2.0, 1.0]])) is None
+    assert cholesky(np.zeros((2, 2))) is None
+
+
+def test_the_factor_of_nothing_is_nothing():
+    assert cholesky(np.empty((0, 0))).shape == (0, 0)
+
+
+def test_forward_substitution_twice_over_solves_the_system():
+    right = np.array([1.0, -2.0, 3.0])
+    white = solve_lower(cholesky(A), right)
+    expected = doubles(right @ solve(exact(A), exact(right)))
+    assert_allclose(white @ white, expected, rtol=1e-14)
+
+
+def test_solving_with_no_columns_gives_no_columns():
+    assert solve_lower(cholesky(A), np.empty((3, 0))).shape == (3, 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_as_many_columns_are_dependent_as_the_rank_lacks(seed):
+    random = np.random.default_rng(seed)
+    base = random.standard_normal((50, 3))
+    X = np.column_stack([base, base @ random.standard_normal((3, 2))])
+    found = dependent_columns(correlation_of(X))
+    assert len(found) == 2
+    kept = np.setdiff1d(np.arange(5), found)
+    assert np.linalg.matrix_rank(X[:, kept]) == 3
+
+
+def test_regular_columns_are_all_independent():
+    X = np.random.default_rng(1).standard_normal((40, 4))
+    assert len(dependent_columns(correlation_of(X))) == 0
+
+
+def test_a_zero_on_the_diagonal_is_dependent():
+    matrix = np.diag([1.0, 0.0, 1.0])
+    assert_array_equal(dependent_columns(matrix), [1])
+
+
+@pytest.mark.parametrize(("share", "count"), [(1e-6, 0), (1e-9, 0), (1e-11, 1), (1e-14, 1)])
+def test_dependence_is_judged_by_the_share_of_variance_left(share, count):
+    r = np.sqrt(1 - share)
+    assert COLLINEAR == 1e-10
+    assert len(dependent_columns(np.array([[1.0, r], [r, 1.0]]))) == count
+
+
+def test_unit_diagonal_scales_to_correlations_and_leaves_zeros():
+    scatter = np.array([[4.0, 3.0, 0.0], [3.0, 9.0, 0.0], [0.0, 0.0, 0.0]])
+    matrix, scale = unit_diagonal(scatter)
+    assert_allclose(matrix, [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.0]], rtol=1e-15)
+    assert_array_equal(scale, [2.0, 3.0, 1.0])
+
+
+def test_unit_diagonal_survives_units_that_differ_by_hundreds_of_powers():
+    sizes = np.array([1e-140, 1.0, 1e140])
+    matrix, scale = unit_diagonal(A * sizes * sizes[:, None])
+    assert_allclose(matrix, unit_diagonal(A)[0], rtol=1e-14)
+    assert_allclose(scale, np.sqrt(np.diagonal(A)) * sizes, rtol=1e-14)
