@@ -34,7 +34,9 @@ class Entry:
     freedom: what changes no probability of it: the units of a column, its origin, or the unit of
     the weights. levels: whether it takes categorical columns beside numbers. recovers: whether a
     fit to its own samples finds it again (a fixed shrinkage, say, shrinks once more).
-    for_classes: the estimator, where a parameter names classes.
+    for_classes: the estimator, where a parameter names classes. contract: whether scikit-learn's
+    checks are for it; they hand in any numbers, up to three classes that lie in a plane, and want
+    these told apart.
     """
 
     estimator: Any
@@ -44,6 +46,7 @@ class Entry:
     levels: bool = True
     recovers: bool = True
     for_classes: Callable[[Sequence[Any]], Any] | None = None
+    contract: bool = True
 
     def make(self, classes: Sequence[Any]) -> Any:
         """A new estimator for rows of these classes."""
@@ -62,9 +65,9 @@ def _first_two_share(classes: Sequence[Any]) -> GaussianClassifier:
 ENTRIES = [
     Entry(LeastSquaresClassifier()),
     Entry(LeastSquaresClassifier(ridge=0.1), freedom=("shift",)),
-    Entry(LeastSquaresClassifier(coding="fisher"), most_classes=2),
+    Entry(LeastSquaresClassifier(coding="fisher"), most_classes=2, contract=False),
     Entry(FisherDiscriminant()),
-    Entry(FisherDiscriminant(n_components=1)),
+    Entry(FisherDiscriminant(n_components=1), contract=False),
     Entry(FisherDiscriminant(threshold="midpoint", shrinkage="auto"), freedom=UNITS),
     Entry(GaussianClassifier()),
     Entry(GaussianClassifier(covariance="full")),
@@ -72,23 +75,31 @@ ENTRIES = [
     Entry(GaussianClassifier(covariance="diagonal", estimate="unbiased"), freedom=UNITS),
     Entry(GaussianClassifier(covariance="isotropic"), freedom=("shift", "weight")),
     Entry(GaussianClassifier(shrinkage="auto"), freedom=UNITS),
-    Entry(GaussianClassifier(covariance=[[0, 1]]), for_classes=_first_two_share),
+    Entry(GaussianClassifier(covariance=[[0, 1]]), for_classes=_first_two_share, contract=False),
     Entry(NaiveBayes()),
     Entry(NaiveBayes(family="gaussian", shared_scale=True), levels=False),
-    Entry(NaiveBayes(family="bernoulli"), kind="bits", freedom=(), levels=False),
+    Entry(NaiveBayes(family="bernoulli"), kind="bits", freedom=(), levels=False, contract=False),
     Entry(NaiveBayes(family="categorical"), kind="levels", freedom=()),
-    Entry(NaiveBayes(family="poisson"), kind="counts", freedom=("weight",), levels=False),
+    Entry(
+        NaiveBayes(family="poisson"),
+        kind="counts",
+        freedom=("weight",),
+        levels=False,
+        contract=False,
+    ),
     Entry(
         NaiveBayes(family="exponential"),
         kind="positive",
         freedom=("scale", "weight"),
         levels=False,
+        contract=False,
     ),
     Entry(
         NaiveBayes(family={0: "gaussian", 1: "poisson", 2: "bernoulli", 3: "exponential"}),
         kind="mixed",
         freedom=(),
         levels=False,
+        contract=False,
     ),
     Entry(OneVersusRest()),
     Entry(OneVersusOne()),
@@ -97,9 +108,4 @@ ENTRIES = [
     Entry(OneVersusOne(estimator=NaiveBayes())),
 ]
 
-ESTIMATORS = [
-    entry.estimator
-    for entry in ENTRIES
-    if entry.kind in ("real", "levels") and entry.most_classes is None and not entry.for_classes
-]
-"""Those that take any numbers and any number of classes, as scikit-learn's checks hand in."""
+ESTIMATORS = [entry.estimator for entry in ENTRIES if entry.contract]

@@ -158,4 +158,4 @@ def warn(warning: PosterioriWarning) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("posteriori."):
         level, frame = level + 1, frame.f_back
-    warnings.warn(warning, stacklevel=level - 1)
+    warnings.warn(warning, stacklevel=level)

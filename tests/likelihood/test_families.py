@@ -11,7 +11,7 @@ from posteriori.errors import (
     MissingValueError,
     ParameterError,
     ScaleError,
-    SingularCovarianceError,
+    SingularCovarianceWarning,
 )
 from posteriori.likelihood.categorical import Categorical, codes_among
 from posteriori.likelihood.choice import read_families
@@ -233,15 +233,37 @@ def test_weights_that_do_not_add_up_leave_no_probability_behind():
     assert (found.zero == 0).all()
 
 
-def test_a_column_without_spread_is_an_error_with_class_column_and_remedy():
+def test_a_column_constant_in_a_class_gets_the_variance_of_one_more_row():
     count, mean = np.full((2, 1), 3.0), np.array([[1.0], [2.0]])
     scatter = np.array([[2.0], [0.0]])
-    with pytest.raises(SingularCovarianceError, match=r"column 'col0' in class 'b'.*shared_scale"):
-        estimate_gaussian(count, mean, scatter, np.ones(1), shared=False, places=places())
+    overall = np.sqrt((2 + 6 * 0.25) / 6)
+    with pytest.warns(SingularCovarianceWarning, match=r"'col0' is zero in class 'b'.*shared_scal"):
+        found = estimate_gaussian(count, mean, scatter, np.ones(1), shared=False, places=places())
+    np.testing.assert_allclose(found.sd, [[np.sqrt(2 / 3)], [overall / 2]])
     shared = estimate_gaussian(count, mean, scatter, np.ones(1), shared=True, places=places())
     assert shared.sd[0] == pytest.approx(np.sqrt(2 / 6))
-    with pytest.raises(SingularCovarianceError, match="within every class of column 'col0'"):
-        estimate_gaussian(count, mean, 0 * scatter, np.ones(1), shared=True, places=places())
+    with pytest.warns(SingularCovarianceWarning, match="'col0' is zero in every class"):
+        shared = estimate_gaussian(
+            count, mean, 0 * scatter, np.ones(1), shared=True, places=places()
+        )
+    np.testing.assert_allclose(shared.sd, 0.5 / np.sqrt(7))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_column_constant_in_all_rows_is_left_out(shared):
+    count, mean = np.full((2, 2), 3.0), np.array([[0.1, 1.0], [0.1, 2.0]])
+    scatter = np.array([[1e-33, 2.0], [1e-33, 3.0]])
+    with pytest.warns(SingularCovarianceWarning, match="'col0' never change"):
+        found = estimate_gaussian(count, mean, scatter, np.ones(2), shared=shared, places=places(2))
+    alone = estimate_gaussian(
+        count[:, 1:], mean[:, 1:], scatter[:, 1:], np.ones(1), shared=shared, places=places()
+    )
+    x = np.array([[7.0, 1.5], [0.1, -1.0]])
+    for values in (found.log_density(x), found.quick(x), found.quick(sparse.csr_array(x))):
+        np.testing.assert_allclose(values, alone.log_density(x[:, 1:]), rtol=1e-12)
+    assert found.n_parameters == alone.n_parameters
+    assert found.column(0)["sd"].tolist() == [0.0, 0.0]
+    assert found.draw(1, 3, np.random.default_rng(0))[:, 0].tolist() == [0.1] * 3
 
 
 def test_exponential_columns_of_zeros_are_an_error():

@@ -23,7 +23,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from posteriori.errors import ColumnTypeError, LabelError, ParameterError, ShapeError
 from posteriori.models.gaussian import GaussianClassifier
-from posteriori.models.multiclass import OneVersusOne, OneVersusRest, couple
+from posteriori.models.multiclass import OneVersusOne, OneVersusRest
+from posteriori.posterior.coupling import couple
 
 BOTH = pytest.mark.parametrize("way", [OneVersusRest, OneVersusOne])
 RANDOM = np.random.default_rng(3)

@@ -29,7 +29,12 @@ def read_priors(priors: PriorsLike, classes: Labels) -> Array:
                 f"priors has {what}.", f"Give one number for each class of {labels[:8]}."
             )
         priors = [priors[label] for label in labels]
-    values = np.asarray(priors, dtype=np.float64)
+    try:
+        values = np.asarray(priors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"priors={priors!r} is not made of numbers.", "Give one probability a class."
+        ) from error
     if values.shape != classes.shape:
         raise ParameterError(
             f"priors has shape {values.shape} for {len(classes)} classes.",

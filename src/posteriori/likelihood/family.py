@@ -40,6 +40,10 @@ class Places:
     def column(self, j: int) -> str:
         return self.schema.describe(int(self.columns[j]))
 
+    def all_columns(self, marked: Mask) -> str:
+        """Names of the columns marked (m,)."""
+        return self.schema.describe_all(self.columns[marked])
+
     def first(self, bad: Mask) -> tuple[Any, str]:
         """Class and column of the first place marked in `bad` (K, m)."""
         k, j = np.argwhere(bad)[0]

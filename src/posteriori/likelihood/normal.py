@@ -7,15 +7,15 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from scipy import sparse
 
-from posteriori.errors import ScaleError, SingularCovarianceError
+from posteriori.errors import ScaleError, SingularCovarianceWarning, warn
 from posteriori.likelihood.family import Entries, Family, LinearFamily, Mask, Places, in_parts
 from posteriori.likelihood.linear_form import LinearForm
 from posteriori.typing import Array
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 _SMALLEST_SD = 1e-300
-_CONSTANT = 8 * np.finfo(np.float64).eps
-"""A standard deviation below this share of the mean is rounding, not spread."""
+CONSTANT = 1e-13
+"""A column is called constant when its spread is below this part of its size."""
 
 _FAR = 300.0
 """Standard deviations between a mean and the centre beyond which a square is not multiplied out."""
@@ -42,7 +42,7 @@ class Expansion(NamedTuple):
 
 @dataclass(frozen=True)
 class Gaussian(Family):
-    """N(x|μ_k, σ_k²), with `mean` μ and `sd` σ (K, m).
+    """N(x|μ_k, σ_k²), with `mean` μ and `sd` σ (K, m), infinite for columns that are left out.
 
     ln p = -½ ((x - μ)/σ)² - ln σ - ½ ln 2π: the boundaries are quadratic.
 
@@ -58,7 +58,7 @@ class Gaussian(Family):
 
     def log_density(self, x: Array) -> Array:
         present = ~np.isnan(x)
-        logs = present @ (np.log(self.sd) + _HALF_LOG_2PI).T
+        logs = present @ _log_normaliser(self.sd).T
         for k in range(len(self.mean)):
             z = (x - self.mean[k]) / self.sd[k]
             logs[:, k] += 0.5 * np.sum(z * z, axis=1, where=present)
@@ -78,22 +78,22 @@ class Gaussian(Family):
 
     def _expand(self, centre: Array) -> Expansion | None:
         """The square multiplied out, where no digits are lost by it."""
-        scale = np.exp(np.log(self.sd).mean(axis=0))
+        scale = np.exp(np.log(np.where(np.isfinite(self.sd), self.sd, 1.0)).mean(axis=0))
         step, ratio = (self.mean - centre) / self.sd, scale / self.sd
         if not (abs(step).max() < _FAR and ratio.max() < _FAR):
             return None
-        constant = -np.sum(0.5 * step**2 + np.log(self.sd) + _HALF_LOG_2PI, axis=1)
+        constant = -np.sum(0.5 * step**2 + _log_normaliser(self.sd), axis=1)
         return Expansion(centre, scale, -0.5 * (ratio**2).T, (step * ratio).T, constant)
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
-        return random.normal(self.mean[k], self.sd[k], (n, self.mean.shape[1]))
+        return random.normal(self.mean[k], _spread(self.sd[k]), (n, self.mean.shape[1]))
 
     @property
     def n_parameters(self) -> int:
-        return 2 * self.mean.size
+        return 2 * int(np.isfinite(self.sd).sum())
 
     def column(self, j: int) -> dict[str, Any]:
-        return {"mean": self.mean[:, j], "sd": self.sd[:, j]}
+        return {"mean": self.mean[:, j], "sd": _spread(self.sd[:, j])}
 
 
 @dataclass(frozen=True)
@@ -120,63 +120,89 @@ class SharedGaussian(LinearFamily):
 
     def log_base(self, x: Array, columns: Any = slice(None)) -> Array:
         sd = self.sd[columns]
-        return -0.5 * ((x - self._centre[columns]) / sd) ** 2 - np.log(sd) - _HALF_LOG_2PI
+        return -0.5 * ((x - self._centre[columns]) / sd) ** 2 - _log_normaliser(sd)
 
     def _form(self) -> LinearForm:
         step = (self.mean - self._centre) / self.sd
         return LinearForm((step / self.sd).T, -0.5 * step.T**2, self._centre)
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
-        return random.normal(self.mean[k], self.sd, (n, self.mean.shape[1]))
+        return random.normal(self.mean[k], _spread(self.sd), (n, self.mean.shape[1]))
 
     @property
     def n_parameters(self) -> int:
-        return self.mean.size + self.sd.size
+        return (len(self.mean) + 1) * int(np.isfinite(self.sd).sum())
 
     def column(self, j: int) -> dict[str, Any]:
-        return {"mean": self.mean[:, j], "sd": np.full(len(self.mean), self.sd[j])}
+        return {"mean": self.mean[:, j], "sd": np.full(len(self.mean), _spread(self.sd[j]))}
 
 
 def estimate_gaussian(
     count: Array, mean: Array, scatter: Array, unit: Array, *, shared: bool, places: Places
 ) -> Gaussian | SharedGaussian:
-    """Means and variances Σ(x - μ)²/N of maximum likelihood, given in multiples of `unit`."""
-    here = ~places.vacant
-    pooled = scatter[here].sum(axis=0), count[here].sum(axis=0)
-    if places.vacant.any():
-        count, mean, scatter = _fill_vacant(count, mean, scatter, places.vacant)
-    places.check_counted(count)
+    """Means and variances Σ(x - μ)²/N of maximum likelihood, given in multiples of `unit`.
+
+    A column that is the same in all rows is left out. Where one is constant in a class only (with
+    `shared`, in every class), it is given the variance that one more row, as far out as rows are
+    overall, would have made. A class without rows is described by all rows together.
+    """
+    vacant = places.vacant[:, None]
+    places.check_counted(np.where(vacant, 1.0, count))
+    centre, overall = _overall(count, mean, scatter)
+    mean = np.where(vacant, centre, mean)
     if shared:
-        sd = np.sqrt(pooled[0] / pooled[1])
-        _check_spread(sd <= _CONSTANT * abs(mean).max(axis=0), sd * unit, places, shared=True)
-        return SharedGaussian(mean * unit, sd * unit)
-    sd = np.sqrt(scatter / count)
-    _check_spread(sd <= _CONSTANT * abs(mean), sd * unit, places, shared=False)
-    return Gaussian(mean * unit, sd * unit)
+        count, scatter, vacant = count.sum(0), scatter.sum(0), np.zeros(1, dtype=np.bool_)
+    sd = np.sqrt(np.divide(scatter, count, out=np.zeros_like(count), where=count > 0))
+    flat = (sd <= CONSTANT * (abs(mean).max(axis=0) if shared else abs(mean))) & ~vacant
+    sd = np.where(flat, overall / np.sqrt(count + 1), np.where(vacant, overall, sd))
+    _warn_of_flat_columns(flat, overall == 0, places)
+    _check_size(np.where(overall == 0, np.inf, sd) * unit, places)
+    sd = np.where(overall == 0, np.inf, sd * unit)
+    return SharedGaussian(mean * unit, sd) if shared else Gaussian(mean * unit, sd)
 
 
-def _fill_vacant(
-    count: Array, mean: Array, scatter: Array, vacant: Mask
-) -> tuple[Array, Array, Array]:
-    """A class without rows is described by all rows together."""
+def _overall(count: Array, mean: Array, scatter: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of each column in all rows, zero where it is constant."""
     total = count.sum(axis=0)
-    centre = np.divide((count * mean).sum(axis=0), total, out=np.zeros_like(total), where=total > 0)
-    spread = (scatter + count * (mean - centre) ** 2).sum(axis=0)
-    pairs = ((count, total), (mean, centre), (scatter, spread))
-    filled = [np.where(vacant[:, None], whole, part) for part, whole in pairs]
-    return filled[0], filled[1], filled[2]
+    centre = (count * mean).sum(axis=0) / total
+    sd = np.sqrt((scatter + count * (mean - centre) ** 2).sum(axis=0) / total)
+    return centre, np.where(sd <= CONSTANT * abs(centre), 0.0, sd)
 
 
-def _check_spread(constant: Mask, sd: Array, places: Places, *, shared: bool) -> None:
-    if constant.any():
-        label, column = places.first(np.atleast_2d(constant))
-        where = f"within every class of {column}" if shared else f"of {column} in class {label!r}"
-        others = "" if shared else "shared_scale=True, "
-        raise SingularCovarianceError(
-            f"The variance {where} is zero: all its entries are the same.",
-            f"Drop the column, or use {others}another family for it"
-            f"{'' if shared else ', or more rows of the class'}.",
+def _warn_of_flat_columns(flat: Mask, lost: Mask, places: Places) -> None:
+    if lost.any():
+        warn(
+            SingularCovarianceWarning(
+                f"The values in {places.all_columns(lost)} never change; they were left out, which "
+                "changes no probability.",
+                "Drop what does not vary.",
+            )
         )
+    for k, columns in enumerate(np.atleast_2d(flat & ~lost)):
+        if columns.any():
+            where = "every class" if flat.ndim == 1 else f"class {places.classes.tolist()[k]!r}"
+            warn(
+                SingularCovarianceWarning(
+                    f"The variance of {places.all_columns(columns)} is zero in {where}; it was "
+                    "given what one more row of the overall spread would make.",
+                    "Pass more rows, drop what does not vary, choose another family for it"
+                    f"{'' if flat.ndim == 1 else ', or use shared_scale=True'}.",
+                )
+            )
+
+
+def _check_size(sd: Array, places: Places) -> None:
     if (sd < _SMALLEST_SD).any():
         _, column = places.first(np.atleast_2d(sd < _SMALLEST_SD))
         raise ScaleError(f"The entries of {column} are too small.", "Multiply them by 1e100.")
+
+
+def _log_normaliser(sd: Array) -> Array:
+    """ln σ√(2π), zero for columns that are left out."""
+    used = np.isfinite(sd)
+    return np.where(used, np.log(np.where(used, sd, 1.0)) + _HALF_LOG_2PI, 0.0)
+
+
+def _spread(sd: Array) -> Array:
+    """The standard deviations, zero for columns that never change."""
+    return np.where(np.isfinite(sd), sd, 0.0)

@@ -93,7 +93,8 @@ class Classifier(ClassifierMixin, BaseEstimator):
             and X.shape[1] == len(schema)
             and not schema.named
         ):
-            activation = activate(X)
+            with np.errstate(over="ignore", invalid="ignore"):
+                activation = activate(X)
             # One comparison a row is all that a small clean request pays for being checked.
             if np.isfinite(activation.max(axis=1)).all():
                 return link(activation)

@@ -88,7 +88,8 @@ class FisherDiscriminant(
         for caveat in within.caveats:
             warn(caveat)
         n, mean, _ = moments.total()
-        freedom = n - np.count_nonzero(moments.count)
+        # As in the divisor of `within`, for weights that sum to less than the number of classes.
+        freedom = max(n - np.count_nonzero(moments.count), 1.0)
         between = np.sqrt(moments.count)[:, None] * (moments.mean - mean)
         found = fisher_directions(within.factors[0], between, freedom)
         scalings = found.scalings[:, :kept] / moments.unit[:, None]

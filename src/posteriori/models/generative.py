@@ -5,6 +5,7 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from posteriori.decide.priors import PriorsLike, log_priors, read_priors
 from posteriori.errors import ParameterError, StatisticsError
@@ -27,6 +28,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
     priors: PriorsLike | None
     priors_: Array
     _log_priors: Array
+    _seen: NDArray[np.bool_]
     _statistics: Statistic | None
 
     _allows_missing = True
@@ -61,6 +63,9 @@ class GenerativeClassifier(ProbabilisticClassifier):
             self.priors_ = class_count / class_count.sum()
         else:
             self.priors_ = read_priors(self.priors, self.classes_)
+            if not class_count.all():
+                self.priors_ = _of_classes_seen(self.priors_, class_count > 0)
+        self._seen = class_count > 0
         self._log_priors = log_priors(self.priors_)
 
     @property
@@ -132,6 +137,13 @@ class GenerativeClassifier(ProbabilisticClassifier):
         other = copy(self)
         other.priors = priors
         other.priors_ = read_priors(priors, self.classes_)
+        unknown = (other.priors_ > 0) & ~self._seen
+        if unknown.any():
+            raise ParameterError(
+                f"Class {self.classes_.tolist()[int(unknown.argmax())]!r} is given a prior, but "
+                "no row of it was seen, so its density is not known.",
+                "Give it the prior zero.",
+            )
         other._log_priors = log_priors(other.priors_)
         other._prepare()
         return other
@@ -160,6 +172,16 @@ class GenerativeClassifier(ProbabilisticClassifier):
             here = codes == k
             X[here] = self._draw(k, int(here.sum()), random)
         return X, classes[codes]
+
+
+def _of_classes_seen(priors: Array, seen: NDArray[np.bool_]) -> Array:
+    """Nothing for the classes whose rows have not come yet, the others in proportion."""
+    left = np.where(seen, priors, 0.0)
+    if not left.any():
+        raise ParameterError(
+            "The classes that have rows all have the prior zero.", "Give one of them a prior."
+        )
+    return left / left.sum()
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

@@ -150,6 +150,7 @@ class LinearModel(Protocol):
     def intercept_(self) -> Array: ...
     @property
     def schema_(self) -> Schema: ...
+    def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane: ...
 
 
 class LinearGeometry:
@@ -171,8 +172,7 @@ class LinearGeometry:
         The sign is that of `hyperplane(first, second)`: positive on the side of `first`, or of
         `classes_[1]` where two classes are left out.
         """
-        check_is_fitted(self)
-        plane = _boundary(self, first, second)
+        plane = self.hyperplane(first, second)
         return plane._distances(read_new_rows(X, self.schema_, type(self).__name__))
 
 

@@ -5,7 +5,13 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from posteriori.design.columns import Columns
-from posteriori.errors import ParameterError, RankDeficiencyWarning, ScaleError, warn
+from posteriori.errors import (
+    LabelError,
+    ParameterError,
+    RankDeficiencyWarning,
+    ScaleError,
+    warn,
+)
 from posteriori.models.base import Classifier
 from posteriori.models.geometry import LinearGeometry
 from posteriori.posterior.linear import Linear
@@ -16,6 +22,9 @@ from posteriori.solve.direct import least_squares
 from posteriori.statistics.gather import gather
 from posteriori.statistics.gram import GatherGram, Gram
 from posteriori.typing import Array, Labels
+
+_INFINITE = 1e300
+"""A penalty that leaves nothing of a coefficient, and can still be added to."""
 
 
 class LeastSquaresClassifier(LinearGeometry, Classifier):
@@ -67,7 +76,7 @@ class LeastSquaresClassifier(LinearGeometry, Classifier):
         code = self._code(gram)
         spread = np.sqrt(np.diagonal(gram.scatter) / gram.weight)
         with np.errstate(over="ignore"):
-            penalty = self.ridge / gram.unit**2
+            penalty = np.minimum((np.sqrt(self.ridge) / gram.unit) ** 2, _INFINITE)
         solution = least_squares(
             gram.scatter, gram.cross @ code, penalty, spread <= CONSTANT * abs(gram.mean)
         )
@@ -102,6 +111,12 @@ class LeastSquaresClassifier(LinearGeometry, Classifier):
         """The targets as a map of the 1-of-K code (K, outputs)."""
         if self.coding == "one-of-k":
             return np.eye(len(gram.classes))
+        if not gram.target_mean.all():
+            raise LabelError(
+                f"Class {gram.classes.tolist()[int(gram.target_mean.argmin())]!r} has no rows, so "
+                "Fisher's code N/N_k is infinite.",
+                "Pass rows of both classes.",
+            )
         first, second = 1 / gram.target_mean  # N/N_k (4.31)
         return np.array([[first / 2, -first / 2], [-second / 2, second / 2]])
 

@@ -9,25 +9,22 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, Literal, Self, cast
 
-import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from posteriori.errors import ColumnTypeError, LabelError, ParameterError, ShapeError
+from posteriori.errors import LabelError, ParameterError
 from posteriori.models.gaussian import GaussianClassifier
+from posteriori.posterior.coupling import couple
 from posteriori.rows.labels import encode, read_target, read_weight
+from posteriori.rows.pick import as_pickable, count_rows, pick_rows
 from posteriori.typing import Array, Codes, Labels
 
 Mask = NDArray[np.bool_]
-
-_COUPLING_ENTRIES = 2**18
-"""Numbers in the systems of equations that are solved at once by pairwise coupling."""
 
 _LARGEST_MARGIN = 1e300
 """Infinite margins are cut to this size before they are added up."""
@@ -59,14 +56,14 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit every classifier; a row of weight zero is as good as absent."""
-        X = _as_rows(X)
-        n_rows = _count(X)
+        X = as_pickable(X)
+        n_rows = count_rows(X)
         classes, codes = _read_labels(y, n_rows, type(self).__name__)
         weight = read_weight(sample_weight, n_rows)
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             present, codes = encode(codes[kept])
-            X, weight, classes = _pick(X, kept), weight[kept], classes[present]
+            X, weight, classes = pick_rows(X, kept), weight[kept], classes[present]
         self._check(classes, n_rows, weight)
         self.classes_ = classes
         self.estimators_ = [
@@ -196,7 +193,7 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
 
     def _fit_one(self, X: Any, rows: Codes | None, target: Codes, weight: Array | None) -> Any:
         if rows is not None:
-            X, weight = _pick(X, rows), None if weight is None else weight[rows]
+            X, weight = pick_rows(X, rows), None if weight is None else weight[rows]
         given = {} if weight is None else {"sample_weight": weight}
         return clone(self._base()).fit(X, target, **given)
 
@@ -339,36 +336,6 @@ class OneVersusOne(_Multiclass):
             return np.log(self._proba(X))
 
 
-def couple(r: Array) -> Array:
-    """Pairwise coupling: p (n, K) from r (n, K, K), r[:, i, j] = 1 - r[:, j, i] being i against j.
-
-    The least Σ_i Σ_j≠i (r_ji p_i - r_ij p_j)² = pᵀQp with Σp = 1 has Qp = constant, so p is
-    proportional to (Q + 11ᵀ)⁻¹1 (Wu, Lin and Weng 2004, second method).
-
-    >>> couple(np.array([[[0.0, 0.8, 0.6], [0.2, 0.0, 0.3], [0.4, 0.7, 0.0]]])).round(3)
-    array([[0.521, 0.137, 0.342]])
-    """
-    n_rows, n_classes, _ = r.shape
-    p = np.empty((n_rows, n_classes))
-    step = max(1, _COUPLING_ENTRIES // n_classes**2)
-    for low in range(0, n_rows, step):
-        p[low : low + step] = _couple_at_once(r[low : low + step])
-    return p
-
-
-def _couple_at_once(r: Array) -> Array:
-    n_classes = r.shape[1]
-    diagonal = np.arange(n_classes)
-    lost = r.swapaxes(1, 2).copy()  # r_ji
-    lost[:, diagonal, diagonal] = 0.0
-    Q = -lost * r  # Q_ij = -r_ji r_ij
-    Q[:, diagonal, diagonal] = (lost**2).sum(axis=2)  # Q_ii = Σ_j r_ji²
-    ones = np.ones((len(r), n_classes, 1))
-    # Positive definite whatever r is: Q v = 0 with r_ij + r_ji = 1 needs all v of one sign.
-    p = np.maximum(np.linalg.solve(Q + 1.0, ones)[:, :, 0], 0.0)
-    return cast(Array, p / p.sum(axis=1, keepdims=True))
-
-
 def _margin(fitted: Any, X: Any) -> Array:
     """Above zero where the classifier is for its positive class, (n,)."""
     if hasattr(fitted, "decision_function"):
@@ -394,37 +361,6 @@ def _read_labels(y: Any, n_rows: int, model: str) -> tuple[Labels, Codes]:
             "Pass one label a row.",
         )
     return classes, cast(Codes, codes)
-
-
-def _as_rows(X: Any) -> Any:
-    """X in a form from which rows can be picked: a list, a data frame, CSR, or an array."""
-    if isinstance(X, list) or _is_frame(X):
-        return X
-    rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-    if rows.ndim == 0:
-        raise ShapeError(f"X is a {type(X).__name__}, not a table.", "Pass an array of rows.")
-    if rows.dtype.kind == "c":
-        raise ColumnTypeError(
-            "Complex data not supported.", "Pass the real and the imaginary parts as two columns."
-        )
-    return rows
-
-
-def _is_frame(X: Any) -> bool:
-    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
-
-
-def _count(X: Any) -> int:
-    return len(X) if isinstance(X, list) else int(X.shape[0])
-
-
-def _pick(X: Any, rows: Codes) -> Any:
-    """Some rows of X, in the user's own type."""
-    if isinstance(X, list):
-        return [X[row] for row in rows]
-    if _is_frame(X):
-        return nw.from_native(X, eager_only=True)[rows].to_native()
-    return X[rows]
 
 
 def _overwrite(found: Labels, where: Mask, label: Any) -> Labels:

@@ -11,11 +11,11 @@ from posteriori.errors import NotLinearError, ParameterError, StatisticsError
 from posteriori.likelihood.categorical import Categorical
 from posteriori.likelihood.choice import FamilyLike, read_families
 from posteriori.likelihood.families import ONE_PARAMETER
-from posteriori.likelihood.family import Entries, Family, LinearFamily, Places, in_parts
-from posteriori.likelihood.linear_form import LinearForm
+from posteriori.likelihood.family import Family, LinearFamily, Places, in_parts
 from posteriori.likelihood.normal import estimate_gaussian
 from posteriori.models.generative import GenerativeClassifier
 from posteriori.models.geometry import LinearGeometry
+from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Block, Features, Mixed
 from posteriori.rows.rows import Rows
 from posteriori.statistics.by_family import (
@@ -29,7 +29,7 @@ from posteriori.statistics.by_family import (
 from posteriori.statistics.column_moments import ColumnMoments
 from posteriori.statistics.counts import Counts
 from posteriori.statistics.gather import gather
-from posteriori.typing import Array, Codes, Labels
+from posteriori.typing import Array, Labels
 
 
 class NaiveBayes(LinearGeometry, GenerativeClassifier):
@@ -51,7 +51,10 @@ class NaiveBayes(LinearGeometry, GenerativeClassifier):
     shared_scale : one variance a gaussian column for all classes, so that its part is linear.
 
     Missing entries are left out, exactly, in fitting and in prediction. A class that has been
-    named but has no rows yet has prior zero, and the parameters of all rows together.
+    named but has no rows yet has prior zero, and the parameters of all rows together. A gaussian
+    column that is constant in a class is given a variance, with a `SingularCovarianceWarning`.
+    Where the conventions coincide, the posteriors are those of scikit-learn's BernoulliNB and
+    CategoricalNB (alpha = pseudocount) and of GaussianNB(var_smoothing=0).
 
     Attributes
     ----------
@@ -88,8 +91,7 @@ class NaiveBayes(LinearGeometry, GenerativeClassifier):
     families_: tuple[str, ...]
     class_count_: Array
     _parts: list[tuple[Group, Family]]
-    _linear: LinearForm | None
-    _bias: Array
+    _linear: Linear | None
 
     def _gather(self, rows: Rows) -> FamilySums:
         return self._sum(rows, read_families(self.family, rows.schema))
@@ -147,9 +149,9 @@ class NaiveBayes(LinearGeometry, GenerativeClassifier):
         return family.estimate(part.count, part.total, self.pseudocount, places)
 
     def _prepare(self) -> None:
-        self._linear = _joined([(group.columns, family) for group, family in self._parts])
-        possible = self.priors_ > 0
-        self._bias = self._log_priors - self._log_priors[possible].mean()
+        self._linear = None
+        if all(_is_linear(family) for _, family in self._parts):
+            self._linear = _joined(self._parts, self._log_priors)
 
     def _log_density(self, X: Features) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -160,7 +162,7 @@ class NaiveBayes(LinearGeometry, GenerativeClassifier):
         if self._linear is None:
             return self._log_joint(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = self._linear.values(cast(Entries, X)) + self._bias  # (4.86)
+            values = self._linear.of_rows(X, self.schema_)  # (4.86)
         for group, family in self._parts:
             family.spoil(values, _entries(group, X))
         return values
@@ -223,16 +225,15 @@ class NaiveBayes(LinearGeometry, GenerativeClassifier):
     @property
     def coef_(self) -> Array:
         """w_k of (4.86): (1, d) for two classes, second minus first; else (K, d), summing to 0."""
-        weight = self._linear_or_error().weight.T
-        return weight[1:] - weight[:1] if len(weight) == 2 else weight
+        return self._linear_function().coefficients()[0]
 
     @property
     def intercept_(self) -> Array:
-        """w_k0 of (4.86), infinite where a class has prior zero."""
-        intercept = self._linear_or_error().intercept + self._bias
-        return intercept[1:] - intercept[:1] if len(intercept) == 2 else intercept
+        """w_k0 of (4.86), (1,) or (K,); infinite where a class has prior zero."""
+        return self._linear_function().coefficients()[1]
 
-    def _linear_or_error(self) -> LinearForm:
+    def _linear_function(self) -> Linear:
+        self._known_classes()
         if self._linear is not None:
             return self._linear
         curved = [j for group, f in self._parts if not _is_linear(f) for j in group.columns]
@@ -253,17 +254,13 @@ def _is_linear(family: Family) -> bool:
     return isinstance(family, LinearFamily) and family.form.forbidden is None
 
 
-def _joined(parts: list[tuple[Codes, Family]]) -> LinearForm | None:
-    """The linear form of all columns (4.86), summing to zero over classes, if there is one."""
-    if not all(_is_linear(family) for _, family in parts):
-        return None
+def _joined(parts: list[tuple[Group, Family]], log_priors: Array) -> Linear:
+    """a_k = λ_kᵀx + ln g(λ_k) + ln p(C_k) of all columns together (4.86)."""
     forms = [cast(LinearFamily, family).form for _, family in parts]
-    order = np.argsort(np.concatenate([columns for columns, _ in parts]))
-    weight, offset = (
-        (table - table.mean(axis=1, keepdims=True))[order]
-        for table in (np.vstack([f.weight for f in forms]), np.vstack([f.offset for f in forms]))
-    )
-    return LinearForm(weight, offset, np.concatenate([f.centre for f in forms])[order])
+    order = np.argsort(np.concatenate([group.columns for group, _ in parts]))
+    weight = np.vstack([form.weight for form in forms])[order]
+    centre = np.concatenate([form.centre for form in forms])[order]
+    return Linear.about(centre, weight, np.sum([f.constant for f in forms], axis=0) + log_priors)
 
 
 def _check_pseudocount(pseudocount: object) -> None:

@@ -4,7 +4,7 @@ The log-likelihoods here are those of the rows given their classes, Σ ln p(x|C_
 """
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -40,8 +40,12 @@ def full_estimate(moments: Moments, shrinkage: Shrinkage, divisor: Divisor) -> E
     """Means, and for each group its scatter over a divisor (4.75)-(4.80), (4.161)-(4.163)."""
     found = group_covariances(moments, shrinkage, divisor)
     unit = moments.unit
+    mean = moments.mean
+    if not moments.count.all():
+        # Classes without rows stand where the others do, lest they pull the centre away.
+        mean = np.where(moments.count[:, None] > 0, mean, moments.total()[1])
     densities = FullGaussians(
-        moments.mean * unit, tuple(f.times_unit(unit) for f in found.factors), moments.groups
+        mean * unit, tuple(f.times_unit(unit) for f in found.factors), moments.groups
     )
     pairs = zip(found.factors, moments.scatter, strict=True)
     squares = sum(_trace_of_solution(factor, scatter) for factor, scatter in pairs)
@@ -73,10 +77,13 @@ def diagonal_estimate(sums: ColumnMoments, divisor: Divisor) -> Estimate:
     return _independent(sums, spread * sums.unit, shared=False, caveats=caveats)
 
 
+def _overall_mean(sums: ColumnMoments) -> Array:
+    return cast(Array, (sums.count * sums.mean).sum(axis=0) / sums.count.sum(axis=0))
+
+
 def _overall_spread(sums: ColumnMoments) -> Array:
     """Standard deviation of each column in all rows, zero where it is constant."""
-    count = sums.count.sum(axis=0)
-    mean = (sums.count * sums.mean).sum(axis=0) / count
+    count, mean = sums.count.sum(axis=0), _overall_mean(sums)
     squares = (sums.scatter + sums.count * (sums.mean - mean) ** 2).sum(axis=0)
     spread = np.sqrt(squares / count)
     return np.where(spread <= CONSTANT * abs(mean), 0.0, spread)
@@ -138,7 +145,8 @@ def _independent(
     used = np.isfinite(spread)
     squares = sums.scatter * (sums.unit / spread) ** 2
     logs = np.where(used, np.log(2 * np.pi) + 2 * np.log(np.where(used, spread, 1.0)), 0.0)
-    densities = DiagonalGaussians(sums.mean * sums.unit, spread, shared)
+    mean = np.where(sums.class_count[:, None] > 0, sums.mean, _overall_mean(sums))
+    densities = DiagonalGaussians(mean * sums.unit, spread, shared)
     log_likelihood = -0.5 * float((sums.count * logs + squares).sum())
     return Estimate(densities, log_likelihood, np.zeros(1), caveats)
 
@@ -154,6 +162,7 @@ class Completed:
     def distance(self, other: "Completed") -> float:
         """The largest change, in standard deviations."""
         scale = np.sqrt(np.diagonal(other.covariance, axis1=1, axis2=2))
+        scale = np.where(scale > 0, scale, 1.0)
         bend = abs(self.covariance - other.covariance) / scale[:, :, None] / scale[:, None, :]
         return float(max(abs(self.mean - other.mean).max() / scale.max(), bend.max()))
 
@@ -183,7 +192,8 @@ def incomplete_estimate(
         return Completed(moments.mean, covariance, groups), found.log_likelihood
 
     means = (sums.mean * sums.unit - centre) / scale
-    start = Completed(means, np.array([np.eye(len(centre))] * len(set(sharing))))
+    varies = _overall_spread(sums) > 0
+    start = Completed(means, np.array([np.diag(varies * 1.0)] * len(set(sharing))))
     solution = expectation_maximisation(
         step, Completed.distance, start, tol=_EM_TOLERANCE, max_iter=_EM_STEPS
     )
@@ -197,18 +207,18 @@ def incomplete_estimate(
         last.groups,
     )
     # The density is that of x, not of the coordinates in which the steps were made.
-    jacobian = float(sums.count.sum(axis=0) @ np.log(scale))
+    jacobian = float(sums.count.sum(axis=0)[varies] @ np.log(scale[varies]))
     trace = tuple(value - jacobian for value in solution.trace)
-    estimate = Estimate(densities, trace[-1], groups.shrinkage, groups.caveats)
+    widened = replace(found, covariance=found.covariance * widen[:, None, None] ** 2)
+    log_likelihood = expect(centre, scale, widened).log_likelihood - jacobian
+    estimate = Estimate(densities, log_likelihood, groups.shrinkage, groups.caveats)
     return estimate, Solution(found, solution.status, trace)
 
 
 def _standard_coordinates(sums: ColumnMoments) -> tuple[Array, Array]:
     """Overall mean and within-class standard deviation of each column."""
-    count = sums.count.sum(axis=0)
-    centre = (sums.count * sums.mean).sum(axis=0) / count
-    scale = np.sqrt(sums.scatter.sum(axis=0) / count)
-    return centre * sums.unit, np.where(scale > 0, scale, 1.0) * sums.unit
+    scale = np.sqrt(sums.scatter.sum(axis=0) / sums.count.sum(axis=0))
+    return _overall_mean(sums) * sums.unit, np.where(scale > 0, scale, 1.0) * sums.unit
 
 
 def _widening(moments: Moments) -> Array:

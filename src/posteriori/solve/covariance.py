@@ -155,8 +155,9 @@ def factorise(
     amount = oracle_shrinkage(correlation, n) if shrinkage == "auto" else float(shrinkage or 0.0)
     correlation *= 1 - amount
     np.fill_diagonal(correlation, np.where(flat, amount, 1.0))
-    if amount == 0 and flat.any():
-        return Factored(None, amount, cast(Codes, np.flatnonzero(flat)))
+    lost = flat & ((amount == 0) | (np.sqrt(overall) <= CONSTANT * size))
+    if lost.any():
+        return Factored(None, amount, cast(Codes, np.flatnonzero(lost)))
     lower = cholesky(correlation)
     if lower is None or (np.diagonal(lower) ** 2 < COLLINEAR * np.diagonal(correlation)).any():
         return Factored(None, amount, dependent_columns(correlation))

@@ -10,6 +10,7 @@ from functools import reduce
 from operator import add
 
 import numpy as np
+from numpy.typing import NDArray
 
 from posteriori.design.columns import Columns
 from posteriori.errors import SingularCovarianceError
@@ -19,6 +20,8 @@ from posteriori.statistics.labels import dense_membership
 from posteriori.statistics.moments import Moments
 from posteriori.statistics.statistic import Statistic, group_places
 from posteriori.typing import Array, Labels
+
+Present = NDArray[np.bool_]
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -70,15 +73,17 @@ class GatherExpectedMoments:
         schema, unit = self.columns.schema, np.ones(d)
         return Moments(schema, self.classes, self.sharing, count, mean, scatter, unit)
 
-    def _of_class(self, k: int, X: Array, weight: Array, present: Array) -> ExpectedMoments:
+    def _of_class(self, k: int, X: Array, weight: Array, present: Present) -> ExpectedMoments:
         """Rows of one class that lack the same entries."""
         g = group_places(self.sharing)[k]
-        o, m = np.flatnonzero(present), np.flatnonzero(~np.asarray(present, dtype=bool))
         covariance = self.covariance[g]
+        # Columns that never change say nothing and need no filling in but by their mean.
+        o = np.flatnonzero(present & (np.diagonal(covariance) > 0))
+        m = np.flatnonzero(~present)
         lower = cholesky(covariance[np.ix_(o, o)])
         if lower is None:
             raise SingularCovarianceError(
-                f"The covariance of class {self.classes[k]!r} became singular while the missing "
+                f"The covariance of class {self.classes.tolist()[k]!r} became singular while the missing "
                 "entries were filled in.",
                 "Set shrinkage='auto', or use covariance='diagonal'.",
             )

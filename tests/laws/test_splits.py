@@ -1,0 +1,81 @@
+"""Any split of the rows gives the pooled fit, in any order."""
+
+import numpy as np
+import pytest
+from samples import allows_missing, answers, assert_same_answers, fitted, is_generative, over
+from samples import rows_for as rows_of
+
+PARTS = [2, 5]
+
+
+def _parts(n, parts, seed):
+    return np.array_split(np.random.default_rng(seed).permutation(n), parts)
+
+
+@over(is_generative)
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_partial_fits_make_the_pooled_fit(entry, parts, seed):
+    rows = rows_of(entry)
+    model = entry.make(rows.classes)
+    for part in _parts(len(rows.X), parts, seed):
+        model.partial_fit(rows.X[part], rows.y[part], classes=rows.classes)
+    assert_same_answers(answers(fitted(entry, rows), rows.new), answers(model, rows.new))
+
+
+@over(is_generative)
+def test_partial_fits_may_bring_classes_one_by_one(entry):
+    rows = rows_of(entry)
+    if entry.for_classes is not None:
+        pytest.skip("the parameters name classes that are not there yet")
+    model = entry.make(rows.classes)
+    for k in reversed(rows.classes):
+        model.partial_fit(rows.X[rows.y == k], rows.y[rows.y == k])
+    assert_same_answers(answers(fitted(entry, rows), rows.new), answers(model, rows.new))
+
+
+@over(is_generative)
+@pytest.mark.parametrize("parts", PARTS)
+def test_sums_of_statistics_make_the_pooled_fit(entry, parts):
+    rows = rows_of(entry)
+    sums = [
+        entry.make(rows.classes)
+        .partial_fit(rows.X[part], rows.y[part], classes=rows.classes)
+        .statistics_
+        for part in _parts(len(rows.X), parts, 3)
+    ]
+    expected = answers(fitted(entry, rows), rows.new)
+    model = type(entry.estimator)
+    settings = entry.make(rows.classes).get_params(deep=False)
+    for order in (sums, sums[::-1], [*sums[1:], sums[0]]):
+        merged = model.from_statistics(sum(order), **settings)
+        assert_same_answers(expected, answers(merged, rows.new))
+    tree = sum(sums[: len(sums) // 2]) + sum(sums[len(sums) // 2 :])
+    assert_same_answers(expected, answers(model.from_statistics(tree, **settings), rows.new))
+
+
+@over(is_generative)
+def test_weights_are_split_with_their_rows(entry):
+    rows = rows_of(entry)
+    weight = np.random.default_rng(4).uniform(0.2, 3.0, size=len(rows.X))
+    model = entry.make(rows.classes)
+    for part in _parts(len(rows.X), 3, 4):
+        model.partial_fit(
+            rows.X[part], rows.y[part], classes=rows.classes, sample_weight=weight[part]
+        )
+    expected = answers(fitted(entry, rows, sample_weight=weight), rows.new)
+    assert_same_answers(expected, answers(model, rows.new))
+
+
+@over(is_generative, allows_missing)
+def test_rows_with_gaps_are_split_where_their_sums_are_known(entry):
+    rows = rows_of(entry)
+    X = rows.X.copy()
+    X[np.random.default_rng(5).uniform(size=X.shape) < 0.15] = np.nan
+    whole = entry.make(rows.classes).fit(X, rows.y)
+    if not hasattr(whole, "statistics_"):
+        pytest.skip("fitted by expectation-maximisation, which no sums stand for")
+    model = entry.make(rows.classes)
+    for part in _parts(len(X), 3, 5):
+        model.partial_fit(X[part], rows.y[part], classes=rows.classes)
+    assert_same_answers(answers(whole, rows.new), answers(model, rows.new))
