@@ -310,8 +310,8 @@ def test_a_class_without_rows_has_the_gaussian_of_all_rows():
 def test_a_categorical_column_without_entries_is_an_error():
     with pytest.raises(MissingValueError, match="Column 'col0' has no entry"):
         Categorical.estimate(((),), [np.zeros((2, 0))], 1.0, places(), coded=True)
+    table = np.array([[1.0, 2.0], [0.0, 0.0]])
     with pytest.raises(MissingValueError, match="Class 'b' has no entry in column 'col0'"):
-        table = np.array([[1.0, 2.0], [0.0, 0.0]])
         Categorical.estimate((("x", "y"),), [table], 0.0, places(), coded=True)
 
 

@@ -29,9 +29,7 @@ def test_the_log_normaliser_is_the_log_of_the_sum_of_exponentials():
 
 
 def test_probabilities_are_the_normalised_exponentials():
-    expected = [
-        [mp.exp(a - exact_log_normaliser(row)) for a in exact(row)] for row in ACTIVATIONS
-    ]
+    expected = [[mp.exp(a - exact_log_normaliser(row)) for a in exact(row)] for row in ACTIVATIONS]
     assert_allclose(probabilities(ACTIVATIONS), doubles(expected), rtol=1e-13, atol=1e-300)
 
 

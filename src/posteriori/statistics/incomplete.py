@@ -83,8 +83,8 @@ class GatherExpectedMoments:
         lower = cholesky(covariance[np.ix_(o, o)])
         if lower is None:
             raise SingularCovarianceError(
-                f"The covariance of class {self.classes.tolist()[k]!r} became singular while the missing "
-                "entries were filled in.",
+                f"The covariance of class {self.classes.tolist()[k]!r} became singular while the "
+                "missing entries were filled in.",
                 "Set shrinkage='auto', or use covariance='diagonal'.",
             )
         white = solve_lower(lower, (X[:, o] - self.mean[k, o]).T)

@@ -1,0 +1,174 @@
+"""Counts of states, sums, and the sums of all families together: they add up from any split."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import sparse
+
+from posteriori.errors import DomainError, InfiniteValueError, StatisticsError
+from posteriori.likelihood.choice import read_families
+from posteriori.rows.memory import read_rows
+from posteriori.statistics.by_family import GatherByFamily, group_columns
+from posteriori.statistics.column_moments import ColumnMoments
+from posteriori.statistics.counts import Counts, GatherCounts, distinct, union_of_levels
+from posteriori.statistics.sums import GatherSums, Sums
+
+rng = np.random.default_rng(5)
+N, K = 300, 3
+X = rng.integers(0, 4, (N, 2)).astype(float)
+Y = rng.integers(0, K, N)
+SOFT = rng.dirichlet(np.ones(K), N)
+W = rng.choice([0.0, 0.5, 2.0], N)
+HOLES = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+
+sources = pytest.mark.parametrize("source", [np.asarray, np.asfortranarray, sparse.csr_array])
+labels = pytest.mark.parametrize("y", [Y, SOFT], ids=["hard", "soft"])
+weights = pytest.mark.parametrize("weight", [None, W], ids=["unweighted", "weighted"])
+
+
+def shares(y, weight):
+    member = np.eye(K)[y] if y.ndim == 1 else y
+    return member if weight is None else member * weight[:, None]
+
+
+def counts(X, y, weight=None, **options):
+    rows = read_rows(X, y, weight)
+    return rows.map_sum(GatherCounts(rows.schema, rows.classes), **options)
+
+
+def sums(X, y, weight=None, **options):
+    rows = read_rows(X, y, weight)
+    return rows.map_sum(GatherSums(rows.schema, rows.classes), **options)
+
+
+def by_family(X, y, weight=None, family="auto"):
+    rows = read_rows(X, y, weight, least_classes=1)
+    families = read_families(family, rows.schema)
+    groups = group_columns(rows.schema, families)
+    return rows.map_sum(GatherByFamily(rows.schema, families, rows.classes, groups))
+
+
+def assert_same_counts(a, b):
+    assert a.classes.tolist() == b.classes.tolist()
+    assert a.levels == b.levels
+    for left, right in zip(a.tables, b.tables, strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-12, strict=True)
+
+
+@sources
+@labels
+@weights
+@pytest.mark.parametrize("values", [X, HOLES], ids=["whole", "holes"])
+def test_counts_are_the_plain_formula(source, y, weight, values):
+    found = counts(source(values), y, weight, block_entries=64)
+    member = shares(y, weight)
+    assert found.levels == ((0.0, 1.0, 2.0, 3.0),) * 2
+    for j in range(2):
+        expected = [member[values[:, j] == level].sum(0) for level in range(4)]
+        np.testing.assert_allclose(found.tables[j], np.transpose(expected), rtol=1e-12)
+
+
+@sources
+@labels
+@weights
+@pytest.mark.parametrize("values", [X, HOLES], ids=["whole", "holes"])
+def test_sums_are_the_plain_formula(source, y, weight, values):
+    found = sums(source(values), y, weight, block_entries=64)
+    member = shares(y, weight)
+    np.testing.assert_allclose(found.count, member.T @ ~np.isnan(values), rtol=1e-12)
+    np.testing.assert_allclose(found.total, member.T @ np.nan_to_num(values), rtol=1e-12)
+
+
+@pytest.mark.parametrize("parts", [2, 7, N])
+def test_counts_of_any_split_are_those_of_all_rows(parts):
+    pieces = [
+        counts(X[rows], Y[rows], None) if len(set(Y[rows])) > 1 else None
+        for rows in np.array_split(np.arange(N), parts)
+    ]
+    if None in pieces:
+        pieces = [by_family(X[[i]], Y[[i]], family="categorical").parts[0] for i in range(N)]
+    assert_same_counts(sum(reversed(pieces)), counts(X, Y))
+
+
+def test_levels_and_classes_grow():
+    a = Counts(np.array(["p"]), (("u", "v"),), (np.array([[1.0, 2.0]]),))
+    b = Counts(np.array(["q"]), (("w", "v"),), (np.array([[3.0, 4.0]]),))
+    both = a + b
+    assert both.levels == (("u", "v", "w"),)
+    assert both.tables[0].tolist() == [[1, 2, 0], [0, 4, 3]]
+    assert union_of_levels((1.0, 5.0), (3.0,)) == (1.0, 3.0, 5.0)
+
+
+def test_distinct_numbers_of_any_kind():
+    for x in ([0.0, 2.0, 2.0], [-1.5, 1e9, -1.5], [-0.0, 0.0], [5000.0, 3.0], [np.nan]):
+        levels, codes = distinct(np.array(x))
+        assert list(levels) == sorted(set(np.array(x)[~np.isnan(x)]))
+        np.testing.assert_array_equal(np.array([*levels, np.nan])[codes], x)
+
+
+def test_infinite_states_are_an_error():
+    bad = X.copy()
+    bad[7, 1] = np.inf
+    with pytest.raises(InfiniteValueError, match="row 7, column 1"):
+        counts(bad, Y)
+    with pytest.raises(InfiniteValueError, match="row 7, column 1"):
+        sums(bad, Y)
+
+
+def mixed_frame(rows):
+    return pl.DataFrame(
+        {
+            "height": rng.normal(size=len(rows)),
+            "smokes": rng.random(len(rows)) < 0.5,
+            "town": [["Ulm", "Bonn", "Kiel"][i % 3] for i in rows],
+        }
+    )
+
+
+def test_each_family_has_its_own_sums():
+    found = by_family(mixed_frame(range(30)), Y[:30])
+    assert found.families == ("gaussian", "bernoulli", "categorical")
+    assert [type(part) for part in found.parts] == [ColumnMoments, Sums, Counts]
+    assert found.squares.shape == (1,)
+    assert by_family(X, Y, family="poisson").squares.shape == (0,)
+
+
+def test_shards_that_saw_different_levels_and_classes_add_up():
+    frame = mixed_frame(range(60))
+    labels = np.where(np.arange(60) < 30, "old", "new")
+    a, b = by_family(frame[:2], labels[:2]), by_family(frame[2:], labels[2:])
+    whole = by_family(frame, labels)
+    for found in (a + b, b + a, sum([a, b])):
+        assert found.classes.tolist() == ["new", "old"]
+        np.testing.assert_allclose(found.class_count, whole.class_count)
+        assert set(found.schema.columns[2].levels) == {"Bonn", "Kiel", "Ulm"}
+        assert found.schema.columns[2].levels == found.parts[2].levels[0]
+        order = [found.parts[2].levels[0].index(level) for level in whole.parts[2].levels[0]]
+        np.testing.assert_allclose(found.parts[2].tables[0][:, order], whole.parts[2].tables[0])
+        np.testing.assert_allclose(found.parts[0].mean, whole.parts[0].mean)
+        np.testing.assert_allclose(found.parts[1].total, whole.parts[1].total)
+
+
+def test_statistics_of_other_columns_or_families_do_not_add():
+    with pytest.raises(StatisticsError, match="poisson and for categorical"):
+        by_family(X, Y, family="poisson") + by_family(X, Y, family={0: "poisson", 1: "categorical"})
+    with pytest.raises(StatisticsError, match="different columns"):
+        by_family(X, Y, family="poisson") + by_family(X[:, :1], Y, family="poisson")
+
+
+@pytest.mark.parametrize("source", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("family", "value"),
+    [("bernoulli", 2.0), ("bernoulli", 0.5), ("poisson", 1.5), ("poisson", -1.0),
+     ("exponential", -0.1)],
+)  # fmt: skip
+def test_entries_outside_the_domain_are_named(source, family, value):
+    bits = (X > 1).astype(float)
+    bits[11, 1] = value
+    with pytest.raises(DomainError, match=f"Row 11 of column 1 is {value:g}, but a {family}"):
+        by_family(source(bits), Y, family=family)
+    with pytest.raises(DomainError, match="Row 11 of column 'x1'"):
+        by_family(source(bits), Y, family={0: "gaussian", 1: family})
+    bits[11, 1] = -np.inf
+    with pytest.raises(InfiniteValueError, match="row 11, column 1"):
+        by_family(source(bits), Y, family=family)
