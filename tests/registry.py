@@ -20,10 +20,10 @@ from posteriori import (
 )
 
 Kind = Literal["real", "bits", "levels", "counts", "positive", "mixed"]
-Freedom = Literal["scale", "shift", "weight"]
+Freedom = Literal["scale", "zoom", "shift", "weight"]
 
-UNITS: tuple[Freedom, ...] = ("scale", "shift")
-ALL: tuple[Freedom, ...] = ("scale", "shift", "weight")
+UNITS: tuple[Freedom, ...] = ("scale", "zoom", "shift")
+ALL: tuple[Freedom, ...] = (*UNITS, "weight")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +31,10 @@ class Entry:
     """An estimator, and what a law has to know of it that it cannot ask of it.
 
     kind: the columns it is made for. most_classes: 2 for models of two classes only.
-    freedom: what changes no probability of it: the units of a column, its origin, or the unit of
-    the weights. levels: whether it takes categorical columns beside numbers. recovers: whether a
-    fit to its own samples finds it again (a fixed shrinkage, say, shrinks once more).
+    freedom: what changes no probability of it: the unit of a column, one unit of all of them, the
+    origin of a column, or the unit of the weights. levels: whether it takes categorical columns
+    beside numbers. recovers: whether a fit to its own samples finds it again (a fixed shrinkage,
+    say, shrinks once more).
     for_classes: the estimator, where a parameter names classes. contract: whether scikit-learn's
     checks are for it; they hand in any numbers, up to three classes that lie in a plane, and want
     these told apart.
@@ -73,7 +74,7 @@ ENTRIES = [
     Entry(GaussianClassifier(covariance="full")),
     Entry(GaussianClassifier(covariance="full", shrinkage=0.2), recovers=False),
     Entry(GaussianClassifier(covariance="diagonal", estimate="unbiased"), freedom=UNITS),
-    Entry(GaussianClassifier(covariance="isotropic"), freedom=("shift", "weight")),
+    Entry(GaussianClassifier(covariance="isotropic"), freedom=("zoom", "shift", "weight")),
     Entry(GaussianClassifier(shrinkage="auto"), freedom=UNITS),
     Entry(GaussianClassifier(covariance=[[0, 1]]), for_classes=_first_two_share, contract=False),
     Entry(NaiveBayes()),
@@ -90,7 +91,7 @@ ENTRIES = [
     Entry(
         NaiveBayes(family="exponential"),
         kind="positive",
-        freedom=("scale", "weight"),
+        freedom=("scale", "zoom", "weight"),
         levels=False,
         contract=False,
     ),

@@ -3,7 +3,7 @@
 from typing import cast
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from posteriori.typing import Array, Codes
 
@@ -23,8 +23,8 @@ def solve_lower(factor: Array, right: Array) -> Array:
     """L⁻¹ right, by forward substitution."""
     if right.size == 0:
         return right
-    solution, _ = lapack.dtrtrs(factor, right, lower=1)
-    return cast(Array, solution)
+    # Not LAPACK's dtrtrs: OpenBLAS wakes all its threads for it, however small the system.
+    return cast(Array, blas.dtrsm(1.0, factor, right, lower=1))
 
 
 def dependent_columns(correlation: Array) -> Codes:

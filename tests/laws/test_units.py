@@ -15,13 +15,20 @@ TOLERANCE = 1e-6
 
 @over(lambda entry: has_free(entry, "scale"))
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("which", ["one", "all"])
-def test_scaled_columns(entry, scale, which):
+def test_one_column_in_another_unit(entry, scale):
     rows = rows_for(entry)
     unit = np.ones(rows.X.shape[1])
-    unit[1 if which == "one" else slice(None)] = scale
+    unit[1] = scale
     model = entry.make(rows.classes).fit(rows.X * unit, rows.y)
     assert_same(fitted(entry, rows), model, rows.new, rows.new * unit, TOLERANCE)
+
+
+@over(lambda entry: has_free(entry, "zoom"))
+@pytest.mark.parametrize("scale", [*SCALES, 1e300, 1e-270])
+def test_all_columns_in_another_unit(entry, scale):
+    rows = rows_for(entry)
+    model = entry.make(rows.classes).fit(rows.X * scale, rows.y)
+    assert_same(fitted(entry, rows), model, rows.new, rows.new * scale, TOLERANCE)
 
 
 @over(lambda entry: has_free(entry, "scale"))

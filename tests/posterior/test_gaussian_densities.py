@@ -9,9 +9,9 @@ from posteriori.posterior.gaussian import DiagonalGaussians, FullGaussians
 from posteriori.solve.covariance import Factor, factorise
 
 X, Y = correlated_rows(40, 4, 3, seed=2)
-MEANS = np.array([X[Y == k].mean(axis=0) for k in range(3)])
-SIGMAS = [np.cov(X[Y == k], rowvar=False) for k in range(3)]
-SPREAD = np.array([X[Y == k].std(axis=0) for k in range(3)])
+MEANS = np.array([X[k == Y].mean(axis=0) for k in range(3)])
+SIGMAS = [np.cov(X[k == Y], rowvar=False) for k in range(3)]
+SPREAD = np.array([X[k == Y].std(axis=0) for k in range(3)])
 
 
 def factor(covariance):

@@ -23,9 +23,7 @@ def moments_of(X, y, sharing):
 
 
 def scatter_of(X, y, classes):
-    return sum(
-        (X[y == k] - X[y == k].mean(0)).T @ (X[y == k] - X[y == k].mean(0)) for k in classes
-    )
+    return sum((X[y == k] - X[y == k].mean(0)).T @ (X[y == k] - X[y == k].mean(0)) for k in classes)
 
 
 @pytest.mark.parametrize(
@@ -76,24 +74,26 @@ def test_strict_shrinkage_names_the_columns(name, sharing):
 @pytest.mark.parametrize("sharing", [SHARED, OWN])
 def test_redundant_columns_are_left_out_but_keep_their_covariance(name, sharing):
     Z = np.column_stack([X, REDUNDANT[name]])
-    found = group_covariances(moments_of(Z, Y, sharing), None, "ml")
+    moments = moments_of(Z, Y, sharing)
+    found = group_covariances(moments, None, "ml")
     assert len(found.caveats) == 1
     groups = [[0, 1, 2]] if sharing == SHARED else [[0], [1], [2]]
     for factor, group in zip(found.factors, groups, strict=True):
         assert len(factor.kept) == 4
         expected = scatter_of(Z, Y, group) / np.isin(Y, group).sum()
         scale = np.sqrt(np.diagonal(expected)) + 1e-300
-        gap = (factor.covariance() - expected) / scale / scale[:, None]
+        gap = (factor.times_unit(moments.unit).covariance() - expected) / scale / scale[:, None]
         assert abs(np.where(abs(expected) < 1e-20, 0.0, gap)).max() < 1e-8
 
 
 def test_a_column_constant_within_the_classes_only_is_shrunk_not_left_out():
-    Z = np.column_stack([X, Y * 1.0])
-    found = group_covariances(moments_of(Z, Y, SHARED), None, "ml")
+    moments = moments_of(np.column_stack([X, Y * 1.0]), Y, SHARED)
+    found = group_covariances(moments, None, "ml")
     assert len(found.factors[0].kept) == 5
     amount = found.shrinkage[0]
     assert 0 < amount <= 1
-    assert_allclose(found.factors[0].covariance()[4, 4], amount * Y.var(), rtol=1e-12)
+    covariance = found.factors[0].times_unit(moments.unit).covariance()
+    assert_allclose(covariance[4, 4], amount * Y.var(), rtol=1e-12)
     assert "singular in column 4" in found.caveats[0].problem
 
 

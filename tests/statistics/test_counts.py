@@ -75,7 +75,8 @@ def test_counts_are_the_plain_formula(source, y, weight, values):
 def test_sums_are_the_plain_formula(source, y, weight, values):
     found = sums(source(values), y, weight, block_entries=64)
     member = shares(y, weight)
-    np.testing.assert_allclose(found.count, member.T @ ~np.isnan(values), rtol=1e-12)
+    count = np.broadcast_to(found.count, found.total.shape)
+    np.testing.assert_allclose(count, member.T @ ~np.isnan(values), rtol=1e-12)
     np.testing.assert_allclose(found.total, member.T @ np.nan_to_num(values), rtol=1e-12)
 
 

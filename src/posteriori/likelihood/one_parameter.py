@@ -47,7 +47,9 @@ class Bernoulli(LinearFamily):
 
     @staticmethod
     def outside(x: Array) -> Mask:
-        bad = (x != 0) & (x != 1)
+        bad = x != 1  # the stored entries of a sparse matrix are done with this one look
+        if bad.any():
+            bad &= x != 0
         return bad & ~np.isnan(x) if bad.any() else bad
 
     def _form(self) -> LinearForm:

@@ -62,8 +62,9 @@ class Classifier(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Rows:
-        if isinstance(X, Rows):
-            return X
+        # Not isinstance: asking a lazy frame for its schema would make it work one out.
+        if hasattr(type(X), "map_sum"):
+            return cast(Rows, X)
         return read_rows(X, y, sample_weight, classes, model=type(self).__name__)
 
     def _remember(self, schema: Schema, classes: Labels) -> None:
@@ -113,8 +114,9 @@ class Classifier(ClassifierMixin, BaseEstimator):
             return activation
         check_finite(block, self.schema_, missing=self._allows_missing)
         unknown = np.isnan(activation).any(axis=1)
-        if unknown.any():
-            activation[unknown] = self._marginal(take_rows(block.X, np.flatnonzero(unknown)))
+        if unknown.any() and self._allows_missing:
+            with np.errstate(over="ignore", invalid="ignore"):
+                activation[unknown] = self._marginal(take_rows(block.X, np.flatnonzero(unknown)))
             doubtful = ~np.isfinite(activation.max(axis=1))
         if doubtful.any():
             row = block.row(int(doubtful.argmax()))
@@ -127,7 +129,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> Array:
         """Activations (n, K); for two classes (n,), positive where the second is chosen."""
         if len(self._known_classes()) == 2:
-            return self._evaluate(X, lambda a: a[:, 1] - a[:, 0])
+            return self._evaluate(X, _log_odds)
         return self._evaluate(X, lambda a: a, len(self.classes_))
 
     def predict(self, X: Any) -> Labels:
@@ -161,3 +163,9 @@ class ProbabilisticClassifier(Classifier):
     def predict_log_proba(self, X: Any) -> Array:
         """ln p(C_k|x), finite where the probability itself underflows."""
         return self._evaluate(X, log_probabilities, len(self._known_classes()))
+
+
+def _log_odds(activation: Array) -> Array:
+    """The second activation less the first; infinite beyond the doubles."""
+    with np.errstate(over="ignore"):
+        return activation[:, 1] - activation[:, 0]

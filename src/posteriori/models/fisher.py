@@ -114,13 +114,14 @@ class FisherDiscriminant(
         most = min(n_classes - 1, n_columns)
         if self.n_components is None:
             return most
-        if not 1 <= self.n_components <= most:
+        whole = isinstance(self.n_components, int | np.integer)
+        if not (whole and 1 <= self.n_components <= most):
             raise ParameterError(
-                f"n_components={self.n_components}, but {n_classes} classes in {n_columns} "
+                f"n_components={self.n_components!r}, but {n_classes} classes in {n_columns} "
                 f"columns have 1 to {most} directions.",
                 "Ask for no more, or leave it out.",
             )
-        return self.n_components
+        return int(self.n_components)
 
     def _classify(self, centres: Array, lost: float) -> None:
         """Gaussians on the projection: centres (K, m) and the variance in common."""

@@ -95,9 +95,9 @@ class GaussianClassifier(LinearGeometry, GenerativeClassifier):
     array([[1., 0., 0.]])
     >>> X[0, 3:] = float("nan")
     >>> model.predict_proba(X[:1]).round(3)
-    array([[0.978, 0.001, 0.021]])
+    array([[0.972, 0.001, 0.027]])
     >>> model.with_priors([0.01, 0.01, 0.98]).predict_proba(X[:1]).round(3)
-    array([[0.308, 0.   , 0.691]])
+    array([[0.229, 0.   , 0.771]])
     """
 
     means_: Array
@@ -157,7 +157,7 @@ class GaussianClassifier(LinearGeometry, GenerativeClassifier):
             return cast(ColumnMoments, gather(rows, GatherColumnMoments(columns, classes)))
         sharing = sharing_of(self.covariance, classes)
         # Sums of many matrices want larger blocks, so that adding them up stays cheap.
-        sums = 4 * len(set(sharing)) * len(columns.names) ** 2
+        sums = 2 * len(set(sharing)) * len(columns.names) ** 2
         entries = min(max(BLOCK_ENTRIES, sums), 8 * BLOCK_ENTRIES)
         kernel = GatherMoments(columns, classes, sharing)
         return cast(Moments, gather(rows, kernel, block_entries=entries))
@@ -239,9 +239,12 @@ class GaussianClassifier(LinearGeometry, GenerativeClassifier):
         self._linear = self._densities.linear(self._log_priors)
 
     def _activations(self, X: Features) -> Array:
-        if self._linear is None:
+        if self._linear is not None:
+            return self._linear.of_rows(X, self.schema_)
+        if isinstance(self._densities, DiagonalGaussians):
             return self._log_joint(X)
-        return self._linear.of_rows(X, self.schema_)
+        activations = self._densities.activations
+        return self._by_parts(lambda rows: activations(rows, self._log_priors), X)
 
     def _log_density(self, X: Features) -> Array:
         return self._by_parts(self._densities.log_density, X)
@@ -335,6 +338,11 @@ def quadratic_of(densities: FullGaussians | DiagonalGaussians, log_priors: Array
     )
 
 
+def _is_list_of_lists(value: object) -> bool:
+    lists = (list, tuple, set, frozenset, np.ndarray)
+    return isinstance(value, lists) and all(isinstance(group, lists) for group in value)
+
+
 def sharing_of(covariance: Sharing, classes: Labels) -> tuple[Hashable, ...]:
     """For each class the group whose covariance it shares: None for all, itself for its own.
 
@@ -347,6 +355,7 @@ def sharing_of(covariance: Sharing, classes: Labels) -> tuple[Hashable, ...]:
             return (None,) * len(labels)
         if covariance == "full":
             return tuple(labels)
+    if not _is_list_of_lists(covariance):
         raise ParameterError(
             f"covariance={covariance!r} is not understood.",
             "Use 'shared', 'full', 'diagonal', 'isotropic' or a list of lists of labels.",

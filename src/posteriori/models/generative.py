@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.decide.priors import PriorsLike, log_priors, read_priors
-from posteriori.errors import ParameterError, StatisticsError
+from posteriori.errors import (
+    MissingValueError,
+    ParameterError,
+    SingularCovarianceError,
+    SingularCovarianceWarning,
+    StatisticsError,
+    warn,
+)
 from posteriori.models.base import ProbabilisticClassifier
 from posteriori.posterior.classes import log_normaliser
 from posteriori.rows.block import Features
@@ -101,7 +108,8 @@ class GenerativeClassifier(ProbabilisticClassifier):
         """Add rows to those seen before; the result is that of one fit to all of them.
 
         A batch may lack classes or bring new ones. `classes` may name classes before their first
-        row comes; until then their probability is zero.
+        row comes; until then their probability is zero. While the rows so far do not make a
+        density, a `SingularCovarianceWarning` says so, and the model waits for more.
         """
         before = getattr(self, "_statistics", None)
         if before is None and hasattr(self, "schema_"):
@@ -121,8 +129,25 @@ class GenerativeClassifier(ProbabilisticClassifier):
             least_classes=1,
         )
         statistic = self._gather_batch(rows)
-        self._adopt(statistic if before is None else before + statistic)
+        self._take(statistic if before is None else before + statistic)
         return self
+
+    def _take(self, statistics: Statistic) -> None:
+        """Adopt sums that may still be too small for a density; on any other error, none of it."""
+        state = dict(self.__dict__)
+        try:
+            self._adopt(statistics)
+        except (SingularCovarianceError, MissingValueError) as error:
+            del self.classes_
+            warn(
+                SingularCovarianceWarning(
+                    f"{error.problem} The rows are kept, but the model cannot predict yet.",
+                    "Pass more rows to partial_fit.",
+                )
+            )
+        except Exception:
+            self.__dict__ = state
+            raise
 
     def _gather_batch(self, rows: Rows) -> Statistic:
         """The statistic of some of the rows, to be added to that of others."""

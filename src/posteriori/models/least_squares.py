@@ -56,7 +56,7 @@ class LeastSquaresClassifier(LinearGeometry, Classifier):
     >>> X, y = load_wine(return_X_y=True)
     >>> model = LeastSquaresClassifier().fit(X, y)
     >>> model.predict_targets(X[:1]).round(3)
-    array([[ 1.083, -0.083,  0.   ]])
+    array([[ 1.09 ,  0.027, -0.116]])
     >>> model.score(X, y)
     1.0
     """
@@ -82,7 +82,8 @@ class LeastSquaresClassifier(LinearGeometry, Classifier):
         )
         if len(solution.dependent) and self.ridge == 0:
             self._warn_of(columns.as_schema().describe_all(solution.dependent))
-        weights = solution.coefficients / gram.unit[:, None]
+        with np.errstate(over="ignore"):
+            weights = solution.coefficients / gram.unit[:, None]
         if not np.isfinite(weights).all():
             j = int(np.argmax(~np.isfinite(weights).all(axis=1)))
             raise ScaleError(
@@ -102,7 +103,7 @@ class LeastSquaresClassifier(LinearGeometry, Classifier):
                 f"coding='fisher' is for two classes; y has {len(classes)}.",
                 "Use coding='one-of-k', or FisherDiscriminant.",
             )
-        if not (isinstance(self.ridge, int | float) and 0 <= self.ridge < np.inf):
+        if not (isinstance(self.ridge, int | float | np.number) and 0 <= self.ridge < np.inf):
             raise ParameterError(
                 f"ridge={self.ridge!r} is out of range.", "Use a number that is not negative."
             )
@@ -142,7 +143,7 @@ class LeastSquaresClassifier(LinearGeometry, Classifier):
     def coef_(self) -> Array:
         """(1, d): second less first of two classes; else (K, d), which sums to zero over K."""
         weights = self._fitted().weights.T
-        return weights[1:] - weights[:1] if len(weights) == 2 else weights
+        return weights[1:] - weights[:1] if len(weights) == 2 else weights.copy()
 
     @property
     def intercept_(self) -> Array:
@@ -151,7 +152,7 @@ class LeastSquaresClassifier(LinearGeometry, Classifier):
         bias = (
             linear.bias if linear.centre is None else linear.bias - linear.centre @ linear.weights
         )
-        return bias[1:] - bias[:1] if len(bias) == 2 else bias
+        return bias[1:] - bias[:1] if len(bias) == 2 else bias.copy()
 
     def _fitted(self) -> Linear:
         self._known_classes()

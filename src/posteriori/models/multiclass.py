@@ -170,7 +170,7 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
                 f"ambiguous={self.ambiguous!r} is unknown.", "Use 'largest' or 'reject'."
             )
         if len(classes) < 2:
-            found = f"one class, {classes[0]!r}" if len(classes) else "no class"
+            found = f"one class, {classes.tolist()[0]!r}" if len(classes) else "no class"
             raise LabelError(
                 f"{name} needs rows of two classes at least; y has {found} (n_samples = {n_rows}).",
                 "Pass rows of every class that is to be told apart.",

@@ -145,8 +145,8 @@ class NaiveBayes(LinearGeometry, GenerativeClassifier):
             return Categorical.estimate(
                 part.levels, part.tables, self.pseudocount, places, coded=group.coded
             )
-        family = ONE_PARAMETER[group.family]
-        return family.estimate(part.count, part.total, self.pseudocount, places)
+        count = np.broadcast_to(part.count, part.total.shape)
+        return ONE_PARAMETER[group.family].estimate(count, part.total, self.pseudocount, places)
 
     def _prepare(self) -> None:
         self._linear = None

@@ -23,7 +23,7 @@ def probabilities(activation: Array) -> Array:
     array([[0.25, 0.75],
            [1.  , 0.  ]])
     """
-    p = activation - activation.max(axis=1, keepdims=True)
+    p = _below_largest(activation)
     np.exp(p, out=p)
     p /= p.sum(axis=1, keepdims=True)
     return p
@@ -35,5 +35,11 @@ def log_probabilities(activation: Array) -> Array:
     >>> log_probabilities(np.array([[0.0, -1e4]]))
     array([[     0., -10000.]])
     """
-    shifted = activation - activation.max(axis=1, keepdims=True)
+    shifted = _below_largest(activation)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
+def _below_largest(activation: Array) -> Array:
+    """How far each activation is below the largest of its row; -inf beyond the doubles."""
+    with np.errstate(over="ignore"):
+        return activation - activation.max(axis=1, keepdims=True)

@@ -9,13 +9,16 @@ from functools import cached_property
 import numpy as np
 
 from posteriori.posterior.linear import NEAR_ZERO, Linear, is_near_zero
-from posteriori.solve.covariance import Factor
+from posteriori.solve.covariance import Factor, independent_places
 from posteriori.typing import Array, Codes
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
 _SMALL = 2**14
 """Numbers in one request for which the classes are evaluated in one product."""
+
+_FAR = 1e6
+"""A row of a smaller log density lies far from every class."""
 
 _PANEL = 64
 """Columns of a triangular product taken at a time, so that zeros are not multiplied."""
@@ -81,6 +84,30 @@ class FullGaussians:
         out += self.constants
         return out
 
+    def activations(self, X: Array, log_priors: Array) -> Array:
+        """ln p(x|C_k) p(C_k) up to a constant of the row (n, K)."""
+        joint = self.log_density(X) + log_priors
+        if 1 < len(self.factors) < len(self.means):
+            far = joint.max(axis=1) < -_FAR
+            if far.any():
+                joint[far] = self._far_out(X[far], log_priors)
+        return joint
+
+    def _far_out(self, X: Array, log_priors: Array) -> Array:
+        """The same, less the square of the nearest group: far from every class it would drown
+        the linear terms that tell the classes of a group apart."""
+        X, means = X - self.centre, self.means - self.centre
+        out, squares = np.empty((len(X), len(means))), np.empty((len(X), len(self.factors)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for g, whitener in enumerate(self.whiteners):
+                own = self.groups == g
+                white, white_means = X @ whitener, means[own] @ whitener
+                squares[:, g] = 0.5 * np.einsum("ij,ij->i", white, white)
+                out[:, own] = white @ white_means.T - 0.5 * (white_means**2).sum(axis=1)
+            out += self.constants + log_priors
+            best = self.groups[(out - squares[:, self.groups]).argmax(axis=1)]
+            return out - (squares - squares[np.arange(len(X)), best, None])[:, self.groups]
+
     def marginal_log_density(self, X: Array) -> Array:
         """ln p of the entries present: the others are integrated out (2.98)."""
         out = np.empty((len(X), len(self.means)))
@@ -92,7 +119,8 @@ class FullGaussians:
         return out
 
     def _of_columns(self, columns: Codes) -> "FullGaussians":
-        factors = tuple(factor.part(columns) for factor in self.factors)
+        own = independent_places(self.factors, columns)
+        factors = tuple(factor.part(columns, own) for factor in self.factors)
         return FullGaussians(self.means[:, columns], factors, self.groups)
 
     def linear(self, log_priors: Array) -> Linear | None:

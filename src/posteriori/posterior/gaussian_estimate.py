@@ -112,16 +112,18 @@ def isotropic_estimate(sums: ColumnMoments, divisor: Divisor) -> Estimate:
     """One variance λ for all classes and columns (000: Σ = λI)."""
     _check_present(sums)
     taken = sums.count[sums.class_count > 0].size if divisor == "unbiased" else 0
-    largest = float((np.sqrt(sums.scatter.max(axis=0)) * sums.unit).max())
     rows = float(sums.count.sum()) - taken
-    size = float((abs(sums.mean) * sums.unit).max())
-    if rows <= 0 or largest <= CONSTANT * size:
+    # Over the rows before it leaves its unit: the sum of squares may not fit in a double.
+    width = np.sqrt(sums.scatter.max(axis=0) / abs(rows or 1.0))
+    varies = width > CONSTANT * abs(sums.mean).max(axis=0)
+    if rows <= 0 or not varies.any():
         raise SingularCovarianceError(
             "The isotropic variance is zero: no column varies within a class.",
             "Pass more rows, or columns that vary.",
         )
-    squares = float((sums.scatter * (sums.unit / largest) ** 2).sum())
-    spread = np.full(sums.mean.shape, largest * np.sqrt(squares / rows))
+    largest = float((width * sums.unit)[varies].max())
+    squares = float((sums.scatter / rows * (sums.unit / largest) ** 2)[:, varies].sum())
+    spread = np.full(sums.mean.shape, largest * np.sqrt(squares))
     return _independent(sums, spread, shared=True)
 
 

@@ -18,7 +18,7 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.rows.labels import as_array
-from posteriori.rows.schema import Column, Schema
+from posteriori.rows.schema import Column, Kind, Schema
 from posteriori.rows.series import complex_error, read_column, read_objects
 from posteriori.rows.tables import ColumnTable, DenseTable, SparseTable, Table
 from posteriori.typing import Array
@@ -34,14 +34,14 @@ def read_features(
     table: DenseTable | SparseTable
     if sparse.issparse(X):
         table = _from_sparse(X)
-    elif (frame := _as_frame(X)) is not None:
+    elif (frame := as_frame(X)) is not None:
         return _from_frame(frame, schema, model, new_levels)
     else:
         values = X if type(X) is np.ndarray else _as_array(X)
         _check_shape(values.shape)
         if values.dtype.kind not in "fiub":
             return _from_objects(values, schema, model, new_levels)
-        kind: Any = "boolean" if values.dtype.kind == "b" else "numeric"
+        kind: Kind = "boolean" if values.dtype.kind == "b" else "numeric"
         table = DenseTable(values, Schema.unnamed(values.shape[1], kind))
     return table if schema is None else _by_position(table, schema, model)
 
@@ -111,25 +111,33 @@ def _from_sparse(X: Any) -> SparseTable:
         raise ColumnTypeError(
             f"A sparse matrix of {X.dtype} cannot be used.", "Pass one of numbers."
         )
-    rows = sparse.csr_array(X)
-    if not rows.has_canonical_format:
-        rows = rows.copy() if X.format == "csr" else rows  # else the user's own would be changed
+    rows = X if X.format == "csr" else sparse.csr_array(X)
+    if not rows.has_canonical_format:  # remembered by the user's own matrix, if it is CSR
+        rows = sparse.csr_array(rows, copy=True)
         rows.sum_duplicates()
-    return SparseTable(rows, Schema.unnamed(X.shape[1]))
+    kind: Kind = "boolean" if X.dtype.kind == "b" else "numeric"
+    return SparseTable(rows, Schema.unnamed(X.shape[1], kind))
 
 
-def _as_frame(X: Any) -> "nw.DataFrame[Any] | None":
+def as_frame(X: Any) -> "nw.DataFrame[Any] | None":
+    """X as a data frame in memory; None if it is something else."""
     try:
         frame = nw.from_native(X, pass_through=True)
     except DuplicateError as error:
         raise ColumnNameError(
-            "Two columns of X have the same name.", "Rename them, so that each can be named."
+            f"Two columns of X have the same name, {_name_given_twice(X)!r}.",
+            "Rename them, so that each can be named.",
         ) from error
     if isinstance(frame, nw.LazyFrame):
         raise ColumnTypeError(
             "X is a lazy frame, whose rows are not in memory.", "Call collect() on it first."
         )
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _name_given_twice(X: Any) -> Any:
+    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 def _from_frame(

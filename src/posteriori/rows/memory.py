@@ -118,7 +118,7 @@ def read_rows(
         labels, target = _drop_weightless_classes(labels, cast(Codes, target), weight)
     if len(labels) < least_classes:
         raise LabelError(
-            f"{model} needs rows of two classes at least; y has one class, {labels[0]!r} "
+            f"{model} needs rows of two classes at least; y has one class, {labels.tolist()[0]!r} "
             f"(n_samples = {table.n_rows}).",
             "Pass rows of every class that is to be told apart.",
         )

@@ -55,11 +55,11 @@ class SparseTable:
     def cut(self, low: int, high: int) -> sparse.csr_array:
         indptr = self.values.indptr[low : high + 1]
         inside = slice(indptr[0], indptr[-1])
-        data = self.values.data[inside].astype(np.float64, copy=False)
-        return sparse.csr_array(
-            (data, self.values.indices[inside], indptr - indptr[0]),
-            shape=(high - low, self.values.shape[1]),
-        )
+        part = sparse.csr_array((high - low, self.values.shape[1]))
+        # Set one by one, because the constructor would copy them.
+        part.data = self.values.data[inside].astype(np.float64, copy=False)
+        part.indices, part.indptr = self.values.indices[inside], indptr - indptr[0]
+        return part
 
 
 @dataclass(frozen=True, slots=True)

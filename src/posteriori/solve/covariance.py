@@ -5,13 +5,20 @@ units of the columns cannot spoil the factor. No inverse is ever formed: what pr
 L⁻¹D⁻¹(x - μ), by forward substitution.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
 from posteriori.errors import ParameterError, ScaleError
-from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, solve_lower
+from posteriori.linalg import (
+    COLLINEAR,
+    cholesky,
+    dependent_columns,
+    solve_lower,
+    unit_diagonal,
+)
 from posteriori.typing import Array, Codes
 
 Shrinkage = float | Literal["auto"] | None
@@ -49,12 +56,12 @@ class Factor:
         whitener[self.kept] = solve_lower(self.lower[self.kept], inner).T
         return whitener
 
-    def part(self, columns: Codes) -> "Factor":
-        """The factor of the covariance of some of the columns."""
+    def part(self, columns: Codes, own: Codes | None = None) -> "Factor":
+        """The factor of the covariance of some of the columns, the places `own` (r,) of which
+        make up the triangle."""
         rows = self.lower[columns]
-        own = np.flatnonzero(np.isin(columns, self.kept))
-        if len(own) < len(columns):
-            own = _independent(rows @ rows.T)
+        if own is None:
+            own = independent_places((self,), columns)
         inner = cholesky(rows[own] @ rows[own].T)
         assert inner is not None, "a principal part of a positive definite matrix is one too"
         return Factor(self.scale[columns], _extend(inner, rows @ rows[own].T, own), own)
@@ -90,13 +97,28 @@ class Factor:
         return Factor(scale, lower, kept)
 
 
-def _independent(correlation: Array) -> Codes:
-    lost = dependent_columns(correlation)
-    return np.setdiff1d(np.arange(len(correlation)), lost)
+def independent_places(factors: Sequence[Factor], columns: Codes) -> Codes:
+    """Places among `columns` that determine the others: one choice for all factors, whose
+    densities could not be compared if they were of different columns.
+
+    The factors have the same columns kept; those are chosen first.
+    """
+    own = np.flatnonzero(np.isin(columns, factors[0].kept))
+    if len(own) in (len(columns), len(factors[0].kept)):
+        return own
+    rest = np.setdiff1d(np.arange(len(columns)), own)
+    # In units in common: a relation between columns is then one of the pooled columns, too.
+    parts = [f.lower[columns] * (f.scale / factors[0].scale)[columns, None] for f in factors]
+    pooled, _ = unit_diagonal(sum((rows @ rows.T for rows in parts), np.zeros(())))
+    inner = cholesky(pooled[np.ix_(own, own)])
+    assert inner is not None, "the columns kept are independent"
+    gain = solve_lower(inner, pooled[np.ix_(own, rest)])
+    left = pooled[np.ix_(rest, rest)] - gain.T @ gain
+    return np.sort(np.concatenate([own, np.delete(rest, dependent_columns(left))]))
 
 
 def _extend(inner: Array, rows: Array, own: Codes) -> Array:
-    """L (d, r) from the triangle of its rows `own` and the products (d, r) of all rows with them."""
+    """L (d, r) from the triangle of its rows `own` and the products of all rows with them."""
     lower = solve_lower(inner, rows.T).T
     lower[own] = inner
     return lower

@@ -27,6 +27,8 @@ def least_squares(
     smallest is that of the coefficients as they are.
     """
     kept = np.flatnonzero(~constant)
+    if len(kept) == 0:
+        return LeastSquares(np.zeros_like(cross), cast(Codes, np.flatnonzero(constant)))
     inner = np.ix_(kept, kept)
     matrix, scale = unit_diagonal(scatter[inner] + np.diag(penalty[kept]))
     right = cross[kept] / scale[:, None]

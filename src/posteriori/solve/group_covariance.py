@@ -18,13 +18,16 @@ from typing import Literal, cast
 import numpy as np
 
 from posteriori.design.columns import Columns
-from posteriori.errors import SingularCovarianceError, SingularCovarianceWarning
+from posteriori.errors import ScaleError, SingularCovarianceError, SingularCovarianceWarning
 from posteriori.linalg import COLLINEAR, dependent_columns, unit_diagonal
 from posteriori.solve.covariance import CONSTANT, Factor, Factored, Shrinkage, factorise
 from posteriori.statistics.moments import Moments
 from posteriori.typing import Array, Codes
 
 Divisor = Literal["ml", "unbiased"]
+
+_SMALLEST_SPREAD = 1e-290
+"""Inverse spreads are multiplied with each other's digits: some room is left to 1e-308."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,23 @@ class GroupCovariances:
 
 def group_covariances(moments: Moments, shrinkage: Shrinkage, divisor: Divisor) -> GroupCovariances:
     """The covariance of each group as a factor, in the units of the moments."""
+    found = _regular_covariances(moments, shrinkage, divisor)
+    for factor in found.factors:
+        _check_spread(moments, factor)
+    return found
+
+
+def _check_spread(moments: Moments, factor: Factor) -> None:
+    """An error where the reciprocal of a spread, in units of one, would leave the doubles."""
+    small = (factor.scale * moments.unit)[factor.kept] < _SMALLEST_SPREAD
+    if small.any():
+        column = Columns(moments.schema).as_schema().describe(int(factor.kept[small.argmax()]))
+        raise ScaleError(f"The entries of {column} are too small.", "Multiply them by 1e100.")
+
+
+def _regular_covariances(
+    moments: Moments, shrinkage: Shrinkage, divisor: Divisor
+) -> GroupCovariances:
     everything = np.arange(moments.mean.shape[1])
     found = [
         _factor(moments, g, everything, shrinkage, divisor) for g in range(len(moments.scatter))

@@ -10,7 +10,8 @@ from posteriori.design.columns import Columns
 from posteriori.rows.block import Block
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
-from posteriori.statistics.labels import class_counts, is_soft, membership, weights_of
+from posteriori.statistics.by_class import RowsByClass, is_far_from_zero
+from posteriori.statistics.labels import class_counts, dense_membership, is_soft, weights_of
 from posteriori.statistics.statistic import (
     Statistic,
     merge_weights,
@@ -106,25 +107,23 @@ class GatherColumnMoments:
         X = self.columns.design(block).array()
         if self.unit is not None:
             X = X / self.unit
-        member = membership(block, len(self.classes))
-        count = np.repeat(class_counts(block, len(self.classes))[:, None], X.shape[1], axis=1)
-        absent = None
-        mean = _over(member.T @ X, count)
-        if np.isnan(mean).any():
-            absent = np.isnan(X)
-            count = np.asarray(member.T @ ~absent)
-            X = np.where(absent, 0.0, X)
-            mean = _over(member.T @ X, count)
-        if is_soft(block):
-            return count, *_soft_squares(X, cast(Array, member), absent, count, mean)
-        residual = mean.take(cast(Codes, block.y), axis=0)
-        np.subtract(X, residual, out=residual)
-        if absent is not None:
-            residual[absent] = 0.0
-        drift = _over(member.T @ residual, count)
-        np.multiply(residual, residual, out=residual)
-        scatter = np.asarray(member.T @ residual) - count * drift**2
-        return count, mean + drift, np.maximum(scatter, 0.0)
+        if not is_soft(block):
+            mean, scatter = self._complete(X, block)
+            if not np.isnan(mean).any():
+                counts = class_counts(block, len(self.classes))
+                return np.repeat(counts[:, None], X.shape[1], axis=1), mean, scatter
+        return _skipping_missing(X, dense_membership(block, len(self.classes)))
+
+    def _complete(self, X: Array, block: Block) -> tuple[Array, Array]:
+        """Rows with one label and every entry: sorted by class, and centred run by run."""
+        found = RowsByClass.of(X, block, len(self.classes))
+        mean = np.zeros((len(self.classes), X.shape[1]))
+        found.centre(mean)
+        scatter = _squares(found, mean.shape)
+        if is_far_from_zero(mean, scatter.sum(axis=0), len(X)):
+            found.centre(mean)
+            scatter = _squares(found, mean.shape)
+        return mean, scatter
 
     def _sparse(self, block: Block) -> tuple[Array, Array, Array]:
         """Sums over the stored entries; the zeros between them are counted, not visited."""
@@ -157,16 +156,24 @@ def _over(sums: Array, count: Array) -> Array:
     return np.divide(sums, count, out=np.zeros(count.shape), where=count > 0)
 
 
-def _soft_squares(
-    X: Array, member: Array, absent: Array | None, count: Array, mean: Array
-) -> tuple[Array, Array]:
-    """Mean and sum of squares about it when every row belongs to every class by its share."""
-    mean, scatter = mean.copy(), np.empty_like(mean)
+def _squares(found: RowsByClass, shape: tuple[int, ...]) -> Array:
+    """Sums of squares of each class and column."""
+    scatter, rows = np.zeros(shape), found.weighted()
+    for k, run in found.runs:
+        scatter[k] = np.einsum("ij,ij->j", rows[run], rows[run])
+    return scatter
+
+
+def _skipping_missing(X: Array, shares: Array) -> tuple[Array, Array, Array]:
+    """Count, mean and sum of squares when rows belong to each class by their share (n, K)."""
+    absent = np.isnan(X)
+    count = shares.T @ ~absent
+    X = np.where(absent, 0.0, X)
+    mean = _over(shares.T @ X, count)
+    scatter = np.empty_like(mean)
     for k in range(len(mean)):
-        residual = X - mean[k]
-        if absent is not None:
-            residual[absent] = 0.0
-        drift = _over(member[:, k] @ residual, count[k])
-        scatter[k] = np.maximum(member[:, k] @ residual**2 - count[k] * drift**2, 0.0)
+        residual = np.where(absent, 0.0, X - mean[k])
+        drift = _over(shares[:, k] @ residual, count[k])
+        scatter[k] = np.maximum(shares[:, k] @ residual**2 - count[k] * drift**2, 0.0)
         mean[k] += drift
-    return mean, scatter
+    return count, mean, scatter

@@ -3,12 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from posteriori.rows.rows import Rows
 from posteriori.statistics.extremes import GatherExtremes
 
-_SMALLEST_SQUARE = 1e-200
+_SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-200, 1e200
+"""Room is left for the squares of class means, which can be larger than those within classes."""
 
 
 def gather(rows: Rows, kernel: Any, *, block_entries: int | None = None) -> Any:
@@ -18,7 +17,7 @@ def gather(rows: Rows, kernel: Any, *, block_entries: int | None = None) -> Any:
     """
     found = rows.map_sum(kernel, block_entries=block_entries)
     squares = found.squares
-    if np.isfinite(squares).all() and (squares > _SMALLEST_SQUARE).all():
+    if ((squares > _SMALLEST_SQUARE) & (squares < _LARGEST_SQUARE)).all():
         return found
     unit = rows.map_sum(GatherExtremes(kernel.columns)).unit()
     return rows.map_sum(replace(kernel, unit=unit), block_entries=block_entries)

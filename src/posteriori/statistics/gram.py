@@ -137,6 +137,7 @@ class GatherGram:
             centred = centred.shifted(drift)
             cross = centred.transpose_times(targets - np.outer(weight, target_mean))
             scatter = centred.sandwich(weight)
+            mean = mean + drift
         if not np.isfinite(mean).all():
             check_finite(block, self.columns.schema)
         unit = np.ones(len(mean)) if self.unit is None else self.unit
@@ -144,7 +145,7 @@ class GatherGram:
             self.columns.schema,
             self.classes,
             float(total),
-            mean + drift,
+            mean,
             target_mean,
             scatter,
             cross,

@@ -11,7 +11,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import cast
 
 import numpy as np
 
@@ -20,7 +19,8 @@ from posteriori.errors import StatisticsError
 from posteriori.rows.block import Block, split_sparse
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
-from posteriori.statistics.labels import class_counts, is_soft, membership, weights_of
+from posteriori.statistics.by_class import RowsByClass, is_far_from_zero
+from posteriori.statistics.labels import class_counts, dense_membership, is_soft
 from posteriori.statistics.statistic import (
     Statistic,
     group_places,
@@ -30,9 +30,6 @@ from posteriori.statistics.statistic import (
     union_of_classes,
 )
 from posteriori.typing import Array, Codes, Labels
-
-_FAR_FROM_ZERO = 1e8
-"""(mean / sd)² beyond which the mean of a block is refined from its residuals."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,77 +180,47 @@ class GatherMoments:
             if self.unit is not None:
                 X = X / self.unit
             count = class_counts(block, len(self.classes))
-            if is_soft(block):
-                mean, scatter = self._soft(X, block, count)
-            elif len(set(self.sharing)) == 1:
-                mean, scatter = self._pooled(X, block, count)
-            else:
-                mean, scatter = self._by_group(X, block)
+            mean, scatter = self._soft(X, block) if is_soft(block) else self._hard(X, block)
         if not np.isfinite(mean).all():
             check_finite(block, self.columns.schema)
         unit = np.ones(X.shape[1]) if self.unit is None else self.unit
         return Moments(self.columns.schema, self.classes, self.sharing, count, mean, scatter, unit)
 
-    def _pooled(self, X: Array, block: Block, count: Array) -> tuple[Array, Array]:
-        """One product for the means, one for the scatter of all classes together."""
-        codes = cast(Codes, block.y)
-        member = membership(block, len(count))
-        over = np.divide(1.0, count, out=np.zeros_like(count), where=count > 0)[:, None]
-        mean = (member.T @ X) * over
-        residual = mean.take(codes, axis=0)
-        np.subtract(X, residual, out=residual)
-        drift = np.zeros_like(mean)
-        if _is_far_from_zero(mean, residual):
-            drift = (member.T @ residual) * over
-            residual -= drift.take(codes, axis=0)
-        if block.weight is not None:
-            residual *= np.sqrt(block.weight)[:, None]
-        return mean + drift, (residual.T @ residual)[None]
-
-    def _by_group(self, X: Array, block: Block) -> tuple[Array, Array]:
-        """Rows sorted by class, one product a class."""
-        codes = cast(Codes, block.y)
-        order = np.argsort(codes, kind="stable")
-        ends = np.cumsum(np.bincount(codes, minlength=len(self.classes)))
-        rows = X.take(order, axis=0)
-        weight = None if block.weight is None else block.weight[order]
+    def _hard(self, X: Array, block: Block) -> tuple[Array, Array]:
+        """Rows sorted by class, centred run by run; one product a group."""
+        found = RowsByClass.of(X, block, len(self.classes))
         mean, scatter = self._empty(X.shape[1])
-        for k, g in enumerate(group_places(self.sharing)):
-            low, high = (ends[k - 1] if k else 0), ends[k]
-            if low < high:
-                w = None if weight is None else weight[low:high]
-                mean[k], own = _moments_in_place(rows[low:high], w)
-                scatter[g] += own
+        found.centre(mean)
+        self._products(found, scatter)
+        squares = np.diagonal(scatter, axis1=1, axis2=2).sum(axis=0)
+        if is_far_from_zero(mean, squares, len(X)):
+            found.centre(mean)
+            self._products(found, scatter)
         return mean, scatter
 
-    def _soft(self, X: Array, block: Block, count: Array) -> tuple[Array, Array]:
+    def _products(self, found: RowsByClass, scatter: Array) -> None:
+        rows = found.weighted()
+        if len(scatter) == 1:
+            np.matmul(rows.T, rows, out=scatter[0])
+            return
+        scatter[:] = 0.0
+        groups = group_places(self.sharing)
+        for k, run in found.runs:
+            scatter[groups[k]] += rows[run].T @ rows[run]
+
+    def _soft(self, X: Array, block: Block) -> tuple[Array, Array]:
         """Every row counts towards every class by its label's share."""
-        weight = weights_of(block)
         mean, scatter = self._empty(X.shape[1])
+        shares = dense_membership(block, len(self.classes))
         for k, g in enumerate(group_places(self.sharing)):
-            if count[k] > 0:
-                share = cast(Array, block.y)[:, k] * weight
-                mean[k], own = _moments_in_place(X.copy(), share)
-                scatter[g] += own
+            total = shares[:, k].sum()
+            if total > 0:
+                mean[k] = shares[:, k] @ X / total
+                drift = shares[:, k] @ (X - mean[k]) / total
+                mean[k] += drift
+                rows = (X - mean[k]) * np.sqrt(shares[:, k])[:, None]
+                scatter[g] += rows.T @ rows
         return mean, scatter
 
     def _empty(self, d: int) -> tuple[Array, Array]:
         return np.zeros((len(self.classes), d)), np.zeros((len(set(self.sharing)), d, d))
-
-
-def _is_far_from_zero(mean: Array, residual: Array) -> bool:
-    """Whether some column lies so far from zero that its mean lost digits in the sum."""
-    variance = np.einsum("ij,ij->j", residual[:64], residual[:64]) / min(64, len(residual))
-    return bool((mean**2 > _FAR_FROM_ZERO * variance).any())
-
-
-def _moments_in_place(rows: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Mean and scatter of rows of one class, using their memory."""
-    mean = np.zeros(rows.shape[1])
-    for _ in range(2):
-        step = np.average(rows, axis=0, weights=weight)
-        mean += step
-        rows -= step
-    if weight is not None:
-        rows *= np.sqrt(weight)[:, None]
-    return mean, rows.T @ rows

@@ -18,6 +18,8 @@ from posteriori.typing import Array, Codes, Labels
 class Sums(Statistic):
     """Per class and column (K, m): the weight of the entries present, and their sum.
 
+    Where no entry is missing, one weight a class (K, 1) serves all columns.
+
     >>> one = Sums(np.array(["a"]), np.array([[2.0]]), np.array([[5.0]]))
     >>> two = one + Sums(np.array(["b"]), np.array([[1.0]]), np.array([[4.0]]))
     >>> two.classes.tolist(), two.total.tolist()
@@ -54,11 +56,11 @@ class GatherSums:
     def __call__(self, block: Block) -> Sums:
         with np.errstate(over="ignore", invalid="ignore"):
             total = self._totals(block)
-            count = np.repeat(class_counts(block, len(total))[:, None], total.shape[1], axis=1)
+            count = class_counts(block, len(total))[:, None]
             if not np.isfinite(total).all():
                 check_finite(block, self.schema, missing=True)
                 total, lost = self._totals_of_present(block)
-                count -= lost
+                count = count - lost
         return Sums(self.classes, count, total)
 
     def _totals(self, block: Block) -> Array:

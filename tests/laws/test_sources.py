@@ -1,0 +1,260 @@
+"""The same rows from any source give the same answer."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from samples import answers, assert_same_answers, names_columns, over, rows_for
+from scipy import sparse
+
+from posteriori.errors import ColumnNameError, ColumnNameWarning
+
+NAMES = ["height", "weight", "age", "größe"]
+
+
+def _strided(X):
+    wide = np.full((2 * len(X), 3 * X.shape[1]), np.nan)
+    wide[::2, 1::3] = X
+    return wide[::2, 1::3]
+
+
+def _backwards(X):
+    return np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1]
+
+
+def _unsorted_csr(X):
+    """Entries out of order, some of them in two pieces, and zeros stored."""
+    whole = sparse.coo_array(np.ones_like(X))
+    rows, columns = whole.coords
+    order = np.random.default_rng(0).permutation(len(rows))
+    half = X[rows, columns][order] / 2
+    twice = [np.concatenate([part[order]] * 2) for part in (rows, columns)]
+    return sparse.coo_array((np.concatenate([half] * 2), tuple(twice)), shape=X.shape)
+
+
+UNNAMED = {
+    "Fortran": np.asfortranarray,
+    "strided": _strided,
+    "backwards": _backwards,
+    "float32": lambda X: X.astype(np.float32),
+    "float16 columns as objects": lambda X: X.astype(object),
+    "longdouble": lambda X: X.astype(np.longdouble),
+    "big-endian": lambda X: X.astype(">f8"),
+    "lists": lambda X: X.tolist(),
+    "tuples": lambda X: tuple(map(tuple, X.tolist())),
+    "CSR": sparse.csr_array,
+    "CSR matrix": sparse.csr_matrix,
+    "CSC": sparse.csc_array,
+    "COO": sparse.coo_array,
+    "COO in pieces": _unsorted_csr,
+    "LIL": sparse.lil_array,
+    "memory view": lambda X: memoryview(np.ascontiguousarray(X)),
+}
+
+
+def _frame(X):
+    return pd.DataFrame(X, columns=NAMES)
+
+
+NAMED = {
+    "pandas": _frame,
+    "pandas float32": lambda X: _frame(X).astype(np.float32),
+    "pandas nullable": lambda X: _frame(X).astype("Float64"),
+    "pandas Arrow": lambda X: _frame(X).astype("double[pyarrow]"),
+    "pandas with an index": lambda X: _frame(X).set_index(np.arange(len(X))[::-1] * 2),
+    "polars": lambda X: pl.DataFrame(X, schema=NAMES),
+    "polars float32": lambda X: pl.DataFrame(X, schema=NAMES).cast(pl.Float32),
+    "pyarrow": lambda X: pa.table(dict(zip(NAMES, X.T, strict=True))),
+    "pyarrow in chunks": lambda X: pa.concat_tables(
+        [pa.table(dict(zip(NAMES, part.T, strict=True))) for part in np.array_split(X, 3)]
+    ),
+}
+
+
+def _rounded(entry):
+    """Rows that float32 holds exactly."""
+    rows = rows_for(entry)
+    X, new = (part.astype(np.float32).astype(np.float64) for part in (rows.X, rows.new))
+    return X, rows.y, new
+
+
+@over()
+@pytest.mark.parametrize("source", UNNAMED.values(), ids=UNNAMED)
+def test_any_array_gives_the_same(entry, source):
+    X, y, new = _rounded(entry)
+    plain = entry.make([0, 1, 2]).fit(X, y)
+    model = entry.make([0, 1, 2]).fit(source(X), y)
+    expected = answers(plain, new)
+    assert_same_answers(expected, answers(model, new))
+    assert_same_answers(expected, answers(plain, source(new)))
+
+
+@over()
+@pytest.mark.parametrize("source", NAMED.values(), ids=NAMED)
+def test_any_frame_gives_the_same(entry, source):
+    X, y, new = _rounded(entry)
+    plain = entry.make([0, 1, 2]).fit(X, y)
+    model = entry.make([0, 1, 2]).fit(source(X), y)
+    assert model.feature_names_in_.tolist() == NAMES
+    expected = answers(plain, new)
+    assert_same_answers(expected, answers(model, source(new)))
+    for other in NAMED.values():
+        np.testing.assert_allclose(
+            model.decision_function(other(new)),
+            expected["decision_function"],
+            rtol=1e-10,
+            atol=1e-10,
+        )
+
+
+@over()
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16, bool])
+def test_whole_numbers_of_any_type(entry, dtype):
+    if names_columns(entry):
+        pytest.skip("not all columns are whole numbers")
+    rows = rows_for(entry)
+    whole = [np.abs(np.round(part)).astype(int) for part in (rows.X, rows.new)]
+    if dtype is bool or entry.kind == "bits":
+        whole = [part % 2 for part in whole]
+    if dtype is bool and any(name.endswith("family") for name in entry.estimator.get_params()):
+        pytest.skip("booleans have a family of their own")
+    X, new = whole
+    plain = entry.make(rows.classes).fit(X.astype(float), rows.y)
+    model = entry.make(rows.classes).fit(X.astype(dtype), rows.y)
+    expected = answers(plain, new.astype(float))
+    assert_same_answers(expected, answers(model, new.astype(float)))
+    assert_same_answers(expected, answers(model, new.astype(dtype)))
+
+
+REORDER = {
+    "pandas": lambda frame: frame[NAMES[::-1]],
+    "polars": lambda frame: pl.from_pandas(frame).select(NAMES[::-1]),
+    "pyarrow": lambda frame: pa.Table.from_pandas(frame).select(NAMES[::-1]),
+}
+
+
+@over()
+@pytest.mark.parametrize("reorder", REORDER.values(), ids=REORDER)
+def test_columns_in_another_order_are_put_back(entry, reorder):
+    rows = rows_for(entry)
+    model = entry.make(rows.classes).fit(_frame(rows.X), rows.y)
+    expected = answers(model, _frame(rows.new))
+    assert_same_answers(expected, answers(model, reorder(_frame(rows.new))), tolerance=0)
+
+
+@over()
+def test_a_missing_or_unknown_column_is_named(entry):
+    rows = rows_for(entry)
+    model = entry.make(rows.classes).fit(_frame(rows.X), rows.y)
+    wrong = {
+        "'age'": _frame(rows.new).drop(columns="age"),
+        "'rent'": _frame(rows.new).assign(rent=1.0),
+        "'agee'": _frame(rows.new).rename(columns={"age": "agee"}),
+    }
+    for name, frame in wrong.items():
+        for source in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+            with pytest.raises(ColumnNameError, match=name):
+                model.predict(source)
+
+
+@over()
+def test_columns_without_names_after_columns_with_them(entry):
+    rows = rows_for(entry)
+    model = entry.make(rows.classes).fit(_frame(rows.X), rows.y)
+    expected = model.decision_function(_frame(rows.new))
+    with pytest.warns(ColumnNameWarning, match="feature names"):
+        found = model.decision_function(rows.new)
+    np.testing.assert_array_equal(found, expected)
+
+
+def _mixed_columns(entry, n, seed):
+    classes = entry.most_classes or 3
+    random = np.random.default_rng(seed)
+    y = random.integers(classes, size=n)
+    colour = np.array(["blue", "green", "red"])[(y + random.choice(3, n, p=[0.6, 0.2, 0.2])) % 3]
+    return y, {
+        "size": random.normal(size=n) + y,
+        "count": random.poisson(2.0 + y),
+        "old": random.uniform(size=n) < 0.3 + 0.2 * y,
+        "colour": colour,
+    }
+
+
+def _pandas(columns, kind):
+    frame = pd.DataFrame(columns)
+    return frame.astype({"colour": kind})
+
+
+MIXED = {
+    "pandas strings": lambda c: _pandas(c, "str"),
+    "pandas objects": lambda c: _pandas(c, object),
+    "pandas categories": lambda c: _pandas(c, "category"),
+    "pandas Arrow strings": lambda c: _pandas(c, "string[pyarrow]"),
+    "polars strings": pl.DataFrame,
+    "polars categories": lambda c: pl.DataFrame(c).cast({"colour": pl.Categorical}),
+    "polars enum": lambda c: pl.DataFrame(c).cast({"colour": pl.Enum(["blue", "green", "red"])}),
+    "pyarrow strings": pa.table,
+    "pyarrow dictionary": lambda c: pa.table(
+        {**c, "colour": pa.array(c["colour"]).dictionary_encode()}
+    ),
+}
+
+
+@over(lambda entry: entry.levels)
+@pytest.mark.parametrize("source", MIXED.values(), ids=MIXED)
+def test_frames_of_numbers_booleans_and_levels(entry, source):
+    (y, columns), (_, new) = _mixed_columns(entry, 120, 0), _mixed_columns(entry, 30, 1)
+    plain = entry.make([0, 1, 2]).fit(_pandas(columns, "str"), y)
+    expected = answers(plain, _pandas(new, "str"))
+    model = entry.make([0, 1, 2]).fit(source(columns), y)
+    assert_same_answers(expected, answers(model, source(new)))
+    assert_same_answers(expected, answers(plain, source(new)))
+    assert model.score(source(columns), y) > 0.45
+
+
+@over(lambda entry: entry.levels)
+def test_levels_in_an_array_of_objects(entry):
+    (y, columns), (_, new) = _mixed_columns(entry, 120, 0), _mixed_columns(entry, 30, 1)
+    frame, new_frame = _pandas(columns, "str"), _pandas(new, "str")
+    plain = entry.make([0, 1, 2]).fit(frame, y)
+    model = entry.make([0, 1, 2]).fit(frame.to_numpy(dtype=object), y)
+    expected = answers(plain, new_frame)
+    assert_same_answers(expected, answers(model, new_frame.to_numpy(dtype=object)))
+
+
+LABELS = {
+    "list": list,
+    "tuple": tuple,
+    "pandas": pd.Series,
+    "pandas category": lambda y: pd.Series(y, dtype="category"),
+    "pandas index": pd.Index,
+    "pandas odd index": lambda y: pd.Series(y, index=np.arange(len(y))[::-1]),
+    "polars": pl.Series,
+    "polars categories": lambda y: pl.Series(y, dtype=pl.Categorical),
+    "pyarrow": lambda y: pa.chunked_array([pa.array(y[:10]), pa.array(y[10:])]),
+    "pyarrow array": pa.array,
+    "objects": lambda y: np.array(y, dtype=object),
+}
+
+
+@over()
+@pytest.mark.parametrize("source", LABELS.values(), ids=LABELS)
+def test_labels_from_any_source(entry, source):
+    rows = rows_for(entry)
+    names = ["ja", "nein", "weiß nicht"][: len(rows.classes)]
+    y = [names[k] for k in rows.y]
+    plain = entry.make(names).fit(rows.X, np.array(y))
+    model = entry.make(names).fit(rows.X, source(y))
+    assert_same_answers(answers(plain, rows.new), answers(model, rows.new), tolerance=0)
+    assert model.predict(rows.new).tolist() == plain.predict(rows.new).tolist()
+
+
+@over()
+@pytest.mark.parametrize("source", [list, pd.Series, pl.Series, pa.array])
+def test_weights_from_any_source(entry, source):
+    rows = rows_for(entry)
+    weight = np.linspace(0.5, 2, len(rows.X))
+    plain = entry.make(rows.classes).fit(rows.X, rows.y, sample_weight=weight)
+    model = entry.make(rows.classes).fit(rows.X, rows.y, sample_weight=source(weight))
+    assert_same_answers(answers(plain, rows.new), answers(model, rows.new), tolerance=0)
