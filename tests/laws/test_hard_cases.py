@@ -336,14 +336,9 @@ def is_isotropic(entry: Entry) -> bool:
 
 
 def inverts_units(entry: Entry) -> bool:
-    """Whether it needs the reciprocal of a spread, or of a product of two."""
-    params = entry.estimator.get_params()
-    return (
-        not is_isotropic(entry)
-        and params.get("covariance") != "diagonal"
-        and "ridge"
-        not in {name for name, value in params.items() if value and name.endswith("ridge")}
-    )
+    """Whether it needs the reciprocal of a spread, one ridge or one variance not being there."""
+    ridge = entry.estimator.get_params().get("ridge", 0)
+    return not is_isotropic(entry) and not ridge
 
 
 def has_dict(entry: Entry) -> bool:

@@ -11,6 +11,9 @@ from samples import (
     over,
     rows_for,
 )
+from sklearn.exceptions import NotFittedError
+
+from posteriori.errors import InfiniteValueError, ParameterError
 
 PARTS = [2, 5]
 
@@ -100,3 +103,34 @@ def test_rows_with_gaps_are_split_where_their_sums_are_known(entry):
     for part in _parts(len(X), 3, 5):
         model.partial_fit(X[part], rows.y[part], classes=rows.classes)
     assert_same_answers(answers(whole, rows.new), answers(model, rows.new))
+
+
+@over(is_generative)
+def test_a_failed_batch_leaves_the_model_as_it_was(entry):
+    rows = rows_for(entry)
+    model = fitted(entry, rows)
+    before = answers(model, rows.new)
+    spoilt = rows.X[:10].copy()
+    spoilt[4, 1] = np.inf
+    with pytest.raises(InfiniteValueError):
+        model.partial_fit(spoilt, rows.y[:10])
+    model.set_params(priors=[0.2, 0.3, 0.5])
+    with pytest.raises(ParameterError):  # a fourth class, for which there is no prior
+        model.partial_fit(rows.X[:10], np.full(10, 7))
+    model.set_params(priors=None)
+    assert_same_answers(before, answers(model, rows.new), tolerance=0)
+    model.partial_fit(rows.X[:10], rows.y[:10])
+    again = np.concatenate([np.arange(len(rows.X)), np.arange(10)])
+    pooled = entry.make(rows.classes).fit(rows.X[again], rows.y[again])
+    assert_same_answers(answers(pooled, rows.new), answers(model, rows.new))
+
+
+@over(is_generative, lambda entry: entry.kind == "real" and entry.for_classes is None)
+def test_a_model_that_waits_for_rows_says_so(entry):
+    rows = rows_for(entry)
+    model = entry.make(rows.classes).partial_fit(rows.X[:1], rows.y[:1])
+    try:
+        found = model.predict_proba(rows.new)
+    except NotFittedError:
+        return
+    assert (found == 1).all()  # one class has been seen, and it is certain

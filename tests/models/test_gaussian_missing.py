@@ -232,7 +232,7 @@ def test_a_column_without_entries_in_a_class_is_an_error_that_names_both():
     gone = X.copy()
     gone[Y == 1, 2] = np.nan
     for kind in ("shared", "diagonal"):
-        with pytest.raises(MissingValueError, match="Class 1 has no entry at all in column 2"):
+        with pytest.raises(MissingValueError, match="Class 1 has no entry in column 2"):
             GaussianClassifier(covariance=kind).fit(gone, Y)
 
 

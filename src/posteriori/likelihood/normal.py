@@ -22,20 +22,21 @@ _FAR = 300.0
 
 
 class Expansion(NamedTuple):
-    """Σ_j A_kj q_j² + B_kj q_j + C_k with q = (x - centre) / scale."""
+    """Σ_j A_kj q_j² + B_kj q_j + C_k with q = (x - centre) · shrink."""
 
     centre: Array
-    scale: Array
+    shrink: Array
     square: Array
     linear: Array
     constant: Array
 
     def values(self, x: Entries) -> Array:
         if isinstance(x, sparse.csr_array):  # its centre is zero
-            q = sparse.csr_array((x.data / self.scale[x.indices], x.indices, x.indptr), x.shape)
+            q = sparse.csr_array((x.data * self.shrink[x.indices], x.indices, x.indptr), x.shape)
             squares = sparse.csr_array((q.data**2, x.indices, x.indptr), x.shape)
         else:
-            q = (x - self.centre) / self.scale
+            q = x - self.centre
+            q *= self.shrink
             squares = q * q
         return cast(Array, squares @ self.square + q @ self.linear + self.constant)
 
@@ -58,7 +59,7 @@ class Gaussian(Family):
 
     def log_density(self, x: Array) -> Array:
         present = ~np.isnan(x)
-        logs = present @ _log_normaliser(self.sd).T
+        logs = present @ log_normaliser(self.sd).T
         for k in range(len(self.mean)):
             z = (x - self.mean[k]) / self.sd[k]
             logs[:, k] += 0.5 * np.sum(z * z, axis=1, where=present)
@@ -82,8 +83,8 @@ class Gaussian(Family):
         step, ratio = (self.mean - centre) / self.sd, scale / self.sd
         if not (abs(step).max() < _FAR and ratio.max() < _FAR):
             return None
-        constant = -np.sum(0.5 * step**2 + _log_normaliser(self.sd), axis=1)
-        return Expansion(centre, scale, -0.5 * (ratio**2).T, (step * ratio).T, constant)
+        constant = -np.sum(0.5 * step**2 + log_normaliser(self.sd), axis=1)
+        return Expansion(centre, 1 / scale, -0.5 * (ratio**2).T, (step * ratio).T, constant)
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         return random.normal(self.mean[k], _spread(self.sd[k]), (n, self.mean.shape[1]))
@@ -120,7 +121,7 @@ class SharedGaussian(LinearFamily):
 
     def log_base(self, x: Array, columns: Any = slice(None)) -> Array:
         sd = self.sd[columns]
-        return -0.5 * ((x - self._centre[columns]) / sd) ** 2 - _log_normaliser(sd)
+        return -0.5 * ((x - self._centre[columns]) / sd) ** 2 - log_normaliser(sd)
 
     def _form(self) -> LinearForm:
         step = (self.mean - self._centre) / self.sd
@@ -138,9 +139,16 @@ class SharedGaussian(LinearFamily):
 
 
 def estimate_gaussian(
-    count: Array, mean: Array, scatter: Array, unit: Array, *, shared: bool, places: Places
+    count: Array,
+    mean: Array,
+    scatter: Array,
+    unit: Array,
+    *,
+    shared: bool,
+    places: Places,
+    taken: float = 0.0,
 ) -> Gaussian | SharedGaussian:
-    """Means and variances Σ(x - μ)²/N of maximum likelihood, given in multiples of `unit`.
+    """Means and variances Σ(x - μ)²/(N - taken), given in multiples of `unit`.
 
     A column that is the same in all rows is left out. Where one is constant in a class only (with
     `shared`, in every class), it is given the variance that one more row, as far out as rows are
@@ -148,11 +156,12 @@ def estimate_gaussian(
     """
     vacant = places.vacant[:, None]
     places.check_counted(np.where(vacant, 1.0, count))
-    centre, overall = _overall(count, mean, scatter)
+    centre, overall = spread_of_all(count, mean, scatter)
     mean = np.where(vacant, centre, mean)
     if shared:
         count, scatter, vacant = count.sum(0), scatter.sum(0), np.zeros(1, dtype=np.bool_)
-    sd = np.sqrt(np.divide(scatter, count, out=np.zeros_like(count), where=count > 0))
+    rows = count - taken
+    sd = np.sqrt(np.divide(scatter, rows, out=np.zeros_like(rows), where=rows > 0))
     flat = (sd <= CONSTANT * (abs(mean).max(axis=0) if shared else abs(mean))) & ~vacant
     sd = np.where(flat, overall / np.sqrt(count + 1), np.where(vacant, overall, sd))
     _warn_of_flat_columns(flat, overall == 0, places)
@@ -161,7 +170,7 @@ def estimate_gaussian(
     return SharedGaussian(mean * unit, sd) if shared else Gaussian(mean * unit, sd)
 
 
-def _overall(count: Array, mean: Array, scatter: Array) -> tuple[Array, Array]:
+def spread_of_all(count: Array, mean: Array, scatter: Array) -> tuple[Array, Array]:
     """Mean and standard deviation of each column in all rows, zero where it is constant."""
     total = count.sum(axis=0)
     centre = (count * mean).sum(axis=0) / total
@@ -185,8 +194,7 @@ def _warn_of_flat_columns(flat: Mask, lost: Mask, places: Places) -> None:
                 SingularCovarianceWarning(
                     f"The variance of {places.all_columns(columns)} is zero in {where}; it was "
                     "given what one more row of the overall spread would make.",
-                    "Pass more rows, drop what does not vary, choose another family for it"
-                    f"{'' if flat.ndim == 1 else ', or use shared_scale=True'}.",
+                    "Pass more rows, drop what does not vary, or pool the variance over classes.",
                 )
             )
 
@@ -197,7 +205,7 @@ def _check_size(sd: Array, places: Places) -> None:
         raise ScaleError(f"The entries of {column} are too small.", "Multiply them by 1e100.")
 
 
-def _log_normaliser(sd: Array) -> Array:
+def log_normaliser(sd: Array) -> Array:
     """ln σ√(2π), zero for columns that are left out."""
     used = np.isfinite(sd)
     return np.where(used, np.log(np.where(used, sd, 1.0)) + _HALF_LOG_2PI, 0.0)

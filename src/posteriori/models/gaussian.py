@@ -241,8 +241,6 @@ class GaussianClassifier(LinearGeometry, GenerativeClassifier):
     def _activations(self, X: Features) -> Array:
         if self._linear is not None:
             return self._linear.of_rows(X, self.schema_)
-        if isinstance(self._densities, DiagonalGaussians):
-            return self._log_joint(X)
         activations = self._densities.activations
         return self._by_parts(lambda rows: activations(rows, self._log_priors), X)
 

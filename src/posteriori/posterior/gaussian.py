@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from posteriori.posterior.linear import NEAR_ZERO, Linear, is_near_zero
+from posteriori.likelihood.normal import Gaussian, SharedGaussian, log_normaliser
+from posteriori.posterior.linear import Linear, is_near_zero
 from posteriori.solve.covariance import Factor, independent_places
 from posteriori.typing import Array, Codes
 
@@ -162,66 +163,39 @@ class DiagonalGaussians:
     shared: bool
 
     @cached_property
-    def centre(self) -> Array:
-        return self.means.mean(axis=0)
+    def _family(self) -> Gaussian | SharedGaussian:
+        """Independent columns: the Gaussian family of features."""
+        if self.shared:
+            return SharedGaussian(self.means, self.spread[0])
+        return Gaussian(self.means, self.spread)
 
     @cached_property
     def constants(self) -> Array:
-        return -0.5 * self._logs.sum(axis=1)
-
-    @cached_property
-    def _logs(self) -> Array:
-        """ln 2πσ² of each class and column, nothing for those left out."""
-        used = np.isfinite(self.spread)
-        return np.where(used, _LOG_2PI + 2 * np.log(np.where(used, self.spread, 1.0)), 0.0)
-
-    @cached_property
-    def _expanded(self) -> tuple[Array, Array] | None:
-        """Weights of (x², x) about the centre, and constants; None where digits would be lost."""
-        offset = (self.means - self.centre) / self.spread
-        wild = self.spread.max() > 1e100 or self.spread.min() < 1e-100
-        if wild or (offset**2).sum(axis=1).max() > NEAR_ZERO:
-            return None
-        weights = np.concatenate([-0.5 / self.spread**2, offset / self.spread], axis=1).T
-        return weights, self.constants - 0.5 * (offset**2).sum(axis=1)
+        """ln of the densities at the means (K,)."""
+        return -log_normaliser(self.spread).sum(axis=1)
 
     def log_density(self, X: Array) -> Array:
         """ln p(x|C_k) (n, K)."""
-        if self._expanded is None:
-            return self._one_by_one(X)
-        weights, constants = self._expanded
-        X = X - self.centre
-        activation = np.concatenate([X * X, X], axis=1) @ weights
-        activation += constants
-        return activation
+        return self._family.quick(X)
 
-    def _one_by_one(self, X: Array) -> Array:
-        out = np.empty((len(X), len(self.means)))
-        for k, (mean, spread) in enumerate(zip(self.means, self.spread, strict=True)):
-            white = (X - mean) / spread
-            out[:, k] = np.einsum("ij,ij->i", white, white)
-        return self.constants - 0.5 * out
+    def activations(self, X: Array, log_priors: Array) -> Array:
+        """ln p(x|C_k) p(C_k) (n, K)."""
+        return self.log_density(X) + log_priors
 
     def marginal_log_density(self, X: Array) -> Array:
         """ln p of the entries present; the columns being independent, the others drop out."""
-        out = np.empty((len(X), len(self.means)))
-        for k, (mean, spread) in enumerate(zip(self.means, self.spread, strict=True)):
-            terms = ((X - mean) / spread) ** 2 + self._logs[k]
-            out[:, k] = -0.5 * np.nansum(terms, axis=1)
-        return out
+        return self._family.log_density(X)
 
     def linear(self, log_priors: Array) -> Linear | None:
         """(4.68)-(4.70) where all classes share λ, else None."""
-        if not self.shared:
+        if not isinstance(self._family, SharedGaussian):
             return None
-        white = (self.means - self.centre) / self.spread
-        bias = log_priors - 0.5 * (white**2).sum(axis=1)
-        return Linear.about(self.centre, (white / self.spread).T, bias)
+        form = self._family.form
+        return Linear.about(form.centre, form.weight, form.constant + log_priors)
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         """`n` rows of class k."""
-        spread = np.where(np.isfinite(self.spread[k]), self.spread[k], 0.0)
-        return self.means[k] + spread * random.standard_normal((n, self.means.shape[1]))
+        return self._family.draw(k, n, random)
 
     @property
     def factors(self) -> tuple[Factor, ...]:

@@ -3,15 +3,16 @@
 The log-likelihoods here are those of the rows given their classes, Σ ln p(x|C_k).
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posteriori.design.columns import Columns
-from posteriori.errors import MissingValueError, SingularCovarianceError, SingularCovarianceWarning
+from posteriori.errors import SingularCovarianceError, SingularCovarianceWarning
+from posteriori.likelihood.family import Places
+from posteriori.likelihood.normal import estimate_gaussian, log_normaliser, spread_of_all
 from posteriori.posterior.gaussian import DiagonalGaussians, FullGaussians
 from posteriori.solve.covariance import CONSTANT, Factor, Shrinkage
 from posteriori.solve.em import expectation_maximisation
@@ -60,57 +61,27 @@ def _trace_of_solution(factor: Factor, scatter: Array) -> float:
 
 
 def diagonal_estimate(sums: ColumnMoments, divisor: Divisor) -> Estimate:
-    """Each class and column by itself; missing entries do not count.
-
-    A column that is the same in all rows is left out. One that is constant in a class only is
-    given the variance that one more row, as far out as rows are overall, would have made.
-    """
-    _check_present(sums)
-    rows = np.maximum(sums.count - 1.0, 0.0) if divisor == "unbiased" else sums.count
-    spread = np.sqrt(np.divide(sums.scatter, rows, out=np.zeros_like(rows), where=rows > 0))
-    overall = _overall_spread(sums)
-    flat = (sums.class_count > 0)[:, None] & (spread <= CONSTANT * abs(sums.mean))
-    spread = np.where(flat, overall / np.sqrt(sums.count + 1), spread)
-    spread[sums.class_count == 0] = overall
-    spread[:, overall == 0] = np.inf
-    caveats = tuple(_flat_caveats(sums, flat, overall == 0))
-    return _independent(sums, spread * sums.unit, shared=False, caveats=caveats)
+    """Each class and column by itself; missing entries do not count."""
+    family = estimate_gaussian(
+        sums.count,
+        sums.mean,
+        sums.scatter,
+        sums.unit,
+        shared=False,
+        places=_places(sums),
+        taken=1.0 if divisor == "unbiased" else 0.0,
+    )
+    return _independent(sums, family.mean, family.sd, shared=False)
 
 
-def _overall_mean(sums: ColumnMoments) -> Array:
-    return cast(Array, (sums.count * sums.mean).sum(axis=0) / sums.count.sum(axis=0))
-
-
-def _overall_spread(sums: ColumnMoments) -> Array:
-    """Standard deviation of each column in all rows, zero where it is constant."""
-    count, mean = sums.count.sum(axis=0), _overall_mean(sums)
-    squares = (sums.scatter + sums.count * (sums.mean - mean) ** 2).sum(axis=0)
-    spread = np.sqrt(squares / count)
-    return np.where(spread <= CONSTANT * abs(mean), 0.0, spread)
-
-
-def _flat_caveats(
-    sums: ColumnMoments, flat: NDArray[np.bool_], lost: NDArray[np.bool_]
-) -> Iterator[SingularCovarianceWarning]:
-    words = Columns(sums.schema).as_schema().describe_all
-    if lost.any():
-        yield SingularCovarianceWarning(
-            f"The values in {words(np.flatnonzero(lost))} never change; they were left out, which "
-            "changes no probability.",
-            "Drop what does not vary.",
-        )
-    for k in np.flatnonzero((flat & ~lost).any(axis=1)):
-        yield SingularCovarianceWarning(
-            f"The variance of {words(np.flatnonzero(flat[k] & ~lost))} is zero in class "
-            f"{sums.classes.tolist()[k]!r} ({sums.class_count[k]:g} rows); it was given what one "
-            "more row of the overall spread would make.",
-            "Pass more rows, drop what does not vary, or use covariance='shared' or 'isotropic'.",
-        )
+def _places(sums: ColumnMoments) -> Places:
+    schema = Columns(sums.schema).as_schema()
+    return Places(schema, np.arange(len(schema)), sums.classes, sums.class_count == 0)
 
 
 def isotropic_estimate(sums: ColumnMoments, divisor: Divisor) -> Estimate:
     """One variance λ for all classes and columns (000: Σ = λI)."""
-    _check_present(sums)
+    _places(sums).check_counted(np.where(sums.class_count[:, None] > 0, sums.count, 1.0))
     taken = sums.count[sums.class_count > 0].size if divisor == "unbiased" else 0
     rows = float(sums.count.sum()) - taken
     # Over the rows before it leaves its unit: the sum of squares may not fit in a double.
@@ -124,33 +95,17 @@ def isotropic_estimate(sums: ColumnMoments, divisor: Divisor) -> Estimate:
     largest = float((width * sums.unit)[varies].max())
     squares = float((sums.scatter / rows * (sums.unit / largest) ** 2)[:, varies].sum())
     spread = np.full(sums.mean.shape, largest * np.sqrt(squares))
-    return _independent(sums, spread, shared=True)
+    centre, _ = spread_of_all(sums.count, sums.mean, sums.scatter)
+    mean = np.where(sums.class_count[:, None] > 0, sums.mean, centre) * sums.unit
+    return _independent(sums, mean, spread, shared=True)
 
 
-def _check_present(sums: ColumnMoments) -> None:
-    lost = np.argwhere((sums.count == 0) & (sums.class_count > 0)[:, None])
-    if len(lost):
-        k, j = lost[0]
-        raise MissingValueError(
-            f"Class {sums.classes.tolist()[k]!r} has no entry at all in "
-            f"{Columns(sums.schema).as_schema().describe(int(j))}.",
-            "Drop the column, or pass rows of this class that have it.",
-        )
-
-
-def _independent(
-    sums: ColumnMoments,
-    spread: Array,
-    shared: bool,
-    caveats: tuple[SingularCovarianceWarning, ...] = (),
-) -> Estimate:
-    used = np.isfinite(spread)
+def _independent(sums: ColumnMoments, mean: Array, spread: Array, *, shared: bool) -> Estimate:
+    """The densities, and the log-likelihood of the entries present."""
+    densities = DiagonalGaussians(mean, spread, shared)
     squares = sums.scatter * (sums.unit / spread) ** 2
-    logs = np.where(used, np.log(2 * np.pi) + 2 * np.log(np.where(used, spread, 1.0)), 0.0)
-    mean = np.where(sums.class_count[:, None] > 0, sums.mean, _overall_mean(sums))
-    densities = DiagonalGaussians(mean * sums.unit, spread, shared)
-    log_likelihood = -0.5 * float((sums.count * logs + squares).sum())
-    return Estimate(densities, log_likelihood, np.zeros(1), caveats)
+    log_likelihood = -float((sums.count * log_normaliser(spread) + 0.5 * squares).sum())
+    return Estimate(densities, log_likelihood, np.zeros(1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +136,7 @@ def incomplete_estimate(
     `expect(centre, scale, parameters)` is the E step: a sum over rows in the coordinates
     (x - centre) / scale, in which the steps are made. `sums` are those of the entries present.
     """
-    _check_present(sums)
+    _places(sums).check_counted(np.where(sums.class_count[:, None] > 0, sums.count, 1.0))
     centre, scale = _standard_coordinates(sums)
     moments: Moments | None = None
 
@@ -194,7 +149,7 @@ def incomplete_estimate(
         return Completed(moments.mean, covariance, groups), found.log_likelihood
 
     means = (sums.mean * sums.unit - centre) / scale
-    varies = _overall_spread(sums) > 0
+    varies = spread_of_all(sums.count, sums.mean, sums.scatter)[1] > 0
     start = Completed(means, np.array([np.diag(varies * 1.0)] * len(set(sharing))))
     solution = expectation_maximisation(
         step, Completed.distance, start, tol=_EM_TOLERANCE, max_iter=_EM_STEPS
@@ -220,7 +175,8 @@ def incomplete_estimate(
 def _standard_coordinates(sums: ColumnMoments) -> tuple[Array, Array]:
     """Overall mean and within-class standard deviation of each column."""
     scale = np.sqrt(sums.scatter.sum(axis=0) / sums.count.sum(axis=0))
-    return _overall_mean(sums) * sums.unit, np.where(scale > 0, scale, 1.0) * sums.unit
+    centre, _ = spread_of_all(sums.count, sums.mean, sums.scatter)
+    return centre * sums.unit, np.where(scale > 0, scale, 1.0) * sums.unit
 
 
 def _widening(moments: Moments) -> Array:

@@ -137,12 +137,12 @@ def check_shrinkage(shrinkage: object) -> None:
 
 
 def oracle_shrinkage(correlation: Array, n: float) -> float:
-    """The share of the identity that brings the correlations nearest to the truth.
+    """How much of the identity to mix into the correlations of `n` rows.
 
-    The oracle approximating shrinkage of Chen, Wiesel, Eldar and Hero (2010) for Gaussian rows,
-    applied to correlations, so that units do not matter. It needs tr R and tr R² only, hence no
-    second pass over the rows, where Ledoit and Wolf's needs fourth moments; for Gaussian rows,
-    which is what is assumed here, its error is the smaller one.
+    The oracle approximating shrinkage of Chen, Wiesel, Eldar and Hero (2010): for Gaussian rows,
+    an approximation of the amount with the least expected squared error. Applied to correlations,
+    so that units do not matter. It needs tr R and tr R² only, hence no second pass over the rows,
+    where Ledoit and Wolf's needs fourth moments.
 
     >>> round(oracle_shrinkage(np.array([[1.0, 0.5], [0.5, 1.0]]), 10), 6)
     0.8
