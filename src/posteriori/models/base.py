@@ -22,6 +22,7 @@ from posteriori.rows.finite import check_finite
 from posteriori.rows.memory import SERIAL_ENTRIES, read_new_rows, read_rows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
+from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array, Labels
 
 _DOUBLE = np.dtype(np.float64)
@@ -42,11 +43,18 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
         X: array, sparse matrix or data frame. y: labels of any sortable kind, or an (n, K)
         matrix of soft labels whose rows sum to one. `sample_weight`: a weight of w counts as
-        the row repeated w times. `classes` names the columns of soft labels.
+        the row repeated w times. `classes` names the columns of soft labels. A fit that fails
+        leaves the estimator as it was.
         """
-        rows = self._read(X, y, sample_weight, classes)
-        self._remember(rows.schema, cast(Labels, rows.classes))
-        self._fit_rows(rows)
+        before = dict(self.__dict__)
+        try:
+            with one_blas_thread():
+                rows = self._read(X, y, sample_weight, classes)
+                self._remember(rows.schema, cast(Labels, rows.classes))
+                self._fit_rows(rows)
+        except BaseException:
+            self.__dict__ = before
+            raise
         return self
 
     @abstractmethod

@@ -29,7 +29,6 @@ from posteriori.posterior.gaussian_estimate import (
 )
 from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Block, Features, split_sparse
-from posteriori.rows.memory import BLOCK_ENTRIES
 from posteriori.rows.rows import Rows
 from posteriori.solve.covariance import Shrinkage, check_shrinkage
 from posteriori.statistics.column_moments import ColumnMoments, GatherColumnMoments
@@ -156,11 +155,7 @@ class GaussianClassifier(LinearGeometry, GenerativeClassifier):
         if self._is_diagonal():
             return cast(ColumnMoments, gather(rows, GatherColumnMoments(columns, classes)))
         sharing = sharing_of(self.covariance, classes)
-        # Sums of many matrices want larger blocks, so that adding them up stays cheap.
-        sums = 2 * len(set(sharing)) * len(columns.names) ** 2
-        entries = min(max(BLOCK_ENTRIES, sums), 8 * BLOCK_ENTRIES)
-        kernel = GatherMoments(columns, classes, sharing)
-        return cast(Moments, gather(rows, kernel, block_entries=entries))
+        return cast(Moments, gather(rows, GatherMoments(columns, classes, sharing)))
 
     def _gather_batch(self, rows: Rows) -> Moments | ColumnMoments:
         try:

@@ -21,6 +21,7 @@ from posteriori.posterior.classes import log_normaliser
 from posteriori.rows.block import Features
 from posteriori.rows.memory import read_rows
 from posteriori.rows.rows import Rows
+from posteriori.rows.threads import one_blas_thread
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes, Labels
 
@@ -99,8 +100,9 @@ class GenerativeClassifier(ProbabilisticClassifier):
     def _adopt(self, statistics: Any) -> None:
         self._remember(statistics.schema, statistics.classes)
         self._statistics = statistics
-        self._estimate(statistics)
-        self._prepare()
+        with one_blas_thread():
+            self._estimate(statistics)
+            self._prepare()
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None

@@ -21,7 +21,10 @@ from posteriori.typing import Array, Codes, Labels
 S = TypeVar("S")
 
 BLOCK_ENTRIES = 2**18
-"""Numbers a block: 2 MiB of doubles, about what a core's own cache holds."""
+"""Numbers a block in prediction: 2 MiB of doubles, and as much again for what is made of them."""
+
+SUM_ENTRIES = 2**20
+"""Numbers a block in sums, whose temporaries are few: threads then seldom wait for each other."""
 
 SERIAL_ENTRIES = 10**5
 """Below this many numbers no thread is worth starting."""
@@ -53,7 +56,7 @@ class MemoryRows:
         def add_up(run: Run) -> Any:
             return reduce(add, (kernel(self._block(*span)) for span in run))
 
-        return cast(S, reduce(add, self._each(add_up, block_entries or BLOCK_ENTRIES)))
+        return cast(S, reduce(add, self._each(add_up, block_entries or self._sum_entries())))
 
     def fill(self, out: Array, values: Callable[[Block], Array]) -> Array:
         """Write `values` of every block into its rows of `out`."""
@@ -77,6 +80,10 @@ class MemoryRows:
         if entries < SERIAL_ENTRIES:
             return map(task, runs)
         return map_in_order(task, runs)
+
+    def _sum_entries(self) -> int:
+        """Blocks for sums: large, but enough of them to keep many threads at work."""
+        return min(max(self._entries() // 16, BLOCK_ENTRIES // 4), SUM_ENTRIES)
 
     def _entries(self) -> int:
         if isinstance(self.table, SparseTable):

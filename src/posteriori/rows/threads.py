@@ -1,11 +1,12 @@
 """Threads over blocks, with BLAS on one thread each."""
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -52,6 +53,32 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+_lock = threading.Lock()
+_inside = 0
+_limiter: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread inside the block, which may be entered by several threads at once.
+
+    Our own threads share the cores already. NumPy and SciPy each bring a BLAS whose idle workers
+    keep spinning for a while, in the way of the other's: a small product then takes 16 ms.
+    """
+    global _inside, _limiter
+    with _lock:
+        if _inside == 0:
+            _limiter = _blas().limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _limiter.restore_original_limits()
+
+
 @cache
 def _pool(size: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(size, thread_name_prefix="posteriori")
@@ -61,7 +88,7 @@ def map_in_order(task: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
     """`task` of each item, in the order of the items; the first failing item's error is raised."""
     size = min(thread_count(), len(items))
     # BLAS is held to one thread even when one thread works: the bits must not depend on `size`.
-    with _blas().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         yield from (map(task, items) if size <= 1 else _pool(size).map(task, items))
 
 

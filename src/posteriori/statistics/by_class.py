@@ -1,9 +1,12 @@
 """Rows of a block sorted by class, so that each class is one contiguous run."""
 
+import math
+import threading
 from dataclasses import dataclass
 from typing import Self, cast
 
 import numpy as np
+from scipy import sparse
 
 from posteriori.rows.block import Block
 from posteriori.typing import Array, Codes
@@ -12,9 +15,27 @@ _FAR_FROM_ZERO = 1e8
 """(mean / sd)² beyond which the mean of a block is refined from its residuals."""
 
 
+_kept = threading.local()
+
+
+def _workspace(shape: tuple[int, ...]) -> Array:
+    """Memory of this thread for a copy of one block, used again for the next.
+
+    Fresh memory would cost a page fault for every 4 KiB, more than the arithmetic done on it.
+    """
+    size = math.prod(shape)
+    buffer = getattr(_kept, "buffer", None)
+    if buffer is None or len(buffer) < size:
+        buffer = _kept.buffer = np.empty(size)
+    return buffer[:size].reshape(shape)
+
+
 @dataclass(frozen=True, eq=False)
 class RowsByClass:
-    """A copy of the rows, class after class; `runs` has class and place of those present."""
+    """A copy of the rows, class after class; `runs` has class and place of those present.
+
+    The copy lies in the workspace of the thread: it is good until the next block.
+    """
 
     rows: Array
     weight: Array | None
@@ -23,14 +44,10 @@ class RowsByClass:
     @classmethod
     def of(cls, X: Array, block: Block, n_classes: int) -> Self:
         """Sort the rows X of a block with one label a row."""
-        codes = cast(Codes, block.y)
-        # Sixteen bits are sorted by counting, which is several times faster.
-        order = codes.astype(np.uint16 if n_classes < 2**16 else np.intp).argsort(kind="stable")
-        ends = np.bincount(codes, minlength=n_classes).cumsum().tolist()
-        starts = [0, *ends[:-1]]
-        spans = enumerate(zip(starts, ends, strict=True))
+        order, ends = order_by_class(cast(Codes, block.y), n_classes)
+        spans = enumerate(zip([0, *ends[:-1]], ends, strict=True))
         return cls(
-            X.take(order, axis=0),
+            X.take(order, axis=0, out=_workspace(X.shape), mode="clip"),
             None if block.weight is None else block.weight[order],
             tuple((k, slice(low, high)) for k, (low, high) in spans if low < high),
         )
@@ -48,6 +65,31 @@ class RowsByClass:
     def weighted(self) -> Array:
         """Rows times the square root of their weights, whose products are weighted sums."""
         return self.rows if self.weight is None else self.rows * np.sqrt(self.weight)[:, None]
+
+
+def order_by_class(codes: Codes, n_classes: int) -> tuple[Codes, list[int]]:
+    """The rows in the order of their classes, and where each class ends."""
+    # Sixteen bits are sorted by counting, which is several times faster.
+    order = codes.astype(np.uint16 if n_classes < 2**16 else np.intp).argsort(kind="stable")
+    return order, np.bincount(codes, minlength=n_classes).cumsum().tolist()
+
+
+def sums_by_class(X: Array, codes: Codes, n_classes: int) -> Array:
+    """Sum of the rows of each class (K, d), without sorting the rows themselves."""
+    order, ends = order_by_class(codes, n_classes)
+    member = sparse.csr_array((n_classes, len(X)))
+    member.data, member.indices = np.ones(len(X)), order.astype(np.int32)
+    member.indptr = np.array([0, *ends], dtype=np.int32)
+    return cast(Array, member @ X)
+
+
+def near_zero(X: Array) -> tuple[Array, Array]:
+    """Rows moved to about zero where they lie far from it, and by how much (d,)."""
+    sample = X[:: max(1, len(X) // 64)]
+    centre = sample.mean(axis=0)
+    if (centre**2 <= sample.var(axis=0)).all():
+        return X, np.zeros(X.shape[1])
+    return X - centre, centre
 
 
 def is_far_from_zero(mean: Array, squares: Array, count: float) -> bool:

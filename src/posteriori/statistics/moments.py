@@ -11,6 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
+from typing import cast
 
 import numpy as np
 
@@ -19,7 +20,12 @@ from posteriori.errors import StatisticsError
 from posteriori.rows.block import Block, split_sparse
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
-from posteriori.statistics.by_class import RowsByClass, is_far_from_zero
+from posteriori.statistics.by_class import (
+    RowsByClass,
+    is_far_from_zero,
+    near_zero,
+    sums_by_class,
+)
 from posteriori.statistics.labels import class_counts, dense_membership, is_soft
 from posteriori.statistics.statistic import (
     Statistic,
@@ -30,6 +36,9 @@ from posteriori.statistics.statistic import (
     union_of_classes,
 )
 from posteriori.typing import Array, Codes, Labels
+
+_DIGITS_KEPT = 0.01
+"""Share of a sum of squares about zero that must be left about the means."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +196,27 @@ class GatherMoments:
         return Moments(self.columns.schema, self.classes, self.sharing, count, mean, scatter, unit)
 
     def _hard(self, X: Array, block: Block) -> tuple[Array, Array]:
+        """About zero where that keeps the digits, else about the class means of the block."""
+        if len(set(self.sharing)) == 1 and block.weight is None:
+            moved, centre = near_zero(X)
+            mean, scatter, exact = self._about_zero(moved, cast(Codes, block.y))
+            if exact:
+                return mean + centre, scatter
+        return self._about_means(X, block)
+
+    def _about_zero(self, X: Array, codes: Codes) -> tuple[Array, Array, bool]:
+        """Σxxᵀ - Σ N_k m_k m_kᵀ, and whether no more than two digits cancelled."""
+        count = np.bincount(codes, minlength=len(self.classes))[:, None]
+        mean = sums_by_class(X, codes, len(self.classes)) / np.maximum(count, 1)
+        products = X.T @ X
+        scatter = products - (mean * count).T @ mean
+        return (
+            mean,
+            scatter[None],
+            bool((np.diagonal(scatter) >= _DIGITS_KEPT * np.diagonal(products)).all()),
+        )
+
+    def _about_means(self, X: Array, block: Block) -> tuple[Array, Array]:
         """Rows sorted by class, centred run by run; one product a group."""
         found = RowsByClass.of(X, block, len(self.classes))
         mean, scatter = self._empty(X.shape[1])
