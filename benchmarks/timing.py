@@ -1,12 +1,15 @@
 """Time two sides fairly: turn by turn in one process, the best turn of each."""
 
 from collections.abc import Callable, Mapping
-from time import perf_counter
+from time import perf_counter, sleep
 from timeit import timeit
 
 Task = Callable[[], object]
 
 MOST_TURNS = 40
+
+REST = 0.05
+"""Seconds before each turn, in which the idle BLAS threads of the other side stop spinning."""
 
 
 def best_times(
@@ -21,6 +24,7 @@ def best_times(
     start, done = perf_counter(), 0
     while done < turns or (perf_counter() - start < seconds and done < MOST_TURNS):
         for name, task in tasks.items():
+            sleep(REST)
             best[name] = min(best[name], timeit(task, number=calls) / calls)
         done += 1
     return best

@@ -39,8 +39,6 @@ def test_partial_fits_make_the_pooled_fit(entry, parts, seed):
 @over(is_generative)
 def test_rows_may_come_one_by_one(entry):
     rows = rows_for(entry, n=40)
-    if entry.for_classes is not None:
-        pytest.skip("the parameters name classes that are not there yet")
     model = entry.make(rows.classes)
     for i in range(len(rows.X)):
         model.partial_fit(rows.X[i : i + 1], rows.y[i : i + 1])
@@ -50,8 +48,6 @@ def test_rows_may_come_one_by_one(entry):
 @over(is_generative)
 def test_partial_fits_may_bring_classes_one_by_one(entry):
     rows = rows_for(entry)
-    if entry.for_classes is not None:
-        pytest.skip("the parameters name classes that are not there yet")
     model = entry.make(rows.classes)
     for k in reversed(rows.classes):
         model.partial_fit(rows.X[rows.y == k], rows.y[rows.y == k])

@@ -182,8 +182,8 @@ def _warn_of_flat_columns(flat: Mask, lost: Mask, places: Places) -> None:
     if lost.any():
         warn(
             SingularCovarianceWarning(
-                f"The values in {places.all_columns(lost)} never change; they were left out, which "
-                "changes no probability.",
+                f"The values in {places.all_columns(lost)} never change (to 13 digits); they were "
+                "left out.",
                 "Drop what does not vary.",
             )
         )

@@ -139,6 +139,8 @@ class GaussianClassifier(LinearGeometry, GenerativeClassifier):
     def _fit_rows(self, rows: Rows) -> None:
         for name in ("n_iter_", "converged_", "log_likelihood_trace_"):
             self.__dict__.pop(name, None)
+        self._check_parameters(cast(Labels, rows.classes))
+        check_groups(self.covariance, cast(Labels, rows.classes))
         try:
             super()._fit_rows(rows)
         except MissingValueError:
@@ -357,11 +359,17 @@ def sharing_of(covariance: Sharing, classes: Labels) -> tuple[Hashable, ...]:
     listed = [label for group in groups for label in group]
     if len(set(listed)) < len(listed):
         raise ParameterError("covariance lists a class twice.", "Put each class into one group.")
+    home = {label: group for group in groups for label in group}
+    return tuple(home.get(label, label) for label in labels)
+
+
+def check_groups(covariance: Sharing, classes: Labels) -> None:
+    """An error where groups name a class that no row has."""
+    labels = classes.tolist()
+    listed = [] if isinstance(covariance, str) else [c for group in covariance for c in group]
     unknown = [label for label in listed if label not in labels]
     if unknown:
         raise ParameterError(
             f"covariance lists {unknown[0]!r}, which is no class of y.",
             f"The classes are {labels[:8]}.",
         )
-    home = {label: group for group in groups for label in group}
-    return tuple(home.get(label, label) for label in labels)

@@ -171,8 +171,8 @@ def _left_out(moments: Moments, lost: Codes) -> tuple[SingularCovarianceWarning,
     words = Columns(moments.schema).as_schema().describe_all(lost)
     return (
         SingularCovarianceWarning(
-            f"The values in {words} never change or can be computed from the other columns; they "
-            "were left out, which changes no probability.",
+            f"The values in {words} never change (to 13 digits) or can be computed from the other "
+            "columns; they were left out.",
             "Drop what is redundant, or set shrinkage=0.0 to have an error instead.",
         ),
     )

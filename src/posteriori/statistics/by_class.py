@@ -83,13 +83,16 @@ def sums_by_class(X: Array, codes: Codes, n_classes: int) -> Array:
     return cast(Array, member @ X)
 
 
-def near_zero(X: Array) -> tuple[Array, Array]:
-    """Rows moved to about zero where they lie far from it, and by how much (d,)."""
+def centre_if_far(X: Array) -> Array | None:
+    """About the mean of the rows (d,), by a few of them; None where they lie near zero."""
     sample = X[:: max(1, len(X) // 64)]
     centre = sample.mean(axis=0)
-    if (centre**2 <= sample.var(axis=0)).all():
-        return X, np.zeros(X.shape[1])
-    return X - centre, centre
+    return None if (centre**2 <= sample.var(axis=0)).all() else centre
+
+
+def moved(X: Array, centre: Array) -> Array:
+    """X - centre, in the workspace of the thread."""
+    return np.subtract(X, centre, out=_workspace(X.shape))
 
 
 def is_far_from_zero(mean: Array, squares: Array, count: float) -> bool:

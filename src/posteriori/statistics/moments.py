@@ -22,8 +22,9 @@ from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
 from posteriori.statistics.by_class import (
     RowsByClass,
+    centre_if_far,
     is_far_from_zero,
-    near_zero,
+    moved,
     sums_by_class,
 )
 from posteriori.statistics.labels import class_counts, dense_membership, is_soft
@@ -105,7 +106,8 @@ class Moments(Statistic):
         if len(scatter) == 1:
             scatter[0] += (step * pair[:, None]).T @ step
         else:
-            np.add.at(scatter, self.groups, np.einsum("k,ki,kj->kij", pair, step, step))
+            for k, g in enumerate(self.groups):
+                scatter[g] += np.outer(pair[k] * step[k], step[k])
         mean = self.mean + step * share[:, None]
         return replace(self, count=total, mean=mean, scatter=scatter)
 
@@ -197,24 +199,42 @@ class GatherMoments:
 
     def _hard(self, X: Array, block: Block) -> tuple[Array, Array]:
         """About zero where that keeps the digits, else about the class means of the block."""
-        if len(set(self.sharing)) == 1 and block.weight is None:
-            moved, centre = near_zero(X)
-            mean, scatter, exact = self._about_zero(moved, cast(Codes, block.y))
+        if block.weight is None:
+            about_zero = self._pooled if len(set(self.sharing)) == 1 else self._by_group
+            mean, scatter, exact = about_zero(X, block)
             if exact:
-                return mean + centre, scatter
+                return mean, scatter
         return self._about_means(X, block)
 
-    def _about_zero(self, X: Array, codes: Codes) -> tuple[Array, Array, bool]:
+    def _pooled(self, X: Array, block: Block) -> tuple[Array, Array, bool]:
         """Σxxᵀ - Σ N_k m_k m_kᵀ, and whether no more than two digits cancelled."""
-        count = np.bincount(codes, minlength=len(self.classes))[:, None]
-        mean = sums_by_class(X, codes, len(self.classes)) / np.maximum(count, 1)
+        centre = centre_if_far(X)
+        if centre is not None:
+            X = moved(X, centre)
+        codes, K = cast(Codes, block.y), len(self.classes)
+        count = np.bincount(codes, minlength=K)[:, None]
+        mean = sums_by_class(X, codes, K) / np.maximum(count, 1)
         products = X.T @ X
         scatter = products - (mean * count).T @ mean
-        return (
-            mean,
-            scatter[None],
-            bool((np.diagonal(scatter) >= _DIGITS_KEPT * np.diagonal(products)).all()),
-        )
+        kept = _keeps_digits(scatter, products)
+        return mean if centre is None else mean + centre, scatter[None], kept
+
+    def _by_group(self, X: Array, block: Block) -> tuple[Array, Array, bool]:
+        """The same for the classes of each group, their rows sorted."""
+        found = RowsByClass.of(X, block, len(self.classes))
+        centre = centre_if_far(X)
+        if centre is not None:
+            np.subtract(found.rows, centre, out=found.rows)
+        mean, scatter = self._empty(X.shape[1])
+        kept, groups = True, group_places(self.sharing)
+        for k, run in found.runs:
+            rows = found.rows[run]
+            mean[k] = np.ones(len(rows)) @ rows / len(rows)
+            products = rows.T @ rows
+            about_mean = products - np.outer(mean[k] * len(rows), mean[k])
+            kept &= _keeps_digits(about_mean, products)
+            scatter[groups[k]] += about_mean
+        return mean if centre is None else mean + centre, scatter, kept
 
     def _about_means(self, X: Array, block: Block) -> tuple[Array, Array]:
         """Rows sorted by class, centred run by run; one product a group."""
@@ -254,3 +274,8 @@ class GatherMoments:
 
     def _empty(self, d: int) -> tuple[Array, Array]:
         return np.zeros((len(self.classes), d)), np.zeros((len(set(self.sharing)), d, d))
+
+
+def _keeps_digits(scatter: Array, products: Array) -> bool:
+    """Whether enough of the sums of squares about zero is left about the mean."""
+    return bool((np.diagonal(scatter) >= _DIGITS_KEPT * np.diagonal(products)).all())
