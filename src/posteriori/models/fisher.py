@@ -9,7 +9,7 @@ from posteriori.decide.priors import log_priors
 from posteriori.design.columns import Columns
 from posteriori.errors import ParameterError, warn
 from posteriori.models.base import ProbabilisticClassifier
-from posteriori.models.geometry import LinearGeometry
+from posteriori.models.geometry import LinearCoefficients
 from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Features
 from posteriori.rows.rows import Rows
@@ -22,7 +22,7 @@ from posteriori.typing import Array, Labels
 
 
 class FisherDiscriminant(
-    LinearGeometry, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ProbabilisticClassifier
+    LinearCoefficients, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ProbabilisticClassifier
 ):
     """The directions that separate the class means most, for the spread within the classes.
 
@@ -155,17 +155,9 @@ class FisherDiscriminant(
     def _n_features_out(self) -> int:
         return self.scalings_.shape[1]
 
-    @property
-    def coef_(self) -> Array:
-        """(1, d) for two classes, else (K, d) summing to zero over the classes."""
+    def _linear_function(self) -> Linear:
         self._known_classes()
-        return self._linear.coefficients()[0]
-
-    @property
-    def intercept_(self) -> Array:
-        """(1,) or (K,)."""
-        self._known_classes()
-        return self._linear.coefficients()[1]
+        return self._linear
 
     @property
     def n_parameters_(self) -> int:

@@ -17,7 +17,7 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.models.generative import GenerativeClassifier
-from posteriori.models.geometry import Hyperplane, LinearGeometry
+from posteriori.models.geometry import Hyperplane, LinearCoefficients
 from posteriori.posterior.gaussian import DiagonalGaussians, FullGaussians
 from posteriori.posterior.gaussian_estimate import (
     Completed,
@@ -48,7 +48,7 @@ class Quadratic(NamedTuple):
     constant: Array
 
 
-class GaussianClassifier(LinearGeometry, GenerativeClassifier):
+class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
     """Classes with Gaussian densities, fitted by maximum likelihood in one pass over the rows.
 
     p(x|C_k) = N(x|μ_k, Σ_k) (4.64), so ln p(C_k|x) is quadratic in x, and linear between classes
@@ -70,8 +70,7 @@ class GaussianClassifier(LinearGeometry, GenerativeClassifier):
         names the columns. 0.0 makes a singular covariance a `SingularCovarianceError`.
     estimate : "ml" or "unbiased"
         Divide the scatter of a group by its number of rows (4.78), or by that number less its
-        number of classes. scikit-learn's LDA, QDA and GaussianNB divide as "ml" does (QDA before
-        version 1.9 as "unbiased").
+        number of classes. scikit-learn 1.9's LDA, QDA and GaussianNB divide as "ml" does.
 
     Attributes
     ----------
@@ -275,16 +274,6 @@ class GaussianClassifier(LinearGeometry, GenerativeClassifier):
         """Means, covariances and priors: M(M+5)/2 + 1 for two classes that share Σ."""
         self._known_classes()
         return self._densities.n_parameters + len(self.classes_) - 1
-
-    @property
-    def coef_(self) -> Array:
-        """w of (4.66): (1, d) for two classes, else (K, d) summing to zero over the classes."""
-        return self._linear_function().coefficients()[0]
-
-    @property
-    def intercept_(self) -> Array:
-        """w0 of (4.67), (1,) or (K,)."""
-        return self._linear_function().coefficients()[1]
 
     def _linear_function(self) -> Linear:
         self._known_classes()

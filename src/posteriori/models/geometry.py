@@ -4,6 +4,7 @@ Conventions: n rows, d columns, w (d,) the normal of a plane, w₀ its offset. W
 categorical columns, d counts the columns of the design matrix, and distances are taken there.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from posteriori.design.columns import Columns
 from posteriori.errors import ColumnTypeError, ParameterError, ScaleError, ShapeError
+from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Block
 from posteriori.rows.features import read_features
 from posteriori.rows.finite import check_finite
@@ -174,6 +176,24 @@ class LinearGeometry:
         """
         plane = self.hyperplane(first, second)
         return plane._distances(read_new_rows(X, self.schema_, type(self).__name__))
+
+
+class LinearCoefficients(LinearGeometry):
+    """`coef_` and `intercept_` of a model that keeps linear activations of its classes."""
+
+    @abstractmethod
+    def _linear_function(self) -> Linear:
+        """The activations; an error where the model is not fitted, or not linear."""
+
+    @property
+    def coef_(self) -> Array:
+        """w of (4.66): (1, d) for two classes, second less first; else (K, d), summing to zero."""
+        return self._linear_function().coefficients()[0]
+
+    @property
+    def intercept_(self) -> Array:
+        """w0 of (4.67), (1,) or (K,); infinite where a class has prior zero."""
+        return self._linear_function().coefficients()[1]
 
 
 def _boundary(model: LinearModel, first: Any, second: Any) -> Hyperplane:

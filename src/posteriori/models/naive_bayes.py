@@ -14,7 +14,7 @@ from posteriori.likelihood.families import ONE_PARAMETER
 from posteriori.likelihood.family import Family, LinearFamily, Places, in_parts
 from posteriori.likelihood.normal import estimate_gaussian
 from posteriori.models.generative import GenerativeClassifier
-from posteriori.models.geometry import LinearGeometry
+from posteriori.models.geometry import LinearCoefficients
 from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Block, Features, Mixed
 from posteriori.rows.rows import Rows
@@ -32,7 +32,7 @@ from posteriori.statistics.gather import gather
 from posteriori.typing import Array, Labels
 
 
-class NaiveBayes(LinearGeometry, GenerativeClassifier):
+class NaiveBayes(LinearCoefficients, GenerativeClassifier):
     """p(x|C_k) = Π_j p(x_j|C_k), each column of its own exponential family (4.83).
 
     The posterior is the softmax of a_k(x) = Σ_j ln p(x_j|C_k) + ln p(C_k) (4.63); where every
@@ -221,16 +221,6 @@ class NaiveBayes(LinearGeometry, GenerativeClassifier):
             for i, j in enumerate(group.columns)
         }
         return {column.name: found[j] for j, column in enumerate(self.schema_.columns)}
-
-    @property
-    def coef_(self) -> Array:
-        """w_k of (4.86): (1, d) for two classes, second minus first; else (K, d), summing to 0."""
-        return self._linear_function().coefficients()[0]
-
-    @property
-    def intercept_(self) -> Array:
-        """w_k0 of (4.86), (1,) or (K,); infinite where a class has prior zero."""
-        return self._linear_function().coefficients()[1]
 
     def _linear_function(self) -> Linear:
         self._known_classes()

@@ -14,6 +14,7 @@ from posteriori.statistics.by_class import RowsByClass, is_far_from_zero
 from posteriori.statistics.labels import class_counts, dense_membership, is_soft, weights_of
 from posteriori.statistics.statistic import (
     Statistic,
+    in_same_units,
     merge_weights,
     same_columns,
     spread,
@@ -43,9 +44,7 @@ class ColumnMoments(Statistic):
     def __add__(self, other: "ColumnMoments") -> "ColumnMoments":
         if other.classes is not self.classes or other.schema is not self.schema:
             self, other = _aligned(self, other)
-        if other.unit is not self.unit and not np.array_equal(other.unit, self.unit):
-            unit = np.maximum(self.unit, other.unit)
-            self, other = self.in_units(unit), other.in_units(unit)
+        self, other = in_same_units(self, other)
         total, share, pair = merge_weights(self.count, other.count)
         step = other.mean - self.mean
         return replace(

@@ -15,6 +15,7 @@ from posteriori.rows.schema import Schema
 from posteriori.statistics.labels import dense_membership, weights_of
 from posteriori.statistics.statistic import (
     Statistic,
+    in_same_units,
     same_columns,
     spread,
     union_of_classes,
@@ -47,9 +48,7 @@ class Gram(Statistic):
     def __add__(self, other: "Gram") -> "Gram":
         if other.classes is not self.classes or other.schema is not self.schema:
             self, other = _aligned(self, other)
-        if other.unit is not self.unit and not np.array_equal(other.unit, self.unit):
-            unit = np.maximum(self.unit, other.unit)
-            self, other = self.in_units(unit), other.in_units(unit)
+        self, other = in_same_units(self, other)
         total = self.weight + other.weight
         share = other.weight / total if total else 0.0
         step = other.mean - self.mean

@@ -31,6 +31,7 @@ from posteriori.statistics.labels import class_counts, dense_membership, is_soft
 from posteriori.statistics.statistic import (
     Statistic,
     group_places,
+    in_same_units,
     merge_weights,
     same_columns,
     spread,
@@ -97,9 +98,7 @@ class Moments(Statistic):
         same = other.classes is self.classes and other.sharing is self.sharing
         if not same or other.schema is not self.schema:
             self, other = _aligned(self, other)
-        if other.unit is not self.unit and not np.array_equal(other.unit, self.unit):
-            unit = np.maximum(self.unit, other.unit)
-            self, other = self.in_units(unit), other.in_units(unit)
+        self, other = in_same_units(self, other)
         total, share, pair = merge_weights(self.count, other.count)
         step = other.mean - self.mean
         scatter = self.scatter + other.scatter

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -52,6 +52,26 @@ def spread(values: Array, places: Codes, n_classes: int) -> Array:
     out = np.zeros((n_classes, *values.shape[1:]))
     out[places] = values
     return out
+
+
+class Measured(Protocol):
+    """A statistic in multiples of `unit` (d,), powers of two."""
+
+    @property
+    def unit(self) -> Array: ...
+
+    def in_units(self, unit: Array) -> Any: ...
+
+
+M = TypeVar("M", bound=Measured)
+
+
+def in_same_units(a: M, b: M) -> tuple[M, M]:
+    """Both in the larger of their units."""
+    if a.unit is b.unit or np.array_equal(a.unit, b.unit):
+        return a, b
+    unit = np.maximum(a.unit, b.unit)
+    return a.in_units(unit), b.in_units(unit)
 
 
 def merge_weights(a: Array, b: Array) -> tuple[Array, Array, Array]:
