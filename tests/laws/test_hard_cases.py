@@ -335,6 +335,11 @@ def is_isotropic(entry: Entry) -> bool:
     return entry.estimator.get_params().get("covariance") == "isotropic"
 
 
+def is_unbiased(entry: Entry) -> bool:
+    """Whether the divisor is less than the sum of the weights."""
+    return entry.estimator.get_params().get("estimate") == "unbiased"
+
+
 def inverts_units(entry: Entry) -> bool:
     """Whether it needs the reciprocal of a spread, one ridge or one variance not being there."""
     ridge = entry.estimator.get_params().get("ridge", 0)
@@ -379,11 +384,13 @@ ODD = [
     Odd("unicode names", lambda r: {"X": r.X, "y": np.array(["é", "ß", "日本"])[r.y]}),
     Odd("empty strings for names", lambda r: {"X": r.X, "y": np.array(["", " ", "  "])[r.y]}),
     Odd("weights of 1e-300", lambda r: {"X": r.X, "y": r.y,
-                                        "sample_weight": np.full(len(r.X), 1e-300)}),
+                                        "sample_weight": np.full(len(r.X), 1e-300)},
+        unless={is_unbiased: WeightError}),
     Odd("weights of 1e300", lambda r: {"X": r.X, "y": r.y,
                                        "sample_weight": np.full(len(r.X), 1e300)}),
     Odd("weights of all sizes", lambda r: {"X": r.X, "y": r.y,
-                                           "sample_weight": np.geomspace(1e-20, 1, len(r.X))}),
+                                           "sample_weight": np.geomspace(1e-20, 1, len(r.X))},
+        unless={is_unbiased: WeightError}),
 ]  # fmt: skip
 
 

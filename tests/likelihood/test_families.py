@@ -237,7 +237,7 @@ def test_a_column_constant_in_a_class_gets_the_variance_of_one_more_row():
     count, mean = np.full((2, 1), 3.0), np.array([[1.0], [2.0]])
     scatter = np.array([[2.0], [0.0]])
     overall = np.sqrt((2 + 6 * 0.25) / 6)
-    with pytest.warns(SingularCovarianceWarning, match=r"'col0' is zero in class 'b'.*pool"):
+    with pytest.warns(SingularCovarianceWarning, match=r"'col0' is zero in class 'b'"):
         found = estimate_gaussian(count, mean, scatter, np.ones(1), shared=False, places=places())
     np.testing.assert_allclose(found.sd, [[np.sqrt(2 / 3)], [overall / 2]])
     shared = estimate_gaussian(count, mean, scatter, np.ones(1), shared=True, places=places())

@@ -166,7 +166,7 @@ def test_statistics_of_other_columns_or_families_do_not_add():
 def test_entries_outside_the_domain_are_named(source, family, value):
     bits = (X > 1).astype(float)
     bits[11, 1] = value
-    with pytest.raises(DomainError, match=f"Row 11 of column 1 is {value:g}, but a {family}"):
+    with pytest.raises(DomainError, match=f"Row 11 of column 1 is {value:g}, but what is {family}"):
         by_family(source(bits), Y, family=family)
     with pytest.raises(DomainError, match="Row 11 of column 'x1'"):
         by_family(source(bits), Y, family={0: "gaussian", 1: family})

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from scipy import sparse
 
-from posteriori.errors import ScaleError, SingularCovarianceWarning, warn
+from posteriori.errors import ScaleError, SingularCovarianceWarning, WeightError, warn
 from posteriori.likelihood.family import Entries, Family, LinearFamily, Mask, Places, in_parts
 from posteriori.likelihood.linear_form import LinearForm
 from posteriori.typing import Array
@@ -161,6 +161,7 @@ def estimate_gaussian(
     if shared:
         count, scatter, vacant = count.sum(0), scatter.sum(0), np.zeros(1, dtype=np.bool_)
     rows = count - taken
+    check_freedom(count, taken, scatter)
     sd = np.sqrt(np.divide(scatter, rows, out=np.zeros_like(rows), where=rows > 0))
     flat = (sd <= CONSTANT * (abs(mean).max(axis=0) if shared else abs(mean))) & ~vacant
     sd = np.where(flat, overall / np.sqrt(count + 1), np.where(vacant, overall, sd))
@@ -168,6 +169,17 @@ def estimate_gaussian(
     _check_size(np.where(overall == 0, np.inf, sd) * unit, places)
     sd = np.where(overall == 0, np.inf, sd * unit)
     return SharedGaussian(mean * unit, sd) if shared else Gaussian(mean * unit, sd)
+
+
+def check_freedom(count: Array, taken: float, squares: Array) -> None:
+    """An error where weights sum to too little for a divisor that is less than their sum."""
+    short = (count <= taken) & (squares > 0)
+    if taken and short.any():
+        raise WeightError(
+            f"Weights that sum to {np.min(count[short]):.3g} leave nothing when the unbiased "
+            f"estimate takes {taken:g} off.",
+            "Scale the weights to numbers of rows, or use estimate='ml'.",
+        )
 
 
 def spread_of_all(count: Array, mean: Array, scatter: Array) -> tuple[Array, Array]:
@@ -194,7 +206,7 @@ def _warn_of_flat_columns(flat: Mask, lost: Mask, places: Places) -> None:
                 SingularCovarianceWarning(
                     f"The variance of {places.all_columns(columns)} is zero in {where}; it was "
                     "given what one more row of the overall spread would make.",
-                    "Pass more rows, drop what does not vary, or pool the variance over classes.",
+                    "Pass more rows, or drop what does not vary.",
                 )
             )
 

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from posteriori.decide.rule import most_probable
 from posteriori.design.columns import Columns
-from posteriori.errors import ScaleError
+from posteriori.errors import LabelError, ParameterError, ScaleError
 from posteriori.posterior.classes import log_probabilities, probabilities
 from posteriori.rows.block import Block, Features, Mixed, take_rows
 from posteriori.rows.finite import check_finite
@@ -69,11 +69,19 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """Activations of rows with missing entries, for models that can leave them out."""
         raise NotImplementedError
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Rows:
+    def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any) -> Rows:
+        name = type(self).__name__
         # Not isinstance: asking a lazy frame for its schema would make it work one out.
-        if hasattr(type(X), "map_sum"):
-            return cast(Rows, X)
-        return read_rows(X, y, sample_weight, classes, model=type(self).__name__)
+        if not hasattr(type(X), "map_sum"):
+            return read_rows(X, y, sample_weight, classes, model=name, **reading)
+        if any(given is not None for given in (y, sample_weight, classes)):
+            raise ParameterError(
+                f"{name} was given rows, which have labels and weights of their own, and others.",
+                "Pass the rows alone.",
+            )
+        if X.classes is None:
+            raise LabelError(f"{name} was given rows without labels.", "Name their target.")
+        return cast(Rows, X)
 
     def _remember(self, schema: Schema, classes: Labels) -> None:
         self.schema_ = schema
@@ -129,8 +137,9 @@ class Classifier(ClassifierMixin, BaseEstimator):
         if doubtful.any():
             row = block.row(int(doubtful.argmax()))
             raise ScaleError(
-                f"Row {row} lies so far from every class that its densities are all zero.",
-                "Look at its entries; drop the row if they are mistakes.",
+                f"Row {row} has density zero in every class: it lies too far from all of them, or "
+                "has a level or count that none of them can give.",
+                "Look at its entries; drop the row, or fit with a pseudocount.",
             )
         return activation
 

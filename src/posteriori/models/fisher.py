@@ -15,7 +15,7 @@ from posteriori.rows.block import Features
 from posteriori.rows.rows import Rows
 from posteriori.solve.covariance import Shrinkage, check_shrinkage
 from posteriori.solve.direct import fisher_directions
-from posteriori.solve.group_covariance import group_covariances
+from posteriori.solve.group_covariance import Divisor, group_covariances
 from posteriori.statistics.gather import gather
 from posteriori.statistics.moments import GatherMoments, Moments
 from posteriori.typing import Array, Labels
@@ -42,7 +42,8 @@ class FisherDiscriminant(
 
     Attributes
     ----------
-    scalings_ (d, components) with wᵀ(S_W/(n-K))w = 1; eigenvalues_; criterion_ (J of (4.50), with
+    scalings_ (d, components) with wᵀ(S_W/(n-K))w = 1 (over n where weights sum to n <= K);
+    eigenvalues_; criterion_ (J of (4.50), with
     S_B as in (4.46)); means_ (K, d); xbar_ (d,), the mean of all rows; threshold_ (two classes:
     where the projection changes sides); coef_, intercept_, classes_, priors_, n_parameters_.
 
@@ -84,12 +85,13 @@ class FisherDiscriminant(
         kept = self._components(len(classes), len(columns.names))
         kernel = GatherMoments(columns, classes, (None,) * len(classes))
         moments = cast(Moments, gather(rows, kernel))
-        within = group_covariances(moments, self.shrinkage, "unbiased")
+        n, mean, _ = moments.total()
+        K = np.count_nonzero(moments.count)
+        # Weights may sum to any number; where it leaves no freedom, the variance is over all n.
+        divisor, freedom = ("unbiased", n - K) if n > K else ("ml", n)
+        within = group_covariances(moments, self.shrinkage, cast(Divisor, divisor))
         for caveat in within.caveats:
             warn(caveat)
-        n, mean, _ = moments.total()
-        # As in the divisor of `within`, for weights that sum to less than the number of classes.
-        freedom = max(n - np.count_nonzero(moments.count), 1.0)
         between = np.sqrt(moments.count)[:, None] * (moments.mean - mean)
         found = fisher_directions(within.factors[0], between, freedom)
         scalings = found.scalings[:, :kept] / moments.unit[:, None]

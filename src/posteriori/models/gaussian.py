@@ -82,7 +82,8 @@ class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
 
     Rows with missing entries (NaN) are used for what they have: in prediction they are
     integrated out exactly, in fitting too for "diagonal" and "isotropic", and by
-    expectation-maximisation for the others. Categorical columns enter in treatment coding.
+    expectation-maximisation for the others. Categorical columns enter in treatment coding; a
+    level cannot be missing.
 
     Examples
     --------
@@ -103,6 +104,7 @@ class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
     log_likelihood_: float
     _densities: FullGaussians | DiagonalGaussians
     _linear: Linear | None
+    _statistic_types = (Moments, ColumnMoments)
 
     def __init__(
         self,
@@ -294,6 +296,7 @@ class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
 
     def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane:
         """The boundary between two classes (4.10), where they share a covariance."""
+        self._known_classes()
         if self._linear is not None or not isinstance(self._densities, FullGaussians):
             return super().hyperplane(first, second)
         labels = self.classes_.tolist()
@@ -344,7 +347,7 @@ def sharing_of(covariance: Sharing, classes: Labels) -> tuple[Hashable, ...]:
             f"covariance={covariance!r} is not understood.",
             "Use 'shared', 'full', 'diagonal', 'isotropic' or a list of lists of labels.",
         )
-    groups = [tuple(group) for group in covariance]
+    groups = [tuple(sorted(group, key=repr)) for group in covariance]
     listed = [label for group in groups for label in group]
     if len(set(listed)) < len(listed):
         raise ParameterError("covariance lists a class twice.", "Put each class into one group.")

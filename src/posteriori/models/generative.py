@@ -19,7 +19,6 @@ from posteriori.errors import (
 from posteriori.models.base import ProbabilisticClassifier
 from posteriori.posterior.classes import log_normaliser
 from posteriori.rows.block import Features
-from posteriori.rows.memory import read_rows
 from posteriori.rows.rows import Rows
 from posteriori.rows.threads import one_blas_thread
 from posteriori.statistics.statistic import Statistic
@@ -38,6 +37,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
     _log_priors: Array
     _seen: NDArray[np.bool_]
     _statistics: Statistic | None
+    _statistic_types: tuple[type[Statistic], ...]
 
     _allows_missing = True
 
@@ -98,6 +98,11 @@ class GenerativeClassifier(ProbabilisticClassifier):
         return model
 
     def _adopt(self, statistics: Any) -> None:
+        if type(statistics) not in self._statistic_types:
+            raise StatisticsError(
+                f"{type(self).__name__} cannot be fitted to {type(statistics).__name__}.",
+                "Pass the statistics_ of fitted models of this kind.",
+            )
         self._remember(statistics.schema, statistics.classes)
         self._statistics = statistics
         with one_blas_thread():
@@ -120,12 +125,11 @@ class GenerativeClassifier(ProbabilisticClassifier):
                 "missing entries, and those rows are gone.",
                 "Fit to all rows at once, or use covariance='diagonal'.",
             )
-        rows = read_rows(
+        rows = self._read(
             X,
             y,
             sample_weight,
             classes,
-            model=type(self).__name__,
             schema=None if before is None else before.schema,
             new_levels=self._learns_levels,
             least_classes=1,
@@ -158,7 +162,8 @@ class GenerativeClassifier(ProbabilisticClassifier):
     def with_priors(self, priors: PriorsLike) -> Self:
         """The same model under other class priors: {label: p}, or in the order of `classes_`.
 
-        Only ln p(C_k) changes (4.57); nothing is fitted again.
+        Only ln p(C_k) changes (4.57); nothing is fitted again, and the copy has no
+        `log_likelihood_`.
         """
         self._known_classes()
         other = copy(self)
@@ -172,6 +177,8 @@ class GenerativeClassifier(ProbabilisticClassifier):
                 "Give it the prior zero.",
             )
         other._log_priors = log_priors(other.priors_)
+        for name in ("log_likelihood_", "log_likelihood_trace_"):
+            other.__dict__.pop(name, None)  # that of the labels has changed
         other._prepare()
         return other
 
@@ -190,7 +197,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Labels]:
         """Rows and labels drawn from the model: C_k from the priors, then x from p(x|C_k)."""
         classes = self._known_classes()
-        if n_samples < 1:
+        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
             raise ParameterError(f"n_samples is {n_samples}.", "Ask for at least one row.")
         random = as_generator(random_state)
         codes: Codes = random.choice(len(classes), size=n_samples, p=self.priors_)

@@ -87,6 +87,7 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
         self.shared_scale = shared_scale
 
     _learns_levels = True
+    _statistic_types = (FamilySums,)
 
     families_: tuple[str, ...]
     class_count_: Array
@@ -119,7 +120,8 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
 
     def _adopt(self, statistics: FamilySums) -> None:
         _check_pseudocount(self.pseudocount)
-        self._check_families(statistics)
+        if isinstance(statistics, FamilySums):
+            self._check_families(statistics)
         super()._adopt(statistics)
 
     def _check_families(self, statistic: FamilySums) -> None:
@@ -215,6 +217,7 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
         gaussian: mean, sd. bernoulli: probability (of one). categorical: levels, probability
         (K, L), unseen (that of a level not among them). poisson and exponential: mean.
         """
+        self._known_classes()
         found = {
             int(j): family.column(i)
             for group, family in self._parts

@@ -12,7 +12,12 @@ import numpy as np
 from posteriori.design.columns import Columns
 from posteriori.errors import SingularCovarianceError, SingularCovarianceWarning
 from posteriori.likelihood.family import Places
-from posteriori.likelihood.normal import estimate_gaussian, log_normaliser, spread_of_all
+from posteriori.likelihood.normal import (
+    check_freedom,
+    estimate_gaussian,
+    log_normaliser,
+    spread_of_all,
+)
 from posteriori.posterior.gaussian import DiagonalGaussians, FullGaussians
 from posteriori.solve.covariance import CONSTANT, Factor, Shrinkage
 from posteriori.solve.em import expectation_maximisation
@@ -84,6 +89,7 @@ def isotropic_estimate(sums: ColumnMoments, divisor: Divisor) -> Estimate:
     _places(sums).check_counted(np.where(sums.class_count[:, None] > 0, sums.count, 1.0))
     taken = sums.count[sums.class_count > 0].size if divisor == "unbiased" else 0
     rows = float(sums.count.sum()) - taken
+    check_freedom(np.array(rows + taken), taken, sums.scatter.max())
     # Over the rows before it leaves its unit: the sum of squares may not fit in a double.
     width = np.sqrt(sums.scatter.max(axis=0) / abs(rows or 1.0))
     varies = width > CONSTANT * abs(sums.mean).max(axis=0)

@@ -57,10 +57,16 @@ def _raise(
 ) -> None:
     where = f"(first in row {row}, {schema.describe(column)})"
     if error is MissingValueError:
+        if schema.columns[column].kind == "categorical":
+            raise MissingValueError(
+                f"A level is missing {where}.",
+                "Give missing entries a level of their own, such as 'missing', or use NaiveBayes, "
+                "which leaves them out.",
+            )
         raise MissingValueError(
-            f"Input X contains NaN {where}, and this model needs every entry.",
-            "Fill in or drop the missing entries, or use a model that can leave them out: "
-            "GaussianClassifier or NaiveBayes.",
+            f"Input X contains NaN {where}.",
+            "This model needs every entry: fill in or drop the missing ones, or use a model that "
+            "can leave them out, GaussianClassifier or NaiveBayes.",
         )
     raise InfiniteValueError(
         f"Input X contains infinity {where}.", "Replace it by a number, or by NaN if unknown."

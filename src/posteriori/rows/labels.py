@@ -77,7 +77,7 @@ def read_target(y: Any, n_rows: int, classes: Any = None) -> tuple[Labels, Codes
     strange = ~np.isin(found, known)
     if strange.any():
         raise LabelError(
-            f"y holds {found[strange][0]!r}, which is not among the classes given.",
+            f"y holds {found[strange].tolist()[0]!r}, which is not among the classes given.",
             "Add it to classes.",
         )
     return known, np.searchsorted(known, found)[codes]
@@ -168,7 +168,7 @@ def _check_whole(y: NDArray[Any]) -> None:
     if (y != np.floor(y)).any():
         row = int((y != np.floor(y)).argmax())
         raise LabelError(
-            f"Unknown label type: continuous. Row {row} of y is {y[row]!r}.",
+            f"Unknown label type: continuous. Row {row} of y is {y[row]}.",
             "Pass class labels; for a real target use a regression model.",
         )
 

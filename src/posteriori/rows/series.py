@@ -30,8 +30,11 @@ def read_column(
     if dtype in (nw.Categorical, nw.Enum, nw.String):
         _check_kind(name, "categorical", known)
         return _read_levels(series, name, known, new_levels)
+    native = getattr(series.to_native(), "dtype", dtype)
+    if getattr(native, "kind", "") == "c":
+        raise complex_error(name)
     raise ColumnTypeError(
-        f"Column '{name}' holds {dtype}, which is neither a number nor a level.",
+        f"Column '{name}' holds {native}, which is neither a number nor a level.",
         "Turn it into numbers (for dates: days since a fixed date) or into strings.",
     )
 
@@ -120,7 +123,7 @@ def read_objects(
         logical = bool(present) and all(isinstance(v, bool | np.bool_) for v in present)
         return Column(name, "boolean" if logical else "numeric"), _as_doubles(values, name)
     if any(isinstance(value, complex | np.complexfloating) for value in present):
-        raise complex_error()
+        raise complex_error(name)
     if all(isinstance(value, str) for value in present):
         _check_kind(name, "categorical", known)
         before = () if known is None else known.levels
@@ -131,7 +134,8 @@ def read_objects(
         return Column(name, "categorical", levels), np.array(codes, dtype=np.int32)
     kinds = sorted({type(value).__name__ for value in present})
     raise ColumnTypeError(
-        f"Column '{name}' mixes values of type {', '.join(kinds)}; each argument must be a string "
+        f"Column '{name}' {'mixes' if len(kinds) > 1 else 'holds'} values of type "
+        f"{', '.join(kinds)}; each argument must be a string "
         "or a real number, and of one kind.",
         "Make the column all numbers or all strings.",
     )
@@ -146,8 +150,10 @@ def _as_doubles(values: NDArray[Any], name: str) -> NDArray[np.float64]:
         ) from error
 
 
-def complex_error() -> ColumnTypeError:
+def complex_error(name: str | None = None) -> ColumnTypeError:
     """Complex numbers, in whatever they come."""
+    where = "" if name is None else f" (column '{name}')"
     return ColumnTypeError(
-        "Complex data not supported.", "Pass the real and the imaginary parts as two columns."
+        f"Complex data not supported{where}.",
+        "Pass the real and the imaginary parts as two columns.",
     )

@@ -19,6 +19,7 @@ import numpy as np
 
 from posteriori.design.columns import Columns
 from posteriori.errors import ScaleError, SingularCovarianceError, SingularCovarianceWarning
+from posteriori.likelihood.normal import check_freedom
 from posteriori.linalg import COLLINEAR, dependent_columns, unit_diagonal
 from posteriori.solve.covariance import CONSTANT, Factor, Factored, Shrinkage, factorise
 from posteriori.statistics.moments import Moments
@@ -86,13 +87,16 @@ def _factor(
         identity = Factor.of_full_rank(np.ones(len(columns)), np.eye(len(columns)))
         return Factored(identity, 0.0, np.empty(0, dtype=np.intp))
     rows = float(moments.count[members].sum())
-    free = max(rows - len(members), 1.0)
+    scatter = moments.scatter[g][np.ix_(columns, columns)]
+    if divisor == "unbiased":
+        check_freedom(np.array(rows), len(members), np.diagonal(scatter).max())
+    free = rows - len(members) if rows > len(members) else 1.0
     n, _, total = moments.total()
     return factorise(
-        moments.scatter[g][np.ix_(columns, columns)] / (free if divisor == "unbiased" else rows),
+        scatter / (free if divisor == "unbiased" else rows),
         np.diagonal(total)[columns] / n,
         abs(moments.mean[members][:, columns]).max(axis=0),
-        free,
+        max(free, 1.0),
         shrinkage,
     )
 

@@ -20,7 +20,13 @@ from posteriori.rows.schema import Schema
 from posteriori.statistics.column_moments import ColumnMoments, GatherColumnMoments
 from posteriori.statistics.counts import Counts, GatherCounts
 from posteriori.statistics.labels import class_counts, is_soft
-from posteriori.statistics.statistic import Statistic, same_columns, spread, union_of_classes
+from posteriori.statistics.statistic import (
+    Statistic,
+    same_columns,
+    same_kind,
+    spread,
+    union_of_classes,
+)
 from posteriori.statistics.sums import GatherSums, Sums
 from posteriori.typing import Array, Codes, Labels
 
@@ -97,6 +103,7 @@ class FamilySums(Statistic):
         return moments[0] if moments else np.empty(0)
 
     def __add__(self, other: "FamilySums") -> "FamilySums":
+        same_kind(self, other)
         if other.schema is self.schema and other.families is self.families:
             if other.classes is self.classes:
                 count = self.class_count + other.class_count
@@ -198,8 +205,8 @@ def check_domain(block: Block, group: Group) -> None:
     check_finite(block, group.schema, missing=True)
     i, j = _first(bad, X)
     raise DomainError(
-        f"Row {block.row(i)} of {group.schema.describe(j)} is {stored[bad][0]:g}, but a "
-        f"{group.family} feature is {family.domain}.",
+        f"Row {block.row(i)} of {group.schema.describe(j)} is {stored[bad][0]:g}, but what "
+        f"is {group.family} must be {family.domain}.",
         "Correct the entry, or choose another family for the column.",
     )
 

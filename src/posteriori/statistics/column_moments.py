@@ -17,6 +17,7 @@ from posteriori.statistics.statistic import (
     in_same_units,
     merge_weights,
     same_columns,
+    same_kind,
     spread,
     union_of_classes,
 )
@@ -42,6 +43,7 @@ class ColumnMoments(Statistic):
         return np.sum(self.scatter, axis=0)
 
     def __add__(self, other: "ColumnMoments") -> "ColumnMoments":
+        same_kind(self, other)
         if other.classes is not self.classes or other.schema is not self.schema:
             self, other = _aligned(self, other)
         self, other = in_same_units(self, other)

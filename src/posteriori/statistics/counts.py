@@ -14,7 +14,12 @@ from posteriori.rows.block import Block, Mixed, split_sparse
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
 from posteriori.statistics.labels import is_soft, membership
-from posteriori.statistics.statistic import Statistic, spread, union_of_classes
+from posteriori.statistics.statistic import (
+    Statistic,
+    same_kind,
+    spread,
+    union_of_classes,
+)
 from posteriori.typing import Array, Codes, Labels
 
 Levels: TypeAlias = tuple[Any, ...]
@@ -39,6 +44,7 @@ class Counts(Statistic):
     tables: tuple[Array, ...]
 
     def __add__(self, other: "Counts") -> "Counts":
+        same_kind(self, other)
         if other.classes is not self.classes:
             self, other = _aligned(self, other)
         if other.levels is not self.levels:

@@ -17,6 +17,7 @@ from posteriori.statistics.statistic import (
     Statistic,
     in_same_units,
     same_columns,
+    same_kind,
     spread,
     union_of_classes,
 )
@@ -46,6 +47,7 @@ class Gram(Statistic):
         return np.diagonal(self.scatter)
 
     def __add__(self, other: "Gram") -> "Gram":
+        same_kind(self, other)
         if other.classes is not self.classes or other.schema is not self.schema:
             self, other = _aligned(self, other)
         self, other = in_same_units(self, other)

@@ -34,6 +34,7 @@ from posteriori.statistics.statistic import (
     in_same_units,
     merge_weights,
     same_columns,
+    same_kind,
     spread,
     union_of_classes,
 )
@@ -95,6 +96,7 @@ class Moments(Statistic):
         return np.bincount(self.groups, self.count).astype(np.float64)
 
     def __add__(self, other: "Moments") -> "Moments":
+        same_kind(self, other)
         same = other.classes is self.classes and other.sharing is self.sharing
         if not same or other.schema is not self.schema:
             self, other = _aligned(self, other)

@@ -27,6 +27,15 @@ class Statistic(ABC):
         return NotImplemented
 
 
+def same_kind(a: Statistic, b: object) -> None:
+    """An error unless both are statistics of one kind."""
+    if type(a) is not type(b):
+        raise StatisticsError(
+            f"A {type(a).__name__} and a {type(b).__name__} cannot be added.",
+            "Add statistics of models of one kind, fitted with the same settings.",
+        )
+
+
 def union_of_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
     """All classes in order, and where those of `a` and of `b` stand among them."""
     if a is b or np.array_equal(a, b):
@@ -85,6 +94,13 @@ def same_columns(a: Schema, b: Schema) -> Schema:
     """The columns of both; an error if they differ."""
     if a is b or a == b:
         return a
+    for one, other in zip(a.columns, b.columns, strict=False):
+        if one.name == other.name and one.levels != other.levels:
+            raise StatisticsError(
+                f"Column '{one.name}' has the levels {list(one.levels[:6])} in one statistic and "
+                f"{list(other.levels[:6])} in the other.",
+                "Gather both from rows that have all levels, or use NaiveBayes, which adds levels.",
+            )
     raise StatisticsError(
         f"The statistics are of different columns: {list(a.names[:6])} and {list(b.names[:6])}.",
         "Add statistics of the same columns in the same order (and with the same levels).",

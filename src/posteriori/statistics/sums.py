@@ -10,7 +10,12 @@ from posteriori.rows.block import Block
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
 from posteriori.statistics.labels import class_counts, is_soft, membership
-from posteriori.statistics.statistic import Statistic, spread, union_of_classes
+from posteriori.statistics.statistic import (
+    Statistic,
+    same_kind,
+    spread,
+    union_of_classes,
+)
 from posteriori.typing import Array, Codes, Labels
 
 
@@ -31,6 +36,7 @@ class Sums(Statistic):
     total: Array
 
     def __add__(self, other: "Sums") -> "Sums":
+        same_kind(self, other)
         if other.classes is not self.classes:
             self, other = _aligned(self, other)
         return replace(self, count=self.count + other.count, total=self.total + other.total)
