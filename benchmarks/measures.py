@@ -13,7 +13,7 @@ from benchmarks.contender import Contender
 from benchmarks.data import make, size_in_bytes
 from benchmarks.memory import peak_in_fresh_process
 from benchmarks.result import Result, Target, duration, result
-from benchmarks.timing import Task, best_times, calls_within
+from benchmarks.timing import Task, best_times
 
 AGREEMENT_ROWS = 20_000
 
@@ -49,14 +49,16 @@ class Duel:
     def row(self, ours: str, rival: str, value: float | None) -> Result:
         return result(self.name, self.data, ours, rival, value, self.target)
 
-    def compare(self, task: Callable[[Any], Task], scale: Scale, *, most_calls: int) -> Result:
+    def compare(self, task: Callable[[Any], Task], scale: Scale) -> Result:
         """Time `task` of every variant; the value is the rival's best time over our best."""
         ours = {self.ours.label(v): task(make) for v, make in self.ours.variants.items()}
         rival = {self.rival.label(v): task(make) for v, make in self.rival.variants.items()}
-        calls = min(
-            calls_within(t, scale.turn_seconds, most_calls) for t in (ours | rival).values()
+        times = best_times(
+            ours | rival,
+            turns=scale.turns,
+            turn_seconds=scale.turn_seconds,
+            seconds=scale.seconds,
         )
-        times = best_times(ours | rival, turns=scale.turns, calls=calls, seconds=scale.seconds)
         us, them = _fastest(times, ours), _fastest(times, rival)
         return self.row(
             duration(times[us]),
@@ -76,7 +78,7 @@ class Fit(Duel):
 
     def run(self, scale: Scale) -> Result:
         X, y = make(self.data, scale.shrink)
-        return self.compare(lambda new: lambda: new().fit(X, y), scale, most_calls=500)
+        return self.compare(lambda new: lambda: new().fit(X, y), scale)
 
 
 class FitWithin(Fit):
@@ -98,7 +100,6 @@ class Predict(Duel):
         return self.compare(
             lambda new: partial(fitted(new, self.data, scale.shrink).predict_proba, X),
             scale,
-            most_calls=500,
         )
 
 
@@ -113,7 +114,6 @@ class PredictOne(Duel):
         return self.compare(
             lambda new: partial(fitted(new, self.data, scale.shrink).predict_proba, row),
             scale,
-            most_calls=2000,
         )
 
 

@@ -8,34 +8,42 @@ Task = Callable[[], object]
 
 MOST_TURNS = 40
 
+SAMPLE = 0.01
+"""Seconds that a sample of quick calls takes at least."""
+
 REST = 0.05
 """Seconds before each turn, in which the idle BLAS threads of the other side stop spinning."""
 
 
 def best_times(
-    tasks: Mapping[str, Task], *, turns: int, calls: int = 1, seconds: float = 0.0
+    tasks: Mapping[str, Task], *, turns: int, turn_seconds: float, seconds: float = 0.0
 ) -> dict[str, float]:
-    """Seconds of one call of each task: the best of its turns, a turn being `calls` calls.
+    """Seconds of one call of each task, at its best.
 
-    At least `turns` turns each, and as many more as fit into `seconds`: quick tasks suffer most
-    from whatever else the machine is doing.
+    The tasks take turns of about `turn_seconds` each: at least `turns` of them, and as many more
+    as fit into `seconds`. Quick calls are timed many at once.
     """
+    calls = {name: _calls_in_a_sample(task) for name, task in tasks.items()}
     best = dict.fromkeys(tasks, float("inf"))
     start, done = perf_counter(), 0
     while done < turns or (perf_counter() - start < seconds and done < MOST_TURNS):
         for name, task in tasks.items():
             sleep(REST)
-            best[name] = min(best[name], timeit(task, number=calls) / calls)
+            end = perf_counter() + turn_seconds
+            while True:
+                best[name] = min(best[name], timeit(task, number=calls[name]) / calls[name])
+                if perf_counter() > end:
+                    break
         done += 1
     return best
 
 
-def calls_within(task: Task, seconds: float, most: int) -> int:
-    """How many calls of `task` fit into `seconds`, from one to `most`.
+def _calls_in_a_sample(task: Task) -> int:
+    """How many calls make a sample long enough for the clock.
 
-    The call that finds out also pays for thread pools and first imports.
+    The first call also pays for thread pools and first imports.
     """
     task()
     start = perf_counter()
     task()
-    return max(1, min(most, int(seconds / (perf_counter() - start + 1e-9))))
+    return max(1, int(SAMPLE / (perf_counter() - start + 1e-9)))

@@ -14,12 +14,18 @@ from numpy.typing import NDArray
 
 from posteriori.design.columns import Columns
 from posteriori.errors import SingularCovarianceError
-from posteriori.linalg import cholesky, solve_lower
+from posteriori.linalg import (
+    COLLINEAR,
+    cholesky,
+    dependent_columns,
+    solve_lower,
+    unit_diagonal,
+)
 from posteriori.rows.block import Block, split_sparse
 from posteriori.statistics.labels import dense_membership
 from posteriori.statistics.moments import Moments
 from posteriori.statistics.statistic import Statistic, group_places
-from posteriori.typing import Array, Labels
+from posteriori.typing import Array, Codes, Labels
 
 Present = NDArray[np.bool_]
 
@@ -80,13 +86,7 @@ class GatherExpectedMoments:
         # Columns that never change say nothing and need no filling in but by their mean.
         o = np.flatnonzero(present & (np.diagonal(covariance) > 0))
         m = np.flatnonzero(~present)
-        lower = cholesky(covariance[np.ix_(o, o)])
-        if lower is None:
-            raise SingularCovarianceError(
-                f"The covariance of class {self.classes.tolist()[k]!r} became singular while the "
-                "missing entries were filled in.",
-                "Set shrinkage='auto', or use covariance='diagonal'.",
-            )
+        lower = self._cholesky(int(g), o)
         white = solve_lower(lower, (X[:, o] - self.mean[k, o]).T)
         gain = solve_lower(lower, covariance[np.ix_(o, m)])
         filled = X.copy()
@@ -98,6 +98,22 @@ class GatherExpectedMoments:
         uncertain[np.ix_(m, m)] = covariance[np.ix_(m, m)] - gain.T @ gain
         moments = self._moments(k, int(g), filled, weight, uncertain)
         return ExpectedMoments(moments, float(weight @ logs))
+
+    def _cholesky(self, g: int, columns: Codes) -> Array:
+        """The factor of the covariance of some columns; an error that names those to blame."""
+        part = self.covariance[g][np.ix_(columns, columns)]
+        lower = cholesky(part)
+        if lower is not None and (np.diagonal(lower) ** 2 > COLLINEAR * np.diagonal(part)).all():
+            return lower
+        culprits = columns[dependent_columns(unit_diagonal(part)[0])]
+        members = self.classes[group_places(self.sharing) == g].tolist()
+        raise SingularCovarianceError(
+            f"The covariance of {'class' if len(members) == 1 else 'classes'} "
+            f"{', '.join(map(repr, members[:6]))} became singular while missing entries were "
+            f"filled in: {self.columns.as_schema().describe_all(culprits)} can be computed from "
+            "the other columns, or the rows are too few.",
+            "Drop such columns, set shrinkage='auto', or use covariance='diagonal'.",
+        )
 
     def _moments(self, k: int, g: int, rows: Array, weight: Array, uncertain: Array) -> Moments:
         """The moments of completed rows, with the covariance of what was filled in."""
