@@ -24,7 +24,8 @@ BUSY = 0.5
 HEADINGS = ("case", "data", "ours", "rival", "value", "target", "verdict")
 LEGEND = (
     "The value is how many times faster we are, unless the case says what else it is. "
-    "Times are the best of at least {turns} turns, ours and the rival's in alternation in one "
+    "Times are those of the best call in at least {turns} turns of equal length, ours and the "
+    "rival's in alternation in one "
     f"process, {THREADS} threads each; of a rival's solvers the fastest (or thriftiest) counts."
 )
 
