@@ -131,7 +131,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
             sample_weight,
             classes,
             schema=None if before is None else before.schema,
-            new_levels=self._learns_levels,
+            new_levels=True,
             least_classes=1,
         )
         statistic = self._gather_batch(rows)

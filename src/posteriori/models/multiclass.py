@@ -54,8 +54,13 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
         self.ambiguous = ambiguous
         self.reject_label = reject_label
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit every classifier; a row of weight zero is as good as absent."""
+        if hasattr(type(X), "map_sum"):
+            raise ParameterError(
+                f"{type(self).__name__} picks rows out of X, which it cannot do from a source.",
+                "Pass a table X and labels y.",
+            )
         X = as_pickable(X)
         n_rows = count_rows(X)
         classes, codes = _read_labels(y, n_rows, type(self).__name__)

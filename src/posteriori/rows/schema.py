@@ -19,6 +19,16 @@ class Column:
     levels: tuple[Any, ...] = ()
 
 
+def levels_of_both(a: Sequence[Any], b: Iterable[Any]) -> tuple[Any, ...]:
+    """The levels of `a` and the new ones of `b`: sorted where those of `a` are, else at the end.
+
+    >>> levels_of_both(("b", "c"), {"a", "c"}), levels_of_both(("low", "high"), {"mid"})
+    (('a', 'b', 'c'), ('low', 'high', 'mid'))
+    """
+    both = (*a, *sorted(set(b).difference(a)))
+    return tuple(sorted(both)) if tuple(a) == tuple(sorted(a)) else both
+
+
 @dataclass(frozen=True)
 class Schema:
     """The columns in order; `named` says whether the user gave the names."""

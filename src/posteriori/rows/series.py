@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from posteriori.errors import ColumnTypeError, ScaleError
 from posteriori.rows.block import MISSING, UNSEEN
 from posteriori.rows.labels import is_missing
-from posteriori.rows.schema import Column, Kind
+from posteriori.rows.schema import Column, Kind, levels_of_both
 
 
 def read_column(
@@ -62,7 +62,7 @@ def _read_levels(
     text = _as_text(series)
     seen = set(text.drop_nulls().unique().to_list())
     if known is not None:
-        levels = _extended(known.levels, seen) if new_levels else known.levels
+        levels = levels_of_both(known.levels, seen) if new_levels else known.levels
     elif series.dtype == nw.String:
         levels = tuple(sorted(seen))
     else:
@@ -75,11 +75,6 @@ def _read_levels(
         return Column(name, "categorical", levels), np.full(len(text), MISSING, dtype=np.int32)
     codes = text.replace_strict(old, new, return_dtype=nw.Int64).fill_null(MISSING)
     return Column(name, "categorical", levels), codes.to_numpy().astype(np.int32)
-
-
-def _extended(levels: tuple[Any, ...], seen: set[Any]) -> tuple[Any, ...]:
-    """The levels known, then the new ones in order."""
-    return (*levels, *sorted(seen.difference(levels)))
 
 
 def _declared(series: "nw.Series[Any]") -> list[Any]:
@@ -128,7 +123,7 @@ def read_objects(
         _check_kind(name, "categorical", known)
         before = () if known is None else known.levels
         grows = known is None or new_levels
-        levels = _extended(before, set(present)) if grows else before
+        levels = levels_of_both(before, set(present)) if grows else before
         place = {level: code for code, level in enumerate(levels)}
         codes = [place.get(v, UNSEEN) if isinstance(v, str) else MISSING for v in values]
         return Column(name, "categorical", levels), np.array(codes, dtype=np.int32)

@@ -12,11 +12,11 @@ from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
 from posteriori.statistics.by_class import RowsByClass, is_far_from_zero
 from posteriori.statistics.labels import class_counts, dense_membership, is_soft, weights_of
+from posteriori.statistics.levels import recoding, union_of_columns
 from posteriori.statistics.statistic import (
     Statistic,
     in_same_units,
     merge_weights,
-    same_columns,
     same_kind,
     spread,
     union_of_classes,
@@ -62,9 +62,23 @@ class ColumnMoments(Statistic):
         ratio = self.unit / unit
         return replace(self, mean=self.mean * ratio, scatter=self.scatter * ratio**2, unit=unit)
 
+    def with_levels(self, schema: Schema) -> "ColumnMoments":
+        """The same statistic with the levels of another schema, of which it has some."""
+        if schema == self.schema:
+            return self
+        M, offset = recoding(self.schema, schema)
+        p = len(schema.numeric)
+        unit, count = np.ones(len(M)), np.repeat(self.class_count[:, None], len(M), axis=1)
+        unit[:p], count[:, :p] = self.unit[:p], self.count[:, :p]
+        mean = np.where(count > 0, self.mean @ M.T + offset, 0.0)
+        scatter = count * mean * (1 - mean)  # of indicators
+        scatter[:, :p] = self.scatter[:, :p]
+        return replace(self, schema=schema, count=count, mean=mean, scatter=scatter, unit=unit)
+
 
 def _aligned(a: ColumnMoments, b: ColumnMoments) -> tuple[ColumnMoments, ColumnMoments]:
-    schema = same_columns(a.schema, b.schema)
+    schema = union_of_columns(a.schema, b.schema)
+    a, b = a.with_levels(schema), b.with_levels(schema)
     classes, in_a, in_b = union_of_classes(a.classes, b.classes)
 
     def lay_out(statistic: ColumnMoments, places: Codes) -> ColumnMoments:

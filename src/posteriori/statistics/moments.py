@@ -28,12 +28,12 @@ from posteriori.statistics.by_class import (
     sums_by_class,
 )
 from posteriori.statistics.labels import class_counts, dense_membership, is_soft
+from posteriori.statistics.levels import recoding, union_of_columns
 from posteriori.statistics.statistic import (
     Statistic,
     group_places,
     in_same_units,
     merge_weights,
-    same_columns,
     same_kind,
     spread,
     union_of_classes,
@@ -122,6 +122,16 @@ class Moments(Statistic):
             unit=unit,
         )
 
+    def with_levels(self, schema: Schema) -> "Moments":
+        """The same statistic with the levels of another schema, of which it has some."""
+        if schema == self.schema:
+            return self
+        M, offset = recoding(self.schema, schema)
+        unit = np.ones(len(M))
+        unit[: len(schema.numeric)] = self.unit[: len(schema.numeric)]
+        mean = np.where(self.count[:, None] > 0, self.mean @ M.T + offset, 0.0)
+        return replace(self, schema=schema, mean=mean, scatter=M @ self.scatter @ M.T, unit=unit)
+
     def pooled(self) -> "Moments":
         """All classes in one group (4.78)."""
         return replace(
@@ -138,7 +148,8 @@ class Moments(Statistic):
 
 def _aligned(a: Moments, b: Moments) -> tuple[Moments, Moments]:
     """Both over all classes of either, groups in the same order."""
-    schema = same_columns(a.schema, b.schema)
+    schema = union_of_columns(a.schema, b.schema)
+    a, b = a.with_levels(schema), b.with_levels(schema)
     classes, in_a, in_b = union_of_classes(a.classes, b.classes)
     keys: list[Hashable] = [None] * len(classes)
     for statistic, places in ((a, in_a), (b, in_b)):
