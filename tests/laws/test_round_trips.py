@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from samples import answers, assert_same_answers, fitted, has_proba, is_generative, over, rows_for
 from sklearn.base import clone
@@ -62,10 +63,9 @@ def test_a_fit_leaves_no_trace_of_the_one_before(entry):
 
 @over()
 def test_names_of_columns_are_forgotten_with_their_fit(entry):
-    pandas = pytest.importorskip("pandas")
     rows = rows_for(entry)
     model = entry.make(rows.classes)
-    model.fit(pandas.DataFrame(rows.X, columns=list("abcd")), rows.y)
+    model.fit(pd.DataFrame(rows.X, columns=list("abcd")), rows.y)
     assert model.feature_names_in_.tolist() == list("abcd")
     model.fit(rows.X, rows.y)
     assert not hasattr(model, "feature_names_in_")

@@ -30,6 +30,18 @@ def test_weights_that_sum_to_one_have_no_unbiased_estimate(covariance):
     np.testing.assert_allclose(weighted.predict_proba(X), plain.predict_proba(X), rtol=1e-10)
 
 
+@pytest.mark.parametrize("covariance", ["shared", "full"])
+def test_weights_that_sum_to_one_have_no_unbiased_estimate_with_missing_entries(covariance):
+    holed, weight = X.copy(), np.full(90, 1 / 90)
+    holed[::7, 1] = np.nan
+    with pytest.raises(WeightError, match="leave nothing"):
+        GaussianClassifier(covariance=covariance, estimate="unbiased").fit(holed, Y, weight)
+    plain = GaussianClassifier(covariance=covariance, estimate="unbiased").fit(holed, Y)
+    ml = GaussianClassifier(covariance=covariance).fit(holed, Y)
+    divisor = 90 / 87 if covariance == "shared" else 30 / 29
+    np.testing.assert_allclose(plain.covariances_, ml.covariances_ * divisor, rtol=1e-9)
+
+
 @pytest.mark.parametrize("size", [1e-300, 1e-3, 1 / 90, 1.0, 1e3])
 def test_fisher_does_not_depend_on_the_unit_of_the_weights(size):
     plain = FisherDiscriminant().fit(X, Y)

@@ -26,7 +26,7 @@ from posteriori.solve.solution import Solution
 from posteriori.statistics.column_moments import ColumnMoments
 from posteriori.statistics.incomplete import ExpectedMoments
 from posteriori.statistics.moments import Moments
-from posteriori.typing import Array, Codes
+from posteriori.typing import Array
 
 _EM_TOLERANCE = 1e-9
 _EM_STEPS = 2000
@@ -187,5 +187,9 @@ def _standard_coordinates(sums: ColumnMoments) -> tuple[Array, Array]:
 
 def _widening(moments: Moments) -> Array:
     """Square root of the unbiased over the maximum likelihood covariance of each group."""
-    members: Codes = np.bincount(moments.groups, moments.count > 0)
-    return np.sqrt(moments.group_count / np.maximum(moments.group_count - members, 1))
+    members = np.bincount(moments.groups, moments.count > 0).astype(np.float64)
+    rows = moments.group_count
+    squares = np.diagonal(moments.scatter, axis1=1, axis2=2).max(axis=1)
+    for g in range(len(rows)):
+        check_freedom(rows[g : g + 1], members[g], squares[g : g + 1])
+    return np.sqrt(np.divide(rows, rows - members, out=np.ones_like(rows), where=rows > members))

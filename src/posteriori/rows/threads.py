@@ -93,8 +93,10 @@ def map_in_order(task: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
 
 
 def _forget_after_fork() -> None:
-    """A forked child has none of its parent's threads: it makes pools of its own."""
+    """A forked child has none of its parent's threads: it makes pools and a lock of its own."""
+    global _lock, _inside
     _pool.cache_clear()
+    _lock, _inside = threading.Lock(), 0
 
 
 if hasattr(os, "register_at_fork"):
