@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+BENCHED := $(VENV)/.benched
 # scikit-learn skips its checks of array inputs unless SciPy is told to accept them.
 CONTRACT := tests/laws/test_sklearn_contract.py
 
@@ -12,6 +13,10 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $(INSTALLED)
+
+$(BENCHED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	touch $(BENCHED)
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
@@ -26,7 +31,7 @@ check: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(INSTALLED)
+bench: $(BENCHED)
 	$(BIN)/python -m benchmarks
 
 format: $(INSTALLED)

@@ -5,5 +5,8 @@
     python -m benchmarks --only full  the cases whose name contains "full"
     python -m benchmarks --save       also write benchmarks/results.md
 
-A rival is one file in `rivals/`; a case is one line in `cases.py`.
+A rival is one file in `rivals/`; a case is one line in `cases.py`. The kinds of case are in
+`measures.py` and, for fits that have an optimum to reach, `equal.py`; what counts as equal accuracy
+is in `accuracy.py`. `pip install "posteriori[bench]"` brings all the rivals; one that is not
+installed is left out, and the table says so.
 """

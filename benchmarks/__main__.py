@@ -13,9 +13,10 @@ import sklearn
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.accuracy import ENOUGH
 from benchmarks.cases import CASES
-from benchmarks.measures import Scale
-from benchmarks.result import Result
+from benchmarks.measures import Case, Scale
+from benchmarks.result import Result, result
 from benchmarks.threads import THREADS, two_threads
 
 RESULTS = Path(__file__).with_name("results.md")
@@ -26,7 +27,9 @@ LEGEND = (
     "The value is how many times faster we are, unless the case says what else it is. "
     "Times are those of the best call in at least {turns} turns of equal length, ours and the "
     "rival's in alternation in one "
-    f"process, {THREADS} threads each; of a rival's solvers the fastest (or thriftiest) counts."
+    f"process, {THREADS} threads each; of a rival's solvers the fastest (or thriftiest) counts. "
+    "Where a fit has an optimum to reach, each rival has the loosest tolerance with which its mean "
+    f"objective is within {ENOUGH:g} of it (relative), and the row says how far off each side is."
 )
 
 
@@ -36,8 +39,10 @@ def main() -> None:
     console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH)
     _warn_if_busy(console)
     with two_threads():
-        results = [_shown(case.run(scale), console) for case in _chosen(options.only)]
+        results = [_shown(_result(case, scale), console) for case in _chosen(options.only)]
     console.print(_table(results))
+    for note in _notes(results):
+        console.print(note, style="dim", markup=False, soft_wrap=True)
     console.print(LEGEND.format(turns=scale.turns))
     if options.quick:
         console.print("A quick run only shows that everything runs: the targets are for full size.")
@@ -60,9 +65,17 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _chosen(only: str) -> list:
+def _chosen(only: str) -> list[Case]:
     """The cases whose name or data contains `only`."""
-    return [case for case in CASES if only in f"{case.name} {getattr(case, 'data', '')}"]
+    return [case for case in CASES if only in f"{case.name} {case.data}"]
+
+
+def _result(case: Case, scale: Scale) -> Result:
+    """The row of a case, which says so if something it needs is not installed."""
+    try:
+        return case.run(scale)
+    except ImportError as missing:
+        return result(case.name, case.data, "", "", None, case.target, note=str(missing))
 
 
 def _shown(result: Result, console: Console) -> Result:
@@ -78,10 +91,21 @@ def _shown(result: Result, console: Console) -> Result:
 
 def _table(results: Iterable[Result]) -> Table:
     table = Table(*HEADINGS, title="Benchmarks")
-    for result in results:
-        style = {"met": "green", "SHORT": "bold red"}.get(result.verdict)
-        table.add_row(*astuple(result)[:-1], f"[{style}]{result.verdict}" if style else "")
+    for row in results:
+        style = {"met": "green", "SHORT": "bold red"}.get(row.verdict)
+        *cells, verdict = _cells(row)
+        table.add_row(*cells, f"[{style}]{verdict}" if style else "")
     return table
+
+
+def _cells(result: Result) -> tuple[str, ...]:
+    """All but the note."""
+    return astuple(result)[: len(HEADINGS)]
+
+
+def _notes(results: Iterable[Result]) -> list[str]:
+    """What was left out and why, one line a row that has something to say."""
+    return [f"{r.case}, {r.data}: left out: {r.note}" for r in results if r.note]
 
 
 def _markdown(results: Sequence[Result], scale: Scale) -> str:
@@ -97,9 +121,11 @@ def _markdown(results: Sequence[Result], scale: Scale) -> str:
         "| " + " | ".join(HEADINGS) + " |",
         "|" + "---|" * len(HEADINGS),
         *(
-            "| " + " | ".join(part.replace("|", "\\|") for part in astuple(r)) + " |"
+            "| " + " | ".join(part.replace("|", "\\|") for part in _cells(r)) + " |"
             for r in results
         ),
+        "",
+        *(f"- {note}" for note in _notes(results)),
         "",
     ]
     return "\n".join(lines)

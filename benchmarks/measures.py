@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from benchmarks.contender import Contender
 from benchmarks.data import make, size_in_bytes
 from benchmarks.memory import peak_in_fresh_process
 from benchmarks.result import Result, Target, duration, result
+from benchmarks.threads import two_threads
 from benchmarks.timing import Task, best_times
 
 AGREEMENT_ROWS = 20_000
@@ -29,6 +31,29 @@ class Scale:
     turns: int = 5
     turn_seconds: float = 0.3
     seconds: float = 5.0
+
+    def best_times(self, tasks: Mapping[str, Task]) -> dict[str, float]:
+        """Seconds of one call of each task, at its best, on two threads."""
+        # Entered here too: a rival may have brought thread pools after the run began.
+        with two_threads(), warnings.catch_warnings(action="ignore"):
+            return best_times(
+                tasks, turns=self.turns, turn_seconds=self.turn_seconds, seconds=self.seconds
+            )
+
+
+class Case(Protocol):
+    """What stands in the table: a name to choose it by, and a row when it is run."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def data(self) -> str: ...
+
+    @property
+    def target(self) -> Target | None: ...
+
+    def run(self, scale: Scale) -> Result: ...
 
 
 @dataclass(frozen=True)
@@ -53,12 +78,7 @@ class Duel:
         """Time `task` of every variant; the value is the rival's best time over our best."""
         ours = {self.ours.label(v): task(make) for v, make in self.ours.variants.items()}
         rival = {self.rival.label(v): task(make) for v, make in self.rival.variants.items()}
-        times = best_times(
-            ours | rival,
-            turns=scale.turns,
-            turn_seconds=scale.turn_seconds,
-            seconds=scale.seconds,
-        )
+        times = scale.best_times(ours | rival)
         us, them = _fastest(times, ours), _fastest(times, rival)
         return self.row(
             duration(times[us]),
@@ -168,6 +188,8 @@ class ImportTime:
     statement: str
     target: Target
 
+    data = "after import sklearn.base"
+
     @property
     def name(self) -> str:
         return f"seconds of `{self.statement}`"
@@ -179,12 +201,7 @@ class ImportTime:
             "print(time.perf_counter() - start)"
         )
         seconds = min(_run(program) for _ in range(scale.turns))
-        return result(
-            self.name, "after import sklearn.base", duration(seconds), "", seconds, self.target
-        )
-
-
-Case = Fit | FitWithin | Predict | PredictOne | Agreement | Memory | ImportTime
+        return result(self.name, self.data, duration(seconds), "", seconds, self.target)
 
 
 @lru_cache(maxsize=8)

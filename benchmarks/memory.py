@@ -6,13 +6,15 @@ The kernel keeps the high-water mark of the resident set (VmHWM) and sets it bac
 
 import ctypes
 import gc
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from benchmarks.data import make
+from benchmarks.data import formed
+from benchmarks.data.forms import as_made
 from benchmarks.threads import two_threads
 
 STATUS = Path("/proc/self/status")
@@ -20,17 +22,24 @@ CLEAR_REFS = Path("/proc/self/clear_refs")
 WARM_UP_ROWS = 2_000
 
 
-def peak_in_fresh_process(estimator: Callable[[], Any], data: str, shrink: int) -> int | None:
+def peak_in_fresh_process(
+    estimator: Callable[[], Any],
+    data: str,
+    shrink: int,
+    form: Callable[[Any], Any] = as_made,
+) -> int | None:
     """Bytes beyond the data at the worst moment of a fit, in a process that does nothing else."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
-        return fresh.submit(_peak_of_fit, estimator, data, shrink).result()
+        return fresh.submit(_peak_of_fit, estimator, data, shrink, form).result()
 
 
-def _peak_of_fit(estimator: Callable[[], Any], data: str, shrink: int) -> int | None:
+def _peak_of_fit(
+    estimator: Callable[[], Any], data: str, shrink: int, form: Callable[[Any], Any]
+) -> int | None:
     if not CLEAR_REFS.exists():
         return None
-    X, y = make(data, shrink)
-    with two_threads():
+    X, y = formed(data, shrink, form)
+    with two_threads(), warnings.catch_warnings(action="ignore"):
         # Imports, thread pools and the buffers of BLAS belong to the process, not to this fit.
         estimator().fit(X[:WARM_UP_ROWS], y[:WARM_UP_ROWS])
         gc.collect()

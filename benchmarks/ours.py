@@ -2,10 +2,24 @@
 
 from functools import partial
 
-from benchmarks.contender import Contender
+from benchmarks.contender import Contender, lazy
+from benchmarks.problem import PRIOR
 from posteriori import GaussianClassifier, NaiveBayes
 
 SHARED = Contender("shared", {"": partial(GaussianClassifier, covariance="shared")})
 FULL = Contender("full", {"": partial(GaussianClassifier, covariance="full")})
 DIAGONAL = Contender("diagonal", {"": partial(GaussianClassifier, covariance="diagonal")})
 BERNOULLI = Contender("bernoulli", {"": partial(NaiveBayes, family="bernoulli", pseudocount=1.0)})
+
+
+def _discriminative(name: str, model: str, **settings: object) -> Contender:
+    """Imported when it is made, so that the other cases do not depend on it."""
+    return Contender(name, {"": partial(lazy, f"posteriori.{model}", **settings)})
+
+
+LOGISTIC = _discriminative("logistic", "LogisticRegression", prior=PRIOR)
+SOFTMAX = _discriminative("softmax", "LogisticRegression", prior=PRIOR)
+BINOMIAL_GLM = _discriminative("binomial GLM", "GLM", family="bernoulli", prior=PRIOR)
+POISSON_GLM = _discriminative("Poisson GLM", "GLM", family="poisson", prior=PRIOR)
+LIKELY_LOGISTIC = _discriminative("logistic, no prior", "LogisticRegression")
+LIKELY_PROBIT = _discriminative("probit, no prior", "ProbitRegression")

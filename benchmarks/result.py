@@ -36,17 +36,29 @@ class Result:
     value: str
     target: str
     verdict: str  # "met", "SHORT", or nothing where there is no target
+    note: str = ""  # shown below the table
 
 
 def result(
-    case: str, data: str, ours: str, rival: str, value: float | None, target: Target | None
+    case: str,
+    data: str,
+    ours: str,
+    rival: str,
+    value: float | None,
+    target: Target | None,
+    *,
+    valid: bool = True,
+    note: str = "",
 ) -> Result:
-    """A row, with its verdict; a value of None was not to be had on this machine."""
+    """A row, with its verdict; a value of None was not to be had on this machine.
+
+    No value meets its target if it is not `valid`.
+    """
     shown = "–" if value is None else f"{value:.3g}"
     if target is None or value is None:
-        return Result(case, data, ours, rival, shown, str(target or ""), "")
-    verdict = "met" if target.met_by(value) else "SHORT"
-    return Result(case, data, ours, rival, shown, str(target), verdict)
+        return Result(case, data, ours, rival, shown, str(target or ""), "", note)
+    verdict = "met" if valid and target.met_by(value) else "SHORT"
+    return Result(case, data, ours, rival, shown, str(target), verdict, note)
 
 
 def duration(seconds: float) -> str:

@@ -11,6 +11,9 @@ MOST_TURNS = 40
 SAMPLE = 0.01
 """Seconds that a sample of quick calls takes at least."""
 
+LONG = 1.0
+"""Seconds after which a call is known to be long without a second look."""
+
 REST = 0.05
 """Seconds before each turn, in which the idle BLAS threads of the other side stop spinning."""
 
@@ -43,7 +46,6 @@ def _calls_in_a_sample(task: Task) -> int:
 
     The first call also pays for thread pools and first imports.
     """
-    task()
-    start = perf_counter()
-    task()
-    return max(1, int(SAMPLE / (perf_counter() - start + 1e-9)))
+    if timeit(task, number=1) > LONG:
+        return 1
+    return max(1, int(SAMPLE / (timeit(task, number=1) + 1e-9)))

@@ -8,12 +8,22 @@ import pytest
 import posteriori
 
 PUBLIC = [
+    "GLM",
+    "Adaline",
     "FisherDiscriminant",
+    "GaussianBasis",
     "GaussianClassifier",
+    "GaussianPrior",
     "LeastSquaresClassifier",
+    "LogisticRegression",
+    "Mixture",
     "NaiveBayes",
     "OneVersusOne",
     "OneVersusRest",
+    "Perceptron",
+    "ProbitRegression",
+    "SigmoidBasis",
+    "ThresholdRegression",
     "threads",
 ]
 HEAVY = ["sklearn", "pandas", "polars", "pyarrow", "matplotlib", "dask"]

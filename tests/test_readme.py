@@ -12,6 +12,11 @@ README = Path(__file__).parents[1] / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
+def _block(words: str) -> str:
+    """The example in which these words stand."""
+    return next(block for block in BLOCKS if words in block)
+
+
 @pytest.fixture(scope="module")
 def first():
     names: dict = {}
@@ -28,7 +33,18 @@ def test_the_probabilities_of_the_first_screen_are_those_it_shows(first):
 
 
 def test_merged_sites_equal_one_fit(first):
-    exec(BLOCKS[1], first)
+    exec(_block("from_statistics"), first)
     X, y = first["X"], first["y"]
     pooled = first["GaussianClassifier"]().fit(X, y).predict_proba(X)
     np.testing.assert_allclose(first["together"].predict_proba(X), pooled, rtol=0, atol=1e-10)
+
+
+def test_standard_errors_come_as_shown():
+    names: dict = {}
+    exec(_block("model.summary()"), names)
+    model, X = names["model"], names["X"]
+    assert str(model.summary()).startswith("LogisticRegression, fitted by maximum likelihood")
+    robust = model.tidy(errors="robust")
+    assert list(robust["term"]) == ["intercept", "mean radius", "mean texture"]
+    assert abs(robust["std_error"] / model.tidy()["std_error"] - 1).max() < 0.3
+    assert model.predict_interval(X[["mean radius", "mean texture"]]).shape == (569, 2)

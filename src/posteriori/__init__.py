@@ -4,33 +4,61 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from posteriori.likelihood.threshold import Mixture
+    from posteriori.models.basis import GaussianBasis, SigmoidBasis
     from posteriori.models.fisher import FisherDiscriminant
     from posteriori.models.gaussian import GaussianClassifier
+    from posteriori.models.glm import GLM
     from posteriori.models.least_squares import LeastSquaresClassifier
+    from posteriori.models.logistic import LogisticRegression
     from posteriori.models.multiclass import OneVersusOne, OneVersusRest
     from posteriori.models.naive_bayes import NaiveBayes
+    from posteriori.models.perceptron import Adaline, Perceptron
+    from posteriori.models.probit import ProbitRegression
+    from posteriori.models.threshold import ThresholdRegression
+    from posteriori.posterior.priors import GaussianPrior
     from posteriori.rows.threads import threads
 
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "Adaline": "posteriori.models.perceptron",
     "FisherDiscriminant": "posteriori.models.fisher",
+    "GLM": "posteriori.models.glm",
+    "GaussianBasis": "posteriori.models.basis",
     "GaussianClassifier": "posteriori.models.gaussian",
+    "GaussianPrior": "posteriori.posterior.priors",
     "LeastSquaresClassifier": "posteriori.models.least_squares",
+    "LogisticRegression": "posteriori.models.logistic",
+    "Mixture": "posteriori.likelihood.threshold",
     "NaiveBayes": "posteriori.models.naive_bayes",
     "OneVersusOne": "posteriori.models.multiclass",
     "OneVersusRest": "posteriori.models.multiclass",
+    "Perceptron": "posteriori.models.perceptron",
+    "ProbitRegression": "posteriori.models.probit",
+    "SigmoidBasis": "posteriori.models.basis",
+    "ThresholdRegression": "posteriori.models.threshold",
     "threads": "posteriori.rows.threads",
 }
 """Where each public name lives; a name is imported when it is first asked for."""
 
 __all__ = [
+    "GLM",
+    "Adaline",
     "FisherDiscriminant",
+    "GaussianBasis",
     "GaussianClassifier",
+    "GaussianPrior",
     "LeastSquaresClassifier",
+    "LogisticRegression",
+    "Mixture",
     "NaiveBayes",
     "OneVersusOne",
     "OneVersusRest",
+    "Perceptron",
+    "ProbitRegression",
+    "SigmoidBasis",
+    "ThresholdRegression",
     "threads",
 ]
 

@@ -125,6 +125,12 @@ class NotLinearError(PosterioriError, AttributeError):
     code = "P302"
 
 
+class InferenceError(PosterioriError, AttributeError):
+    """Standard errors, or what follows from them, are not to be had from this fit."""
+
+    code = "P204"
+
+
 class PosterioriWarning(_Coded, UserWarning):
     """The root of all warnings given by this library."""
 
@@ -145,6 +151,24 @@ class ConvergenceWarning(PosterioriWarning):
     """An iteration stopped before it converged."""
 
     code = "W202"
+
+
+class SeparationWarning(PosterioriWarning):
+    """The classes can be separated, so that the likelihood has no maximum."""
+
+    code = "W204"
+
+
+class BoundaryWarning(PosterioriWarning):
+    """The likelihood is largest at the end of what a link or a noise allows."""
+
+    code = "W205"
+
+
+class IdentifiabilityWarning(PosterioriWarning):
+    """The data cannot tell a parameter that was to be estimated."""
+
+    code = "W206"
 
 
 class ColumnNameWarning(PosterioriWarning):

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.design.products import Dense, Sparse
-from posteriori.errors import LevelError, MissingValueError
+from posteriori.errors import LevelError, MissingValueError, ParameterError
 from posteriori.rows.block import Block
 from posteriori.rows.features import read_features
 from posteriori.rows.schema import Schema
@@ -87,3 +87,34 @@ def test_an_unseen_level_is_named_by_row_and_column():
     _, block = block_of(new, columns.schema, start=100)
     with pytest.raises(LevelError, match=r"Row 102 .* column 'colour' .* 'blue', 'green', 'red'"):
         columns.design(block)
+
+
+def test_an_unseen_level_can_be_taken_for_the_reference_level():
+    fitted, _ = block_of(FRAME)
+    new = FRAME.with_columns(colour=pl.Series(["red", "pink", "green", "mauve"]))
+    _, block = block_of(new, fitted.schema)
+    design = Columns(fitted.schema, unseen="reference").design(block)
+    expected = np.array(MATRIX)
+    expected[:, 2:] = [[0, 1], [0, 0], [1, 0], [0, 0]]
+    np.testing.assert_array_equal(design.array(), expected)
+    np.testing.assert_array_equal(block.X.codes[:, 0], [2, -2, 1, -2])  # the rows stay as read
+
+
+def test_seen_levels_do_not_depend_on_the_choice_for_unseen_ones():
+    columns, block = block_of(FRAME)
+    design = Columns(columns.schema, unseen="reference").design(block)
+    np.testing.assert_array_equal(design.array(), MATRIX)
+
+
+@pytest.mark.parametrize("unseen", ["error", "reference"])
+def test_a_missing_level_is_an_error_before_and_beside_any_unseen_one(unseen):
+    fitted, _ = block_of(FRAME)
+    new = FRAME.with_columns(colour=pl.Series(["pink", None, "red", "blue"]))
+    _, block = block_of(new, fitted.schema, start=40)
+    with pytest.raises(MissingValueError, match="row 41, column 'colour'"):
+        Columns(fitted.schema, unseen=unseen).design(block)
+
+
+def test_a_choice_for_unseen_levels_that_is_none_is_named():
+    with pytest.raises(ParameterError, match=r"unseen='ignore' .* 'error' or 'reference'"):
+        Columns(Schema.unnamed(1), unseen="ignore")

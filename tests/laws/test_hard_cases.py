@@ -341,9 +341,9 @@ def is_unbiased(entry: Entry) -> bool:
 
 
 def inverts_units(entry: Entry) -> bool:
-    """Whether it needs the reciprocal of a spread, one ridge or one variance not being there."""
-    ridge = entry.estimator.get_params().get("ridge", 0)
-    return not is_isotropic(entry) and not ridge
+    """Whether it needs the reciprocal of a spread; a ridge, a prior or one variance does not."""
+    settings = entry.estimator.get_params()
+    return not (is_isotropic(entry) or settings.get("ridge") or settings.get("prior"))
 
 
 def has_dict(entry: Entry) -> bool:

@@ -271,6 +271,8 @@ def test_the_error_of_the_first_failing_item_is_raised(n):
         return i
 
     with threads(n):
-        assert list(map_in_order(task, range(3))) == [0, 1, 2]
+        received: list[int] = []
+        map_in_order(task, range(3), received.append)
+        assert received == [0, 1, 2]
         with pytest.raises(ValueError, match="item 3"):
-            list(map_in_order(task, range(10)))
+            map_in_order(task, range(10))

@@ -1,25 +1,43 @@
 """From the user's columns to columns of the design matrix."""
 
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from posteriori.design.products import Coded, Dense, Design, Sparse, Stacked
-from posteriori.errors import LevelError
+from posteriori.errors import LevelError, ParameterError
 from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed
 from posteriori.rows.finite import check_finite
-from posteriori.rows.schema import Schema
+from posteriori.rows.schema import Schema, Unseen
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
     """How the columns of a schema enter the design matrix: numbers first, then factors.
 
-    A factor with L levels gives L - 1 columns, the first level being the reference.
+    A factor with L levels gives L - 1 columns, the first level being the reference. A level that
+    the schema lacks is an error or, with `unseen="reference"`, taken for the reference level: its
+    row gets zeros in all columns of the factor. A missing level is an error either way.
+
+    >>> from posteriori.rows.schema import Column
+    >>> schema = Schema((Column("f", "categorical", ("a", "b", "c")),), named=True)
+    >>> codes = np.array([[2], [UNSEEN]], dtype=np.int32)
+    >>> block = Block(Mixed(np.empty((2, 0)), codes), None, None, 0)
+    >>> Columns(schema, unseen="reference").design(block).array()
+    array([[0., 1.], [0., 0.]])
     """
 
     schema: Schema
+    unseen: Unseen = "error"
+
+    def __post_init__(self) -> None:
+        if self.unseen not in get_args(Unseen):
+            raise ParameterError(
+                f"unseen={self.unseen!r} is not understood.", "Use 'error' or 'reference'."
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -49,17 +67,24 @@ class Columns:
         return Dense(X)
 
     def _mixed(self, block: Block, X: Mixed) -> Design:
-        if (X.codes == MISSING).any():
-            check_finite(block, self.schema)
         factors: list[Design] = []
         for q, j in enumerate(self.schema.categorical):
             codes = X.codes[:, q]
-            if (codes == UNSEEN).any():
-                row = block.row(int(np.argmax(codes == UNSEEN)))
-                raise LevelError(
-                    f"Row {row} has a level in {self.schema.describe(j)} that the fit never saw.",
-                    f"The levels are {', '.join(map(repr, self.schema.columns[j].levels[:8]))}; "
-                    "fit again with rows that have the new level, or recode it.",
-                )
+            if codes.min(initial=0) < 0:
+                codes = self._without_gaps(block, X, q)
             factors.append(Coded(codes, len(self.schema.columns[j].levels)))
         return Stacked([Dense(X.numeric), *factors] if X.numeric.shape[1] else factors)
+
+    def _without_gaps(self, block: Block, X: Mixed, q: int) -> NDArray[np.int32]:
+        """Codes of the q-th factor with unseen levels as the reference, or the error they are."""
+        if (X.codes == MISSING).any():
+            check_finite(block, self.schema)
+        codes, j = X.codes[:, q], self.schema.categorical[q]
+        if self.unseen == "reference":
+            return np.maximum(codes, 0)
+        row = block.row(int(np.argmax(codes == UNSEEN)))
+        raise LevelError(
+            f"Row {row} has a level in {self.schema.describe(j)} that the fit never saw.",
+            f"The levels are {', '.join(map(repr, self.schema.columns[j].levels[:8]))}; "
+            "fit again with rows that have the new level, or recode it.",
+        )

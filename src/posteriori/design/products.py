@@ -57,6 +57,10 @@ class Design(ABC):
         """Φᵀ diag(r) Φ."""
         return self.cross(r, self)
 
+    @abstractmethod
+    def squares(self, r: Array) -> Array:
+        """The diagonal of the sandwich: Σ_n r_n φ_nj² for each column j."""
+
 
 @dataclass(frozen=True, slots=True)
 class Dense(Design):
@@ -69,10 +73,14 @@ class Dense(Design):
         return len(self.values), self.values.shape[1]
 
     def times(self, w: Array) -> Array:
-        return self.values @ w
+        # Column by column in memory, which makes what is done row by row to several columns fast.
+        return self.values @ w if w.ndim == 1 else (w.T @ self.values.T).T
 
     def transpose_times(self, r: Array) -> Array:
         return self.values.T @ r
+
+    def squares(self, r: Array) -> Array:
+        return np.square(self.values).T @ r
 
     def cross(self, r: Array, other: Design) -> Array:
         return other.transpose_times(self.values * r[:, None]).T
@@ -106,6 +114,12 @@ class Sparse(Design):
 
     def transpose_times(self, r: Array) -> Array:
         return cast(Array, self.values.T @ r)
+
+    def squares(self, r: Array) -> Array:
+        squared = sparse.csr_array(
+            (self.values.data**2, self.values.indices, self.values.indptr), shape=self.shape
+        )
+        return cast(Array, squared.T @ r)
 
     def cross(self, r: Array, other: Design) -> Array:
         weighted = self.values.multiply(r[:, None]).tocsr()
@@ -147,12 +161,18 @@ class Coded(Design):
             return self._sums(self.codes, r, self.n_levels)[1:]
         return np.stack([self.transpose_times(column) for column in r.T], axis=1)
 
+    def squares(self, r: Array) -> Array:
+        return self.transpose_times(r)
+
     def cross(self, r: Array, other: Design) -> Array:
         if isinstance(other, Coded):
             pairs = self.codes.astype(np.intp) * other.n_levels + other.codes
             counts = self._sums(pairs, r, self.n_levels * other.n_levels)
             return counts.reshape(self.n_levels, other.n_levels)[1:, 1:]
         return other.cross(r, self).T
+
+    def sandwich(self, r: Array) -> Array:
+        return np.diag(self.transpose_times(r))
 
     @staticmethod
     def _sums(codes: NDArray[Any], r: Array, n_levels: int) -> Array:
@@ -185,6 +205,10 @@ class Shifted(Design):
         correction = self.centre * r.sum() if r.ndim == 1 else np.outer(self.centre, r.sum(0))
         return self.inner.transpose_times(r) - correction
 
+    def squares(self, r: Array) -> Array:
+        inner, sums = self.inner.squares(r), self.inner.transpose_times(r)
+        return inner + self.centre * (self.centre * r.sum() - 2 * sums)
+
     def cross(self, r: Array, other: Design) -> Array:
         plain = self.inner.cross(r, other)
         return plain - np.outer(self.centre, other.transpose_times(r))
@@ -216,6 +240,9 @@ class Scaled(Design):
 
     def transpose_times(self, r: Array) -> Array:
         return (self.inner.transpose_times(r).T / self.scale).T
+
+    def squares(self, r: Array) -> Array:
+        return self.inner.squares(r) / self.scale / self.scale
 
     def cross(self, r: Array, other: Design) -> Array:
         return self.inner.cross(r, other) / self.scale[:, None]
@@ -250,14 +277,23 @@ class Stacked(Design):
     def transpose_times(self, r: Array) -> Array:
         return np.concatenate([part.transpose_times(r) for part in self.parts])
 
+    def squares(self, r: Array) -> Array:
+        return np.concatenate([part.squares(r) for part in self.parts])
+
     def cross(self, r: Array, other: Design) -> Array:
         return np.concatenate([part.cross(r, other) for part in self.parts])
 
     def sandwich(self, r: Array) -> Array:
-        rows = [
-            [a.sandwich(r) if a is b else a.cross(r, b) for b in self.parts] for a in self.parts
-        ]
-        return np.block(rows)
+        edges = np.cumsum([0] + [part.shape[1] for part in self.parts])
+        out = np.empty((edges[-1], edges[-1]))
+        for i, a in enumerate(self.parts):
+            here = slice(edges[i], edges[i + 1])
+            out[here, here] = a.sandwich(r)
+            for j in range(i):
+                there = slice(edges[j], edges[j + 1])
+                out[here, there] = a.cross(r, self.parts[j])
+                out[there, here] = out[here, there].T
+        return out
 
     def shifted(self, centre: Array) -> "Stacked":
         parts = zip(self.parts, self._split(centre), strict=True)

@@ -19,7 +19,9 @@ from posteriori.errors import LabelError, ParameterError, ScaleError
 from posteriori.posterior.classes import log_probabilities, probabilities
 from posteriori.rows.block import Block, Features, Mixed, take_rows
 from posteriori.rows.finite import check_finite
-from posteriori.rows.memory import SERIAL_ENTRIES, read_new_rows, read_rows
+from posteriori.rows.formula import Formula, read_formula
+from posteriori.rows.frames import backend_of
+from posteriori.rows.memory import SERIAL_ENTRIES, MemoryRows, read_new_rows, read_rows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.threads import one_blas_thread
@@ -34,6 +36,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
     schema_: Schema
     classes_: Labels
     n_features_in_: int
+    formula_: Formula | None = None
 
     _allows_missing = False
     _learns_levels = False
@@ -41,15 +44,19 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Self:
         """Fit to rows X (n, d) and class labels y (n,), or to a `Rows` with both.
 
-        X: array, sparse matrix or data frame. y: labels of any sortable kind, or an (n, K)
-        matrix of soft labels whose rows sum to one. `sample_weight`: a weight of w counts as
-        the row repeated w times. `classes` names the columns of soft labels. A fit that fails
-        leaves the estimator as it was.
+        X: array, sparse matrix or data frame; or a formula, with the data frame as y. y: labels
+        of any sortable kind, or an (n, K) matrix of soft labels whose rows sum to one.
+        `sample_weight`: a weight of w counts as the row repeated w times. `classes` names the
+        columns of soft labels. A fit that fails leaves the estimator as it was.
         """
+        return self._fit_to(lambda: self._read(X, y, sample_weight, classes))
+
+    def _fit_to(self, read: Callable[[], Rows]) -> Self:
+        """Fit to the rows that `read` gives; a fit that fails leaves the estimator as it was."""
         before = dict(self.__dict__)
         try:
             with one_blas_thread():
-                rows = self._read(X, y, sample_weight, classes)
+                rows = read()
                 self._remember(rows.schema, cast(Labels, rows.classes))
                 self._fit_rows(rows)
         except BaseException:
@@ -71,9 +78,13 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any) -> Rows:
         name = type(self).__name__
+        self.formula_ = None
+        self._frame_backend = backend_of(y if isinstance(X, str) else X)
+        if isinstance(X, str):
+            X, y, self.formula_ = self._read_formula(X, y)
         # Not isinstance: asking a lazy frame for its schema would make it work one out.
         if not hasattr(type(X), "map_sum"):
-            return read_rows(X, y, sample_weight, classes, model=name, **reading)
+            return self._make_rows(X, y, sample_weight, classes, **reading)
         if any(given is not None for given in (y, sample_weight, classes)):
             raise ParameterError(
                 f"{name} was given rows, which have labels and weights of their own, and others.",
@@ -82,6 +93,22 @@ class Classifier(ClassifierMixin, BaseEstimator):
         if X.classes is None:
             raise LabelError(f"{name} was given rows without labels.", "Name their target.")
         return cast(Rows, X)
+
+    def _make_rows(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any
+    ) -> MemoryRows:
+        """What the user passed, as rows with classes."""
+        return read_rows(X, y, sample_weight, classes, model=type(self).__name__, **reading)
+
+    def _read_formula(self, formula: str, data: Any) -> tuple[Any, Any, Formula]:
+        """Rows and labels as a formula says: fit("y ~ a + b", data)."""
+        found = read_formula(formula, data)
+        if not found.formula.intercept and not hasattr(self, "fit_intercept"):
+            raise ParameterError(
+                f"{type(self).__name__} always has an intercept, but the formula takes it out.",
+                "Leave out '- 1' or '+ 0'.",
+            )
+        return found.X, found.y, found.formula
 
     def _remember(self, schema: Schema, classes: Labels) -> None:
         self.schema_ = schema
@@ -115,6 +142,8 @@ class Classifier(ClassifierMixin, BaseEstimator):
             # One comparison a row is all that a small clean request pays for being checked.
             if np.isfinite(activation.max(axis=1)).all():
                 return link(activation)
+        if self.formula_ is not None:
+            X = self.formula_.apply(X, getattr(self, "unseen", "error"))
         rows = read_new_rows(X, schema, type(self).__name__)
         shape = (rows.n_rows,) if width is None else (rows.n_rows, width)
         return rows.fill(np.empty(shape), lambda block: link(self._checked(block, activate)))
@@ -122,7 +151,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def _checked(self, block: Block, activate: Callable[[Features], Array]) -> Array:
         """Activations of a block, with missing entries left out or named."""
         if isinstance(block.X, Mixed) and not self._learns_levels:
-            Columns(self.schema_).design(block)
+            Columns(self.schema_, getattr(self, "unseen", "error")).design(block)
         with np.errstate(over="ignore", invalid="ignore"):
             activation = activate(block.X)
         doubtful = ~np.isfinite(activation.max(axis=1))

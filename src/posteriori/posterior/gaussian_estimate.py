@@ -136,7 +136,7 @@ def incomplete_estimate(
     expect: Callable[[Array, Array, Completed], ExpectedMoments],
     shrinkage: Shrinkage,
     divisor: Divisor,
-) -> tuple[Estimate, Solution[Completed]]:
+) -> tuple[Estimate, Solution[Completed, float]]:
     """Maximum likelihood from rows with missing entries, by expectation-maximisation.
 
     `expect(centre, scale, parameters)` is the E step: a sum over rows in the coordinates

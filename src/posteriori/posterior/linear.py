@@ -9,7 +9,7 @@ import numpy as np
 
 from posteriori.design.columns import Columns
 from posteriori.rows.block import Block, Features
-from posteriori.rows.schema import Schema
+from posteriori.rows.schema import Schema, Unseen
 from posteriori.typing import Array
 
 NEAR_ZERO = 1e4
@@ -31,11 +31,11 @@ class Linear:
         activation += self.bias
         return activation
 
-    def of_rows(self, X: Features, schema: Schema) -> Array:
+    def of_rows(self, X: Features, schema: Schema, unseen: Unseen = "error") -> Array:
         """The same for rows of any storage, through the products of their design."""
         if isinstance(X, np.ndarray):
             return self(X)
-        design = Columns(schema).design(Block(X, None, None, 0))
+        design = Columns(schema, unseen).design(Block(X, None, None, 0))
         if self.centre is not None:
             design = design.shifted(self.centre)
         return design.times(self.weights) + self.bias
@@ -54,7 +54,12 @@ class Linear:
 
 
 def contrasts(weights: Array, bias: Array) -> tuple[Array, Array]:
-    """(K, d) and (K,) as users see them: second less first for two classes, else sum zero."""
+    """(K, d) and (K,) as users see them: second less first for two classes, else sum zero.
+
+    One activation alone is that difference already.
+    """
+    if len(weights) == 1:
+        return weights, bias
     if len(weights) == 2:
         with np.errstate(invalid="ignore"):
             return weights[1:] - weights[:1], bias[1:] - bias[:1]

@@ -6,12 +6,13 @@ Conventions: n rows, d columns, K classes. `X` is one of
 - a SciPy CSR matrix (n, d) of doubles;
 - a `Mixed`, where some columns are categorical.
 
-`y` is class codes (n,), or a row-stochastic matrix (n, K) of soft labels, or None.
+`y` is class codes (n,), or a row-stochastic matrix (n, K) of soft labels, or a real target (n,),
+or None. `offset` is added to the activations: (n,), or (n, K) where each class has one.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,7 @@ class Block:
     weight: Array | None
     start: int
     kept: Codes | None = None
+    offset: Array | None = None
 
     def row(self, i: int) -> int:
         """The number, in the user's data, of the i-th row of this block."""
@@ -66,6 +68,18 @@ class Block:
 def take_rows(X: Features, rows: Codes) -> Features:
     """Some of the rows."""
     return Mixed(X.numeric[rows], X.codes[rows]) if isinstance(X, Mixed) else X[rows]
+
+
+def take_block(block: Block, rows: Codes) -> Block:
+    """Some of the rows of a block, with all that belongs to them."""
+
+    def of(values: Any) -> Any:
+        return None if values is None else values[rows]
+
+    kept = rows if block.kept is None else block.kept[rows]
+    return Block(
+        take_rows(block.X, rows), of(block.y), of(block.weight), block.start, kept, of(block.offset)
+    )
 
 
 def split_sparse(block: Block, entries: int = 2**19) -> Iterator[Block]:
@@ -83,4 +97,5 @@ def split_sparse(block: Block, entries: int = 2**19) -> Iterator[Block]:
             None if block.weight is None else block.weight[part],
             block.start + (low if block.kept is None else 0),
             None if block.kept is None else block.kept[part],
+            None if block.offset is None else block.offset[part],
         )

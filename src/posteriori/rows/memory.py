@@ -1,6 +1,6 @@
 """Rows in memory: arrays, sparse matrices and data frames, cut into cache-sized blocks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from posteriori.errors import LabelError
-from posteriori.rows.block import Block, take_rows
+from posteriori.rows.block import Block, take_block
 from posteriori.rows.features import read_features
 from posteriori.rows.labels import read_target, read_weight
 from posteriori.rows.rows import Kernel
@@ -43,6 +43,7 @@ class MemoryRows:
     y: Codes | Array | None = None
     weight: Array | None = None
     classes: Labels | None = None
+    offset: Array | None = None
 
     @property
     def schema(self) -> Schema:
@@ -52,11 +53,21 @@ class MemoryRows:
     def n_rows(self) -> int:
         return self.table.n_rows
 
+    @property
+    def soft(self) -> bool:
+        return self.y is not None and self.y.ndim == 2
+
     def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
         def add_up(run: Run) -> Any:
             return reduce(add, (kernel(self._block(*span)) for span in run))
 
-        return cast(S, reduce(add, self._each(add_up, block_entries or self._sum_entries())))
+        total: list[Any] = []
+
+        def receive(sums: Any) -> None:
+            total[:] = [total[0] + sums] if total else [sums]
+
+        self._each(add_up, block_entries or self._sum_entries(), receive)
+        return cast(S, total[0])
 
     def fill(self, out: Array, values: Callable[[Block], Array]) -> Array:
         """Write `values` of every block into its rows of `out`."""
@@ -65,21 +76,24 @@ class MemoryRows:
             for low, high in run:
                 out[low:high] = values(self._block(low, high))
 
-        for _ in self._each(write, BLOCK_ENTRIES):
-            pass
+        self._each(write, BLOCK_ENTRIES, lambda done: None)
         return out
 
-    def _each(self, task: Callable[[Run], S], block_entries: int) -> Iterator[S]:
-        """`task` of every run of blocks, in order; the runs depend on the data alone."""
+    def _each(
+        self, task: Callable[[Run], S], block_entries: int, receive: Callable[[S], None]
+    ) -> None:
+        """`receive` gets `task` of every run of blocks in order; the runs depend on the data."""
         entries = self._entries()
         rows = max(1, int(block_entries * self.n_rows / max(entries, 1)))
         starts = range(0, self.n_rows, rows)
         spans = [(low, min(low + rows, self.n_rows)) for low in starts]
         size = -(-len(spans) // RUNS)
         runs = [spans[i : i + size] for i in range(0, len(spans), size)]
-        if entries < SERIAL_ENTRIES:
-            return map(task, runs)
-        return map_in_order(task, runs)
+        if entries >= SERIAL_ENTRIES:
+            map_in_order(task, runs, receive)
+            return
+        for run in runs:
+            receive(task(run))
 
     def _sum_entries(self) -> int:
         """Blocks for sums: large, but enough of them to keep many threads at work."""
@@ -93,13 +107,12 @@ class MemoryRows:
     def _block(self, low: int, high: int) -> Block:
         X = self.table.cut(low, high)
         y = None if self.y is None else self.y[low:high]
-        if self.weight is None:
-            return Block(X, y, None, low)
-        weight = self.weight[low:high]
-        if weight.all():
-            return Block(X, y, weight, low)
-        kept = np.flatnonzero(weight)
-        return Block(take_rows(X, kept), None if y is None else y[kept], weight[kept], low, kept)
+        offset = None if self.offset is None else self.offset[low:high]
+        weight = None if self.weight is None else self.weight[low:high]
+        block = Block(X, y, weight, low, None, offset)
+        if weight is None or weight.all():
+            return block
+        return take_block(block, np.flatnonzero(weight))
 
 
 def read_rows(

@@ -28,6 +28,11 @@ class Rows(Protocol):
     @property
     def classes(self) -> Labels | None: ...
 
+    @property
+    def soft(self) -> bool:
+        """Whether rows have distributions over the classes rather than labels."""
+        ...
+
     def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
         """Run `kernel` on every block and add up what comes back, always in the same order.
 

@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from posteriori.errors import ColumnNameError
 
 Kind = Literal["numeric", "boolean", "categorical"]
+
+Unseen: TypeAlias = Literal["error", "reference"]
+"""What to do with a level that the fit never saw: name it, or take it for the reference level."""
 
 
 @dataclass(frozen=True, slots=True)

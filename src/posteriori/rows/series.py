@@ -57,8 +57,11 @@ def _numbers(series: "nw.Series[Any]") -> NDArray[Any]:
 
 def _read_levels(
     series: "nw.Series[Any]", name: str, known: Column | None, new_levels: bool
-) -> tuple[Column, NDArray[np.int32]]:
+) -> tuple[Column, NDArray[Any]]:
     """Codes of the levels seen: in declared order for categories, else sorted."""
+    stored = _stored_codes(series)
+    if stored is not None:
+        return _recode(*stored, name, known, new_levels)
     text = _as_text(series)
     seen = set(text.drop_nulls().unique().to_list())
     if known is not None:
@@ -75,6 +78,41 @@ def _read_levels(
         return Column(name, "categorical", levels), np.full(len(text), MISSING, dtype=np.int32)
     codes = text.replace_strict(old, new, return_dtype=nw.Int64).fill_null(MISSING)
     return Column(name, "categorical", levels), codes.to_numpy().astype(np.int32)
+
+
+def _stored_codes(series: "nw.Series[Any]") -> tuple[NDArray[Any], list[str]] | None:
+    """The codes that a categorical column holds (-1 where missing), and what they stand for."""
+    native = series.to_native()
+    if series.dtype == nw.Enum and series.implementation.is_polars():
+        physical = nw.from_native(native.to_physical(), series_only=True)
+        codes = physical.cast(nw.Int64).fill_null(MISSING).to_numpy()
+        names = native.dtype.categories
+    elif series.implementation.is_pandas() and hasattr(native, "cat"):
+        try:
+            codes, names = native.cat.codes.to_numpy(), native.cat.categories
+        except AttributeError:  # pandas does not give the codes of an Arrow dictionary
+            return None
+    else:
+        return None
+    texts = [str(name) for name in names.to_list()]
+    return None if len(set(texts)) < len(texts) else (codes, texts)
+
+
+def _recode(
+    codes: NDArray[Any], names: list[str], name: str, known: Column | None, new_levels: bool
+) -> tuple[Column, NDArray[Any]]:
+    """Stored codes as codes of the levels that occur, or of those of the fit."""
+    occurs = np.bincount(codes.astype(np.intp) + 1, minlength=len(names) + 1)[1:] > 0
+    seen = [level for level, here in zip(names, occurs, strict=True) if here]
+    levels = tuple(seen)
+    if known is not None:
+        levels = levels_of_both(known.levels, seen) if new_levels else known.levels
+    column = Column(name, "categorical", levels)
+    if levels == tuple(names):
+        return column, codes
+    place = {level: code for code, level in enumerate(levels)}
+    kind = np.min_scalar_type(-len(levels) - 2)
+    return column, np.array([*(place.get(n, UNSEEN) for n in names), MISSING], dtype=kind)[codes]
 
 
 def _declared(series: "nw.Series[Any]") -> list[Any]:

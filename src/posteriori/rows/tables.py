@@ -81,3 +81,27 @@ class ColumnTable:
         for i, j in enumerate(positions):
             out[:, i] = self.columns[j][low:high]
         return out
+
+
+@dataclass(frozen=True, slots=True)
+class MixedTable:
+    """Numbers and codes of levels as blocks hold them."""
+
+    values: Mixed
+    schema: Schema
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.values.numeric)
+
+    def cut(self, low: int, high: int) -> Mixed:
+        return Mixed(self.values.numeric[low:high], self.values.codes[low:high])
+
+
+def table_of(X: Features, schema: Schema) -> Table:
+    """The features of a block as a table of their own."""
+    if isinstance(X, Mixed):
+        return MixedTable(X, schema)
+    if isinstance(X, sparse.csr_array):
+        return SparseTable(X, schema)
+    return DenseTable(X, schema)

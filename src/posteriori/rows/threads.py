@@ -3,10 +3,10 @@
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -84,12 +84,62 @@ def _pool(size: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(size, thread_name_prefix="posteriori")
 
 
-def map_in_order(task: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-    """`task` of each item, in the order of the items; the first failing item's error is raised."""
+def map_in_order(
+    task: Callable[[T], R],
+    items: Sequence[T],
+    receive: Callable[[R], object] = lambda result: None,
+) -> None:
+    """Hand `task` of each item to `receive`, in the order of the items.
+
+    The calling thread works too, and each thread takes the next item when it is done with one, so
+    that a pass costs one handing over, and results do not pile up. The error of the first item
+    that fails is raised.
+    """
     size = min(thread_count(), len(items))
     # BLAS is held to one thread even when one thread works: the bits must not depend on `size`.
     with one_blas_thread():
-        yield from (map(task, items) if size <= 1 else _pool(size).map(task, items))
+        if size <= 1:
+            for item in items:
+                receive(task(item))
+            return
+        work = _Work(task, items, receive)
+        others = [_pool(size - 1).submit(work.take_part) for _ in range(size - 1)]
+        work.take_part()
+        wait(others)
+        work.raise_first_error()
+
+
+class _Work(Generic[T, R]):
+    """Items to be done by several threads, their results received in order."""
+
+    def __init__(
+        self, task: Callable[[T], R], items: Sequence[T], receive: Callable[[R], object]
+    ) -> None:
+        self._task, self._items, self._receive = task, items, receive
+        self._places = iter(range(len(items)))
+        self._done: dict[int, R] = {}
+        self._errors: dict[int, BaseException] = {}
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def take_part(self) -> None:
+        """Do the next item until none is left, or one has failed."""
+        while not self._errors and (place := next(self._places, None)) is not None:
+            try:
+                self._hand_in(place, self._task(self._items[place]))
+            except BaseException as error:
+                self._errors[place] = error
+
+    def _hand_in(self, place: int, result: R) -> None:
+        with self._lock:
+            self._done[place] = result
+            while self._next in self._done:
+                self._receive(self._done.pop(self._next))
+                self._next += 1
+
+    def raise_first_error(self) -> None:
+        if self._errors:
+            raise self._errors[min(self._errors)]
 
 
 def _forget_after_fork() -> None:

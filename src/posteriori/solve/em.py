@@ -15,7 +15,7 @@ def expectation_maximisation(
     *,
     tol: float,
     max_iter: int,
-) -> Solution[P]:
+) -> Solution[P, float]:
     """Repeat `step` until the parameters move by no more than `tol`.
 
     `step` maps parameters to better ones and gives the log-likelihood of those it was given.

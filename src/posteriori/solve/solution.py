@@ -1,5 +1,6 @@
 """What an iteration gives back: parameters, how it ended, and what happened on the way."""
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
@@ -12,15 +13,42 @@ class Status(Enum):
 
     CONVERGED = "The iteration converged."
     MAX_ITERATIONS = "The iteration was stopped before it converged."
+    STALLED = "No step in the last direction made the objective smaller."
+    SEPARATED = "The likelihood has no maximum, because the classes can be separated."
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One step of a solver.
+
+    objective: its value before the step. decrement: √(gᵀH⁻¹g), about how many standard errors the
+    parameters were from the optimum. step: how much of the full step was taken. seconds: since
+    the start. share: of all rows, those that were looked at. fresh: whether the Hessian was
+    computed for this step.
+    """
+
+    objective: float
+    decrement: float
+    step: float
+    seconds: float
+    share: float
+    fresh: bool
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Solution(Generic[P]):
-    """Parameters, status, and the objective after each step."""
+class Solution(Generic[P, T]):
+    """Parameters, status, and a trace with one entry a step: objectives, or `Iteration`s.
+
+    `value` is the objective at the parameters, where the solver knows it.
+    """
 
     parameters: P
     status: Status
-    trace: tuple[float, ...]
+    trace: tuple[T, ...]
+    value: float = math.nan
 
     @property
     def converged(self) -> bool:

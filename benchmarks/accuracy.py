@@ -1,0 +1,140 @@
+"""Equal accuracy: each rival at the loosest setting with which it reaches the optimum.
+
+A solver climbs its ladder of settings, on the data of the case, until its suboptimality is small
+enough. It is given up as soon as one fit takes far longer than the best solver so far, or when
+its time is up. What was given up is told in a note.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from time import perf_counter, sleep
+from typing import Any
+
+from benchmarks.contender import Contender, Solver
+from benchmarks.data import formed
+from benchmarks.data.forms import as_made
+from benchmarks.problem import Problem
+from benchmarks.threads import two_threads
+from benchmarks.timing import REST
+
+ENOUGH = 1e-8
+"""The relative suboptimality of the mean objective that counts as equal accuracy."""
+
+HOPELESS = 4.0
+"""A solver one of whose fits takes this many times the best solver's is given up."""
+
+CLOSE = 2.0
+"""Solvers within this many times the best one are timed again; the others cannot win."""
+
+MOST = 3
+"""So many rivals are timed at most."""
+
+BUDGET = 60.0
+"""Seconds after which a solver that has not reached the optimum is given up."""
+
+QUICK = 0.5
+"""Fits are repeated until they have taken so many seconds together: on busy cores a short one
+was seen to take many times its length."""
+
+REPEATS = 5
+"""But not more often than this."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A contender at one setting, with what its fit was seen to take and to reach."""
+
+    label: str
+    new: Callable[[], Any]
+    form: Callable[[Any], Any]
+    seconds: float
+    suboptimality: float
+
+    @property
+    def accurate(self) -> bool:
+        return self.suboptimality <= ENOUGH
+
+    def fit_task(self, data: str, shrink: int) -> Callable[[], Any]:
+        X, y = formed(data, shrink, self.form)
+        return lambda: self.new().fit(X, y)
+
+
+@dataclass(frozen=True)
+class Field:
+    """The rivals that reached the optimum, fastest first, and a word on each of the others."""
+
+    entrants: tuple[Entrant, ...]
+    note: str
+
+
+@lru_cache(maxsize=8)
+def field(solvers: tuple[Solver, ...], problem: Problem, shrink: int) -> Field:
+    """All solvers brought to equal accuracy; kept, because several cases ask for it."""
+    entrants: list[Entrant] = []
+    notes = []
+    for solver in solvers:
+        best = min((entrant.seconds for entrant in entrants), default=float("inf"))
+        outcome = _climb(solver, problem, shrink, best)
+        if isinstance(outcome, Entrant):
+            entrants.append(outcome)
+        else:
+            notes.append(f"{solver.name}: {outcome}")
+    return Field(_closest(entrants), "; ".join(notes))
+
+
+def our_entrant(ours: Contender, problem: Problem, shrink: int) -> Entrant:
+    """Ours, at its default settings, whatever it reaches."""
+    (new,) = ours.variants.values()
+    return attempt(ours.name, new, as_made, problem, shrink)
+
+
+def attempt(
+    label: str,
+    new: Callable[[], Any],
+    form: Callable[[Any], Any],
+    problem: Problem,
+    shrink: int,
+) -> Entrant:
+    """Fit, more than once if that is quick; see how long it takes at best and how far it comes."""
+    X, y = formed(problem.data, shrink, form)
+    new()  # imports
+    seconds: list[float] = []
+    while sum(seconds) < QUICK and len(seconds) < REPEATS:
+        model, took = _timed_fit(new, X, y)
+        seconds.append(took)
+    return Entrant(label, new, form, min(seconds), problem.suboptimality(model, shrink))
+
+
+def _climb(solver: Solver, problem: Problem, shrink: int, best: float) -> Entrant | str:
+    """The first setting that reaches the optimum, or why there is none."""
+    end = perf_counter() + BUDGET
+    for setting in solver.ladder:
+        try:
+            entrant = attempt(
+                solver.label(setting), solver.at(setting), solver.form, problem, shrink
+            )
+        except ImportError as missing:
+            return str(missing)
+        if entrant.seconds > HOPELESS * best:
+            return f"{entrant.seconds / best:.2g} times the best rival's time"
+        if entrant.accurate:
+            return entrant
+        if perf_counter() > end:
+            return f"{entrant.suboptimality:.0e} off after {BUDGET:g} s"
+    return f"{entrant.suboptimality:.0e} off at its tightest"
+
+
+def _closest(entrants: list[Entrant]) -> tuple[Entrant, ...]:
+    ranked = sorted(entrants, key=lambda entrant: entrant.seconds)
+    return tuple(e for e in ranked[:MOST] if e.seconds <= CLOSE * ranked[0].seconds)
+
+
+def _timed_fit(new: Callable[[], Any], X: Any, y: Any) -> tuple[Any, float]:
+    # Entered for each fit: a rival may bring thread pools that are loaded only now.
+    with two_threads(), warnings.catch_warnings(action="ignore"):
+        sleep(REST)
+        start = perf_counter()
+        model = new().fit(X, y)
+        return model, perf_counter() - start

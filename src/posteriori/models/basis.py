@@ -1,0 +1,302 @@
+"""Basis functions as transformers: Gaussians and sigmoids (4.3.1).
+
+A linear model of φ(x) has boundaries that are curved in x. Polynomials: `PolynomialFeatures` of
+scikit-learn.
+"""
+
+from abc import abstractmethod
+from numbers import Real
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from posteriori.design.basis import Gaussians, Sigmoids
+from posteriori.design.centres import (
+    even_axes,
+    given_points,
+    given_steps,
+    grid,
+    grid_spacing,
+    middles,
+    rates,
+    scattered,
+    spacing,
+    step_spacing,
+)
+from posteriori.errors import ColumnTypeError, ParameterError
+from posteriori.rows.block import Block
+from posteriori.rows.features import read_features
+from posteriori.rows.memory import BLOCK_ENTRIES, SERIAL_ENTRIES
+from posteriori.rows.schema import Schema
+from posteriori.rows.tables import Table
+from posteriori.rows.threads import map_in_order, one_blas_thread
+from posteriori.statistics.overview import Overview, dense, look_over
+from posteriori.typing import Array
+
+Placement: TypeAlias = Literal["data", "grid"]
+Units: TypeAlias = Literal["standardised", "original"]
+
+
+class _Basis(TransformerMixin, BaseEstimator):
+    """What both kinds of function share: reading rows, and evaluating them block by block."""
+
+    centres: int | ArrayLike | None
+    placement: Placement
+    width: float | None
+    units: Units
+    random_state: Any
+
+    schema_: Schema
+    _basis: Gaussians | Sigmoids
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Place the centres and choose the width by the rows X (n, d); y is not used."""
+        self._check_parameters()
+        table = self._read(X, None)
+        random = check_random_state(self.random_state)
+        with one_blas_thread():
+            self._place(look_over(table, random), random)
+        self.schema_, self.n_features_in_ = table.schema, len(table.schema)
+        if table.schema.named:
+            self.feature_names_in_ = np.array(table.schema.names, dtype=object)
+        else:
+            self.__dict__.pop("feature_names_in_", None)
+        return self
+
+    @abstractmethod
+    def _place(self, seen: Overview, random: Any) -> None:
+        """Set `centres_`, `width_` and the functions, once nothing can fail."""
+
+    def transform(self, X: Any) -> Array:
+        """φ(x) of each row, (n, m)."""
+        check_is_fitted(self)
+        table, schema = self._read(X, self.schema_), self.schema_
+        out = np.empty((table.n_rows, self._n_features_out))
+        rows = max(1, BLOCK_ENTRIES // max(len(schema), out.shape[1]))
+
+        def write(low: int) -> None:
+            high = min(low + rows, table.n_rows)
+            block = Block(table.cut(low, high), None, None, low)
+            self._basis.fill(dense(block, schema), out[low:high])
+
+        small = len(out) * (len(schema) + out.shape[1]) < SERIAL_ENTRIES
+        starts = range(0, table.n_rows, rows)
+        if small:
+            for low in starts:
+                write(low)
+        else:
+            map_in_order(write, starts)
+        return out
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._basis.n_functions
+
+    def _read(self, X: Any, schema: Schema | None) -> Table:
+        table = read_features(X, schema, type(self).__name__)
+        if table.schema.categorical:
+            raise ColumnTypeError(
+                f"{type(self).__name__} needs numbers, but there are levels in "
+                f"{table.schema.describe_all(table.schema.categorical)}.",
+                "Give it the columns of numbers alone, by make_column_transformer.",
+            )
+        return table
+
+    def _check_parameters(self) -> None:
+        for name, kind in (("placement", Placement), ("units", Units)):
+            value, choices = getattr(self, name), get_args(kind)
+            if value not in choices:
+                raise ParameterError(f"{name}={value!r} is not known.", f"Use one of {choices}.")
+        number, width = self._number(), self.width
+        if number is not None and number < 1:
+            raise ParameterError(f"centres={number} is too few.", "Ask for one or more.")
+        if width is not None and not (isinstance(width, Real) and 0 < width < np.inf):
+            raise ParameterError(f"width={width!r} is no width.", "Pass a positive number.")
+
+    def _number(self) -> int | None:
+        """How many centres are asked for; None where they are given, or left to us."""
+        return int(self.centres) if isinstance(self.centres, int | np.integer) else None
+
+    def _unit(self, seen: Overview) -> Array:
+        """The length of one in each column (d,)."""
+        return seen.spread if self.units == "standardised" else np.ones(len(seen.schema))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class GaussianBasis(ClassNamePrefixFeaturesOutMixin, _Basis):
+    """Gaussian bumps φ_j(x) = exp(-|x - μ_j|²/(2s²)) about centres μ_j, as columns for any model.
+
+    Distances are measured in standardised columns, so that they do not depend on the units; a
+    column that is constant in the fit has no unit and is left out. No function is constant: the
+    models have an intercept.
+
+    Parameters
+    ----------
+    centres : None, a number, or an array or data frame (m, d)
+        How many centres, or the centres themselves in the units of X. By default a tenth as many
+        as rows, but 10 at least and 100 at most (and no more than distinct rows); for a grid 5 a
+        column.
+    placement : "data" or "grid"
+        Where a number of centres go. On rows of the data: spread out by greedy k-means++, which
+        puts most of them where most rows are; beyond 10,000 rows, on a random sample of as many.
+        Or on a grid: the middles of so many equal parts of the range of each column, in every
+        combination.
+    width : None or a number
+        The s of all functions, in standard deviations (or the units of X). By default the spacing
+        of the centres, so that neighbours overlap: the median distance of a centre from the
+        nearest other; for a grid, the root mean square spacing of its columns; for a single
+        centre, the root mean square distance of the rows from their mean.
+    units : "standardised" or "original"
+        Whether distances are measured in standard deviations of each column, or as they are.
+    random_state : int, RandomState or None
+        Seed of the placement on data; the same rows get the same centres unless it is None.
+
+    Attributes
+    ----------
+    centres_ (m, d) in the units of X; width_ in the units chosen; n_features_in_,
+    feature_names_in_. Columns must be numbers or booleans. Sparse rows are taken, and filled in
+    block by block; what comes out is dense, for the functions are zero nowhere.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from posteriori import LeastSquaresClassifier
+    >>> X, y = make_moons(400, noise=0.2, random_state=0)
+    >>> GaussianBasis(centres=20).fit_transform(X).shape
+    (400, 20)
+    >>> model = make_pipeline(GaussianBasis(centres=20), LeastSquaresClassifier()).fit(X, y)
+    >>> LeastSquaresClassifier().fit(X, y).score(X, y), model.score(X, y)
+    (0.8775, 0.9675)
+    """
+
+    centres_: Array
+    width_: float
+
+    def __init__(
+        self,
+        *,
+        centres: int | ArrayLike | None = None,
+        placement: Placement = "data",
+        width: float | None = None,
+        units: Units = "standardised",
+        random_state: Any = 0,
+    ) -> None:
+        self.centres = centres
+        self.placement = placement
+        self.width = width
+        self.units = units
+        self.random_state = random_state
+
+    def _place(self, seen: Overview, random: Any) -> None:
+        unit, gap = self._unit(seen), None
+        if self.centres is not None and self._number() is None:
+            centres = given_points(self.centres, seen.schema)
+        elif self.placement == "grid":
+            axes = even_axes(seen.low, seen.high, self._number() or 5)
+            centres, gap = grid(axes), grid_spacing(axes, unit)
+        else:
+            centres = self._on_rows(seen, unit, random)
+        varies = np.isfinite(seen.spread)
+        spread = seen.spread[varies] / unit[varies]
+        width = self.width or gap or spacing((centres - seen.mean) / unit, spread)
+        self._basis = Gaussians(centres, rates(width * unit, seen.schema), seen.mean)
+        self.centres_, self.width_ = centres, float(width)
+
+    def _on_rows(self, seen: Overview, unit: Array, random: Any) -> Array:
+        points, count = np.unique(seen.sample, axis=0, return_counts=True)
+        number = self._number() or min(len(points), 100, max(10, seen.n_rows // 10))
+        return points[scattered((points - seen.mean) / unit, count, number, random)]
+
+
+class SigmoidBasis(_Basis):
+    """Soft steps φ_j(x) = σ((x_k - μ_j)/s_k) of each column k, as columns for any model.
+
+    A sum of them is a smooth curve in each column by itself, flat beyond the data.
+
+    Parameters
+    ----------
+    centres : a number, or an array (m,) or (m, d)
+        How many steps a column has; or where they are in the units of X, for all columns alike or
+        column by column.
+    placement : "data" or "grid"
+        Where a number of steps go: at the quantiles of the column in the middle of so many equal
+        parts of the rows (beyond 10,000 rows, of a random sample of as many), or in the middle of
+        equal parts of its range. Equal ones are kept once, so a constant column gets one step.
+    width : None or a number
+        The s of all columns, in standard deviations (or the units of X). By default half the
+        median spacing of the column's centres; of a single centre, half a standard deviation.
+    units : "standardised" or "original"
+        Whether `width` is in standard deviations of each column, or in units of X.
+    random_state : int, RandomState or None
+        Seed of the sample; the same rows get the same centres unless it is None.
+
+    Attributes
+    ----------
+    centres_, one array a column; width_ (d,), infinite for columns that are constant in the fit,
+    whose φ is ½ everywhere; both in the units of X; n_features_in_, feature_names_in_. Columns
+    must be numbers or booleans; sparse rows are taken, and filled in.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> basis = SigmoidBasis(centres=2, placement="grid").fit(X)
+    >>> basis.centres_, basis.width_
+    ([array([0.75, 2.25])], array([0.75]))
+    >>> basis.transform(X).round(2)
+    array([[0.27, 0.05], [0.58, 0.16], [0.84, 0.42], [0.95, 0.73]])
+    >>> basis.get_feature_names_out(["age"]).tolist()
+    ['age_sigmoid0', 'age_sigmoid1']
+    """
+
+    centres_: list[Array]
+    width_: Array
+
+    def __init__(
+        self,
+        *,
+        centres: int | ArrayLike = 5,
+        placement: Placement = "data",
+        width: float | None = None,
+        units: Units = "standardised",
+        random_state: Any = 0,
+    ) -> None:
+        self.centres = centres
+        self.placement = placement
+        self.width = width
+        self.units = units
+        self.random_state = random_state
+
+    def _place(self, seen: Overview, random: Any) -> None:
+        centres = self._steps(seen)
+        gaps = np.array(list(map(step_spacing, centres, seen.spread)))
+        width = 0.5 * gaps if self.width is None else self.width * self._unit(seen)
+        column = np.repeat(np.arange(len(centres)), [len(steps) for steps in centres])
+        rate = rates(width, seen.schema)[column]
+        self._basis = Sigmoids(column, np.concatenate(centres), rate)
+        self.centres_, self.width_ = centres, width
+
+    def _steps(self, seen: Overview) -> list[Array]:
+        """The centres of each column."""
+        number = self._number()
+        if number is None:
+            return given_steps(self.centres, len(seen.schema))
+        if self.placement == "grid":
+            return even_axes(seen.low, seen.high, number)
+        quantiles = np.quantile(seen.sample, middles(0.0, 1.0, number), axis=0)
+        return [np.unique(steps) for steps in quantiles.T]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the functions: age_sigmoid0, age_sigmoid1, ..."""
+        check_is_fitted(self)
+        pairs = zip(_check_feature_names_in(self, input_features), self.centres_, strict=True)
+        names = [f"{name}_sigmoid{j}" for name, steps in pairs for j in range(len(steps))]
+        return np.array(names, dtype=object)

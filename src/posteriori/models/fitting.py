@@ -1,0 +1,220 @@
+"""How every model with linear activations is fitted: standardise, start, solve, and map back.
+
+Conventions: K activations a row (1 for two classes or a real target), m design columns, q
+parameters an activation (the intercept first). Θ (K, q) is in the user's units.
+"""
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posteriori.design.columns import Columns
+from posteriori.design.standard import Standard
+from posteriori.likelihood.domain import Domain
+from posteriori.likelihood.loss import ClassLoss, Loss
+from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, unit_diagonal
+from posteriori.models.inside import start_inside
+from posteriori.posterior.objective import (
+    Coordinates,
+    LogPosterior,
+    RowLevel,
+    on_levels,
+    row_levels,
+)
+from posteriori.posterior.priors import GaussianPrior, PriorLike, read_prior
+from posteriori.rows.rows import Rows
+from posteriori.solve.covariance import CONSTANT
+from posteriori.statistics.gather import gather
+from posteriori.statistics.local_quadratic import Information, Target
+from posteriori.statistics.spread import GatherSpread, Spread
+from posteriori.statistics.target_mean import GatherTargetMean
+from posteriori.typing import Array, Codes
+
+_CHEAP = 3.0
+"""Where a Hessian costs fewer passes than this, the last digits are had for next to nothing."""
+
+
+_LAST_DIGIT = 1e-10
+"""Standard errors from the optimum below which rounding sets the limit."""
+
+
+EVERYWHERE = Domain()
+"""The domain of a link that takes every activation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be fitted: rows, a model of their target, and a prior on its coefficients."""
+
+    rows: Rows
+    columns: Columns
+    loss: Loss | ClassLoss
+    target: Target
+    n_activations: int
+    intercept: bool
+    prior: PriorLike
+    tol: float
+    information: Information = "observed"
+    domain: Domain = EVERYWHERE
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The objective on ever more rows, where to start, and the columns that others explain."""
+
+    levels: list[LogPosterior]
+    start: Array
+    dependent: Codes
+
+    @property
+    def objective(self) -> LogPosterior:
+        """The objective on all rows."""
+        return self.levels[-1]
+
+
+def prepare(problem: Problem) -> Prepared:
+    """Standardise the columns, find a start, and leave out what cannot be told apart."""
+    q = len(problem.columns.names) + int(problem.intercept)
+    coordinates = Coordinates(problem.n_activations, q)
+    levels = row_levels(problem.rows, coordinates.size)
+    if problem.domain.is_bounded:  # what is inside for some of the rows need not be for all
+        levels = levels[-1:]
+    standard, constant = _standardise(problem, levels)
+    penalty = read_prior(problem.prior, standard)
+    if problem.n_activations > 1:  # the mean that all classes share changes nothing
+        penalty = replace(penalty, mean=np.zeros(q))
+    objective = LogPosterior(
+        problem.rows,
+        problem.columns,
+        standard,
+        problem.loss,
+        problem.target,
+        penalty,
+        coordinates,
+        problem.tol,
+        problem.information,
+    )
+    if objective.price <= (_CHEAP if len(levels) > 1 else np.finfo(float).max):
+        objective = replace(objective, tolerance=max(problem.tol**2, _LAST_DIGIT))
+    start = _start(problem, levels, objective)
+    dependent = np.empty(0, dtype=np.intp)
+    if not penalty.proper and not objective.is_wide:
+        objective, start, dependent = _identified(objective, levels, start, constant)
+    return Prepared(on_levels(objective, levels), start, dependent)
+
+
+def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, NDArray[np.bool_]]:
+    """Centre and scale of each column, and which columns never change.
+
+    A subsample will do: centring and scaling change no answer. All rows are looked at where a
+    column seems constant, or where the prior is given in standard deviations.
+    """
+    kernel = GatherSpread(problem.columns)
+    exact = isinstance(problem.prior, GaussianPrior) and problem.prior.units == "standardised"
+    found = cast(Spread, gather(levels[-1 if exact else max(-2, -len(levels))].rows, kernel))
+    if len(levels) > 1 and not exact and _constant(found).any():
+        found = cast(Spread, gather(problem.rows, kernel))
+    constant = _constant(found)
+    mean = found.mean * found.unit
+    if problem.intercept:
+        scale = np.where(
+            constant, np.where(mean == 0, 1.0, abs(mean)), found.deviation * found.unit
+        )
+        return Standard(mean, scale, True), constant
+    size = np.hypot(found.deviation, found.mean) * found.unit
+    return Standard(np.zeros(len(mean)), np.where(size > 0, size, 1.0), False), size == 0
+
+
+def _constant(found: Spread) -> NDArray[np.bool_]:
+    return found.deviation <= CONSTANT * abs(found.mean)
+
+
+def _start(problem: Problem, levels: list[RowLevel], objective: LogPosterior) -> Array:
+    """No slopes, and the intercept that gives the mean target."""
+    if problem.domain.is_bounded:
+        return _start_inside(problem, objective)
+    vectors = np.zeros((objective.coordinates.c, objective.coordinates.q))
+    if problem.intercept:
+        found = levels[0].rows.map_sum(GatherTargetMean(problem.target))
+        with np.errstate(divide="ignore"):
+            level = (
+                np.log(np.maximum(found.mean, 1e-3))
+                if isinstance(problem.loss, ClassLoss)
+                else problem.loss.activation(found.mean)
+            )
+        level = np.where(np.isfinite(level), level, 0.0) - found.mean_offset
+        vectors[:, 0] = objective.coordinates.contrasts.T @ level
+    return vectors.ravel()
+
+
+def _start_inside(problem: Problem, objective: LogPosterior) -> Array:
+    found = problem.rows.map_sum(GatherTargetMean(problem.target))
+    level = cast(Loss, problem.loss).activation(found.mean) - found.mean_offset
+    return start_inside(
+        problem.rows,
+        problem.columns,
+        problem.target,
+        problem.domain,
+        objective.standard,
+        float(level[0]),
+    ).ravel()
+
+
+def _identified(
+    objective: LogPosterior, levels: list[RowLevel], start: Array, constant: NDArray[np.bool_]
+) -> tuple[LogPosterior, Array, Codes]:
+    """The objective without directions along which nothing changes, and the columns in them.
+
+    Of all coefficients with the same activations, those of smallest norm are taken, in the user's
+    units; so a column that can be had from others shares their coefficients.
+    """
+    for level in (levels[0], levels[-1]) if len(levels) > 1 else levels:
+        here = replace(objective, rows=level.rows, factor=level.factor)
+        matrix = _one_activation(here, start)
+        first = int(objective.standard.intercept)
+        flat = np.concatenate([np.zeros(first, dtype=np.bool_), constant])
+        if objective.penalty.precision.ndim == 1:
+            flat &= objective.penalty.precision == 0
+        matrix[flat] = matrix[:, flat] = 0.0
+        dependent = _dependent(matrix)
+        if not len(dependent):
+            return objective, start, dependent
+    basis = _smallest(matrix, dependent, objective.standard)
+    coordinates = replace(objective.coordinates, basis=basis)
+    kept = np.setdiff1d(np.arange(len(matrix)), dependent)
+    start = start.reshape(-1, len(matrix))[:, kept].ravel()
+    return replace(objective, coordinates=coordinates), start, dependent - first
+
+
+def _one_activation(objective: LogPosterior, start: Array) -> Array:
+    """The Hessian of the first free activation: all have the same null space."""
+    q = objective.coordinates.q
+    return cast(Array, objective(start, "full").hessian)[:q, :q].copy()
+
+
+def _dependent(matrix: Array) -> Codes:
+    """Places of parameters that others make superfluous, in order."""
+    correlation, _ = unit_diagonal(matrix)
+    lower = cholesky(correlation)
+    if lower is not None and (np.diagonal(lower) ** 2 >= COLLINEAR).all():
+        return np.empty(0, dtype=np.intp)
+    return dependent_columns(correlation)
+
+
+def _smallest(matrix: Array, dependent: Codes, standard: Standard) -> Array:
+    """The map (q, k) from coefficients of the other columns to those of smallest norm."""
+    q, first = len(matrix), int(standard.intercept)
+    kept = np.setdiff1d(np.arange(q), dependent)
+    null = np.zeros((q, len(dependent)))
+    null[dependent] = np.eye(len(dependent))
+    null[kept] = -np.linalg.solve(matrix[np.ix_(kept, kept)], matrix[np.ix_(kept, dependent)])
+    embedding = np.eye(q)[:, kept]
+    # Lengths are those of the slopes in the user's units; the intercept is free to follow.
+    unit = np.concatenate([np.full(first, np.inf), standard.scale])
+    lengths = null / unit[:, None]
+    lengths /= abs(lengths).max(axis=0)
+    null = null / abs(null / unit[:, None]).max(axis=0)
+    share = np.linalg.lstsq(lengths, embedding / unit[:, None])[0]
+    return embedding - null @ share

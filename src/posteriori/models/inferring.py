@@ -1,0 +1,232 @@
+"""Standard errors, likelihoods and what follows from them, on every model fitted by likelihood."""
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from posteriori.likelihood.link import Link
+from posteriori.posterior.coefficients import Intervals, coefficients_of
+from posteriori.posterior.inference import Errors, Inference
+from posteriori.posterior.intervals import MeanInterval
+from posteriori.posterior.page import About, glance_of, listed, summary_of
+from posteriori.posterior.priors import GaussianPrior
+from posteriori.posterior.summary import Summary
+from posteriori.rows.formula import Formula
+from posteriori.rows.frames import make_frame
+from posteriori.rows.memory import MemoryRows, read_new_rows
+from posteriori.rows.offsets import read_offset
+from posteriori.rows.schema import Schema, Unseen
+from posteriori.solve.solution import Iteration, Solution, Status
+from posteriori.typing import Array
+
+
+class Inferring:
+    """A mixin for models that keep an `Inference` of their fit.
+
+    The model keeps a reference to the rows it was fitted to, and looks at them again when it is
+    first asked. A copy made by pickle leaves the rows behind, and keeps what was worked out.
+    """
+
+    schema_: Schema
+    solution_: Solution[Array, Iteration]
+    n_iter_: int
+    converged_: bool
+    prior: Any
+    unseen: Unseen
+    formula_: Formula | None
+
+    _inference: Inference
+    _frame_backend: str | None = None
+
+    @abstractmethod
+    def _link(self) -> Link:
+        """The mean, or the probability of the second of two classes, of an activation."""
+
+    def _fitted_inference(self) -> Inference:
+        check_is_fitted(self)
+        return self._inference
+
+    @property
+    def coef_covariance_(self) -> Array:
+        """Covariance of the coefficients, the intercept first.
+
+        The inverse of the curvature of -ln p(t|w), or with a prior of -ln p(w|t); times the
+        dispersion, where one is estimated. For more than two classes it is that of the contrasts
+        with the first class, class by class.
+        """
+        return self._fitted_inference().covariance()
+
+    @property
+    def log_likelihood_(self) -> float:
+        """ln p(t|w) at the coefficients found, without the prior."""
+        return self._fitted_inference().goodness.log_likelihood
+
+    @property
+    def deviance_(self) -> float:
+        """2 (ln p of the saturated model - ln p), times the dispersion where one is estimated.
+
+        The saturated model gives every row its own target as its mean. For hard labels its ln p
+        is zero.
+        """
+        return self._fitted_inference().goodness.deviance
+
+    @property
+    def null_deviance_(self) -> float:
+        """The deviance of the model with the intercept alone, and the offsets if there are any.
+
+        Without an intercept in the model there is none here either.
+        """
+        return self._fitted_inference().goodness.null_deviance
+
+    @property
+    def aic_(self) -> float:
+        """Akaike's criterion, 2 (parameters - ln p), an estimated dispersion being a parameter."""
+        return self._fitted_inference().goodness.aic
+
+    @property
+    def bic_(self) -> float:
+        """Schwarz's criterion, parameters · ln n - 2 ln p, with n the total weight of the rows."""
+        return self._fitted_inference().goodness.bic
+
+    def tidy(
+        self,
+        level: float = 0.95,
+        errors: Errors = "model",
+        intervals: Intervals = "wald",
+    ) -> Any:
+        """The coefficients as a frame of the kind that the model was fitted to.
+
+        Its columns are term, class (for more than two), estimate, std_error, statistic, p_value,
+        conf_low, conf_high. For more than two classes they are contrasts with the first.
+
+        Parameters
+        ----------
+        level : the probability that an interval is to have.
+        errors : "model", the curvature that is usual for the model; "observed" or "expected",
+            that curvature by choice; "robust", the sandwich (HC0), right even where the model of
+            the target's spread is not.
+        intervals : "wald", estimate and standard errors to either side; "profile", the values
+            that the likelihood (with the prior, if there is one) does not rule out: infinite at
+            a side where it never does.
+
+        >>> from posteriori import LogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+        >>> frame = LogisticRegression().fit(X, y).tidy()
+        >>> frame[["term", "estimate", "std_error"]].round(3)
+                term  estimate  std_error
+        0  intercept    -3.035      2.546
+        1         x0     1.214      0.913
+        """
+        inference = self._fitted_inference()
+        labels = getattr(self, "classes_", None)
+        found = coefficients_of(inference, labels, level, errors, intervals)
+        return make_frame(found.columns(), self._frame_backend)
+
+    def glance(self) -> Any:
+        """The fit as a frame with one row: likelihood, deviances, criteria, and how it ended.
+
+        >>> from posteriori import LogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+        >>> frame = LogisticRegression().fit(X, y).glance()
+        >>> frame[["n_obs", "n_parameters", "log_likelihood", "null_deviance"]].round(3)
+           n_obs  n_parameters  log_likelihood  null_deviance
+        0      6             2          -2.478          8.318
+        """
+        return make_frame(glance_of(self._fitted_inference(), self._about()), self._frame_backend)
+
+    def summary(self, level: float = 0.95, errors: Errors = "model") -> Summary:
+        """The fit on one page, to print or to look at in a notebook.
+
+        >>> from posteriori import LogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+        >>> print(LogisticRegression().fit(X, y).summary())
+        LogisticRegression, fitted by maximum likelihood
+        ==============================================================================
+        Rows                                6    Log-likelihood                  -2.48
+        Parameters                          2    Deviance                         4.96
+        Class                     1 against 0    Null deviance                    8.32
+        Solver                newton, 5 steps    AIC                              8.96
+        Converged                         yes    BIC                              8.54
+        ------------------------------------------------------------------------------
+                                   estimate  std error      z       p   [0.025  0.975]
+        ------------------------------------------------------------------------------
+        intercept                   -3.035      2.546   -1.19  0.2332  -8.025   1.954
+        x0                           1.2140     0.9126   1.33  0.1834  -0.5746  3.0027
+        ==============================================================================
+        """
+        return summary_of(self._fitted_inference(), self._about(), level, errors)
+
+    def predict_interval(self, X: Any, level: float = 0.95, offset: Any = None) -> Array:
+        """An interval for the mean of each row: for two classes the probability of the second.
+
+        Ends (n, 2); for more than two classes (n, K, 2), one interval a class. They are those of
+        the activation and so many standard errors to either side; for more than two classes of
+        the log odds of each class against the rest. With a prior the errors are those of the
+        posterior. The interval is for the mean, not for a single target.
+
+        >>> from posteriori import LogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+        >>> LogisticRegression().fit(X, y).predict_interval([[2.5]]).round(3)
+        array([[0.099, 0.901]])
+        """
+        inference = self._fitted_inference()
+        kernel = MeanInterval.of(inference, self._link(), level)
+        rows = self._new_rows(X)
+        K = inference.shown.coordinates.n_activations
+        if offset is not None:
+            rows = replace(rows, offset=read_offset(offset, rows.n_rows, K))
+        shape = (rows.n_rows, 2) if K == 1 else (rows.n_rows, K, 2)
+        return rows.fill(np.empty(shape), kernel)
+
+    def _new_rows(self, X: Any) -> MemoryRows:
+        """Rows to predict, by the formula of the fit if it had one."""
+        if self.formula_ is not None:
+            X = self.formula_.apply(X, self.unseen)
+        return read_new_rows(X, self.schema_, type(self).__name__)
+
+    def _about(self) -> About:
+        return About(
+            type(self).__name__,
+            _prior_text(self.prior),
+            getattr(self, "classes_", None),
+            getattr(self, "solver_", "newton"),
+            self.n_iter_,
+            self.converged_,
+            self._summary_facts(),
+            self._summary_notes(),
+        )
+
+    def _summary_facts(self) -> tuple[tuple[str, str], ...]:
+        """Names and values that only this model has, for its page."""
+        return ()
+
+    def _summary_notes(self) -> tuple[str, ...]:
+        """What a reader of the page has to know of how the fit ended."""
+        status = self.solution_.status
+        if status is Status.CONVERGED:
+            return ()
+        found = getattr(self, "separation_", None) if status is Status.SEPARATED else None
+        if found is None:
+            return (status.value,)
+        return (
+            f"{status.value} The coefficients of {listed(found.columns)} run to infinity: what is "
+            "shown is large enough for the probabilities.",
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(cast(dict[str, Any], super().__getstate__()))
+        if "_inference" in state:
+            state["_inference"] = state["_inference"].without_rows()
+        return state
+
+
+def _prior_text(prior: Any) -> str:
+    """A prior in a few characters; nothing for none."""
+    if prior is None or (isinstance(prior, float | int) and prior == 0):
+        return ""
+    if isinstance(prior, GaussianPrior):
+        return "Gaussian"
+    return prior if isinstance(prior, str) else f"precision {prior:g}"

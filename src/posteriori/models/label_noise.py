@@ -1,0 +1,281 @@
+"""Fits to labels that may be wrong (4.117): rates that are known, or one that is estimated.
+
+This likelihood is not convex: a row far on the wrong side pulls no more once its label is taken
+for wrong. So fits start from several places, on few rows where there are many, and the best
+optimum found is kept. The places do not depend on chance, so neither does the answer.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
+
+import numpy as np
+from scipy.linalg import eigh, null_space
+
+from posteriori.errors import IdentifiabilityWarning, ParameterError, SeparationWarning, warn
+from posteriori.likelihood.logistic import LogisticLoss
+from posteriori.likelihood.loss import ClassLoss
+from posteriori.likelihood.noise import NoisyClassLoss, NoisyLogisticLoss
+from posteriori.likelihood.softmax import SoftmaxLoss
+from posteriori.linalg import cholesky, unit_diagonal
+from posteriori.models.fitting import Prepared
+from posteriori.models.scoring import scored
+from posteriori.models.targets import of_many, second_of_two
+from posteriori.posterior.inference import Inference
+from posteriori.posterior.noise import MOST, NoiseProfile, NoisyInference
+from posteriori.posterior.objective import LogPosterior
+from posteriori.rows.labels import read_target
+from posteriori.solve.newton import newton
+from posteriori.solve.solution import Iteration, Solution, Status
+from posteriori.statistics.near_rows import near_rows
+from posteriori.typing import Array, Labels
+
+LabelNoise: TypeAlias = float | tuple[float, float] | Literal["estimate"]
+"""One rate for all classes, one for each of two, or an order to estimate it."""
+
+NoisyLoss: TypeAlias = NoisyLogisticLoss | NoisyClassLoss
+
+_HELD = 1.0
+"""Precision of the slopes of standardised columns in a fit that is only a start."""
+
+_CLEAN, _NEAR = (1.0, 10.0), (3.0, 10.0)
+"""How many times the coefficients of fits without noise to start from: noise had shrunk them. The
+first are those of all rows, the second of rows that count the less, the farther out they are."""
+
+_ROUGH_STEPS = 50
+
+_SMALL = 1e-3
+"""The rate to search from where few rows have it at zero."""
+
+_FLAT = 1e-8
+"""Least curvature, beside that at zero, of coefficients that the data determine."""
+
+_VAGUE = 0.25
+"""A standard error of the rate that leaves open most of what lies between zero and one half."""
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """What is known of wrong labels: rates, with the loss that has them; None to estimate one."""
+
+    rate: float | tuple[float, float] | None
+    loss: NoisyLoss | None
+
+
+class NoisyFit(NamedTuple):
+    """What a fit to labels that may be wrong found.
+
+    rate: as given, or as estimated. rate_error: its standard error; None if it was given, or is
+    estimated as zero, the end of what is possible, where there is none. loss: with these rates.
+    """
+
+    inference: Inference
+    rate: float | tuple[float, float]
+    rate_error: float | None
+    loss: NoisyLoss
+
+
+def read_label_noise(label_noise: LabelNoise, n_classes: int) -> Noise | None:
+    """What the user passed as `label_noise`; None where no label can be wrong.
+
+    A number is the probability that a label is not that of the row's class, but any other one.
+    Of a pair, the first is that of rows of the first class, the second that of the second.
+
+    >>> read_label_noise((0.1, 0.2), 2).loss.noise.flip_second
+    0.2
+    >>> read_label_noise(0.3, 3).loss.transition
+    array([[0.7 , 0.15, 0.15],
+           [0.15, 0.7 , 0.15],
+           [0.15, 0.15, 0.7 ]])
+    """
+    if isinstance(label_noise, str):
+        return _to_estimate(label_noise, n_classes)
+    if isinstance(label_noise, tuple | list | np.ndarray):
+        return _read_pair(label_noise, n_classes)
+    rate, end = _read_rate(label_noise), 1 - 1 / n_classes
+    if not 0 <= rate < end:
+        raise ParameterError(
+            f"label_noise={label_noise!r} is out of range.",
+            f"Use a number from zero to less than {end:.3g}: with {n_classes} classes, labels that "
+            "are wrong as often say nothing.",
+        )
+    if rate == 0:
+        return None
+    if n_classes == 2:
+        return Noise(rate, NoisyLogisticLoss(rate, rate))
+    return Noise(rate, NoisyClassLoss(uniform_transition(rate, n_classes)))
+
+
+def uniform_transition(rate: float, n_classes: int) -> Array:
+    """Labels that are wrong with this probability, and then any of the other classes."""
+    other = rate / (n_classes - 1)
+    return np.full((n_classes, n_classes), other) + (1 - rate - other) * np.eye(n_classes)
+
+
+def _to_estimate(label_noise: str, n_classes: int) -> Noise:
+    if label_noise != "estimate":
+        raise ParameterError(
+            f"label_noise={label_noise!r} is not understood.",
+            "Use a number, a pair of numbers, or 'estimate'.",
+        )
+    if n_classes > 2:
+        raise ParameterError(
+            f"label_noise='estimate' is for two classes; y has {n_classes}.",
+            "Pass the rate as a number.",
+        )
+    return Noise(None, None)
+
+
+def _read_pair(label_noise: Any, n_classes: int) -> Noise | None:
+    if len(label_noise) != 2 or n_classes > 2:
+        raise ParameterError(
+            f"label_noise has {len(label_noise)} rates; y has {n_classes} classes.",
+            "Use one number, or for two classes a pair.",
+        )
+    first, second = map(_read_rate, label_noise)
+    loss = NoisyLogisticLoss(first, second)
+    return Noise((first, second), loss) if first or second else None
+
+
+def _read_rate(rate: Any) -> float:
+    if isinstance(rate, bool) or not isinstance(rate, int | float | np.number):
+        raise ParameterError(
+            f"label_noise={rate!r} is no probability.",
+            "Use a number, a pair of numbers, or 'estimate'.",
+        )
+    return float(rate)
+
+
+def with_noise(prepared: Prepared, noise: Noise) -> Prepared:
+    """The objectives of a fit without noise as those with it, and the best start found.
+
+    Optima at infinity come last: where noise explains what is on the wrong side, some hyperplane
+    often fits the rows next to it by chance, as well as or better than the truth.
+    """
+    levels = [_noisy(level, noise) for level in prepared.levels]
+    few = levels[0]
+    starts = _starts(prepared.levels[0], prepared.start)
+    rough = [scored([few], start, _ROUGH_STEPS) for start in starts]
+    best = min(rough, key=lambda found: (_is_flat(few, found.parameters), found.value)).parameters
+    if isinstance(few, NoiseProfile):
+        rate = few.best_rate(best) or _SMALL
+        levels = [replace(cast(NoiseProfile, level), rate=rate) for level in levels]
+    return replace(prepared, levels=levels, start=best)
+
+
+def _noisy(level: LogPosterior, noise: Noise) -> LogPosterior:
+    return NoiseProfile.of(level) if noise.loss is None else replace(level, loss=noise.loss)
+
+
+def _starts(clean: LogPosterior, start: Array) -> list[Array]:
+    """Coefficients to start from, by fits without noise."""
+    held = replace(clean, damping=max(clean.damping, _HELD))
+    found = newton([held], start).parameters
+    starts = [times * found for times in _CLEAN]
+    if not clean.is_wide:
+        near = replace(held, rows=near_rows(clean.rows, clean.columns))
+        found = newton([near], start).parameters
+        starts += [times * found for times in _NEAR]
+    return starts
+
+
+def noisy_solution(prepared: Prepared, max_iter: int | None) -> Solution[Array, Iteration]:
+    """The coefficients that make the objective smallest.
+
+    Where they run to infinity the objective is level to the last digits, so that steps may lead
+    anywhere; the start is kept if it was better.
+    """
+    objective, start = prepared.objective, prepared.start
+    solution = scored(prepared.levels, start, max_iter)
+    if not _is_flat(objective, start):
+        return solution
+    before, after = (objective(w, "none").value for w in (start, solution.parameters))
+    if before < after:
+        return replace(solution, parameters=start, value=before, status=Status.CONVERGED)
+    return replace(solution, value=after, status=Status.CONVERGED)
+
+
+def conclude(
+    objective: LogPosterior, noise: Noise, solution: Solution[Array, Iteration]
+) -> NoisyFit:
+    """What the optimum of an objective with noise says of rates and coefficients."""
+    w, value, determined = solution.parameters, solution.value, None
+    if _is_flat(objective, w):
+        _warn_of_separation()
+        determined = _determined(objective, w)
+    objective = replace(objective, information="observed")
+    if not isinstance(objective, NoiseProfile):
+        inference = Inference(objective, w, value, determined=determined)
+        return NoisyFit(inference, cast(float, noise.rate), None, cast(NoisyLoss, noise.loss))
+    rate = objective.best_rate(w)
+    objective = objective.at(rate)
+    rate_error = objective.rate_error(w)
+    _check_rate(rate, rate_error)
+    inference = NoisyInference(objective, w, value, others=1, determined=determined)
+    return NoisyFit(inference, rate, rate_error, NoisyLogisticLoss(rate, rate))
+
+
+def _check_rate(rate: float, rate_error: float | None) -> None:
+    if rate == MOST:
+        problem = "with any rate below one half the labels would say more than they do"
+    elif rate_error is not None and rate_error > _VAGUE:
+        problem = f"the rate {rate:.3g} has a standard error of {rate_error:.3g}"
+    else:
+        return
+    warn(
+        IdentifiabilityWarning(
+            f"The data cannot tell how many labels are wrong: {problem}.",
+            "Pass the rate as label_noise if you know it, or set it to 0.0.",
+        )
+    )
+
+
+def _is_flat(objective: LogPosterior, w: Array) -> bool:
+    """Whether the likelihood is level along some direction, as it is far out only."""
+    if objective.penalty.proper or objective.is_wide:
+        return False
+    here, there = _informations(objective, w)
+    _, scale = unit_diagonal(there)
+    return cholesky((here - _FLAT * there) / scale / scale[:, None]) is None
+
+
+def _determined(objective: LogPosterior, w: Array) -> Array:
+    """Orthonormal directions (p, k) that leave out those along which the likelihood is level."""
+    values, vectors = eigh(*_informations(objective, w))
+    return cast(Array, null_space(vectors[:, values < _FLAT].T))
+
+
+def _informations(objective: LogPosterior, w: Array) -> tuple[Array, Array]:
+    """Expected information at w, and without noise at zero, where it is largest."""
+    clean = SoftmaxLoss() if isinstance(objective.loss, ClassLoss) else LogisticLoss()
+    at = objective.at(objective.best_rate(w)) if isinstance(objective, NoiseProfile) else objective
+    return _information(at, w), _information(replace(objective, loss=clean), 0 * w)
+
+
+def _information(objective: LogPosterior, w: Array) -> Array:
+    return cast(Array, objective.likelihood(w, "full", "expected").hessian)
+
+
+def _warn_of_separation() -> None:
+    warn(
+        SeparationWarning(
+            "Apart from rows whose label is taken for wrong, the classes can be separated, or all "
+            "but. The coefficients run to infinity, or are too large to be determined.",
+            "Set a prior, such as prior=1.0.",
+        )
+    )
+
+
+def wrong_label_probability(loss: NoisyLoss, activation: Array, y: Any, classes: Labels) -> Array:
+    """p(the true class is not that of the label | x, label) of each row (n,), by Bayes' rule.
+
+    activation: (n, 1) for two classes, else (n, K). y: labels, or (n, K) soft labels.
+
+    >>> loss = NoisyLogisticLoss(0.1, 0.1)
+    >>> classes = np.array(["no", "yes"])
+    >>> wrong_label_probability(loss, np.array([[0.0], [4.0]]), ["yes", "no"], classes).round(3)
+    array([0.1  , 0.858])
+    """
+    _, target = read_target(y, len(activation), classes)
+    if isinstance(loss, NoisyLogisticLoss):
+        return loss.wrong_label_probability(activation[:, 0], second_of_two(target))
+    return loss.wrong_label_probability(activation, of_many(len(classes))(target))

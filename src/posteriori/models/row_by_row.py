@@ -1,0 +1,174 @@
+"""What classifiers that are learnt row after row have in common (4.1.7)."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self, cast
+
+import numpy as np
+
+from posteriori.design.columns import Columns
+from posteriori.errors import LabelError, ParameterError, ScaleError
+from posteriori.models.base import Classifier
+from posteriori.models.generative import as_generator
+from posteriori.models.geometry import LinearCoefficients
+from posteriori.posterior.linear import Linear
+from posteriori.rows.block import Features
+from posteriori.rows.rows import Rows
+from posteriori.rows.threads import one_blas_thread
+from posteriori.solve.covariance import CONSTANT
+from posteriori.statistics.coordinates import Coordinates
+from posteriori.statistics.gather import gather
+from posteriori.statistics.sequence import Collect, Visits
+from posteriori.statistics.spread import GatherSpread, Spread
+from posteriori.typing import Array, Codes, Labels
+
+Orders = Callable[[], Codes]
+
+
+class RowByRow(LinearCoefficients, Classifier):
+    """What both have in common: rows in memory, in an order, and linear activations.
+
+    The rows are gathered into memory from wherever they lie. Columns are centred and scaled inside,
+    by the rows of the fit or of the first `partial_fit`. With `shuffle`, each epoch has a random
+    order, drawn from `random_state` for the set of rows: it does not depend on the order in which
+    they came, and the same row twice counts as one row of twice the weight. Without, the rows are
+    visited in the order given. A weight multiplies the step that a row makes.
+    """
+
+    max_epochs: int
+    shuffle: bool
+    random_state: Any
+    n_iter_: int
+    converged_: bool
+    _linear: Linear
+    _coordinates: Coordinates
+    _weight_unit: float
+
+    def _fit_rows(self, rows: Rows) -> None:
+        self._check_parameters()
+        self._coordinates = _coordinates_of(rows)
+        visits = self._visits(rows, first=True)
+        self._begin(visits)
+        self._learn(rows, visits, self._orders(len(visits)))
+
+    @abstractmethod
+    def _begin(self, visits: Visits) -> None:
+        """Set the parameters to where learning starts."""
+
+    @abstractmethod
+    def _learn(self, rows: Rows, visits: Visits, orders: Orders) -> None:
+        """Visit the rows until there is nothing more to learn."""
+
+    @abstractmethod
+    def _learn_once(self, visits: Visits, order: Codes) -> None:
+        """Visit the rows once."""
+
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """One epoch over a batch of rows, starting from what has been learnt so far.
+
+        The first call names all classes, by `classes` or by labels of each of them; its rows also
+        set the centre and the scale of the columns for good. A call that fails leaves the
+        estimator as it was.
+        """
+        before = dict(self.__dict__)
+        try:
+            with one_blas_thread():
+                self._add_batch(X, y, classes, sample_weight)
+        except BaseException:
+            self.__dict__ = before
+            raise
+        return self
+
+    def _add_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        self._check_parameters()
+        first = not hasattr(self, "_coordinates")
+        if first:
+            rows = self._read(X, y, sample_weight, classes)
+            self._remember(rows.schema, cast(Labels, rows.classes))
+            self._coordinates = _coordinates_of(rows)
+        else:
+            rows = self._read_more(X, y, classes, sample_weight)
+        visits = self._visits(rows, first)
+        if first:
+            self._begin(visits)
+        self._learn_once(visits, self._orders(len(visits))())
+
+    def _read_more(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Rows:
+        if classes is None and not hasattr(type(X), "map_sum"):
+            classes = self.classes_
+        rows = self._read(X, y, sample_weight, classes, schema=self.schema_)
+        if not np.array_equal(cast(Labels, rows.classes), self.classes_):
+            raise LabelError(
+                f"The batch has the classes {cast(Labels, rows.classes).tolist()[:8]}, the first "
+                f"had {self.classes_.tolist()[:8]}.",
+                "Name all classes in the first call of partial_fit.",
+            )
+        return rows
+
+    def _visits(self, rows: Rows, first: bool) -> Visits:
+        """The rows in memory; the weight of the first ones is one on average."""
+        visits = Visits(rows.map_sum(Collect(rows.schema)).joined(), self._coordinates)
+        if self.shuffle:
+            visits = visits.sorted()
+        if first:
+            weight = cast(Array, visits.block.weight)
+            self._weight_unit = float(weight.max() * np.mean(weight / weight.max()))
+        return visits.weighted(1 / self._weight_unit)
+
+    def _orders(self, n_rows: int) -> Orders:
+        if not self.shuffle:
+            return lambda: np.arange(n_rows)
+        random = as_generator(self.random_state)
+        return lambda: random.permutation(n_rows)
+
+    def _set_weights(self, weights: Array) -> None:
+        """Activations of the columns as they are from W (p, c) of the standardised ones."""
+        coordinates = self._coordinates
+        slopes, bias = weights[1:], weights[0]
+        if weights.shape[1] == 1:  # half of the activation for, half against
+            slopes, bias = slopes * [-0.5, 0.5], bias * [-0.5, 0.5]
+        with np.errstate(over="ignore"):
+            slopes = slopes / coordinates.scale[:, None] / coordinates.unit[:, None]
+        if not np.isfinite(slopes).all():
+            j = int(np.argmax(~np.isfinite(slopes).all(axis=1)))
+            column = coordinates.columns.as_schema().describe(j)
+            raise ScaleError(
+                f"The coefficients of {column} do not fit in a double.",
+                "Multiply the column by a large number.",
+            )
+        self._linear = Linear.about(coordinates.centre * coordinates.unit, slopes, bias)
+
+    def _check_parameters(self) -> None:
+        whole = isinstance(self.max_epochs, int | np.integer)
+        if not whole or isinstance(self.max_epochs, bool) or self.max_epochs < 1:
+            raise ParameterError(
+                f"max_epochs={self.max_epochs!r} is out of range.", "Use a whole number from 1 on."
+            )
+        for name in ("shuffle", "averaged"):
+            value = getattr(self, name, False)
+            if not isinstance(value, bool | np.bool_):
+                raise ParameterError(f"{name}={value!r} is not understood.", "Use True or False.")
+
+    def _activations(self, X: Features) -> Array:
+        return self._linear.of_rows(X, self.schema_)
+
+    def _linear_function(self) -> Linear:
+        self._known_classes()
+        return self._linear
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free numbers: one function less than classes, as only differences decide."""
+        d, K = self._linear_function().weights.shape
+        return (d + 1) * (K - 1)
+
+
+def _coordinates_of(rows: Rows) -> Coordinates:
+    """Means and standard deviations of the columns; a constant column is divided by its size."""
+    columns = Columns(rows.schema)
+    spread = cast(Spread, gather(rows, GatherSpread(columns)))
+    size, scale = abs(spread.mean), spread.deviation
+    scale = np.where(scale > CONSTANT * size, scale, np.where(size > 0, size, 1.0))
+    return Coordinates(columns, True, spread.mean, scale, far=True, long=False, unit=spread.unit)

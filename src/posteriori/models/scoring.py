@@ -1,0 +1,103 @@
+"""Fisher scoring, then Newton's method: how a loss that is not convex is made small.
+
+The expected second derivative is never negative, so that steps by it point downhill from any
+start; but they only shrink the error by a constant factor. Near the optimum the observed one is
+positive definite, too, and its steps square the error (4.92).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from posteriori.linalg import cholesky
+from posteriori.posterior.objective import LogPosterior
+from posteriori.solve.newton import Curvature, Local, Objective, newton
+from posteriori.solve.solution import Iteration, Solution
+from posteriori.typing import Array
+
+SCORING = "steps by the expected second derivatives, and near the optimum by the observed ones"
+"""What is done here, as a model says it."""
+
+MOST_STEPS = 100
+"""Steps after which a fit is given up, unless told otherwise."""
+
+SCORING = "steps by the expected second derivatives, and near the optimum by the observed ones"
+"""What is done here, as a model says it."""
+
+MOST_STEPS = 100
+"""Where the user sets no limit."""
+
+_CLOSE = 0.3
+"""Standard errors of a subsample from its optimum that are near enough."""
+
+_NEAR = 0.1
+"""Standard errors from the optimum at which the observed second derivative takes over."""
+
+
+@dataclass(frozen=True, eq=False)
+class Safeguarded:
+    """An objective whose Hessian is the observed one where that is positive definite."""
+
+    inner: LogPosterior
+
+    @property
+    def price(self) -> float:
+        return self.inner.price
+
+    @property
+    def share(self) -> float:
+        return self.inner.share
+
+    @property
+    def n_rows(self) -> int:
+        return self.inner.n_rows
+
+    @property
+    def tolerance(self) -> float:
+        return self.inner.tolerance
+
+    def __call__(self, w: Array, hessian: Curvature) -> Local:
+        found = replace(self.inner, information="observed")(w, hessian)
+        if found.hessian is None or _is_positive(found.hessian):
+            return found
+        return replace(self.inner, information="expected")(w, hessian)
+
+
+def _is_positive(hessian: Array) -> bool:
+    if hessian.ndim == 1:
+        return bool((hessian > 0).all())
+    return cholesky(hessian) is not None
+
+
+def scored(
+    levels: Sequence[LogPosterior],
+    start: Array,
+    max_iter: int | None = None,
+    suspicion: Callable[[], bool] | None = None,
+) -> Solution[Array, Iteration]:
+    """The parameters that make the last of `levels` smallest, by whichever curvature serves.
+
+    `suspicion` is asked if parameters may run to infinity, as in `newton`.
+    """
+    # Steps that leave the domain meet infinities, and are cut short.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return newton(_stages(levels), start, max_iter=max_iter or MOST_STEPS, suspicion=suspicion)
+
+
+def _stages(levels: Sequence[LogPosterior]) -> Sequence[Objective]:
+    full = levels[-1]
+    if full.loss.convex:
+        return [*map(_careful, levels[:-1]), replace(full, information="observed")]
+    rough = [replace(_careful(level), information="expected") for level in levels[:-1]]
+    near = replace(full, information="expected", tolerance=max(full.tolerance, _NEAR))
+    return [*rough, near, Safeguarded(full)]
+
+
+def _careful(level: LogPosterior) -> LogPosterior:
+    """A subsample whose optimum is found well enough for the last step, which nothing guards.
+
+    Where means grow as eᵃ, a step of several standard errors of the subsample can be too long.
+    """
+    near = _CLOSE / np.sqrt(level.share)
+    return replace(level, information="observed", tolerance=min(level.tolerance, near))

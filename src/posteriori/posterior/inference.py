@@ -1,0 +1,210 @@
+"""What a fit knows of its own uncertainty: the curvature at the optimum, in the user's units.
+
+Conventions: p free parameters w (p,); the parameters shown to users are those of `Shown`.
+"""
+
+from contextlib import suppress
+from copy import copy
+from dataclasses import replace
+from typing import Literal, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
+
+from posteriori.errors import InferenceError, ParameterError
+from posteriori.likelihood.glm import TargetFamily
+from posteriori.linalg import cholesky, unit_diagonal
+from posteriori.posterior.goodness import Goodness, rows_needed
+from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
+from posteriori.posterior.profile import profile_ends
+from posteriori.posterior.runaway import runaway_ends
+from posteriori.posterior.shown import Shown
+from posteriori.rows.threads import one_blas_thread
+from posteriori.statistics.scores import GatherScores
+from posteriori.typing import Array
+
+Errors = Literal["model", "observed", "expected", "robust"]
+"""Standard errors by the curvature the model stands for, as observed, as expected, or robust."""
+
+_MOVED, _ROUNDING = 1e-3, 1e-10
+"""By how much, plainly and beside its size, the objective can differ on the rows of the fit."""
+
+
+_OUTSIDE = 1e-6
+"""How much of a direction may lie outside of those that are determined."""
+
+
+class Inference:
+    """The optimum w of an objective, and what its curvature there says.
+
+    `value` is the objective there. `family` is that of a target which is a number; its dispersion,
+    where it is estimated, multiplies the covariance, and t takes the place of the normal. The rows
+    of the fit are kept, and looked at again when a question comes: one pass for the curvature,
+    one for the likelihood and the deviance. `others` is how many numbers were estimated beside w
+    and the dispersion.
+
+    Where classes can be separated, w is only a place far out, and `determined` (p, k) has
+    orthonormal directions along which the objective has a minimum. What leaves them has an
+    infinite standard error.
+    """
+
+    determined: Array | None = None
+
+    def __init__(
+        self,
+        objective: LogPosterior,
+        w: Array,
+        value: float,
+        family: TargetFamily | None = None,
+        others: int = 0,
+        determined: Array | None = None,
+    ) -> None:
+        self._objective: LogPosterior | None = objective
+        self._value = value
+        self._free: dict[Errors, Array] = {}
+        self.determined = determined
+        self.w = w
+        self.shown = Shown.of(objective)
+        self.goodness = Goodness(objective, w, family, others)
+
+    @property
+    def objective(self) -> LogPosterior:
+        """The objective with the rows of the fit; an error where they were left behind."""
+        return rows_needed(self._objective)
+
+    def without_rows(self) -> "Inference":
+        """All that is usually asked, without the rows: for files."""
+        if self._objective is not None and not self._objective.is_wide:
+            with suppress(InferenceError):
+                self.free_covariance()
+        out = copy(self)
+        out._objective, out._free = None, dict(self._free)
+        out.goodness = self.goodness.without_rows()
+        return out
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers were free, but for the dispersion."""
+        return self.goodness.n_parameters
+
+    @property
+    def estimates(self) -> Array:
+        """The parameters shown."""
+        return self.shown.estimates(self.w)
+
+    def covariance(self, errors: Errors = "model") -> Array:
+        """Covariance of the parameters shown; infinite variances have none with others."""
+        found = self.shown.covariance(self.free_covariance(errors))
+        infinite = self.undetermined(self.shown.directions)
+        found[infinite] = found[:, infinite] = 0.0
+        found[infinite, infinite] = np.inf
+        return found
+
+    def standard_errors(self, errors: Errors = "model") -> Array:
+        """Standard errors of the parameters shown."""
+        found = self.shown.standard_errors(self.free_covariance(errors))
+        return np.where(self.undetermined(self.shown.directions), np.inf, found)
+
+    def undetermined(self, directions: Array) -> NDArray[np.bool_]:
+        """Which mᵀw, with m in the rows of `directions` (k, p), the rows do not determine."""
+        D = self.determined
+        if D is None:
+            return np.zeros(len(directions), dtype=np.bool_)
+        left = np.linalg.norm(directions - directions @ D @ D.T, axis=1)
+        return left > _OUTSIDE * np.linalg.norm(directions, axis=1)
+
+    def p_values(self, statistic: Array) -> Array:
+        """Probability of a larger statistic, either sign: normal, or t with s estimated."""
+        tail, freedom = -abs(statistic), self._freedom
+        return cast(Array, 2 * (ndtr(tail) if freedom == np.inf else stdtr(freedom, tail)))
+
+    def quantile(self, level: float) -> float:
+        """How many standard errors to either side hold this share of the probability."""
+        if not 0 < level < 1:
+            raise ParameterError(
+                f"level={level!r} is no probability.", "Use a number between zero and one."
+            )
+        below, freedom = (1 + level) / 2, self._freedom
+        return float(ndtri(below) if freedom == np.inf else stdtrit(freedom, below))
+
+    @property
+    def _freedom(self) -> float:
+        return self.goodness.freedom if self.goodness.estimates_dispersion else np.inf
+
+    def profile(self, level: float) -> Array:
+        """Ends (shown, 2) at which the profiled objective, over s, has risen by ½ quantile²."""
+        rise = 0.5 * self.quantile(level) ** 2 * self.goodness.dispersion
+        objective = rows_needed(self._objective)
+        self.free_covariance()  # an error if the rows have changed
+        with one_blas_thread():
+            if self.determined is None:
+                ends = profile_ends(objective, self.w, self.shown.directions, rise)
+            else:
+                ends = runaway_ends(objective, self.shown.directions, rise)
+        return ends / self.shown.unit[:, None]
+
+    def free_covariance(self, errors: Errors = "model") -> Array:
+        """(p, p), of the free parameters."""
+        if errors not in get_args(Errors):
+            raise ParameterError(
+                f"errors={errors!r} is not understood.",
+                f"Use one of {', '.join(map(repr, get_args(Errors)))}.",
+            )
+        if errors not in self._free:
+            with one_blas_thread():
+                self._free[errors] = self._worked_out(errors)
+        return self._free[errors]
+
+    def _worked_out(self, errors: Errors) -> Array:
+        objective = rows_needed(self._objective)
+        if objective.is_wide:
+            raise InferenceError(
+                f"With {objective.coordinates.size} parameters their covariance was not computed.",
+                "Fit fewer columns, or use predictions without standard errors.",
+            )
+        if errors == "robust":
+            inverse = self.free_covariance() / self.goodness.dispersion
+            return inverse @ self._scores(objective) @ inverse
+        if errors != "model":
+            objective = replace(objective, information=errors)
+        local = objective(self.w, "full")
+        self._check_rows(local.value)
+        return self.goodness.dispersion * self._inverse(cast(Array, local.hessian))
+
+    def _inverse(self, hessian: Array) -> Array:
+        """H⁻¹, in the directions that are determined."""
+        D = self.determined
+        return inverse_of(hessian) if D is None else D @ inverse_of(D.T @ hessian @ D) @ D.T
+
+    def _check_rows(self, value: float) -> None:
+        if abs(value - self._value) > _MOVED + _ROUNDING * abs(value):
+            raise InferenceError(
+                f"The objective was {self._value:.10g} at the end of the fit and is {value:.10g} "
+                "now: the rows have changed since.",
+                "Fit again, and do not change the data in place before asking for standard errors.",
+            )
+
+    def _scores(self, objective: LogPosterior) -> Array:
+        """Σ w g gᵀ over rows, g being the gradient of a row; the filling of the sandwich."""
+        kernel = GatherScores(objective.kernel(self.w))
+        found = objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
+        return objective.coordinates.contract_matrix(objective.standard.inward_matrix(found))
+
+
+def inverse_of(hessian: Array) -> Array:
+    """The inverse of a positive definite matrix, scaled so that units do not matter."""
+    if not len(hessian):
+        return hessian
+    matrix, scale = unit_diagonal(hessian)
+    lower = cholesky(matrix)
+    if lower is None:
+        raise InferenceError(
+            "The curvature at the optimum is not positive definite: some combination of "
+            "coefficients is not determined by the data.",
+            "Look at separation_ and at collinear columns, or set a prior.",
+        )
+    inverse, _ = lapack.dpotri(lower, lower=1)
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    return inverse / scale / scale[:, None]

@@ -1,0 +1,276 @@
+"""The function that a fit makes small: -ln p(t|θ) - ln p(θ), as sums over rows give it.
+
+Conventions: K activations a row (1 for two classes), q parameters each, Θ (K, q) standardised.
+Solvers see a vector w (p,) of free parameters, from which `Coordinates` makes Θ.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, cast
+
+import numpy as np
+from scipy.linalg import helmert
+
+from posteriori.design.columns import Columns
+from posteriori.design.standard import Standard
+from posteriori.likelihood.loss import ClassLoss, Loss
+from posteriori.linalg import unit_diagonal
+from posteriori.posterior.priors import Penalty
+from posteriori.rows.rows import Rows
+from posteriori.solve.covariance import oracle_shrinkage
+from posteriori.solve.newton import Curvature, Local
+from posteriori.statistics.batches import split_rows
+from posteriori.statistics.local_quadratic import GatherQuadratic, Information, Target
+from posteriori.statistics.sample import sample_rows
+from posteriori.typing import Array
+
+WIDE = 2000
+"""With more free parameters than this the Hessian is too large; its diagonal must do."""
+
+BLOCK_ENTRIES = 2**19
+"""Numbers a block: large enough that threads seldom wait, small enough for the second reading
+of a block to come from the cache."""
+
+_CALL = 1e5
+"""What a pass costs however few the rows, in nanoseconds."""
+
+_ROWS_PER_PARAMETER = 12
+_SMALLEST_SAMPLE = 2000
+_GROWTH = 8
+_DAMPING = 0.1
+"""Precision that keeps a subsample whose classes can be separated from running away."""
+
+_NOISE = 0.3
+"""How near to the optimum of a subsample it pays to go, in its distance from that of all rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """From free parameters w (p,) to Θ (K, q) and back.
+
+    K classes have c = K - 1 free vectors: Θ = BV with orthonormal contrasts B (K, c), so that
+    classes sum to zero and |Θ| = |V|. Where columns depend on others, `basis` (q, k) makes each
+    row of V from k free numbers.
+    """
+
+    n_activations: int
+    q: int
+    basis: Array | None = None
+
+    @cached_property
+    def contrasts(self) -> Array:
+        """B (K, c)."""
+        K = self.n_activations
+        return np.ones((1, 1)) if K == 1 else np.ascontiguousarray(helmert(K).T)
+
+    @property
+    def c(self) -> int:
+        return self.contrasts.shape[1]
+
+    @property
+    def k(self) -> int:
+        return self.q if self.basis is None else self.basis.shape[1]
+
+    @property
+    def size(self) -> int:
+        """p, the number of free parameters."""
+        return self.c * self.k
+
+    def vectors(self, w: Array) -> Array:
+        """V (c, q), one row a contrast."""
+        free = w.reshape(self.c, self.k)
+        return free if self.basis is None else free @ self.basis.T
+
+    def expand(self, w: Array) -> Array:
+        """Θ (K, q)."""
+        return self.contrasts @ self.vectors(w)
+
+    def contract(self, gradient: Array) -> Array:
+        """The gradient in w (p,) of one in Θ (K, q)."""
+        return self.contract_vectors(self.contrasts.T @ gradient)
+
+    def contract_vectors(self, gradient: Array) -> Array:
+        """The gradient in w (p,) of one in V (c, q)."""
+        return (gradient if self.basis is None else gradient @ self.basis).ravel()
+
+    def contract_matrix(self, matrix: Array) -> Array:
+        """The Hessian in w of one in Θ (Kq, Kq); of a diagonal (Kq,), what of it is diagonal."""
+        if matrix.ndim == 1:
+            return ((self.contrasts**2).T @ matrix.reshape(-1, self.q)).ravel()
+        K = self.n_activations
+        return self._each_side(matrix.reshape(K, self.q, K, self.q), self.contrasts.T, True)
+
+    def expand_matrix(self, covariance: Array) -> Array:
+        """The covariance of Θ (Kq, Kq) from that of w (p, p)."""
+        blocks = covariance.reshape(self.c, self.k, self.c, self.k)
+        return self._each_side(blocks, self.contrasts, False)
+
+    def _each_side(self, blocks: Array, contrasts: Array, inward: bool) -> Array:
+        """CBMBᵀCᵀ, with C over activations and B over the parameters of one."""
+        if len(contrasts) > 1 or contrasts.shape[1] > 1:
+            blocks = np.tensordot(contrasts, blocks, (1, 0))
+            blocks = np.moveaxis(np.tensordot(contrasts, blocks, (1, 2)), 0, 2)
+        if self.basis is not None:
+            basis = self.basis.T if inward else self.basis
+            blocks = np.moveaxis(np.tensordot(basis, blocks, (1, 1)), 0, 1)
+            blocks = np.moveaxis(np.tensordot(basis, blocks, (1, 3)), 0, 3)
+        size = blocks.shape[0] * blocks.shape[1]
+        return np.ascontiguousarray(blocks).reshape(size, size)
+
+
+@dataclass(frozen=True, eq=False)
+class LogPosterior:
+    """-ln p(t|w) - ln p(w) of rows, in the free parameters w; a solver's `Objective`.
+
+    `factor` multiplies the sum over rows: a subsample stands for all of them. `share` is the part
+    of the rows it has, `damping` a precision on all slopes.
+    """
+
+    rows: Rows
+    columns: Columns
+    standard: Standard
+    loss: Loss | ClassLoss
+    target: Target
+    penalty: Penalty
+    coordinates: Coordinates
+    tolerance: float
+    information: Information = "observed"
+    factor: float = 1.0
+    share: float = 1.0
+    damping: float = 0.0
+
+    def __call__(self, w: Array, hessian: Curvature) -> Local:
+        found = self.likelihood(w, hessian, self.information)
+        vectors = self.coordinates.vectors(w)
+        value = self.factor * found.value + self.penalty.value(vectors)
+        pull = self.penalty.gradient(vectors)
+        if self.damping:
+            slopes = vectors[:, int(self.standard.intercept) :]
+            value += 0.5 * self.damping * float(np.square(slopes).sum())
+            pull[:, int(self.standard.intercept) :] += self.damping * slopes
+        gradient = self.factor * found.gradient + self.coordinates.contract_vectors(pull)
+        curved = None
+        if found.hessian is not None:
+            curved = self.factor * found.hessian
+            if self.share < 1 and curved.ndim == 2:
+                curved = _shrunk(curved, self.n_rows)
+            curved = curved + self._prior_hessian(curved.ndim)
+        return Local(value, gradient, curved)
+
+    def likelihood(self, w: Array, hessian: Curvature, information: Information) -> Local:
+        """The sum over rows alone, without the prior."""
+        kernel = replace(self.kernel(w), hessian=hessian, information=information)
+        found = self.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
+        gradient = self.coordinates.contract(self.standard.inward(found.gradient))
+        if found.hessian is None:
+            return Local(found.value, gradient, None)
+        return Local(found.value, gradient, self._inward(found.hessian))
+
+    def kernel(self, w: Array) -> GatherQuadratic:
+        """What is summed over the rows at w."""
+        theta = self.standard.outward(self.coordinates.expand(w))
+        return GatherQuadratic(self.columns, self.standard, self.loss, self.target, theta)
+
+    def _inward(self, hessian: Array) -> Array:
+        if hessian.ndim == 1:
+            if not self.standard.moves:
+                first = np.ones(int(self.standard.intercept))
+                scale = np.concatenate([first, self.standard.scale])
+                hessian = (hessian.reshape(-1, len(scale)) / scale / scale).ravel()
+            return self.coordinates.contract_matrix(hessian)
+        return self.coordinates.contract_matrix(self.standard.inward_matrix(hessian))
+
+    def _prior_hessian(self, ndim: int) -> Array:
+        """The Hessian, or the diagonal, of the prior and the damping in w."""
+        precision, basis = self.penalty.precision, self.coordinates.basis
+        if self.damping:
+            held = np.full(self.coordinates.q, self.damping)
+            held[: int(self.standard.intercept)] = 0.0
+            precision = precision + (held if precision.ndim == 1 else np.diag(held))
+        if ndim == 1:
+            one = precision if precision.ndim == 1 else np.diagonal(precision)
+            return cast(Array, np.tile(one, self.coordinates.c))
+        one = np.diag(precision) if precision.ndim == 1 else precision
+        one = one if basis is None else basis.T @ one @ basis
+        return cast(Array, np.kron(np.eye(self.coordinates.c), one))
+
+    def batches(self, k: int) -> list["LogPosterior"]:
+        """The same function on each of k parts of the rows, each standing for all of them."""
+        rows = split_rows(self.rows, k)
+        part = replace(self, factor=self.factor * k, share=self.share / k)
+        return [replace(part, rows=each) for each in rows]
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.n_rows
+
+    @property
+    def is_wide(self) -> bool:
+        return self.coordinates.size > WIDE
+
+    @cached_property
+    def price(self) -> float:
+        """What a Hessian costs in units of value and gradient: from timings of each product."""
+        if self.is_wide:
+            return np.inf
+        schema, K = self.columns.schema, self.coordinates.n_activations
+        numbers, factors = len(schema.numeric), len(schema.categorical)
+        first = K * (10 + 0.35 * numbers + 5 * factors) + _CALL / self.n_rows
+        if factors:
+            pairs = factors * (factors + 1) / 2 + factors * numbers
+            return K * K * (10 + 4 * pairs + 0.03 * numbers**2) / first
+        width = numbers * max(K - 1, 1)
+        return (15 + width + 0.025 * width**2) / first
+
+
+class RowLevel(NamedTuple):
+    """Rows, how many times their weight all rows have, and their share of all rows."""
+
+    rows: Rows
+    factor: float
+    share: float
+
+
+def row_levels(rows: Rows, p: int) -> list[RowLevel]:
+    """Subsamples that grow up to all rows; only these if they are few for p parameters."""
+    levels = [RowLevel(rows, 1.0, 1.0)]
+    least = max(_SMALLEST_SAMPLE, _ROWS_PER_PARAMETER * p)
+    while levels[-1].rows.n_rows // _GROWTH >= least:
+        last = levels[-1]
+        drawn, times = sample_rows(last.rows, _GROWTH)
+        if not np.isfinite(times):
+            break
+        share = drawn.n_rows / rows.n_rows
+        levels.append(RowLevel(drawn, last.factor * times, share))
+    return levels[::-1]
+
+
+def on_levels(full: LogPosterior, levels: Sequence[RowLevel]) -> list[LogPosterior]:
+    """The objective on each level; on a subsample its noise is tolerance enough."""
+    p = full.coordinates.size
+    rough = [
+        replace(
+            full,
+            rows=level.rows,
+            factor=level.factor,
+            share=level.share,
+            tolerance=_NOISE * np.sqrt(p * level.factor),
+            damping=0.0 if full.penalty.proper else _DAMPING * level.factor * np.sqrt(p),
+        )
+        for level in levels[:-1]
+    ]
+    return [*rough, full]
+
+
+def _shrunk(hessian: Array, n_rows: int) -> Array:
+    """The Hessian of a subsample with its correlations shrunk as far as they are noise.
+
+    The oracle approximating shrinkage, as for covariances: what looks like correlation in a few
+    rows for each parameter is mostly chance, and all rows do not have it.
+    """
+    correlation, _ = unit_diagonal(hessian)
+    amount = oracle_shrinkage(correlation, n_rows)
+    out = (1 - amount) * hessian
+    np.fill_diagonal(out, np.diagonal(hessian))
+    return out

@@ -1,0 +1,199 @@
+"""Gaussian priors on the coefficients, and what they add to the objective.
+
+Conventions: d columns of the design, q parameters an activation: d + 1 with the intercept first,
+or d without one; c activations; θ (c, q).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from posteriori.design.standard import Standard
+from posteriori.errors import ParameterError
+from posteriori.typing import Array
+
+_INFINITE = 1e300
+"""A precision that leaves nothing of a coefficient, and can still be added to."""
+
+
+@dataclass(frozen=True)
+class GaussianPrior:
+    """N(mean, precision⁻¹) on the coefficients: -ln p(w) = ½ (w - m)ᵀ precision (w - m) (4.140).
+
+    Parameters
+    ----------
+    precision : a number, a vector (one a column), a d x d matrix, or a (d+1) x (d+1) matrix
+        with the intercept first.
+    mean : a number, or a vector (one a column).
+    intercept_precision, intercept_mean : the same for the intercept, which has no prior by default.
+    units : "original" or "standardised"
+        Whether the numbers are for the columns as they are, or for columns that were centred
+        and divided by their standard deviations.
+
+    For more than two classes each class's vector has this prior; a mean that all of them share
+    then changes nothing.
+
+    >>> from posteriori import LogisticRegression
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> prior = GaussianPrior(precision=4.0, mean=1.0)
+    >>> LogisticRegression(prior=prior).fit(X, y).coef_.round(3)
+    array([[1.196]])
+    """
+
+    precision: Any = 1.0
+    mean: Any = 0.0
+    intercept_precision: float = 0.0
+    intercept_mean: float = 0.0
+    units: Literal["original", "standardised"] = "original"
+
+
+PriorLike: TypeAlias = float | GaussianPrior | None
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty:
+    """½ Σ_k (θ_k - mean)ᵀ precision (θ_k - mean), in the parameters of standardised columns.
+
+    `precision` is a diagonal (q,) or a matrix (q, q). `proper` says whether it holds every slope:
+    then there is one best θ, whatever the data.
+    """
+
+    mean: Array
+    precision: Array
+    proper: bool
+
+    def value(self, theta: Array) -> float:
+        """Its value at θ (c, q)."""
+        away = theta - self.mean
+        return 0.5 * float((away * self._times(away)).sum())
+
+    def gradient(self, theta: Array) -> Array:
+        """Its gradient (c, q)."""
+        return self._times(theta - self.mean)
+
+    def _times(self, away: Array) -> Array:
+        return away * self.precision if self.precision.ndim == 1 else away @ self.precision
+
+    def add_to(self, hessian: Array, c: int) -> Array:
+        """H (cq, cq), or its diagonal (cq,), with that of the prior added."""
+        diagonal = self.precision if self.precision.ndim == 1 else np.diagonal(self.precision)
+        if hessian.ndim == 1:
+            return hessian + np.tile(diagonal, c)
+        matrix = np.diag(diagonal) if self.precision.ndim == 1 else self.precision
+        return hessian + np.kron(np.eye(c), matrix)
+
+
+def flat(q: int) -> Penalty:
+    """No prior: maximum likelihood."""
+    return Penalty(np.zeros(q), np.zeros(q), proper=False)
+
+
+def read_prior(prior: PriorLike, standard: Standard) -> Penalty:
+    """What the user passed as `prior`, for standardised columns.
+
+    `standard` must have the deviations of all rows as its scale if the prior's units are
+    "standardised".
+    """
+    q = len(standard.scale) + int(standard.intercept)
+    if prior is None:
+        return flat(q)
+    if not isinstance(prior, GaussianPrior):
+        prior = GaussianPrior(precision=_read_number(prior))
+    precision, mean = _read_precision(prior, standard), _read_mean(prior, standard)
+    if prior.units == "original":
+        mean = standard.from_user(mean)
+        precision = _in_standard_units(precision, standard)
+    return Penalty(mean, precision, _is_proper(precision, standard.intercept))
+
+
+def _read_number(prior: Any) -> float:
+    if isinstance(prior, bool) or not isinstance(prior, int | float | np.number):
+        raise ParameterError(
+            f"prior={prior!r} is not understood.",
+            "Use None, a number, a GaussianPrior, or 'jeffreys'.",
+        )
+    if not 0 <= prior < np.inf:
+        raise ParameterError(
+            f"prior={prior!r} is no precision.", "Use a finite number, zero or more."
+        )
+    return float(prior)
+
+
+def _read_precision(prior: GaussianPrior, standard: Standard) -> Array:
+    """Precision as a diagonal (q,) or a matrix (q, q), the intercept first."""
+    if prior.units not in ("original", "standardised"):
+        raise ParameterError(
+            f"units={prior.units!r} is not understood.", "Use 'original' or 'standardised'."
+        )
+    given, d = np.asarray(prior.precision, dtype=np.float64), len(standard.scale)
+    first = [_read_number(prior.intercept_precision)] if standard.intercept else []
+    if not np.isfinite(given).all():
+        raise ParameterError("The precision of the prior is not finite.", "Pass finite numbers.")
+    if given.ndim < 2:
+        if given.ndim == 1 and len(given) != d:
+            raise _wrong_length("precision", len(given), d)
+        if (given < 0).any():
+            raise ParameterError("The precision of the prior is negative.", "Use zero or more.")
+        return np.concatenate([first, np.broadcast_to(given, (d,))])
+    return _read_matrix(given, first, d)
+
+
+def _read_matrix(given: Array, first: list[float], d: int) -> Array:
+    q = d + len(first)
+    if given.shape not in ((d, d), (q, q)):
+        raise ParameterError(
+            f"The precision of the prior has shape {given.shape}; there are {d} columns.",
+            f"Pass a number, {d} numbers, or a matrix of {d} x {d}"
+            + (f" or {q} x {q} (intercept first)." if first else "."),
+        )
+    if not np.allclose(given, given.T) or np.linalg.eigvalsh(given)[0] < -1e-10 * abs(given).max():
+        raise ParameterError(
+            "The precision of the prior is not symmetric with eigenvalues of zero or more.",
+            "Pass the inverse of a covariance matrix.",
+        )
+    if given.shape == (q, q):
+        if first and first[0]:
+            raise ParameterError(
+                "The precision of the intercept is given twice.",
+                "Leave out intercept_precision where precision has a row for the intercept.",
+            )
+        return given
+    matrix = np.zeros((q, q))
+    matrix[:1, :1] = first[0] if first else given[:1, :1]
+    matrix[len(first) :, len(first) :] = given
+    return matrix
+
+
+def _read_mean(prior: GaussianPrior, standard: Standard) -> Array:
+    given, d = np.asarray(prior.mean, dtype=np.float64), len(standard.scale)
+    if given.ndim == 1 and len(given) != d:
+        raise _wrong_length("mean", len(given), d)
+    if given.ndim > 1 or not (np.isfinite(given).all() and np.isfinite(prior.intercept_mean)):
+        raise ParameterError("The mean of the prior is no vector of finite numbers.", "Pass one.")
+    first = [float(prior.intercept_mean)] if standard.intercept else []
+    return np.concatenate([first, np.broadcast_to(given, (d,))])
+
+
+def _in_standard_units(precision: Array, standard: Standard) -> Array:
+    first = int(standard.intercept)
+    with np.errstate(over="ignore", under="ignore"):
+        if precision.ndim == 1 and not (first and precision[0] and standard.centre.any()):
+            scale = np.concatenate([np.ones(first), standard.scale])
+            return np.minimum((np.sqrt(precision) / scale) ** 2, _INFINITE)
+        matrix = np.diag(precision) if precision.ndim == 1 else precision
+        return np.clip(standard.pull_back_matrix(matrix), -_INFINITE, _INFINITE)
+
+
+def _is_proper(precision: Array, intercept: bool) -> bool:
+    first = int(intercept)
+    if precision.ndim == 1:
+        return bool((precision[first:] > 0).all())
+    return bool(np.linalg.eigvalsh(precision[first:, first:]).min(initial=1.0) > 0)
+
+
+def _wrong_length(what: str, found: int, d: int) -> ParameterError:
+    return ParameterError(
+        f"The {what} of the prior has {found} numbers, but there are {d} columns.",
+        "Pass one number for all columns or one for each.",
+    )

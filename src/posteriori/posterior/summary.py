@@ -1,0 +1,247 @@
+"""A fit on one page: facts, a table of coefficients, and notes, as text or HTML."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby, zip_longest
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+
+from posteriori.posterior.coefficients import Coefficients
+
+_NARROWEST, _WIDEST = 78, 88
+"""Characters of a line."""
+
+_GAP = "  "
+_INDENT = "  "
+_SHORTEST_TERM = 16
+"""What is left of a long name where the numbers take most of the line."""
+
+_MOST_ROWS = 200
+"""Coefficients that are listed; `tidy()` has all."""
+
+_DIGITS = 4
+"""Digits of a standard error; the numbers beside it have as many decimals."""
+
+_LARGE, _SMALL = 1e6, 1e-4
+"""Numbers beyond these are written with a power of ten."""
+
+Facts = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary:
+    """What `summary()` gives: printed as text, shown as HTML in a notebook.
+
+    `facts` are two columns of names and values, `statistic` says what the statistic is called
+    ("z" or "t"), `reference` is the class that others are compared with, if there are several.
+    """
+
+    title: str
+    facts: tuple[Facts, Facts]
+    coefficients: Coefficients
+    level: float
+    statistic: str = "z"
+    reference: Any = None
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self) -> str:
+        """The page in plain characters, 78 to 88 a line."""
+        table = _Table.of(self)
+        width = table.width
+        lines = [self.title, "=" * width, *_beside(*self.facts, width), "-" * width]
+        lines.append(table.line(table.names))
+        for heading, rows in table.blocks:
+            lines += ["-" * width, *([heading] if heading else []), *map(table.line, rows)]
+        lines.append("=" * width)
+        if table.hidden:
+            lines.append(table.hidden)
+        for note in self.notes:
+            lines += wrap(note, width, subsequent_indent="  ", initial_indent="* ")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The same page for a notebook."""
+        table = _Table.of(self, whole_terms=True)
+        facts = "".join(_html_facts(*pair) for pair in zip_longest(*self.facts, fillvalue=("", "")))
+        head = "".join(f"<th>{escape(name)}</th>" for name in table.names)
+        body = "".join(_html_block(heading, rows) for heading, rows in table.blocks)
+        notes = [*([table.hidden] if table.hidden else []), *self.notes]
+        listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
+        return (
+            f"<div><p><b>{escape(self.title)}</b></p><table>{facts}</table>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<ul>{listed}</ul></div>"
+        )
+
+
+def _html_facts(*pairs: tuple[str, str]) -> str:
+    cells = (f"<th>{escape(name)}</th><td>{escape(value)}</td>" for name, value in pairs)
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _html_block(heading: str, rows: list[list[str]]) -> str:
+    first = f'<tr><th colspan="7">{escape(heading)}</th></tr>' if heading else ""
+    return first + "".join(map(_html_row, rows))
+
+
+def _html_row(cells: Sequence[str]) -> str:
+    style = "text-align: right; white-space: pre; font-family: monospace"
+    numbers = "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in cells[1:])
+    return f"<tr><th>{escape(cells[0].strip())}</th>{numbers}</tr>"
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Cells of the table of coefficients, block by block: a heading, and rows of cells."""
+
+    names: tuple[str, ...]
+    blocks: list[tuple[str, list[list[str]]]]
+    widths: list[int]
+    hidden: str
+
+    @classmethod
+    def of(cls, summary: Summary, whole_terms: bool = False) -> "_Table":
+        found = summary.coefficients
+        n = min(len(found.terms), _MOST_ROWS)
+        tail = (1 - summary.level) / 2
+        ends = f"[{tail:.4g}", f"{1 - tail:.4g}]"
+        names = ("", "estimate", "std error", summary.statistic, "p", *ends)
+        for powers in (False, True):
+            columns = _numbers(found, n, powers)
+            widths = [max(map(len, cells)) for cells in map(_with, names[1:], columns)]
+            room = _WIDEST - sum(widths) - len(_GAP) * len(widths)
+            if room >= _SHORTEST_TERM:
+                break
+        terms = _terms(found, n, None if whole_terms else max(room, _SHORTEST_TERM))
+        widths = [max(map(len, terms)), *widths]
+        widths[0] += max(_NARROWEST - sum(widths) - len(_GAP) * (len(widths) - 1), 0)
+        rows = [list(row) for row in zip(terms, *columns, strict=True)]
+        left = len(found.terms) - n
+        hidden = f"... and {left} more coefficients: see tidy()." if left else ""
+        return cls(names, _by_class(rows, found, summary.reference), widths, hidden)
+
+    @property
+    def width(self) -> int:
+        """That of a line."""
+        return sum(self.widths) + len(_GAP) * (len(self.widths) - 1)
+
+    def line(self, cells: Sequence[str]) -> str:
+        """A row as text."""
+        numbers = map(str.rjust, cells[1:], self.widths[1:])
+        return _GAP.join([cells[0].ljust(self.widths[0]), *numbers]).rstrip()
+
+
+def _with(name: str, cells: list[str]) -> list[str]:
+    return [name, *cells]
+
+
+def _by_class(
+    rows: list[list[str]], found: Coefficients, reference: Any
+) -> list[tuple[str, list[list[str]]]]:
+    if found.classes is None:
+        return [("", rows)]
+    labels = found.classes
+    groups = groupby(range(len(rows)), key=lambda i: str(labels[i]))
+    return [
+        (shortened(f"{label} against {reference}", _NARROWEST), [rows[i] for i in part])
+        for label, part in groups
+    ]
+
+
+def _terms(found: Coefficients, n: int, room: int | None) -> list[str]:
+    indent = "" if found.classes is None else _INDENT
+    terms = [indent + term for term in found.terms[:n]]
+    return terms if room is None else [shortened(term, room) for term in terms]
+
+
+def _numbers(found: Coefficients, n: int, powers: bool) -> list[list[str]]:
+    """The columns of numbers as text, all with `powers` of ten or only where need be."""
+    four = (found.estimate, found.std_error, found.conf_low, found.conf_high)
+    rows = [_row([float(column[i]) for column in four], powers) for i in range(n)]
+    estimate, error, low, high = (_aligned(list(column)) for column in zip(*rows, strict=True))
+    statistic = [f"{z:.2f}" if abs(z) < 1e5 else f"{z:.2e}" for z in found.statistic[:n]]
+    return [estimate, error, statistic, [p_text(p) for p in found.p_value[:n]], low, high]
+
+
+def _row(numbers: list[float], powers: bool) -> list[str]:
+    """Estimate, error and ends with the decimals that the error deserves."""
+    estimate, error = numbers[:2]
+    unit = next((v for v in (error, abs(estimate)) if np.isfinite(v) and v > 0), 1.0)
+    largest = max((abs(v) for v in numbers if np.isfinite(v)), default=0.0)
+    if powers or largest >= _LARGE or unit < _SMALL:
+        return [f"{v:.{_DIGITS}e}" for v in numbers]
+    decimals = max(_DIGITS - 1 - int(np.floor(np.log10(unit))), 0)
+    return [f"{v:.{decimals}f}" for v in numbers]
+
+
+def _aligned(cells: list[str]) -> list[str]:
+    """Cells padded at the right, so that their points stand under each other.
+
+    Powers of ten, and what is not a number, stay at the right.
+
+    >>> _aligned(["-39.17", "0.3726", "1.000e-09"])
+    ['-39.17  ', '0.3726', '1.000e-09']
+    """
+    plain = [not set(cell) & set("en") for cell in cells]
+    decimals = [len(cell.partition(".")[2]) for cell in cells]
+    most = max((own for own, is_plain in zip(decimals, plain, strict=True) if is_plain), default=0)
+    return [
+        cell + " " * (most - own) if is_plain else cell
+        for cell, own, is_plain in zip(cells, decimals, plain, strict=True)
+    ]
+
+
+def p_text(p: float) -> str:
+    """A probability with four decimals.
+
+    >>> p_text(0.04321), p_text(3e-9)
+    ('0.0432', '<0.0001')
+    """
+    return "<0.0001" if p < 1e-4 else f"{p:.4f}"
+
+
+def number_text(value: float) -> str:
+    """A fact that is a number: whole ones as they are, others with six digits or two decimals.
+
+    >>> number_text(569.0), number_text(-73.0652), number_text(1234567.891), number_text(0.01234)
+    ('569', '-73.07', '1234567.89', '0.01234')
+    """
+    if np.isfinite(value) and value == round(value) and abs(value) < 1e15:
+        return f"{value:.0f}"
+    return f"{value:.2f}" if abs(value) >= 1 else f"{value:.4g}"
+
+
+def shortened(name: str, most: int) -> str:
+    """A long name without its middle.
+
+    >>> shortened("mean fractal dimension of the nucleus", 20)
+    'mean frac…he nucleus'
+    """
+    if len(name) <= most:
+        return name
+    tail = most // 2
+    return f"{name[: most - tail - 1]}…{name[-tail:]}"
+
+
+def _beside(left: Facts, right: Facts, width: int) -> list[str]:
+    """Two columns of facts, names at the left and values at the right of each."""
+    half = (width - 4) // 2
+    return [
+        f"{_fact(a, half)}    {_fact(b, width - 4 - half)}".rstrip()
+        for a, b in zip_longest(left, right, fillvalue=("", ""))
+    ]
+
+
+def _fact(fact: tuple[str, str], width: int) -> str:
+    name, value = fact
+    value = shortened(value, width - len(name) - 1)
+    return f"{name}{value.rjust(width - len(name))}"

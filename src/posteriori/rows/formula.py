@@ -1,0 +1,270 @@
+"""Formulas: "sick ~ age + C(region) + age:bmi" and a data frame, as features and a target.
+
+The language is that of the formulaic package (R's, in short); a formula is code, so take none from
+strangers. Whatever holds the frame, its columns are read as everywhere here, so a formula fitted
+on pandas predicts on polars. A categorical column that stands alone in the formula stays a column
+of levels, which the design codes without a matrix of zeros and ones; all else becomes numbers.
+"""
+
+import builtins
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posteriori.errors import (
+    ColumnNameError,
+    ColumnTypeError,
+    ParameterError,
+    PosterioriError,
+)
+from posteriori.rows.block import MISSING, UNSEEN
+from posteriori.rows.factors import (
+    Factor,
+    coding,
+    is_intercept,
+    lone_factors,
+    names_in,
+    no_value,
+    unseen_level,
+)
+from posteriori.rows.features import as_frame, read_features
+from posteriori.rows.schema import Column, Schema, Unseen
+from posteriori.rows.tables import ColumnTable
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """The right side of a formula as it was fitted; can be pickled.
+
+    `schema` has the columns of the frame that it uses, `names` the columns it makes of them, and
+    `intercept` says whether the model is to have one (not after `- 1` or `+ 0`).
+    """
+
+    text: str
+    schema: Schema
+    names: tuple[str, ...]
+    intercept: bool
+    factors: tuple[Factor, ...]
+    spec: Any
+
+    def apply(self, data: Any, unseen: Unseen = "error") -> Any:
+        """The features of new rows, coded as in the fit; columns it does not use are ignored.
+
+        A level that the fit never saw is an error or, with "reference", taken for the first.
+        """
+        table = _read(data, self.schema.names, self.text, self.schema, unseen)
+        X, _ = _evaluate(self.spec, table, self.text, unseen)
+        return _joined(X, table, self.factors, unseen)
+
+
+@dataclass(frozen=True, eq=False)
+class FormulaRows:
+    """What a formula makes of a data frame: features `X` (a pandas frame), target `y`, and the
+    `formula` that makes the same of other frames."""
+
+    X: Any
+    y: Any
+    formula: Formula
+
+
+def read_formula(formula: str, data: Any) -> FormulaRows:
+    """The features and the target that a formula makes of a data frame.
+
+    The target is the column as it stands where the left side is a name, else what the expression
+    gives. A missing entry in a column that is used is an error: rows are never dropped.
+
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"sick": ["no", "yes", "no"], "age": [30, 60, 40], "bmi": [20, 30, 25],
+    ...                       "region": ["north", "south", "north"]})
+    >>> rows = read_formula("sick ~ age + region + age:bmi", frame)
+    >>> rows.X
+        age  age:bmi   region
+    0  30.0    600.0  T.north
+    1  60.0   1800.0  T.south
+    2  40.0   1000.0  T.north
+    >>> rows.y.to_list(), rows.formula.intercept
+    (['no', 'yes', 'no'], True)
+    >>> rows.formula.apply(frame.select("region", "bmi", "age").head(1))
+        age  age:bmi   region
+    0  30.0    600.0  T.north
+    """
+    columns = list(_as_frame(data, formula).columns)
+    target, terms = _parsed(formula, columns)
+    table = _read(data, _columns_of(terms, columns, formula), formula)
+    factors = lone_factors(terms, table)
+    taken = {factor.name for factor in factors}
+    rest = _spec([term for term in terms if str(term) not in taken])
+    X, spec = _evaluate(rest, table, formula)
+    X = _joined(X, table, factors)
+    if X.shape[1] == 0:
+        raise ParameterError(
+            f"The formula {formula!r} has no columns beside the intercept.",
+            "Name at least one column on its right side.",
+        )
+    names, intercept = tuple(map(str, X.columns)), any(map(is_intercept, terms))
+    fitted = Formula(formula, table.schema, names, intercept, factors, spec)
+    return FormulaRows(X, _target(target, data, columns, formula), fitted)
+
+
+@cache
+def _formulaic() -> Any:
+    """The parts of formulaic and pandas that are used here."""
+    try:
+        base, pandas = import_module("formulaic"), import_module("pandas")
+        functions = import_module("formulaic.transforms").TRANSFORMS
+    except ImportError as error:
+        raise ParameterError(
+            f"A formula needs the formulaic package ({error}).",
+            'Install it: pip install "posteriori[formula]". Or pass X and y.',
+        ) from error
+    return SimpleNamespace(base=base, pandas=pandas, functions=functions)
+
+
+def _as_frame(data: Any, text: str) -> Any:
+    frame = as_frame(data)
+    if frame is None:
+        raise ColumnTypeError(
+            f"The formula {text!r} names columns, but a {type(data).__name__} has no names.",
+            "Pass a data frame: pandas, polars or a pyarrow table.",
+        )
+    return frame
+
+
+def _parsed(text: str, columns: Sequence[str]) -> tuple[Any, list[Any]]:
+    """The term on the left side, and those on the right."""
+    with _named_errors(text):
+        found = _formulaic().base.Formula(
+            text, _context={"__formulaic_variables_available__": list(columns)}
+        )
+    one_sided = not hasattr(found, "lhs")
+    if one_sided or len(list(found.lhs)) != 1 or isinstance(found.rhs, tuple):
+        raise ParameterError(
+            f"The formula {text!r} is not of the form 'target ~ terms'.",
+            "Write one target on the left side of ~, and one sum of terms on the right.",
+        )
+    return next(iter(found.lhs)), list(found.rhs)
+
+
+def _spec(terms: list[Any]) -> Any:
+    base = _formulaic().base
+    simple = base.SimpleFormula(terms)
+    return base.ModelSpec(formula=simple, na_action="ignore", output="pandas")
+
+
+def _columns_of(terms: list[Any], columns: Sequence[str], text: str) -> list[str]:
+    """The columns that terms use; an error for a name that stands for nothing."""
+    with _named_errors(text):
+        used = set().union(*(names_in(factor) for term in terms for factor in term.factors))
+    strange = used.difference(columns, _formulaic().functions, dir(builtins))
+    if strange:
+        raise _no_column(min(strange), columns, text)
+    if "Intercept" in used:
+        raise ColumnNameError(
+            f"The formula {text!r} uses a column called 'Intercept', as the constant term is.",
+            "Rename the column.",
+        )
+    return [name for name in columns if name in used]
+
+
+def _no_column(name: str, columns: Sequence[str], text: str) -> ColumnNameError:
+    return ColumnNameError(
+        f"The formula {text!r} names '{name}', which is no column of the frame.",
+        f"It has {', '.join(map(repr, columns[:8]))}{', ...' if len(columns) > 8 else ''}.",
+    )
+
+
+def _read(
+    data: Any,
+    names: Sequence[str],
+    text: str,
+    schema: Schema | None = None,
+    unseen: Unseen = "error",
+) -> ColumnTable:
+    """The columns named, with every entry present and every level known."""
+    frame = _as_frame(data, text)
+    for name in names:
+        if name not in frame.columns:
+            raise _no_column(name, frame.columns, text)
+    if not names:
+        return ColumnTable((), Schema((), named=True), len(frame))
+    table = cast(ColumnTable, read_features(frame.select(names).to_native(), schema))
+    pairs = zip(table.schema.columns, table.columns, strict=True)
+    return replace(table, columns=tuple(_present(*pair, unseen) for pair in pairs))
+
+
+def _present(column: Column, values: NDArray[Any], unseen: Unseen) -> NDArray[Any]:
+    """Entries of a column, without one that is missing or a level that is not known."""
+    levels = column.kind == "categorical"
+    gaps = values == MISSING if levels else np.isnan(values)
+    if gaps.any():
+        raise no_value(column.name, int(gaps.argmax()))
+    if not levels or values.min(initial=0) == 0:
+        return values
+    if unseen == "error":
+        raise unseen_level(column.name, int((values == UNSEEN).argmax()), column.levels)
+    return np.maximum(values, 0)
+
+
+def _evaluate(
+    spec: Any, table: ColumnTable, text: str, unseen: Unseen = "error"
+) -> tuple[Any, Any]:
+    """The columns that a specification makes of a table, and the specification with its state."""
+    pandas = _formulaic().pandas
+    columns = {
+        column.name: pandas.Categorical.from_codes(values, column.levels)
+        if column.kind == "categorical"
+        else values.astype(np.float64)  # of int8, x ** 2 would overflow
+        for column, values in zip(table.schema.columns, table.columns, strict=True)
+    }
+    frame = pandas.DataFrame(columns, index=range(table.n_rows))
+    with _named_errors(text), np.errstate(all="ignore"):
+        found = spec.get_model_matrix(frame, context={"C": coding(unseen)})
+    matrix, ones = found.__wrapped__, any(map(is_intercept, spec.formula))
+    return matrix.drop(columns="Intercept") if ones else matrix, found.model_spec
+
+
+def _joined(X: Any, table: ColumnTable, factors: Sequence[Factor], unseen: Unseen = "error") -> Any:
+    """The numbers, then the columns of levels."""
+    from_codes = _formulaic().pandas.Categorical.from_codes
+    levels = {f.name: from_codes(f.codes(table, unseen), list(f.labels)) for f in factors}
+    return X.assign(**levels)
+
+
+def _target(term: Any, data: Any, columns: Sequence[str], text: str) -> Any:
+    """The column as it stands where a term is a name, else what the expression gives."""
+    frame = _as_frame(data, text)
+    used = _columns_of([term], columns, text)
+    if [factor.eval_method.value for factor in term.factors] == ["lookup"]:
+        return frame[str(term)].to_native()
+    y, _ = _evaluate(_spec([term]), _read(data, used, text), text)
+    if y.shape[1] != 1:
+        raise ParameterError(
+            f"The left side of the formula {text!r} gives {y.shape[1]} columns.",
+            "Name a column of labels as it stands, without C().",
+        )
+    return y.iloc[:, 0].to_numpy()
+
+
+@contextmanager
+def _named_errors(text: str) -> Iterator[None]:
+    """Errors of formulaic, and of what it evaluates, as errors that quote the formula."""
+    try:
+        yield
+    except (PosterioriError, MemoryError):
+        raise
+    except Exception as error:  # whatever the user's expression may raise
+        first = _COLOURS.sub("", str(error)).strip().split("\n")[0].rstrip(".")
+        raise ParameterError(
+            f"The formula {text!r} cannot be used: {first}.",
+            "See https://matthewwardrop.github.io/formulaic/ for what a formula may hold.",
+        ) from error

@@ -1,0 +1,244 @@
+"""Columns moved and scaled by what is usual in them, found from a sample of the rows.
+
+Conventions: n rows, m columns of the design matrix, p parameters: the m columns, after the
+intercept where there is one. θ (p, c) belongs to rows φ = (1, (x - centre) / scale).
+
+Medians, not means: a column in which one entry is 1e12 and all others are about one is known by
+the others, so that what is small beside the one entry is not taken for nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from posteriori.design.columns import Columns
+from posteriori.design.products import Coded, Dense, Design, Scaled, Shifted, Sparse, Stacked
+from posteriori.rows.block import Block, take_block
+from posteriori.rows.finite import check_finite
+from posteriori.statistics.pairs import Mask, Support
+from posteriori.statistics.statistic import Statistic
+from posteriori.typing import Array, Codes
+
+_FAR = 1e3
+"""Distance from zero, in scales, beyond which rows are moved before they are multiplied."""
+
+_LONG = 1e3
+"""Size of an entry, in scales, beyond which rows are judged relative to their length."""
+
+_MOST = 1e250
+"""Entries are at most this many scales, so that no product overflows."""
+
+_ROUNDING = 1e-12
+"""Range, over the largest entry, below which a column is taken for constant."""
+
+_PLAIN = 1e-200, 1e200
+"""Sizes of columns from which no unit need be taken out before they are moved and scaled."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample(Statistic):
+    """Some rows as they are (k, m), drawn by lot, and the range of each column in all rows.
+
+    The lot of a row depends on its number alone, and the `most` smallest are kept, so that it
+    does not matter how the rows were cut into blocks.
+    """
+
+    most: int
+    lots: NDArray[np.uint64]
+    rows: Array
+    support: NDArray[Any]
+    low: Array
+    high: Array
+
+    def __add__(self, other: "Sample") -> "Sample":
+        lots = np.concatenate([self.lots, other.lots])
+        kept = np.argsort(lots, kind="stable")[: self.most]
+        return Sample(
+            self.most,
+            lots[kept],
+            np.concatenate([self.rows, other.rows])[kept],
+            np.concatenate([self.support, other.support])[kept],
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GatherSample:
+    """The kernel: a block to a `Sample` of `most` of its rows, with their support.
+
+    `wanted` says which rows take part; all of them unless it is given.
+    """
+
+    columns: Columns
+    support: Support
+    most: int
+    wanted: Callable[[Block], Mask] | None = None
+
+    def __call__(self, block: Block) -> Sample:
+        if self.wanted is not None:
+            block = take_block(block, np.flatnonzero(self.wanted(block)))
+        lots = _lots(block)
+        kept = np.argsort(lots, kind="stable")[: self.most]
+        chosen = take_block(block, kept)
+        low, high = _ranges(self.columns.design(block))
+        if len(lots) and not (np.isfinite(low).all() and np.isfinite(high).all()):
+            check_finite(block, self.columns.schema)
+        rows = self.columns.design(chosen).array()
+        return Sample(self.most, lots[kept], rows, self.support(chosen), low, high)
+
+
+def _lots(block: Block) -> NDArray[np.uint64]:
+    """A number for each row that looks random and depends on the number of the row alone."""
+    places = np.arange(block.X.shape[0]) if block.kept is None else block.kept
+    lots = (places + block.start).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    lots ^= lots >> np.uint64(32)
+    return lots * np.uint64(0xD6E8FEB86659FD93)
+
+
+def _ranges(design: Design) -> tuple[Array, Array]:
+    """Least and largest entry of each column (for a factor, zero and one)."""
+    if isinstance(design, Stacked):
+        low, high = zip(*map(_ranges, design.parts), strict=True)
+        return np.concatenate(low), np.concatenate(high)
+    n, m = design.shape
+    if isinstance(design, Coded):
+        return np.zeros(m), np.ones(m)
+    if n == 0:
+        return np.full(m, np.inf), np.full(m, -np.inf)
+    if isinstance(design, Sparse):
+        return design.values.min(axis=0).toarray(), design.values.max(axis=0).toarray()
+    values = design.array()
+    return values.min(axis=0), values.max(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Centre and scale of each column (m,), and whether there is an intercept before them.
+
+    far: whether rows are so far from zero that they must be moved before they are multiplied.
+    long: whether some rows are so long that margins count relative to their length.
+    unit: powers of two taken out first, one unless a column is of a size at the end of the doubles.
+    """
+
+    columns: Columns
+    intercept: bool
+    centre: Array
+    scale: Array
+    far: bool
+    long: bool
+    unit: Array
+
+    @classmethod
+    def of(cls, sample: Sample, columns: Columns, intercept: bool) -> "Coordinates":
+        """Medians, and the median distance from them, of the rows in a sample."""
+        largest = np.maximum(abs(sample.low), abs(sample.high))
+        plain = (largest == 0) | ((largest > _PLAIN[0]) & (largest < _PLAIN[1]))
+        power = np.where(plain, 0, np.frexp(largest)[1].clip(-1000, 1000))
+        unit = np.ldexp(1.0, power)
+        low, high, rows = sample.low / unit, sample.high / unit, sample.rows / unit
+        centre = np.median(rows, axis=0) if intercept else np.zeros(len(unit))
+        reach = np.maximum(abs(low - centre), abs(high - centre))
+        scale = np.maximum(_usual(abs(rows - centre), reach), reach / _MOST)
+        size = np.maximum(abs(low), abs(high))
+        scale = np.where(reach > _ROUNDING * size, scale, np.where(size > 0, size, 1.0))
+        far, long = abs(centre) > _FAR * scale, reach > _LONG * scale
+        return cls(columns, intercept, centre, scale, bool(far.any()), bool(long.any()), unit)
+
+    def design(self, block: Block) -> Design:
+        """(x - centre) / scale for the rows of a block, as a design without intercept."""
+        design = self.columns.design(block)
+        if self.far and isinstance(block.X, sparse.csr_array):
+            design = Dense(design.array())
+        if (self.unit != 1).any():
+            design = design.scaled(self.unit)
+        if self.far:
+            return Scaled(design.shifted(self.centre), self.scale)
+        return Scaled(Shifted(design, self.centre), self.scale)
+
+    def times(self, design: Design, theta: Array) -> Array:
+        """φᵀθ of the rows of such a design (n, c)."""
+        if not self.intercept:
+            return design.times(theta)
+        activation = design.times(theta[1:])
+        activation += theta[0]
+        return activation
+
+    def transpose_times(self, design: Design, r: Array) -> Array:
+        """Σ φ rᵀ over the rows, (p, c)."""
+        slopes = design.transpose_times(r)
+        return np.vstack([r.sum(axis=0), slopes]) if self.intercept else slopes
+
+    def shortening(self, block: Block) -> Array:
+        """What margins are multiplied by: one over the length of each row (n, 1), or ones."""
+        if not self.long:
+            return np.ones((block.X.shape[0], 1))
+        largest = _largest(self.columns.design(block), self.unit, self.centre, self.scale)
+        return (1 / (1.0 + largest))[:, None]
+
+    def rows(self, block: Block, chosen: Codes) -> Array:
+        """φ (k, p) of some rows of a block."""
+        return self.complete(self.design(take_block(block, chosen)).array())
+
+    def complete(self, slopes: Array) -> Array:
+        """Columns (k, m) with the intercept before them."""
+        return np.column_stack([np.ones(len(slopes)), slopes]) if self.intercept else slopes
+
+    def standardise(self, rows: Array) -> Array:
+        """φ (k, p) of rows (k, m) as they are."""
+        return self.complete((rows / self.unit - self.centre) / self.scale)
+
+    def from_other(self, other: "Coordinates", theta: Array) -> Array:
+        """In these coordinates, what is θ in others of the same columns: φᵀ(result) = φ'ᵀθ."""
+        ratio = self.unit / other.unit
+        if not self.intercept:
+            return theta * (self.scale / other.scale * ratio)[:, None]
+        moved = (self.centre * ratio - other.centre) / other.scale
+        slopes = theta[1:] * (self.scale / other.scale * ratio)[:, None]
+        return np.vstack([theta[:1] + moved @ theta[1:], slopes])
+
+    def standard(self, coefficients: Array) -> Array:
+        """θ of coefficients of the columns as they are, the intercept before them (p, c)."""
+        if not self.intercept:
+            return coefficients * self.unit[:, None] * self.scale[:, None]
+        slopes = coefficients[1:] * self.unit[:, None] * self.scale[:, None]
+        return np.vstack([coefficients[0] + (self.centre / self.scale) @ slopes, slopes])
+
+    def original(self, theta: Array) -> Array:
+        """The coefficients of the columns as they are, the intercept before them (p, c)."""
+        slopes = theta[1:] if self.intercept else theta
+        with np.errstate(over="ignore"):
+            coefficients = slopes / self.scale[:, None] / self.unit[:, None]
+        if not self.intercept:
+            return coefficients
+        return np.vstack([theta[0] - (self.centre / self.scale) @ slopes, coefficients])
+
+
+def _usual(distance: Array, reach: Array) -> Array:
+    """The median distance, or the smallest of some larger quantiles that is not zero."""
+    scale = np.where(reach > 0, reach, 1.0)
+    for quantile in (1.0, 0.95, 0.75, 0.5):
+        found = np.quantile(distance, quantile, axis=0)
+        scale = np.where(found > 0, found, scale)
+    return scale
+
+
+def _largest(design: Design, unit: Array, centre: Array, scale: Array) -> Array:
+    """The largest |(x / unit - centre) / scale| of each row, among the entries stored."""
+    if isinstance(design, Stacked):
+        places = np.cumsum([part.shape[1] for part in design.parts])[:-1]
+        own = (np.split(values, places) for values in (unit, centre, scale))
+        parts = zip(design.parts, *own, strict=True)
+        return np.maximum.reduce([_largest(*part) for part in parts])
+    if isinstance(design, Coded):
+        bound = np.maximum(abs(centre), abs(1 - centre)) / scale
+        return np.full(design.shape[0], bound.max(initial=0.0))
+    if isinstance(design, Sparse):
+        X = design.values
+        data = abs((X.data / unit[X.indices] - centre[X.indices]) / scale[X.indices])
+        return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape).max(axis=1).toarray()
+    return abs((design.array() / unit - centre) / scale).max(axis=1, initial=0.0)

@@ -1,0 +1,157 @@
+"""How well activations describe the targets: log-likelihood, deviance and Pearson's χ² as sums.
+
+Conventions: n rows, c activations a row. Targets t are shares of the second class (n,), shares of
+each class (n, K), or numbers (n,).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import xlogy
+
+from posteriori.likelihood.binary import hard
+from posteriori.likelihood.glm import TargetFamily
+from posteriori.likelihood.logistic import SignedLogisticLoss
+from posteriori.likelihood.loss import ClassLoss, Loss
+from posteriori.rows.block import Block
+from posteriori.statistics.local_quadratic import GatherQuadratic, Target, activations
+from posteriori.statistics.statistic import Statistic
+from posteriori.typing import Array
+
+Activation = Callable[[Block], Array]
+"""The activations of a block's rows: (n,), or (n, K)."""
+
+
+@dataclass(frozen=True, eq=False)
+class FitSums(Statistic):
+    """Sums over rows, w times each of
+
+    one; t (c,); the offsets (c,); ln p(t|a); the deviance; and (t - μ)²/V(μ) (zero for classes).
+    `has_offset` says whether there are offsets.
+    """
+
+    weight: float
+    target: Array
+    offset: Array
+    has_offset: bool
+    log_likelihood: float
+    deviance: float
+    pearson: float = 0.0
+
+    def __add__(self, other: "FitSums") -> "FitSums":
+        return FitSums(
+            self.weight + other.weight,
+            self.target + other.target,
+            self.offset + other.offset,
+            self.has_offset or other.has_offset,
+            self.log_likelihood + other.log_likelihood,
+            self.deviance + other.deviance,
+            self.pearson + other.pearson,
+        )
+
+    @property
+    def mean(self) -> Array:
+        """The mean target (c,)."""
+        return self.target / self.weight
+
+    @property
+    def mean_offset(self) -> Array:
+        """The mean offset (c,)."""
+        return self.offset / self.weight
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The activations of a fit."""
+
+    at: GatherQuadratic
+
+    def __call__(self, block: Block) -> Array:
+        design = self.at.standard.design(self.at.columns.design(block))
+        return activations(design, self.at.theta, self.at.standard.intercept, block.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The same activation (c,) in every row, but for the offsets."""
+
+    level: Array
+
+    def __call__(self, block: Block) -> Array:
+        level = self.level[0] if len(self.level) == 1 else self.level
+        shape = (block.X.shape[0], *np.shape(level))
+        return np.broadcast_to(level, shape) + (0.0 if block.offset is None else block.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class GatherClassFit:
+    """The kernel for classes, whose saturated ln p is Σ_k t_k ln t_k: zero for hard labels."""
+
+    loss: Loss | ClassLoss
+    target: Target
+    activation: Activation
+
+    def __call__(self, block: Block) -> FitSums:
+        t, weight = self.target(block), block.weight
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss, _ = self.loss.sum_and_gradient(self.activation(block), t, weight)
+        share = shares(self.loss, t)
+        saturated = 0.0 if hard(share) else _total(negative_entropy(share), weight)
+        return FitSums(*_means(share, block), -loss, 2 * (saturated + loss))
+
+
+@dataclass(frozen=True, eq=False)
+class GatherFamilyFit:
+    """The kernel for a family of targets, at a given dispersion."""
+
+    loss: Loss
+    family: TargetFamily
+    target: Target
+    activation: Activation
+    dispersion: float = 1.0
+
+    def __call__(self, block: Block) -> FitSums:
+        t, weight = self.target(block), block.weight
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            mean = self.loss.mean(self.activation(block))
+            pearson = (t - mean) ** 2 / self.family.variance(mean)
+        deviance = self.family.deviance(t, mean)
+        log_likelihood = self.family.log_likelihood(t, mean, self.dispersion)
+        sums = (_total(values, weight) for values in (log_likelihood, deviance, pearson))
+        return FitSums(*_means(t, block), *sums)
+
+
+def shares(loss: Loss | ClassLoss, t: Array) -> Array:
+    """How much each row belongs to the second class, or to each, from what the loss receives.
+
+    >>> shares(SignedLogisticLoss(), np.array([-1.0, 1.0]))
+    array([0., 1.])
+    """
+    return (1 + t) / 2 if isinstance(loss, SignedLogisticLoss) else t
+
+
+def negative_entropy(share: Array) -> Array:
+    """Σ_k t_k ln t_k of distributions over classes (n, K), or of shares of the second of two (n,).
+
+    >>> negative_entropy(np.array([0.5, 1.0]))
+    array([-0.69314718,  0.        ])
+    """
+    own: Array = xlogy(share, share)
+    return own.sum(axis=1) if share.ndim == 2 else own + xlogy(1 - share, 1 - share)
+
+
+def _total(values: Array, weight: Array | None) -> float:
+    return float(values.sum() if weight is None else weight @ values)
+
+
+def _means(t: Array, block: Block) -> tuple[float, Array, Array, bool]:
+    """Weight, Σwt, Σw·offset, and whether there are offsets."""
+    weight = np.ones(len(t)) if block.weight is None else block.weight
+    offset = np.zeros(t.shape) if block.offset is None else block.offset
+    return (
+        float(weight.sum()),
+        np.atleast_1d(weight @ t),
+        np.atleast_1d(weight @ offset),
+        block.offset is not None,
+    )

@@ -1,0 +1,182 @@
+"""Value, gradient and Hessian of a sum over rows at given parameters: one step of IRLS (4.92).
+
+Conventions: n rows, c activations a row, q parameters an activation (the intercept first, where
+there is one), θ (c, q). Gradients are (c, q), Hessians (cq, cq), activation by activation.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from posteriori.design.columns import Columns
+from posteriori.design.products import Dense, Design
+from posteriori.design.standard import Standard
+from posteriori.likelihood.loss import ClassLoss, Loss
+from posteriori.likelihood.softmax import SoftmaxLoss, probabilities
+from posteriori.rows.block import Block
+from posteriori.rows.finite import check_finite
+from posteriori.statistics.statistic import Statistic
+from posteriori.typing import Array
+
+Target = Callable[[Block], Array]
+"""What the loss receives as t, from the y of a block."""
+
+Information = Literal["observed", "expected"]
+
+_PART_ENTRIES = 2**18
+"""Entries of the widest temporary of a Hessian with several activations."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalQuadratic(Statistic):
+    """Σ -ln p(t|a), its gradient (c, q), and its Hessian (cq, cq) or the diagonal, if asked."""
+
+    value: float
+    gradient: Array
+    hessian: Array | None = None
+
+    def __add__(self, other: "LocalQuadratic") -> "LocalQuadratic":
+        hessian = None
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
+            if self.hessian is not None and other.hessian is not None:
+                hessian = self.hessian + other.hessian
+            gradient = self.gradient + other.gradient
+        return LocalQuadratic(self.value + other.value, gradient, hessian)
+
+
+@dataclass(frozen=True, eq=False)
+class GatherQuadratic:
+    """The kernel: a block of rows to its `LocalQuadratic` at `theta`.
+
+    `theta` is in the columns that `standard` sums. `hessian` asks for the second derivative:
+    all of it, its diagonal, or nothing.
+    """
+
+    columns: Columns
+    standard: Standard
+    loss: Loss | ClassLoss
+    target: Target
+    theta: Array
+    hessian: Literal["none", "diagonal", "full"] = "none"
+    information: Information = "observed"
+
+    def __call__(self, block: Block) -> LocalQuadratic:
+        with np.errstate(over="ignore", invalid="ignore"):
+            design = self.standard.design(self.columns.design(block))
+            a = activations(design, self.theta, self.standard.intercept, block.offset)
+            t = self.target(block)
+            curved = None
+            if self.hessian != "none":
+                curved = self._hessian(design, a, t, block.weight)
+            value, residual = self.loss.sum_and_gradient(a, t, block.weight)
+            gradient = gradient_of(design, residual, self.standard.intercept)
+        if not np.isfinite(gradient).all():
+            check_finite(block, self.columns.schema)
+        return LocalQuadratic(value, gradient, curved)
+
+    def _hessian(self, design: Design, a: Array, t: Array, weight: Array | None) -> Array:
+        expected = self.information == "expected"
+        plain = isinstance(self.loss, SoftmaxLoss) and self.hessian == "full"
+        if plain and isinstance(design, Dense):
+            return _softmax_hessian(design.values, a, weight, self.standard.intercept)
+        r = self.loss.information(a) if expected else self.loss.curvature(a, t)
+        if weight is not None:
+            r *= weight if r.ndim == 1 else weight[:, None, None]
+        if self.hessian == "diagonal":
+            return self._diagonal(design, r)
+        if r.ndim == 1:
+            return bordered(design, r, self.standard.intercept)
+        return blocks_of(design, r, self.standard.intercept)
+
+    def _diagonal(self, design: Design, r: Array) -> Array:
+        """The diagonal in centred columns, the only ones in which it says much."""
+        if not self.standard.moves:
+            design = design.shifted(self.standard.centre)
+        each = [r] if r.ndim == 1 else [r[:, k, k] for k in range(r.shape[1])]
+        first = self.standard.intercept
+        return np.concatenate(
+            [np.concatenate([[v.sum()] if first else [], design.squares(v)]) for v in each]
+        )
+
+
+def activations(design: Design, theta: Array, has_intercept: bool, offset: Array | None) -> Array:
+    """a = Φw + w₀ + offset: (n,) for one activation, else (n, c)."""
+    if len(theta) == 1:
+        a = design.times(theta[0, int(has_intercept) :])
+        if has_intercept:
+            a += theta[0, 0]
+    else:
+        a = design.times(theta[:, int(has_intercept) :].T)
+        if has_intercept:
+            a += theta[:, 0]
+    if offset is not None:
+        a += offset
+    return a
+
+
+def gradient_of(design: Design, residual: Array, has_intercept: bool) -> Array:
+    """Φᵀr with the intercept first: (c, q)."""
+    slopes = np.atleast_2d(design.transpose_times(residual).T)
+    if not has_intercept:
+        return slopes
+    return np.concatenate([np.atleast_1d(residual.sum(axis=0))[:, None], slopes], axis=1)
+
+
+def bordered(design: Design, r: Array, has_intercept: bool) -> Array:
+    """Φᵀ diag(r) Φ with the intercept first (4.97)."""
+    if isinstance(design, Dense) and (r >= 0).all():
+        inner = design.sandwich(r)
+    else:
+        inner = design.cross(r, design)
+    if not has_intercept:
+        return inner
+    out = np.empty((len(inner) + 1, len(inner) + 1))
+    out[0, 0] = r.sum()
+    out[0, 1:] = out[1:, 0] = design.transpose_times(r)
+    out[1:, 1:] = inner
+    return out
+
+
+def blocks_of(design: Design, r: Array, has_intercept: bool) -> Array:
+    """The Hessian of several activations from r (n, c, c), a sandwich for each pair."""
+    c = r.shape[1]
+    q = design.shape[1] + int(has_intercept)
+    out = np.empty((c, q, c, q))
+    for k in range(c):
+        for j in range(k + 1):
+            out[k, :, j, :] = bordered(design, r[:, k, j], has_intercept)
+            out[j, :, k, :] = out[k, :, j, :].T
+    return out.reshape(c * q, c * q)
+
+
+def _softmax_hessian(X: Array, a: Array, weight: Array | None, has_intercept: bool) -> Array:
+    """(4.110) for dense columns: Σ (diag p - ppᵀ) ⊗ φφᵀ by one symmetric product.
+
+    The last class is had from the others, as each row of diag p - ppᵀ sums to zero.
+    """
+    K, q = a.shape[1], X.shape[1] + int(has_intercept)
+    first = (K - 1) * q
+    out = np.zeros((K * q, K * q))
+    inner = out[:first, :first]
+    rows = max(1, _PART_ENTRIES // first)
+    for low in range(0, len(X), rows):
+        part = slice(low, low + rows)
+        phi = np.empty((len(a[part]), q))
+        phi[:, int(has_intercept) :] = X[part]
+        if has_intercept:
+            phi[:, 0] = 1.0
+        if weight is not None:
+            phi *= np.sqrt(weight[part])[:, None]
+        p = probabilities(a[part])[:, :-1]
+        spread = (p[:, :, None] * phi[:, None, :]).reshape(len(p), first)
+        inner -= spread.T @ spread
+        for k in range(K - 1):
+            own = slice(k * q, (k + 1) * q)
+            inner[own, own] += phi.T @ spread[:, own]
+    blocks = out.reshape(K, q, K, q)
+    blocks[:-1, :, -1, :] = -blocks[:-1, :, :-1, :].sum(axis=2)
+    blocks[-1, :, :-1, :] = blocks[:-1, :, -1, :].transpose(2, 0, 1)
+    blocks[-1, :, -1, :] = -blocks[:-1, :, -1, :].sum(axis=0)
+    return out

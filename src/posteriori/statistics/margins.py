@@ -1,0 +1,259 @@
+"""By how much a direction separates the rows: sums for the linear programs.
+
+Conventions: n rows, p parameters, q pairs a row and c activations as in `statistics.pairs`; a
+direction is θ (p, c) in some coordinates. Where some rows are very long, margins are divided by
+the lengths of their rows, so that they are of the size of θ.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from scipy import sparse
+
+from posteriori.rows.block import Block, split_sparse
+from posteriori.rows.finite import check_finite
+from posteriori.statistics.coordinates import Coordinates
+from posteriori.statistics.pairs import Mask, Pairs, Support
+from posteriori.statistics.statistic import Statistic
+from posteriori.typing import Array, Codes
+
+CLEAR = 1e-6
+"""Margins above this, along a θ of size one, are positive beyond doubt."""
+
+OPEN = 0.5
+"""Along a ray a margin is zero or at least one; below this it is taken for zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ray:
+    """A direction that separates: along it the margin of each pair is zero, or one and more.
+
+    Pairs of margin zero are open; the others are separated.
+    """
+
+    coordinates: Coordinates
+    theta: Array
+
+    def margins(self, block: Block, pairs: Pairs) -> Array:
+        """Margins along the ray (n, q), as they are."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            design = self.coordinates.design(block)
+            margins = pairs.margins(self.coordinates.times(design, self.theta))
+        if np.isnan(margins).any():
+            check_finite(block, self.coordinates.columns.schema)
+        return margins
+
+    def open(self, block: Block, pairs: Pairs) -> Mask:
+        """The pairs that the ray does not separate (n, q)."""
+        return self.margins(block, pairs) * self.coordinates.shortening(block) <= OPEN
+
+
+@dataclass(frozen=True, eq=False)
+class PairsOf:
+    """The pairs of a block's rows, and which of them are open: all, or those not on a ray."""
+
+    support: Support
+    n_classes: int
+    ray: Ray | None = None
+
+    def __call__(self, block: Block) -> tuple[Pairs, Mask]:
+        pairs = Pairs.of(self.support(block), self.n_classes)
+        return pairs, pairs.all() if self.ray is None else self.ray.open(block, pairs)
+
+    def has_open(self, block: Block) -> Mask:
+        """The rows with an open pair (n,)."""
+        return cast(Mask, self(block)[1].any(axis=1))
+
+
+class Constraints(NamedTuple):
+    """Constraints φᵀ θ e ≥ goal (or =, where `equal`), with φ (k, p), e (k, c) and goal (k,).
+
+    `slack` (k,) is what the left side had beyond the goal when the constraint was found.
+    """
+
+    rows: Array
+    directions: Array
+    goal: Array
+    equal: Mask
+    slack: Array
+
+    def worst(self, most: int) -> "Constraints":
+        """The `most` of them with the least slack."""
+        return self.chosen(np.argsort(self.slack, kind="stable")[:most])
+
+    def chosen(self, places: Codes | Mask) -> "Constraints":
+        """Some of them."""
+        values: list[Any] = [part[places] for part in self]
+        return Constraints(*values)
+
+    def joined(self, other: "Constraints") -> "Constraints":
+        """Both sets of constraints."""
+        values: list[Any] = [np.concatenate(pair) for pair in zip(self, other, strict=True)]
+        return Constraints(*values)
+
+
+@dataclass(frozen=True, eq=False)
+class Margins(Statistic):
+    """What a look at all rows says of a direction θ.
+
+    Of the open pairs: how many there are (`n_open`), how many have a `CLEAR` margin (`n_clear`),
+    and the least of these. Of the constraints asked about: the `most` worst of those not met.
+    """
+
+    most: int
+    n_open: int
+    n_clear: int
+    least_clear: float
+    worst: Constraints
+
+    def __add__(self, other: "Margins") -> "Margins":
+        return Margins(
+            self.most,
+            self.n_open + other.n_open,
+            self.n_clear + other.n_clear,
+            min(self.least_clear, other.least_clear),
+            self.worst.joined(other.worst).worst(self.most),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GatherMargins:
+    """The kernel: a block to the `Margins` of its rows along θ.
+
+    Asked about are the constraints of the open pairs; with a `goal`, that open pairs have margin
+    zero and separated ones the goal at least. Met are those with a slack of `floor` and more.
+    """
+
+    coordinates: Coordinates
+    pairs: PairsOf
+    theta: Array
+    floor: float
+    most: int
+    goal: float | None = None
+
+    def __call__(self, block: Block) -> Margins:
+        return reduce(add, map(self._margins, pieces(self.coordinates, block)))
+
+    def _margins(self, block: Block) -> Margins:
+        pairs, is_open = self.pairs(block)
+        short = self.coordinates.shortening(block)
+        margins = Ray(self.coordinates, self.theta).margins(block, pairs) * short
+        clear = margins[is_open & (margins > CLEAR)]
+        if self.goal is None:
+            slack = np.where(is_open, pairs.slack(margins), np.inf)
+        else:
+            slack = np.where(is_open, -abs(margins), margins - self.goal)
+        chosen, others = self._lacking(slack)
+        return Margins(
+            self.most,
+            int(is_open.sum()),
+            len(clear),
+            float(clear.min(initial=np.inf)),
+            Constraints(
+                self.coordinates.rows(block, chosen) * short[chosen],
+                pairs.directions(chosen, others),
+                *self._goals(pairs, is_open, chosen, others),
+                slack[chosen, others],
+            ),
+        )
+
+    def _lacking(self, slack: Array) -> tuple[Codes, Codes]:
+        """Rows and other classes of the pairs with too little slack, the worst few of each row."""
+        rows, few = np.arange(len(slack)), 1 + slack.shape[1] // 20
+        if few == 1:
+            chosen, others = rows, slack.argmin(axis=1)
+        else:
+            others = np.argpartition(slack, few, axis=1)[:, :few].ravel()
+            chosen = rows.repeat(few)
+        least = slack[chosen, others]
+        kept = np.flatnonzero(least < self.floor)
+        if len(kept) > self.most:
+            kept = kept[np.argpartition(least[kept], self.most)[: self.most]]
+        return chosen[kept], others[kept]
+
+    def _goals(
+        self, pairs: Pairs, is_open: Mask, chosen: Codes, others: Codes
+    ) -> tuple[Array, Mask]:
+        """What the margins have to reach, and where they must be no more."""
+        if self.goal is None:
+            return np.zeros(len(chosen)), pairs.are_equal(chosen, others)
+        equal = is_open[chosen, others]
+        return np.where(equal, 0.0, self.goal), equal
+
+
+@dataclass(frozen=True, eq=False)
+class GatherPull:
+    """The kernel: the gradient (p, c) of the sum of all open margins."""
+
+    coordinates: Coordinates
+    pairs: PairsOf
+
+    def __call__(self, block: Block) -> Array:
+        return reduce(add, map(self._pull, pieces(self.coordinates, block)))
+
+    def _pull(self, block: Block) -> Array:
+        pairs, is_open = self.pairs(block)
+        times = is_open * self.coordinates.shortening(block)
+        design = self.coordinates.design(block)
+        return self.coordinates.transpose_times(design, pairs.sums(times))
+
+
+@dataclass(frozen=True, eq=False)
+class Balance(Statistic):
+    """How a ray R and a direction θ for its open pairs can be joined into one ray ρR + θ.
+
+    Its margins are positive on all pairs that either separates if `low` < ρ < `high`. For the ρ
+    asked about, `least` is the smallest of them, `loose` the largest |margin| of all other pairs.
+    """
+
+    low: float
+    high: float
+    least: float
+    loose: float
+
+    def __add__(self, other: "Balance") -> "Balance":
+        return Balance(
+            max(self.low, other.low),
+            min(self.high, other.high),
+            min(self.least, other.least),
+            max(self.loose, other.loose),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GatherBalance:
+    """The kernel: a block to the `Balance` of the ray of `pairs` with a second one, for ρ."""
+
+    pairs: PairsOf
+    second: Ray
+    rho: float
+
+    def __call__(self, block: Block) -> Balance:
+        return reduce(add, map(self._balance, pieces(self.second.coordinates, block)))
+
+    def _balance(self, block: Block) -> Balance:
+        first = self.pairs.ray
+        assert first is not None
+        pairs = Pairs.of(self.pairs.support(block), self.pairs.n_classes)
+        one, two = first.margins(block, pairs), self.second.margins(block, pairs)
+        short = first.coordinates.shortening(block)
+        clear = two * self.second.coordinates.shortening(block) > CLEAR
+        separated = pairs.all() & ((one * short > OPEN) | clear)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bound, joined = -two / one, (self.rho * one + two) * short
+        return Balance(
+            float(bound[separated & (one > 0)].max(initial=0.0)),
+            float(bound[separated & (one < 0)].min(initial=np.inf)),
+            float(joined[separated].min(initial=np.inf)),
+            float(abs(joined[pairs.all() & ~separated]).max(initial=0.0)),
+        )
+
+
+def pieces(coordinates: Coordinates, block: Block) -> Iterable[Block]:
+    """The block, in pieces where it is sparse and has to be filled in."""
+    fills_in = coordinates.far and isinstance(block.X, sparse.csr_array)
+    return split_sparse(block) if fills_in else (block,)

@@ -1,0 +1,95 @@
+"""Some of the rows, brought into memory: a first look that costs a fraction of a pass."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from scipy import sparse
+
+from posteriori.rows.block import Block, Features, Mixed, take_block
+from posteriori.rows.memory import MemoryRows
+from posteriori.rows.rows import Rows
+from posteriori.rows.schema import Schema
+from posteriori.rows.tables import table_of
+from posteriori.statistics.statistic import Statistic
+from posteriori.typing import Codes, Labels
+
+_LOOK = 2**22
+"""Numbers a block when few of them are looked at: less work than it is to share it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample(Statistic):
+    """Parts of blocks, and the weight of all rows they were taken from."""
+
+    parts: tuple[Block, ...]
+    weight: float
+
+    def __add__(self, other: "Sample") -> "Sample":
+        return Sample(self.parts + other.parts, self.weight + other.weight)
+
+    def rows(self, schema: Schema, classes: Labels | None) -> MemoryRows:
+        """The rows taken, as rows in memory."""
+
+        def joined(name: str) -> Any:
+            values = [getattr(part, name) for part in self.parts]
+            return None if values[0] is None else np.concatenate(values)
+
+        table = table_of(_stack([part.X for part in self.parts]), schema)
+        return MemoryRows(table, joined("y"), joined("weight"), classes, joined("offset"))
+
+    def drawn(self) -> float:
+        """The weight of the rows taken."""
+        return sum(_weight_of(part) for part in self.parts)
+
+
+def _weight_of(block: Block) -> float:
+    return float(block.X.shape[0] if block.weight is None else block.weight.sum())
+
+
+def _stack(parts: list[Features]) -> Features:
+    if isinstance(parts[0], Mixed):
+        mixed = cast(list[Mixed], parts)
+        return Mixed(
+            np.concatenate([part.numeric for part in mixed]),
+            np.concatenate([part.codes for part in mixed]),
+        )
+    if isinstance(parts[0], sparse.csr_array):
+        return sparse.vstack(parts, format="csr")
+    return np.concatenate(cast(Any, parts))
+
+
+@dataclass(frozen=True, eq=False)
+class TakeOneOf:
+    """The kernel: one row of each `many` consecutive ones.
+
+    Which one is scrambled from group to group, so that labels that come in turns are not missed;
+    it depends on the number of the row alone, not on where blocks begin.
+    """
+
+    many: int
+
+    def __call__(self, block: Block) -> Sample:
+        n = block.X.shape[0]
+        groups = np.arange(block.start // self.many, (block.start + n - 1) // self.many + 1)
+        places = groups * self.many + scrambled(groups) % self.many - block.start
+        places = places[(places >= 0) & (places < n)]
+        return Sample((take_block(block, places),), _weight_of(block))
+
+
+def scrambled(numbers: Codes) -> Codes:
+    """Whole numbers that look random, the same for the same input."""
+    mixed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return ((mixed ^ (mixed >> np.uint64(29))) >> np.uint64(33)).astype(np.intp)
+
+
+def sample_rows(rows: Rows, many: int) -> tuple[MemoryRows, float]:
+    """One row in `many`, in memory, and how many times their weight all rows have."""
+    found = rows.map_sum(TakeOneOf(many), block_entries=_LOOK)
+    drawn = found.drawn()
+    return found.rows(rows.schema, rows.classes), found.weight / drawn if drawn else np.inf
+
+
+def total_weight(rows: Rows) -> float:
+    """The weight of all rows."""
+    return rows.map_sum(_weight_of)

@@ -1,0 +1,544 @@
+"""Standard errors, likelihoods, intervals: the numbers of statsmodels, mpmath and brute force."""
+
+import pickle
+
+import mpmath
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy import sparse
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, logit, softmax
+from scipy.stats import norm
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from posteriori import GaussianPrior, LogisticRegression
+from posteriori.errors import (
+    ConvergenceWarning,
+    DataError,
+    InferenceError,
+    MissingValueError,
+    ParameterError,
+    RankDeficiencyWarning,
+    ShapeError,
+)
+from posteriori.models.probit import ProbitRegression
+
+NUMBERS = ["estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"]
+
+
+def spector():
+    data = sm.datasets.spector.load_pandas()
+    return data.exog, data.endog.to_numpy()
+
+
+def fair():
+    data = sm.datasets.fair.load_pandas()
+    return data.exog, (data.endog > 0).to_numpy()
+
+
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    return X.iloc[:, [0, 1, 4, 5]], y.to_numpy()
+
+
+def iris():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return X + np.random.default_rng(0).normal(size=X.shape), y.to_numpy()
+
+
+BINARY = {"spector": spector, "fair": fair, "cancer": cancer}
+
+
+def theirs_of(X, y, model=sm.Logit, **fit):
+    return model(y, sm.add_constant(np.asarray(X))).fit(disp=0, tol=1e-13, maxiter=200, **fit)
+
+
+def check_tidy(found, theirs, rtol=1e-8):
+    """All six columns against a fit of statsmodels, contrasts class by class."""
+    ends = np.asarray(theirs.conf_int()).reshape(-1, 2)
+    flat = [np.asarray(v).ravel("F") for v in (theirs.params, theirs.bse, theirs.tvalues)]
+    columns = [*flat, np.asarray(theirs.pvalues).ravel("F"), ends[:, 0], ends[:, 1]]
+    for name, wanted in zip(NUMBERS, columns, strict=True):
+        # A tail probability of z has z² times its relative error.
+        np.testing.assert_allclose(found[name], wanted, rtol=rtol * (100 if "p_" in name else 1))
+
+
+def check_glance(found, theirs):
+    assert found["n_obs"].item() == theirs.nobs
+    assert found["n_parameters"].item() == np.size(theirs.params)
+    for name, wanted in (
+        ("log_likelihood", theirs.llf),
+        ("deviance", -2 * theirs.llf),
+        ("aic", theirs.aic),
+        ("bic", theirs.bic),
+    ):
+        assert found[name].item() == pytest.approx(wanted, rel=1e-10)
+    # The null model of statsmodels is itself a fit, of fewer digits.
+    assert found["null_deviance"].item() == pytest.approx(-2 * theirs.llnull, rel=1e-7)
+
+
+@pytest.mark.parametrize("data", BINARY)
+def test_two_classes_have_the_numbers_of_statsmodels(data):
+    X, y = BINARY[data]()
+    ours, theirs = LogisticRegression().fit(X, y), theirs_of(X, y)
+    found = ours.tidy()
+    assert list(found["term"]) == ["intercept", *X.columns]
+    assert list(found.columns) == ["term", *NUMBERS]
+    check_tidy(found, theirs)
+    check_glance(ours.glance(), theirs)
+    np.testing.assert_allclose(ours.coef_covariance_, theirs.cov_params(), rtol=1e-8)
+
+
+@pytest.mark.parametrize("data", BINARY)
+def test_robust_errors_are_the_hc0_of_statsmodels(data):
+    X, y = BINARY[data]()
+    found = LogisticRegression().fit(X, y).tidy(errors="robust")
+    check_tidy(found, theirs_of(X, y, cov_type="HC0"))
+
+
+def test_many_classes_have_the_numbers_of_statsmodels():
+    X, y = iris()
+    ours, theirs = LogisticRegression().fit(X, y), theirs_of(X, y, sm.MNLogit)
+    found = ours.tidy(level=0.95)
+    assert list(found.columns) == ["term", "class", *NUMBERS]
+    assert list(found["class"]) == [1] * 5 + [2] * 5
+    assert list(found["term"]) == ["intercept", *X.columns] * 2
+    check_tidy(found, theirs)
+    check_glance(ours.glance(), theirs)
+    # statsmodels has no sandwich for many classes: one from the scores of its own model.
+    inverse = np.linalg.inv(-theirs.model.hessian(theirs.params))
+    scores = theirs.model.score_obs(theirs.params)
+    robust = np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse))
+    np.testing.assert_allclose(ours.tidy(errors="robust")["std_error"], robust, rtol=1e-8)
+
+
+@pytest.mark.parametrize("errors", ["nonrobust", "HC0"])
+@pytest.mark.parametrize("data", [fair, iris])
+def test_a_weight_is_so_many_rows(data, errors):
+    X, y = data()
+    weight = np.random.default_rng(1).integers(0, 4, len(y))
+    ours = LogisticRegression().fit(X, y, sample_weight=weight)
+    again = LogisticRegression().fit(X.iloc[np.repeat(np.arange(len(y)), weight)], y.repeat(weight))
+    kind = "model" if errors == "nonrobust" else "robust"
+    for name in NUMBERS:
+        np.testing.assert_allclose(
+            ours.tidy(errors=kind)[name], again.tidy(errors=kind)[name], rtol=1e-7, atol=1e-300
+        )
+    for name in ("n_obs", "log_likelihood", "deviance", "null_deviance", "aic", "bic"):
+        assert ours.glance()[name].item() == pytest.approx(again.glance()[name].item(), rel=1e-10)
+    if data is fair:
+        theirs = theirs_of(X.to_numpy().repeat(weight, axis=0), y.repeat(weight), cov_type=errors)
+        check_tidy(ours.tidy(errors=kind), theirs)
+        check_glance(ours.glance(), theirs)
+
+
+def test_probit_errors_are_observed_or_expected_by_choice():
+    X, y = spector()
+    model = ProbitRegression(tol=1e-7).fit(X, y)
+    observed = theirs_of(X, y, sm.Probit)
+    family = sm.families.Binomial(sm.families.links.Probit())
+    expected = sm.GLM(y, sm.add_constant(X), family=family).fit(tol=1e-14)
+    check_tidy(model.tidy(), observed)
+    check_tidy(model.tidy(errors="observed"), observed)
+    np.testing.assert_allclose(model.tidy(errors="expected")["std_error"], expected.bse, rtol=1e-7)
+    assert abs(observed.bse / expected.bse.to_numpy() - 1).max() > 0.01
+    check_glance(model.glance(), observed)
+
+
+def test_fifty_digits_agree_for_a_maximum_and_for_a_mode():
+    X, y = spector()
+    X, y = X.to_numpy()[:, :2], y.astype(int)
+    for precision in (0.0, 0.5):
+        ours = LogisticRegression(prior=precision or None).fit(X, y)
+        _check_fifty_digits(ours, X, y, mpmath.mpf(precision))
+
+
+def _check_fifty_digits(ours, X, y, precision):
+    with mpmath.workdps(50):
+        rows = [[mpmath.mpf(1), *map(mpmath.mpf, row)] for row in X.tolist()]
+
+        def log_likelihood(w):
+            a = [mpmath.fdot(w, row) for row in rows]
+            return -sum(mpmath.log1p(mpmath.exp(-v if t else v)) for v, t in zip(a, y, strict=True))
+
+        def gradient(w, held=()):
+            p = [1 / (1 + mpmath.exp(-mpmath.fdot(w, row))) for row in rows]
+            out = [
+                sum((p[i] - int(y[i])) * rows[i][j] for i in range(len(y)))
+                + (precision * w[j] if j else 0)
+                for j in range(3)
+            ]
+            return [g for j, g in enumerate(out) if j not in held]
+
+        def objective(w):
+            return precision * sum(v * v for v in w[1:]) / 2 - log_likelihood(w)
+
+        start = [ours.intercept_[0], *ours.coef_[0]]
+        w = list(mpmath.findroot(lambda *w: gradient(w), start))
+        hessian = mpmath.matrix(3, 3)
+        p = [1 / (1 + mpmath.exp(-mpmath.fdot(w, row))) for row in rows]
+        for j in range(3):
+            for k in range(3):
+                hessian[j, k] = sum(
+                    q * (1 - q) * row[j] * row[k] for q, row in zip(p, rows, strict=True)
+                ) + (precision if j == k > 0 else 0)
+        inverse = hessian**-1
+        error = [mpmath.sqrt(inverse[j, j]) for j in range(3)]
+        half = mpmath.sqrt(2) * mpmath.erfinv(mpmath.mpf("0.9"))
+        found = ours.tidy(level=0.9, intervals="profile")
+        np.testing.assert_allclose(found["estimate"], [float(v) for v in w], rtol=1e-9)
+        np.testing.assert_allclose(found["std_error"], [float(v) for v in error], rtol=1e-9)
+        tail = [
+            float(mpmath.erfc(abs(v / s) / mpmath.sqrt(2))) for v, s in zip(w, error, strict=True)
+        ]
+        np.testing.assert_allclose(found["p_value"], tail, rtol=1e-8)
+        assert ours.log_likelihood_ == pytest.approx(float(log_likelihood(w)), rel=1e-13)
+        share = mpmath.mpf(int(y.sum())) / len(y)
+        null = -2 * len(y) * (share * mpmath.log(share) + (1 - share) * mpmath.log(1 - share))
+        assert ours.null_deviance_ == pytest.approx(float(null), rel=1e-14)
+
+        # The upper end of the profile of the second coefficient.
+        def equations(a, b, c):
+            return [
+                *gradient([a, b, c], held=(1,)),
+                objective([a, b, c]) - objective(w) - half**2 / 2,
+            ]
+
+        near = [w[j] + half * inverse[j, 1] / error[1] for j in range(3)]
+        end = mpmath.findroot(equations, near)[1]
+        assert found["conf_high"][1] == pytest.approx(float(end), rel=1e-9)
+
+        # The interval of a probability.
+        x = [mpmath.mpf(1), mpmath.mpf("3.1"), mpmath.mpf(22)]
+        a, s = mpmath.fdot(w, x), mpmath.sqrt((mpmath.matrix([x]) * inverse * mpmath.matrix(x))[0])
+        wanted = [float(1 / (1 + mpmath.exp(-(a + side * half * s)))) for side in (-1, 1)]
+        np.testing.assert_allclose(ours.predict_interval([[3.1, 22]], 0.9), [wanted], rtol=1e-9)
+
+
+def profiled(f, start, j, value):
+    """The least f with the j-th of its arguments held."""
+    free = np.delete(np.arange(len(start)), j)
+
+    def inner(v):
+        w = np.insert(v, j, value)
+        found, gradient = f(w)
+        return found, gradient[free]
+
+    found = minimize(inner, np.asarray(start)[free], jac=True, tol=1e-15, method="BFGS")
+    return found.fun
+
+
+@pytest.mark.parametrize("prior", [None, GaussianPrior(precision=2.0, mean=0.5)])
+def test_profile_intervals_are_those_of_brute_force(prior):
+    X, y = cancer()
+    X = ((X - X.mean()) / X.std()).to_numpy()[:120]
+    y = y[:120].astype(float)
+    found = LogisticRegression(prior=prior).fit(X, y).tidy(intervals="profile")
+    Z = sm.add_constant(X)
+    held = np.array([0.0, 2, 2, 2, 2]) * (prior is not None)
+
+    def f(w):
+        a, away = Z @ w, w - np.array([0.0, 0.5, 0.5, 0.5, 0.5])
+        value = np.logaddexp(0, a).sum() - y @ a + 0.5 * held @ away**2
+        return value, Z.T @ (expit(a) - y) + held * away
+
+    w = found["estimate"].to_numpy()
+    best = f(w)[0]
+    for j, (low, high) in enumerate(zip(found["conf_low"], found["conf_high"], strict=True)):
+
+        def rise(value, j=j):
+            return profiled(f, w, j, value) - best - 0.5 * norm.ppf(0.975) ** 2
+
+        error = found["std_error"][j]
+        assert brentq(rise, w[j] - 4 * error, w[j]) == pytest.approx(low, rel=1e-6)
+        assert brentq(rise, w[j], w[j] + 6 * error) == pytest.approx(high, rel=1e-6)
+
+
+def test_profile_intervals_of_many_classes_are_those_of_brute_force():
+    X, y = iris()
+    X = X.iloc[:, :2] - X.iloc[:, :2].mean()
+    found = LogisticRegression().fit(X, y).tidy(intervals="profile", level=0.8)
+    Z, T = sm.add_constant(X.to_numpy()), np.eye(3)[y]
+
+    def f(w):
+        a = Z @ np.vstack([np.zeros(3), w.reshape(2, 3)]).T
+        value = np.logaddexp.reduce(a, axis=1).sum() - (a * T).sum()
+        return value, ((softmax(a, axis=1) - T).T @ Z)[1:].ravel()
+
+    w = found["estimate"].to_numpy()
+    for j in (0, 1, 5):
+
+        def rise(value, j=j):
+            return profiled(f, w, j, value) - f(w)[0] - 0.5 * norm.ppf(0.9) ** 2
+
+        error = found["std_error"][j]
+        assert brentq(rise, w[j] - 3 * error, w[j]) == pytest.approx(found["conf_low"][j], rel=1e-6)
+        assert brentq(rise, w[j], w[j] + 3 * error) == pytest.approx(
+            found["conf_high"][j], rel=1e-6
+        )
+
+
+def test_offsets_are_part_of_the_null_model():
+    X, y = fair()
+    random = np.random.default_rng(2)
+    offset = random.normal(size=len(y))
+    ours = LogisticRegression().fit(X, y, offset=offset)
+    family = sm.families.Binomial()
+    theirs = sm.GLM(y.astype(float), sm.add_constant(X), family=family, offset=offset)
+    theirs = theirs.fit(tol=1e-14)
+    assert ours.null_deviance_ == pytest.approx(theirs.null_deviance, rel=1e-10)
+    assert ours.deviance_ == pytest.approx(theirs.deviance, rel=1e-12)
+    np.testing.assert_allclose(ours.tidy()["std_error"], theirs.bse, rtol=1e-7)
+    frame = theirs.get_prediction(sm.add_constant(X)[:5], offset=offset[:5]).summary_frame()
+    np.testing.assert_allclose(
+        ours.predict_interval(X[:5], offset=offset[:5]), frame.iloc[:, 2:4], rtol=1e-7
+    )
+
+
+def test_offsets_of_many_classes_are_part_of_the_null_model():
+    X, y = iris()
+    offset = np.random.default_rng(3).normal(size=(150, 3))
+    ours = LogisticRegression().fit(X, y, offset=offset)
+
+    def deviance(w):
+        a = offset + np.array([0.0, *w])
+        return 2 * (np.logaddexp.reduce(a, axis=1) - a[np.arange(150), y]).sum()
+
+    assert ours.null_deviance_ == pytest.approx(minimize(deviance, [0.0, 0.0]).fun, rel=1e-9)
+    p = ours.predict_proba(X[:4], offset=offset[:4])
+    ends = ours.predict_interval(X[:4], offset=offset[:4])
+    np.testing.assert_allclose(logit(ends).mean(axis=2), logit(p), rtol=1e-10)
+
+
+def test_without_an_intercept_the_null_model_has_none():
+    X, y = spector()
+    ours = LogisticRegression(fit_intercept=False).fit(X, y)
+    assert ours.null_deviance_ == pytest.approx(2 * len(y) * np.log(2), rel=1e-14)
+    theirs = sm.Logit(y, X).fit(disp=0, tol=1e-14)
+    np.testing.assert_allclose(ours.tidy()["std_error"], theirs.bse, rtol=1e-8)
+    assert list(ours.tidy()["term"]) == list(X.columns)
+
+
+def test_grouped_counts_have_the_deviances_of_a_binomial():
+    random = np.random.default_rng(4)
+    X = random.normal(size=(40, 2))
+    trials = random.integers(1, 20, 40)
+    ones = random.binomial(trials, expit(X[:, 0] - 0.5))
+    soft = np.column_stack([trials - ones, ones]) / trials[:, None]
+    ours = LogisticRegression().fit(X, soft, sample_weight=trials)
+    counts = np.column_stack([ones, trials - ones])
+    theirs = sm.GLM(counts, sm.add_constant(X), family=sm.families.Binomial()).fit(tol=1e-14)
+    assert ours.deviance_ == pytest.approx(theirs.deviance, rel=1e-11)
+    assert ours.null_deviance_ == pytest.approx(theirs.null_deviance, rel=1e-11)
+    np.testing.assert_allclose(ours.tidy()["std_error"], theirs.bse, rtol=1e-8)
+    one_by_one = LogisticRegression().fit(
+        np.repeat(X, trials, axis=0),
+        np.concatenate([[1] * k + [0] * (n - k) for k, n in zip(ones, trials, strict=True)]),
+    )
+    assert ours.aic_ == pytest.approx(one_by_one.aic_, rel=1e-12)
+    assert ours.bic_ == pytest.approx(one_by_one.bic_, rel=1e-12)
+
+
+def test_soft_labels_of_many_classes_have_a_saturated_model():
+    X, _ = iris()
+    soft = np.random.default_rng(5).dirichlet([1.0, 2.0, 3.0], len(X))
+    soft[:3] = np.eye(3)
+    ours = LogisticRegression().fit(X, soft)
+    p = ours.predict_proba(X)
+    terms = soft * np.log(np.where(soft > 0, soft, 1.0) / p)
+    assert ours.deviance_ == pytest.approx(2 * terms.sum(), rel=1e-12)
+    null = soft * np.log(np.where(soft > 0, soft, 1.0) / soft.mean(axis=0))
+    assert ours.null_deviance_ == pytest.approx(2 * null.sum(), rel=1e-12)
+
+
+def test_intervals_of_two_classes_are_those_of_statsmodels():
+    X, y = spector()
+    ours = LogisticRegression().fit(X, y)
+    theirs = sm.GLM(y, sm.add_constant(X), family=sm.families.Binomial()).fit(tol=1e-14)
+    frame = theirs.get_prediction(sm.add_constant(X)).summary_frame(alpha=0.1)
+    np.testing.assert_allclose(
+        ours.predict_interval(X, level=0.9), frame[["mean_ci_lower", "mean_ci_upper"]], rtol=1e-7
+    )
+
+
+@pytest.mark.parametrize("prior", [None, 0.7])
+def test_intervals_of_many_classes_are_the_delta_method_by_differences(prior):
+    X, y = iris()
+    model = LogisticRegression(prior=prior).fit(X, y)
+    theta = np.column_stack([model.intercept_, model.coef_])
+    w = (theta[1:] - theta[:1]).ravel()
+    rows = sm.add_constant(X.to_numpy()[::30], has_constant="add")
+
+    def log_odds(w):
+        a = rows @ np.vstack([np.zeros(5), w.reshape(2, 5)]).T
+        return logit(softmax(a, axis=1))
+
+    step = 1e-5
+    slopes = np.stack(
+        [(log_odds(w + step * e) - log_odds(w - step * e)) / (2 * step) for e in np.eye(10)], -1
+    )
+    error = np.sqrt(np.einsum("nkj,ji,nki->nk", slopes, model.coef_covariance_, slopes))
+    wanted = expit(np.stack([log_odds(w) - 1.96 * error, log_odds(w) + 1.96 * error], axis=-1))
+    level = 2 * norm.cdf(1.96) - 1
+    np.testing.assert_allclose(model.predict_interval(X[::30], level), wanted, rtol=1e-7)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    random = np.random.default_rng(6)
+    w, x = np.array([0.8, -0.5]), np.array([[0.5, 1.0], [-1.0, 0.3]])
+    truth = expit(x @ w + 0.2)
+    held = []
+    for _ in range(400):
+        X = random.normal(size=(150, 2))
+        y = random.random(150) < expit(X @ w + 0.2)
+        ends = LogisticRegression().fit(X, y).predict_interval(x, level=0.9)
+        held.append((ends[:, 0] < truth) & (truth < ends[:, 1]))
+    np.testing.assert_allclose(np.mean(held, axis=0), 0.9, atol=0.045)
+
+
+def test_intervals_do_not_depend_on_blocks_storage_or_units():
+    random = np.random.default_rng(7)
+    X = random.normal(size=(30_000, 12)) * (random.random((30_000, 12)) < 0.3)
+    y = (X[:, :3] + random.gumbel(size=(30_000, 3))).argmax(axis=1)
+    for target in (y, y > 0):
+        model = LogisticRegression().fit(X, target)
+        ends = model.predict_interval(X)
+        some = [0, 17, 29_999]
+        one_by_one = [model.predict_interval(X[i : i + 1])[0] for i in some]
+        np.testing.assert_allclose(ends[some], one_by_one, rtol=1e-12)
+        thin = LogisticRegression().fit(sparse.csr_array(X), target)
+        np.testing.assert_allclose(thin.predict_interval(sparse.csr_array(X)), ends, rtol=1e-7)
+        far = LogisticRegression().fit(X * 1e-160 + 1e-154, target)
+        np.testing.assert_allclose(
+            far.predict_interval(X[:50] * 1e-160 + 1e-154), ends[:50], rtol=1e-5
+        )
+        np.testing.assert_allclose(
+            far.tidy()["statistic"][1:12], model.tidy()["statistic"][1:12], rtol=1e-5
+        )
+
+
+def test_factors_are_named_by_their_levels():
+    random = np.random.default_rng(8)
+    frame = pd.DataFrame({"f": random.choice(list("abc"), 300), "x": random.normal(size=300)})
+    y = random.random(300) < expit(frame["x"] + (frame["f"] == "b"))
+    found = LogisticRegression().fit(frame, y).tidy()
+    assert list(found["term"]) == ["intercept", "x", "f[b]", "f[c]"]
+    dummies = pd.get_dummies(frame, dtype=float)[["x", "f_b", "f_c"]]
+    check_tidy(found, theirs_of(dummies, y))
+    ends = LogisticRegression().fit(frame, y).predict_interval(frame[:9])
+    wanted = LogisticRegression().fit(dummies, y).predict_interval(dummies[:9])
+    np.testing.assert_allclose(ends, wanted, rtol=1e-9)
+
+
+def test_dependent_columns_share_and_leave_the_likelihood_as_it_was():
+    X, y = cancer()
+    twice = X.assign(again=2 * X["mean texture"])
+    with pytest.warns(RankDeficiencyWarning, match="again"):
+        model = LogisticRegression().fit(twice, y)
+    plain = LogisticRegression().fit(X, y)
+    assert model.aic_ == pytest.approx(plain.aic_, rel=1e-12)
+    found, wanted = model.tidy().set_index("term"), plain.tidy().set_index("term")
+    assert found["statistic"]["again"] == pytest.approx(wanted["statistic"]["mean texture"])
+    np.testing.assert_allclose(model.predict_interval(twice), plain.predict_interval(X), rtol=1e-8)
+
+
+def test_a_model_from_a_file_keeps_what_was_worked_out():
+    X, y = iris()
+    model = LogisticRegression(prior=0.3).fit(X, y, offset=np.zeros((150, 3)))
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(loaded.coef_covariance_, model.coef_covariance_)
+    np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
+    pd.testing.assert_frame_equal(loaded.tidy(), model.tidy())
+    pd.testing.assert_frame_equal(loaded.glance(), model.glance())
+    assert str(loaded.summary()) == str(model.summary())
+    again = pickle.loads(pickle.dumps(loaded))
+    assert again.bic_ == model.bic_
+    for ask in ({"errors": "robust"}, {"intervals": "profile"}, {"errors": "observed"}):
+        with pytest.raises(InferenceError, match="loaded from a file") as caught:
+            loaded.tidy(**ask)
+        assert "fit again" in str(caught.value)
+
+
+def test_a_file_holds_nothing_as_long_as_the_rows():
+    X, y = fair()
+    few = len(pickle.dumps(LogisticRegression().fit(X[::6], y[::6])))
+    many = len(pickle.dumps(LogisticRegression().fit(X, y)))
+    assert abs(many - few) < 1000
+
+
+@pytest.mark.parametrize(
+    "change", [lambda X: np.multiply(X, 1.1, out=X), lambda X: X.__iadd__(0.5), np.ndarray.sort]
+)
+def test_rows_that_changed_since_the_fit_are_noticed(change):
+    X, y = cancer()
+    X = X.to_numpy().copy()
+    model = LogisticRegression().fit(X, y)
+    change(X)
+    with pytest.raises(InferenceError, match="rows have changed") as caught:
+        model.tidy()
+    assert "Fit again" in str(caught.value)
+
+
+def test_what_was_asked_before_the_rows_changed_stays():
+    X, y = cancer()
+    X = X.to_numpy().copy()
+    model = LogisticRegression().fit(X, y)
+    before = model.coef_covariance_
+    X *= 2
+    np.testing.assert_array_equal(model.coef_covariance_, before)
+
+
+def test_a_fit_that_was_stopped_early_has_errors_but_no_profile():
+    X, y = cancer()
+    with pytest.warns(ConvergenceWarning):
+        model = LogisticRegression(max_iter=1).fit(X, y)
+    assert np.isfinite(model.tidy()["std_error"]).all()
+    assert not model.glance()["converged"].item()
+    assert "stopped before it converged" in str(model.summary())
+    with pytest.raises(InferenceError, match="not converged"):
+        model.tidy(intervals="profile")
+
+
+def test_more_parameters_than_can_be_inverted_are_named():
+    random = np.random.default_rng(9)
+    X = sparse.random_array((300, 2500), density=0.01, rng=random, format="csr")
+    y = random.integers(0, 2, 300)
+    model = LogisticRegression(prior=1.0).fit(X, y)
+    with pytest.raises(InferenceError, match="2501 parameters"):
+        model.tidy()
+    assert model.deviance_ == pytest.approx(-2 * model.log_likelihood_)
+    assert pickle.loads(pickle.dumps(model)).bic_ == model.bic_
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"level": 1.0}, "level=1.0"),
+        ({"level": -0.1}, "level=-0.1"),
+        ({"errors": "hc3"}, "errors='hc3'"),
+        ({"intervals": "bootstrap"}, "intervals='bootstrap'"),
+        ({"intervals": "profile", "errors": "robust"}, "robust"),
+    ],
+)
+def test_settings_that_cannot_be_honoured_are_errors(arguments, message):
+    X, y = spector()
+    model = LogisticRegression().fit(X, y)
+    with pytest.raises(ParameterError, match=message):
+        model.tidy(**arguments)
+
+
+def test_rows_that_cannot_be_predicted_are_named():
+    X, y = spector()
+    model = LogisticRegression().fit(X, y)
+    bad = X.copy()
+    bad.iloc[3, 1] = np.nan
+    with pytest.raises(MissingValueError, match="3"):
+        model.predict_interval(bad)
+    with pytest.raises(ShapeError, match="offset"):
+        model.predict_interval(X, offset=[1.0])
+    with pytest.raises(DataError, match="offset of row 1"):
+        model.predict_interval(X[:2], offset=[1.0, np.inf])
+    with pytest.raises(ParameterError, match="level"):
+        model.predict_interval(X, level=95)

@@ -1,0 +1,247 @@
+"""The page of a fit: what it says, how wide it is, and that HTML is escaped."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import statsmodels.api as sm
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+
+from posteriori import GaussianPrior, LogisticRegression
+from posteriori.errors import RankDeficiencyWarning
+from posteriori.posterior.coefficients import Coefficients
+from posteriori.posterior.summary import Summary, number_text, p_text, shortened
+from posteriori.rows.memory import MemoryRows
+
+SPECTOR = sm.datasets.spector.load_pandas()
+X, Y = SPECTOR.exog, SPECTOR.endog.astype(int).to_numpy()
+
+PAGE = """\
+LogisticRegression, fitted by maximum likelihood
+==============================================================================
+Rows                               32    Log-likelihood                 -12.89
+Parameters                          4    Deviance                        25.78
+Class                     1 against 0    Null deviance                   41.18
+Solver                newton, 6 steps    AIC                             33.78
+Converged                         yes    BIC                             39.64
+------------------------------------------------------------------------------
+                         estimate  std error      z       p    [0.025   0.975]
+------------------------------------------------------------------------------
+intercept                -13.021      4.931   -2.64  0.0083  -22.687   -3.356
+GPA                        2.826      1.263    2.24  0.0252    0.351    5.301
+TUCE                       0.0952     0.1416   0.67  0.5014   -0.1823   0.3726
+PSI                        2.379      1.065    2.23  0.0255    0.292    4.465
+=============================================================================="""
+
+
+def spector():
+    return LogisticRegression().fit(X, Y)
+
+
+def iris(prior=1.0):
+    data = load_iris(as_frame=True)
+    noisy = data.data + np.random.default_rng(0).normal(size=data.data.shape)
+    return LogisticRegression(prior=prior).fit(noisy, data.target_names[data.target])
+
+
+def widths(page):
+    return {len(line) for line in str(page).splitlines()}
+
+
+def test_the_page_is_what_statisticians_know():
+    assert str(spector().summary()) == PAGE
+
+
+def test_many_classes_have_a_block_each():
+    text = str(iris().summary(level=0.9))
+    assert "versicolor against setosa\n  intercept" in text
+    assert "virginica against setosa\n  intercept" in text
+    assert text.count("  petal width (cm)") == 2
+    assert "[0.05" in text
+    assert "0.95]" in text
+
+
+def test_numbers_on_the_page_are_those_of_tidy():
+    model = iris()
+    found = model.tidy(errors="robust")
+    lines = str(model.summary(errors="robust")).splitlines()
+    rows = [line for line in lines if re.match(r"  \w", line)]
+    assert len(rows) == len(found) == 10
+    for line, (_, row) in zip(rows, found.iterrows(), strict=True):
+        cells = line.split()[-6:]
+        for cell, name in zip(
+            cells,
+            ["estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"],
+            strict=True,
+        ):
+            if cell != "<0.0001":
+                decimals = len(cell.partition(".")[2])
+                assert float(cell) == pytest.approx(row[name], abs=0.51 * 10.0**-decimals)
+            else:
+                assert row[name] < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("prior", "words"),
+    [
+        (None, "fitted by maximum likelihood"),
+        (0.0, "fitted by maximum likelihood"),
+        (2.0, "precision 2 "),
+        (GaussianPrior(precision=1.0), "Gaussian "),
+    ],
+)
+def test_the_page_says_how_the_fit_was_made(prior, words):
+    text = str(iris(prior).summary())
+    assert words in text
+    mode = bool(prior)
+    assert ("fitted by posterior mode" in text) is mode
+    assert ("posterior standard deviations" in text) is mode
+
+
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [
+        ("robust", "robust (sandwich, HC0)"),
+        ("observed", "observed information"),
+        ("expected", "expected information"),
+    ],
+)
+def test_the_page_says_which_errors_it_shows(errors, words):
+    assert words in str(spector().summary(errors=errors))
+    assert words not in str(spector().summary())
+
+
+def test_dependent_columns_are_named_at_the_foot():
+    with pytest.warns(RankDeficiencyWarning):
+        model = LogisticRegression().fit(X.assign(twice=2 * X["GPA"], flat=1.0), Y)
+    note = str(model.summary()).split("* ")[-1]
+    assert note.startswith("GPA, twice, flat depend on each other linearly")
+
+
+def test_long_names_and_wild_units_keep_the_page_narrow():
+    wild = X.assign(**{"a name that goes on " * 5: X["GPA"] * 1e-9, "b": X["TUCE"] * 1e9})
+    wild = wild.drop(columns=["GPA", "TUCE"]).assign(c=np.arange(32) * 1e5, d=np.arange(32) % 3)
+    page = LogisticRegression(prior=1e-30).fit(wild, Y).summary()
+    assert max(widths(page)) <= 88
+    assert "a name" in str(page)
+    assert "…" in str(page)
+    labels = np.array(["no " * 40, "yes " * 40])[Y]
+    assert max(widths(LogisticRegression().fit(X, labels).summary())) <= 88
+
+
+def test_what_is_not_finite_can_be_printed():
+    numbers = np.array([np.inf, np.nan, 0.0, -1e300])
+    found = Coefficients(tuple("abcd"), None, *[numbers] * 3, np.full(4, np.nan), *[numbers] * 2)
+    page = Summary("Title", ([("Rows", "4")], []), found, 0.95)
+    assert "inf" in str(page)
+    assert "nan" in str(page)
+    assert max(widths(page)) <= 88
+
+
+def test_a_long_table_ends_early_and_says_so():
+    n = 450
+    found = Coefficients(tuple(map(str, range(n))), None, *[np.ones(n)] * 6)
+    text = str(Summary("Title", ([], []), found, 0.95))
+    assert "... and 250 more coefficients: see tidy()." in text
+    assert len(text.splitlines()) < 210
+
+
+def test_html_is_escaped_and_has_every_number():
+    frame = X.rename(columns={"GPA": "<b>GPA</b>", "TUCE": 'a & "b"'})
+    model = LogisticRegression().fit(frame, np.array(["<no>", "yes & so"])[Y])
+    html = model.summary()._repr_html_()
+    assert "<b>GPA</b>" not in html
+    assert "&lt;b&gt;GPA&lt;/b&gt;" in html
+    assert "yes &amp; so against &lt;no&gt;" in html
+    for text in ("-13.021", "4.931", "Null deviance", "41.18"):
+        assert text in html
+    many = iris().summary()._repr_html_()
+    assert '<th colspan="7">virginica against setosa</th>' in many
+    assert "<li>Standard errors are posterior standard deviations" in many
+
+
+def test_jeffreys_errors_are_not_called_posterior():
+    text = str(LogisticRegression(prior="jeffreys").fit(X, Y).summary())
+    assert "Prior                        jeffreys" in text
+    assert "expected information, without the prior" in text
+    assert "posterior standard deviations" not in text
+
+
+def test_a_table_costs_one_pass_and_a_page_two(monkeypatch):
+    passes = []
+    plain = MemoryRows.map_sum
+
+    def counted(self, kernel, **settings):
+        passes.append(kernel)
+        return plain(self, kernel, **settings)
+
+    models = [spector(), iris(), iris(None)]
+    monkeypatch.setattr(MemoryRows, "map_sum", counted)
+    for model in models:
+        passes.clear()
+        model.tidy()
+        assert len(passes) == 1
+        str(model.summary())
+        assert len(passes) == 2
+        model.glance()
+        model.summary(level=0.5)
+        assert len(passes) == 2
+
+
+def test_repr_is_the_page():
+    page = spector().summary()
+    assert repr(page) == str(page) == page.text()
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_tables_come_in_the_frame_of_the_fit(make):
+    model = LogisticRegression().fit(make(X.to_dict("list")), Y)
+    for table in (model.tidy(), model.glance()):
+        assert type(table) is type(make({"a": [1]}))
+    plain = spector().tidy()
+    names = model.tidy().column_names if make is pa.table else list(model.tidy().columns)
+    assert names == list(plain.columns)
+    np.testing.assert_allclose(np.asarray(model.tidy()["p_value"]), plain["p_value"], rtol=1e-12)
+
+
+def test_glance_has_one_row():
+    found = spector().glance()
+    assert list(found.columns) == [
+        "n_obs",
+        "n_parameters",
+        "log_likelihood",
+        "deviance",
+        "null_deviance",
+        "aic",
+        "bic",
+        "converged",
+        "n_iter",
+        "solver",
+    ]
+    assert len(found) == 1
+    assert found["n_obs"].item() == 32
+    assert found["converged"].item()
+    assert found["solver"].item() == "newton"
+
+
+@pytest.mark.parametrize("method", ["tidy", "glance", "summary"])
+def test_a_model_that_is_not_fitted_says_so(method):
+    with pytest.raises(NotFittedError):
+        getattr(LogisticRegression(), method)()
+
+
+def test_texts_of_numbers_and_names():
+    assert [number_text(v) for v in (32.0, -12.8896, 0.01234, np.inf, np.nan, 1e16)] == [
+        "32",
+        "-12.89",
+        "0.01234",
+        "inf",
+        "nan",
+        "10000000000000000.00",
+    ]
+    assert [p_text(v) for v in (0.5, 1e-5, np.nan)] == ["0.5000", "<0.0001", "nan"]
+    assert shortened("abcdefghij", 5) == "ab…ij"

@@ -1,0 +1,102 @@
+"""The objective in free, standardised parameters: derivatives, contrasts, levels."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from posteriori.design.columns import Columns
+from posteriori.design.standard import Standard
+from posteriori.likelihood.logistic import SignedLogisticLoss
+from posteriori.likelihood.softmax import SoftmaxLoss
+from posteriori.models.targets import of_many, signs
+from posteriori.posterior.objective import Coordinates, LogPosterior, on_levels, row_levels
+from posteriori.posterior.priors import GaussianPrior, read_prior
+from posteriori.rows.memory import read_rows
+
+RANDOM = np.random.default_rng(3)
+PRIOR = GaussianPrior(precision=[[2.0, 0.3], [0.3, 1.0]], mean=[0.5, -1.0], intercept_precision=0.7)
+
+
+def objective(n_classes, n=90, prior=PRIOR, basis=None):
+    X = RANDOM.normal([2.0, -1.0], [1.0, 3.0], (n, 2))
+    rows = read_rows(X, np.arange(n) % n_classes, RANDOM.random(n) + 0.1)
+    code = signs if n_classes == 2 else of_many(n_classes)
+    standard = Standard(X.mean(axis=0), X.std(axis=0), True)
+    return LogPosterior(
+        rows,
+        Columns(rows.schema),
+        standard,
+        SignedLogisticLoss() if n_classes == 2 else SoftmaxLoss(),
+        lambda block: code(block.y),
+        read_prior(prior, standard),
+        Coordinates(1 if n_classes == 2 else n_classes, 3, basis),
+        1e-8,
+    )
+
+
+def slopes(function, w, step=1e-5):
+    steps = step * np.eye(len(w))
+    return np.array([(function(w + s) - function(w - s)) / (2 * step) for s in steps])
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.4])
+@pytest.mark.parametrize("basis", [None, np.array([[1.0, 0.0], [0.0, 0.6], [0.0, -0.2]])])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_derivatives_are_those_of_the_value(n_classes, basis, damping):
+    f = replace(objective(n_classes, basis=basis), damping=damping, factor=2.5)
+    w = RANDOM.normal(size=f.coordinates.size)
+    here = f(w, "full")
+    np.testing.assert_allclose(
+        here.gradient, slopes(lambda v: f(v, "none").value, w), rtol=1e-6, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        here.hessian, slopes(lambda v: f(v, "none").gradient, w), rtol=1e-6, atol=1e-6
+    )
+
+
+def test_the_prior_in_the_users_units_is_the_one_written_down():
+    f = objective(2)
+    w = RANDOM.normal(size=3)
+    theta = f.standard.to_user(f.coordinates.expand(w))[0]
+    away = theta[1:] - PRIOR.mean
+    expected = 0.5 * away @ np.array(PRIOR.precision) @ away + 0.35 * theta[0] ** 2
+    prior = f(w, "none").value - f.likelihood(w, "none", "observed").value
+    assert prior == pytest.approx(expected, rel=1e-12)
+
+
+def test_classes_sum_to_zero_and_lengths_are_kept():
+    coordinates = Coordinates(5, 4)
+    w = RANDOM.normal(size=coordinates.size)
+    theta = coordinates.expand(w)
+    np.testing.assert_allclose(theta.sum(axis=0), 0.0, atol=1e-14)
+    assert np.square(theta).sum() == pytest.approx(np.square(w).sum(), rel=1e-14)
+
+
+def test_a_covariance_expands_as_the_parameters_do():
+    basis = RANDOM.normal(size=(4, 3))
+    coordinates = Coordinates(3, 4, basis)
+    draws = RANDOM.normal(size=(6, 6))
+    jacobian = np.stack([coordinates.expand(e).ravel() for e in np.eye(6)], axis=1)
+    np.testing.assert_allclose(
+        coordinates.expand_matrix(draws @ draws.T),
+        jacobian @ draws @ draws.T @ jacobian.T,
+        rtol=1e-11,
+        atol=1e-12,
+    )
+
+
+def test_levels_grow_to_all_rows_and_stand_for_all_of_them():
+    f = objective(2, n=150_000, prior=1.0)
+    levels = on_levels(f, row_levels(f.rows, f.coordinates.size))
+    assert [level.n_rows for level in levels] == [2343, 18750, 150_000]
+    assert levels[0].share == pytest.approx(1 / 64, rel=1e-3)
+    w = np.array([0.1, 0.2, -0.3])
+    values = [level(w, "none").value for level in levels]
+    np.testing.assert_allclose(values, values[-1], rtol=0.02)
+    assert levels[-1] is f
+
+
+def test_few_rows_are_not_sampled():
+    f = objective(2, n=15_000)
+    assert len(row_levels(f.rows, 3)) == 1

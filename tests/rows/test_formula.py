@@ -1,0 +1,333 @@
+"""Formulas give the design matrices of formulaic and of statsmodels, from every data frame."""
+
+import pickle
+import sys
+
+import formulaic
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import statsmodels.formula.api as smf
+
+from posteriori import FisherDiscriminant, GaussianClassifier, LeastSquaresClassifier, NaiveBayes
+from posteriori.design.columns import Columns
+from posteriori.errors import (
+    ColumnNameError,
+    ColumnTypeError,
+    InfiniteValueError,
+    LevelError,
+    MissingValueError,
+    ParameterError,
+    ShapeError,
+)
+from posteriori.rows import formula as formula_module
+from posteriori.rows.block import Block
+from posteriori.rows.features import read_features
+from posteriori.rows.formula import read_formula
+
+N = 120
+RANDOM = np.random.default_rng(1)
+FRAME = pd.DataFrame(
+    {
+        "sick": RANDOM.choice(["no", "yes"], N),
+        "age": RANDOM.integers(20, 80, N).astype(np.int8),
+        "bmi": RANDOM.normal(25, 3, N),
+        "region": RANDOM.choice(["west", "east", "north"], N),
+        "year": RANDOM.integers(2009, 2013, N),
+        "smokes": RANDOM.random(N) < 0.3,
+        "blood pressure": RANDOM.normal(120, 10, N),
+    },
+    index=range(1000, 1000 + N),
+)
+LIBRARIES = {
+    "pandas": lambda frame: frame,
+    "polars": lambda frame: pl.DataFrame(dict(frame.items())),
+    "pyarrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+}
+FORMULAS = [
+    "age + bmi",
+    "age + C(region) + age:bmi",
+    "region + C(year)",
+    "region * bmi",
+    "C(year):bmi + C(year)",
+    "0 + region + bmi",
+    "bmi + region - 1",
+    "age + age:region",
+    "(age + bmi + region) ** 2",
+    "C(region, contr.sum) + C(year, contr.treatment(2010))",
+    "log(bmi) + np.sqrt(age) + I(bmi ** 2)",
+    "bs(bmi, df=5) + poly(age, 2) + center(bmi)",
+    "`blood pressure` + C(region):C(year)",
+    "{bmi / age} + 2:bmi + region",
+]
+
+
+def design_of(X):
+    """The design matrix of the features, by the names of its columns."""
+    table = read_features(X)
+    columns = Columns(table.schema)
+    values = columns.design(Block(table.cut(0, table.n_rows), None, None, 0)).array()
+    return dict(zip(columns.names, values.T, strict=True))
+
+
+def assert_same_design(X, expected, rtol=1e-12):
+    found = design_of(X)
+    assert set(found) == set(expected.columns) - {"Intercept"}
+    for name, values in found.items():
+        np.testing.assert_allclose(values, expected[name].to_numpy(float), rtol, err_msg=name)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("right", FORMULAS)
+def test_the_design_is_that_of_formulaic(right, library):
+    expected = formulaic.model_matrix(right, FRAME.astype({"age": float}).reset_index(drop=True))
+    rows = read_formula(f"sick ~ {right}", LIBRARIES[library](FRAME))
+    assert_same_design(rows.X, expected)
+    assert rows.formula.intercept == ("Intercept" in expected.columns)
+    assert rows.formula.names == tuple(rows.X.columns)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "age + C(region) + age:bmi",
+        "region*bmi + C(year)",
+        "region + C(year):bmi",
+        "bmi + region - 1",
+    ],
+)
+def test_the_design_is_that_of_statsmodels(right):
+    frame = FRAME.assign(t=(FRAME.sick == "yes").astype(float))
+    model = smf.logit(f"t ~ {right}", frame)
+    expected = pd.DataFrame(model.exog, columns=model.exog_names)
+    assert_same_design(read_formula(f"sick ~ {right}", frame).X, expected)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("right", FORMULAS)
+def test_new_rows_are_coded_as_in_the_fit_whatever_the_library(right, library):
+    rows = read_formula(f"sick ~ {right}", FRAME)
+    formula = pickle.loads(pickle.dumps(rows.formula))
+    few = np.flatnonzero(FRAME.region == "north")[:5]
+    found = formula.apply(LIBRARIES[library](FRAME.drop(columns="sick").iloc[few]))
+    expected = rows.X.iloc[few].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-12)
+
+
+def test_state_is_that_of_the_fit():
+    rows = read_formula("sick ~ center(bmi) + bs(age, df=4)", FRAME)
+    shifted = rows.formula.apply(FRAME.assign(bmi=FRAME.bmi + 100))
+    np.testing.assert_allclose(shifted["center(bmi)"], rows.X["center(bmi)"] + 100, rtol=1e-12)
+
+
+def test_a_factor_that_stands_alone_stays_a_column_of_levels():
+    rows = read_formula("sick ~ region + C(year) + bmi", FRAME)
+    assert list(rows.X.columns) == ["bmi", "region", "C(year)"]
+    assert list(rows.X["region"].cat.categories) == ["T.east", "T.north", "T.west"]
+    assert list(rows.X["C(year)"].cat.categories) == ["T.2009", "T.2010", "T.2011", "T.2012"]
+    assert len(design_of(rows.X)) == 1 + 2 + 3
+
+
+def test_a_factor_is_coded_in_full_where_there_is_no_intercept():
+    assert read_formula("sick ~ 0 + region", FRAME).formula.names == (
+        "region[east]",
+        "region[north]",
+        "region[west]",
+    )
+    assert read_formula("sick ~ 0 + 2:bmi + region", FRAME).X.shape[1] == 4
+
+
+def test_levels_come_in_the_order_declared():
+    levels = ["west", "north", "east", "south"]
+    pandas = FRAME.assign(region=pd.Categorical(FRAME.region, levels))
+    ordered = pl.Series("region", FRAME.region.tolist(), pl.Enum(levels))
+    polars = pl.DataFrame(dict(FRAME.items())).with_columns(ordered)
+    for frame in (pandas, polars):
+        found = design_of(read_formula("sick ~ region", frame).X)
+        assert list(found) == ["region[T.north]", "region[T.east]"]
+        np.testing.assert_array_equal(found["region[T.east]"], FRAME.region == "east")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_target_that_is_a_name_is_the_column_as_it_stands(library):
+    rows = read_formula("sick ~ bmi", LIBRARIES[library](FRAME))
+    model = LeastSquaresClassifier().fit(rows.X, rows.y)
+    np.testing.assert_array_equal(model.classes_, ["no", "yes"])
+    expected = LeastSquaresClassifier().fit(FRAME[["bmi"]], FRAME.sick)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-10)
+
+
+def test_a_target_can_be_an_expression():
+    np.testing.assert_allclose(read_formula("log(bmi) ~ age", FRAME).y, np.log(FRAME.bmi))
+    for left in ("I(sick == 'yes')", "{sick == 'yes'}"):
+        np.testing.assert_array_equal(read_formula(f"{left} ~ age", FRAME).y, FRAME.sick == "yes")
+    spaced = read_formula("`blood pressure` ~ age", FRAME).y
+    np.testing.assert_array_equal(spaced, FRAME["blood pressure"])
+
+
+def test_a_dot_stands_for_all_other_columns():
+    rows = read_formula("sick ~ . - year", FRAME)
+    assert rows.formula.names == ("age", "bmi", "smokes", "blood pressure", "region")
+    np.testing.assert_array_equal(rows.X["smokes"], FRAME.smokes)
+
+
+def test_small_whole_numbers_do_not_overflow():
+    rows = read_formula("sick ~ I(age ** 4)", FRAME)
+    np.testing.assert_array_equal(rows.X.iloc[:, 0], FRAME.age.astype(float) ** 4)
+
+
+def test_columns_called_like_functions_are_columns():
+    frame = FRAME.rename(columns={"bmi": "scale", "age": "np"})
+    rows = read_formula("sick ~ scale + log(scale) + np", frame)
+    np.testing.assert_allclose(rows.X["log(scale)"], np.log(FRAME.bmi), rtol=1e-15)
+    np.testing.assert_array_equal(rows.X["np"], FRAME.age)
+
+
+@pytest.mark.parametrize(
+    "model", [FisherDiscriminant(), GaussianClassifier(), NaiveBayes()], ids=str
+)
+def test_a_formula_gives_the_same_fit_as_the_columns(model):
+    plain = FRAME[["age", "bmi", "region"]]
+    expected = model.fit(plain, FRAME.sick).predict_proba(plain)
+    rows = read_formula("sick ~ age + bmi + region", FRAME)
+    new = rows.formula.apply(pl.DataFrame(dict(FRAME.items())))
+    np.testing.assert_allclose(model.fit(rows.X, rows.y).predict_proba(new), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("right", ["region", "C(region)", "region * bmi", "C(region):bmi"])
+def test_an_unseen_level_is_named_by_row_and_column(right):
+    formula = read_formula(f"sick ~ {right}", FRAME).formula
+    new = FRAME.assign(region=FRAME.region.where(FRAME.index != 1017, "south"))
+    with pytest.raises(LevelError, match=r"Row 17 .* column 'region' .* 'east', 'north', 'west'"):
+        formula.apply(new)
+
+
+@pytest.mark.parametrize("right", ["C(year)", "C(year):bmi", "C(year, contr.sum)"])
+@pytest.mark.parametrize("year", [1999, 2010.5, 2020])
+def test_an_unseen_number_in_a_factor_is_named_by_row_and_column(right, year):
+    formula = read_formula(f"sick ~ {right}", FRAME).formula
+    new = FRAME.assign(year=FRAME.year.where(FRAME.index != 1017, year))
+    with pytest.raises(LevelError, match=r"Row 17 .* column 'year' .* 2009, 2010, 2011, 2012;"):
+        formula.apply(new)
+
+
+@pytest.mark.parametrize(
+    ("column", "right", "level", "first"),
+    [
+        ("region", "region", "south", "east"),
+        ("region", "C(region, contr.sum) + bmi", "south", "east"),
+        ("region", "region * bmi", "south", "east"),
+        ("year", "C(year)", 1999, 2009),
+        ("year", "0 + C(year)", 2010.5, 2009),
+        ("year", "C(year):bmi", 2020, 2009),
+    ],
+)
+def test_an_unseen_level_can_be_taken_for_the_first_level(column, right, level, first):
+    formula = read_formula(f"sick ~ {right}", FRAME).formula
+    new, known = (
+        FRAME.assign(**{column: FRAME[column].where(FRAME.index % 7 > 0, value)})
+        for value in (level, first)
+    )
+    found = formula.apply(new, unseen="reference")
+    pd.testing.assert_frame_equal(found, formula.apply(known), rtol=1e-12)
+
+
+def test_a_level_beside_those_given_is_named_at_the_fit():
+    with pytest.raises(LevelError, match=r"column 'region' .* The levels are 'west', 'east';"):
+        read_formula("sick ~ C(region, levels=['west', 'east'])", FRAME)
+
+
+@pytest.mark.parametrize(
+    ("column", "right"),
+    [("bmi", "bmi"), ("bmi", "log(bmi)"), ("region", "region"), ("year", "C(year)")],
+)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_missing_entries_are_named_and_no_row_is_dropped(column, right, library):
+    gap = FRAME.assign(**{column: FRAME[column].where(FRAME.index != 1042)})
+    new = LIBRARIES[library](gap)
+    with pytest.raises(MissingValueError, match=rf"Column '{column}' .* row 42.*drops none"):
+        read_formula(f"sick ~ age + {right}", new)
+    formula = read_formula(f"sick ~ age + {right}", FRAME).formula
+    with pytest.raises(MissingValueError, match=rf"Column '{column}' .* row 42"):
+        formula.apply(new)
+
+
+def test_missing_entries_in_columns_that_are_not_used_do_not_matter():
+    frame = FRAME.assign(bmi=np.nan)
+    assert read_formula("sick ~ age", frame).X.shape == (N, 1)
+
+
+def test_a_level_that_an_expression_loses_is_named():
+    with pytest.raises(MissingValueError, match=r"Column 'bmi' .* no value in row"):
+        read_formula("sick ~ C(log(bmi - 25))", FRAME)
+
+
+def test_what_an_expression_makes_infinite_is_named_by_the_model():
+    rows = read_formula("sick ~ log(age - age) + bmi", FRAME)
+    with pytest.raises(InfiniteValueError, match=r"column 'log\(age - age\)'"):
+        LeastSquaresClassifier().fit(rows.X, rows.y)
+
+
+def test_a_column_that_is_not_there_is_named():
+    with pytest.raises(ColumnNameError, match=r"'sick ~ agee' names 'agee'.*'age', 'bmi'"):
+        read_formula("sick ~ agee", FRAME)
+    with pytest.raises(ColumnNameError, match="names 'agee'"):
+        read_formula("sick ~ bs(agee, df=4)", FRAME)
+    with pytest.raises(ColumnNameError, match="names 'ill'"):
+        read_formula("ill ~ age", FRAME)
+    formula = read_formula("sick ~ age + C(region)", FRAME).formula
+    with pytest.raises(ColumnNameError, match="names 'region'"):
+        formula.apply(FRAME.drop(columns="region"))
+    with pytest.raises(ColumnNameError, match=r"called 'Intercept'.*Rename"):
+        read_formula("sick ~ Intercept", FRAME.assign(Intercept=2.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sick ~ age +", "Operator `\\+` has insuf"),
+        ("sick ~ (age", "Could not find matching context marker"),
+        ("sick ~ f(age)", "name 'f' is not defined"),
+        ("sick ~ np.nothing(age)", "has no attribute 'nothing'"),
+        ("sick ~ {age bmi}", "cannot be used: invalid syntax"),
+        ("sick ~ I(region * 2.5)", "unsupported operand"),
+        ("sick ~ C(region, Treatment)", "cannot be used"),
+        ("age + bmi", "not of the form 'target ~ terms'"),
+        ("~ age", "not of the form 'target ~ terms'"),
+        ("age + bmi ~ region", "not of the form 'target ~ terms'"),
+        ("sick ~ age | bmi", "not of the form 'target ~ terms'"),
+        ("", "not of the form 'target ~ terms'"),
+        ("C(sick) ~ age", "left side .* gives 2 columns"),
+        ("sick ~ 1", "no columns beside the intercept"),
+        ("sick ~ 0", "no columns beside the intercept"),
+    ],
+)
+def test_errors_of_the_formula_are_named_and_quote_it(text, message):
+    with pytest.raises(ParameterError, match=message) as caught:
+        read_formula(text, FRAME)
+    assert repr(text) in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+
+
+def test_a_formula_needs_a_data_frame_in_memory():
+    with pytest.raises(ColumnTypeError, match=r"a ndarray has no names.*Pass a data frame"):
+        read_formula("sick ~ age", FRAME.to_numpy())
+    with pytest.raises(ColumnTypeError, match="lazy frame"):
+        read_formula("sick ~ age", pl.DataFrame(dict(FRAME.items())).lazy())
+    with pytest.raises(ShapeError, match=r"0 sample\(s\)"):
+        read_formula("sick ~ age", FRAME.iloc[:0])
+
+
+def test_a_column_of_another_kind_than_in_the_fit_is_named():
+    formula = read_formula("sick ~ age + region", FRAME).formula
+    with pytest.raises(ColumnTypeError, match="Column 'region' is numeric but was categorical"):
+        formula.apply(FRAME.assign(region=1.0))
+
+
+def test_without_formulaic_the_remedy_is_to_install_it(monkeypatch):
+    formula_module._formulaic.cache_clear()
+    monkeypatch.setitem(sys.modules, "formulaic", None)
+    with pytest.raises(ParameterError, match=r'pip install "posteriori\[formula\]"'):
+        read_formula("sick ~ age", FRAME)

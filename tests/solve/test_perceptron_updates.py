@@ -1,0 +1,208 @@
+"""Updates of many rows at once against one row after the other."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from posteriori.design.columns import Columns
+from posteriori.rows.block import Block
+from posteriori.rows.schema import Schema
+from posteriori.solve.perceptron import (
+    Outcome,
+    Walk,
+    adaline_epoch,
+    learn,
+    mistaken_weight,
+    perceptron_epoch,
+    squared_error_gradient,
+    suspects,
+    targets,
+)
+from posteriori.statistics.coordinates import Coordinates
+from posteriori.statistics.sequence import Visits
+
+
+def visits(X, codes, weight=None):
+    """Rows that are visited as they are."""
+    columns = Columns(Schema.unnamed(X.shape[1]))
+    zeros, ones = np.zeros(X.shape[1]), np.ones(X.shape[1])
+    at = Coordinates(columns, True, zeros, ones, far=True, long=False, unit=ones)
+    weight = np.ones(len(X)) if weight is None else weight
+    return Visits(Block(X, codes, weight, 0), at)
+
+
+def problem(K, n=400, d=3, seed=0, noise=1.0):
+    random = np.random.default_rng([seed, K])
+    X = random.normal(size=(n, d))
+    codes = (X @ random.normal(size=(d, K)) + noise * random.normal(size=(n, K))).argmax(axis=1)
+    return X, codes, random.uniform(0.2, 3.0, size=n)
+
+
+def one_by_one(X, codes, weight, order, W):
+    """The perceptron as the book has it (4.55), W after each visit, and the number of updates."""
+    W, seen, n_updates = W.copy(), [], 0
+    phi = np.column_stack([np.ones(len(X)), X])
+    for i in order:
+        if W.shape[1] == 1:
+            t = 1.0 if codes[i] == 1 else -1.0
+            if phi[i] @ W[:, 0] * t <= 0:
+                W[:, 0] += weight[i] * phi[i] * t
+                n_updates += 1
+        else:
+            a = phi[i] @ W
+            others = [k for k in range(W.shape[1]) if k != codes[i]]
+            largest = max(a[k] for k in others)
+            if a[codes[i]] <= largest:
+                winners = [k for k in others if a[k] == largest]
+                W[:, codes[i]] += weight[i] * phi[i]
+                for k in winners:
+                    W[:, k] -= weight[i] * phi[i] / len(winners)
+                n_updates += 1
+        seen.append(W.copy())
+    return W, np.array(seen), n_updates
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_an_epoch_is_one_row_after_the_other(K, noise):
+    X, codes, weight = problem(K, noise=noise)
+    order = np.random.default_rng(1).permutation(len(X))
+    walk = Walk.from_zero(4, K)
+    W, times = walk.weights, []
+    for _ in range(3):
+        walk = perceptron_epoch(walk, visits(X, codes, weight).segments(order))
+        W, seen, n_updates = one_by_one(X, codes, weight, order, W)
+        times.append((seen, n_updates))
+        assert_allclose(walk.weights, W, rtol=1e-12, atol=1e-12)
+    assert walk.n_updates == sum(n for _, n in times)
+    assert walk.n_epochs == 3
+    everything = np.concatenate([seen for seen, _ in times])
+    mean = np.average(everything, axis=0, weights=np.tile(weight[order], 3))
+    assert_allclose(walk.mean(), mean, rtol=1e-10, atol=1e-10)
+
+
+def test_the_first_update_shares_the_loss_among_classes_that_tie():
+    X = np.array([[2.0], [1.0]])
+    walk = perceptron_epoch(Walk.from_zero(2, 3), visits(X, np.array([1, 1])).segments([0, 1]))
+    assert_allclose(walk.weights, [[-0.5, 1.0, -0.5], [-1.0, 2.0, -1.0]])
+    assert walk.n_updates == 1
+
+
+def test_an_update_makes_the_error_of_its_row_smaller():
+    """By |φ|² (4.56)."""
+    X, codes, _ = problem(2)
+    walk = perceptron_epoch(Walk.from_zero(4, 2), visits(X, codes).segments(np.arange(100)))
+    phi, t = np.column_stack([np.ones(400), X]), np.where(codes == 1, 1.0, -1.0)
+    before = -(phi @ walk.weights)[:, 0] * t
+    i = int(np.flatnonzero(before[100:] >= 0)[0]) + 100
+    after = perceptron_epoch(walk, visits(X, codes).segments(np.array([i])))
+    assert_allclose(-(phi[i] @ after.weights)[0] * t[i], before[i] - phi[i] @ phi[i])
+
+
+@pytest.mark.parametrize("K", [2, 4])
+def test_the_updates_end_no_later_than_novikoffs_bound(K):
+    """At most (R |W*| / γ)² updates, for rows of length R and margins γ under W*."""
+    X, codes, _ = problem(K, n=200, noise=0.0)
+    phi = np.column_stack([np.ones(200), X])
+    random = np.random.default_rng([0, K])
+    random.normal(size=(200, 3))
+    W = np.vstack([np.zeros(K), random.normal(size=(3, K))])
+    W = W[:, 1:] - W[:, :1] if K == 2 else W
+    a = phi @ W
+    if K == 2:
+        margins, length = np.where(codes == 1, a[:, 0], -a[:, 0]), (phi**2).sum(axis=1).max()
+    else:
+        own = a[np.arange(200), codes]
+        a[np.arange(200), codes] = -np.inf
+        margins, length = own - a.max(axis=1), 2 * (phi**2).sum(axis=1).max()
+    found = _learnt(visits(X, codes), K, max_epochs=100_000)
+    assert found.outcome is Outcome.CONVERGED
+    assert mistaken_weight(found.weights, visits(X, codes)) == 0
+    assert found.walk.n_updates <= length * (W**2).sum() / margins.min() ** 2
+
+
+def _learnt(rows, K, separable=lambda weights: True, **options):
+    random = np.random.default_rng(0)
+    given = {"max_epochs": 100, "averaged": False, **options}
+    start = Walk.from_zero(len(rows.coordinates.scale) + 1, K)
+    return learn(rows, start, lambda: random.permutation(len(rows)), separable, **given)
+
+
+def test_the_question_of_separability_is_asked_once_and_only_when_it_pays():
+    X, codes, _ = problem(2, n=60)
+    asked = []
+
+    def answer(weights):
+        asked.append(weights)
+        return True
+
+    found = _learnt(visits(X, codes), 2, answer, max_epochs=1000)
+    assert found.outcome is Outcome.MAX_EPOCHS
+    assert len(asked) == 1
+    apart = _learnt(visits(X, (X[:, 0] > 0).astype(int)), 2, answer, max_epochs=1000)
+    assert apart.outcome is Outcome.CONVERGED
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_what_cannot_be_separated_ends_with_the_fewest_mistakes_met(K):
+    X, codes, weight = problem(K, n=300)
+    rows = visits(X, codes, weight)
+    found = _learnt(rows, K, lambda weights: False)
+    assert found.outcome is Outcome.INSEPARABLE
+    fewest = mistaken_weight(found.weights, rows)
+    assert fewest <= mistaken_weight(found.walk.weights, rows)
+    assert fewest <= mistaken_weight(found.walk.mean(), rows)
+    averaged = _learnt(rows, K, lambda weights: False, averaged=True)
+    assert_array_equal(averaged.weights, averaged.walk.mean())
+
+
+def test_mistakes_are_rows_not_strictly_on_their_side():
+    X = np.array([[1.0], [-1.0], [0.0], [2.0]])
+    w = np.array([[0.0], [1.0]])
+    assert mistaken_weight(w, visits(X, np.array([1, 0, 1, 0]), np.arange(1.0, 5.0))) == 3.0 + 4.0
+    W = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, -1.0]])
+    assert mistaken_weight(W, visits(X, np.array([0, 2, 1, 2]))) == 2.0
+
+
+def test_the_classes_with_most_mistakes_are_suspected_first():
+    X = np.array([[1.0], [2.0], [3.0], [-1.0]])
+    W = np.array([[0.0, 0.0, -9.0], [1.0, -1.0, 0.0]])
+    assert suspects(W, visits(X, np.array([1, 1, 2, 1]), np.array([1.0, 1.0, 5.0, 1.0]))) == [
+        0,
+        2,
+        1,
+    ]
+
+
+def lms_one_by_one(X, codes, weight, order, W, rate):
+    phi, t = np.column_stack([np.ones(len(X)), X]), targets(codes, W.shape[1])
+    seen = []
+    for i in order:
+        step = min(rate * weight[i], 1 / (phi[i] @ phi[i]))
+        W = W + step * np.outer(phi[i], t[i] - phi[i] @ W)
+        seen.append(W)
+    return W, np.average(seen, axis=0, weights=weight[order])
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("rate", [0.01, 0.5])
+def test_an_adaline_epoch_is_one_row_after_the_other(K, rate):
+    X, codes, weight = problem(K)
+    order = np.random.default_rng(2).permutation(len(X))
+    W = np.random.default_rng(3).normal(size=(4, 1 if K == 2 else K))
+    found = adaline_epoch(W, visits(X, codes, weight).segments(order), rate)
+    expected = lms_one_by_one(X, codes, weight, order, W, rate)
+    for a, b in zip(found, expected, strict=True):
+        assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_the_gradient_is_zero_at_the_least_squares_answer(K):
+    X, codes, weight = problem(K)
+    phi, t = np.column_stack([np.ones(400), X]), targets(codes, 1 if K == 2 else K)
+    root = np.sqrt(weight)[:, None]
+    W = np.linalg.lstsq(root * phi, root * t)[0]
+    assert_allclose(squared_error_gradient(W, visits(X, codes, weight)), 0.0, atol=1e-13)
+    zero = squared_error_gradient(np.zeros_like(W), visits(X, codes, weight))
+    assert_allclose(zero, phi.T @ (weight[:, None] * t) / weight.sum(), rtol=1e-12)

@@ -1,0 +1,91 @@
+"""Sums that say how well a fit describes its rows: any split, weights, saturated models."""
+
+import numpy as np
+import pytest
+from scipy.special import xlogy
+
+from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
+from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
+from posteriori.likelihood.softmax import SoftmaxLoss
+from posteriori.rows.block import Block
+from posteriori.statistics.fit_sums import GatherClassFit, GatherFamilyFit, Level
+
+RANDOM = np.random.default_rng(0)
+N = 60
+OFFSET = RANDOM.normal(size=N)
+FIELDS = ("weight", "target", "offset", "log_likelihood", "deviance", "pearson")
+
+
+def target(block):
+    return block.y
+
+
+KERNELS = {
+    "signed": (
+        GatherClassFit(SignedLogisticLoss(), target, Level(np.array([0.3]))),
+        RANDOM.choice([-1.0, 1.0], N),
+    ),
+    "soft": (GatherClassFit(LogisticLoss(), target, Level(np.array([0.3]))), RANDOM.random(N)),
+    "classes": (
+        GatherClassFit(SoftmaxLoss(), target, Level(np.array([0.3, 0.0, -1.0]))),
+        RANDOM.dirichlet([1.0, 1.0, 1.0], N),
+    ),
+    "gamma": (
+        GatherFamilyFit(
+            glm_loss("gamma", "log"), GLM_FAMILIES["gamma"], target, Level(np.array([0.3])), 0.5
+        ),
+        RANDOM.gamma(2.0, 1.0, N),
+    ),
+}
+
+
+def block_of(y, weight=None, rows=slice(None), offset=True):
+    added = OFFSET[:, None] * np.arange(y.shape[1]) if y.ndim == 2 else OFFSET
+    size = len(y[rows])
+    return Block(
+        np.empty((size, 1)),
+        y[rows],
+        None if weight is None else weight[rows],
+        0,
+        None,
+        added[rows] if offset else None,
+    )
+
+
+def check_equal(one, other):
+    for field in FIELDS:
+        np.testing.assert_allclose(getattr(one, field), getattr(other, field), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_any_split_of_the_rows_has_the_sums_of_all(name):
+    kernel, y = KERNELS[name]
+    parts = [kernel(block_of(y, None, slice(a, b))) for a, b in ((0, 7), (7, 8), (8, N))]
+    check_equal(sum(parts), kernel(block_of(y)))
+    assert sum(parts).has_offset
+    assert not kernel(block_of(y, offset=False)).has_offset
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_weight_of_two_is_the_row_twice(name):
+    kernel, y = KERNELS[name]
+    weight = 1.0 + (np.arange(N) % 3 == 0)
+    again = np.repeat(np.arange(N), weight.astype(int))
+    check_equal(kernel(block_of(y, weight)), kernel(block_of(y, None, again)))
+
+
+def test_signed_labels_have_the_sums_of_their_shares():
+    kernel, y = KERNELS["signed"]
+    plain = GatherClassFit(LogisticLoss(), target, kernel.activation)
+    check_equal(kernel(block_of(y)), plain(block_of((y + 1) / 2)))
+
+
+def test_the_deviance_of_soft_labels_is_twice_a_divergence():
+    kernel, t = KERNELS["classes"]
+    found = kernel(block_of(t))
+    a = np.array([0.3, 0.0, -1.0]) + OFFSET[:, None] * np.arange(3)
+    log_p = a - np.logaddexp.reduce(a, axis=1)[:, None]
+    assert found.deviance == pytest.approx(2 * (xlogy(t, t) - t * log_p).sum(), rel=1e-12)
+    assert found.log_likelihood == pytest.approx((t * log_p).sum(), rel=1e-12)
+    np.testing.assert_allclose(found.mean, t.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.mean_offset, OFFSET.mean() * np.arange(3), rtol=1e-12)

@@ -1,0 +1,79 @@
+"""Derivatives in the rate of wrong labels, against differences and 50 digits."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from posteriori.design.columns import Columns
+from posteriori.design.standard import Standard
+from posteriori.likelihood.logistic import LogisticLoss
+from posteriori.likelihood.noise import NoisyLogisticLoss
+from posteriori.rows.memory import read_rows
+from posteriori.statistics.flips import GatherFlips, flip_derivatives
+from posteriori.statistics.local_quadratic import GatherQuadratic
+
+mp.mp.dps = 50
+
+
+def exact_loss(a, t, rate):
+    p = rate + (1 - 2 * rate) / (1 + mp.exp(-a))
+    return -t * mp.log(p) - (1 - t) * mp.log(1 - p)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-4, 0.1, 0.45])
+@pytest.mark.parametrize("a", [-30.0, -1.3, 0.0, 0.4, 25.0])
+@pytest.mark.parametrize("t", [0.0, 0.3, 1.0])
+def test_they_are_the_derivatives_of_the_loss(a, t, rate):
+    found = flip_derivatives(np.array([a]), np.array([t]), rate)
+    x, s, e = mp.mpf(a), mp.mpf(t), mp.mpf(rate)
+    expected = [
+        mp.diff(lambda r: exact_loss(x, s, r), e),
+        mp.diff(lambda r: exact_loss(x, s, r), e, 2),
+        mp.diff(lambda b, r: exact_loss(b, s, r), (x, e), (1, 1)),
+    ]
+    np.testing.assert_allclose(np.ravel(found), np.array(expected, float), rtol=1e-10, atol=1e-15)
+
+
+def test_at_no_noise_a_row_that_cannot_be_makes_the_slope_infinite():
+    slope, _, _ = flip_derivatives(np.array([800.0, 800.0]), np.array([0.0, 1.0]), 0.0)
+    np.testing.assert_array_equal(slope, [-np.inf, 1.0])
+
+
+def test_expected_second_derivatives_are_averages_over_both_labels():
+    a, rate = np.array([-3.0, 0.2, 5.0]), 0.15
+    p = NoisyLogisticLoss(rate, rate).mean(a)
+    _, curvature, cross = flip_derivatives(a, np.zeros(3), rate, expected=True)
+    one, other = (flip_derivatives(a, np.full(3, t), rate) for t in (1.0, 0.0))
+    np.testing.assert_allclose(curvature, p * one[1] + (1 - p) * other[1], rtol=1e-13)
+    np.testing.assert_allclose(cross, p * one[2] + (1 - p) * other[2], rtol=1e-12)
+
+
+def test_the_derivatives_are_those_of_the_loss_with_two_rates_along_both():
+    a, t, rate = np.array([-3.0, 0.2, 5.0]), np.array([1.0, 0.4, 0.0]), 0.15
+    loss = NoisyLogisticLoss(rate, rate)
+    slope, curvature, cross = flip_derivatives(a, t, rate)
+    np.testing.assert_allclose(slope, loss.flip_gradient(a, t).sum(axis=1), rtol=1e-13)
+    np.testing.assert_allclose(curvature, loss.flip_curvature(a, t).sum(axis=(1, 2)), rtol=1e-12)
+    np.testing.assert_allclose(cross, loss.flip_cross(a, t).sum(axis=1), rtol=1e-12)
+
+
+def test_sums_are_weighted_and_do_not_depend_on_the_blocks():
+    random = np.random.default_rng(1)
+    X, y, weight = random.standard_normal((50, 2)), np.arange(50) % 2, random.uniform(1, 3, 50)
+    rows, theta = read_rows(X, y, weight), np.array([[0.3, -1.0, 2.0]])
+    standard = Standard(np.zeros(2), np.ones(2), True)
+    columns = Columns(rows.schema)
+    at = GatherQuadratic(columns, standard, LogisticLoss(), lambda b: b.y.astype(float), theta)
+    design = np.column_stack([np.ones(50), X])
+    slope, curvature, cross = flip_derivatives(design @ theta[0], y.astype(float), 0.2)
+    for found in (
+        rows.map_sum(GatherFlips(at, 0.2)),
+        rows.map_sum(GatherFlips(at, 0.2), block_entries=16),
+    ):
+        assert found.slope == pytest.approx(weight @ slope, rel=1e-12)
+        assert found.curvature == pytest.approx(weight @ curvature, rel=1e-12)
+        np.testing.assert_allclose(found.cross, [design.T @ (weight * cross)], rtol=1e-11)
+    twice = found.times(2.0)
+    assert twice.slope == 2 * found.slope
+    assert twice.curvature == 2 * found.curvature
+    np.testing.assert_array_equal(twice.cross, 2 * found.cross)

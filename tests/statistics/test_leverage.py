@@ -1,0 +1,123 @@
+"""Leverages, and the gradient of ½ ln|I|, against hat matrices and differences."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import expit, softmax
+
+from posteriori.design.columns import Columns
+from posteriori.design.standard import Standard
+from posteriori.likelihood.logistic import LogisticLoss
+from posteriori.likelihood.probit import ProbitLoss
+from posteriori.likelihood.softmax import SoftmaxLoss
+from posteriori.rows.memory import read_rows
+from posteriori.statistics import leverage
+from posteriori.statistics.leverage import GatherLeverage, softmax_leverage
+from posteriori.statistics.local_quadratic import GatherQuadratic
+from posteriori.typing import Array
+
+RANDOM = np.random.default_rng(3)
+X = RANDOM.normal([0.0, 1.0, -1.0], 1.0, (40, 3))
+WEIGHT = RANDOM.uniform(0.5, 3.0, 40)
+DESIGN = np.column_stack([np.ones(40), X])
+
+
+def gathered(
+    loss: object, theta: Array, directions: Array, X: object = X, **blocks: int
+) -> leverage.Leverage:
+    rows = read_rows(X, np.arange(40) % 2, WEIGHT)
+    columns = Columns(rows.schema)
+    standard = Standard(np.zeros(3), np.ones(3), True)
+    at = GatherQuadratic(columns, standard, loss, lambda block: block.y, theta)
+    return rows.map_sum(GatherLeverage(at, directions), **blocks)
+
+
+def information(loss: object, theta: Array) -> Array:
+    """I of one activation, or of all K, as a matrix."""
+    a = DESIGN @ theta.T
+    if len(theta) == 1:
+        return DESIGN.T @ (DESIGN * (WEIGHT * loss.information(a[:, 0]))[:, None])
+    A = loss.information(a) * WEIGHT[:, None, None]
+    size = theta.size
+    return np.einsum("nkl,ni,nj->kilj", A, DESIGN, DESIGN).reshape(size, size)
+
+
+def contrasts_of(K: int) -> Array:
+    """Against the first class: free parameters (K-1)q to all (Kq)."""
+    return np.kron(np.eye(K)[:, 1:], np.eye(4))
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), ProbitLoss()])
+def test_two_classes_have_the_gradient_of_half_the_log_determinant(loss):
+    theta = np.array([[0.3, -1.0, 0.5, 0.2]])
+    inverse = np.linalg.inv(information(loss, theta))
+    found = gathered(loss, theta, np.linalg.cholesky(inverse).T[:, None, :])
+    expected = np.zeros(4)
+    for j in range(4):
+        step = 1e-5 * np.eye(4)[j]
+        up, down = (np.linalg.slogdet(information(loss, theta + s * step))[1] for s in (1, -1))
+        expected[j] = 0.5 * (up - down) / 2e-5
+    np.testing.assert_allclose(found.gradient[0], expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_several_classes_have_the_gradient_of_half_the_log_determinant(K):
+    loss, theta = SoftmaxLoss(), RANDOM.standard_normal((K, 4))
+    free = contrasts_of(K)
+
+    def half_log(theta: Array) -> float:
+        return 0.5 * np.linalg.slogdet(free.T @ information(loss, theta) @ free)[1]
+
+    inverse = np.linalg.inv(free.T @ information(loss, theta) @ free)
+    roots = np.linalg.cholesky(inverse).T @ free.T
+    found = gathered(loss, theta, roots.reshape(-1, K, 4))
+    steps = 1e-5 * np.eye(4 * K).reshape(-1, K, 4)
+    expected = [(half_log(theta + s) - half_log(theta - s)) / 2e-5 for s in steps]
+    np.testing.assert_allclose(found.gradient.ravel(), expected, rtol=1e-6, atol=1e-9)
+    assert found.total == pytest.approx(4 * (K - 1), rel=1e-12)
+
+
+def test_leverages_are_the_diagonal_of_the_hat_matrix_and_sum_to_the_parameters():
+    """Firth's score: Σ h (½ - p) φ for the logistic function."""
+    theta = np.array([[0.3, -1.0, 0.5, 0.2]])
+    p = expit(DESIGN @ theta[0])
+    rooted = DESIGN * np.sqrt(WEIGHT * p * (1 - p))[:, None]
+    hat = rooted @ np.linalg.solve(rooted.T @ rooted, rooted.T)
+    inverse = np.linalg.inv(rooted.T @ rooted)
+    found = gathered(LogisticLoss(), theta, np.linalg.cholesky(inverse).T[:, None, :])
+    expected = DESIGN.T @ (np.diag(hat) * (0.5 - p))
+    np.testing.assert_allclose(found.gradient[0], expected, rtol=1e-12)
+    assert found.total == pytest.approx(4.0, rel=1e-13)
+
+
+def test_what_leverages_miss_of_the_parameters_is_what_the_log_determinant_misses():
+    """To first order: with the roots of I + E in place of those of I, Σ h - p = -tr(I⁻¹E)."""
+    theta, error = np.array([[0.3, -1.0, 0.5, 0.2]]), 1e-6 * np.diag([1.0, 2.0, -3.0, 4.0])
+    right = information(LogisticLoss(), theta)
+    roots = np.linalg.cholesky(np.linalg.inv(right + error)).T[:, None, :]
+    found = gathered(LogisticLoss(), theta, roots)
+    missed = np.linalg.slogdet(right)[1] - np.linalg.slogdet(right + error)[1]
+    assert found.total - 4 == pytest.approx(missed, rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss()])
+def test_it_does_not_matter_how_rows_and_directions_are_cut(loss, monkeypatch):
+    c = 1 if isinstance(loss, LogisticLoss) else 3
+    theta, directions = RANDOM.standard_normal((c, 4)), RANDOM.standard_normal((6, c, 4))
+    whole = gathered(loss, theta, directions)
+    monkeypatch.setattr(leverage, "_PART_ENTRIES", 50)
+    for cut in (
+        gathered(loss, theta, directions, block_entries=30),
+        gathered(loss, theta, directions, sparse.csr_array(X)),
+    ):
+        np.testing.assert_allclose(cut.gradient, whole.gradient, rtol=1e-12, atol=1e-12)
+        assert cut.total == pytest.approx(whole.total, rel=1e-13)
+
+
+def test_a_class_that_is_all_but_certain_keeps_its_digits():
+    """p = (1 - 3e-200, 1e-200, 2e-200): tr(QA) and its slope are of size 1e-200, not zero."""
+    a = np.array([[0.0, np.log(1e-200), np.log(2e-200)]])
+    D = np.array([[0.0, 2.0, 5.0], [2.0, 0.0, 1.0], [5.0, 1.0, 0.0]])[:, :, None]
+    h, slope = softmax_leverage(softmax(a, axis=1), D)
+    np.testing.assert_allclose(h, [1.2e-199], rtol=1e-12)  # 1e-200 · 2 + 2e-200 · 5
+    np.testing.assert_allclose(slope, [[-6e-200, 1e-200, 5e-200]], rtol=1e-12)

@@ -1,0 +1,122 @@
+"""Value, gradient and Hessian of a sum over rows, against finite differences and plain formulas."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.special import expit
+
+from posteriori.design.columns import Columns
+from posteriori.design.standard import Standard
+from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
+from posteriori.likelihood.noise import NoisyClassLoss
+from posteriori.likelihood.probit import ProbitLoss
+from posteriori.likelihood.softmax import SoftmaxLoss
+from posteriori.models.targets import of_many, second_of_two, signs
+from posteriori.rows.memory import read_rows
+from posteriori.statistics.local_quadratic import GatherQuadratic
+from posteriori.statistics.scores import GatherScores
+
+RANDOM = np.random.default_rng(11)
+N, D, K = 70, 3, 4
+X = RANDOM.normal(size=(N, D))
+WEIGHT = RANDOM.random(N) + 0.5
+CONFUSION = np.full((K, K), 0.05) + 0.8 * np.eye(K)
+
+LOSSES = {
+    "logistic": (LogisticLoss(), second_of_two, 2),
+    "signed": (SignedLogisticLoss(), signs, 2),
+    "probit": (ProbitLoss(), second_of_two, 2),
+    "softmax": (SoftmaxLoss(), of_many(K), K),
+    "noisy": (NoisyClassLoss(CONFUSION), of_many(K), K),
+}
+
+
+def kernel_and_rows(name, X=X, weight=WEIGHT, intercept=True, theta=None, **asked):
+    loss, code, n_classes = LOSSES[name]
+    y = np.arange(N) % n_classes
+    rows = read_rows(X, y, weight)
+    columns = Columns(rows.schema)
+    m = len(columns.names)
+    standard = Standard(np.zeros(m), np.ones(m), intercept)
+    c = 1 if n_classes == 2 else n_classes
+    if theta is None:
+        theta = np.random.default_rng(0).normal(size=(c, m + intercept))
+    return GatherQuadratic(
+        columns, standard, loss, lambda block: code(block.y), theta, **asked
+    ), rows
+
+
+def sums(name, theta=None, entries=30, **options):
+    kernel, rows = kernel_and_rows(name, theta=theta, **options)
+    return rows.map_sum(kernel, block_entries=entries)
+
+
+def differences(function, theta, step=1e-5):
+    """Central differences of a function of θ, entry by entry."""
+    out = []
+    for place in np.ndindex(theta.shape):
+        up, down = theta.copy(), theta.copy()
+        up[place] += step
+        down[place] -= step
+        out.append((function(up) - function(down)) / (2 * step))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_gradient_is_the_slope_of_the_value(name, intercept):
+    theta = kernel_and_rows(name, intercept=intercept)[0].theta
+    found = sums(name, intercept=intercept).gradient.ravel()
+    slopes = differences(lambda t: sums(name, t, intercept=intercept).value, theta)
+    np.testing.assert_allclose(found, slopes, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_hessian_is_the_slope_of_the_gradient(name, intercept):
+    theta = kernel_and_rows(name, intercept=intercept)[0].theta
+    found = sums(name, intercept=intercept, hessian="full").hessian
+    slopes = differences(lambda t: sums(name, t, intercept=intercept).gradient.ravel(), theta)
+    np.testing.assert_allclose(found, slopes, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_diagonal_is_that_of_the_hessian(name):
+    full = sums(name, hessian="full").hessian
+    diagonal = sums(name, hessian="diagonal").hessian
+    np.testing.assert_allclose(diagonal, np.diagonal(full), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["signed", "softmax"])
+def test_storage_does_not_matter(name):
+    dense = sums(name, hessian="full")
+    for form in (sparse.csr_array(X), pd.DataFrame(X, columns=list("abc"))):
+        other = sums(name, X=form, hessian="full")
+        assert other.value == pytest.approx(dense.value, rel=1e-13)
+        np.testing.assert_allclose(other.gradient, dense.gradient, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(other.hessian, dense.hessian, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["signed", "softmax", "noisy"])
+def test_factors_count_as_their_indicators(name):
+    levels = np.array(list("pqr"))[np.arange(N) % 3]
+    frame = pd.DataFrame({"x": X[:, 0], "f": pd.Categorical(levels)})
+    indicators = np.stack([X[:, 0], levels == "q", levels == "r"], axis=1)
+    coded, plain = (sums(name, X=data, hessian="full") for data in (frame, indicators))
+    np.testing.assert_allclose(coded.gradient, plain.gradient, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(coded.hessian, plain.hessian, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["signed", "softmax"])
+def test_the_filling_of_the_sandwich_is_the_sum_of_squared_gradients(name):
+    kernel, rows = kernel_and_rows(name)
+    found = rows.map_sum(GatherScores(kernel), block_entries=30)
+    phi = np.column_stack([np.ones(N), X])
+    a = phi @ kernel.theta.T
+    if name == "signed":
+        residual = expit(a) - (np.arange(N) % 2)[:, None]
+    else:
+        residual = np.exp(a) / np.exp(a).sum(axis=1, keepdims=True) - np.eye(K)[np.arange(N) % K]
+    scores = (residual[:, :, None] * phi[:, None, :]).reshape(N, -1)
+    np.testing.assert_allclose(found, scores.T @ (WEIGHT[:, None] * scores), rtol=1e-11, atol=1e-11)
