@@ -94,20 +94,14 @@ def online_update(
     From where the rows before were least, that is a step or two of Newton's method. For as long
     as some parameter is not determined, a broad prior stands in for rows to come.
     """
-    update = _updated(rest, losses, start, tolerance)
-    if update.determined:
-        return update
-    broad = Belief.broad(len(start))
-    solution, belief, _ = _updated(rest + broad, losses, start, tolerance)
-    return Update(solution, belief - broad, False)
-
-
-def _updated(rest: Belief, losses: Sequence[Objective], start: Array, tolerance: float) -> Update:
     together = Together(rest, losses, tolerance)
     solution = newton([together], start, always_fresh=True, suspicion=_suspicious)
-    w = solution.parameters
-    belief = Belief.about(w, together(w, "full"))
-    return Update(solution, belief, solution.converged and belief.determined)
+    belief = together.belief(solution.parameters)
+    if solution.converged and belief.determined:
+        return Update(solution, belief, True)
+    held = Together(rest + Belief.broad(len(start)), losses, tolerance)
+    solution = newton([held], start, always_fresh=True)
+    return Update(solution, together.belief(solution.parameters), False)
 
 
 def _suspicious() -> bool:
@@ -128,6 +122,10 @@ class Together:
     @property
     def n_rows(self) -> int:
         return sum(loss.n_rows for loss in self.losses)
+
+    def belief(self, w: Array) -> Belief:
+        """The parabola of all of it at w."""
+        return Belief.about(w, self(w, "full"))
 
     def __call__(self, w: Array, hessian: Curvature) -> Local:
         value, gradient, curved = self.rest.at(w)

@@ -81,7 +81,9 @@ def _matrix(constraints: Constraints) -> sparse.csr_array:
     values = constraints.rows[places] * constraints.directions[places, classes][:, None]
     columns = np.arange(p) * c + classes[:, None]
     rows = np.repeat(places, p)
-    return sparse.csr_array((values.ravel(), (rows, columns.ravel())), shape=(k, p * c))
+    matrix = sparse.csr_array((values.ravel(), (rows, columns.ravel())), shape=(k, p * c))
+    matrix.eliminate_zeros()
+    return matrix
 
 
 def _solve(

@@ -51,8 +51,8 @@ _MISSED = 1e-6
 _TRIED = 30
 """Columns that are tried to be left out of a ray."""
 
-_ROOM = 2**22
-"""Numbers that the rows brought together for a program may take, 32 MiB."""
+_ROOM = 2**24
+"""Numbers that the rows brought together for a program may take, 128 MiB."""
 
 _FEW = (2, 8, 32)
 """Numbers of classes that are looked at before all of them are."""
