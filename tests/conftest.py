@@ -1,5 +1,6 @@
-"""How many of scikit-learn's checks ran, printed at the end of every run that had them."""
+"""How many of scikit-learn's checks ran, printed at the end; and names of tests that stay."""
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -34,3 +35,9 @@ def _why(report: Any) -> tuple[str, str]:
     check = "check_" + report.nodeid.rsplit("check_", 1)[-1].rstrip("]").split("(")[0]
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     return check, reason.removeprefix("Skipped: ")
+
+
+def pytest_make_parametrize_id(config: Any, val: Any, argname: str) -> str | None:
+    """Names of tests without addresses in memory, which differ from process to process."""
+    text = repr(val)
+    return re.sub(r" at 0x[0-9a-f]+", "", text) if " at 0x" in text else None

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression as Rival
 from posteriori import GaussianPrior, LogisticRegression
 from posteriori.errors import (
     LevelError,
+    MissingValueError,
     ParameterError,
     RankDeficiencyWarning,
     ShapeError,
@@ -310,3 +311,19 @@ def test_a_formula_can_leave_out_the_intercept():
     ours = LogisticRegression().fit("y ~ a + b - 1", frame)
     theirs = sm.Logit(CANCER_Y, frame[["a", "b"]]).fit(disp=0, tol=1e-13)
     np.testing.assert_allclose(ours.coef_[0], theirs.params, rtol=1e-8)
+
+
+def test_a_bad_entry_of_a_row_that_was_sampled_is_named_by_its_own_number():
+    X, y = simulated(40_000, 2, 2)
+    X[5_000:5_016, 1] = np.nan
+    with pytest.raises(MissingValueError, match=r"row 5000, column 1"):
+        LogisticRegression().fit(X, y)
+
+
+def test_a_dependent_column_among_many_is_no_trouble():
+    X, y = simulated(5_000, 120, 2)
+    X = np.column_stack([X, X[:, 0] - X[:, 1]])
+    with pytest.warns(RankDeficiencyWarning, match="Column 120"):
+        ours = LogisticRegression(solver="gradient").fit(X, y)
+    plain = LogisticRegression().fit(X[:, :120], y)
+    np.testing.assert_allclose(ours.predict_proba(X), plain.predict_proba(X[:, :120]), atol=1e-6)

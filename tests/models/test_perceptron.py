@@ -6,7 +6,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from posteriori import LeastSquaresClassifier
 from posteriori.errors import (
@@ -35,12 +34,6 @@ def _apart(n, gap):
 
 
 LINE = _apart(300, 0.2)
-
-
-@pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
-@parametrize_with_checks([Perceptron()])
-def test_keeps_the_contract_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def by_the_book(X, y, max_epochs, weight=None):

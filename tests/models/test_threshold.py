@@ -166,7 +166,7 @@ def test_weights_offsets_and_soft_labels_count_as_in_probit_regression():
     np.testing.assert_allclose(parameters(ours), parameters(probit), rtol=1e-9)
 
 
-@pytest.mark.parametrize("noise", [stats.gumbel_r(), stats.expon(-0.5), TWO_BUMPS], ids=str)
+@pytest.mark.parametrize("noise", [stats.gumbel_r(), stats.expon(-0.5), TWO_BUMPS])
 def test_the_decision_changes_sign_where_both_classes_are_equally_probable(noise):
     X, y = FAIR
     model = ThresholdRegression(noise=noise, prior=1.0).fit(X, y)
@@ -245,7 +245,7 @@ def test_without_an_intercept_zero_must_lie_inside_the_support():
         ThresholdRegression(noise=stats.uniform(0.1, 1), fit_intercept=False).fit(X, y)
 
 
-@pytest.mark.parametrize("noise", ["cauchy", "gumbel_r", stats.uniform(-1, 2)], ids=str)
+@pytest.mark.parametrize("noise", ["cauchy", "gumbel_r", stats.uniform(-1, 2)])
 def test_separated_classes_are_named_and_certain(noise):
     X = np.random.default_rng(0).normal(size=(80, 2))
     y = X[:, 0] > 0.2
@@ -264,7 +264,7 @@ def test_jeffreys_prior_is_for_noise_without_ends():
         ThresholdRegression(noise="uniform", prior="jeffreys").fit(X, y)
 
 
-@pytest.mark.parametrize("noise", [stats.t(3), stats.cauchy, TWO_BUMPS, "gumbel_r"], ids=str)
+@pytest.mark.parametrize("noise", [stats.t(3), stats.cauchy, TWO_BUMPS, "gumbel_r"])
 @pytest.mark.parametrize("same", [clone, copy.deepcopy], ids=["clone", "deepcopy"])
 def test_copies_fit_the_same(noise, same):
     X, y = SPECTOR
@@ -292,7 +292,6 @@ def test_another_noise_set_later_changes_no_fitted_model():
         (stats.poisson(2), "not a continuous distribution"),
         (stats.gamma, "needs arguments"),
     ],
-    ids=str,
 )
 def test_noise_that_cannot_be_is_named(noise, words):
     with pytest.raises(ParameterError, match=words):

@@ -29,7 +29,7 @@ def spread_matrix(p, condition, seed=0):
 
 @BOTH
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_optimum_is_that_of_newton_to_a_millionth_of_a_standard_error(solver, shape):
+def test_the_optimum_is_that_of_newton_to_a_tiny_part_of_a_standard_error(solver, shape):
     objective = logistic(*SHAPES[shape], tolerance=1e-8)
     solution = solver([objective], np.zeros(objective.X.shape[1]))
     assert solution.status is Status.CONVERGED
@@ -158,7 +158,9 @@ def test_gradients_never_ask_for_a_matrix():
     solution = gradient([objective], np.zeros(13))
     assert solution.converged
     assert objective.count("full") == 0
-    assert objective.count("diagonal") == 1
+    # The diagonal is asked for at the start, and after 5, 10, 20, ... steps.
+    renewals = np.log2(len(solution.trace) / 5) + 1
+    assert 1 <= objective.count("diagonal") <= 2 + 2 * renewals
 
 
 @pytest.mark.parametrize("correlation", [0.9, 0.99, 0.999, 0.9999])

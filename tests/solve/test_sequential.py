@@ -23,7 +23,7 @@ def start_of(objective):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_optimum_is_that_of_newton_to_a_millionth_of_a_standard_error(shape):
+def test_the_optimum_is_that_of_newton_to_a_tiny_part_of_a_standard_error(shape):
     objective = logistic(*SHAPES[shape], tolerance=1e-8)
     solution = sequential([objective], start_of(objective))
     assert solution.status is Status.CONVERGED

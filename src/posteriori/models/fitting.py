@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from posteriori.design.columns import Columns
 from posteriori.design.standard import Standard
+from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.likelihood.domain import Domain
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, unit_diagonal
@@ -113,7 +114,11 @@ def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, ND
     """
     kernel = GatherSpread(problem.columns)
     exact = isinstance(problem.prior, GaussianPrior) and problem.prior.units == "standardised"
-    found = cast(Spread, gather(levels[-1 if exact else max(-2, -len(levels))].rows, kernel))
+    try:
+        found = cast(Spread, gather(levels[-1 if exact else max(-2, -len(levels))].rows, kernel))
+    except (MissingValueError, InfiniteValueError):
+        gather(problem.rows, kernel)  # raises it again, with the number that the row has there
+        raise
     if len(levels) > 1 and not exact and _constant(found).any():
         found = cast(Spread, gather(problem.rows, kernel))
     constant = _constant(found)

@@ -29,7 +29,7 @@ class Perceptron(RowByRow):
     the row gains φ_n and the class that won instead loses it; classes that tie share the loss. The
     perceptron convergence theorem: if a linear function puts every row on its right side, the
     updates end with such a function. If there is none they never end; whether there is one is
-    decided by a linear program once 2000 updates have been made, and the search is stopped.
+    decided by a linear program once some thousand updates have been made, and ends the search.
 
     Parameters
     ----------
@@ -113,11 +113,14 @@ class Perceptron(RowByRow):
         self._set_weights(weights)
 
     def _warn_of(self, outcome: Outcome, n_epochs: int) -> None:
+        given = (
+            "mean of the weights is" if self.averaged else "weights with the fewest mistakes are"
+        )
         if outcome is Outcome.MAX_EPOCHS:
             warn(
                 ConvergenceWarning(
                     f"The classes can be separated, but {n_epochs} epochs of the perceptron did "
-                    "not find out how. The weights with the fewest mistakes are given.",
+                    f"not find out how. The {given} given.",
                     "Raise max_epochs.",
                 )
             )
@@ -125,8 +128,8 @@ class Perceptron(RowByRow):
             warn(
                 ConvergenceWarning(
                     "No linear function puts every row on the right side (a linear program says "
-                    f"so), so the perceptron was stopped after {n_epochs} epochs. The weights with "
-                    "the fewest mistakes are given.",
+                    f"so), so the perceptron was stopped after {n_epochs} epochs. The {given} "
+                    "given.",
                     "Use a model of classes that overlap, such as LogisticRegression, or set "
                     "averaged=True.",
                 )

@@ -97,7 +97,8 @@ class Coordinates:
     def contract_matrix(self, matrix: Array) -> Array:
         """The Hessian in w of one in Θ (Kq, Kq); of a diagonal (Kq,), what of it is diagonal."""
         if matrix.ndim == 1:
-            return ((self.contrasts**2).T @ matrix.reshape(-1, self.q)).ravel()
+            each = (self.contrasts**2).T @ matrix.reshape(-1, self.q)
+            return (each if self.basis is None else each @ self.basis**2).ravel()
         K = self.n_activations
         return self._each_side(matrix.reshape(K, self.q, K, self.q), self.contrasts.T, True)
 
@@ -190,6 +191,7 @@ class LogPosterior:
             precision = precision + (held if precision.ndim == 1 else np.diag(held))
         if ndim == 1:
             one = precision if precision.ndim == 1 else np.diagonal(precision)
+            one = one if basis is None else one @ basis**2
             return cast(Array, np.tile(one, self.coordinates.c))
         one = np.diag(precision) if precision.ndim == 1 else precision
         one = one if basis is None else basis.T @ one @ basis

@@ -18,6 +18,11 @@ Clock = Literal["seconds", "passes"]
 
 _OBJECTIVE, _DECREMENT = "#0072B2", "#D55E00"
 
+_SHORTENED = 0.9
+"""A step of less than this has its length beside it."""
+
+_MARKER = 4.5
+
 
 class Fitted(Protocol):
     """A model that keeps the solution of its fit."""
@@ -106,6 +111,7 @@ def _draw_curves(axes: "Axes", when: Array, values: TraceValues) -> None:
         values.above,
         color=_OBJECTIVE,
         marker="o",
+        markersize=_MARKER,
         label="objective above its minimum",
     )
     positive = np.where(values.decrement > 0, values.decrement, np.nan)
@@ -114,6 +120,7 @@ def _draw_curves(axes: "Axes", when: Array, values: TraceValues) -> None:
         positive,
         color=_DECREMENT,
         marker="s",
+        markersize=_MARKER,
         label="standard errors from the optimum",
     )
     part = ~values.whole
@@ -123,6 +130,7 @@ def _draw_curves(axes: "Axes", when: Array, values: TraceValues) -> None:
             positive[part],
             color=_DECREMENT,
             marker="s",
+            markersize=_MARKER,
             markerfacecolor="white",
             linestyle="none",
             label="on part of the rows",
@@ -131,7 +139,7 @@ def _draw_curves(axes: "Axes", when: Array, values: TraceValues) -> None:
 
 def _mark_lengths(axes: "Axes", when: Array, values: TraceValues) -> None:
     for x, y, step in zip(when, values.decrement, values.step, strict=True):
-        if step < 1 and y > 0:
+        if step < _SHORTENED and y > 0:
             axes.annotate(
                 f"{step:.2g}", (x, y), xytext=(4, 6), textcoords="offset points", fontsize=8
             )

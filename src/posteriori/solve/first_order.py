@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from posteriori.errors import ParameterError
-from posteriori.solve.newton import Local, Metric, Objective
+from posteriori.solve.newton import Curvature, Local, Metric, Objective
 from posteriori.solve.search import Found, Step, search
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.typing import Array
@@ -26,6 +26,12 @@ Suspicion = Callable[[], bool]
 
 _FLAT = 1e-3
 """Curvature along a step, beside that of its coefficients alone, that may lead to no maximum."""
+
+_MEMORY = 12
+"""Steps that are remembered when the curvature of each parameter is computed anew."""
+
+_FIRST_RENEWAL = 5
+"""The step after which that is done first; then after twice as many each time."""
 
 _COARSEST = 1e-4
 """A flat direction may not have been seen yet when no more than this is left by the others."""
@@ -127,9 +133,9 @@ def gradient(
     """Gradient ascent w + α ∂ln p/∂w, which finds its α by itself.
 
     The first step is scaled by the curvature of each coefficient alone; from then on the changes
-    of the gradient along the steps before correct the direction (limited-memory BFGS), and a line
-    search makes sure that f falls. No matrix (p, p) is ever asked for. `levels` and `suspicion`
-    are those of `newton`; the levels before the last give a good start.
+    of the gradient along the steps before correct the direction (a limited-memory quasi-Newton
+    method), and a line search makes sure that f falls. No matrix (p, p) is ever asked for. `levels`
+    and `suspicion` are those of `newton`; the levels before the last give a good start.
     """
     path = _GradientPath(start)
     for objective in levels[:-1]:
@@ -143,41 +149,51 @@ class _GradientPath(_Path):
 
     def __init__(self, start: Array) -> None:
         super().__init__(start)
+        self._remembered: list[tuple[Array, Array]] = []
         self._metric: Metric | None = None
-        self._unit = np.empty(0)
 
     def run(
         self, objective: Objective, tolerance: float, most: int, suspicion: Suspicion | None
     ) -> Status:
         """Steps on one objective until the rest of the way is shorter than the tolerance."""
-        here = self._begin(objective)
-        metric, curvatures = cast(Metric, self._metric), Curvatures(self._unit)
-        for _ in range(most):
-            step = metric.direction(here.gradient)
+        here = objective(self.w, "diagonal" if self._metric is None else "none")
+        self.value, renewal = here.value, _FIRST_RENEWAL
+        for k in range(1, most + 1):
+            self._renew(here.hessian)
+            step = self._direction(here)
             decrement = decrement_of(here, step)
-            if max(decrement, curvatures.away(here.gradient)) <= tolerance:
+            if max(decrement, self._curvatures.away(here.gradient)) <= tolerance:
                 return Status.CONVERGED
-            seconds, found = self.seconds(), search(objective, self.w, here, step)
+            seconds, curvature = self.seconds(), "diagonal" if k == renewal else "none"
+            found = search(objective, self.w, here, step, cast(Curvature, curvature))
             if found is None:
                 return Status.STALLED
             self.note(objective, here, decrement, found, seconds, fresh=False)
-            moved, change = self.go(found, step), found.local.gradient - here.gradient
-            metric.learn(moved, change)
-            flat = curvatures.see(moved, change) < _FLAT
+            flat = self._remember(self.go(found, step), found.local.gradient - here.gradient)
             if suspicion is not None and flat:
                 if suspicion():
                     return Status.SEPARATED
                 suspicion = None
-            here = found.local
+            here, renewal = found.local, renewal * (2 if k == renewal else 1)
         return Status.MAX_ITERATIONS
 
-    def _begin(self, objective: Objective) -> Local:
-        """f and g of the next objective; the first also gives the curvature of each parameter."""
-        here = objective(self.w, "diagonal" if self._metric is None else "none")
-        if here.hessian is not None:
-            self._unit, self._metric = here.hessian, Metric.of(here.hessian)
-        self.value = here.value
-        return here
+    def _renew(self, diagonal: Array | None) -> None:
+        """Start from a new curvature of each parameter, with all that is remembered."""
+        if diagonal is None:
+            return
+        self._metric, self._curvatures = Metric.of(diagonal), Curvatures(diagonal)
+        remembered, self._remembered = self._remembered, []
+        for moved, change in remembered:
+            self._remember(moved, change)
+
+    def _direction(self, here: Local) -> Array:
+        return cast(Metric, self._metric).direction(here.gradient)
+
+    def _remember(self, moved: Array, change: Array) -> bool:
+        """Take in a step; whether it was one along which nothing much changes."""
+        self._remembered = [*self._remembered[1 - _MEMORY :], (moved, change)]
+        cast(Metric, self._metric).learn(moved, change)
+        return self._curvatures.see(moved, change) < _FLAT
 
 
 def coordinate(

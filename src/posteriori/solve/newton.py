@@ -248,7 +248,8 @@ def _descend(
             if suspicion():
                 return Status.SEPARATED
             suspicion = None
-        renew = always_fresh or _pays(objective, decrement, rate) or poor
+        renew = always_fresh or _pays(objective, decrement, rate)
+        renew = renew or (poor and objective.price < np.inf)
         length, there = _search(objective, progress.w, here, step, "full" if renew else "none")
         if there is None:
             progress.metric, progress.value = metric, here.value

@@ -22,7 +22,8 @@ _FEWEST, _MOST = 8, 4096
 """Rows whose activations are looked at in one go, after a mistake and after none for long."""
 
 _ENOUGH = 2000
-"""Updates after which it is decided whether the classes can be separated at all."""
+"""Updates after which it is decided whether the classes can be separated at all, and twice p² more:
+about as much work as the linear program that decides it."""
 
 _CHUNK = 64
 """Rows whose least-mean-squares updates are worked out in one triangular system."""
@@ -85,6 +86,7 @@ def learn(
     makes the fewest, of those after each epoch and their means; `averaged` asks for the mean.
     """
     best, fewest, asked = walk.weights, np.inf, False
+    enough = _ENOUGH + 2 * len(walk.weights) ** 2
     for epoch in range(1, max_epochs + 1):
         before, walk = walk.n_updates, perceptron_epoch(walk, visits.segments(orders()))
         if walk.n_updates == before:
@@ -93,7 +95,7 @@ def learn(
             mistakes = mistaken_weight(candidate, visits)
             if mistakes < fewest:
                 best, fewest = candidate, mistakes
-        if not asked and (walk.n_updates >= _ENOUGH or epoch == max_epochs):
+        if not asked and (walk.n_updates >= enough or epoch == max_epochs):
             asked = True
             if not separable(walk.weights):
                 return Perceived(walk.mean() if averaged else best, walk, Outcome.INSEPARABLE)
