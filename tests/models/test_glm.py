@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 from sklearn.base import is_classifier, is_regressor
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import GammaRegressor, PoissonRegressor, Ridge
 from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
@@ -253,6 +253,28 @@ def test_a_prior_on_a_gaussian_target_is_ridge_regression(precision):
     theirs = Ridge(alpha=precision).fit(DIABETES_X, DIABETES_Y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-9)
     assert ours.intercept_ == pytest.approx(theirs.intercept_, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("family", "rival"), [("poisson", PoissonRegressor), ("gamma", GammaRegressor)]
+)
+def test_a_prior_is_the_penalty_of_scikit_learn_times_the_rows(family, rival):
+    X, y = simulated(family, "log")
+    ours = GLM(family=family, link="log", prior=2.0).fit(X, y)
+    theirs = rival(alpha=2.0 / len(y), tol=1e-12, max_iter=10_000, solver="newton-cholesky")
+    theirs.fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-7)
+    assert ours.intercept_ == pytest.approx(theirs.intercept_, rel=1e-8)
+
+
+def test_wide_sparse_problems_reach_the_same_optimum():
+    random = np.random.default_rng(8)
+    X = sparse.random_array((600, 3000), density=0.01, rng=random, format="csr")
+    y = random.poisson(np.exp(0.3 * (X @ random.normal(size=3000)))).astype(float)
+    ours = GLM(family="poisson", prior=1.0, tol=1e-8).fit(X, y)
+    theirs = PoissonRegressor(alpha=1 / 600, tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    assert ours.solver_ == "gradient"
 
 
 def test_a_gaussian_prior_with_a_mean_is_added_to_the_likelihood():

@@ -22,7 +22,7 @@ from posteriori.models.mechanism import (
     check_targets,
     read_mechanism,
 )
-from posteriori.models.scoring import SCORING
+from posteriori.models.scoring import choice
 from posteriori.models.separated import no_separation
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.priors import PriorLike
@@ -190,7 +190,7 @@ class GLM(RegressorOrClassifier):
     def _solve(self, prepared: Prepared) -> Solution[Array, Iteration]:
         if isinstance(prepared.objective.loss, ClassLoss | SignedLogisticLoss):
             return super()._solve(prepared)
-        self.solver_, self.solver_reason_ = "newton", SCORING
+        self.solver_, self.solver_reason_ = choice(prepared.objective)
         suspicion = self._suspicion(prepared.objective) if classifies(self) else None
         solution, edge = solve_glm(prepared, self._mechanism, self.max_iter, suspicion)
         if edge.n_rows:

@@ -149,8 +149,12 @@ def _divided(objective: LogPosterior, dispersion: float) -> LogPosterior:
 
 
 def running(prepared: Prepared, mechanism: Mechanism) -> Running | None:
-    """The coefficients that run to infinity, as targets of zero pull them there; or None."""
-    if not mechanism.zero_lies_at:
+    """The coefficients that run to infinity, as targets of zero pull them there; or None.
+
+    With a prior on every slope none does; with too many columns it is not decided.
+    """
+    objective = prepared.objective
+    if not mechanism.zero_lies_at or objective.penalty.proper or objective.is_wide:
         return None
     found = find_running(prepared.levels, mechanism.zero_lies_at)
     if found is not None and mechanism.family == "exponential":

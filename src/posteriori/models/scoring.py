@@ -14,16 +14,11 @@ from posteriori.linalg import cholesky
 from posteriori.posterior.objective import LogPosterior
 from posteriori.solve.newton import Curvature, Local, Objective, newton
 from posteriori.solve.solution import Iteration, Solution
+from posteriori.solve.solvers import Choice, choose, solve
 from posteriori.typing import Array
-
-SCORING = "steps by the expected second derivatives, and near the optimum by the observed ones"
-"""What is done here, as a model says it."""
 
 MOST_STEPS = 100
 """Steps after which a fit is given up, unless told otherwise."""
-
-SCORING = "steps by the expected second derivatives, and near the optimum by the observed ones"
-"""What is done here, as a model says it."""
 
 MOST_STEPS = 100
 """Where the user sets no limit."""
@@ -70,6 +65,15 @@ def _is_positive(hessian: Array) -> bool:
     return cholesky(hessian) is not None
 
 
+def choice(objective: LogPosterior) -> Choice:
+    """The solver that is taken here, and why, as a model says it."""
+    if objective.is_wide:
+        return choose(objective, objective.coordinates.size)
+    return Choice(
+        "newton", "steps by the expected second derivatives, near the optimum by the observed ones"
+    )
+
+
 def scored(
     levels: Sequence[LogPosterior],
     start: Array,
@@ -78,10 +82,14 @@ def scored(
 ) -> Solution[Array, Iteration]:
     """The parameters that make the last of `levels` smallest, by whichever curvature serves.
 
+    With too many parameters for a Hessian, gradients that remember how they changed do.
     `suspicion` is asked if parameters may run to infinity, as in `newton`.
     """
     # Steps that leave the domain meet infinities, and are cut short.
     with np.errstate(over="ignore", invalid="ignore"):
+        if levels[-1].is_wide:
+            expected = [replace(level, information="expected") for level in levels]
+            return solve("gradient", expected, start, max_iter=max_iter, suspicion=suspicion)
         return newton(_stages(levels), start, max_iter=max_iter or MOST_STEPS, suspicion=suspicion)
 
 

@@ -17,7 +17,7 @@ from posteriori.models.discriminative import Solver
 from posteriori.models.edges import in_words, rows_at, solved
 from posteriori.models.fitting import Prepared, Problem
 from posteriori.models.linked import LinkedClassifier
-from posteriori.models.scoring import SCORING, scored
+from posteriori.models.scoring import choice, scored
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import PriorLike
 from posteriori.rows.rows import Rows
@@ -101,7 +101,7 @@ class ThresholdRegression(LinkedClassifier):
         return replace(super()._problem(rows), domain=domain)
 
     def _solve(self, prepared: Prepared) -> Solution[Array, Iteration]:
-        self.solver_, self.solver_reason_ = "newton", SCORING
+        self.solver_, self.solver_reason_ = choice(prepared.objective)
         link, suspicion = self._fitted_link, self._suspicion(prepared.objective)
         places = ends(link)
         if not places:

@@ -59,7 +59,7 @@ def contrasts(weights: Array, bias: Array) -> tuple[Array, Array]:
     One activation alone is that difference already.
     """
     if len(weights) == 1:
-        return weights, bias
+        return weights.copy(), bias.copy()
     if len(weights) == 2:
         with np.errstate(invalid="ignore"):
             return weights[1:] - weights[:1], bias[1:] - bias[:1]
