@@ -45,15 +45,6 @@ def test_gradients_and_hessians_are_pulled_back(intercept):
     )
 
 
-def test_a_covariance_is_pushed_out_as_the_parameters_are():
-    s = standard(True)
-    draws = RANDOM.normal(size=(8, 8))
-    covariance = draws @ draws.T
-    T = np.stack([s.to_user(np.eye(4)[j][None])[0] for j in range(4)], axis=1)
-    big = np.kron(np.eye(2), T)
-    np.testing.assert_allclose(s.push_matrix(covariance), big @ covariance @ big.T, rtol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("centre", "scale", "moves"),
     [(1.0, 1.0, False), (2e3, 1.0, True), (0.0, 1e-80, True), (0.0, 1e80, True)],

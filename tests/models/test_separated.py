@@ -1,5 +1,6 @@
 """Maximum likelihood where the classes can be separated: the limit, named, with right numbers."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -121,3 +122,12 @@ def test_more_columns_than_rows_are_always_separated():
         "SeparationWarning",
     }
     assert model.score(X, y) == 1.0
+
+
+def test_a_fit_that_overlaps_says_so_after_a_round_trip_and_forgets_an_earlier_prior():
+    X, y = one_sided()
+    keep = X[:, 1] == 0
+    model = LogisticRegression(prior="jeffreys").fit(X[keep][:, :1], y[keep])
+    model.set_params(prior=None).fit(X[keep][:, :1], y[keep])
+    assert not hasattr(model, "penalised_log_likelihood_")
+    assert pickle.loads(pickle.dumps(model)).separation_.kind == "none"

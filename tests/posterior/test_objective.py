@@ -73,19 +73,6 @@ def test_classes_sum_to_zero_and_lengths_are_kept():
     assert np.square(theta).sum() == pytest.approx(np.square(w).sum(), rel=1e-14)
 
 
-def test_a_covariance_expands_as_the_parameters_do():
-    basis = RANDOM.normal(size=(4, 3))
-    coordinates = Coordinates(3, 4, basis)
-    draws = RANDOM.normal(size=(6, 6))
-    jacobian = np.stack([coordinates.expand(e).ravel() for e in np.eye(6)], axis=1)
-    np.testing.assert_allclose(
-        coordinates.expand_matrix(draws @ draws.T),
-        jacobian @ draws @ draws.T @ jacobian.T,
-        rtol=1e-11,
-        atol=1e-12,
-    )
-
-
 def test_levels_grow_to_all_rows_and_stand_for_all_of_them():
     f = objective(2, n=150_000, prior=1.0)
     levels = on_levels(f, row_levels(f.rows, f.coordinates.size))

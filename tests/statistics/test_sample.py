@@ -7,7 +7,7 @@ from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.rows.memory import read_rows
-from posteriori.statistics.sample import TakeOneOf, sample_rows, total_weight
+from posteriori.statistics.sample import TakeOneOf, sample_rows
 
 N = 103
 NUMBERS = np.arange(N, dtype=np.float64)
@@ -53,7 +53,6 @@ def test_the_factor_is_the_ratio_of_weights():
     rows = read_rows(NUMBERS[:, None], (NUMBERS % 2).astype(int), sample_weight=weight)
     taken, factor = sample_rows(rows, 10)
     assert factor == pytest.approx(weight.sum() / taken.weight.sum(), rel=1e-14)
-    assert total_weight(rows) == pytest.approx(weight.sum(), rel=1e-14)
 
 
 def test_rows_of_weight_zero_are_not_sampled():

@@ -4,7 +4,6 @@ Conventions: m design columns, q parameters an activation: 1 + m with the interc
 without one. θ (c, q) has one row an activation. A standardised column is (φ - centre) / scale.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -90,15 +89,8 @@ class Standard:
 
     def pull_back_matrix(self, matrix: Array) -> Array:
         """TᵀHT, where T takes standardised parameters to the user's."""
-        return self._both_sides(matrix, self.pull_back)
-
-    def push_matrix(self, covariance: Array) -> Array:
-        """TCTᵀ: a covariance of standardised parameters as one of the user's."""
-        return self._both_sides(covariance, self.to_user)
-
-    def _both_sides(self, matrix: Array, one_side: Callable[[Array], Array]) -> Array:
         q = len(self.scale) + int(self.intercept)
         size = len(matrix)
-        half = one_side(matrix.reshape(size, -1, q)).reshape(size, size)
-        both = one_side(half.T.reshape(size, -1, q)).reshape(size, size)
+        half = self.pull_back(matrix.reshape(size, -1, q)).reshape(size, size)
+        both = self.pull_back(half.T.reshape(size, -1, q)).reshape(size, size)
         return (both + both.T) / 2

@@ -148,6 +148,7 @@ class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClass
         if len(prepared.dependent):
             _warn_of_rank(objective.columns.as_schema().describe_all(prepared.dependent))
         self._separation = None
+        self.__dict__.pop("penalised_log_likelihood_", None)
         solution, determined = self._solve(prepared), None
         if solution.status is Status.SEPARATED:
             found = limit(
@@ -167,6 +168,8 @@ class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClass
         self._inference = self._infer(prepared, solution)
         if determined is not None:
             self._inference.determined = determined
+        if self._separation is None and self._proves_overlap(objective):
+            self._separation = no_separation(objective)
         self._linear = _linear_function(objective, solution.parameters)
 
     def _solve(self, prepared: Prepared) -> Solution[Array, Iteration]:
@@ -227,15 +230,12 @@ class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClass
         return self._separation
 
     def _find_separation(self) -> Separation:
-        objective = self._inference.objective
-        if self._proves_overlap():
-            return no_separation(objective)
         with one_blas_thread():
-            return separation_of(objective, len(self.classes_))
+            return separation_of(self._inference.objective, len(self.classes_))
 
-    def _proves_overlap(self) -> bool:
+    def _proves_overlap(self, objective: LogPosterior) -> bool:
         """Whether the fit has a maximum only because the classes overlap."""
-        held = self._inference.objective.penalty.proper or self.prior == "jeffreys"
+        held = objective.penalty.proper or self.prior == "jeffreys"
         return self.converged_ and not held
 
     def _linear_function(self) -> Linear:

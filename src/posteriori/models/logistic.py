@@ -22,6 +22,7 @@ from posteriori.models.label_noise import (
 )
 from posteriori.models.sequential import SequentialClassifier
 from posteriori.posterior.inference import Inference
+from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import PriorLike
 from posteriori.rows.schema import Unseen
 from posteriori.solve.solution import Iteration, Solution
@@ -146,9 +147,9 @@ class LogisticRegression(SequentialClassifier):
         self._noisy_loss = found.loss
         return found.inference
 
-    def _proves_overlap(self) -> bool:
+    def _proves_overlap(self, objective: LogPosterior) -> bool:
         # With labels that may be wrong, a maximum proves nothing of the labels themselves.
-        return self._noise is None and super()._proves_overlap()
+        return self._noise is None and super()._proves_overlap(objective)
 
     def mislabelled_probability(self, X: Any, y: Any) -> Array:
         """The probability that the label of each row is wrong (n,), by Bayes' rule.

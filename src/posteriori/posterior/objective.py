@@ -100,24 +100,14 @@ class Coordinates:
             each = (self.contrasts**2).T @ matrix.reshape(-1, self.q)
             return (each if self.basis is None else each @ self.basis**2).ravel()
         K = self.n_activations
-        return self._each_side(matrix.reshape(K, self.q, K, self.q), self.contrasts.T, True)
-
-    def expand_matrix(self, covariance: Array) -> Array:
-        """The covariance of Θ (Kq, Kq) from that of w (p, p)."""
-        blocks = covariance.reshape(self.c, self.k, self.c, self.k)
-        return self._each_side(blocks, self.contrasts, False)
-
-    def _each_side(self, blocks: Array, contrasts: Array, inward: bool) -> Array:
-        """CBMBᵀCᵀ, with C over activations and B over the parameters of one."""
-        if len(contrasts) > 1 or contrasts.shape[1] > 1:
-            blocks = np.tensordot(contrasts, blocks, (1, 0))
-            blocks = np.moveaxis(np.tensordot(contrasts, blocks, (1, 2)), 0, 2)
+        blocks = matrix.reshape(K, self.q, K, self.q)
+        if K > 1:
+            blocks = np.tensordot(self.contrasts.T, blocks, (1, 0))
+            blocks = np.moveaxis(np.tensordot(self.contrasts.T, blocks, (1, 2)), 0, 2)
         if self.basis is not None:
-            basis = self.basis.T if inward else self.basis
-            blocks = np.moveaxis(np.tensordot(basis, blocks, (1, 1)), 0, 1)
-            blocks = np.moveaxis(np.tensordot(basis, blocks, (1, 3)), 0, 3)
-        size = blocks.shape[0] * blocks.shape[1]
-        return np.ascontiguousarray(blocks).reshape(size, size)
+            blocks = np.moveaxis(np.tensordot(self.basis.T, blocks, (1, 1)), 0, 1)
+            blocks = np.moveaxis(np.tensordot(self.basis.T, blocks, (1, 3)), 0, 3)
+        return np.ascontiguousarray(blocks).reshape(self.size, self.size)
 
 
 @dataclass(frozen=True, eq=False)

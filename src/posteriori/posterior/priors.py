@@ -75,14 +75,6 @@ class Penalty:
     def _times(self, away: Array) -> Array:
         return away * self.precision if self.precision.ndim == 1 else away @ self.precision
 
-    def add_to(self, hessian: Array, c: int) -> Array:
-        """H (cq, cq), or its diagonal (cq,), with that of the prior added."""
-        diagonal = self.precision if self.precision.ndim == 1 else np.diagonal(self.precision)
-        if hessian.ndim == 1:
-            return hessian + np.tile(diagonal, c)
-        matrix = np.diag(diagonal) if self.precision.ndim == 1 else self.precision
-        return hessian + np.kron(np.eye(c), matrix)
-
 
 def flat(q: int) -> Penalty:
     """No prior: maximum likelihood."""

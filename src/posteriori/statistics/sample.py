@@ -88,8 +88,3 @@ def sample_rows(rows: Rows, many: int) -> tuple[MemoryRows, float]:
     found = rows.map_sum(TakeOneOf(many), block_entries=_LOOK)
     drawn = found.drawn()
     return found.rows(rows.schema, rows.classes), found.weight / drawn if drawn else np.inf
-
-
-def total_weight(rows: Rows) -> float:
-    """The weight of all rows."""
-    return rows.map_sum(_weight_of)
