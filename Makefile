@@ -20,6 +20,7 @@ $(BENCHED): $(INSTALLED)
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
+	$(BIN)/python examples/tumours.py
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --ignore=$(CONTRACT)

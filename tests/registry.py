@@ -5,9 +5,11 @@ checks walk `ESTIMATORS`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from scipy.special import log_expit, log_ndtr
+from scipy.stats import cauchy
 from sklearn.base import clone
 
 from posteriori import (
@@ -24,6 +26,7 @@ from posteriori import (
     Perceptron,
     ProbitRegression,
     SigmoidBasis,
+    ThresholdRegression,
 )
 
 Kind = Literal["real", "bits", "levels", "counts", "positive", "mixed"]
@@ -37,24 +40,31 @@ ALL: tuple[Freedom, ...] = (*UNITS, "weight")
 class Entry:
     """An estimator, and what a law has to know of it that it cannot ask of it.
 
-    kind: the columns it is made for. most_classes: 2 for models of two classes only.
-    freedom: what changes no probability of it: the unit of a column, one unit of all of them, the
-    origin of a column, or the unit of the weights. levels: whether it takes categorical columns
+    kind: the columns it is made for. strays: the share of rows that lie among those of any class;
+    maximum likelihood has no end unless classes overlap. most_classes: 2 for models of two classes
+    only. freedom: what changes no probability of it: the unit of a column, one unit of all of them,
+    the origin of a column, or the unit of the weights. exactly: what makes a fit exact whose
+    precision depends on the unit of the weights. levels: whether it takes categorical columns
     beside numbers. recovers: whether a fit to its own samples finds it again (a fixed shrinkage,
-    say, shrinks once more).
-    for_classes: the estimator, where a parameter names classes. contract: whether scikit-learn's
-    checks are for it; they hand in any numbers, up to three classes that lie in a plane, and want
-    these told apart.
+    say, shrinks once more). for_classes: the estimator, where a parameter names classes.
+    log_probability: ln p(C₂|x) of two classes as a function of the activation. from_rows: whether
+    it fits to a source of rows; what compares classes in turn picks them out of a table. contract:
+    whether scikit-learn's checks are for it; they hand in any numbers, up to three classes that lie
+    in a plane, and want these told apart.
     """
 
     estimator: Any
     kind: Kind = "real"
+    strays: float = 0.0
     freedom: tuple[Freedom, ...] = ALL
     most_classes: int | None = None
     levels: bool = True
     recovers: bool = True
     for_classes: Callable[[Sequence[Any]], Any] | None = None
     contract: bool = True
+    from_rows: bool = True
+    log_probability: Callable[[Any], Any] = log_expit
+    exactly: dict[str, Any] = field(default_factory=dict)
 
     def make(self, classes: Sequence[Any]) -> Any:
         """A new estimator for rows of these classes."""
@@ -84,7 +94,34 @@ ENTRIES = [
     Entry(GaussianClassifier(covariance="isotropic"), freedom=("zoom", "shift", "weight")),
     Entry(GaussianClassifier(shrinkage="auto"), freedom=UNITS),
     Entry(GaussianClassifier(covariance=[[0, 1]]), for_classes=_first_two_share, contract=False),
+    # Fits are exact to so many standard errors, which grow as the weights shrink.
+    Entry(LogisticRegression(), strays=0.3, exactly={"tol": 1e-8}),
+    Entry(
+        GLM(family="bernoulli", link="probit"),
+        freedom=UNITS,
+        strays=0.3,
+        most_classes=2,
+        log_probability=log_ndtr,
+    ),
+    # What the prior weighs against grows with the weights; Jeffreys' has no units of its own.
+    Entry(LogisticRegression(prior="jeffreys"), freedom=UNITS),
+    # A prior in the units of the columns changes with them.
     Entry(LogisticRegression(prior=1.0), freedom=("shift",), recovers=False),
+    Entry(GLM(family="categorical", prior=1.0), freedom=("shift",)),
+    Entry(
+        ProbitRegression(prior=1.0),
+        freedom=("shift",),
+        most_classes=2,
+        log_probability=log_ndtr,
+    ),
+    Entry(
+        ThresholdRegression(noise="cauchy", prior=1.0),
+        freedom=("shift",),
+        most_classes=2,
+        log_probability=cauchy.logcdf,
+    ),
+    Entry(Perceptron(averaged=True, random_state=0)),
+    Entry(Adaline(random_state=0)),
     Entry(NaiveBayes()),
     Entry(NaiveBayes(family="gaussian", shared_scale=True), levels=False),
     Entry(NaiveBayes(family="bernoulli"), kind="bits", freedom=(), levels=False, contract=False),
@@ -110,22 +147,30 @@ ENTRIES = [
         levels=False,
         contract=False,
     ),
-    Entry(OneVersusRest()),
-    Entry(OneVersusOne()),
-    Entry(OneVersusRest(estimator=LeastSquaresClassifier())),
-    Entry(OneVersusOne(estimator=FisherDiscriminant())),
-    Entry(OneVersusOne(estimator=NaiveBayes())),
+    Entry(OneVersusRest(), from_rows=False),
+    Entry(OneVersusOne(), from_rows=False),
+    Entry(OneVersusRest(estimator=LeastSquaresClassifier()), from_rows=False),
+    Entry(OneVersusOne(estimator=FisherDiscriminant()), from_rows=False),
+    Entry(OneVersusOne(estimator=NaiveBayes()), from_rows=False),
 ]
 
+SOLVERS = ("newton", "gradient", "coordinate", "sequential")
+
 UNLAWFUL = [
-    LogisticRegression(),
+    *(LogisticRegression(solver=name) for name in SOLVERS),
+    LogisticRegression(label_noise=0.05),
     ProbitRegression(),
+    ThresholdRegression(),
     GLM(),
+    GLM(link="log"),
     GLM(family="poisson"),
+    GLM(family="poisson", link="identity"),
+    GLM(family="gamma"),
+    GLM(family="exponential", link="log"),
     GLM(family="bernoulli"),
+    GLM(family="bernoulli", link="cloglog"),
     GLM(family="categorical"),
     Perceptron(),
-    Perceptron(averaged=True),
     Adaline(),
     GaussianBasis(),
     GaussianBasis(centres=2, placement="grid"),

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import DataConversionWarning
 
 from posteriori import errors
 
@@ -69,7 +70,24 @@ def test_a_warning_points_at_the_line_of_the_caller():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         errors.warn(errors.RankDeficiencyWarning("a", "b"))
-        from posteriori import LeastSquaresClassifier
+        from posteriori import GLM, LeastSquaresClassifier
 
         LeastSquaresClassifier().fit(np.array([[0.0, 1], [1, 1], [2, 1]]), [0, 1, 1])
-    assert [warning.filename for warning in caught] == [__file__, __file__]
+        LeastSquaresClassifier().fit(np.array([[0.0], [1], [2]]), np.array([[0], [1], [1]]))
+        GLM().fit(np.array([[0.0], [1], [2]]), np.array([[0], [1], [1]]))
+    assert [warning.filename for warning in caught] == [__file__] * 4
+    assert [warning.category for warning in caught[2:]] == [DataConversionWarning] * 2
+
+
+@pytest.mark.parametrize("names", [{}, {"__name__": "notebook"}])
+def test_code_without_a_name_is_warned_too(names):
+    code = (
+        "from posteriori import LeastSquaresClassifier\n"
+        "LeastSquaresClassifier().fit([[0.0, 1], [1, 1], [2, 1]], [0, 1, 1])"
+    )
+    with pytest.warns(errors.RankDeficiencyWarning) as caught:
+        exec(compile(code, "a cell", "exec"), names)
+    assert (caught[0].filename, caught[0].lineno) == ("a cell", 2)
+    assert str(caught[0].message).startswith(
+        "Column 1 can be computed from the other columns, or never changes. "
+    )

@@ -12,6 +12,7 @@ Column 'mass' spans too much. Divide it by 1e150. [P201]
 
 import sys
 import warnings
+from types import FrameType
 from typing import ClassVar
 
 import numpy as np
@@ -177,9 +178,14 @@ class ColumnNameWarning(PosterioriWarning):
     code = "W101"
 
 
-def warn(warning: PosterioriWarning) -> None:
+def warn(warning: Warning) -> None:
     """Give a warning that points at the first line outside this package."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("posteriori."):
+    while frame.f_back is not None and _is_ours(frame):
         level, frame = level + 1, frame.f_back
     warnings.warn(warning, stacklevel=level)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    # Code that is run by exec need not have a name.
+    return str(frame.f_globals.get("__name__")).startswith("posteriori.")

@@ -10,6 +10,9 @@ from posteriori.typing import Array, Codes
 COLLINEAR = 1e-10
 """A column is called dependent when others explain all but this share of its variance."""
 
+_PANEL = 64
+"""Columns that are factored one by one before the others hear of them."""
+
 
 def cholesky(matrix: Array) -> Array | None:
     """Lower factor L with LLᵀ = matrix, or None where the matrix is not positive definite."""
@@ -28,12 +31,28 @@ def solve_lower(factor: Array, right: Array) -> Array:
 
 
 def dependent_columns(correlation: Array) -> Codes:
-    """Columns that depend linearly on the others before them, by Cholesky with pivoting.
+    """Columns that depend linearly on the others before them, by Cholesky without their own.
 
     `correlation` has ones (or zeros, for constant columns) on its diagonal.
+
+    >>> dependent_columns(np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    array([1])
     """
-    _, pivot, rank, _ = lapack.dpstrf(correlation, tol=COLLINEAR, lower=1)
-    return cast(Codes, np.sort(pivot[rank:] - 1))
+    q, rank, dependent = len(correlation), 0, []
+    factor = np.zeros((q, q))
+    for low in range(0, q, _PANEL):
+        width = min(_PANEL, q - low)
+        known = factor[low:, :rank]
+        panel = correlation[low:, low : low + width] - known @ known[:width].T
+        for j in range(width):
+            if not panel[j, j] > COLLINEAR:
+                dependent.append(low + j)
+                continue
+            column = panel[j:, j] / np.sqrt(panel[j, j])
+            panel[j:, j + 1 :] -= np.outer(column, column[1 : width - j])
+            factor[low + j :, rank] = column
+            rank += 1
+    return np.array(dependent, dtype=np.intp)
 
 
 def unit_diagonal(scatter: Array) -> tuple[Array, Array]:

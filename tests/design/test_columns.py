@@ -85,7 +85,7 @@ def test_an_unseen_level_is_named_by_row_and_column():
     columns, _ = block_of(FRAME)
     new = FRAME.with_columns(colour=pl.Series(["red", "red", "pink", "blue"]))
     _, block = block_of(new, columns.schema, start=100)
-    with pytest.raises(LevelError, match=r"Row 102 .* column 'colour' .* 'blue', 'green', 'red'"):
+    with pytest.raises(LevelError, match=r"Row 102 .* column 'colour', .* 'blue', 'green', 'red'"):
         columns.design(block)
 
 

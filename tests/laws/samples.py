@@ -35,7 +35,11 @@ def rows_for(
     classes = min(classes, entry.most_classes or classes)
     random = np.random.default_rng([seed, n, classes, d])
     y = np.concatenate([np.arange(classes).repeat(4), random.integers(classes, size=n + new)])
-    X = _DRAW[entry.kind](random, y[: n + new], d)
+    place = y[: n + new].copy()
+    if entry.strays:
+        stray = random.uniform(size=n + new) < entry.strays
+        place[stray] = random.integers(classes, size=stray.sum())
+    X = _DRAW[entry.kind](random, place, d)
     return Rows(X[:n], y[:n], X[n:])
 
 

@@ -1,5 +1,8 @@
 """Any split of the rows gives the pooled fit, in any order."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pytest
 from samples import (
@@ -14,8 +17,37 @@ from samples import (
 from sklearn.exceptions import NotFittedError
 
 from posteriori.errors import InfiniteValueError, ParameterError
+from posteriori.rows.memory import read_rows
 
 PARTS = [2, 5]
+
+
+@dataclass(frozen=True)
+class InBlocks:
+    """Rows that come a few at a time, as from files; what they lie in is not to be seen."""
+
+    rows: Any
+    entries: int
+
+    @property
+    def schema(self):
+        return self.rows.schema
+
+    @property
+    def n_rows(self):
+        return self.rows.n_rows
+
+    @property
+    def classes(self):
+        return self.rows.classes
+
+    @property
+    def soft(self):
+        return self.rows.soft
+
+    def map_sum(self, kernel, *, block_entries=None):
+        return self.rows.map_sum(kernel, block_entries=self.entries)
+
 
 # A part alone may have too few rows of a class for a covariance; the whole has enough.
 pytestmark = pytest.mark.filterwarnings("ignore::posteriori.errors.SingularCovarianceWarning")
@@ -23,6 +55,18 @@ pytestmark = pytest.mark.filterwarnings("ignore::posteriori.errors.SingularCovar
 
 def _parts(n, parts, seed):
     return np.array_split(np.random.default_rng(seed).permutation(n), parts)
+
+
+@over(lambda entry: entry.from_rows)
+@pytest.mark.parametrize("entries", [1, 40], ids=["one row", "ten rows"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_in_any_blocks_make_the_pooled_fit(entry, entries, weighted):
+    rows = rows_for(entry)
+    weight = np.random.default_rng(6).choice([0.0, 0.5, 2.0], size=len(rows.X))
+    given = {"sample_weight": weight} if weighted else {}
+    source = InBlocks(read_rows(rows.X, rows.y, **given), entries)
+    model = entry.make(rows.classes).fit(source)
+    assert_same_answers(answers(fitted(entry, rows, **given), rows.new), answers(model, rows.new))
 
 
 @over(is_generative)

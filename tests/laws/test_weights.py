@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from samples import answers, assert_same_answers, fitted, has_free, has_proba, over, rows_for
 from samples import assert_same_probabilities as assert_same
+from sklearn.base import clone
 
 
 @over()
@@ -45,7 +46,8 @@ def test_a_class_of_weight_zero_is_no_class(entry):
 def test_the_unit_of_the_weights_changes_no_probability(entry, unit):
     rows = rows_for(entry)
     weight = np.random.default_rng(2).uniform(0.2, 3.0, size=len(rows.X))
-    one, other = (fitted(entry, rows, sample_weight=weight * u) for u in (1.0, unit))
+    model = entry.make(rows.classes).set_params(**entry.exactly)
+    one, other = (clone(model).fit(rows.X, rows.y, weight * u) for u in (1.0, unit))
     assert_same(one, other, rows.new)
 
 

@@ -7,7 +7,8 @@ from scipy import stats
 
 from posteriori.errors import ParameterError
 from posteriori.likelihood.binary import BinaryLoss
-from posteriori.likelihood.glm import GLM_FAMILIES, divergence, glm_loss
+from posteriori.likelihood.divergence import divergence, log_gamma_peak
+from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.links import LINKS
 from posteriori.likelihood.logistic import LogisticLoss
 from posteriori.likelihood.probit import ProbitLoss
@@ -211,11 +212,11 @@ def test_a_dispersion_that_is_fixed_cannot_be_changed(name):
 @pytest.mark.parametrize(
     ("family", "link", "words"),
     [
-        ("normal", "log", "no family 'normal' of targets. Choose one of \\['bernoulli'"),
+        ("normal", "log", "no family 'normal' of targets. Choose 'bernoulli', 'exponential'"),
         (
             "poisson",
             "logit",
-            "poisson target cannot have the link 'logit'. .* \\['log', 'identity'\\]",
+            "poisson target cannot have the link 'logit'. .* 'canonical', 'log' or 'identity'",
         ),
         ("bernoulli", "cdf", "bernoulli target cannot have the link 'cdf'"),
     ],
@@ -223,3 +224,53 @@ def test_a_dispersion_that_is_fixed_cannot_be_changed(name):
 def test_combinations_that_cannot_be_are_named(family, link, words):
     with pytest.raises(ParameterError, match=words):
         glm_loss(family, link)
+
+
+@pytest.mark.parametrize(
+    "dispersion", [1e-32, 1e-9, 1e-3, 0.02, 0.049999, 0.050001, 0.3, 1.0, 40.0]
+)
+def test_the_gamma_density_at_its_mean_keeps_its_digits(dispersion):
+    with mp.workdps(80):
+        k = 1 / mp.mpf(dispersion)
+        exact = k * mp.log(k) - k - mp.loggamma(k)
+    # At k = 20 terms of size 60 leave 0.6: 2e-14 is what rounding takes.
+    assert log_gamma_peak(dispersion) == pytest.approx(float(exact), rel=1e-14, abs=2e-14)
+
+
+@pytest.mark.parametrize("dispersion", [1e-20, 1e-4, 0.4])
+def test_the_gamma_likelihood_of_a_close_fit_keeps_its_digits(dispersion):
+    t, mean = 3.0, 3.0 * (1 + 1e-10)
+    with mp.workdps(80):
+        k, ratio = 1 / mp.mpf(dispersion), mp.mpf(t) / mp.mpf(mean)
+        exact = k * mp.log(k * ratio) - k * ratio - mp.loggamma(k) - mp.log(mp.mpf(t))
+    found = GLM_FAMILIES["gamma"].log_density(np.array([t]), np.array([mean]), dispersion)
+    assert found[0] == pytest.approx(float(exact), rel=1e-6 if dispersion < 1e-9 else 1e-13)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1.0, 1e160, 1e300])
+def test_gamma_and_exponential_sums_have_no_units(unit):
+    """Pearson's ratio and the deviance stay; the density is over the unit."""
+    t, mean = np.array([0.2, 1.0, 3.0]), np.array([0.5, 1.5, 2.5])
+    for family in (GLM_FAMILIES["gamma"], GLM_FAMILIES["exponential"]):
+        np.testing.assert_allclose(
+            family.pearson(t * unit, mean * unit), [0.36, 1 / 9, 0.04], rtol=1e-14
+        )
+        np.testing.assert_allclose(
+            family.deviance(t * unit, mean * unit), family.deviance(t, mean), rtol=1e-13
+        )
+        moved = family.log_density(t * unit, mean * unit, 1.0) + np.log(unit)
+        np.testing.assert_allclose(moved, family.log_density(t, mean, 1.0), atol=1e-12)
+
+
+def test_large_counts_have_a_pearson_ratio():
+    found = GLM_FAMILIES["poisson"].pearson(np.array([4e200, 3.0]), np.array([1e200, 4.0]))
+    np.testing.assert_allclose(found, [9e200, 0.25], rtol=1e-15)
+
+
+def test_means_at_the_ends_of_the_doubles_have_no_likelihood():
+    t = np.array([0.0, 2.0])
+    infinite, zero = np.full(2, np.inf), np.zeros(2)
+    assert (GLM_FAMILIES["poisson"].log_density(t, infinite, 1.0) == -np.inf).all()
+    assert GLM_FAMILIES["poisson"].log_density(t, zero, 1.0).tolist() == [0.0, -np.inf]
+    assert (GLM_FAMILIES["exponential"].log_density(t, infinite, 1.0) == -np.inf).all()
+    assert GLM_FAMILIES["exponential"].log_density(t, zero, 1.0).tolist() == [np.inf, -np.inf]

@@ -168,6 +168,14 @@ def test_sigmoids_have_the_width_that_is_asked_for():
     np.testing.assert_allclose(np.ravel(single.centres_), (X.min(axis=0) + X.max(axis=0)) / 2)
 
 
+def test_a_column_has_five_sigmoids_by_default():
+    X = some_rows(d=2)
+    np.testing.assert_array_equal(
+        SigmoidBasis().fit_transform(X), SigmoidBasis(centres=5).fit_transform(X)
+    )
+    assert [len(steps) for steps in SigmoidBasis().fit(X).centres_] == [5, 5]
+
+
 def test_equal_sigmoids_are_kept_once_and_a_constant_column_gives_a_half():
     X = np.column_stack([np.repeat([0.0, 1.0], 50), np.full(100, 7.0)])
     basis = SigmoidBasis(centres=4).fit(X)
@@ -293,9 +301,11 @@ def test_a_fitted_basis_survives_pickling_and_cloning(basis):
         ({"units": "metres"}, "units='metres' is not known"),
         ({"centres": 0}, "centres=0 is too few"),
         ({"centres": np.int64(-2)}, "centres=-2 is too few"),
-        ({"width": 0.0}, "width=0.0 is no width"),
-        ({"width": np.inf}, "width=inf is no width"),
-        ({"width": "wide"}, "width='wide' is no width"),
+        ({"centres": True}, "centres=True is not a number"),
+        ({"width": True}, "width=True is not a width"),
+        ({"width": 0.0}, "width=0.0 is not a width"),
+        ({"width": np.inf}, "width=inf is not a width"),
+        ({"width": "wide"}, "width='wide' is not a width"),
         ({"centres": [[np.nan] * 3]}, "centres holds NaN"),
     ],
 )

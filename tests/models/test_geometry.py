@@ -21,6 +21,7 @@ from posteriori.errors import (
 )
 from posteriori.models.geometry import Hyperplane, LinearGeometry
 from posteriori.rows.features import read_features
+from posteriori.rows.memory import read_new_rows
 from posteriori.rows.schema import Schema
 
 RANDOM = np.random.default_rng(7)
@@ -37,11 +38,16 @@ class Fittable(LinearGeometry, BaseEstimator):
 class Linear(Fittable):
     """A linear classifier with its parameters given."""
 
+    unseen = "error"
+
     def __init__(self, classes, coef, intercept, schema=None) -> None:
         self.classes_ = classes
         self.coef_ = coef
         self.intercept_ = intercept
         self.schema_ = schema or Schema.unnamed(2)
+
+    def _new_rows(self, X):
+        return read_new_rows(X, self.schema_, "Linear")
 
 
 TWO = Linear(np.array(["no", "yes"]), np.array([[3.0, 4.0]]), np.array([-10.0]))
@@ -179,7 +185,7 @@ def test_distances_are_taken_between_design_columns_where_levels_are():
     np.testing.assert_allclose(
         model.signed_distance(reversed_columns), model.signed_distance(frame)
     )
-    with pytest.raises(LevelError, match="Row 0 has a level in column 'colour'"):
+    with pytest.raises(LevelError, match="Row 0 has the level 'puce' in column 'colour'"):
         model.signed_distance(pd.DataFrame({"colour": ["puce"], "size": [1.0]}))
 
 

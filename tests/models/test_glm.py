@@ -16,7 +16,13 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
 from posteriori import GaussianPrior, LogisticRegression
-from posteriori.errors import LabelError, LevelError, ParameterError, RankDeficiencyWarning
+from posteriori.errors import (
+    InferenceError,
+    LabelError,
+    LevelError,
+    ParameterError,
+    RankDeficiencyWarning,
+)
 from posteriori.models.glm import GLM
 from posteriori.models.probit import ProbitRegression
 
@@ -416,7 +422,8 @@ def test_fewer_rows_than_columns_are_interpolated_with_a_warning():
     with pytest.warns(RankDeficiencyWarning):
         model = GLM().fit(X, y)
     np.testing.assert_allclose(model.predict(X), y, rtol=1e-9)
-    assert np.isnan(model.dispersion_)
+    with pytest.raises(InferenceError, match="5 rows leave none"):
+        _ = model.dispersion_
     held = GLM(prior=1.0).fit(X, y)
     np.testing.assert_allclose(held.coef_, Ridge(alpha=1.0).fit(X, y).coef_, rtol=1e-8)
 

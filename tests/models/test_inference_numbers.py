@@ -11,9 +11,10 @@ from scipy import sparse
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, logit, softmax
 from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from posteriori import GaussianPrior, LogisticRegression
+from posteriori import GLM, GaussianPrior, LogisticRegression
 from posteriori.errors import (
     ConvergenceWarning,
     DataError,
@@ -479,6 +480,19 @@ def test_rows_that_changed_since_the_fit_are_noticed(change):
     with pytest.raises(InferenceError, match="rows have changed") as caught:
         model.tidy()
     assert "Fit again" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(), LogisticRegression(prior="jeffreys"), GLM(family="gamma")]
+)
+@pytest.mark.parametrize("name", ["log_likelihood_", "deviance_", "null_deviance_", "bic_"])
+def test_likelihoods_of_rows_that_changed_are_not_told(model, name):
+    X, y = cancer()
+    X = X.to_numpy()[:, :2].copy()
+    model = clone(model).fit(X, y + 1)
+    X *= 1.1
+    with pytest.raises(InferenceError, match="rows have changed"):
+        getattr(model, name)
 
 
 def test_what_was_asked_before_the_rows_changed_stays():

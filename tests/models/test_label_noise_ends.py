@@ -69,7 +69,7 @@ def test_wrong_labels_of_three_classes_are_told_by_bayes_rule():
 
 def test_robust_errors_with_an_estimated_rate_are_an_error_that_says_so():
     X, y, _ = labels_with_flips(300, (0.1, 0.1), seed=24)
-    with pytest.raises(InferenceError, match="rate of wrong labels is estimated"):
+    with pytest.raises(InferenceError, match="rate of wrong labels that is estimated"):
         Fit(X, y, "estimate").inference.covariance("robust")
     assert np.isfinite(Fit(X, y, 0.1).inference.covariance("robust")).all()
 
@@ -90,8 +90,12 @@ def test_classes_that_can_be_separated_but_for_wrong_labels_are_a_warning(label_
     X = np.random.default_rng(25).standard_normal((300, 2))
     y = (X[:, 0] > 0).astype(int)
     y[::11] = 1 - y[::11]
-    with pytest.warns(SeparationWarning, match="Apart from rows whose label is taken for wrong"):
+    with pytest.warns(SeparationWarning) as caught:
         fit = Fit(X, y, label_noise)
+    assert (
+        "Apart from rows whose label is taken for wrong, the classes can be separated, or almost: "
+        "the coefficients of columns 0, 1 run to infinity"
+    ) in str(caught[0].message)
     assert fit.wrong(X, y)[::11].min() > 0.5
     assert fit.errors[1] == np.inf
     assert Fit(X, y, label_noise, prior=1.0).errors.max() < 1.0
@@ -106,12 +110,15 @@ def test_classes_that_can_be_separated_but_for_wrong_labels_are_a_warning(label_
         (0.7, 3, "less than 0.667"),
         (-0.1, 2, "out of range"),
         (float("nan"), 2, "out of range"),
-        (True, 2, "no probability"),
-        (None, 2, "no probability"),
-        ((0.1, "x"), 2, "no probability"),
+        (True, 2, "not a probability"),
+        (None, 2, "not a probability"),
+        ((0.1, "x"), 2, "not a probability"),
         ((0.1, 0.2), 3, "2 rates; y has 3 classes"),
         ((0.1, 0.2, 0.3), 2, "3 rates; y has 2 classes"),
-        ((0.6, 0.5), 2, "whose sum is less than one"),
+        ((0.6, 0.5), 2, r"label_noise=\(0.6, 0.5\) is out of range"),
+        (np.array(0.1), 2, "not a probability"),
+        (np.ones(3), 2, "3 rates; y has 2 classes"),
+        ([[0.1], [0.2, 0.3]], 2, "not a probability"),
     ],
 )
 def test_rates_that_cannot_be_are_errors_that_say_so(label_noise, n_classes, message):

@@ -21,6 +21,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
+from posteriori import LogisticRegression
 from posteriori.models.label_noise import uniform_transition
 from posteriori.posterior.noise import NoiseProfile
 
@@ -39,7 +40,7 @@ def test_known_rates_have_the_optimum_of_their_likelihood(rates):
 
     best, hessian = polished(exact_value, rough.x)
     np.testing.assert_allclose(fit.theta[0], best, rtol=1e-8)
-    np.testing.assert_allclose(fit.inference.covariance(), np.linalg.inv(hessian), rtol=1e-6)
+    np.testing.assert_allclose(fit.inference.covariance(), np.linalg.inv(hessian), rtol=1e-8)
 
 
 def test_an_estimated_rate_has_the_joint_optimum_and_the_joint_standard_errors():
@@ -53,8 +54,8 @@ def test_an_estimated_rate_has_the_joint_optimum_and_the_joint_standard_errors()
     np.testing.assert_allclose(fit.theta[0], best[:-1], rtol=1e-8)
     assert fit.rate == pytest.approx(best[-1], rel=1e-8)
     joint = np.linalg.inv(hessian)
-    np.testing.assert_allclose(fit.inference.covariance(), joint[:-1, :-1], rtol=1e-6)
-    assert fit.rate_error == pytest.approx(np.sqrt(joint[-1, -1]), rel=1e-6)
+    np.testing.assert_allclose(fit.inference.covariance(), joint[:-1, :-1], rtol=1e-8)
+    assert fit.rate_error == pytest.approx(np.sqrt(joint[-1, -1]), rel=1e-8)
     assert (fit.errors > np.sqrt(np.diag(np.linalg.inv(hessian[:-1, :-1])))).all()
 
     def joint_value(v):
@@ -63,6 +64,59 @@ def test_an_estimated_rate_has_the_joint_optimum_and_the_joint_standard_errors()
 
     found = best_of_many(joint_value, 4, seed=4)
     assert abs(found.x).max() > 1e3 or fit.solution.value <= found.fun + 1e-6
+
+
+@pytest.mark.parametrize("label_noise", [0.1, (0.05, 0.2), "estimate"])
+def test_weights_and_offsets_have_the_numbers_of_fifty_digits(label_noise):
+    X, y, _ = labels_with_flips(120, (0.1, 0.1), seed=8, slopes=np.array([2.0]))
+    random = np.random.default_rng(9)
+    weight, offset = 0.5 + random.integers(0, 3, 120), random.normal(size=120)
+    model = LogisticRegression(label_noise=label_noise)
+    model.fit(X, y, sample_weight=weight, offset=offset)
+    estimated = label_noise == "estimate"
+    given = () if estimated else exact(np.broadcast_to(label_noise, 2))
+    rows = np.column_stack([X, offset])
+
+    def exact_value(v):
+        rates = (v[-1], v[-1]) if estimated else given
+        theta = np.array([v[0], v[1], exact(1.0)[()]], dtype=object)
+        each = [
+            exact_minus_log_likelihood(theta, rates, [x], [t])
+            for x, t in zip(exact(rows), y, strict=True)
+        ]
+        return exact(weight) @ np.array(each, dtype=object)
+
+    start = [model.intercept_[0], model.coef_[0, 0], *([model.label_noise_] if estimated else [])]
+    best, hessian = polished(exact_value, start)
+    joint = np.linalg.inv(hessian)
+    found = model.tidy()
+    np.testing.assert_allclose(found["estimate"], best[:2], rtol=1e-8)
+    np.testing.assert_allclose(found["std_error"], np.sqrt(np.diag(joint))[:2], rtol=1e-8)
+    assert model.log_likelihood_ == pytest.approx(-float(exact_value(exact(best))), rel=1e-12)
+    rates = np.broadcast_to(best[-1] if estimated else label_noise, 2)
+    if estimated:
+        assert model.label_noise_ == pytest.approx(best[-1], rel=1e-8)
+        assert model.label_noise_error_ == pytest.approx(np.sqrt(joint[-1, -1]), rel=1e-8)
+    # By Bayes' rule: p(true class, label) over p(label).
+    a = best[0] + X[:, 0] * best[1] + offset
+    right = np.where(y == 1, (1 - rates[1]) * expit(a), (1 - rates[0]) * expit(-a))
+    wrong = np.where(y == 1, rates[0] * expit(-a), rates[1] * expit(a))
+    told = model.mislabelled_probability(X, y, offset=offset)
+    np.testing.assert_allclose(told, wrong / (right + wrong), rtol=1e-7)
+    assert abs(told - model.mislabelled_probability(X, y)).max() > 0.1
+
+
+def test_offsets_of_three_classes_are_part_of_bayes_rule():
+    random = np.random.default_rng(10)
+    X, offset = random.normal(size=(200, 2)), random.normal(size=(200, 3))
+    y = (2 * X @ random.normal(size=(2, 3)) + offset + random.gumbel(size=(200, 3))).argmax(axis=1)
+    y[:20] = (y[:20] + 1) % 3
+    model = LogisticRegression(label_noise=0.1, prior=0.1).fit(X, y, offset=offset)
+    p = model.predict_proba(X, offset=offset)
+    own = p[np.arange(200), y]
+    told = model.mislabelled_probability(X, y, offset=offset)
+    wanted = 0.05 * (1 - own) / (0.9 * own + 0.05 * (1 - own))
+    np.testing.assert_allclose(told, wanted, rtol=1e-10)
 
 
 def test_three_classes_have_the_optimum_of_their_likelihood():

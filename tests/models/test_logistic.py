@@ -278,7 +278,7 @@ def test_activations_beyond_exp_have_exact_logarithms():
     ("settings", "words"),
     [
         ({"prior": "flat"}, "prior='flat'"),
-        ({"prior": -1}, "no precision"),
+        ({"prior": -1}, "not a precision"),
         ({"tol": 0.0}, "tol"),
         ({"max_iter": 0}, "max_iter"),
         ({"unseen": "ignore"}, "unseen"),
@@ -326,3 +326,58 @@ def test_a_dependent_column_among_many_is_no_trouble():
         ours = LogisticRegression(solver="gradient").fit(X, y)
     plain = LogisticRegression().fit(X[:, :120], y)
     np.testing.assert_allclose(ours.predict_proba(X), plain.predict_proba(X[:, :120]), atol=1e-6)
+
+
+SOLVERS = ["newton", "gradient", "coordinate", "sequential"]
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-12, 1e-200, 1e6, 1e300])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_without_a_prior_the_size_of_the_weights_changes_no_coefficient(solver, size):
+    X, y = simulated(300, 3, 2)
+    weight = 1.0 + np.arange(300) % 3
+    plain = LogisticRegression(solver=solver).fit(X, y, weight)
+    sized = LogisticRegression(solver=solver).fit(X, y, weight * size)
+    assert sized.converged_
+    np.testing.assert_allclose(sized.coef_, plain.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("size", [100.0, 700.0])
+def test_large_offsets_leave_the_optimum_where_it_is(solver, size):
+    X, y = simulated(200, 3, 2)
+    wrong = np.arange(200) % 20 == 0
+    offset = size * np.where(wrong, -1.0, 1.0) * np.where(y == 1, 1.0, -1.0)
+    ours = LogisticRegression(solver=solver).fit(X, y, offset=offset)
+    signed = np.where(y == 1, 1.0, -1.0)
+
+    def loss(w):
+        return np.logaddexp(0.0, -signed * (X @ w[1:] + w[0] + offset)).sum()
+
+    options = {"xtol": 1e-10, "ftol": 1e-14}
+    starts = np.zeros(4), np.append(0.0, ours.coef_[0])
+    best = min(minimize(loss, w, method="Powell", options=options).fun for w in starts)
+    assert -ours.log_likelihood_ <= best * (1 + 1e-6)
+
+
+def test_a_column_far_from_zero_is_no_constant():
+    X, y = simulated(300, 3, 2)
+    far = X + np.array([1e14, 0.0, 0.0])
+    near = np.column_stack([far[:, 0] - 1e14, far[:, 1:]])
+    ours = LogisticRegression(prior=1.0).fit(far, y)
+    np.testing.assert_allclose(ours.coef_, LogisticRegression(prior=1.0).fit(near, y).coef_, 1e-9)
+
+
+def test_columns_of_nothing_but_zeros_leave_chance_alone():
+    with pytest.warns(RankDeficiencyWarning):
+        ours = LogisticRegression(fit_intercept=False).fit([[0.0, 0.0], [0.0, 0.0]], [0, 1])
+    assert ours.log_likelihood_ == pytest.approx(-2 * np.log(2), rel=1e-15)
+    np.testing.assert_array_equal(ours.coef_, 0.0)
+
+
+def test_a_sharp_prior_on_one_coefficient_does_not_stop_the_others():
+    X, y = simulated(60, 3, 2)
+    prior = GaussianPrior(precision=np.array([1e-24, 1.0, 1e24]), mean=np.array([0.0, 1.0, 1.0]))
+    by_newton = LogisticRegression(prior=prior, solver="newton").fit(X, y)
+    by_coordinate = LogisticRegression(prior=prior, solver="coordinate").fit(X, y)
+    np.testing.assert_allclose(by_coordinate.coef_, by_newton.coef_, rtol=1e-7)

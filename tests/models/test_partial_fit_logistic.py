@@ -13,12 +13,14 @@ from posteriori import LogisticRegression
 from posteriori.errors import (
     ColumnNameError,
     ConvergenceWarning,
+    DataError,
     InferenceError,
     LabelError,
     LevelError,
     MissingValueError,
     ParameterError,
     SeparationWarning,
+    ShapeError,
 )
 from posteriori.posterior.priors import GaussianPrior
 from posteriori.rows.memory import read_rows
@@ -338,7 +340,9 @@ def test_the_first_batch_names_the_classes():
     X, y = draw(500, n_classes=3)
     with pytest.raises(LabelError, match="two classes"):
         LogisticRegression().partial_fit(X[y == 0], y[y == 0])
-    model = LogisticRegression(prior=1.0).partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
+    # A prior on slopes alone lets the intercept of a class without rows run away.
+    model = LogisticRegression(prior=GaussianPrior(intercept_precision=1.0))
+    model.partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
     assert model.classes_.tolist() == [0, 1, 2]
     assert model.predict_proba(X[:3]).shape == (3, 3)
     with pytest.raises(ParameterError, match=r"\[0, 1\] are not those of the first batch"):
@@ -347,12 +351,89 @@ def test_the_first_batch_names_the_classes():
 
 def test_settings_that_need_all_rows_at_once_are_errors():
     X, y = draw(100)
-    with pytest.raises(ParameterError, match="prior='jeffreys' looks at all rows at once"):
+    with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as caught:
         LogisticRegression(prior="jeffreys").partial_fit(X, y)
-    with pytest.raises(ParameterError, match="label_noise"):
-        LogisticRegression(label_noise=0.1).partial_fit(X, y)
+    assert isinstance(caught.value.__cause__, ParameterError)
+    assert "prior='jeffreys' looks at all rows at once" in str(caught.value.__cause__)
+    for noise in (0.1, (0.1, 0.2), np.array([0.1, 0.2]), "estimate"):
+        model = LogisticRegression(label_noise=noise)
+        assert not hasattr(model, "partial_fit")
+        with pytest.raises(AttributeError) as caught:
+            model.partial_fit(X, y)
+        assert isinstance(caught.value.__cause__, ParameterError)
+        assert "Use label_noise=0.0, or fit." in str(caught.value.__cause__)
+    model = LogisticRegression(label_noise=(0.0, 0.0)).partial_fit(X, y)
+    np.testing.assert_array_equal(model.coef_, LogisticRegression().partial_fit(X, y).coef_)
     with pytest.raises(ParameterError, match="2101 parameters, which are too many"):
         LogisticRegression().partial_fit(np.ones((4, 2100)), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_while_rows_are_few_offsets_give_the_fit_with_offsets(n_classes):
+    X, y = draw(60, n_classes=n_classes)
+    shape = (60,) if n_classes == 2 else (60, n_classes)
+    offset = np.random.default_rng(1).normal(size=shape)
+    model = LogisticRegression(prior=1.0)
+    for part in (slice(0, 20), slice(20, 40), slice(40, 60)):
+        model.partial_fit(X[part], y[part], classes=np.unique(y), offset=offset[part])
+    whole = LogisticRegression(prior=1.0).fit(X, y, offset=offset)
+    np.testing.assert_allclose(numbers(model), numbers(whole), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("size", [70, 1000])
+def test_an_offset_that_is_linear_in_the_columns_is_taken_off_the_coefficients(n_classes, size):
+    X, y = draw(4000, n_classes=n_classes)
+    X = X / 10.0 ** np.arange(4)
+    w = np.random.default_rng(1).normal(size=(4, n_classes))
+    shift = (w[:, 1] if n_classes == 2 else w - w.mean(axis=1, keepdims=True)) / 2
+    plain, model = LogisticRegression(tol=1e-8), LogisticRegression(tol=1e-8)
+    for low in range(0, 4000, size):
+        part = slice(low, low + size)
+        plain.partial_fit(X[part], y[part], classes=np.unique(y))
+        model.partial_fit(X[part], y[part], classes=np.unique(y), offset=X[part] @ shift)
+    np.testing.assert_allclose(model.coef_ + shift.T, plain.coef_, atol=1e-7)
+    np.testing.assert_allclose(model.intercept_, plain.intercept_, atol=1e-7)
+
+
+@pytest.mark.parametrize("size", [100, 1000])
+@pytest.mark.parametrize("given", ["first", "second"])
+def test_rows_without_an_offset_have_zeros(size, given):
+    X, y = draw(4000)
+    batch = (np.arange(4000) // size) % 2
+    noise = np.random.default_rng(1).normal(size=4000)
+    offset = np.where(batch == (given == "second"), noise, 0.0)
+    model, explicit = LogisticRegression(), LogisticRegression()
+    for low in range(0, 4000, size):
+        part = slice(low, low + size)
+        own = offset[part] if offset[part].any() else None
+        model.partial_fit(X[part], y[part], classes=[0, 1], offset=own)
+        explicit.partial_fit(X[part], y[part], classes=[0, 1], offset=offset[part])
+    np.testing.assert_array_equal(numbers(model), numbers(explicit))
+    assert apart(model, LogisticRegression().fit(X, y)).max() > 1.0
+
+
+@pytest.mark.parametrize("given", ["first", "second"])
+def test_kept_rows_with_and_without_an_offset_are_joined(given):
+    X, y = draw(60)
+    offset = np.where((np.arange(60) < 30) == (given == "first"), 1.5, 0.0)
+    model = LogisticRegression(prior=1.0)
+    for part in (slice(0, 30), slice(30, 60)):
+        own = offset[part] if offset[part].any() else None
+        model.partial_fit(X[part], y[part], classes=[0, 1], offset=own)
+    whole = LogisticRegression(prior=1.0).fit(X, y, offset=offset)
+    np.testing.assert_allclose(numbers(model), numbers(whole), rtol=1e-9)
+
+
+def test_an_offset_of_the_wrong_shape_is_named_and_changes_nothing():
+    X, y = draw(200)
+    model = LogisticRegression().partial_fit(X, y)
+    before = model.coef_
+    with pytest.raises(ShapeError, match=r"offset has shape \(3,\)"):
+        model.partial_fit(X, y, offset=np.zeros(3))
+    np.testing.assert_array_equal(model.coef_, before)
+    with pytest.raises(DataError, match="The offset of row 7 is not finite"):
+        model.partial_fit(X, y, offset=np.where(np.arange(200) == 7, np.nan, 0.0))
 
 
 def test_classes_that_can_still_be_separated_are_named_and_do_no_harm_later():
@@ -388,3 +469,16 @@ def test_a_column_that_changes_only_later_is_learnt_later():
         model.partial_fit(X[low : low + 500], y[low : low + 500])
     assert model.converged_
     assert apart(model, LogisticRegression().fit(X, y)).max() < 0.2
+
+
+def test_batches_with_weights_of_zero_are_learnt_from_to_the_end():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(5000, 3)), random.integers(0, 3, 5000)
+    weight = random.integers(0, 3, 5000) * 1.0
+    model = LogisticRegression(prior=1.0)
+    for low in range(0, 5000, 100):
+        part = slice(low, low + 100)
+        model.partial_fit(X[part], y[part], [0, 1, 2], weight[part])
+    whole = LogisticRegression(prior=1.0).fit(X, y, weight)
+    errors = np.sqrt(np.diagonal(whole.coef_covariance_)).mean()
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=0.1 * errors)

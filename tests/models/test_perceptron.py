@@ -10,15 +10,10 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from posteriori import LeastSquaresClassifier
 from posteriori.errors import (
     ConvergenceWarning,
-    LabelError,
-    LevelError,
-    MissingValueError,
     ParameterError,
     ScaleError,
-    ShapeError,
 )
 from posteriori.models.perceptron import Adaline, Perceptron
-from posteriori.rows.memory import read_rows
 
 IRIS = load_iris(return_X_y=True)
 WINE = load_wine(return_X_y=True)
@@ -73,6 +68,7 @@ def test_what_can_be_separated_is_separated(data, averaged):
     X, y = {"iris": (IRIS[0], IRIS[1] > 0), "wine": WINE, "line": LINE}[data]
     model = Perceptron(random_state=0, averaged=averaged).fit(X, y)
     assert model.converged_
+    assert model.separable_ is True
     if not averaged:
         assert model.score(X, y) == 1.0
     assert model.n_updates_ > 0
@@ -85,6 +81,7 @@ def test_what_cannot_be_separated_is_said_to_be_so_by_a_linear_program():
     assert "LogisticRegression" in caught[0].message.remedy
     assert caught[0].filename == __file__
     assert not model.converged_
+    assert model.separable_ is False
     assert model.n_iter_ < model.max_epochs
     assert model.score(X, y) > 0.95
 
@@ -109,10 +106,11 @@ def test_classes_that_touch_cannot_be_separated():
 
 
 def test_too_few_epochs_are_said_to_be_too_few():
-    with pytest.warns(ConvergenceWarning, match="can be separated, but 1 epochs") as caught:
+    with pytest.warns(ConvergenceWarning, match="can be separated, but 1 epoch of") as caught:
         model = Perceptron(max_epochs=1, random_state=0).fit(*CANCER)
     assert "max_epochs" in caught[0].message.remedy
     assert not model.converged_
+    assert model.separable_ is True
     assert model.n_iter_ == 1
     assert model.score(*CANCER) > 0.95
 
@@ -124,6 +122,7 @@ def test_the_mean_of_the_weights_is_given_for_overlapping_classes_without_a_warn
     y = X @ w + 2 * random.logistic(size=3000) > 0
     model = Perceptron(averaged=True, random_state=0).fit(X, y)
     assert not model.converged_
+    assert model.separable_ is False
     direction = model.coef_[0] / np.linalg.norm(model.coef_)
     assert direction @ w / np.linalg.norm(w) > 0.98
 
@@ -266,70 +265,6 @@ def test_an_adaline_that_is_stopped_says_how_far_it_is():
     assert "LeastSquaresClassifier" in caught[0].message.remedy
     assert not model.converged_
     assert (model.n_iter_, model.n_updates_) == (2, 2 * 178)
-
-
-@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
-@pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize(
-    "model",
-    [
-        Perceptron(max_epochs=1, random_state=0, averaged=True),
-        Adaline(max_epochs=1, random_state=0),
-    ],
-    ids=["perceptron", "adaline"],
-)
-def test_one_epoch_is_one_partial_fit(model, K):
-    X, y = WINE[0][WINE[1] < K], WINE[1][WINE[1] < K]
-    once = model.fit(X, y).decision_function(X)
-    fresh = type(model)(**model.get_params()).partial_fit(X, y)
-    assert_allclose(fresh.decision_function(X), once, rtol=1e-10)
-    assert fresh.n_iter_ == 1
-
-
-def test_batches_teach_the_perceptron_as_one_epoch_would():
-    X, y = LINE
-    model = Perceptron(shuffle=False)
-    for _ in range(20):
-        for low in range(0, 300, 100):
-            model.partial_fit(X[low : low + 100], y[low : low + 100])
-    assert model.score(X, y) == 1.0
-    assert model.converged_
-    assert model.n_iter_ == 20 * 3
-
-
-def test_a_batch_may_lack_classes_that_were_named():
-    X, y = WINE
-    for model in (Perceptron(random_state=0), Adaline(random_state=0)):
-        model.partial_fit(X[:80], y[:80], classes=[0, 1, 2])
-        model.partial_fit(X[80:], y[80:])
-        assert model.classes_.tolist() == [0, 1, 2]
-        for _ in range(30):
-            model.partial_fit(X, y)
-        assert model.score(X, y) > 0.97
-
-
-def test_a_batch_with_a_new_class_or_other_columns_is_refused_and_changes_nothing():
-    X, y = WINE
-    model = Perceptron(random_state=0).partial_fit(X[y < 2], y[y < 2])
-    before = model.decision_function(X)
-    with pytest.raises(LabelError, match="2, which is not among the classes"):
-        model.partial_fit(X, y)
-    with pytest.raises(LabelError, match="Name all classes"):
-        model.partial_fit(read_rows(X, y))
-    with pytest.raises(ShapeError, match="12 features"):
-        model.partial_fit(X[y < 2, :12], y[y < 2])
-    spoilt = X[y < 2].copy()
-    spoilt[3, 4] = np.nan
-    with pytest.raises(MissingValueError, match="row 3, column 4"):
-        model.partial_fit(spoilt, y[y < 2])
-    assert_array_equal(model.decision_function(X), before)
-
-
-def test_an_unseen_level_is_named():
-    frame = pd.DataFrame({"f": ["a", "b", "a", "b"], "x": [0.0, 1.0, 2.0, 3.0]})
-    model = Perceptron(random_state=0).partial_fit(frame, [0, 1, 0, 1])
-    with pytest.raises(LevelError, match="Row 1 has a level in column 'f'"):
-        model.partial_fit(frame.assign(f=["a", "c", "a", "b"]), [0, 1, 0, 1])
 
 
 def test_soft_labels_share_a_row_among_classes():

@@ -8,14 +8,17 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import statsmodels.api as sm
+from noisy_fits import labels_with_flips
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 from posteriori import GaussianPrior, LogisticRegression
-from posteriori.errors import RankDeficiencyWarning
+from posteriori.errors import RankDeficiencyWarning, SeparationWarning
 from posteriori.posterior.coefficients import Coefficients
 from posteriori.posterior.summary import Summary, number_text, p_text, shortened
 from posteriori.rows.memory import MemoryRows
+from posteriori.statistics.fit_sums import GatherClassTargets
 
 SPECTOR = sm.datasets.spector.load_pandas()
 X, Y = SPECTOR.exog, SPECTOR.endog.astype(int).to_numpy()
@@ -171,7 +174,7 @@ def test_jeffreys_errors_are_not_called_posterior():
     assert "posterior standard deviations" not in text
 
 
-def test_a_table_costs_one_pass_and_a_page_two(monkeypatch):
+def test_a_table_costs_one_pass_and_a_page_one_more_without_the_columns(monkeypatch):
     passes = []
     plain = MemoryRows.map_sum
 
@@ -187,9 +190,41 @@ def test_a_table_costs_one_pass_and_a_page_two(monkeypatch):
         assert len(passes) == 1
         str(model.summary())
         assert len(passes) == 2
+        assert isinstance(passes[1], GatherClassTargets)
         model.glance()
         model.summary(level=0.5)
         assert len(passes) == 2
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), LogisticRegression(prior="jeffreys")])
+@pytest.mark.parametrize("soft", [False, True])
+def test_likelihoods_are_the_same_before_and_after_the_table(model, soft):
+    y = np.column_stack([0.8 - 0.6 * Y, 0.2 + 0.6 * Y]) if soft else Y
+    before, after = (clone(model).fit(X, y) for _ in range(2))
+    after.tidy()
+    for name in ("log_likelihood_", "deviance_", "null_deviance_", "aic_", "bic_"):
+        assert getattr(after, name) == pytest.approx(getattr(before, name), rel=1e-13)
+
+
+def test_rates_of_wrong_labels_are_on_the_page():
+    X, y, _ = labels_with_flips(300, (0.1, 0.1), seed=3, slopes=np.array([2.5, -1.0]))
+    model = LogisticRegression(label_noise="estimate").fit(X, y)
+    rate = re.escape(f"{model.label_noise_:.4g} (s.e. {model.label_noise_error_:.4g})")
+    assert re.search(f"^Wrong labels +{rate} ", str(model.summary()), re.MULTILINE)
+    page = str(LogisticRegression(label_noise=(0.05, 0.1)).fit(X, y).summary())
+    assert re.search("^Wrong labels +0.05, 0.1 ", page, re.MULTILINE)
+    assert "Wrong labels" not in str(LogisticRegression().fit(X, y).summary())
+
+
+def test_one_coefficient_runs_and_two_run():
+    one = pd.DataFrame({"a": [-2.0, -1, 0, 0, 1, 2, 0, 0], "b": [1.0, 2, 1, 2, 1, 3, 3, 4]})
+    two = pd.DataFrame({"a": [1.0, 3, 5, 0, 2, 4, 6, 1], "b": [2.0, 4, 6, 1, 1, 3, 5, 0]})
+    with pytest.warns(SeparationWarning):
+        page = LogisticRegression().fit(one, [0, 0, 0, 1, 1, 1, 0, 1]).summary()
+    assert "The coefficient of a runs to infinity" in " ".join(str(page).split())
+    with pytest.warns(SeparationWarning):
+        page = LogisticRegression().fit(two, [0] * 4 + [1] * 4).summary()
+    assert "The coefficients of a, b run to infinity" in " ".join(str(page).split())
 
 
 def test_repr_is_the_page():

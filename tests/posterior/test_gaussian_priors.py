@@ -55,8 +55,8 @@ def test_only_a_prior_that_holds_every_slope_is_proper():
     [
         ("ridge", "not understood"),
         (True, "not understood"),
-        (-1.0, "no precision"),
-        (np.inf, "no precision"),
+        (-1.0, "not a precision"),
+        (np.inf, "not a precision"),
         (GaussianPrior(precision=[1.0, 2.0, 3.0]), "has 3 numbers, but there are 2 columns"),
         (GaussianPrior(mean=[1.0]), "has 1 numbers"),
         (GaussianPrior(precision=-1.0), "negative"),
@@ -72,3 +72,10 @@ def test_only_a_prior_that_holds_every_slope_is_proper():
 def test_what_cannot_be_a_prior_is_named(prior, words):
     with pytest.raises(ParameterError, match=words):
         read_prior(prior, STANDARD)
+
+
+def test_a_prior_on_the_intercept_holds_no_slope():
+    standard = Standard(np.array([3.0, -2.0]), np.array([1.0, 2.0]), True)
+    prior = GaussianPrior(precision=[1.0, 0.0], intercept_precision=1.0)
+    assert not read_prior(prior, standard).proper
+    assert read_prior(GaussianPrior(precision=[1.0, 0.5], intercept_precision=1.0), standard).proper

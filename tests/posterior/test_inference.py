@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from scipy.stats import t as student
 
 from posteriori.design.columns import Columns
-from posteriori.errors import InferenceError
+from posteriori.errors import DomainError, InferenceError, ScaleError
 from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.links import LINKS
 from posteriori.likelihood.noise import NoisyLogisticLoss
@@ -59,12 +59,12 @@ class Fit(NamedTuple):
     value: float
 
 
-def prepared_fit(loss, t, weight=None, offset=None, intercept=True, rows=X):
+def prepared_fit(loss, t, weight=None, offset=None, intercept=True, rows=X, tol=1e-5):
     """The optimum of a loss, as a model would find it."""
     data = MemoryRows(read_features(rows[: len(t)]), t, weight, None, offset)
     columns = Columns(data.schema)
     problem = Problem(
-        data, columns, loss, lambda block: block.y, 1, intercept, None, 1e-5, "expected"
+        data, columns, loss, lambda block: block.y, 1, intercept, None, tol, "expected"
     )
     prepared = prepare(problem)
     solution = newton(prepared.levels, prepared.start)
@@ -110,9 +110,10 @@ def test_robust_errors_of_families_take_no_dispersion(family, link):
     theirs = sm.GLM(t, sm.add_constant(X), family=CASES[family, link])
     theirs = theirs.fit(tol=1e-15, tol_criterion="params", cov_type="HC0", maxiter=200)
     scores = theirs.model.score_obs(theirs.params, scale=1.0)
-    inverse = np.linalg.inv(theirs.model.information(theirs.params, scale=1.0))
+    inverse = np.linalg.inv(-theirs.model.hessian(theirs.params, scale=1.0, observed=True))
     wanted = np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse))
     np.testing.assert_allclose(ours.standard_errors("robust"), wanted, rtol=1e-7)
+    np.testing.assert_allclose(theirs.bse, wanted, rtol=1e-7)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "gamma"])
@@ -132,10 +133,14 @@ def test_the_profile_of_a_gaussian_is_its_plain_interval():
     np.testing.assert_allclose(profile.conf_high, plain.conf_high, rtol=1e-9)
 
 
-def test_no_rows_left_for_the_dispersion_is_not_a_number():
+def test_no_rows_left_for_the_dispersion_are_an_error_that_says_so():
     ours = infer("gaussian", "identity", TARGETS["gaussian"][:3])
-    assert np.isnan(ours.goodness.dispersion)
-    assert np.isnan(ours.standard_errors()).all()
+    for ask in (lambda: ours.goodness.dispersion, ours.standard_errors):
+        with pytest.raises(InferenceError, match=r"3 rows leave none .* 3 parameters") as caught:
+            ask()
+        assert "fewer columns" in str(caught.value)
+    assert ours.goodness.deviance == pytest.approx(0.0, abs=1e-20)
+    ours.without_rows()
 
 
 def test_the_null_model_of_counts_is_their_mean():
@@ -174,7 +179,8 @@ def test_noisy_labels_have_a_null_model_of_their_own():
 def test_separated_classes_have_profiles_that_end_on_one_side():
     y = TARGETS["bernoulli"]
     rare = np.where(np.arange(N) % 10 == 0, y, 0.0)  # where it is one, so is y
-    fit = prepared_fit(glm_loss("bernoulli"), y, rows=np.column_stack([X[:, 0], rare]))
+    # Ended early, on its way to infinity.
+    fit = prepared_fit(glm_loss("bernoulli"), y, rows=np.column_stack([X[:, 0], rare]), tol=0.01)
     low, high = Inference(*fit).profile(0.95).T
     assert np.isfinite(low).all()
     assert list(np.isinf(high)) == [False, False, True]
@@ -190,18 +196,24 @@ def test_intervals_of_a_mean_stay_in_its_domain():
     ours = infer("gamma", "reciprocal", t, rows=abs(X[:, :1]))
     quantile, link = ours.quantile(0.95), LINKS["reciprocal"]
     kernel = MeanInterval.of(ours, link, 0.95)
-    new = np.linspace(-30, 3, 300)[:, None]
-    rows = read_new_rows(new, ours.shown.columns.schema, "The model")
-    low, high = rows.fill(np.empty((300, 2)), kernel).T
+    new = np.linspace(3, -30, 300)[:, None]
     Z = sm.add_constant(new)
     a = Z @ ours.estimates
     away = quantile * np.sqrt(((Z @ ours.covariance()) * Z).sum(axis=1))
     inside, certain = a > 0, a - away > 0
     assert 0 < certain.sum() < inside.sum() < 300
-    np.testing.assert_allclose(low[inside], 1 / (a + away)[inside], rtol=1e-9)
-    np.testing.assert_allclose(high[certain], 1 / (a - away)[certain], rtol=1e-9)
-    assert (high[inside & ~certain] == np.inf).all()
-    assert np.isnan(low[~inside]).all()
+
+    def ends(new):
+        rows = read_new_rows(new, ours.shown.columns.schema, "The model")
+        return rows.fill(np.empty((len(new), 2)), kernel).T
+
+    low, high = ends(new[inside])
+    np.testing.assert_allclose(low, 1 / (a + away)[inside], rtol=1e-9)
+    np.testing.assert_allclose(high[certain[inside]], 1 / (a - away)[certain], rtol=1e-9)
+    assert (high[~certain[inside]] == np.inf).all()
+    first = int(np.argmin(inside))
+    with pytest.raises(DomainError, match=f"Row {first} has the activation {a[first]:.6g}"):
+        ends(new)
 
 
 def test_log_odds_keep_their_digits_where_a_class_is_certain():
@@ -220,3 +232,33 @@ def test_a_singular_covariance_has_a_root_too():
 def test_a_curvature_without_an_inverse_is_an_error():
     with pytest.raises(InferenceError, match="not positive definite"):
         inverse_of(np.array([[1.0, 2.0], [2.0, 1.0]]))
+
+
+def test_coefficients_that_are_not_determined_are_named():
+    inference = Inference(*prepared_fit(glm_loss("bernoulli"), TARGETS["bernoulli"]))
+    hessian = np.eye(3)
+    hessian[1, 2] = hessian[2, 1] = 1.0
+    with pytest.raises(InferenceError) as caught:
+        inference._inverse(hessian)
+    assert "some combination of coefficients ('x0', 'x1') is not determined" in str(caught.value)
+
+
+def test_intervals_of_rows_far_out_are_those_of_longer_numbers():
+    ours = infer("gaussian", "identity", TARGETS["gaussian"])
+    new = np.array([[1e300, -2e300], [-3e170, 1e160], [5e307, 5e307], [0.0, 0.0]])
+    rows = read_new_rows(new, ours.shown.columns.schema, "GLM")
+    kernel = MeanInterval.of(ours, LINKS["identity"], 0.95)
+    found = rows.fill(np.empty((4, 2)), kernel)
+    Z = np.column_stack([np.ones(4), new]).astype(np.longdouble)
+    centre = Z @ ours.estimates
+    away = ours.quantile(0.95) * np.sqrt(np.einsum("ni,ij,nj->n", Z, ours.covariance(), Z))
+    wanted = np.stack([centre - away, centre + away], axis=1).astype(float)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+def test_a_row_beyond_the_doubles_has_no_interval():
+    ours = infer("gaussian", "identity", 1e3 * TARGETS["gaussian"])
+    rows = read_new_rows(np.array([[0.0, 0.0], [1e308, 1e308]]), ours.shown.columns.schema, "GLM")
+    kernel = MeanInterval.of(ours, LINKS["identity"], 0.95)
+    with pytest.raises(ScaleError, match="activations of row 1 do not fit in a double"):
+        rows.fill(np.empty((2, 2)), kernel)

@@ -85,5 +85,5 @@ def test_levels_grow_to_all_rows_and_stand_for_all_of_them():
 
 
 def test_few_rows_are_not_sampled():
-    f = objective(2, n=15_000)
+    f = objective(2, n=7_900)
     assert len(row_levels(f.rows, 3)) == 1

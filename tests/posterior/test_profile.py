@@ -66,7 +66,7 @@ def test_what_runs_to_infinity_has_no_error_and_the_rest_that_of_the_other_rows(
 
 def test_the_page_says_what_runs_to_infinity():
     text = " ".join(str(quasi_separated().summary()).split())
-    assert "The coefficients of x2 run to infinity" in text
+    assert "The coefficient of x2 runs to infinity" in text
     assert "inf 0.00 1.0000 -inf inf" in text
 
 

@@ -11,16 +11,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from posteriori import LogisticRegression
+from posteriori import LeastSquaresClassifier, LogisticRegression
 from posteriori.errors import ParameterError
 from posteriori.report.trace import TraceValues, plot_trace
-from posteriori.solve.search import Step
 from posteriori.solve.solution import Iteration, Solution, Status
 
 NOTES = (
     Iteration(90.0, 9.0, 1.0, 0.1, 0.125, True),
-    Step(50.0, 8.0, 0.25, 0.2, 1.0, True, 3.0),
-    Step(18.0, 2.0, 1.0, 0.4, 1.0, False, 1.0),
+    Iteration(50.0, 8.0, 0.25, 0.2, 1.0, True, 3.0),
+    Iteration(18.0, 2.0, 1.0, 0.4, 1.0, False, 1.0),
     Iteration(10.5, 1.0, 1.0, 0.5, 1.0, False),
     Iteration(10.0, 0.0, 1.0, 0.6, 1.0, False),
 )
@@ -53,6 +52,7 @@ def test_passes_count_the_rows_looked_at_before_each_step():
     line = curves(ax)["standard errors from the optimum"]
     np.testing.assert_array_equal(line.get_xdata(), [0.0, 0.125, 3.125, 4.125, 5.125])
     assert ax.get_xlabel() == "passes over the rows"
+    assert ax.get_ylabel() == "distance from the optimum"
 
 
 def test_steps_on_part_of_the_rows_are_hollow():
@@ -109,6 +109,12 @@ def test_a_solution_without_steps_is_an_error():
     for trace in ((), (1.0, 2.0)):
         with pytest.raises(ParameterError, match="no trace of steps"):
             plot_trace(Solution(np.zeros(1), Status.CONVERGED, trace, 1.0))
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), LeastSquaresClassifier()])
+def test_a_model_without_a_solution_is_an_error_that_names_it(model):
+    with pytest.raises(ParameterError, match=f"This {type(model).__name__} has no solution_"):
+        plot_trace(model)
 
 
 def test_matplotlib_is_not_imported_before_something_is_drawn():

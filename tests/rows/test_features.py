@@ -18,7 +18,7 @@ from posteriori.errors import (
     LevelError,
     ShapeError,
 )
-from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed
+from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed, take_block
 from posteriori.rows.features import read_features
 from posteriori.rows.schema import Column, Schema
 
@@ -294,8 +294,37 @@ def test_a_level_never_seen_has_its_own_code_and_the_design_refuses_it(make):
     part = cut(make({"f": ["b", None, "zebra", "a"]}), schema)
     assert part.codes[:, 0].tolist() == [1, MISSING, UNSEEN, 0]
     block = Block(cut(make({"f": ["b", "zebra", "a"]}), schema), None, None, 40)
-    with pytest.raises(LevelError, match=r"Row 41 .* column 'f' .* The levels are 'a', 'b'"):
+    with pytest.raises(LevelError, match=r"Row 41 .* column 'f', .* The levels are 'a', 'b'"):
         Columns(schema).design(block)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pd.DataFrame,
+        pl.DataFrame,
+        pa.table,
+        lambda data: pd.DataFrame(data, dtype=object),
+        lambda data: pd.DataFrame(data, dtype="category"),
+        lambda data: pl.DataFrame(data, schema={"f": pl.Categorical}),
+        lambda data: pl.DataFrame(data, schema={"f": pl.Enum(["b", "puma", "a", "zebra"])}),
+        lambda data: np.array(data["f"], dtype=object)[:, None],
+        lambda data: np.array(data["f"])[:, None],
+    ],
+    ids=["pd", "pl", "pa", "objects", "category", "Categorical", "Enum", "array", "strings"],
+)
+def test_the_first_level_never_seen_is_named(make):
+    named = not isinstance(make({"f": ["a"]}), np.ndarray)
+    schema = Schema((Column("f" if named else "x0", "categorical", ("a", "b")),), named=named)
+    data = make({"f": ["b", "a", "zebra", "puma", "a"]})
+    part = cut(data, schema)
+    where = "column 'f'" if named else "column 0"
+    with pytest.raises(LevelError, match=f"Row 2 has the level 'zebra' in {where}, which the fit"):
+        Columns(schema).design(Block(part, None, None, 0))
+    some = take_block(Block(part, None, None, 0), np.array([1, 2]))
+    with pytest.raises(LevelError, match=f"Row 2 has the level 'zebra' in {where}, which the fit"):
+        Columns(schema).design(some)
+    assert read_features(data, schema).schema == schema
 
 
 def test_an_object_array_is_checked_against_the_levels_of_the_fit():

@@ -142,8 +142,14 @@ def test_a_class_given_twice_counts_once():
 
 
 def test_a_label_that_is_not_among_the_classes_given_is_named():
-    with pytest.raises(LabelError, match="'c'"):
+    with pytest.raises(LabelError) as caught:
         read_target(["a", "c"], 2, classes=["a", "b"])
+    assert "Row 1 of y holds 'c', which is not among the classes given, 'a', 'b'." in str(
+        caught.value
+    )
+    assert "name all classes in the first call: partial_fit(X, y, classes=[...])" in str(
+        caught.value
+    )
 
 
 def test_a_number_is_not_the_string_that_spells_it():
@@ -168,10 +174,51 @@ def test_columns_of_soft_labels_follow_their_classes():
     np.testing.assert_array_equal(y, soft[:, [1, 2, 0]])
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_soft_labels_may_be_a_data_frame(frame):
-    _, y = read_target(frame({"no": [0.5, 1.0], "yes": [0.5, 0.0]}), 2)
-    np.testing.assert_array_equal(y, [[0.5, 0.5], [1.0, 0.0]])
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"]
+)
+@pytest.mark.parametrize("classes", [None, ["no", "yes"], ["yes", "no"]])
+def test_the_columns_of_a_data_frame_of_soft_labels_name_the_classes(frame, classes):
+    y = frame({"yes": [0.3, 0.0], "no": [0.7, 1.0]})
+    found, soft = read_target(y, 2, classes)
+    assert found.tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(soft, [[0.7, 0.3], [1.0, 0.0]])
+
+
+def test_columns_with_other_names_are_the_classes_given_in_their_order():
+    y = pd.DataFrame({"first": [0.3, 0.0], "second": [0.7, 1.0]})
+    found, soft = read_target(y, 2, classes=["yes", "no"])
+    assert found.tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(soft, [[0.7, 0.3], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("columns", "classes", "wanted"),
+    [
+        ([2, 1], None, [1, 2]),
+        ([True, False], None, [False, True]),
+        ([0, 1], None, [0, 1]),
+        ([0, 1], ["b", "a"], ["a", "b"]),
+        ([0, "a"], None, [0, 1]),
+    ],
+)
+def test_numbers_name_columns_too_unless_they_are_those_of_no_names(columns, classes, wanted):
+    found, soft = read_target(pd.DataFrame([[0.3, 0.7]], columns=columns), 1, classes)
+    assert found.tolist() == wanted
+    swapped = columns[0] in (2, True) or classes is not None
+    np.testing.assert_array_equal(soft, [[0.7, 0.3] if swapped else [0.3, 0.7]])
+
+
+def test_unnamed_columns_are_the_classes_given_in_their_order():
+    found, soft = read_target(pd.DataFrame([[0.3, 0.7]]), 1, classes=[1, 0])
+    assert found.tolist() == [0, 1]
+    np.testing.assert_array_equal(soft, [[0.7, 0.3]])
+
+
+def test_two_columns_of_one_name_are_an_error():
+    y = pd.DataFrame([[0.3, 0.7]], columns=[5, 5])
+    with pytest.raises(ShapeError, match="Columns of the labels or weights have the same name"):
+        read_target(y, 1)
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,8 @@ def test_the_error_left_is_that_which_was_asked_for(solver, shape):
 def test_the_objective_falls_at_every_step(solver):
     objective = logistic(800, 10, 0.95, 3.0)
     trace = solver([objective], np.zeros(11)).trace
-    values = [note.objective for note in trace]
-    assert values == sorted(values, reverse=True)
+    values = np.array([note.objective for note in trace])
+    assert (np.diff(values) <= 1e-13 * values[:-1]).all()  # to the rounding of a sum over rows
     assert all(0 < note.step <= 1 for note in trace)
     assert sum(note.looks for note in trace) == len(objective.asked) - 1
 

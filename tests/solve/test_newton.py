@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from toy_objectives import Function, away, logistic, of_one, optimum, quadratic
 
-from posteriori.solve.newton import Local, Metric, newton
+from posteriori.solve.local import Local
+from posteriori.solve.metric import Metric
+from posteriori.solve.newton import newton
 from posteriori.solve.solution import Status
 
 H = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -0.2], [0.5, -0.2, 1.0]])

@@ -11,7 +11,6 @@ from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.rows.memory import MemoryRows, read_rows
 from posteriori.rows.threads import threads
 from posteriori.solve.separation import are_separable, find_separation, reach
-from posteriori.statistics.face import OnFace
 from posteriori.statistics.pairs import by_count
 
 
@@ -113,9 +112,6 @@ def test_classes_that_touch_in_a_point_are_separated_but_there():
     found = separation(x, [0, 0, 0, 1, 1, 1])
     assert found.kind == "quasi"
     assert_allclose(found.ray, [[-2.0], [1.0]], rtol=1e-9)
-    rows = read_rows(x, [0, 0, 0, 1, 1, 1])
-    on_face = rows.map_sum(OnFace(lambda block: block.X.sum(axis=0), found.face))
-    assert on_face.tolist() == [4.0]
 
 
 def test_a_level_with_one_class_only_is_named_with_its_direction():
@@ -180,7 +176,7 @@ def test_rows_of_both_classes_everywhere_are_not_separated():
     assert found.columns == ()
     assert found.directions.shape == (0,)
     assert not found.ray.any()
-    assert found.face is None
+    assert found.standard is None
 
 
 def test_columns_that_repeat_others_are_no_separation():

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from posteriori.solve.newton import Local
+from posteriori.solve.local import Local
 
 
 @dataclass(eq=False)
@@ -16,7 +16,12 @@ class Asked:
     price: float = 1.0
     share: float = 1.0
     n_rows: int = 1
+    unit: float = 1.0
     asked: list[str] = field(default_factory=list)
+
+    @property
+    def start_price(self):
+        return self.price
 
     def __call__(self, w, hessian):
         self.asked.append(hessian)

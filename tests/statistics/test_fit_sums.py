@@ -8,12 +8,17 @@ from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block
-from posteriori.statistics.fit_sums import GatherClassFit, GatherFamilyFit, Level
+from posteriori.statistics.fit_sums import (
+    GatherClassFit,
+    GatherClassTargets,
+    GatherFamilyFit,
+    Level,
+)
 
 RANDOM = np.random.default_rng(0)
 N = 60
 OFFSET = RANDOM.normal(size=N)
-FIELDS = ("weight", "target", "offset", "log_likelihood", "deviance", "pearson")
+FIELDS = ("weight", "target", "offset", "log_likelihood", "deviance", "loss", "pearson")
 
 
 def target(block):
@@ -78,6 +83,24 @@ def test_signed_labels_have_the_sums_of_their_shares():
     kernel, y = KERNELS["signed"]
     plain = GatherClassFit(LogisticLoss(), target, kernel.activation)
     check_equal(kernel(block_of(y)), plain(block_of((y + 1) / 2)))
+
+
+@pytest.mark.parametrize("name", ["signed", "soft", "classes"])
+def test_targets_and_a_loss_that_is_known_have_all_sums(name):
+    kernel, y = KERNELS[name]
+    weight = 0.5 + np.arange(N) % 3
+    found = kernel(block_of(y, weight))
+    targets = GatherClassTargets(kernel.loss, target)(block_of(y, weight))
+    assert targets.loss == targets.log_likelihood == 0.0
+    check_equal(targets.with_loss(found.loss), found)
+    assert found.loss == -found.log_likelihood
+
+
+def test_the_loss_of_a_family_is_what_was_made_small():
+    kernel, t = KERNELS["gamma"]
+    found = kernel(block_of(t))
+    wanted = kernel.loss.value(0.3 + OFFSET, t).sum()
+    assert found.loss == pytest.approx(wanted, rel=1e-12)
 
 
 def test_the_deviance_of_soft_labels_is_twice_a_divergence():

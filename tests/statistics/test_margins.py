@@ -10,7 +10,7 @@ from posteriori.design.columns import Columns
 from posteriori.rows.block import Block
 from posteriori.rows.memory import read_rows
 from posteriori.statistics.coordinates import Coordinates, GatherSample
-from posteriori.statistics.face import Face, GatherReach, OnFace
+from posteriori.statistics.face import GatherReach
 from posteriori.statistics.margins import (
     GatherBalance,
     GatherMargins,
@@ -194,32 +194,6 @@ def ray_for(values, K, theta):
     m = values.shape[1]
     at = Coordinates(Columns(rows.schema), True, np.zeros(m), np.ones(m), False, False, np.ones(m))
     return rows, Ray(at, theta)
-
-
-def test_rows_with_a_margin_are_off_the_face():
-    values = np.array([[-3.0], [0.0], [1e-9], [2.0]])
-    rows, ray = ray_for(values, 2, np.array([[0.0], [1.0]]))
-    face = Face(ray)
-    block = Block(values, np.array([0, 1, 0, 1]), np.arange(4.0), 10)
-    assert face.allowed(block).tolist() == [
-        [True, False],
-        [True, True],
-        [True, True],
-        [False, True],
-    ]
-    part = face.part(block)
-    assert part.X.tolist() == [[0.0], [1e-9]]
-    assert part.weight.tolist() == [1.0, 2.0]
-    assert [part.row(i) for i in range(2)] == [11, 12]
-    assert rows.map_sum(OnFace(lambda block: block.X.shape[0], face)) == 2
-
-
-def test_a_row_on_the_face_of_many_classes_keeps_the_classes_that_tie():
-    values = np.array([[0.0], [1.0], [-1.0]])
-    theta = np.array([[0.0, 0.0, 0.0], [1.0, -1.0, -1.0]])
-    _, ray = ray_for(values, 3, theta)
-    allowed = Face(ray).allowed(Block(values, None, None, 0))
-    assert allowed.tolist() == [[True] * 3, [True, False, False], [False, True, True]]
 
 
 @pytest.mark.parametrize("K", [2, 3])

@@ -7,12 +7,13 @@ import pytest
 
 from posteriori.design.columns import Columns
 from posteriori.likelihood.domain import Domain
-from posteriori.likelihood.glm import GLM_FAMILIES
+from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
 from posteriori.rows.block import Block
 from posteriori.rows.schema import Schema
 from posteriori.statistics.distinct import GatherDistinct
 from posteriori.statistics.room import GatherEdge, GatherRoom
-from posteriori.statistics.target_range import GatherTargetRange
+from posteriori.statistics.target_range import GatherFarthest, GatherTargetRange
+from posteriori.statistics.tightest import GatherTightest
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(1, 2, size=(40, 2))
@@ -65,6 +66,24 @@ def test_the_room_is_where_all_activations_are_inside():
     assert room.high == np.inf
     row = room.low_row
     assert room.low * along[row] + OFFSET[row] == pytest.approx(0.5)
+
+
+def test_the_tightest_rows_are_those_closest_to_an_end():
+    theta = np.array([1.0, -0.5])
+    kernel = GatherTightest(COLUMNS, Domain(-1.0, 3.0), target, theta, 5)
+    found = sum(map(kernel, blocks([7, 20])))
+    a = X @ theta + OFFSET
+    room = np.minimum(a + 1.0, 3.0 - a)
+    order = np.argsort(room)[:5]
+    np.testing.assert_allclose(found.room, room[order], rtol=1e-13)
+    np.testing.assert_array_equal(found.rows, X[order])
+    np.testing.assert_array_equal(found.low, -1.0 - OFFSET[order])
+    np.testing.assert_array_equal(found.high, 3.0 - OFFSET[order])
+
+
+def test_the_farthest_target_is_found_where_its_square_is_nothing():
+    kernel = GatherFarthest(glm_loss("gaussian"), lambda b: b.y * 1e-200, lambda b: b.offset * 0)
+    assert sum(map(kernel, blocks([11]))).distance == T.max() * 1e-200
 
 
 def test_an_edge_counts_its_rows_and_names_the_first():

@@ -5,6 +5,7 @@ A `rate` is one over a width, in the units of the data; a rate of zero leaves a 
 Polynomials are scikit-learn's `PolynomialFeatures`.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -19,8 +20,26 @@ _FAR = 500.0
 more than four digits."""
 
 
+class Functions:
+    """What both kinds share: as many functions as centres, written into an array."""
+
+    centres: Array
+
+    @property
+    def n_functions(self) -> int:
+        return len(self.centres)
+
+    def values(self, X: Array) -> Array:
+        """φ(x) of each row (n, m)."""
+        return self.fill(X, np.empty((len(X), self.n_functions)))
+
+    @abstractmethod
+    def fill(self, X: Array, out: Array) -> Array:
+        """φ(x) of each row, written into `out` (n, m)."""
+
+
 @dataclass(frozen=True, eq=False)
-class Gaussians:
+class Gaussians(Functions):
     """φ_j(x) = exp(-½ Σ_k rate_k² (x_k - μ_jk)²), for centres μ (m, d) and rates (d,).
 
     `origin` (d,) is a point amid the rows: the squares are expanded about it, so that one product
@@ -44,16 +63,7 @@ class Gaussians:
     def _halves(self) -> Array:
         return 0.5 * np.square(self._points).sum(axis=1)
 
-    @property
-    def n_functions(self) -> int:
-        return len(self.centres)
-
-    def values(self, X: Array) -> Array:
-        """φ(x) of each row (n, m)."""
-        return self.fill(X, np.empty((len(X), len(self.centres))))
-
     def fill(self, X: Array, out: Array) -> Array:
-        """φ(x) of each row, written into `out` (n, m)."""
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             steps = (X - self.origin) * self.rate
             half = 0.5 * np.einsum("ij,ij->i", steps, steps)
@@ -75,7 +85,7 @@ class Gaussians:
 
 
 @dataclass(frozen=True, eq=False)
-class Sigmoids:
+class Sigmoids(Functions):
     """φ_j(x) = σ(rate_j (x_k - μ_j)) with k = `column` j; all of length m.
 
     >>> sigmoids = Sigmoids(np.array([0, 0, 1]), np.array([0.0, 1.0, 5.0]), np.array([1.0, 2, 0]))
@@ -87,16 +97,7 @@ class Sigmoids:
     centres: Array
     rate: Array
 
-    @property
-    def n_functions(self) -> int:
-        return len(self.centres)
-
-    def values(self, X: Array) -> Array:
-        """φ(x) of each row (n, m)."""
-        return self.fill(X, np.empty((len(X), len(self.centres))))
-
     def fill(self, X: Array, out: Array) -> Array:
-        """φ(x) of each row, written into `out` (n, m)."""
         np.take(X, self.column, axis=1, out=out, mode="clip")
         with np.errstate(over="ignore", under="ignore"):
             out -= self.centres

@@ -10,6 +10,7 @@ from scipy import sparse
 from posteriori.design.products import Coded, Dense, Design, Sparse, Stacked
 from posteriori.errors import LevelError, ParameterError
 from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed
+from posteriori.rows.factors import known_levels
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema, Unseen
 
@@ -83,8 +84,9 @@ class Columns:
         if self.unseen == "reference":
             return np.maximum(codes, 0)
         row = block.row(int(np.argmax(codes == UNSEEN)))
+        strange = X.strange[q] if X.strange else None
+        level = f"the level {strange.level!r}" if strange and strange.row == row else "a level"
         raise LevelError(
-            f"Row {row} has a level in {self.schema.describe(j)} that the fit never saw.",
-            f"The levels are {', '.join(map(repr, self.schema.columns[j].levels[:8]))}; "
-            "fit again with rows that have the new level, or recode it.",
+            f"Row {row} has {level} in {self.schema.describe(j)}, which the fit never saw.",
+            known_levels(self.schema.columns[j].levels),
         )

@@ -20,6 +20,9 @@ from scipy import sparse
 
 from posteriori.typing import Array
 
+_ROOM = 2**18
+"""Numbers that a sandwich has room for: what is multiplied by weights stays in the cache."""
+
 
 class Design(ABC):
     """Φ for the rows of one block."""
@@ -86,8 +89,14 @@ class Dense(Design):
         return other.transpose_times(self.values * r[:, None]).T
 
     def sandwich(self, r: Array) -> Array:
-        rooted = self.values * np.sqrt(r)[:, None]
-        return rooted.T @ rooted
+        n, d = self.shape
+        rows, root = max(_ROOM // max(d, 1), 1), np.sqrt(r)[:, None]
+        room, out = np.empty((min(rows, n), d)), np.zeros((d, d))
+        for low in range(0, n, rows):
+            part = slice(low, low + rows)
+            rooted = np.multiply(self.values[part], root[part], out=room[: len(root[part])])
+            out += rooted.T @ rooted
+        return out
 
     def shifted(self, centre: Array) -> "Dense":
         return Dense(self.values - centre)

@@ -28,6 +28,18 @@ class Domain:
         """Whether there are ends at all."""
         return self.low > -np.inf or self.high < np.inf
 
+    @property
+    def words(self) -> str:
+        """Where it lies.
+
+        >>> Domain(0.0).words, Domain(high=0.0).words, Domain(0.0, 1.0).words
+        ('above zero', 'below zero', 'from zero to 1')
+        """
+        low, high = (f"{end:g}" if end else "zero" for end in (self.low, self.high))
+        if np.isinf(self.high):
+            return f"above {low}"
+        return f"below {high}" if np.isinf(self.low) else f"from {low} to {high}"
+
     def ends(self, t: Array) -> tuple[Array, Array]:
         """The activations between which each target is possible (n,), (n,)."""
         if not self.by_label:

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlog1py, xlogy
 
+from posteriori.arguments import either
 from posteriori.errors import ParameterError
 from posteriori.likelihood.arithmetic import quiet
 from posteriori.likelihood.binary import BinaryLoss
+from posteriori.likelihood.divergence import divergence, log_gamma_peak
 from posteriori.likelihood.links import PROBABILITY_LINKS
 from posteriori.likelihood.logistic import LogisticLoss
 from posteriori.likelihood.loss import Loss
@@ -31,12 +33,6 @@ from posteriori.likelihood.real_losses import (
     PoissonLogLoss,
 )
 from posteriori.typing import Array
-
-_NEAR = 0.1
-"""Relative distance below which a divergence is summed as a series."""
-
-_SERIES = 1.0 / np.arange(17, 1, -2)
-"""1/(2j + 1), the last first: eight terms are exact to a double at a distance of 0.1."""
 
 
 class TargetFamily(ABC):
@@ -69,9 +65,17 @@ class TargetFamily(ABC):
     def variance(self, mean: Array) -> Array:
         """V(μ)."""
 
+    @quiet
+    def pearson(self, t: Array, mean: Array) -> Array:
+        """(t - μ)²/V(μ), row by row."""
+        return (t - mean) ** 2 / self.variance(mean)
+
     @abstractmethod
     def deviance(self, t: Array, mean: Array) -> Array:
-        """2s (ln p(t|t) - ln p(t|μ)), row by row: never negative, zero at μ = t."""
+        """2s (ln p(t|t) - ln p(t|μ)), row by row: never negative, zero at μ = t.
+
+        Infinite where no distribution of the family has the mean, or none with it has the target.
+        """
 
     @abstractmethod
     def log_density(self, t: Array, mean: Array, dispersion: float) -> Array:
@@ -115,7 +119,7 @@ class GaussianTarget(TargetFamily):
 
     @quiet
     def deviance(self, t: Array, mean: Array) -> Array:
-        return (t - mean) ** 2
+        return _infinite_outside((t - mean) ** 2)
 
     @quiet
     def log_density(self, t: Array, mean: Array, dispersion: float) -> Array:
@@ -141,7 +145,7 @@ class BernoulliTarget(TargetFamily):
         return mean * (1 - mean)
 
     def deviance(self, t: Array, mean: Array) -> Array:
-        return 2 * (divergence(t, mean) + divergence(1 - t, 1 - mean))
+        return _infinite_outside(2 * (divergence(t, mean) + divergence(1 - t, 1 - mean)))
 
     @quiet
     def log_density(self, t: Array, mean: Array, dispersion: float) -> Array:
@@ -167,12 +171,17 @@ class PoissonTarget(TargetFamily):
     def variance(self, mean: Array) -> Array:
         return mean.copy()
 
+    @quiet
+    def pearson(self, t: Array, mean: Array) -> Array:
+        return (t - mean) * ((t - mean) / mean)  # the square of a large count can be infinite
+
     def deviance(self, t: Array, mean: Array) -> Array:
-        return 2 * divergence(t, mean)
+        return _infinite_outside(np.where(mean >= 0, 2 * divergence(t, mean), np.nan))
 
     @quiet
     def log_density(self, t: Array, mean: Array, dispersion: float) -> Array:
-        return xlogy(t, mean) - mean - gammaln(t + 1)
+        found = xlogy(t, mean) - mean - gammaln(t + 1)
+        return np.where(np.isposinf(mean), -np.inf, found)
 
 
 class GammaTarget(TargetFamily):
@@ -195,13 +204,16 @@ class GammaTarget(TargetFamily):
         return mean**2
 
     @quiet
+    def pearson(self, t: Array, mean: Array) -> Array:
+        return ((t - mean) / mean) ** 2  # it has no units, though μ² may not fit in a double
+
+    @quiet
     def deviance(self, t: Array, mean: Array) -> Array:
-        return 2 * divergence(mean, t) / mean
+        return _infinite_outside(np.where(mean >= 0, 2 * divergence(mean, t) / mean, np.nan))
 
     @quiet
     def log_density(self, t: Array, mean: Array, dispersion: float) -> Array:
-        shape = 1 / dispersion
-        return xlogy(shape, shape * t / mean) - shape * t / mean - gammaln(shape) - np.log(t)
+        return log_gamma_peak(dispersion) - self.deviance(t, mean) / 2 / dispersion - np.log(t)
 
 
 class ExponentialTarget(GammaTarget):
@@ -219,22 +231,12 @@ class ExponentialTarget(GammaTarget):
 
     @quiet
     def log_density(self, t: Array, mean: Array, dispersion: float) -> Array:
-        return -np.log(mean) - t / mean
+        found = -np.log(mean) - np.where(t == 0, 0.0, t / mean)
+        return np.where((mean == 0) & (t > 0), -np.inf, found)
 
 
-@quiet
-def divergence(t: Array, mean: Array) -> Array:
-    """t ln(t/μ) + μ - t, which keeps its digits where t is close to μ.
-
-    With v = (t - μ)/(t + μ) it is (t - μ)v + 2tv Σ v²ʲ/(2j + 1), j = 1, 2, ...
-
-    >>> divergence(np.array([0.0, 1e12 + 1]), np.array([2.0, 1e12]))
-    array([2.e+00, 5.e-13])
-    """
-    v = (t - mean) / (t + mean)
-    series = (t - mean) * v + 2 * t * v * v * v * np.polyval(_SERIES, v * v)
-    far = np.where(t == 0, mean, t * np.log(t / mean) + mean - t)
-    return np.where(abs(v) < _NEAR, series, far)
+def _infinite_outside(deviance: Array) -> Array:
+    return np.where(np.isnan(deviance), np.inf, deviance)
 
 
 GLM_FAMILIES: dict[str, TargetFamily] = {
@@ -258,7 +260,7 @@ def glm_loss(family: str, link: str = "canonical") -> Loss:
     """
     if family not in GLM_FAMILIES:
         raise ParameterError(
-            f"There is no family {family!r} of targets.", f"Choose one of {sorted(GLM_FAMILIES)}."
+            f"There is no family {family!r} of targets.", f"Choose {either(sorted(GLM_FAMILIES))}."
         )
     known = GLM_FAMILIES[family]
     if link == "canonical":
@@ -266,6 +268,6 @@ def glm_loss(family: str, link: str = "canonical") -> Loss:
     if link not in known.losses:
         raise ParameterError(
             f"A {family} target cannot have the link {link!r}.",
-            f"Choose 'canonical' or one of {list(known.links)}.",
+            f"Choose 'canonical', {either(list(known.links))}.",
         )
     return known.losses[link]

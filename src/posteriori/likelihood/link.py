@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posteriori.likelihood.arithmetic import quiet, times
 from posteriori.typing import Array
@@ -38,11 +37,6 @@ class Link(ABC):
     @abstractmethod
     def bend(self, a: Array) -> Array:
         """d²μ/da²."""
-
-    def inside(self, a: Array) -> NDArray[np.bool_]:
-        """Which activations have a mean."""
-        low, high = self.domain
-        return (a > low) & (a < high)
 
 
 class ProbabilityLink(Link):

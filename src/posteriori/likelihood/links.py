@@ -32,6 +32,12 @@ class Identity(Link):
         return np.zeros_like(a)
 
 
+class PositiveIdentity(Identity):
+    """μ = a for a >= 0: the means of counts and waiting times."""
+
+    domain = (0.0, np.inf)
+
+
 class Log(Link):
     """μ = eᵃ, the canonical link of counts."""
 
@@ -97,7 +103,7 @@ class ProbabilityIdentity(Identity, ProbabilityLink):
 
 
 class ProbabilityLog(Log, ProbabilityLink):
-    """F = eᵃ for a < 0: relative risks."""
+    """F = eᵃ for a <= 0: relative risks."""
 
     domain = (-np.inf, 0.0)
 

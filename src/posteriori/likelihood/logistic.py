@@ -1,5 +1,7 @@
 """Two classes by the logistic sigmoid (4.87)-(4.90), the canonical case."""
 
+import math
+
 import numpy as np
 from scipy.special import expit, logit
 
@@ -83,8 +85,9 @@ class SignedLogisticLoss(LogisticLoss):
     def _total(self, seen: Array, margin: Array) -> float:
         size = len(seen) // _GROUP * _GROUP
         product = np.multiply.reduce(seen[:size].reshape(_GROUP, -1), axis=0)
-        if product.min(initial=1.0) > _TINY:
-            total = -float(np.log(product).sum()) + float(self._losses(margin[size:]).sum())
+        rest = float(np.multiply.reduce(seen[size:]))
+        if rest > _TINY and np.minimum.reduce(product, initial=1.0) > _TINY:
+            total = -float(np.add.reduce(np.log(product))) - math.log(rest)
             if total > _ENOUGH * len(seen):
                 return total
         return float(self._losses(margin).sum())

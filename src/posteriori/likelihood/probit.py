@@ -14,7 +14,14 @@ _ENOUGH = 1e-3
 _NEAR = -30.0
 """Above this Φ is far from underflow."""
 
+_CANCELS = -4.0
+"""Below this φ/Φ + a has lost two digits, and the slower form of `Probit` is taken."""
+
+_CERTAIN = 100.0
+"""Here, and beyond, the density is less than any double."""
+
 _ROOT = np.sqrt(2 * np.pi)
+_PROBIT = Probit()
 
 
 class ProbitLoss(BinaryLoss):
@@ -30,7 +37,22 @@ class ProbitLoss(BinaryLoss):
     """
 
     def __init__(self) -> None:
-        super().__init__(Probit())
+        super().__init__(_PROBIT)
+
+    @quiet
+    def curvature(self, a: Array, t: Array) -> Array:
+        if not hard(t):
+            return super().curvature(a, t)
+        margin = np.minimum(a * (2 * t - 1), _CERTAIN)
+        seen = ndtr(margin)
+        seen *= _ROOT
+        ratio = _bell(margin)
+        ratio /= seen
+        ratio *= np.add(ratio, margin, out=seen)
+        far = np.flatnonzero(~(margin > _CANCELS))
+        if len(far):
+            ratio[far] = _PROBIT.log_bend(margin[far])
+        return ratio
 
     @quiet
     def sum_and_gradient(self, a: Array, t: Array, weight: Array | None) -> tuple[float, Array]:
@@ -43,15 +65,20 @@ class ProbitLoss(BinaryLoss):
             return weighted(value, sign * gradient, weight)
         seen = ndtr(a)
         total = _total(seen, a, weight)
-        a *= a
-        a *= -0.5
-        gradient = np.exp(a, out=a)
+        gradient = _bell(a, out=a)
         gradient /= seen
         sign *= -1 / _ROOT
         gradient *= sign
         if weight is not None:
             gradient *= weight
         return total, gradient
+
+
+def _bell(a: Array, out: Array | None = None) -> Array:
+    """exp(-a²/2) = √(2π) φ(a)."""
+    found = np.multiply(a, a, out=out)
+    found *= -0.5
+    return np.exp(found, out=found)
 
 
 def _at_once(a: Array, t: Array) -> tuple[Array, Array]:

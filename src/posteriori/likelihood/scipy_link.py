@@ -46,7 +46,7 @@ _STEP = 0.02
 
 
 def distribution_link(distribution: Any) -> ProbabilityLink:
-    """The link of a continuous SciPy distribution, frozen or with default arguments.
+    """The link of a continuous SciPy distribution: frozen, with default arguments, or by name.
 
     >>> distribution_link(stats.norm(2.0, 3.0)).mean(np.array([2.0]))
     array([0.5])
@@ -126,6 +126,8 @@ class ScipyLink(ProbabilityLink):
 
 def _freeze(distribution: Any) -> Any:
     """The distribution with its arguments."""
+    if isinstance(distribution, str):
+        distribution = _of_name(distribution)
     if isinstance(distribution, stats.rv_continuous):
         try:
             return distribution()
@@ -140,6 +142,16 @@ def _freeze(distribution: Any) -> Any:
             "Give one such as scipy.stats.cauchy() or scipy.stats.t(3).",
         )
     return distribution
+
+
+def _of_name(name: str) -> stats.rv_continuous:
+    found = getattr(stats, name, None)
+    if not isinstance(found, stats.rv_continuous):
+        raise ParameterError(
+            f"noise={name!r} is not the name of a continuous distribution in scipy.stats.",
+            "Use a name such as 'norm', 'cauchy' or 'gumbel_r', or a distribution itself.",
+        )
+    return found
 
 
 def _arguments(frozen: Any) -> dict[str, float]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from posteriori.arguments import is_number
 from posteriori.errors import ParameterError
 from posteriori.likelihood.arithmetic import quiet, sharpened, times
 from posteriori.likelihood.binary import BinaryLoss
@@ -22,7 +23,9 @@ _HALVINGS = 200
 
 @dataclass(frozen=True)
 class Mixture:
-    """A mixture of SciPy distributions, as in Figure 4.13: weights that sum to one.
+    """A mixture of SciPy distributions, or of their names, as in Figure 4.13.
+
+    The weights sum to one. The activation function is F(a) = Σ_i w_i F_i(a) (4.113).
 
     >>> from scipy.stats import norm
     >>> two_bumps = Mixture([0.4, 0.6], [norm(-1.0, 0.5), norm(1.5, 1.0)])
@@ -34,17 +37,29 @@ class Mixture:
     distributions: Sequence[Any]
 
     def __post_init__(self) -> None:
-        weights = np.asarray(self.weights, dtype=np.float64)
-        if len(weights) != len(self.distributions) or not (weights > 0).all():
+        weights, parts = self.weights, self.distributions
+        if not (_is_list(weights) and _is_list(parts)):
             raise ParameterError(
-                f"A mixture of {len(self.distributions)} distributions has the weights "
-                f"{list(self.weights)}.",
+                f"Mixture({weights!r}, {parts!r}) is not understood.",
+                "Give a list of weights and a list of distributions.",
+            )
+        fair = all(is_number(weight) and 0 < weight < np.inf for weight in weights)
+        if len(weights) != len(parts) or not fair:
+            raise ParameterError(
+                f"A mixture of {len(parts)} distributions has the weights {list(weights)}.",
                 "Give one weight above zero for each.",
             )
-        if abs(weights.sum() - 1) > _ROUNDING:
+        total = float(np.sum(weights))
+        if abs(total - 1) > _ROUNDING:
             raise ParameterError(
-                f"The weights of a mixture sum to {weights.sum():.6g}.", "They must sum to one."
+                f"The weights of a mixture sum to {total:.6g}.", "Divide each by their sum."
             )
+
+
+def _is_list(given: object) -> bool:
+    if isinstance(given, np.ndarray):
+        return given.ndim > 0
+    return isinstance(given, Sequence) and not isinstance(given, str | bytes)
 
 
 class MixtureLink(ProbabilityLink):
@@ -117,7 +132,8 @@ def cdf_link(noise: Any) -> ProbabilityLink:
 class ThresholdLoss(BinaryLoss):
     """-t ln F(a) - (1 - t) ln(1 - F(a)), F the distribution function of the threshold (4.113).
 
-    `noise` is a continuous SciPy distribution, frozen or with default arguments, or a `Mixture`.
+    `noise` is a continuous SciPy distribution (frozen, with default arguments, or by name), or a
+    `Mixture`.
     The value is infinite where the likelihood is zero, beyond the end of a bounded support.
     Normal, logistic, Cauchy, Laplace, both Gumbel and Student distributions and their mixtures
     are exact however far out; others as `ScipyLink` says.

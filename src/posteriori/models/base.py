@@ -23,7 +23,7 @@ from posteriori.rows.formula import Formula, read_formula
 from posteriori.rows.frames import backend_of
 from posteriori.rows.memory import SERIAL_ENTRIES, MemoryRows, read_new_rows, read_rows
 from posteriori.rows.rows import Rows
-from posteriori.rows.schema import Schema
+from posteriori.rows.schema import Schema, Unseen
 from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array, Labels
 
@@ -37,6 +37,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
     classes_: Labels
     n_features_in_: int
     formula_: Formula | None = None
+    unseen: Unseen = "error"
 
     _allows_missing = False
     _learns_levels = False
@@ -47,7 +48,8 @@ class Classifier(ClassifierMixin, BaseEstimator):
         X: array, sparse matrix or data frame; or a formula, with the data frame as y. y: labels
         of any sortable kind, or an (n, K) matrix of soft labels whose rows sum to one.
         `sample_weight`: a weight of w counts as the row repeated w times. `classes` names the
-        columns of soft labels. A fit that fails leaves the estimator as it was.
+        columns of soft labels; a data frame names its own. A fit that fails leaves the estimator
+        as it was.
         """
         return self._fit_to(lambda: self._read(X, y, sample_weight, classes))
 
@@ -142,16 +144,20 @@ class Classifier(ClassifierMixin, BaseEstimator):
             # One comparison a row is all that a small clean request pays for being checked.
             if np.isfinite(activation.max(axis=1)).all():
                 return link(activation)
-        if self.formula_ is not None:
-            X = self.formula_.apply(X, getattr(self, "unseen", "error"))
-        rows = read_new_rows(X, schema, type(self).__name__)
+        rows = self._new_rows(X)
         shape = (rows.n_rows,) if width is None else (rows.n_rows, width)
         return rows.fill(np.empty(shape), lambda block: link(self._checked(block, activate)))
+
+    def _new_rows(self, X: Any) -> MemoryRows:
+        """Rows to predict, by the formula of the fit if it had one."""
+        if self.formula_ is not None:
+            X = self.formula_.apply(X, self.unseen)
+        return read_new_rows(X, self.schema_, type(self).__name__)
 
     def _checked(self, block: Block, activate: Callable[[Features], Array]) -> Array:
         """Activations of a block, with missing entries left out or named."""
         if isinstance(block.X, Mixed) and not self._learns_levels:
-            Columns(self.schema_, getattr(self, "unseen", "error")).design(block)
+            Columns(self.schema_, self.unseen).design(block)
         with np.errstate(over="ignore", invalid="ignore"):
             activation = activate(block.X)
         doubtful = ~np.isfinite(activation.max(axis=1))
@@ -164,13 +170,12 @@ class Classifier(ClassifierMixin, BaseEstimator):
                 activation[unknown] = self._marginal(take_rows(block.X, np.flatnonzero(unknown)))
             doubtful = ~np.isfinite(activation.max(axis=1))
         if doubtful.any():
-            row = block.row(int(doubtful.argmax()))
-            raise ScaleError(
-                f"Row {row} has density zero in every class: it lies too far from all of them, or "
-                "has a level or count that none of them can give.",
-                "Look at its entries; drop the row, or fit with a pseudocount.",
-            )
+            raise self._no_answer(block.row(int(doubtful.argmax())))
         return activation
+
+    def _no_answer(self, row: int) -> ScaleError:
+        """What to say of a row whose entries are all there, but none of whose activations is."""
+        return beyond_doubles(row)
 
     def decision_function(self, X: Any) -> Array:
         """Activations (n, K); for two classes (n,), positive where the second is chosen."""
@@ -209,6 +214,22 @@ class ProbabilisticClassifier(Classifier):
     def predict_log_proba(self, X: Any) -> Array:
         """ln p(C_k|x), finite where the probability itself underflows."""
         return self._evaluate(X, log_probabilities, len(self._known_classes()))
+
+    def _no_answer(self, row: int) -> ScaleError:
+        return ScaleError(
+            f"Row {row} has density zero in every class: it lies too far from all of them, or "
+            "has a level or count that none of them can give.",
+            "Look at its entries; drop the row, or fit with a pseudocount.",
+        )
+
+
+def beyond_doubles(row: int) -> ScaleError:
+    """The error for a row whose linear activations overflow."""
+    return ScaleError(
+        f"The activations of row {row} do not fit in a double: an entry is too large for the "
+        "coefficients.",
+        "Look at its entries; drop the row, or divide the column by a large number.",
+    )
 
 
 def _log_odds(activation: Array) -> Array:

@@ -4,14 +4,11 @@ A linear model of φ(x) has boundaries that are curved in x. Polynomials: `Polyn
 scikit-learn.
 """
 
-from abc import abstractmethod
-from numbers import Real
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from posteriori.design.basis import Gaussians, Sigmoids
@@ -27,113 +24,18 @@ from posteriori.design.centres import (
     spacing,
     step_spacing,
 )
-from posteriori.errors import ColumnTypeError, ParameterError
-from posteriori.rows.block import Block
-from posteriori.rows.features import read_features
-from posteriori.rows.memory import BLOCK_ENTRIES, SERIAL_ENTRIES
-from posteriori.rows.schema import Schema
-from posteriori.rows.tables import Table
-from posteriori.rows.threads import map_in_order, one_blas_thread
-from posteriori.statistics.overview import Overview, dense, look_over
+from posteriori.models.blockwise import BasisTransformer
+from posteriori.statistics.overview import Overview
 from posteriori.typing import Array
 
-Placement: TypeAlias = Literal["data", "grid"]
-Units: TypeAlias = Literal["standardised", "original"]
+_STEPS = 5
+"""Centres a column of a grid, or of sigmoids, unless told otherwise."""
 
 
-class _Basis(TransformerMixin, BaseEstimator):
-    """What both kinds of function share: reading rows, and evaluating them block by block."""
-
-    centres: int | ArrayLike | None
-    placement: Placement
-    width: float | None
-    units: Units
-    random_state: Any
-
-    schema_: Schema
-    _basis: Gaussians | Sigmoids
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Place the centres and choose the width by the rows X (n, d); y is not used."""
-        self._check_parameters()
-        table = self._read(X, None)
-        random = check_random_state(self.random_state)
-        with one_blas_thread():
-            self._place(look_over(table, random), random)
-        self.schema_, self.n_features_in_ = table.schema, len(table.schema)
-        if table.schema.named:
-            self.feature_names_in_ = np.array(table.schema.names, dtype=object)
-        else:
-            self.__dict__.pop("feature_names_in_", None)
-        return self
-
-    @abstractmethod
-    def _place(self, seen: Overview, random: Any) -> None:
-        """Set `centres_`, `width_` and the functions, once nothing can fail."""
-
-    def transform(self, X: Any) -> Array:
-        """φ(x) of each row, (n, m)."""
-        check_is_fitted(self)
-        table, schema = self._read(X, self.schema_), self.schema_
-        out = np.empty((table.n_rows, self._n_features_out))
-        rows = max(1, BLOCK_ENTRIES // max(len(schema), out.shape[1]))
-
-        def write(low: int) -> None:
-            high = min(low + rows, table.n_rows)
-            block = Block(table.cut(low, high), None, None, low)
-            self._basis.fill(dense(block, schema), out[low:high])
-
-        small = len(out) * (len(schema) + out.shape[1]) < SERIAL_ENTRIES
-        starts = range(0, table.n_rows, rows)
-        if small:
-            for low in starts:
-                write(low)
-        else:
-            map_in_order(write, starts)
-        return out
-
-    @property
-    def _n_features_out(self) -> int:
-        return self._basis.n_functions
-
-    def _read(self, X: Any, schema: Schema | None) -> Table:
-        table = read_features(X, schema, type(self).__name__)
-        if table.schema.categorical:
-            raise ColumnTypeError(
-                f"{type(self).__name__} needs numbers, but there are levels in "
-                f"{table.schema.describe_all(table.schema.categorical)}.",
-                "Give it the columns of numbers alone, by make_column_transformer.",
-            )
-        return table
-
-    def _check_parameters(self) -> None:
-        for name, kind in (("placement", Placement), ("units", Units)):
-            value, choices = getattr(self, name), get_args(kind)
-            if value not in choices:
-                raise ParameterError(f"{name}={value!r} is not known.", f"Use one of {choices}.")
-        number, width = self._number(), self.width
-        if number is not None and number < 1:
-            raise ParameterError(f"centres={number} is too few.", "Ask for one or more.")
-        if width is not None and not (isinstance(width, Real) and 0 < width < np.inf):
-            raise ParameterError(f"width={width!r} is no width.", "Pass a positive number.")
-
-    def _number(self) -> int | None:
-        """How many centres are asked for; None where they are given, or left to us."""
-        return int(self.centres) if isinstance(self.centres, int | np.integer) else None
-
-    def _unit(self, seen: Overview) -> Array:
-        """The length of one in each column (d,)."""
-        return seen.spread if self.units == "standardised" else np.ones(len(seen.schema))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-class GaussianBasis(ClassNamePrefixFeaturesOutMixin, _Basis):
+class GaussianBasis(ClassNamePrefixFeaturesOutMixin, BasisTransformer):
     """Gaussian bumps φ_j(x) = exp(-|x - μ_j|²/(2s²)) about centres μ_j, as columns for any model.
 
+    A linear function of them is not linear in x: f(wᵀφ(x)), as in section 4.3.1.
     Distances are measured in standardised columns, so that they do not depend on the units; a
     column that is constant in the fit has no unit and is left out. No function is constant: the
     models have an intercept.
@@ -181,27 +83,12 @@ class GaussianBasis(ClassNamePrefixFeaturesOutMixin, _Basis):
     centres_: Array
     width_: float
 
-    def __init__(
-        self,
-        *,
-        centres: int | ArrayLike | None = None,
-        placement: Placement = "data",
-        width: float | None = None,
-        units: Units = "standardised",
-        random_state: Any = 0,
-    ) -> None:
-        self.centres = centres
-        self.placement = placement
-        self.width = width
-        self.units = units
-        self.random_state = random_state
-
     def _place(self, seen: Overview, random: Any) -> None:
         unit, gap = self._unit(seen), None
         if self.centres is not None and self._number() is None:
             centres = given_points(self.centres, seen.schema)
         elif self.placement == "grid":
-            axes = even_axes(seen.low, seen.high, self._number() or 5)
+            axes = even_axes(seen.low, seen.high, self._number() or _STEPS)
             centres, gap = grid(axes), grid_spacing(axes, unit)
         else:
             centres = self._on_rows(seen, unit, random)
@@ -217,16 +104,17 @@ class GaussianBasis(ClassNamePrefixFeaturesOutMixin, _Basis):
         return points[scattered((points - seen.mean) / unit, count, number, random)]
 
 
-class SigmoidBasis(_Basis):
+class SigmoidBasis(BasisTransformer):
     """Soft steps φ_j(x) = σ((x_k - μ_j)/s_k) of each column k, as columns for any model.
 
-    A sum of them is a smooth curve in each column by itself, flat beyond the data.
+    A linear function wᵀφ(x) (section 4.3.1) is the sum of a smooth curve in each column by itself,
+    flat beyond the data.
 
     Parameters
     ----------
-    centres : a number, or an array (m,) or (m, d)
-        How many steps a column has; or where they are in the units of X, for all columns alike or
-        column by column.
+    centres : None, a number, or an array (m,) or (m, d)
+        How many steps a column has, by default 5; or where they are in the units of X, for all
+        columns alike or column by column.
     placement : "data" or "grid"
         Where a number of steps go: at the quantiles of the column in the middle of so many equal
         parts of the rows (beyond 10,000 rows, of a random sample of as many), or in the middle of
@@ -260,21 +148,6 @@ class SigmoidBasis(_Basis):
     centres_: list[Array]
     width_: Array
 
-    def __init__(
-        self,
-        *,
-        centres: int | ArrayLike = 5,
-        placement: Placement = "data",
-        width: float | None = None,
-        units: Units = "standardised",
-        random_state: Any = 0,
-    ) -> None:
-        self.centres = centres
-        self.placement = placement
-        self.width = width
-        self.units = units
-        self.random_state = random_state
-
     def _place(self, seen: Overview, random: Any) -> None:
         centres = self._steps(seen)
         gaps = np.array(list(map(step_spacing, centres, seen.spread)))
@@ -286,7 +159,7 @@ class SigmoidBasis(_Basis):
 
     def _steps(self, seen: Overview) -> list[Array]:
         """The centres of each column."""
-        number = self._number()
+        number = _STEPS if self.centres is None else self._number()
         if number is None:
             return given_steps(self.centres, len(seen.schema))
         if self.placement == "grid":

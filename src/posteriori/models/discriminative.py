@@ -7,41 +7,29 @@ the second class; more have one each.
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, cast, get_args
 
-import numpy as np
-
-from posteriori.decide.rule import most_probable
+from posteriori.arguments import check_choice, check_count, check_flag, check_fraction
 from posteriori.design.columns import Columns
 from posteriori.errors import (
     ConvergenceWarning,
     ParameterError,
     RankDeficiencyWarning,
-    ScaleError,
     warn,
 )
 from posteriori.likelihood.link import ProbabilityLink
 from posteriori.likelihood.logistic import SignedLogisticLoss
 from posteriori.likelihood.loss import ClassLoss, Loss
-from posteriori.models.base import ProbabilisticClassifier
+from posteriori.models.doubt import no_separation, separation_of, shows_overlap
 from posteriori.models.fitting import Prepared, Problem, prepare
-from posteriori.models.geometry import LinearCoefficients
 from posteriori.models.inferring import Inferring
-from posteriori.models.separated import (
-    certain_margin,
-    limit,
-    no_separation,
-    separation_of,
-    warn_of_separation,
-)
+from posteriori.models.predicting import LinearProbabilities, linear_function
+from posteriori.models.separated import certain_margin, limit, warn_of_separation
 from posteriori.models.targets import coded, of_many, second_of_two, signs
-from posteriori.posterior.classes import log_probabilities, probabilities
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.jeffreys import JeffreysPosterior, jeffreys_levels
-from posteriori.posterior.linear import Linear
 from posteriori.posterior.objective import LogPosterior
-from posteriori.posterior.priors import PriorLike
-from posteriori.rows.block import Features
+from posteriori.posterior.priors import PriorLike, check_prior
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.offsets import read_offset
 from posteriori.rows.rows import Rows
@@ -55,8 +43,15 @@ from posteriori.typing import Array, Labels
 
 Solver = Literal["auto", "newton", "gradient", "coordinate", "sequential"]
 
+_WITH_ANY_PRIOR = (
+    "Set prior='jeffreys', or a number such as prior=1.0, for finite coefficients; or drop the "
+    "columns."
+)
+WITH_A_NUMBER = "Set a number such as prior=1.0 for finite coefficients; or drop the columns."
+"""What helps against separation where Jeffreys' prior is not to be had, as in `partial_fit`."""
 
-class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClassifier):
+
+class DiscriminativeClassifier(Inferring, LinearProbabilities):
     """A classifier p(C|x) = f(wᵀφ(x)), fitted by maximum likelihood or with a prior on w."""
 
     prior: PriorLike | Literal["jeffreys"]
@@ -64,14 +59,12 @@ class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClass
     fit_intercept: bool
     tol: float
     max_iter: int | None
-    unseen: Unseen
 
     solution_: Solution[Array, Iteration]
     solver_: str
     solver_reason_: str
     n_iter_: int
     converged_: bool
-    _linear: Linear
     _separation: Separation | None
 
     _information: Information = "observed"
@@ -91,18 +84,10 @@ class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClass
         matrix of soft labels whose rows sum to one; counts of groups are fractions with the
         trials as `sample_weight`. A weight of w counts as the row repeated w times. `offset`
         (n,) is added to the activations; for more than two classes (n, K). `classes` names the
-        columns of soft labels. A fit that fails leaves the estimator as it was.
+        columns of soft labels; a data frame names its own. A fit that fails leaves the estimator
+        as it was.
         """
-        return self._fit_to(lambda: self._read_with_offset(X, y, sample_weight, classes, offset))
-
-    def _read_with_offset(self, X: Any, y: Any, weight: Any, classes: Any, offset: Any) -> Rows:
-        rows = self._read(X, y, weight, classes)
-        if offset is None:
-            return rows
-        if not isinstance(rows, MemoryRows):
-            raise ParameterError("Rows have offsets of their own.", "Pass the rows alone.")
-        K = 2 if rows.classes is None else len(rows.classes)
-        return replace(rows, offset=read_offset(offset, rows.n_rows, 1 if K == 2 else K))
+        return self._fit_to(lambda: with_offset(self._read(X, y, sample_weight, classes), offset))
 
     @abstractmethod
     def _loss(self, n_classes: int, soft: bool) -> Loss | ClassLoss:
@@ -114,7 +99,7 @@ class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClass
 
     def _fit_rows(self, rows: Rows) -> None:
         self._check_parameters()
-        self._finish(self._adapted(prepare(self._problem(rows))))
+        self._finish(self._adapted(prepare(self._problem(rows))), _WITH_ANY_PRIOR)
 
     def _adapted(self, prepared: Prepared) -> Prepared:
         """With Jeffreys' prior, where it was asked for."""
@@ -142,14 +127,18 @@ class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClass
             self._information,
         )
 
-    def _finish(self, prepared: Prepared) -> None:
-        """Solve, and keep what predictions and inference need."""
+    def _finish(self, prepared: Prepared, remedies: str = WITH_A_NUMBER) -> None:
+        """Solve, and keep what predictions and inference need.
+
+        `remedies` are those for classes that can be separated.
+        """
         objective = prepared.objective
         if len(prepared.dependent):
-            _warn_of_rank(objective.columns.as_schema().describe_all(prepared.dependent))
+            columns = objective.columns.as_schema().describe_all(prepared.dependent)
+            _warn_of_rank(columns, len(prepared.dependent))
         self._separation = None
         self.__dict__.pop("penalised_log_likelihood_", None)
-        solution, determined = self._solve(prepared), None
+        solution, determined = self._without_doubt(objective, self._solve(prepared)), None
         if solution.status is Status.SEPARATED:
             found = limit(
                 objective,
@@ -159,7 +148,7 @@ class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClass
                 self.max_iter,
             )
             solution, determined = found.solution, found.directions
-            warn_of_separation(cast(Separation, self._separation))
+            warn_of_separation(cast(Separation, self._separation), remedies)
         elif not solution.converged:
             _warn_of_end(solution, self.max_iter)
         self.solution_ = solution
@@ -168,9 +157,7 @@ class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClass
         self._inference = self._infer(prepared, solution)
         if determined is not None:
             self._inference.determined = determined
-        if self._separation is None and self._proves_overlap(objective):
-            self._separation = no_separation(objective)
-        self._linear = _linear_function(objective, solution.parameters)
+        self._linear = linear_function(objective, solution.parameters)
 
     def _solve(self, prepared: Prepared) -> Solution[Array, Iteration]:
         """The parameters that make the objective smallest."""
@@ -191,11 +178,32 @@ class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClass
         if objective.penalty.proper or self.prior == "jeffreys":
             return None
 
-        def is_separated() -> bool:
-            self._separation = separation_of(objective, len(self.classes_))
-            return self._separation.kind != "none"
+        return lambda: self._is_separated(objective)
 
-        return is_separated
+    def _is_separated(self, objective: LogPosterior, guess: Array | None = None) -> bool:
+        """Whether coefficients run to infinity, by linear programs that look at `guess` first.
+
+        A prior on some of the columns leaves it to the others; what all of them together can do
+        is found when it is asked for.
+        """
+        partly = bool(objective.penalty.precision.any())
+        found = separation_of(objective, len(self.classes_), guess, within_prior=partly)
+        self._separation = None if partly and found.kind == "none" else found
+        return found.kind != "none"
+
+    def _without_doubt(
+        self, objective: LogPosterior, solution: Solution[Array, Iteration]
+    ) -> Solution[Array, Iteration]:
+        """The solution; its status is that of separated classes if it hid that they are."""
+        is_known = self._separation is not None or solution.status is Status.SEPARATED
+        if is_known or not self._proves_overlap(objective):
+            return solution
+        if shows_overlap(objective, solution):
+            if not objective.penalty.precision.any():
+                self._separation = no_separation(objective)
+            return solution
+        is_separated = self._is_separated(objective, solution.parameters)
+        return replace(solution, status=Status.SEPARATED) if is_separated else solution
 
     def _certain(self) -> float:
         """An activation at which a class is certain."""
@@ -212,17 +220,20 @@ class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClass
         return Inference(objective, solution.parameters, solution.value)
 
     def _check_parameters(self) -> None:
-        if not 0 < self.tol < 1:
-            raise ParameterError(f"tol={self.tol!r} is out of range.", "Use a number below one.")
-        if self.max_iter is not None and not self.max_iter >= 1:
-            raise ParameterError(f"max_iter={self.max_iter!r} is no count.", "Use one or more.")
+        """An error for an argument that is not what it may be."""
+        check_prior(self.prior)
+        check_choice("solver", self.solver, get_args(Solver))
+        check_flag("fit_intercept", self.fit_intercept)
+        check_fraction("tol", self.tol)
+        check_count("max_iter", self.max_iter, "steps", none=True)
+        check_choice("unseen", self.unseen, get_args(Unseen))
 
     @property
     def separation_(self) -> Separation:
         """Whether the classes can be separated, and by which columns: decided by linear programs.
 
-        A maximum likelihood fit that converged proves that they cannot. With a prior, the programs
-        are solved when this is first asked for.
+        A maximum of the likelihood proves that they cannot. With a prior, the programs are solved
+        when this is first asked for: it is the labels that are told of, not the fit.
         """
         self._known_classes()
         if self._separation is None:
@@ -234,67 +245,8 @@ class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClass
             return separation_of(self._inference.objective, len(self.classes_))
 
     def _proves_overlap(self, objective: LogPosterior) -> bool:
-        """Whether the fit has a maximum only because the classes overlap."""
-        held = objective.penalty.proper or self.prior == "jeffreys"
-        return self.converged_ and not held
-
-    def _linear_function(self) -> Linear:
-        self._known_classes()
-        return self._linear
-
-    def _activations(self, X: Features) -> Array:
-        return self._linear.of_rows(X, self.schema_, self.unseen)
-
-    def decision_function(self, X: Any, offset: Any = None) -> Array:
-        """Activations (n, K); for two classes (n,), positive where the second is chosen."""
-        if len(self._known_classes()) > 2:
-            return self._evaluate_with(X, offset, lambda a: a, len(self.classes_))
-        return self._evaluate_with(X, offset, lambda a: a[:, 0])
-
-    def predict_proba(self, X: Any, offset: Any = None) -> Array:
-        """p(C_k|x) of each row and class (n, K); rows sum to one."""
-        return self._evaluate_with(X, offset, self._probabilities, len(self._known_classes()))
-
-    def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
-        """ln p(C_k|x), finite where the probability itself underflows."""
-        return self._evaluate_with(X, offset, self._log_probabilities, len(self._known_classes()))
-
-    def predict(self, X: Any, offset: Any = None) -> Labels:
-        """The most probable class of each row."""
-        self._known_classes()
-        codes = self._evaluate_with(X, offset, self._codes)
-        return self.classes_[codes.astype(np.intp)]
-
-    def _evaluate_with(
-        self, X: Any, offset: Any, link: Callable[[Array], Array], width: int | None = None
-    ) -> Array:
-        """`link` of the activations, to which the offset is added first."""
-        if offset is None:
-            return self._evaluate(X, link, width)
-        K = self._linear.weights.shape[1]
-        activation = self._evaluate(X, lambda a: a, K)
-        added = read_offset(offset, len(activation), K)
-        return link(activation + added.reshape(len(activation), -1))
-
-    def _probabilities(self, activation: Array) -> Array:
-        if activation.shape[1] > 1:
-            return probabilities(activation)
-        link, a = self._link(), activation[:, 0]
-        out = np.empty((len(a), 2))
-        out[:, 0], out[:, 1] = link.complement(a), link.mean(a)
-        return out
-
-    def _log_probabilities(self, activation: Array) -> Array:
-        if activation.shape[1] > 1:
-            return log_probabilities(activation)
-        link, a = self._link(), activation[:, 0]
-        return np.stack([link.log_complement(a), link.log_mean(a)], axis=1)
-
-    def _codes(self, activation: Array) -> Array:
-        if activation.shape[1] > 1:
-            return most_probable(activation).astype(np.float64)
-        link, a = self._link(), activation[:, 0]
-        return (link.log_mean(a) > link.log_complement(a)).astype(np.float64)
+        """Whether there can be a maximum only because the classes overlap."""
+        return not (objective.penalty.proper or self.prior == "jeffreys")
 
     @property
     def n_parameters_(self) -> int:
@@ -303,28 +255,25 @@ class DiscriminativeClassifier(Inferring, LinearCoefficients, ProbabilisticClass
         return self._inference.n_parameters
 
 
-def _linear_function(objective: LogPosterior, w: Array) -> Linear:
-    standard = objective.standard
-    theta = objective.coordinates.expand(w)
-    with np.errstate(over="ignore"):
-        weights = (theta[:, int(standard.intercept) :] / standard.scale).T
-    if not np.isfinite(weights).all():
-        j = int(np.argmax(~np.isfinite(weights).all(axis=1)))
-        raise ScaleError(
-            f"The coefficients of {objective.columns.as_schema().describe(j)} do not fit in a "
-            "double.",
-            "Multiply the column by a large number.",
+def with_offset(rows: Rows, offset: Any) -> Rows:
+    """The rows with what the user adds to their activations; as they are where that is None."""
+    if offset is None:
+        return rows
+    if not isinstance(rows, MemoryRows):
+        raise ParameterError(
+            "offset was given together with rows, which have offsets of their own.",
+            "Pass the rows alone.",
         )
-    bias = theta[:, 0] if standard.intercept else np.zeros(len(theta))
-    return Linear.about(standard.centre, weights, bias)
+    K = 2 if rows.classes is None else len(rows.classes)
+    return replace(rows, offset=read_offset(offset, rows.n_rows, 1 if K == 2 else K))
 
 
-def _warn_of_rank(columns: str) -> None:
+def _warn_of_rank(columns: str, n_columns: int) -> None:
     warn(
         RankDeficiencyWarning(
             f"{columns[0].upper()}{columns[1:]} can be computed from the other columns, or never "
-            "change. Of all coefficients with the same likelihood those of smallest norm were "
-            "taken.",
+            f"change{'s' * (n_columns == 1)}. Of all coefficients with the same likelihood those "
+            "of smallest norm were taken.",
             "Drop such columns, or set a prior.",
         )
     )

@@ -14,7 +14,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.likelihood.link import Link
-from posteriori.likelihood.links import LINKS
 from posteriori.models.geometry import Hyperplane
 from posteriori.models.linked import LinkedClassifier
 from posteriori.models.mechanism import Mechanism, check_inside, check_means
@@ -44,7 +43,7 @@ class RegressorOrClassifier(LinkedClassifier):
             del self.classes_
 
     def _link(self) -> Link:  # type: ignore[override]
-        return LINKS[self._mechanism.link] if not classifies(self) else super()._link()
+        return super()._link() if classifies(self) else self._mechanism.mean_link
 
     @property
     def n_parameters_(self) -> int:
@@ -103,7 +102,7 @@ class RegressorOrClassifier(LinkedClassifier):
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
-        """ln p(C_k|x), finite where the probability itself underflows."""
+        """ln p(C_k|x), finite where the probability underflows; -exp(a) by cloglog may be -inf."""
         return super().predict_log_proba(X, offset)
 
     @available_if(classifies)  # type: ignore[untyped-decorator]

@@ -4,6 +4,7 @@ Conventions: K activations a row (1 for two classes or a real target), m design 
 parameters an activation (the intercept first). Θ (K, q) is in the user's units.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -26,16 +27,23 @@ from posteriori.posterior.objective import (
 )
 from posteriori.posterior.priors import GaussianPrior, PriorLike, read_prior
 from posteriori.rows.rows import Rows
-from posteriori.solve.covariance import CONSTANT
 from posteriori.statistics.gather import gather
 from posteriori.statistics.local_quadratic import Information, Target
+from posteriori.statistics.products import GatherProducts
+from posteriori.statistics.sample import sample_rows
 from posteriori.statistics.spread import GatherSpread, Spread
-from posteriori.statistics.target_mean import GatherTargetMean
+from posteriori.statistics.target_mean import GatherTargetMean, TargetMean
 from posteriori.typing import Array, Codes
 
-_CHEAP = 3.0
-"""Where a Hessian costs fewer passes than this, the last digits are had for next to nothing."""
+_SMALL = 2**19
+"""With fewer numbers than this, the last digits are had for next to nothing."""
 
+_STILL = 4e-15
+"""A column that changes by less than this share of its size changes by rounding alone."""
+
+_ENOUGH = 4000
+"""Rows that say where a column lies and how wide it is. With fewer, columns and intercept hang
+together so much that the solvers need more steps."""
 
 _LAST_DIGIT = 1e-10
 """Standard errors from the optimum below which rounding sets the limit."""
@@ -83,6 +91,7 @@ def prepare(problem: Problem) -> Prepared:
     if problem.domain.is_bounded:  # what is inside for some of the rows need not be for all
         levels = levels[-1:]
     standard, constant = _standardise(problem, levels)
+    mean = levels[0].rows.map_sum(GatherTargetMean(problem.target))
     penalty = read_prior(problem.prior, standard)
     if problem.n_activations > 1:  # the mean that all classes share changes nothing
         penalty = replace(penalty, mean=np.zeros(q))
@@ -96,32 +105,42 @@ def prepare(problem: Problem) -> Prepared:
         coordinates,
         problem.tol,
         problem.information,
+        mean_weight=mean.weight / levels[0].rows.n_rows,
     )
-    if objective.price <= (_CHEAP if len(levels) > 1 else np.finfo(float).max):
-        objective = replace(objective, tolerance=max(problem.tol**2, _LAST_DIGIT))
-    start = _start(problem, levels, objective)
+    objective = replace(objective, tolerance=_tolerance(problem, coordinates.size, len(levels)))
+    start = _start(problem, mean, objective)
     dependent = np.empty(0, dtype=np.intp)
     if not penalty.proper and not objective.is_wide:
-        objective, start, dependent = _identified(objective, levels, start, constant)
+        objective, dependent = _identified(objective, levels, constant)
+        places = dependent + int(problem.intercept)
+        start = np.delete(start.reshape(-1, q), places, axis=1).ravel()
     return Prepared(on_levels(objective, levels), start, dependent)
+
+
+def _tolerance(problem: Problem, p: int, n_levels: int) -> float:
+    """`tol`, or less where that costs next to nothing."""
+    if problem.rows.n_rows * p <= _SMALL:
+        return _LAST_DIGIT
+    return problem.tol if n_levels > 1 else max(problem.tol**2, _LAST_DIGIT)
 
 
 def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, NDArray[np.bool_]]:
     """Centre and scale of each column, and which columns never change.
 
-    A subsample will do: centring and scaling change no answer. All rows are looked at where a
-    column seems constant, or where the prior is given in standard deviations.
+    A few rows will do: centring and scaling change no answer. More are looked at where a column
+    seems constant, and all where the prior is given in standard deviations.
     """
     kernel = GatherSpread(problem.columns)
     exact = isinstance(problem.prior, GaussianPrior) and problem.prior.units == "standardised"
-    try:
-        found = cast(Spread, gather(levels[-1 if exact else max(-2, -len(levels))].rows, kernel))
-    except (MissingValueError, InfiniteValueError):
-        gather(problem.rows, kernel)  # raises it again, with the number that the row has there
-        raise
-    if len(levels) > 1 and not exact and _constant(found).any():
-        found = cast(Spread, gather(problem.rows, kernel))
-    constant = _constant(found)
+    for rows in [problem.rows] if exact else _ever_more(levels):
+        try:
+            found = cast(Spread, gather(rows, kernel))
+        except (MissingValueError, InfiniteValueError):
+            gather(problem.rows, kernel)  # raises it again, with the number that the row has there
+            raise
+        constant = _constant(found)
+        if not constant.any():
+            break
     mean = found.mean * found.unit
     if problem.intercept:
         scale = np.where(
@@ -132,17 +151,27 @@ def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, ND
     return Standard(np.zeros(len(mean)), np.where(size > 0, size, 1.0), False), size == 0
 
 
+def _ever_more(levels: list[RowLevel]) -> Iterator[Rows]:
+    """A few rows, those of the last subsample, and all rows."""
+    if len(levels) > 1:
+        some = levels[-2].rows
+        many = some.n_rows // _ENOUGH
+        if many > 1:
+            yield sample_rows(some, many)[0]
+        yield some
+    yield levels[-1].rows
+
+
 def _constant(found: Spread) -> NDArray[np.bool_]:
-    return found.deviation <= CONSTANT * abs(found.mean)
+    return found.deviation <= _STILL * abs(found.mean)
 
 
-def _start(problem: Problem, levels: list[RowLevel], objective: LogPosterior) -> Array:
+def _start(problem: Problem, found: TargetMean, objective: LogPosterior) -> Array:
     """No slopes, and the intercept that gives the mean target."""
     if problem.domain.is_bounded:
-        return _start_inside(problem, objective)
+        return _start_inside(problem, found, objective)
     vectors = np.zeros((objective.coordinates.c, objective.coordinates.q))
     if problem.intercept:
-        found = levels[0].rows.map_sum(GatherTargetMean(problem.target))
         with np.errstate(divide="ignore"):
             level = (
                 np.log(np.maximum(found.mean, 1e-3))
@@ -154,8 +183,7 @@ def _start(problem: Problem, levels: list[RowLevel], objective: LogPosterior) ->
     return vectors.ravel()
 
 
-def _start_inside(problem: Problem, objective: LogPosterior) -> Array:
-    found = problem.rows.map_sum(GatherTargetMean(problem.target))
+def _start_inside(problem: Problem, found: TargetMean, objective: LogPosterior) -> Array:
     level = cast(Loss, problem.loss).activation(found.mean) - found.mean_offset
     return start_inside(
         problem.rows,
@@ -168,35 +196,34 @@ def _start_inside(problem: Problem, objective: LogPosterior) -> Array:
 
 
 def _identified(
-    objective: LogPosterior, levels: list[RowLevel], start: Array, constant: NDArray[np.bool_]
-) -> tuple[LogPosterior, Array, Codes]:
+    objective: LogPosterior, levels: list[RowLevel], constant: NDArray[np.bool_]
+) -> tuple[LogPosterior, Codes]:
     """The objective without directions along which nothing changes, and the columns in them.
 
     Of all coefficients with the same activations, those of smallest norm are taken, in the user's
     units; so a column that can be had from others shares their coefficients.
     """
+    first = int(objective.standard.intercept)
     for level in (levels[0], levels[-1]) if len(levels) > 1 else levels:
-        here = replace(objective, rows=level.rows, factor=level.factor)
-        matrix = _one_activation(here, start)
-        first = int(objective.standard.intercept)
+        matrix = _products(objective, level.rows)
         flat = np.concatenate([np.zeros(first, dtype=np.bool_), constant])
         if objective.penalty.precision.ndim == 1:
             flat &= objective.penalty.precision == 0
         matrix[flat] = matrix[:, flat] = 0.0
         dependent = _dependent(matrix)
         if not len(dependent):
-            return objective, start, dependent
+            return objective, dependent
     basis = _smallest(matrix, dependent, objective.standard)
     coordinates = replace(objective.coordinates, basis=basis)
-    kept = np.setdiff1d(np.arange(len(matrix)), dependent)
-    start = start.reshape(-1, len(matrix))[:, kept].ravel()
-    return replace(objective, coordinates=coordinates), start, dependent - first
+    return replace(objective, coordinates=coordinates), dependent - first
 
 
-def _one_activation(objective: LogPosterior, start: Array) -> Array:
-    """The Hessian of the first free activation: all have the same null space."""
-    q = objective.coordinates.q
-    return cast(Array, objective(start, "full").hessian)[:q, :q].copy()
+def _products(objective: LogPosterior, rows: Rows) -> Array:
+    """Σ φφᵀ of standardised columns, and what the prior adds to it."""
+    found = rows.map_sum(GatherProducts(objective.columns, objective.standard))
+    precision = objective.penalty.precision
+    out = objective.standard.inward_matrix(found.matrix)
+    return out + (np.diag(precision) if precision.ndim == 1 else precision)
 
 
 def _dependent(matrix: Array) -> Codes:

@@ -17,8 +17,8 @@ from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Block
 from posteriori.rows.features import read_features
 from posteriori.rows.finite import check_finite
-from posteriori.rows.memory import MemoryRows, read_new_rows
-from posteriori.rows.schema import Schema
+from posteriori.rows.memory import MemoryRows
+from posteriori.rows.schema import Unseen
 from posteriori.typing import Array, Labels
 
 
@@ -108,8 +108,8 @@ class Hyperplane:
             )
         return float(shift)
 
-    def _distances(self, rows: MemoryRows) -> Array:
-        unit, shift, columns = self.unit_normal, self._shift, Columns(rows.schema)
+    def _distances(self, rows: MemoryRows, unseen: Unseen = "error") -> Array:
+        unit, shift, columns = self.unit_normal, self._shift, Columns(rows.schema, unseen)
 
         def distances(block: Block) -> Array:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -151,7 +151,8 @@ class LinearModel(Protocol):
     @property
     def intercept_(self) -> Array: ...
     @property
-    def schema_(self) -> Schema: ...
+    def unseen(self) -> Unseen: ...
+    def _new_rows(self, X: Any) -> MemoryRows: ...
     def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane: ...
 
 
@@ -175,7 +176,7 @@ class LinearGeometry:
         `classes_[1]` where two classes are left out.
         """
         plane = self.hyperplane(first, second)
-        return plane._distances(read_new_rows(X, self.schema_, type(self).__name__))
+        return plane._distances(self._new_rows(X), self.unseen)
 
 
 class LinearCoefficients(LinearGeometry):

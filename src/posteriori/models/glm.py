@@ -13,26 +13,25 @@ from posteriori.likelihood.links import PROBABILITY_LINKS
 from posteriori.likelihood.logistic import SignedLogisticLoss
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
-from posteriori.models.discriminative import Solver
+from posteriori.models.discriminative import WITH_A_NUMBER, Solver
+from posteriori.models.doubt import no_separation
 from posteriori.models.edges import in_words
 from posteriori.models.either import RegressorOrClassifier, classifies
 from posteriori.models.fitting import Prepared, Problem
 from posteriori.models.glm_solving import running, solve_glm, warn_of_running
-from posteriori.models.mechanism import (
-    check_targets,
-    read_mechanism,
-)
+from posteriori.models.mechanism import Mechanism, check_targets, read_mechanism
+from posteriori.models.running import find_running
 from posteriori.models.scoring import choice
-from posteriori.models.separated import no_separation
 from posteriori.posterior.inference import Inference
-from posteriori.posterior.priors import PriorLike
+from posteriori.posterior.objective import LogPosterior
+from posteriori.posterior.priors import PriorLike, flat
 from posteriori.rows.block import Block
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
 from posteriori.rows.targets import read_real_rows
 from posteriori.solve.separation import Separation
-from posteriori.solve.solution import Iteration, Solution
+from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array, Labels
 
@@ -63,8 +62,9 @@ class GLM(RegressorOrClassifier):
         a dispersion s, the precision is in units of 1/s, as in ridge regression.
     fit_intercept : bool
     tol : float
-        How many standard errors from the optimum are near enough.
-    max_iter : int
+        The iteration ends within about this many standard errors of the optimum; much nearer
+        where that costs little.
+    max_iter : int or None
     unseen : "error" or "reference"
         What to do with a level of a factor that the fit never saw.
 
@@ -73,8 +73,10 @@ class GLM(RegressorOrClassifier):
     coef_ (d,) and intercept_, a number; for classes (1, d) or (K, d) as in `LogisticRegression`,
     and classes_. dispersion_: Pearson's χ²/(n - parameters) for gaussian and gamma targets, else
     one. n_iter_, converged_, solution_, n_parameters_; coef_covariance_ by the expected second
-    derivative, log_likelihood_, deviance_. separation_: for targets that are numbers, the
-    coefficients that run to infinity, or None.
+    derivative, log_likelihood_, deviance_; null_deviance_, which is infinite where there is no
+    intercept and the offsets alone have no mean of the family. separation_: the coefficients that
+    run to infinity; its `kind` is "none" where there are none. Where there are some, and no prior
+    holds them, converged_ is False: the fit stopped on a way without an end.
 
     Where a link has means that the family cannot have (identity, reciprocal; for classes log), the
     fit starts inside, stays inside, and warns if the likelihood is largest at the edge. New rows
@@ -91,6 +93,14 @@ class GLM(RegressorOrClassifier):
     array([213.7, 109.3])
     >>> GLM(family="bernoulli", link="cloglog").fit(X[:, :3], y > 100).predict(X[:2, :3])
     array([ True, False])
+
+    Counts over unequal times, with the logarithm of the times as offset:
+
+    >>> import numpy as np
+    >>> count, years, old = [2, 12, 30], [20.0, 40.0, 50.0], [[0.0], [1.0], [1.0]]
+    >>> model = GLM(family="poisson").fit(old, count, offset=np.log(years))
+    >>> np.exp(model.intercept_).round(3), np.exp(model.coef_).round(3)
+    (np.float64(0.1), array([4.667]))
     """
 
     solver: Solver = "auto"
@@ -202,17 +212,28 @@ class GLM(RegressorOrClassifier):
             )
         return solution
 
-    def _finish(self, prepared: Prepared) -> None:
-        if classifies(self) and self._mechanism.link != "log":
-            super()._finish(prepared)
-            return
-        found = running(prepared, self._mechanism)
-        super()._finish(prepared)
+    def _finish(self, prepared: Prepared, remedies: str = WITH_A_NUMBER) -> None:
+        found = None if self._runs_both_ways else running(prepared, self._mechanism)
+        super()._finish(prepared, remedies)
         if found is not None:
             warn_of_running(found)
-            self._separation, self._inference.determined = found
-        elif self._separation is None:
-            self._separation = no_separation(prepared.objective)
+            self._separation = found.separation
+            self._inference.determined = found.determined
+            self.solution_ = replace(self.solution_, status=Status.SEPARATED)
+            self.converged_ = False
+
+    @property
+    def _runs_both_ways(self) -> bool:
+        """Whether the mean can come as close as it likes to both classes, in the limit alone."""
+        return classifies(self) and self._mechanism.link not in ("log", "identity")
+
+    def _proves_overlap(self, objective: LogPosterior) -> bool:
+        return self._runs_both_ways and super()._proves_overlap(objective)
+
+    def _find_separation(self) -> Separation:
+        if self._runs_both_ways:
+            return super()._find_separation()
+        return _running_without_prior(self._inference.objective, self._mechanism)
 
     def _infer(self, prepared: Prepared, solution: Solution[Array, Iteration]) -> Inference:
         if classifies(self):
@@ -220,16 +241,35 @@ class GLM(RegressorOrClassifier):
         family = GLM_FAMILIES[self.family]
         return Inference(prepared.objective, solution.parameters, solution.value, family)
 
+    def _summary_facts(self) -> tuple[tuple[str, str], ...]:
+        link = "softmax" if self.family == "categorical" else self._mechanism.link
+        return (*super()._summary_facts(), ("Family", self.family), ("Link", link))
+
     @property
     def separation_(self) -> Separation:
-        """Which coefficients run to infinity, by linear programs: its `kind`, `columns`, ..."""
+        """Which coefficients run to infinity, by linear programs: its `kind`, `columns`, ...
+
+        It is that of the targets and the link, whatever the prior: with one, the programs are
+        solved when this is first asked for. With the log link (and for 1/a), only means of zero
+        are in the limit alone, so that rows with other targets hold their coefficients; with the
+        identity none is, and nothing runs away.
+        """
         check_is_fitted(self)
-        return super().separation_ if classifies(self) else cast(Separation, self._separation)
+        if self._separation is None:
+            self._separation = self._find_separation()
+        return self._separation
 
     @property
     def dispersion_(self) -> float:
         """s of (4.118): one, or Pearson's χ² over the degrees of freedom left."""
         return self._fitted_inference().goodness.dispersion
+
+
+def _running_without_prior(objective: LogPosterior, mechanism: Mechanism) -> Separation:
+    """Which coefficients would run to infinity by the targets alone."""
+    sign, free = mechanism.zero_lies_at, replace(objective, penalty=flat(objective.coordinates.q))
+    found = None if not sign or objective.is_wide else find_running([free], sign)
+    return no_separation(objective) if found is None else found.separation
 
 
 def _target(block: Block) -> Array:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -16,14 +16,18 @@ from posteriori.models.mechanism import Mechanism
 from posteriori.models.running import Running, find_running
 from posteriori.models.scoring import scored
 from posteriori.posterior.objective import LogPosterior
-from posteriori.solve.solution import Iteration, Solution
+from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.statistics.fit_sums import Fitted, GatherFamilyFit
 from posteriori.statistics.room import Edge
 from posteriori.statistics.target_mean import GatherTargetMean
+from posteriori.statistics.target_range import GatherFarthest
 from posteriori.typing import Array
 
 _COUNTED = 100.0
 """Counts a parameter from which on the optimum of a subsample is a good start."""
+
+_MOST_COUNTS = 1e10
+"""With larger counts, standard errors are less than the last digit of a double."""
 
 _TINY = 1e-290
 """Below this a sum of squares has lost digits."""
@@ -51,6 +55,12 @@ def solve_glm(
     dispersion = _dispersion(prepared, mechanism)
     levels = [_divided(level, dispersion) for level in prepared.levels]
     found = _solve(replace(prepared, levels=levels), mechanism, max_iter, suspicion)
+    if not np.isfinite(found.solution.value):
+        raise ScaleError(
+            "No coefficients were found with which the likelihood of every row is more than zero "
+            f"for a double: with the {mechanism.link} link some means are too large or too small.",
+            "Use smaller offsets and targets, or smaller entries of the columns.",
+        )
     return found._replace(solution=_times(found.solution, dispersion))
 
 
@@ -99,7 +109,11 @@ def _to_the_ends(prepared: Prepared, mechanism: Mechanism, max_iter: int | None)
     solution, at_end = solved(prepared, walled, max_iter)
     if not at_end:
         return Solved(solution)
-    return Solved(solution, _edge(prepared.objective, solution, mechanism))
+    edge = _edge(prepared.objective, solution, mechanism)
+    if (edge.n_rows or not solution.converged) and running(prepared, mechanism) is not None:
+        # Rows lie at an end, or steps go on, only because coefficients run away: that is said.
+        return Solved(replace(solution, status=Status.CONVERGED))
+    return Solved(solution, edge)
 
 
 def _dispersion(prepared: Prepared, mechanism: Mechanism) -> float:
@@ -113,14 +127,32 @@ def _dispersion(prepared: Prepared, mechanism: Mechanism) -> float:
     found = some.rows.map_sum(kernel)
     dispersion = found.pearson / found.weight
     if _TINY < dispersion < np.inf:
-        return min(dispersion, 1.0) if family.dispersion_fixed else dispersion
-    if mechanism.family == "gaussian" and dispersion > 0:
-        raise ScaleError(
-            f"The squares of the targets are too {'large' if dispersion > 1 else 'small'} for a "
-            "double.",
-            f"{'Divide' if dispersion > 1 else 'Multiply'} y by a large number.",
-        )
+        if not family.dispersion_fixed:
+            return dispersion
+        return _of_counts(float(found.mean[0]), min(dispersion, 1.0), mechanism)
+    if mechanism.family == "gaussian":
+        away = some.rows.map_sum(GatherFarthest(mechanism.loss, some.target, fitted)).distance
+        if away > 0:  # its square may be zero for a double
+            _raise_scale(is_large=dispersion > 1)
     return 1.0
+
+
+def _of_counts(mean: float, dispersion: float, mechanism: Mechanism) -> float:
+    """The dispersion, or for large counts what makes errors out of rounding."""
+    if mechanism.family != "poisson":
+        return dispersion
+    dispersion = max(dispersion, mean / _MOST_COUNTS)
+    curved = mechanism.link == "identity" and mean > 0  # by one over both
+    if curved and not _TINY < mean * dispersion < 1 / _TINY:
+        _raise_scale(is_large=mean > 1)
+    return dispersion
+
+
+def _raise_scale(is_large: bool) -> NoReturn:
+    raise ScaleError(
+        f"The squares of the targets are too {'large' if is_large else 'small'} for a double.",
+        f"{'Divide' if is_large else 'Multiply'} y by a large number.",
+    )
 
 
 def _size(objective: LogPosterior, mechanism: Mechanism) -> float:
@@ -159,8 +191,8 @@ def running(prepared: Prepared, mechanism: Mechanism) -> Running | None:
     found = find_running(prepared.levels, mechanism.zero_lies_at)
     if found is not None and mechanism.family == "exponential":
         raise DomainError(
-            f"The likelihood has no bound: as the coefficients of {_listed(found)} run to "
-            "infinity, the density of targets that are all zero does, too.",
+            f"The likelihood has no bound: {found.rows}, and as the coefficients of "
+            f"{_listed(found)} run to infinity, their density does, too.",
             "Drop these rows, merge the level with another, or set a prior.",
         )
     return found
@@ -170,9 +202,9 @@ def warn_of_running(found: Running) -> None:
     """Say which coefficients run away, and what can be done."""
     warn(
         SeparationWarning(
-            f"The likelihood has no maximum: as the coefficients of {_listed(found)} run to "
-            "infinity, the mean of rows whose targets are all zero goes to zero (see separation_). "
-            "They were stopped on the way; the others are those of the limit.",
+            f"The likelihood has no maximum: {found.rows}, and as the coefficients of "
+            f"{_listed(found)} run to infinity, their mean goes to zero (see separation_). They "
+            "were stopped on the way; the others are those of the limit.",
             "Drop these rows, merge the level with another, or set a prior.",
         )
     )

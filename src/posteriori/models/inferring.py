@@ -106,8 +106,8 @@ class Inferring:
         ----------
         level : the probability that an interval is to have.
         errors : "model", the curvature that is usual for the model; "observed" or "expected",
-            that curvature by choice; "robust", the sandwich (HC0), right even where the model of
-            the target's spread is not.
+            that curvature by choice; "robust", the sandwich (HC0) about the observed curvature,
+            right even where the model of the target's spread is not.
         intervals : "wald", estimate and standard errors to either side; "profile", the values
             that the likelihood (with the prior, if there is one) does not rule out: infinite at
             a side where it never does.
@@ -211,9 +211,14 @@ class Inferring:
         found = getattr(self, "separation_", None) if status is Status.SEPARATED else None
         if found is None:
             return (status.value,)
+        runs = (
+            f"coefficient of {listed(found.columns)} runs"
+            if len(found.columns) == 1
+            else f"coefficients of {listed(found.columns)} run"
+        )
         return (
-            f"{status.value} The coefficients of {listed(found.columns)} run to infinity: what is "
-            "shown is large enough for the probabilities.",
+            f"{status.value} The {runs} to infinity: what is shown is large enough for the "
+            "probabilities.",
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 Conventions: p parameters, d columns.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from posteriori.errors import ParameterError
 from posteriori.models.fitting import Problem
@@ -12,6 +14,7 @@ from posteriori.posterior.priors import Penalty
 from posteriori.rows.memory import MemoryRows
 from posteriori.solve.online import Belief
 from posteriori.solve.solution import Iteration, Solution
+from posteriori.statistics.batches import join_rows
 from posteriori.typing import Array
 
 _LEAST, _ENOUGH = 5, 20
@@ -48,6 +51,17 @@ def rows_to_keep(problem: Problem) -> int:
         )
     d = max(len(problem.rows.schema), 1)
     return max(_LEAST * p, min(_ENOUGH * p, _KEPT_ENTRIES // d))
+
+
+def joined(first: MemoryRows, second: MemoryRows) -> MemoryRows:
+    """Both as one; where only one of them has offsets, those of the other are zero."""
+    return join_rows(_offset_like(first, second), _offset_like(second, first))
+
+
+def _offset_like(rows: MemoryRows, other: MemoryRows) -> MemoryRows:
+    if rows.offset is not None or other.offset is None:
+        return rows
+    return replace(rows, offset=np.zeros((rows.n_rows, *other.offset.shape[1:])))
 
 
 def is_strange(solution: Solution[Array, Iteration], ratio: float) -> bool:

@@ -9,15 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
-from scipy.linalg import eigh, null_space
 
-from posteriori.errors import IdentifiabilityWarning, ParameterError, SeparationWarning, warn
-from posteriori.likelihood.logistic import LogisticLoss
-from posteriori.likelihood.loss import ClassLoss
+from posteriori.arguments import is_number
+from posteriori.errors import IdentifiabilityWarning, ParameterError, warn
 from posteriori.likelihood.noise import NoisyClassLoss, NoisyLogisticLoss
-from posteriori.likelihood.softmax import SoftmaxLoss
-from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.models.fitting import Prepared
+from posteriori.models.level_noise import determined_directions, is_flat
 from posteriori.models.scoring import scored
 from posteriori.models.targets import of_many, second_of_two
 from posteriori.posterior.inference import Inference
@@ -45,9 +42,6 @@ _ROUGH_STEPS = 50
 
 _SMALL = 1e-3
 """The rate to search from where few rows have it at zero."""
-
-_FLAT = 1e-8
-"""Least curvature, beside that at zero, of coefficients that the data determine."""
 
 _VAGUE = 0.25
 """A standard error of the rate that leaves open most of what lies between zero and one half."""
@@ -89,14 +83,14 @@ def read_label_noise(label_noise: LabelNoise, n_classes: int) -> Noise | None:
     """
     if isinstance(label_noise, str):
         return _to_estimate(label_noise, n_classes)
-    if isinstance(label_noise, tuple | list | np.ndarray):
+    if isinstance(label_noise, tuple | list) or np.ndim(label_noise) > 0:
         return _read_pair(label_noise, n_classes)
     rate, end = _read_rate(label_noise), 1 - 1 / n_classes
     if not 0 <= rate < end:
         raise ParameterError(
             f"label_noise={label_noise!r} is out of range.",
             f"Use a number from zero to less than {end:.3g}: with {n_classes} classes, labels that "
-            "are wrong as often say nothing.",
+            "are wrong that often say nothing.",
         )
     if rate == 0:
         return None
@@ -120,7 +114,7 @@ def _to_estimate(label_noise: str, n_classes: int) -> Noise:
     if n_classes > 2:
         raise ParameterError(
             f"label_noise='estimate' is for two classes; y has {n_classes}.",
-            "Pass the rate as a number.",
+            "Pass the rate as a number, or fit two classes at a time.",
         )
     return Noise(None, None)
 
@@ -132,14 +126,19 @@ def _read_pair(label_noise: Any, n_classes: int) -> Noise | None:
             "Use one number, or for two classes a pair.",
         )
     first, second = map(_read_rate, label_noise)
+    if not (first >= 0 and second >= 0 and first + second < 1):
+        raise ParameterError(
+            f"label_noise={(first, second)} is out of range.",
+            "Use two numbers of zero or more whose sum is less than one.",
+        )
     loss = NoisyLogisticLoss(first, second)
     return Noise((first, second), loss) if first or second else None
 
 
 def _read_rate(rate: Any) -> float:
-    if isinstance(rate, bool) or not isinstance(rate, int | float | np.number):
+    if not is_number(rate):
         raise ParameterError(
-            f"label_noise={rate!r} is no probability.",
+            f"label_noise={rate!r} is not a probability.",
             "Use a number, a pair of numbers, or 'estimate'.",
         )
     return float(rate)
@@ -155,7 +154,7 @@ def with_noise(prepared: Prepared, noise: Noise) -> Prepared:
     few = levels[0]
     starts = _starts(prepared.levels[0], prepared.start)
     rough = [scored([few], start, _ROUGH_STEPS) for start in starts]
-    best = min(rough, key=lambda found: (_is_flat(few, found.parameters), found.value)).parameters
+    best = min(rough, key=lambda found: (is_flat(few, found.parameters), found.value)).parameters
     if isinstance(few, NoiseProfile):
         rate = few.best_rate(best) or _SMALL
         levels = [replace(cast(NoiseProfile, level), rate=rate) for level in levels]
@@ -186,7 +185,7 @@ def noisy_solution(prepared: Prepared, max_iter: int | None) -> Solution[Array, 
     """
     objective, start = prepared.objective, prepared.start
     solution = scored(prepared.levels, start, max_iter)
-    if not _is_flat(objective, start):
+    if not is_flat(objective, start):
         return solution
     before, after = (objective(w, "none").value for w in (start, solution.parameters))
     if before < after:
@@ -199,9 +198,8 @@ def conclude(
 ) -> NoisyFit:
     """What the optimum of an objective with noise says of rates and coefficients."""
     w, value, determined = solution.parameters, solution.value, None
-    if _is_flat(objective, w):
-        _warn_of_separation()
-        determined = _determined(objective, w)
+    if is_flat(objective, w):
+        determined = determined_directions(objective, w)
     objective = replace(objective, information="observed")
     if not isinstance(objective, NoiseProfile):
         inference = Inference(objective, w, value, determined=determined)
@@ -229,46 +227,27 @@ def _check_rate(rate: float, rate_error: float | None) -> None:
     )
 
 
-def _is_flat(objective: LogPosterior, w: Array) -> bool:
-    """Whether the likelihood is level along some direction, as it is far out only."""
-    if objective.penalty.proper or objective.is_wide:
-        return False
-    here, there = _informations(objective, w)
-    _, scale = unit_diagonal(there)
-    return cholesky((here - _FLAT * there) / scale / scale[:, None]) is None
+def noise_facts(
+    rate: float | tuple[float, float], rate_error: float | None
+) -> tuple[tuple[str, str], ...]:
+    """The rates of wrong labels for the page of a fit, and the error of one that was estimated.
+
+    >>> noise_facts(0.1, 0.02), noise_facts((0.05, 0.1), None)
+    ((('Wrong labels', '0.1 (s.e. 0.02)'),), (('Wrong labels', '0.05, 0.1'),))
+    """
+    rates = rate if isinstance(rate, tuple) else (rate,)
+    text = ", ".join(f"{each:.4g}" for each in rates)
+    error = "" if rate_error is None else f" (s.e. {rate_error:.4g})"
+    return (("Wrong labels", text + error),)
 
 
-def _determined(objective: LogPosterior, w: Array) -> Array:
-    """Orthonormal directions (p, k) that leave out those along which the likelihood is level."""
-    values, vectors = eigh(*_informations(objective, w))
-    return cast(Array, null_space(vectors[:, values < _FLAT].T))
-
-
-def _informations(objective: LogPosterior, w: Array) -> tuple[Array, Array]:
-    """Expected information at w, and without noise at zero, where it is largest."""
-    clean = SoftmaxLoss() if isinstance(objective.loss, ClassLoss) else LogisticLoss()
-    at = objective.at(objective.best_rate(w)) if isinstance(objective, NoiseProfile) else objective
-    return _information(at, w), _information(replace(objective, loss=clean), 0 * w)
-
-
-def _information(objective: LogPosterior, w: Array) -> Array:
-    return cast(Array, objective.likelihood(w, "full", "expected").hessian)
-
-
-def _warn_of_separation() -> None:
-    warn(
-        SeparationWarning(
-            "Apart from rows whose label is taken for wrong, the classes can be separated, or all "
-            "but. The coefficients run to infinity, or are too large to be determined.",
-            "Set a prior, such as prior=1.0.",
-        )
-    )
-
-
-def wrong_label_probability(loss: NoisyLoss, activation: Array, y: Any, classes: Labels) -> Array:
+def wrong_label_probability(
+    loss: NoisyLoss | None, activation: Array, y: Any, classes: Labels
+) -> Array:
     """p(the true class is not that of the label | x, label) of each row (n,), by Bayes' rule.
 
-    activation: (n, 1) for two classes, else (n, K). y: labels, or (n, K) soft labels.
+    loss: None where no label can be wrong. activation: (n, 1) for two classes, else (n, K). y:
+    labels, or (n, K) soft labels.
 
     >>> loss = NoisyLogisticLoss(0.1, 0.1)
     >>> classes = np.array(["no", "yes"])
@@ -276,6 +255,8 @@ def wrong_label_probability(loss: NoisyLoss, activation: Array, y: Any, classes:
     array([0.1  , 0.858])
     """
     _, target = read_target(y, len(activation), classes)
+    if loss is None:
+        return np.zeros(len(activation))
     if isinstance(loss, NoisyLogisticLoss):
         return loss.wrong_label_probability(activation[:, 0], second_of_two(target))
     return loss.wrong_label_probability(activation, of_many(len(classes))(target))

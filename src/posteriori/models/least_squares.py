@@ -81,7 +81,8 @@ class LeastSquaresClassifier(LinearGeometry, Classifier):
             gram.scatter, gram.cross @ code, penalty, spread <= CONSTANT * abs(gram.mean)
         )
         if len(solution.dependent) and self.ridge == 0:
-            self._warn_of(columns.as_schema().describe_all(solution.dependent))
+            named = columns.as_schema().describe_all(solution.dependent)
+            self._warn_of(named, len(solution.dependent))
         with np.errstate(over="ignore"):
             weights = solution.coefficients / gram.unit[:, None]
         if not np.isfinite(weights).all():
@@ -121,11 +122,12 @@ class LeastSquaresClassifier(LinearGeometry, Classifier):
         first, second = 1 / gram.target_mean  # N/N_k (4.31)
         return np.array([[first / 2, -first / 2], [-second / 2, second / 2]])
 
-    def _warn_of(self, columns: str) -> None:
+    def _warn_of(self, columns: str, n_columns: int) -> None:
         warn(
             RankDeficiencyWarning(
                 f"{columns[0].upper()}{columns[1:]} can be computed from the other columns, or "
-                "never change. Of all least squares answers the one of smallest norm was taken.",
+                f"never change{'s' * (n_columns == 1)}. Of all least squares answers the one of "
+                "smallest norm was taken.",
                 "Drop such columns, or set ridge to a small positive number.",
             )
         )

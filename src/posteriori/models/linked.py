@@ -48,7 +48,7 @@ class LinkedClassifier(DiscriminativeClassifier):
     def _check_prior(self, has_ends: bool) -> None:
         if has_ends and self.prior == "jeffreys":
             raise ParameterError(
-                "prior='jeffreys' cannot be honoured where the activations have ends.",
+                "prior='jeffreys' cannot be combined with a link or noise of bounded support.",
                 "Use None, a number or a GaussianPrior; or a link or noise without ends.",
             )
 

@@ -15,6 +15,7 @@ from posteriori.models.label_noise import (
     Noise,
     NoisyLoss,
     conclude,
+    noise_facts,
     noisy_solution,
     read_label_noise,
     with_noise,
@@ -42,8 +43,8 @@ class LogisticRegression(SequentialClassifier):
         Maximum likelihood; a precision on every slope (1/C of scikit-learn); any Gaussian; or
         Jeffreys' prior, Firth's reduction of bias, which is finite on separated classes.
     label_noise : a number, a pair, or "estimate"
-        The probability that a label is wrong (4.117): one for all classes, one for each of two, or
-        to be estimated with the coefficients.
+        The probability that a label is wrong (4.117): one for all classes, one for each of two, or,
+        for two classes, to be estimated with the coefficients.
     solver : "auto", "newton", "gradient", "coordinate" or "sequential"
         All reach the same optimum; `solver_` and `solver_reason_` say what "auto" took, and why.
     fit_intercept : bool
@@ -121,17 +122,26 @@ class LogisticRegression(SequentialClassifier):
             return super()._adapted(prepared)
         if self.prior == "jeffreys":
             raise ParameterError(
-                "prior='jeffreys' is not to be had together with label_noise.",
+                "prior='jeffreys' cannot be combined with label_noise.",
                 "Use a number as prior, or label_noise=0.0.",
             )
         return with_noise(prepared, self._noise)
+
+    def _check_sequential(self) -> None:
+        super()._check_sequential()
+        if read_label_noise(self.label_noise, 2) is not None:
+            raise ParameterError(
+                "partial_fit cannot tell wrong labels: the curvature of their likelihood depends "
+                "on where it is taken.",
+                "Use label_noise=0.0, or fit.",
+            )
 
     def _solve(self, prepared: Prepared) -> Solution[Array, Iteration]:
         if self._noise is None:
             return super()._solve(prepared)
         if self.solver not in ("auto", "newton"):
             raise ParameterError(
-                f"solver={self.solver!r} cannot be had together with label_noise, whose likelihood "
+                f"solver={self.solver!r} cannot be combined with label_noise, whose likelihood "
                 "is not convex.",
                 "Use solver='auto' or 'newton'.",
             )
@@ -151,10 +161,15 @@ class LogisticRegression(SequentialClassifier):
         # With labels that may be wrong, a maximum proves nothing of the labels themselves.
         return self._noise is None and super()._proves_overlap(objective)
 
-    def mislabelled_probability(self, X: Any, y: Any) -> Array:
+    def _summary_facts(self) -> tuple[tuple[str, str], ...]:
+        own = () if self._noise is None else noise_facts(self.label_noise_, self.label_noise_error_)
+        return (*super()._summary_facts(), *own)
+
+    def mislabelled_probability(self, X: Any, y: Any, offset: Any = None) -> Array:
         """The probability that the label of each row is wrong (n,), by Bayes' rule.
 
-        It is zero for a fit with `label_noise=0.0`.
+        `offset` is that of `fit`, for these rows. The probability is zero for a fit with
+        `label_noise=0.0`.
 
         >>> X, y = [[-3.0], [-2.0], [-1.0], [1.0], [2.0], [3.0], [2.5]], [0, 0, 0, 1, 1, 1, 0]
         >>> model = LogisticRegression(prior=0.1, label_noise=0.1).fit(X, y)
@@ -162,7 +177,5 @@ class LogisticRegression(SequentialClassifier):
         array([0.  , 0.01, 0.02, 0.08, 0.03, 0.01, 0.39])
         """
         K = len(self._known_classes())
-        activation = self._evaluate(X, lambda a: a, 1 if K == 2 else K)
-        if self._noisy_loss is None:
-            return 0.0 * activation[:, 0]
+        activation = self._evaluate_with(X, offset, lambda a: a, 1 if K == 2 else K)
         return wrong_label_probability(self._noisy_loss, activation, y, self.classes_)

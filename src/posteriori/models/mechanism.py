@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from posteriori.arguments import either
 from posteriori.errors import DomainError, ParameterError, ScaleError
 from posteriori.likelihood.domain import Domain
 from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
-from posteriori.likelihood.links import LINKS, PROBABILITY_LINKS
+from posteriori.likelihood.link import Link
+from posteriori.likelihood.links import LINKS, PROBABILITY_LINKS, PositiveIdentity
 from posteriori.likelihood.loss import Loss
 from posteriori.posterior.priors import GaussianPrior, PriorLike
 from posteriori.rows.rows import Rows
@@ -40,9 +42,14 @@ class Mechanism:
         """The activations whose mean a target of this family can have."""
         if self.family == "bernoulli":
             return Domain(*PROBABILITY_LINKS[self.link].domain)
+        return Domain(*self.mean_link.domain)
+
+    @property
+    def mean_link(self) -> Link:
+        """The link of a target that is a number, with the ends that its means have."""
         if self.link == "identity" and self.family != "gaussian":
-            return Domain(low=0.0)
-        return Domain(*LINKS[self.link].domain)
+            return PositiveIdentity()
+        return LINKS[self.link]
 
     @property
     def reaches_its_ends(self) -> bool:
@@ -64,10 +71,11 @@ def read_mechanism(family: str, link: str) -> Mechanism:
                 "Choose 'canonical', which is 'softmax'.",
             )
         return Mechanism("bernoulli", "logit")
-    if family not in GLM_FAMILIES:
+    if not isinstance(family, str) or family not in GLM_FAMILIES:
         raise ParameterError(
             f"family={family!r} is not understood.",
-            f"Use one of {', '.join(map(repr, [*GLM_FAMILIES, 'categorical']))}.",
+            f"Use {either([*GLM_FAMILIES, 'categorical'])} ('bernoulli' is the binomial family; "
+            "counts of groups are shares with sample_weight).",
         )
     glm_loss(family, link)
     return Mechanism(family, GLM_FAMILIES[family].canonical if link == "canonical" else link)
@@ -114,8 +122,7 @@ def check_inside(activation: Array, mechanism: Mechanism) -> None:
     row = int(np.argmin(inside))
     raise DomainError(
         f"Row {row} has the activation {activation[row]:.6g}; in the {mechanism.family} family "
-        f"with the {mechanism.link} link only those from {domain.low:g} to {domain.high:g} have a "
-        "mean.",
+        f"with the {mechanism.link} link only those {domain.words} have a mean.",
         "The fit does not reach so far: drop the row, or fit with a link that has no ends.",
     )
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from posteriori.arguments import is_number
 from posteriori.errors import ConvergenceWarning, ParameterError, warn
 from posteriori.models.row_by_row import Orders, RowByRow
 from posteriori.rows.rows import Rows
+from posteriori.rows.schema import Unseen
 from posteriori.solve.perceptron import (
     Outcome,
     Walk,
@@ -25,11 +27,12 @@ from posteriori.typing import Array, Codes
 class Perceptron(RowByRow):
     """Rosenblatt's perceptron: a row on the wrong side moves the boundary, others do not.
 
-    For two classes, w ← w + φ_n t_n wherever wᵀφ_n t_n ≤ 0, t = ±1 (4.55). For more, the class of
-    the row gains φ_n and the class that won instead loses it; classes that tie share the loss. The
-    perceptron convergence theorem: if a linear function puts every row on its right side, the
-    updates end with such a function. If there is none they never end; whether there is one is
-    decided by a linear program once some thousand updates have been made, and ends the search.
+    For two classes, w ← w + φ_n t_n wherever wᵀφ_n t_n ≤ 0, t = ±1 (4.55), which lessens the error
+    -wᵀφ_n t_n of that row (4.54), (4.56). For more, the class of the row gains φ_n and the class
+    that won instead loses it; classes that tie share the loss. The perceptron convergence theorem:
+    if a linear function puts every row on its right side, the updates end with such a function. If
+    there is none they never end; whether there is one is decided by a linear program once some
+    thousand updates have been made, and ends the search.
 
     Parameters
     ----------
@@ -42,11 +45,15 @@ class Perceptron(RowByRow):
         depends on the rows that happened to come last, in particular where classes overlap.
     random_state : int, Generator or None
         Draws the orders; the same for the same rows, in whatever order they are passed.
+    unseen : "error" or "reference"
+        What to do at prediction with a level that the fit never saw.
 
     Attributes
     ----------
-    converged_ : whether an epoch ended without a mistake. n_updates_, n_iter_ (epochs). coef_
-    (1, d) for two classes, else (K, d); intercept_; classes_; n_parameters_.
+    converged_ : whether an epoch ended without a mistake. separable_ : whether a linear function
+    puts every row on its right side; None after `partial_fit`, which sees some of the rows.
+    n_updates_, n_iter_ (epochs). coef_ (1, d) for two classes, else (K, d); intercept_; classes_;
+    n_parameters_.
 
     Where the classes cannot be separated, or the epochs do not suffice, a `ConvergenceWarning` says
     which of the two it is. What is given then are the weights with the fewest mistakes out of those
@@ -66,6 +73,7 @@ class Perceptron(RowByRow):
     """
 
     n_updates_: int
+    separable_: bool | None
     _walk: Walk
 
     def __init__(
@@ -75,11 +83,13 @@ class Perceptron(RowByRow):
         shuffle: bool = True,
         averaged: bool = False,
         random_state: Any = None,
+        unseen: Unseen = "error",
     ) -> None:
         self.max_epochs = max_epochs
         self.shuffle = shuffle
         self.averaged = averaged
         self.random_state = random_state
+        self.unseen = unseen
 
     def _begin(self, visits: Visits) -> None:
         p = len(self._coordinates.scale) + 1
@@ -100,12 +110,14 @@ class Perceptron(RowByRow):
         walk = found.walk if self.averaged else replace(found.walk, weights=found.weights)
         self._arrive(walk, found.weights)
         self.converged_ = found.outcome is Outcome.CONVERGED
+        self.separable_ = found.outcome is not Outcome.INSEPARABLE
 
     def _learn_once(self, visits: Visits, order: Codes) -> None:
         before = self._walk.n_updates
         walk = perceptron_epoch(self._walk, visits.segments(order))
         self._arrive(walk, walk.mean() if self.averaged else walk.weights)
         self.converged_ = walk.n_updates == before
+        self.separable_ = None
 
     def _arrive(self, walk: Walk, weights: Array) -> None:
         self._walk = walk
@@ -113,14 +125,15 @@ class Perceptron(RowByRow):
         self._set_weights(weights)
 
     def _warn_of(self, outcome: Outcome, n_epochs: int) -> None:
+        epochs = f"{n_epochs} epoch" + "s" * (n_epochs > 1)
         given = (
             "mean of the weights is" if self.averaged else "weights with the fewest mistakes are"
         )
         if outcome is Outcome.MAX_EPOCHS:
             warn(
                 ConvergenceWarning(
-                    f"The classes can be separated, but {n_epochs} epochs of the perceptron did "
-                    f"not find out how. The {given} given.",
+                    f"The classes can be separated, but {epochs} of the perceptron did not find "
+                    f"out how. The {given} given.",
                     "Raise max_epochs.",
                 )
             )
@@ -128,8 +141,7 @@ class Perceptron(RowByRow):
             warn(
                 ConvergenceWarning(
                     "No linear function puts every row on the right side (a linear program says "
-                    f"so), so the perceptron was stopped after {n_epochs} epochs. The {given} "
-                    "given.",
+                    f"so), so the perceptron was stopped after {epochs}. The {given} given.",
                     "Use a model of classes that overlap, such as LogisticRegression, or set "
                     "averaged=True.",
                 )
@@ -155,6 +167,8 @@ class Adaline(RowByRow):
     tol : float
         Stop when no column (of unit spread) has a mean product with the errors above this; at the
         least squares answer they are zero.
+    unseen : "error" or "reference"
+        What to do at prediction with a level that the fit never saw.
 
     Attributes
     ----------
@@ -186,12 +200,14 @@ class Adaline(RowByRow):
         shuffle: bool = True,
         random_state: Any = None,
         tol: float = 3e-3,
+        unseen: Unseen = "error",
     ) -> None:
         self.learning_rate = learning_rate
         self.max_epochs = max_epochs
         self.shuffle = shuffle
         self.random_state = random_state
         self.tol = tol
+        self.unseen = unseen
 
     def _begin(self, visits: Visits) -> None:
         K = len(self.classes_)
@@ -237,8 +253,7 @@ class Adaline(RowByRow):
         super()._check_parameters()
         for name, most in (("learning_rate", 1.0), ("tol", np.inf)):
             value = getattr(self, name)
-            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            if not (number and 0 < value <= most and value < np.inf):
+            if not (is_number(value) and 0 < value <= most and value < np.inf):
                 raise ParameterError(
                     f"{name}={value!r} is out of range.",
                     "Use a positive number" + (" up to 1." if most == 1 else "."),

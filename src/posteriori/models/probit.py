@@ -29,8 +29,10 @@ class ProbitRegression(LinkedClassifier):
         As in `LogisticRegression`.
     fit_intercept : bool
     tol : float
-        How many standard errors from the optimum are near enough.
-    max_iter : int
+        The iteration ends within about this many standard errors of the optimum; much nearer
+        where that costs little.
+    max_iter : int or None
+        Steps before the iteration is given up; None leaves it to the solver.
     unseen : "error" or "reference"
         What to do with a level of a factor that the fit never saw.
 

@@ -2,18 +2,20 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Self, cast
+from typing import Any, Self, cast, get_args
 
 import numpy as np
 
+from posteriori.arguments import check_choice, check_count, check_flag
 from posteriori.design.columns import Columns
-from posteriori.errors import LabelError, ParameterError, ScaleError
+from posteriori.errors import LabelError, ScaleError
 from posteriori.models.base import Classifier
 from posteriori.models.generative import as_generator
 from posteriori.models.geometry import LinearCoefficients
 from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Features
 from posteriori.rows.rows import Rows
+from posteriori.rows.schema import Unseen
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.covariance import CONSTANT
 from posteriori.statistics.coordinates import Coordinates
@@ -93,7 +95,7 @@ class RowByRow(LinearCoefficients, Classifier):
         visits = self._visits(rows, first)
         if first:
             self._begin(visits)
-        self._learn_once(visits, self._orders(len(visits))())
+        self._learn_once(visits, self._orders(len(visits), 0 if first else self.n_iter_)())
 
     def _read_more(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Rows:
         if classes is None and not hasattr(type(X), "map_sum"):
@@ -117,10 +119,14 @@ class RowByRow(LinearCoefficients, Classifier):
             self._weight_unit = float(weight.max() * np.mean(weight / weight.max()))
         return visits.weighted(1 / self._weight_unit)
 
-    def _orders(self, n_rows: int) -> Orders:
+    def _orders(self, n_rows: int, n_epochs: int = 0) -> Orders:
+        """Orders of the rows, one after the other, where so many epochs have been made before."""
         if not self.shuffle:
             return lambda: np.arange(n_rows)
-        random = as_generator(self.random_state)
+        seed = self.random_state
+        if n_epochs and isinstance(seed, int | np.integer):
+            seed = [int(seed), n_epochs]  # not the orders of those epochs again
+        random = as_generator(seed)
         return lambda: random.permutation(n_rows)
 
     def _set_weights(self, weights: Array) -> None:
@@ -141,18 +147,13 @@ class RowByRow(LinearCoefficients, Classifier):
         self._linear = Linear.about(coordinates.centre * coordinates.unit, slopes, bias)
 
     def _check_parameters(self) -> None:
-        whole = isinstance(self.max_epochs, int | np.integer)
-        if not whole or isinstance(self.max_epochs, bool) or self.max_epochs < 1:
-            raise ParameterError(
-                f"max_epochs={self.max_epochs!r} is out of range.", "Use a whole number from 1 on."
-            )
+        check_count("max_epochs", self.max_epochs, "epochs")
         for name in ("shuffle", "averaged"):
-            value = getattr(self, name, False)
-            if not isinstance(value, bool | np.bool_):
-                raise ParameterError(f"{name}={value!r} is not understood.", "Use True or False.")
+            check_flag(name, getattr(self, name, False))
+        check_choice("unseen", self.unseen, get_args(Unseen))
 
     def _activations(self, X: Features) -> Array:
-        return self._linear.of_rows(X, self.schema_)
+        return self._linear.of_rows(X, self.schema_, self.unseen)
 
     def _linear_function(self) -> Linear:
         self._known_classes()

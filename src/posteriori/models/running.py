@@ -9,7 +9,7 @@ in as many unknowns as the null space has dimensions.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +18,7 @@ from scipy.optimize import linprog
 
 from posteriori.likelihood.loss import Loss
 from posteriori.linalg import dependent_columns, unit_diagonal
+from posteriori.models.pulled import GatherPulled, along
 from posteriori.posterior.objective import LogPosterior
 from posteriori.rows.block import Block
 from posteriori.solve.separation import INTERCEPT, Separation
@@ -50,11 +51,14 @@ class Held(Loss):
         return mean
 
 
-class Running(NamedTuple):
-    """Which coefficients run away, and the directions (p, k) of the free parameters that do not."""
+@dataclass(frozen=True, eq=False)
+class Running:
+    """Which coefficients run away, the directions (p, k) of the free parameters that do not, and
+    the rows that pull, in words: "every target with f = 'a' is zero"."""
 
     separation: Separation
     determined: Array
+    rows: str
 
 
 def find_running(levels: Sequence[LogPosterior], sign: float) -> Running | None:
@@ -98,8 +102,10 @@ def _running(objective: LogPosterior, free: Array, sign: float) -> Running | Non
     # What no row with a mean of its own holds: every direction that leaves these rows as they are.
     kept = rows[rows @ z <= _NOTHING * abs(z).max()]
     runs = (free / size) @ _unmoved(kept)
-    theta = objective.coordinates.expand((free / size) @ z)
-    return Running(_named(objective, theta), null_space(runs.T))
+    direction = (free / size) @ z
+    pulled = objective.rows.map_sum(GatherPulled(objective, direction, sign))
+    theta = objective.coordinates.expand(direction)
+    return Running(_named(objective, theta), null_space(runs.T), pulled.words(objective.columns))
 
 
 def _unmoved(rows: Array) -> Array:
@@ -145,13 +151,4 @@ class _ZeroRows:
     directions: Array
 
     def __call__(self, block: Block) -> Array:
-        of = self.objective
-        theta = np.concatenate([of.coordinates.expand(v) for v in self.directions.T])
-        theta = of.standard.outward(theta)
-        first = int(of.standard.intercept)
-        design = of.standard.design(of.columns.design(block))
-        along = design.times(theta[:, first:].T)
-        if first:
-            along = along + theta[:, 0]
-        along[abs(along) < _NOTHING * abs(theta).max(axis=1)] = 0.0
-        return along[of.target(block) <= 0]
+        return along(self.objective, self.directions, block)[self.objective.target(block) <= 0]

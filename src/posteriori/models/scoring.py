@@ -12,16 +12,14 @@ import numpy as np
 
 from posteriori.linalg import cholesky
 from posteriori.posterior.objective import LogPosterior
-from posteriori.solve.newton import Curvature, Local, Objective, newton
+from posteriori.solve.local import Curvature, Local, Objective
+from posteriori.solve.newton import newton
 from posteriori.solve.solution import Iteration, Solution
 from posteriori.solve.solvers import Choice, choose, solve
 from posteriori.typing import Array
 
 MOST_STEPS = 100
 """Steps after which a fit is given up, unless told otherwise."""
-
-MOST_STEPS = 100
-"""Where the user sets no limit."""
 
 _CLOSE = 0.3
 """Standard errors of a subsample from its optimum that are near enough."""
@@ -41,6 +39,10 @@ class Safeguarded:
         return self.inner.price
 
     @property
+    def start_price(self) -> float:
+        return self.inner.price
+
+    @property
     def share(self) -> float:
         return self.inner.share
 
@@ -52,14 +54,19 @@ class Safeguarded:
     def tolerance(self) -> float:
         return self.inner.tolerance
 
+    @property
+    def unit(self) -> float:
+        return self.inner.unit
+
     def __call__(self, w: Array, hessian: Curvature) -> Local:
         found = replace(self.inner, information="observed")(w, hessian)
-        if found.hessian is None or _is_positive(found.hessian):
+        if found.hessian is None or is_positive(found.hessian):
             return found
         return replace(self.inner, information="expected")(w, hessian)
 
 
-def _is_positive(hessian: Array) -> bool:
+def is_positive(hessian: Array) -> bool:
+    """Whether a Hessian, or its diagonal, is positive definite."""
     if hessian.ndim == 1:
         return bool((hessian > 0).all())
     return cholesky(hessian) is not None
@@ -79,18 +86,21 @@ def scored(
     start: Array,
     max_iter: int | None = None,
     suspicion: Callable[[], bool] | None = None,
+    close: bool = False,
 ) -> Solution[Array, Iteration]:
     """The parameters that make the last of `levels` smallest, by whichever curvature serves.
 
     With too many parameters for a Hessian, gradients that remember how they changed do.
-    `suspicion` is asked if parameters may run to infinity, as in `newton`.
+    `suspicion` is asked if parameters may run to infinity, as in `newton`. From a `close` start
+    the observed second derivative is taken at once.
     """
     # Steps that leave the domain meet infinities, and are cut short.
     with np.errstate(over="ignore", invalid="ignore"):
         if levels[-1].is_wide:
             expected = [replace(level, information="expected") for level in levels]
             return solve("gradient", expected, start, max_iter=max_iter, suspicion=suspicion)
-        return newton(_stages(levels), start, max_iter=max_iter or MOST_STEPS, suspicion=suspicion)
+        stages = [Safeguarded(levels[-1])] if close else _stages(levels)
+        return newton(stages, start, max_iter=max_iter or MOST_STEPS, suspicion=suspicion)
 
 
 def _stages(levels: Sequence[LogPosterior]) -> Sequence[Objective]:

@@ -7,64 +7,39 @@ directions that these rows determine.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from functools import partial
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posteriori.errors import SeparationWarning, warn
-from posteriori.likelihood.link import ProbabilityLink
-from posteriori.likelihood.logistic import SignedLogisticLoss
+from posteriori.likelihood.binary import BinaryLoss
+from posteriori.likelihood.link import ProbabilityLink, SymmetricLink
+from posteriori.likelihood.logistic import LogisticLoss
 from posteriori.linalg import unit_diagonal
+from posteriori.models.doubt import Most, support_of
+from posteriori.models.face import Within, determined
 from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
 from posteriori.rows.block import Block
-from posteriori.solve.newton import Curvature, Local, newton
-from posteriori.solve.separation import Separation, find_separation, reach
+from posteriori.solve.first_order import gradient
+from posteriori.solve.newton import newton
+from posteriori.solve.separation import INTERCEPT, Separation, reach
 from posteriori.solve.solution import Iteration, Solution, Status
-from posteriori.statistics.local_quadratic import GatherQuadratic, activations
-from posteriori.statistics.pairs import Support
-from posteriori.statistics.statistic import Statistic
+from posteriori.statistics.local_quadratic import (
+    GatherQuadratic,
+    activations,
+    bordered,
+)
 from posteriori.typing import Array
 
 _CERTAIN = 1e-17
 """A probability that is nothing beside one."""
 
+_FAR = 1e7
+"""Quartile ranges of a link beyond which activations have lost the digits of others beside them."""
+
 _ROUNDS = 3
 _MOST_STEPS = 100
-_DETERMINED = 1e-10
-"""A direction with less curvature than this, beside that of its columns, is not determined."""
-
-
-@dataclass(frozen=True, eq=False)
-class Within:
-    """An objective as a function of w, its own parameters being origin + directions w."""
-
-    objective: LogPosterior
-    origin: Array
-    directions: Array
-
-    def __call__(self, w: Array, hessian: Curvature) -> Local:
-        found = self.objective(self.origin + self.directions @ w, hessian)
-        curved = found.hessian
-        if curved is not None:
-            curved = self.directions.T @ curved @ self.directions
-        return Local(found.value, self.directions.T @ found.gradient, curved)
-
-    @property
-    def price(self) -> float:
-        return self.objective.price
-
-    @property
-    def share(self) -> float:
-        return 1.0
-
-    @property
-    def n_rows(self) -> int:
-        return self.objective.n_rows
-
-    @property
-    def tolerance(self) -> float:
-        return self.objective.tolerance
 
 
 @dataclass(frozen=True)
@@ -73,35 +48,6 @@ class Limit:
 
     solution: Solution[Array, Iteration]
     directions: Array
-
-
-def separation_of(objective: LogPosterior, n_classes: int) -> Separation:
-    """Whether the classes of the rows can be separated, by linear programs."""
-    return find_separation(
-        objective.rows,
-        n_classes,
-        support=_support(objective),
-        fit_intercept=objective.standard.intercept,
-    )
-
-
-def no_separation(objective: LogPosterior) -> Separation:
-    """What is said of classes that overlap."""
-    K, q = objective.coordinates.n_activations, objective.coordinates.q
-    return Separation("none", (), np.empty((0,) if K == 1 else (0, K)), np.zeros((q, K)), None)
-
-
-def _support(objective: LogPosterior) -> Support:
-    """The classes that a row may belong to, from its target."""
-    signed = isinstance(objective.loss, SignedLogisticLoss)
-
-    def support(block: Block) -> NDArray[Any]:
-        t = objective.target(block)
-        if signed:
-            return (t > 0).astype(np.intp)
-        return t > 0 if t.ndim == 2 else np.column_stack([t < 1, t > 0])
-
-    return support
 
 
 def certain_margin(link: ProbabilityLink) -> float:
@@ -121,15 +67,26 @@ def limit(
 
     `margin` is an activation at which a class is certain.
     """
-    w, support = solution.parameters, _support(objective)
-    if found.kind == "complete" and (least := _least_margin(objective, w)) > 0:
-        # The iteration was already on its way along the widest margin; it is kept to.
-        return _ended(objective, max(margin / least, 1.0) * w, solution)
-    ray = _free_ray(objective, found)
+    w, support = solution.parameters, support_of(objective)
+    is_free = not objective.penalty.precision.any()
+    if found.kind == "complete" and is_free:
+        w, middle = _widest(objective, w)
+        stretch = _stretch(objective, w, margin + abs(middle))
+        if stretch < np.inf:
+            return _ended(objective, stretch * w + middle * _unit_intercept(objective), solution)
+    ray = _free(objective, objective.standard.from_user(found.ray.T))
+    if found.kind == "quasi":
+        margin = min(margin, _far(objective))
+    margin += _largest_offset(objective)
     for _ in range(_ROUNDS):
         theta = objective.standard.to_user(objective.coordinates.expand(w)).T
         w = w + reach(objective.rows, found, theta, margin=margin, support=support) * ray
-        directions = _determined(objective, w)
+        if is_free and found.kind == "complete":
+            return _ended(objective, w, solution)
+        if objective.is_wide:
+            inner = gradient([objective], w)
+            return _ended(objective, inner.parameters, solution)
+        directions = determined(objective, found, w)
         if not directions.shape[1]:
             return _ended(objective, w, solution)
         inner = newton(
@@ -155,66 +112,126 @@ def _ended(objective: LogPosterior, w: Array, solution: Solution[Array, Iteratio
     )
 
 
-def _free_ray(objective: LogPosterior, found: Separation) -> Array:
-    """The ray in the free parameters."""
-    coordinates = objective.coordinates
-    vectors = coordinates.contrasts.T @ objective.standard.from_user(found.ray.T)
-    if coordinates.basis is None:
+def _free(objective: LogPosterior, vectors: Array) -> Array:
+    """The free parameters that give all rows the activations of coefficients (K, q).
+
+    Where columns depend on others, several coefficients give the same activations: those that come
+    closest on all rows are had from BᵀGB u = BᵀGv, G being the Gram matrix of the rows.
+    """
+    basis, vectors = objective.coordinates.basis, objective.coordinates.contrasts.T @ vectors
+    if basis is None:
         return vectors.ravel()
-    return cast(Array, np.linalg.lstsq(coordinates.basis, vectors.T)[0].T.ravel())
+    gram = objective.standard.inward_matrix(
+        objective.rows.map_sum(partial(_gram, objective), block_entries=BLOCK_ENTRIES)
+    )
+    matrix, scale = unit_diagonal(basis.T @ gram @ basis)
+    free = np.linalg.solve(matrix, (basis.T @ gram @ vectors.T) / scale[:, None])
+    return cast(Array, (free / scale[:, None]).T.ravel())
 
 
-def _determined(objective: LogPosterior, w: Array) -> Array:
-    """Directions (p, k) in which the objective has a curvature at w."""
-    hessian = objective(w, "full").hessian
-    assert hessian is not None
-    start = objective(np.zeros(len(w)), "full").hessian
-    assert start is not None
-    _, scale = unit_diagonal(start)
-    values, vectors = np.linalg.eigh(hessian / scale / scale[:, None])
-    kept = vectors[:, values > _DETERMINED] / scale[:, None]
-    return np.linalg.qr(kept)[0]
+def _gram(objective: LogPosterior, block: Block) -> Array:
+    """Σ φφᵀ (q, q)."""
+    design = objective.standard.design(objective.columns.design(block))
+    return bordered(design, np.ones(block.X.shape[0]), objective.standard.intercept)
 
 
-@dataclass(frozen=True, eq=False)
-class _Least(Statistic):
-    value: float
+def _widest(objective: LogPosterior, w: Array) -> tuple[Array, float]:
+    """Parameters on their way out along the widest margin, and the activation of the boundary.
 
-    def __add__(self, other: "_Least") -> "_Least":
-        return _Least(min(self.value, other.value))
+    An iteration is on that way where both classes pull alike. Otherwise where it leads is an
+    accident of its steps, and that of the logistic sigmoid stands in for it, with the boundary
+    at the activation at which both classes are equally probable, if there is an intercept.
+    """
+    loss = objective.loss
+    if not isinstance(loss, BinaryLoss) or isinstance(loss.link, SymmetricLink):
+        return w, 0.0
+    logistic = replace(objective, loss=LogisticLoss())
+    found = newton([logistic], np.zeros(len(w)), max_iter=_MOST_STEPS)
+    middle = float(loss.link.activation(np.array([0.5]))[0])
+    return found.parameters, middle if objective.standard.intercept else 0.0
 
 
-def _least_margin(objective: LogPosterior, w: Array) -> float:
-    """By how much the activation of a row's own class is above the others, at worst."""
+def _unit_intercept(objective: LogPosterior) -> Array:
+    """The free parameters that give every row the activation one; zero without an intercept."""
+    vectors = np.zeros((objective.coordinates.n_activations, objective.coordinates.q))
+    vectors[:, 0] = float(objective.standard.intercept)
+    return _free(objective, vectors)
+
+
+def _far(objective: LogPosterior) -> float:
+    """How far out rows may be without taking the digits of those on the face.
+
+    With heavy tails a class is certain only far beyond.
+    """
+    if not isinstance(objective.loss, BinaryLoss):
+        return np.inf
+    low, high = objective.loss.link.activation(np.array([0.25, 0.75]))
+    return float(_FAR * (high - low))
+
+
+def _stretch(objective: LogPosterior, w: Array, margin: float) -> float:
+    """The least multiple of w, one or more, that gives every row the margin, offsets and all.
+
+    Infinite where w puts a row on the wrong side.
+    """
     kernel = objective.kernel(w)
     return objective.rows.map_sum(
-        lambda block: _Least(_margin_of(kernel, block)), block_entries=BLOCK_ENTRIES
+        lambda block: Most(_stretch_of(kernel, block, margin)), block_entries=BLOCK_ENTRIES
     ).value
 
 
-def _margin_of(kernel: GatherQuadratic, block: Block) -> float:
+def _stretch_of(kernel: GatherQuadratic, block: Block, margin: float) -> float:
     standard = kernel.standard
     design = standard.design(kernel.columns.design(block))
-    a = activations(design, kernel.theta, standard.intercept, block.offset)
+    a = activations(design, kernel.theta, standard.intercept, None)
     t = kernel.target(block)
+    gap = _own_above_others(a, t)
+    given = 0.0 if block.offset is None else _own_above_others(block.offset, t)
+    with np.errstate(divide="ignore"):
+        needed = np.where(gap > 0, (margin - given) / gap, np.inf)
+    return float(needed.max(initial=1.0))
+
+
+def _own_above_others(a: Array, t: Array) -> Array:
+    """By how much the activation of a row's own class is above that of each other one."""
     if a.ndim == 1:
-        return float((a * np.where(t > 0.5, 1.0, -1.0)).min(initial=np.inf))
+        return a * np.where(t > 0.5, 1.0, -1.0)
     own = (a * t).sum(axis=1)
-    return float((own - np.where(t > 0, -np.inf, a).max(axis=1)).min(initial=np.inf))
+    return (own[:, None] - a)[t == 0]
 
 
-def warn_of_separation(found: Separation) -> None:
+def _largest_offset(objective: LogPosterior) -> float:
+    """The largest difference that offsets make between two classes of a row."""
+    return objective.rows.map_sum(lambda block: Most(_offset_of(block))).value
+
+
+def _offset_of(block: Block) -> float:
+    offset = block.offset
+    if offset is None:
+        return 0.0
+    apart = abs(offset) if offset.ndim == 1 else np.ptp(offset, axis=1)
+    return float(apart.max(initial=0.0))
+
+
+def warn_of_separation(found: Separation, remedies: str) -> None:
     """Say which coefficients run away, and what can be done."""
-    columns = ", ".join(f"'{name}'" for name in found.columns[:8])
-    more = f" and {len(found.columns) - 8} more" if len(found.columns) > 8 else ""
     extent = "all rows" if found.kind == "complete" else "some of the rows"
     warn(
         SeparationWarning(
-            f"The classes of {extent} can be told apart without error by {columns}{more}, so the "
-            "likelihood has no maximum: these coefficients run to infinity (see separation_). "
-            "What is given is the limit: its probabilities are right, its large coefficients are "
-            "only large enough.",
-            "Set prior='jeffreys', or a number such as prior=1.0, for finite coefficients; or drop "
-            "the columns.",
+            f"The classes of {extent} can be told apart without error, already by "
+            f"{_in_words(found.columns)} alone, so the likelihood has no maximum: these "
+            "coefficients, and maybe others, run to infinity (see separation_). What is given is "
+            "the limit: its probabilities are right, its large coefficients are only large "
+            "enough.",
+            remedies,
         )
     )
+
+
+def _in_words(columns: tuple[str, ...], most: int = 8) -> str:
+    """The columns of a ray as a message calls them."""
+    names = [f"'{name}'" for name in columns if name != INTERCEPT]
+    if not names:
+        return "the intercept"
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more + " (with the intercept)" * (INTERCEPT in columns)

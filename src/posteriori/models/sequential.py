@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from posteriori.errors import (
     ConvergenceWarning,
@@ -16,9 +17,10 @@ from posteriori.errors import (
     ParameterError,
     warn,
 )
-from posteriori.models.discriminative import DiscriminativeClassifier, _linear_function
+from posteriori.models.discriminative import DiscriminativeClassifier, with_offset
 from posteriori.models.fitting import prepare
-from posteriori.models.keeping import SoFar, is_strange, rows_to_keep
+from posteriori.models.keeping import SoFar, is_strange, joined, rows_to_keep
+from posteriori.models.predicting import linear_function
 from posteriori.posterior.inference import inverse_of
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import flat
@@ -30,9 +32,14 @@ from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.online import BROAD, Belief, online_update
-from posteriori.statistics.batches import join_rows, thin_rows
+from posteriori.statistics.batches import thin_rows
 from posteriori.statistics.sample import sample_rows
 from posteriori.typing import Array, Labels
+
+
+def _learns_in_batches(model: "SequentialClassifier") -> bool:
+    model._check_sequential()
+    return True
 
 
 class SequentialClassifier(DiscriminativeClassifier):
@@ -41,8 +48,14 @@ class SequentialClassifier(DiscriminativeClassifier):
     _so_far: SoFar
     _n_fitted: int
 
+    @available_if(_learns_in_batches)  # type: ignore[untyped-decorator]
     def partial_fit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
     ) -> Self:
         """Learn from more rows, without those seen before.
 
@@ -52,8 +65,9 @@ class SequentialClassifier(DiscriminativeClassifier):
         the others said is summed up by Laplace's approximation. The answer is then a small
         fraction of a standard error from `fit` to all rows, whatever the size of the batches; where
         a batch is unlike those before, as in rows sorted by class, a `ConvergenceWarning` says so.
-        What needs all rows again, such as `log_likelihood_`, is an error. The prior
-        counts once. After `fit`, its rows count as the first batch.
+        What needs all rows again, such as `log_likelihood_`, is an error. The prior counts once.
+        After `fit`, its rows count as the first batch. `offset` is that of `fit`; rows of a call
+        without one have zeros.
 
         >>> from posteriori import LogisticRegression
         >>> X, y = np.arange(200.0)[:, None] % 10, np.arange(200) % 10 + np.arange(200) % 7 > 7
@@ -67,8 +81,8 @@ class SequentialClassifier(DiscriminativeClassifier):
         before = dict(self.__dict__)
         try:
             with one_blas_thread():
-                self._check_sequential()
-                self._take(self._read_batch(X, y, sample_weight, classes))
+                self._check_parameters()
+                self._take(with_offset(self._read_batch(X, y, sample_weight, classes), offset))
         except BaseException:
             self.__dict__ = before
             raise
@@ -80,18 +94,11 @@ class SequentialClassifier(DiscriminativeClassifier):
         self._n_fitted = rows.n_rows
 
     def _check_sequential(self) -> None:
-        """An error where the settings need all rows at once."""
-        self._check_parameters()
+        """An error where the settings need all rows at once, so that there is no partial_fit."""
         if isinstance(self.prior, str):
             raise ParameterError(
                 f"prior={self.prior!r} looks at all rows at once, which partial_fit cannot do.",
                 "Use None, a number or a GaussianPrior, or fit.",
-            )
-        if getattr(self, "label_noise", 0.0) != 0.0:
-            raise ParameterError(
-                "partial_fit cannot tell wrong labels: the curvature of their likelihood depends "
-                "on where it is taken.",
-                "Use label_noise=0.0, or fit.",
             )
 
     def _read_batch(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Rows:
@@ -124,7 +131,8 @@ class SequentialClassifier(DiscriminativeClassifier):
             )
         if schema != self.schema_:
             raise ParameterError(
-                "The columns of these rows are not those of the first batch.",
+                "The columns of these rows are not those of the first batch: "
+                f"{self.schema_.difference(schema)}.",
                 "Pass rows with the same columns, kinds and levels.",
             )
 
@@ -138,7 +146,7 @@ class SequentialClassifier(DiscriminativeClassifier):
             self._update(so_far, rows)
         elif rows.n_rows < rows_to_keep(self._problem(rows)):
             # The new ones first, so that errors tell their numbers.
-            self._fit_whole(join_rows(_in_memory(rows), so_far.rows))
+            self._fit_whole(joined(_in_memory(rows), so_far.rows))
         else:
             self._fit_whole(rows)
             self._update(self._so_far, so_far.rows)
@@ -209,7 +217,7 @@ class SequentialClassifier(DiscriminativeClassifier):
         kept = so_far.rows
         if sample is not None:
             rest = rest - _parabola(self._loss_of(sample, shown), w)
-            kept = sample if kept is None else join_rows(kept, sample)
+            kept = sample if kept is None else joined(kept, sample)
         self._so_far = replace(so_far, rows=kept, n_seen=n_seen, rest=rest)
 
     def _adopt(self, objective: LogPosterior, w: Array, belief: Belief, determined: bool) -> None:
@@ -218,7 +226,7 @@ class SequentialClassifier(DiscriminativeClassifier):
         self.converged_ = determined
         self._inference = RowlessInference(Shown.of(objective), w, belief.precision)
         self._separation = None
-        self._linear = _linear_function(objective, w)
+        self._linear = linear_function(objective, w)
         if not determined:
             _warn_of_gaps()
 

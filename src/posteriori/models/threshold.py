@@ -5,15 +5,14 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
-from scipy import stats
 
-from posteriori.errors import ParameterError
 from posteriori.likelihood.binary import BinaryLoss
 from posteriori.likelihood.link import ProbabilityLink
 from posteriori.likelihood.loss import Loss
 from posteriori.likelihood.soft_ends import domain_of, ends, softened
 from posteriori.likelihood.threshold import ThresholdLoss
-from posteriori.models.discriminative import Solver
+from posteriori.linalg import unit_diagonal
+from posteriori.models.discriminative import WITH_A_NUMBER, Solver
 from posteriori.models.edges import in_words, rows_at, solved
 from posteriori.models.fitting import Prepared, Problem
 from posteriori.models.linked import LinkedClassifier
@@ -22,12 +21,16 @@ from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import PriorLike
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
+from posteriori.solve.separation import Separation
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array
 
 _NOTHING = 1e-12
 """A loss of all rows together that is no more than rounding."""
+
+_FLAT = 1e-10
+"""A curvature that is no more than rounding, beside those of single coefficients."""
 
 
 class ThresholdRegression(LinkedClassifier):
@@ -90,7 +93,7 @@ class ThresholdRegression(LinkedClassifier):
         self.unseen = unseen
 
     def _loss(self, n_classes: int, soft: bool) -> Loss:
-        return ThresholdLoss(read_noise(self.noise))
+        return ThresholdLoss(self.noise)
 
     def _make_link(self) -> ProbabilityLink:
         return cast(ThresholdLoss, self._loss(2, False)).link
@@ -109,11 +112,28 @@ class ThresholdRegression(LinkedClassifier):
         solution, at_end = solved(
             prepared, lambda width: BinaryLoss(softened(link, width)), self.max_iter, suspicion
         )
+        if self._has_no_optimum(prepared.objective, solution, at_end):
+            return replace(solution, status=Status.SEPARATED)
         if at_end:
             self._warn_of_ends(prepared.objective, solution, places)
-        elif solution.value <= _NOTHING and suspicion is not None and suspicion():
-            return replace(solution, status=Status.SEPARATED)  # each label is certain
         return solution
+
+    def _has_no_optimum(
+        self, objective: LogPosterior, solution: Solution[Array, Iteration], at_end: bool
+    ) -> bool:
+        """Whether separated classes leave the optimum open: certain rows can go on for ever."""
+        is_separated = self._suspicion(objective)
+        if is_separated is None or not (at_end or _is_flat(objective, solution)):
+            return False
+        kinds = ("complete",) if at_end else ("quasi", "complete")
+        return is_separated() and cast(Separation, self._separation).kind in kinds
+
+    def _finish(self, prepared: Prepared, remedies: str = WITH_A_NUMBER) -> None:
+        super()._finish(prepared, WITH_A_NUMBER if ends(self._fitted_link) else remedies)
+
+    def _proves_overlap(self, objective: LogPosterior) -> bool:
+        # Labels are certain beyond an end of the noise, so that a maximum proves nothing.
+        return not ends(self._fitted_link) and super()._proves_overlap(objective)
 
     def _warn_of_ends(
         self,
@@ -131,14 +151,9 @@ class ThresholdRegression(LinkedClassifier):
             )
 
 
-def read_noise(noise: Any) -> Any:
-    """The distribution of that name, or the one given."""
-    if not isinstance(noise, str):
-        return noise
-    found = getattr(stats, noise, None)
-    if not isinstance(found, stats.rv_continuous):
-        raise ParameterError(
-            f"noise={noise!r} is not the name of a continuous distribution in scipy.stats.",
-            "Use a name such as 'norm', 'cauchy' or 'gumbel_r', or a distribution itself.",
-        )
-    return found
+def _is_flat(objective: LogPosterior, solution: Solution[Array, Iteration]) -> bool:
+    """Whether the objective is level along some way from the optimum, moved rows being certain."""
+    if objective.is_wide:
+        return solution.value <= _NOTHING
+    matrix, _ = unit_diagonal(cast(Array, objective(solution.parameters, "full").hessian))
+    return bool(np.linalg.eigvalsh(matrix)[0] < _FLAT)

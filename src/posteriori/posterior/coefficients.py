@@ -5,6 +5,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from posteriori.arguments import check_choice
 from posteriori.errors import ParameterError
 from posteriori.posterior.inference import Errors, Inference
 from posteriori.typing import Array, Labels
@@ -18,8 +19,8 @@ class Coefficients:
     """One entry a coefficient shown; `classes` is None unless there are more than two of them.
 
     statistic: estimate / std_error, a z or, where a dispersion is estimated, a t. p_value: the
-    probability of a larger one, either sign, if the coefficient were zero. Neither is a number
-    where the standard error is infinite.
+    probability of a larger one, either sign, if the coefficient were zero. They are zero and one
+    where there is nothing to test: an infinite standard error, or a column that never changes.
     """
 
     terms: tuple[str, ...]
@@ -52,8 +53,7 @@ def coefficients_of(
     _check_intervals(intervals, errors)
     estimate, error = inference.estimates, inference.standard_errors(errors)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # Zero where there is nothing to test: an infinite error, or a column that never changes.
-        statistic = np.where(np.isinf(error) | (error == 0), 0.0, estimate / error)
+        statistic = np.where(np.isinf(error) | (estimate == 0), 0.0, estimate / error)
         ends = np.stack([estimate - quantile * error, estimate + quantile * error], axis=1)
     if intervals == "profile":
         ends = inference.profile(level)
@@ -74,12 +74,10 @@ def coefficients_of(
 
 
 def _check_intervals(intervals: Intervals, errors: Errors) -> None:
-    if intervals not in get_args(Intervals):
-        raise ParameterError(
-            f"intervals={intervals!r} is not understood.", "Use 'wald' or 'profile'."
-        )
+    check_choice("intervals", intervals, get_args(Intervals))
     if intervals == "profile" and errors == "robust":
         raise ParameterError(
-            "A profile of the likelihood knows nothing of robust errors.",
+            "intervals='profile' and errors='robust' exclude each other: a profile of the "
+            "likelihood has no standard errors.",
             "Use intervals='wald' with errors='robust', or another kind of errors.",
         )

@@ -3,6 +3,7 @@
 Conventions: p free parameters w (p,); the parameters shown to users are those of `Shown`.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from posteriori.errors import InferenceError, ParameterError
+from posteriori.arguments import check_choice, check_fraction
+from posteriori.errors import InferenceError
 from posteriori.likelihood.glm import TargetFamily
 from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.posterior.goodness import Goodness, rows_needed
@@ -26,24 +28,26 @@ from posteriori.statistics.scores import GatherScores
 from posteriori.typing import Array
 
 Errors = Literal["model", "observed", "expected", "robust"]
-"""Standard errors by the curvature the model stands for, as observed, as expected, or robust."""
-
-_MOVED, _ROUNDING = 1e-3, 1e-10
-"""By how much, plainly and beside its size, the objective can differ on the rows of the fit."""
-
+"""Standard errors by the curvature the model stands for, as observed, as expected, or robust: the
+sandwich H⁻¹ (Σ g gᵀ) H⁻¹, with H as observed and g the gradient of a row."""
 
 _OUTSIDE = 1e-6
 """How much of a direction may lie outside of those that are determined."""
+
+_INVOLVED = 0.1
+"""Share of the largest coefficient in a combination from which others are named with it."""
 
 
 class Inference:
     """The optimum w of an objective, and what its curvature there says.
 
-    `value` is the objective there. `family` is that of a target which is a number; its dispersion,
-    where it is estimated, multiplies the covariance, and t takes the place of the normal. The rows
-    of the fit are kept, and looked at again when a question comes: one pass for the curvature,
-    one for the likelihood and the deviance. `others` is how many numbers were estimated beside w
-    and the dispersion.
+    `value` is the objective there, and `prior` what of it is not a sum over rows, if that is not
+    the penalty alone. `family` is that of a target which is a number; its dispersion, where it is
+    estimated, multiplies the covariance, and t takes the place of the normal. `others` is how many
+    numbers were estimated beside w and the dispersion.
+
+    The rows of the fit are kept, and looked at again when a question comes: one pass for the
+    curvature, and one for likelihood and deviance; after the other this needs the targets alone.
 
     Where classes can be separated, w is only a place far out, and `determined` (p, k) has
     orthonormal directions along which the objective has a minimum. What leaves them has an
@@ -60,14 +64,17 @@ class Inference:
         family: TargetFamily | None = None,
         others: int = 0,
         determined: Array | None = None,
+        prior: float | None = None,
     ) -> None:
         self._objective: LogPosterior | None = objective
-        self._value = value
+        if prior is None:
+            prior = objective.penalty.value(objective.coordinates.vectors(w))
+        self._prior = prior
         self._free: dict[Errors, Array] = {}
         self.determined = determined
         self.w = w
         self.shown = Shown.of(objective)
-        self.goodness = Goodness(objective, w, family, others)
+        self.goodness = Goodness(objective, w, family, others, value - prior)
 
     @property
     def objective(self) -> LogPosterior:
@@ -122,10 +129,7 @@ class Inference:
 
     def quantile(self, level: float) -> float:
         """How many standard errors to either side hold this share of the probability."""
-        if not 0 < level < 1:
-            raise ParameterError(
-                f"level={level!r} is no probability.", "Use a number between zero and one."
-            )
+        check_fraction("level", level)
         below, freedom = (1 + level) / 2, self._freedom
         return float(ndtri(below) if freedom == np.inf else stdtrit(freedom, below))
 
@@ -140,18 +144,15 @@ class Inference:
         self.free_covariance()  # an error if the rows have changed
         with one_blas_thread():
             if self.determined is None:
-                ends = profile_ends(objective, self.w, self.shown.directions, rise)
+                names = self.shown.names
+                ends = profile_ends(objective, self.w, self.shown.directions, rise, names)
             else:
                 ends = runaway_ends(objective, self.shown.directions, rise)
         return ends / self.shown.unit[:, None]
 
     def free_covariance(self, errors: Errors = "model") -> Array:
         """(p, p), of the free parameters."""
-        if errors not in get_args(Errors):
-            raise ParameterError(
-                f"errors={errors!r} is not understood.",
-                f"Use one of {', '.join(map(repr, get_args(Errors)))}.",
-            )
+        check_choice("errors", errors, get_args(Errors))
         if errors not in self._free:
             with one_blas_thread():
                 self._free[errors] = self._worked_out(errors)
@@ -165,26 +166,29 @@ class Inference:
                 "Fit fewer columns, or use predictions without standard errors.",
             )
         if errors == "robust":
-            inverse = self.free_covariance() / self.goodness.dispersion
+            observed: Errors = "model" if objective.information == "observed" else "observed"
+            inverse = self.free_covariance(observed) / self.goodness.dispersion
             return inverse @ self._scores(objective) @ inverse
         if errors != "model":
             objective = replace(objective, information=errors)
         local = objective(self.w, "full")
-        self._check_rows(local.value)
+        self.goodness.learn(local.value - self._prior)
         return self.goodness.dispersion * self._inverse(cast(Array, local.hessian))
 
     def _inverse(self, hessian: Array) -> Array:
         """H⁻¹, in the directions that are determined."""
         D = self.determined
-        return inverse_of(hessian) if D is None else D @ inverse_of(D.T @ hessian @ D) @ D.T
+        if D is None:
+            return inverse_of(hessian, self._named)
+        inverse = inverse_of(D.T @ hessian @ D, lambda direction: self._named(D @ direction))
+        return D @ inverse @ D.T
 
-    def _check_rows(self, value: float) -> None:
-        if abs(value - self._value) > _MOVED + _ROUNDING * abs(value):
-            raise InferenceError(
-                f"The objective was {self._value:.10g} at the end of the fit and is {value:.10g} "
-                "now: the rows have changed since.",
-                "Fit again, and do not change the data in place before asking for standard errors.",
-            )
+    def _named(self, direction: Array) -> str:
+        """The coefficients that make up a direction of w, for messages."""
+        theta = abs(self.shown.coordinates.expand(direction)).max(axis=0)
+        involved = np.flatnonzero(theta >= _INVOLVED * theta.max())
+        terms = [repr(self.shown.terms[j]) for j in involved[:8]]
+        return f"coefficients ({', '.join(terms)}{', ...' if len(involved) > 8 else ''})"
 
     def _scores(self, objective: LogPosterior) -> Array:
         """Σ w g gᵀ over rows, g being the gradient of a row; the filling of the sandwich."""
@@ -193,8 +197,13 @@ class Inference:
         return objective.coordinates.contract_matrix(objective.standard.inward_matrix(found))
 
 
-def inverse_of(hessian: Array) -> Array:
-    """The inverse of a positive definite matrix, scaled so that units do not matter."""
+def inverse_of(
+    hessian: Array, named: Callable[[Array], str] = lambda direction: "coefficients"
+) -> Array:
+    """The inverse of a positive definite matrix, scaled so that units do not matter.
+
+    `named` says for an error which coefficients a direction is made of.
+    """
     if not len(hessian):
         return hessian
     matrix, scale = unit_diagonal(hessian)
@@ -202,7 +211,7 @@ def inverse_of(hessian: Array) -> Array:
     if lower is None:
         raise InferenceError(
             "The curvature at the optimum is not positive definite: some combination of "
-            "coefficients is not determined by the data.",
+            f"{named(np.linalg.eigh(matrix)[1][:, 0] / scale)} is not determined by the data.",
             "Look at separation_ and at collinear columns, or set a prior.",
         )
     inverse, _ = lapack.dpotri(lower, lower=1)

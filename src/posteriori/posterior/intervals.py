@@ -17,6 +17,8 @@ from scipy.linalg import null_space
 from scipy.special import expit
 
 from posteriori.design.products import Design
+from posteriori.errors import DomainError, ScaleError
+from posteriori.likelihood.domain import Domain
 from posteriori.likelihood.link import Link
 from posteriori.likelihood.softmax import log_probabilities
 from posteriori.linalg import cholesky
@@ -65,7 +67,8 @@ class MeanInterval:
         return cls(shown, theta, root, link, quantile, undetermined)
 
     def __call__(self, block: Block) -> Array:
-        parts = [self._of_part(part) for part in self._parts(block)]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            parts = [self._of_part(part) for part in self._parts(block)]
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
     def _parts(self, block: Block) -> Iterator[Block]:
@@ -79,15 +82,16 @@ class MeanInterval:
 
     def _of_part(self, block: Block) -> Array:
         standard, columns = self.shown.standard, self.shown.columns
-        with np.errstate(over="ignore", invalid="ignore"):
-            design = columns.design(block).shifted(standard.centre).scaled(standard.scale)
-            a = np.stack([self._times(design, row) for row in self.theta], axis=-1)
+        design = columns.design(block).shifted(standard.centre).scaled(standard.scale)
+        a = np.stack([self._times(design, row) for row in self.theta], axis=-1)
         if not np.isfinite(a).all():
             check_finite(block, columns.schema)
+            raise _beyond_doubles(block.row(int(np.argmin(np.isfinite(a).all(axis=1)))))
         if block.offset is not None:
             a += block.offset.reshape(a.shape)
         if len(self.theta) == 1:
             away = self._errors(design, np.ones((len(a), 1, 1)))
+            self._check_inside(a[:, 0], block)
             return self._ends_of_one(a[:, 0], away[:, 0])
         log_odds, slopes = log_odds_of_each(a)
         away = self._errors(design, slopes)
@@ -108,16 +112,37 @@ class MeanInterval:
 
     def _lengths(self, design: Design, slopes: Array, directions: Array) -> Array:
         """How far the functions move along all `directions` (K, q, p) together."""
-        moved = np.stack([self._times(design, one) for one in directions], axis=1)
-        return np.linalg.norm(slopes @ moved, axis=2)
+        moved = slopes @ np.stack([self._times(design, one) for one in directions], axis=1)
+        size = abs(moved).max(axis=2, initial=0.0)
+        # Divided by the largest first: squares leave the doubles long before lengths do.
+        unit = np.where((size > 0) & (size < np.inf), size, 1.0)
+        lengths = unit * np.linalg.norm(moved / unit[:, :, None], axis=2)
+        return np.where(np.isfinite(size), lengths, np.inf)
+
+    def _check_inside(self, a: Array, block: Block) -> None:
+        low, high = self.link.domain
+        outside = (a < low) | (a > high)
+        if outside.any():
+            i = int(outside.argmax())
+            raise DomainError(
+                f"Row {block.row(i)} has the activation {a[i]:.6g}; with this link only those "
+                f"{Domain(low, high).words} have a mean.",
+                "The fit does not reach so far: drop the row, or fit with a link that has no ends.",
+            )
 
     def _ends_of_one(self, a: Array, away: Array) -> Array:
         # The ends of the domain are not in it, but the numbers next to them are.
         low, high = np.nextafter(self.link.domain, [np.inf, -np.inf])
         ends = np.clip(np.stack([a - away, a + away], axis=1), low, high)
-        ends[~self.link.inside(a)] = np.nan
-        with np.errstate(divide="ignore", over="ignore"):
-            return np.sort(self.link.mean(ends.ravel()).reshape(ends.shape), axis=1)
+        return np.sort(self.link.mean(ends.ravel()).reshape(ends.shape), axis=1)
+
+
+def _beyond_doubles(row: int) -> ScaleError:
+    return ScaleError(
+        f"The activations of row {row} do not fit in a double: an entry is too large for the "
+        "coefficients.",
+        "Look at its entries; drop the row, or divide the column by a large number.",
+    )
 
 
 def log_odds_of_each(a: Array) -> tuple[Array, Array]:

@@ -22,7 +22,7 @@ from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.objective import BLOCK_ENTRIES, WIDE, LogPosterior
-from posteriori.solve.newton import Curvature, Local
+from posteriori.solve.local import Curvature, Local
 from posteriori.statistics.leverage import GatherLeverage, Leverage
 from posteriori.typing import Array, Codes
 
@@ -49,13 +49,14 @@ class _Centred(Standard):
 
     @cached_property
     def moves(self) -> bool:
-        return bool((abs(self.centre) > _NEAR * self.scale).any()) or super().moves
+        return bool((abs(self.centre) / _NEAR > self.scale).any()) or super().moves
 
 
 class _Evaluation(NamedTuple):
-    """-ln p(t|w) - ½ ln|I| and its gradient, and I with its root: I = root rootᵀ."""
+    """-ln p(t|w) - ½ ln|I|, its second term, its gradient; and I with its root: I = root rootᵀ."""
 
     value: float
+    prior: float
     gradient: Array
     information: Array
     root: Array
@@ -102,7 +103,8 @@ class JeffreysPosterior(LogPosterior):
                 "some combination of coefficients is not determined by the data.",
                 "Drop columns that are almost combinations of others, or set prior to a number.",
             )
-        inference = Inference(replace(self, information="expected"), w, here.value)
+        expected = replace(self, information="expected")
+        inference = Inference(expected, w, here.value, prior=here.prior)
         return inference, self._log_units(dependent) - here.value
 
     def _log_units(self, dependent: Codes) -> float:
@@ -126,6 +128,7 @@ class JeffreysPosterior(LogPosterior):
         half_log += 0.5 * (leverage.total - len(w))
         return _Evaluation(
             found.value - half_log,
+            -half_log,
             found.gradient - self.coordinates.contract(self.standard.inward(leverage.gradient)),
             information,
             lower * scale[:, None],
@@ -175,7 +178,7 @@ def with_jeffreys(plain: LogPosterior) -> JeffreysPosterior:
     """The objective on all rows, with Jeffreys' prior in place of none."""
     if isinstance(plain.loss, ClassLoss) and not isinstance(plain.loss, SoftmaxLoss):
         raise ParameterError(
-            "prior='jeffreys' is not to be had for labels of several classes that may be wrong.",
+            "prior='jeffreys' cannot be combined with labels of several classes that may be wrong.",
             "Use label_noise=0.0 or another prior.",
         )
     if plain.is_wide:

@@ -14,7 +14,7 @@ from posteriori.likelihood.logistic import LogisticLoss
 from posteriori.likelihood.noise import NoisyLogisticLoss
 from posteriori.posterior.inference import Inference, inverse_of
 from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
-from posteriori.solve.newton import Curvature, Local
+from posteriori.solve.local import Curvature, Local
 from posteriori.statistics.flips import FlipSums, GatherFlips
 from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array
@@ -122,6 +122,7 @@ class NoisyInference(Inference):
 
     def _scores(self, objective: LogPosterior) -> NoReturn:
         raise InferenceError(
-            "Robust standard errors are not to be had where the rate of wrong labels is estimated.",
+            "Robust standard errors cannot be combined with a rate of wrong labels that is "
+            "estimated.",
             "Pass the rate that was found as label_noise, or use other standard errors.",
         )

@@ -16,7 +16,8 @@ from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.posterior.objective import LogPosterior
 from posteriori.rows.block import Block
-from posteriori.solve.newton import Curvature, Local, newton
+from posteriori.solve.local import Curvature, Local
+from posteriori.solve.newton import newton
 from posteriori.statistics.fit_sums import (
     FitSums,
     GatherClassFit,
@@ -71,7 +72,7 @@ def _intercepts(objective: LogPosterior, fitted: FitSums) -> Array:
     if not solution.converged:
         raise InferenceError(
             f"The model without columns could not be fitted. {solution.status.value}",
-            "Look at the offsets.",
+            "The offsets may be too large: look at them, or at the row of the largest.",
         )
     return contrasts @ solution.parameters
 
@@ -102,6 +103,8 @@ class _Intercepts:
     of: LogPosterior
     contrasts: Array
     price: float = 1.0
+    start_price: float = 1.0
+    unit: float = 1.0
     share: float = 1.0
     tolerance: float = _TOLERANCE
 

@@ -4,10 +4,11 @@ Conventions: K activations a row (1 for two classes), q parameters each, Θ (K, 
 Solvers see a vector w (p,) of free parameters, from which `Coordinates` makes Θ.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import helmert
@@ -15,11 +16,10 @@ from scipy.linalg import helmert
 from posteriori.design.columns import Columns
 from posteriori.design.standard import Standard
 from posteriori.likelihood.loss import ClassLoss, Loss
-from posteriori.linalg import unit_diagonal
+from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.posterior.priors import Penalty
 from posteriori.rows.rows import Rows
-from posteriori.solve.covariance import oracle_shrinkage
-from posteriori.solve.newton import Curvature, Local
+from posteriori.solve.local import Curvature, Local
 from posteriori.statistics.batches import split_rows
 from posteriori.statistics.local_quadratic import GatherQuadratic, Information, Target
 from posteriori.statistics.sample import sample_rows
@@ -32,11 +32,17 @@ BLOCK_ENTRIES = 2**19
 """Numbers a block: large enough that threads seldom wait, small enough for the second reading
 of a block to come from the cache."""
 
+_BLOCKS = 16
+"""With more blocks than this they may be twice as large: a block costs some work of its own."""
+
+_HUGE = 1e-4
+"""One over the square root of a weight from which on rounding sets the limit."""
+
 _CALL = 1e5
 """What a pass costs however few the rows, in nanoseconds."""
 
 _ROWS_PER_PARAMETER = 12
-_SMALLEST_SAMPLE = 2000
+_SMALLEST_SAMPLE = 1000
 _GROWTH = 8
 _DAMPING = 0.1
 """Precision that keeps a subsample whose classes can be separated from running away."""
@@ -115,7 +121,7 @@ class LogPosterior:
     """-ln p(t|w) - ln p(w) of rows, in the free parameters w; a solver's `Objective`.
 
     `factor` multiplies the sum over rows: a subsample stands for all of them. `share` is the part
-    of the rows it has, `damping` a precision on all slopes.
+    of the rows it has, `damping` a precision on all slopes, `mean_weight` that of the rows.
     """
 
     rows: Rows
@@ -130,6 +136,7 @@ class LogPosterior:
     factor: float = 1.0
     share: float = 1.0
     damping: float = 0.0
+    mean_weight: float = 1.0
 
     def __call__(self, w: Array, hessian: Curvature) -> Local:
         found = self.likelihood(w, hessian, self.information)
@@ -144,24 +151,27 @@ class LogPosterior:
         curved = None
         if found.hessian is not None:
             curved = self.factor * found.hessian
-            if self.share < 1 and curved.ndim == 2:
-                curved = _shrunk(curved, self.n_rows)
-            curved = curved + self._prior_hessian(curved.ndim)
+            self._add_prior_hessian(curved)
         return Local(value, gradient, curved)
 
     def likelihood(self, w: Array, hessian: Curvature, information: Information) -> Local:
         """The sum over rows alone, without the prior."""
-        kernel = replace(self.kernel(w), hessian=hessian, information=information)
-        found = self.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
+        found = self.rows.map_sum(
+            self.kernel(w, hessian, information), block_entries=self._block_entries
+        )
         gradient = self.coordinates.contract(self.standard.inward(found.gradient))
         if found.hessian is None:
             return Local(found.value, gradient, None)
         return Local(found.value, gradient, self._inward(found.hessian))
 
-    def kernel(self, w: Array) -> GatherQuadratic:
+    def kernel(
+        self, w: Array, hessian: Curvature = "none", information: Information = "observed"
+    ) -> GatherQuadratic:
         """What is summed over the rows at w."""
         theta = self.standard.outward(self.coordinates.expand(w))
-        return GatherQuadratic(self.columns, self.standard, self.loss, self.target, theta)
+        return GatherQuadratic(
+            self.columns, self.standard, self.loss, self.target, theta, hessian, information
+        )
 
     def _inward(self, hessian: Array) -> Array:
         if hessian.ndim == 1:
@@ -172,20 +182,25 @@ class LogPosterior:
             return self.coordinates.contract_matrix(hessian)
         return self.coordinates.contract_matrix(self.standard.inward_matrix(hessian))
 
-    def _prior_hessian(self, ndim: int) -> Array:
-        """The Hessian, or the diagonal, of the prior and the damping in w."""
+    def _add_prior_hessian(self, hessian: Array) -> None:
+        """Add that of the prior and the damping in w to a Hessian, or to its diagonal."""
         precision, basis = self.penalty.precision, self.coordinates.basis
         if self.damping:
             held = np.full(self.coordinates.q, self.damping)
             held[: int(self.standard.intercept)] = 0.0
             precision = precision + (held if precision.ndim == 1 else np.diag(held))
-        if ndim == 1:
-            one = precision if precision.ndim == 1 else np.diagonal(precision)
-            one = one if basis is None else one @ basis**2
-            return cast(Array, np.tile(one, self.coordinates.c))
-        one = np.diag(precision) if precision.ndim == 1 else precision
-        one = one if basis is None else basis.T @ one @ basis
-        return cast(Array, np.kron(np.eye(self.coordinates.c), one))
+        c, k = self.coordinates.c, self.coordinates.k
+        if hessian.ndim == 2 and (precision.ndim == 2 or basis is not None):
+            one = np.diag(precision) if precision.ndim == 1 else precision
+            one = one if basis is None else basis.T @ one @ basis
+            blocks = hessian.reshape(c, k, c, k)
+            for each in range(c):
+                blocks[each, :, each] += one
+            return
+        one = precision if precision.ndim == 1 else np.diagonal(precision)
+        one = one if basis is None else one @ basis**2
+        diagonal = hessian if hessian.ndim == 1 else np.einsum("ii->i", hessian)
+        diagonal.reshape(c, k)[:] += one
 
     def batches(self, k: int) -> list["LogPosterior"]:
         """The same function on each of k parts of the rows, each standing for all of them."""
@@ -198,6 +213,25 @@ class LogPosterior:
         return self.rows.n_rows
 
     @property
+    def unit(self) -> float:
+        """What standard errors are multiplied by where weights are far from one.
+
+        Small weights make them large, but the answer does not depend on how weights are scaled;
+        huge ones make them smaller than what doubles can tell.
+        """
+        size = math.sqrt(self.mean_weight)
+        return max(min(size, 1.0), size * _HUGE)
+
+    @cached_property
+    def _block_entries(self) -> int:
+        if self.columns.schema.categorical:  # whose products need room for codes and for pairs
+            return BLOCK_ENTRIES // 2
+        d, K = len(self.columns.schema), self.coordinates.n_activations
+        entries = min(max(self.n_rows * d // _BLOCKS, BLOCK_ENTRIES), 2 * BLOCK_ENTRIES)
+        # Several activations of a row need room too.
+        return entries if K == 1 else entries * d // (d + K)
+
+    @property
     def is_wide(self) -> bool:
         return self.coordinates.size > WIDE
 
@@ -206,14 +240,34 @@ class LogPosterior:
         """What a Hessian costs in units of value and gradient: from timings of each product."""
         if self.is_wide:
             return np.inf
-        schema, K = self.columns.schema, self.coordinates.n_activations
-        numbers, factors = len(schema.numeric), len(schema.categorical)
-        first = K * (10 + 0.35 * numbers + 5 * factors) + _CALL / self.n_rows
+        K, numbers, factors = self._shape
         if factors:
             pairs = factors * (factors + 1) / 2 + factors * numbers
-            return K * K * (10 + 4 * pairs + 0.03 * numbers**2) / first
-        width = numbers * max(K - 1, 1)
-        return (15 + width + 0.025 * width**2) / first
+            return K * K * (10 + 4 * pairs + 0.03 * numbers**2) / self._pass
+        if K == 1:
+            return (22 + 0.5 * numbers + 0.014 * numbers**2) / self._pass
+        width = numbers * (K - 1)
+        return (12 + 0.8 * width + 0.02 * width**2) / self._pass
+
+    @cached_property
+    def start_price(self) -> float:
+        """The same where no row differs from another, so that one product serves all classes."""
+        K, numbers, factors = self._shape
+        if self.is_wide or factors or not isinstance(self.loss, SoftmaxLoss):
+            return self.price
+        return (22 + 0.5 * numbers + 0.014 * numbers**2 + K) / self._pass
+
+    @property
+    def _pass(self) -> float:
+        """What a row costs in value and gradient, as a multiple of some 1.5 nanoseconds."""
+        K, numbers, factors = self._shape
+        return 10 + K * (0.35 * numbers + 5 * factors) + _CALL / self.n_rows
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        """Activations, columns of numbers, and categorical columns."""
+        schema = self.columns.schema
+        return self.coordinates.n_activations, len(schema.numeric), len(schema.categorical)
 
 
 class RowLevel(NamedTuple):
@@ -253,16 +307,3 @@ def on_levels(full: LogPosterior, levels: Sequence[RowLevel]) -> list[LogPosteri
         for level in levels[:-1]
     ]
     return [*rough, full]
-
-
-def _shrunk(hessian: Array, n_rows: int) -> Array:
-    """The Hessian of a subsample with its correlations shrunk as far as they are noise.
-
-    The oracle approximating shrinkage, as for covariances: what looks like correlation in a few
-    rows for each parameter is mostly chance, and all rows do not have it.
-    """
-    correlation, _ = unit_diagonal(hessian)
-    amount = oracle_shrinkage(correlation, n_rows)
-    out = (1 - amount) * hessian
-    np.fill_diagonal(out, np.diagonal(hessian))
-    return out

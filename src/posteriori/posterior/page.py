@@ -6,7 +6,7 @@ from typing import Any
 from posteriori.posterior.coefficients import coefficients_of
 from posteriori.posterior.goodness import Goodness
 from posteriori.posterior.inference import Errors, Inference
-from posteriori.posterior.summary import Summary, number_text
+from posteriori.posterior.summary import Summary, fact_text, number_text
 from posteriori.typing import Labels
 
 _LISTED = 8
@@ -108,7 +108,7 @@ def _right(goodness: Goodness) -> list[tuple[str, str]]:
     ]
     if goodness.estimates_dispersion:
         facts.append(("Dispersion", goodness.dispersion))
-    return [(name, number_text(value)) for name, value in facts]
+    return [(name, fact_text(value)) for name, value in facts]
 
 
 def _notes(inference: Inference, about: About, errors: Errors) -> list[str]:

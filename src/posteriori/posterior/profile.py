@@ -12,6 +12,7 @@ the Newton step of the others and b the way of w as x grows,
     mᵀd = 0,   mᵀb = 1,   bᵀHd = 0:   f_m(x) ≈ f + ½gᵀd,   f_m'(x) ≈ gᵀb,   f_m''(x) ≈ bᵀHb.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
@@ -20,7 +21,7 @@ import numpy as np
 from posteriori.errors import InferenceError
 from posteriori.posterior.held import with_one_held
 from posteriori.posterior.objective import LogPosterior
-from posteriori.solve.newton import Local
+from posteriori.solve.local import Local
 from posteriori.typing import Array
 
 _CONVERGED = 1e-2
@@ -75,18 +76,22 @@ class _Point(NamedTuple):
     slope: float
 
 
-def profile_ends(objective: LogPosterior, w: Array, directions: Array, rise: float) -> Array:
+def profile_ends(
+    objective: LogPosterior, w: Array, directions: Array, rise: float, names: Sequence[str]
+) -> Array:
     """Both ends (k, 2) of each parameter mᵀw, with the m in the rows of `directions` (k, p).
 
-    `w` is the optimum. An end is infinite where the profile never rises by `rise`.
+    `w` is the optimum. An end is infinite where the profile never rises by `rise`. `names` are
+    those of the parameters, for errors.
     """
     search = Search.of(objective, w, rise)
 
-    def end(m: Array) -> float:
-        found = search.end(m)
+    def end(m: Array, name: str) -> float:
+        found = replace(search, name=name).end(m)
         return np.inf if found is None else float(m @ found)
 
-    return np.array([[-end(-m), end(m)] for m in directions])
+    pairs = zip(directions, names, strict=True)
+    return np.array([[-end(-m, name), end(m, name)] for m, name in pairs])
 
 
 def _least(best: Local) -> float:
@@ -109,7 +114,7 @@ class Search:
     """The way from the optimum `w` to an end; `floor` is the least value of the objective.
 
     `differences`: whether H is made of differences of gradients, for objectives that give another
-    matrix in its place.
+    matrix in its place. `name` is what errors call the parameter.
     """
 
     objective: LogPosterior
@@ -118,6 +123,7 @@ class Search:
     floor: float
     rise: float
     differences: bool = False
+    name: str = "a parameter"
 
     @classmethod
     def of(cls, objective: LogPosterior, w: Array, rise: float) -> "Search":
@@ -157,7 +163,7 @@ class Search:
             if point.decrement < _TRUSTED and missing < -(point.decrement**2):
                 outside = min(outside, point.x)
             x = self._next(point, inside, outside)
-        raise _not_found()
+        raise self._not_found()
 
     def _is_end(self, point: _Point, missing: float) -> bool:
         exact = _EXACT * self.rise + _ROUNDING * abs(self.floor)
@@ -189,7 +195,7 @@ class Search:
             if here.value <= highest:
                 return self._seen_from(point.x + share * (x - point.x), w, here, m)
             share /= 2
-        raise _not_found()
+        raise self._not_found()
 
     def _seen_from(self, x: float, w: Array, here: Local, m: Array) -> _Point:
         held = with_one_held(here.gradient, cast(Array, here.hessian), m)
@@ -197,6 +203,13 @@ class Search:
         risen = here.value - 0.5 * decrement**2 - self.floor
         slope = float(here.gradient @ held.along)
         return _Point(x, w, here.value, held.step, held.along, decrement, risen, slope)
+
+    def _not_found(self) -> InferenceError:
+        return InferenceError(
+            f"An end of the profile interval of {self.name} was not found: the likelihood is too "
+            "rough there.",
+            "Use intervals='wald', or set a prior.",
+        )
 
     def _evaluate(self, w: Array) -> Local:
         if not self.differences:
@@ -221,10 +234,3 @@ def _is_flat(point: _Point, missing: float, half: float) -> bool:
     """Whether a profile that goes on as steeply as here does not rise enough in reach."""
     left = _FARTHEST * half - point.x
     return left <= 0 or (point.x > 2 * half and point.slope * left < missing)
-
-
-def _not_found() -> InferenceError:
-    return InferenceError(
-        "An end of a profile interval was not found: the likelihood is too rough there.",
-        "Use intervals='wald', or set a prior.",
-    )

@@ -3,8 +3,6 @@
 from functools import cached_property
 from typing import NoReturn
 
-import numpy as np
-
 from posteriori.errors import InferenceError
 from posteriori.posterior.goodness import Goodness
 from posteriori.posterior.inference import Errors, Inference, inverse_of
@@ -16,7 +14,7 @@ class RowlessInference(Inference):
     """What an optimum w and the curvature there say: estimates, standard errors, covariance."""
 
     def __init__(self, shown: Shown, w: Array, precision: Array) -> None:
-        self._objective, self._value, self._free = None, np.nan, {}
+        self._objective, self._free = None, {}
         self._precision = precision
         self.w = w
         self.shown = shown

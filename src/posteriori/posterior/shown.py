@@ -46,6 +46,14 @@ class Shown:
         return (*first, *self.columns.names)
 
     @property
+    def names(self) -> list[str]:
+        """The names of all parameters shown, for messages."""
+        if self.coordinates.n_activations == 1:
+            return [repr(term) for term in self.terms]
+        classes = range(2, self.n_contrasts + 2)
+        return [f"{term!r} (class {k})" for k in classes for term in self.terms]
+
+    @property
     def n_contrasts(self) -> int:
         """How many blocks of q parameters are shown."""
         return max(self.coordinates.n_activations - 1, 1)

@@ -220,6 +220,16 @@ def number_text(value: float) -> str:
     return f"{value:.2f}" if abs(value) >= 1 else f"{value:.4g}"
 
 
+def fact_text(value: float) -> str:
+    """The same for what is only by chance a whole number.
+
+    >>> fact_text(-73.0652), fact_text(6.0), fact_text(0.01234)
+    ('-73.07', '6.00', '0.01234')
+    """
+    is_whole = np.isfinite(value) and value == round(value) and abs(value) < 1e15
+    return f"{value:.2f}" if is_whole else number_text(value)
+
+
 def shortened(name: str, most: int) -> str:
     """A long name without its middle.
 

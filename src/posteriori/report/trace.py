@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.errors import ParameterError
-from posteriori.solve.search import Step
 from posteriori.solve.solution import Iteration, Solution
 from posteriori.typing import Array
 
@@ -54,7 +53,7 @@ class TraceValues:
                 "This solution has no trace of steps.",
                 "Pass a model fitted by a solver, or its solution_.",
             )
-        looked = [note.share * (note.looks if isinstance(note, Step) else 1.0) for note in notes]
+        looked = [note.share * note.looks for note in notes]
         whole = np.array([note.share >= 1 for note in notes])
         above = np.array([note.objective for note in notes]) - solution.value
         return cls(
@@ -86,23 +85,36 @@ def plot_trace(
     >>> from posteriori import LogisticRegression
     >>> model = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
     >>> ax = plot_trace(model, against="passes")
-    >>> ax.get_yscale(), ax.get_xlabel()
-    ('log', 'passes over the rows')
+    >>> ax.get_yscale(), ax.get_xlabel(), ax.get_ylabel()
+    ('log', 'passes over the rows', 'distance from the optimum')
     """
     if against not in ("seconds", "passes"):
         raise ParameterError(
             f"against={against!r} is not understood.", "Use 'seconds' or 'passes'."
         )
-    solution = fitted if isinstance(fitted, Solution) else fitted.solution_
-    values = TraceValues.of(solution)
+    values = TraceValues.of(_solution_of(fitted))
     axes = _new_axes() if ax is None else ax
     when = values.seconds if against == "seconds" else values.passes
     _draw_curves(axes, when, values)
     _mark_lengths(axes, when, values)
     axes.set_yscale("log")
+    axes.set_ylabel("distance from the optimum")
     axes.set_xlabel("seconds" if against == "seconds" else "passes over the rows")
     axes.legend()
     return axes
+
+
+def _solution_of(fitted: Fitted | Solution[Any, Iteration]) -> Solution[Any, Iteration]:
+    if isinstance(fitted, Solution):
+        return fitted
+    try:
+        return fitted.solution_
+    except AttributeError:
+        raise ParameterError(
+            f"This {type(fitted).__name__} has no solution_: it is not fitted yet, or not fitted "
+            "by a solver that keeps a trace.",
+            "Pass a fitted model such as LogisticRegression, or its solution_.",
+        ) from None
 
 
 def _draw_curves(axes: "Axes", when: Array, values: TraceValues) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from posteriori.rows.schema import Strange
 from posteriori.typing import Array, Codes
 
 MISSING = -1
@@ -32,11 +33,13 @@ class Mixed:
     """Rows of a table in which some columns are numbers and some are levels.
 
     `numeric` (n, p) holds the numeric and boolean columns in the order of the schema, `codes`
-    (n, q) the levels of the categorical ones (`MISSING` and `UNSEEN` are negative).
+    (n, q) the levels of the categorical ones (`MISSING` and `UNSEEN` are negative). `strange` has
+    for each of these the first level, if any, that is `UNSEEN`, where that is known.
     """
 
     numeric: Array
     codes: NDArray[np.int32]
+    strange: tuple[Strange | None, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -67,7 +70,9 @@ class Block:
 
 def take_rows(X: Features, rows: Codes) -> Features:
     """Some of the rows."""
-    return Mixed(X.numeric[rows], X.codes[rows]) if isinstance(X, Mixed) else X[rows]
+    if isinstance(X, Mixed):
+        return Mixed(X.numeric.take(rows, axis=0), X.codes.take(rows, axis=0), X.strange)
+    return X.take(rows, axis=0) if isinstance(X, np.ndarray) else X[rows]
 
 
 def take_block(block: Block, rows: Codes) -> Block:

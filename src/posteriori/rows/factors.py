@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,9 @@ class Factor:
         places = np.searchsorted(known, entries).clip(max=len(known) - 1)
         strange = known[places] != entries
         if strange.any() and unseen == "error":
-            levels = _whole_numbers(self.values)
-            raise unseen_level(self.column, int(strange.argmax()), levels)
+            row = int(strange.argmax())
+            (level,) = _whole_numbers([float(entries[row])])
+            raise unseen_level(self.column, row, level, _whole_numbers(self.values))
         return np.where(strange, 0, places).astype(np.int32)
 
 
@@ -50,10 +51,32 @@ def names_in(factor: Any) -> set[str]:
     kind = factor.eval_method.value
     if kind != "python":
         return {factor.expr} if kind == "lookup" else set()
-    nodes = list(ast.walk(ast.parse(_QUOTED.sub("None", factor.expr), mode="eval")))
+    nodes = _nodes_of(factor)
     called = [node.func for node in nodes if isinstance(node, ast.Call)]
     names = {n.id for n in nodes if isinstance(n, ast.Name) and n not in called}
-    return names.union(_QUOTED.findall(factor.expr))
+    return names.union(_QUOTED.findall(factor.expr), *map(_spelled, nodes))
+
+
+def calls(factor: Any, function: str) -> bool:
+    """Whether a factor of a formula calls the function of that name."""
+    if factor.eval_method.value != "python":
+        return False
+    return any(_is_call(node, function) for node in _nodes_of(factor))
+
+
+def _nodes_of(factor: Any) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(_QUOTED.sub("None", factor.expr), mode="eval")))
+
+
+def _is_call(node: ast.AST, function: str) -> TypeGuard[ast.Call]:
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id == function
+
+
+def _spelled(node: ast.AST) -> set[str]:
+    """The column that a call such as Q("blood pressure") names."""
+    arguments = node.args if _is_call(node, "Q") else []
+    return {a.value for a in arguments if isinstance(a, ast.Constant) and isinstance(a.value, str)}
 
 
 def is_intercept(term: Any) -> bool:
@@ -104,12 +127,26 @@ def no_value(name: object, row: int) -> MissingValueError:
     )
 
 
-def unseen_level(name: object, row: int, known: Sequence[Any]) -> LevelError:
+def unseen_level(name: object, row: int, level: object, known: Sequence[Any]) -> LevelError:
     """A level that is not among those known, in a column of a formula."""
     return LevelError(
-        f"Row {row} has a level in column '{name}' that is not among those of the fit.",
+        f"Row {row} has the level {level!r} in column '{name}', which is not among those of the "
+        "fit.",
+        known_levels(known),
+    )
+
+
+def known_levels(known: Sequence[Any]) -> str:
+    """What to do about a level that is not among those known.
+
+    >>> known_levels(["a", "b"])
+    "The levels are 'a', 'b'; fit again with rows that have the new level, recode it, or set
+    unseen='reference' where the model has that choice."
+    """
+    return (
         f"The levels are {', '.join(map(repr, known[:8]))}{', ...' if len(known) > 8 else ''}; fit "
-        "again with rows that have the new level, or recode it.",
+        "again with rows that have the new level, recode it, or set unseen='reference' where the "
+        "model has that choice."
     )
 
 
@@ -154,5 +191,6 @@ def _of_known_levels(column: Any, known: list[Any] | None, unseen: Unseen) -> An
         return column
     strange = ~column.isin(known).to_numpy()
     if strange.any() and unseen == "error":
-        raise unseen_level(name, int(strange.argmax()), known)
+        row = int(strange.argmax())
+        raise unseen_level(name, row, column.iloc[row : row + 1].tolist()[0], known)
     return column.mask(strange, known[0]) if strange.any() else column

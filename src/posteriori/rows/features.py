@@ -121,6 +121,8 @@ def _from_sparse(X: Any) -> SparseTable:
 
 def as_frame(X: Any) -> "nw.DataFrame[Any] | None":
     """X as a data frame in memory; None if it is something else."""
+    if type(X) is np.ndarray:  # asking narwhals takes longer than all other checks of it
+        return None
     try:
         frame = nw.from_native(X, pass_through=True)
     except DuplicateError as error:
@@ -174,7 +176,9 @@ def _table_of(
     columns = tuple(column for column, _ in read)
     if schema is not None:
         pairs = zip(schema.columns, columns, strict=True)
-        columns = tuple(replace(known, levels=found.levels) for known, found in pairs)
+        columns = tuple(
+            replace(known, levels=found.levels, strange=found.strange) for known, found in pairs
+        )
         named = schema.named
     return ColumnTable(tuple(values for _, values in read), Schema(columns, named), n_rows)
 

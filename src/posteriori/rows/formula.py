@@ -25,9 +25,10 @@ from posteriori.errors import (
     ParameterError,
     PosterioriError,
 )
-from posteriori.rows.block import MISSING, UNSEEN
+from posteriori.rows.block import MISSING
 from posteriori.rows.factors import (
     Factor,
+    calls,
     coding,
     is_intercept,
     lone_factors,
@@ -152,6 +153,12 @@ def _parsed(text: str, columns: Sequence[str]) -> tuple[Any, list[Any]]:
             f"The formula {text!r} is not of the form 'target ~ terms'.",
             "Write one target on the left side of ~, and one sum of terms on the right.",
         )
+    if any(calls(factor, "offset") for term in found.rhs for factor in term.factors):
+        raise ParameterError(
+            f"The formula {text!r} has an offset, which is no column of the model.",
+            "Pass it beside the formula, in fit and in predictions: fit(formula, frame, "
+            "offset=...).",
+        )
     return next(iter(found.lhs)), list(found.rhs)
 
 
@@ -210,8 +217,8 @@ def _present(column: Column, values: NDArray[Any], unseen: Unseen) -> NDArray[An
         raise no_value(column.name, int(gaps.argmax()))
     if not levels or values.min(initial=0) == 0:
         return values
-    if unseen == "error":
-        raise unseen_level(column.name, int((values == UNSEEN).argmax()), column.levels)
+    if unseen == "error" and column.strange is not None:
+        raise unseen_level(column.name, *column.strange, column.levels)
     return np.maximum(values, 0)
 
 

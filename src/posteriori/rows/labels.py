@@ -1,14 +1,16 @@
 """Class labels of any sortable kind, soft labels, and weights, checked and coded."""
 
-import warnings
+from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, cast
 
 import narwhals.stable.v1 as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
-from posteriori.errors import LabelError, ShapeError, WeightError
+from posteriori.errors import LabelError, ShapeError, WeightError, warn
 from posteriori.typing import Array, Codes, Labels
 
 _SUM_TOLERANCE = 1e-6
@@ -34,11 +36,13 @@ def is_missing(value: object) -> bool:
 
 def as_vector(values: Any) -> NDArray[Any]:
     """A list, array or data frame column as an array."""
+    if type(values) is np.ndarray:
+        return values
     native = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(native, nw.Series):
         return cast(NDArray[Any], native.to_numpy())
-    frame = nw.from_native(values, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
+    frame = _as_frame(values)
+    if frame is not None:
         return cast(NDArray[Any], frame.to_numpy())
     try:
         return as_array(values)
@@ -55,35 +59,64 @@ def read_target(y: Any, n_rows: int, classes: Any = None) -> tuple[Labels, Codes
             "This model requires y to be passed, but the target y is None.",
             "Pass the class labels as y.",
         )
-    y = as_vector(y)
+    frame, y = _as_frame(y), as_vector(y)
     if y.ndim == 2 and y.shape[1] == 1:
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected. "
-            "Please change the shape of y to (n_samples,), for example using ravel().",
-            DataConversionWarning,
-            stacklevel=2,
-        )
+        warn_of_column()
         y = y[:, 0]
     if y.ndim not in (1, 2):
         raise ShapeError(f"y has {y.ndim} dimensions.", "Pass one label a row.")
     if len(y) != n_rows:
         raise ShapeError(f"X has {n_rows} rows but y has {len(y)}.", "Pass one label a row.")
     if y.ndim == 2:
-        return _read_soft(y, classes)
+        return _read_soft(y, classes, None if frame is None else list(frame.columns))
     known = None if classes is None else np.unique(as_vector(classes))
     found, codes = encode(y)
     if known is None:
         return found, codes
     strange = ~np.isin(found, known)
     if strange.any():
+        row = int(np.argmax(strange[codes]))
         raise LabelError(
-            f"y holds {found[strange].tolist()[0]!r}, which is not among the classes given.",
-            "Add it to classes.",
+            f"Row {row} of y holds {found[codes[row : row + 1]].tolist()[0]!r}, which is not among "
+            f"the classes given, {_listed(known.tolist())}.",
+            "Add it to classes. With partial_fit name all classes in the first call: "
+            "partial_fit(X, y, classes=[...]).",
         )
     return known, np.searchsorted(known, found)[codes]
 
 
-def _read_soft(y: NDArray[Any], classes: Any) -> tuple[Labels, Array]:
+def warn_of_column() -> None:
+    """Say that y is a column, in the words that scikit-learn has for it."""
+    warn(
+        DataConversionWarning(
+            "A column-vector y was passed when a 1d array was expected. "
+            "Please change the shape of y to (n_samples,), for example using ravel()."
+        )
+    )
+
+
+def _listed(labels: Sequence[Any]) -> str:
+    return ", ".join(map(repr, labels[:8])) + ", ..." * (len(labels) > 8)
+
+
+def _as_frame(values: Any) -> "nw.DataFrame[Any] | None":
+    """A data frame; None for anything else."""
+    if type(values) is np.ndarray:
+        return None
+    try:
+        frame = nw.from_native(values, eager_only=True, pass_through=True)
+    except DuplicateError as error:
+        raise ShapeError(
+            "Columns of the labels or weights have the same name.", "Give each a name of its own."
+        ) from error
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _read_soft(y: NDArray[Any], classes: Any, columns: list[Any] | None) -> tuple[Labels, Array]:
+    """Classes in order and soft labels; `columns` are the names that a data frame has.
+
+    Names that are the classes say themselves which column is which, in whatever order.
+    """
     if y.dtype.kind not in "fiub":
         raise LabelError("A two-dimensional y must hold numbers.", "Pass one label a row.")
     soft = np.ascontiguousarray(y, dtype=np.float64)
@@ -96,7 +129,7 @@ def _read_soft(y: NDArray[Any], classes: Any) -> tuple[Labels, Array]:
             "distribution over the classes (multilabel targets are not supported).",
             "Pass labels, or rows that are not negative and sum to one.",
         )
-    names = np.arange(soft.shape[1]) if classes is None else as_vector(classes)
+    names = _soft_names(soft.shape[1], classes, columns)
     if len(names) != soft.shape[1] or len(set(names.tolist())) != len(names):
         raise LabelError(
             f"y has {soft.shape[1]} columns but classes names {len(set(names.tolist()))}.",
@@ -104,6 +137,21 @@ def _read_soft(y: NDArray[Any], classes: Any) -> tuple[Labels, Array]:
         )
     order = np.argsort(names)
     return names[order], soft[:, order]
+
+
+def _soft_names(n_columns: int, classes: Any, columns: list[Any] | None) -> Labels:
+    """The class of each column: as a frame or the user calls it, else its number."""
+    numbers = list(range(n_columns))
+    own = as_vector(columns if columns is not None and _are_labels(columns) else numbers)
+    if classes is None:
+        return own
+    given = as_vector(classes)
+    named = own.tolist() != numbers
+    return own if named and set(own.tolist()) == set(given.tolist()) else given
+
+
+def _are_labels(names: list[Any]) -> bool:
+    return any(all(isinstance(name, kind) for name in names) for kind in (str, Integral))
 
 
 def encode(y: NDArray[Any]) -> tuple[Labels, Codes]:

@@ -140,7 +140,8 @@ def read_rows(
         raise LabelError(
             f"{model} needs rows of two classes at least; y has one class, {labels.tolist()[0]!r} "
             f"(n_samples = {table.n_rows}).",
-            "Pass rows of every class that is to be told apart.",
+            "Pass rows of every class that is to be told apart, or name them all: "
+            "partial_fit(X, y, classes=[...]).",
         )
     return MemoryRows(table, target, weight, labels)
 

@@ -1,9 +1,9 @@
 """What is known of the columns: their names, kinds and levels."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from posteriori.errors import ColumnNameError
 
@@ -13,13 +13,25 @@ Unseen: TypeAlias = Literal["error", "reference"]
 """What to do with a level that the fit never saw: name it, or take it for the reference level."""
 
 
+class Strange(NamedTuple):
+    """A row, and the level there which is not known."""
+
+    row: int
+    level: Any
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: a name, a kind and, where it is categorical, its levels in order."""
+    """One column: a name, a kind and, where it is categorical, its levels in order.
+
+    `strange` is the first row, and its level, where rows to predict have one that is not among
+    them: for messages only.
+    """
 
     name: str
     kind: Kind = "numeric"
     levels: tuple[Any, ...] = ()
+    strange: Strange | None = field(default=None, compare=False, repr=False)
 
 
 def levels_of_both(a: Sequence[Any], b: Iterable[Any]) -> tuple[Any, ...]:
@@ -30,6 +42,10 @@ def levels_of_both(a: Sequence[Any], b: Iterable[Any]) -> tuple[Any, ...]:
     """
     both = (*a, *sorted(set(b).difference(a)))
     return tuple(sorted(both)) if tuple(a) == tuple(sorted(a)) else both
+
+
+def _listed(levels: Sequence[Any]) -> str:
+    return ", ".join(map(repr, levels[:8])) + ", ..." * (len(levels) > 8)
 
 
 @dataclass(frozen=True)
@@ -77,6 +93,29 @@ class Schema:
         shown = [f"'{self.columns[j].name}'" if self.named else str(j) for j in listed[:most]]
         rest = f" and {len(listed) - most} more" if len(listed) > most else ""
         return f"column{'s' if len(listed) > 1 else ''} {', '.join(shown)}{rest}"
+
+    def difference(self, other: "Schema") -> str:
+        """In what another schema differs from this one, in words; the first thing found.
+
+        >>> old = Schema((Column("age"), Column("sex", "categorical", ("f", "m"))), named=True)
+        >>> old.difference(Schema((Column("age"), Column("sex")), named=True))
+        "column 'sex' is numeric, and was categorical"
+        >>> old.difference(Schema((old.columns[0],), named=True))
+        'the number of columns is 1, and was 2'
+        """
+        if len(self) != len(other):
+            return f"the number of columns is {len(other)}, and was {len(self)}"
+        for j, (mine, its) in enumerate(zip(self.columns, other.columns, strict=True)):
+            if mine.name != its.name:
+                return f"column {j} is called '{its.name}', and was called '{mine.name}'"
+            if mine.kind != its.kind:
+                return f"{other.describe(j)} is {its.kind}, and was {mine.kind}"
+            if mine.levels != its.levels:
+                return (
+                    f"{other.describe(j)} has the levels {_listed(its.levels)}, and had "
+                    f"{_listed(mine.levels)}"
+                )
+        return "only one of both has names of the user's"
 
     def order_of(self, names: Sequence[str]) -> list[int]:
         """Where each column of this schema stands among `names`; an error if the sets differ."""

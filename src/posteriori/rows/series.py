@@ -1,5 +1,7 @@
 """One column of a data frame, or of Python objects, as numbers or as codes of levels."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from posteriori.errors import ColumnTypeError, ScaleError
 from posteriori.rows.block import MISSING, UNSEEN
 from posteriori.rows.labels import is_missing
-from posteriori.rows.schema import Column, Kind, levels_of_both
+from posteriori.rows.schema import Column, Kind, Strange, levels_of_both
 
 
 def read_column(
@@ -76,8 +78,18 @@ def _read_levels(
     new = [*range(len(levels)), *[UNSEEN] * len(strange)]
     if not old:
         return Column(name, "categorical", levels), np.full(len(text), MISSING, dtype=np.int32)
-    codes = text.replace_strict(old, new, return_dtype=nw.Int64).fill_null(MISSING)
-    return Column(name, "categorical", levels), codes.to_numpy().astype(np.int32)
+    places = text.replace_strict(old, new, return_dtype=nw.Int64).fill_null(MISSING)
+    codes = places.to_numpy().astype(np.int32)
+    return _with_strange(Column(name, "categorical", levels), codes, lambda row: text[row]), codes
+
+
+def _with_strange(column: Column, codes: NDArray[Any], level_of: Callable[[int], Any]) -> Column:
+    """The column with the first of its levels that is not known, if there is one."""
+    unseen = codes == UNSEEN
+    if not unseen.any():
+        return column
+    row = int(unseen.argmax())
+    return replace(column, strange=Strange(row, level_of(row)))
 
 
 def _stored_codes(series: "nw.Series[Any]") -> tuple[NDArray[Any], list[str]] | None:
@@ -112,7 +124,8 @@ def _recode(
         return column, codes
     place = {level: code for code, level in enumerate(levels)}
     kind = np.min_scalar_type(-len(levels) - 2)
-    return column, np.array([*(place.get(n, UNSEEN) for n in names), MISSING], dtype=kind)[codes]
+    new = np.array([*(place.get(n, UNSEEN) for n in names), MISSING], dtype=kind)[codes]
+    return _with_strange(column, new, lambda row: names[codes[row]]), new
 
 
 def _declared(series: "nw.Series[Any]") -> list[Any]:
@@ -163,8 +176,12 @@ def read_objects(
         grows = known is None or new_levels
         levels = levels_of_both(before, set(present)) if grows else before
         place = {level: code for code, level in enumerate(levels)}
-        codes = [place.get(v, UNSEEN) if isinstance(v, str) else MISSING for v in values]
-        return Column(name, "categorical", levels), np.array(codes, dtype=np.int32)
+        codes = np.array(
+            [place.get(v, UNSEEN) if isinstance(v, str) else MISSING for v in values],
+            dtype=np.int32,
+        )
+        column = Column(name, "categorical", levels)
+        return _with_strange(column, codes, lambda row: str(values[row])), codes
     kinds = sorted({type(value).__name__ for value in present})
     raise ColumnTypeError(
         f"Column '{name}' {'mixes' if len(kinds) > 1 else 'holds'} values of type "
@@ -179,7 +196,8 @@ def _as_doubles(values: NDArray[Any], name: str) -> NDArray[np.float64]:
         return np.array([np.nan if is_missing(v) else float(v) for v in values])
     except OverflowError as error:
         raise ScaleError(
-            f"Column '{name}' holds a whole number that no double can hold.", "Divide the column."
+            f"Column '{name}' holds a whole number that no double can hold.",
+            "Divide the column by a power of ten.",
         ) from error
 
 

@@ -21,6 +21,11 @@ class Table(Protocol):
     @property
     def n_rows(self) -> int: ...
 
+    @property
+    def copies(self) -> bool:
+        """Whether a cut is a copy of the rows, rather than a view of them."""
+        ...
+
     def cut(self, low: int, high: int) -> Features:
         """Rows low to high as doubles (a view where they are doubles already)."""
         ...
@@ -37,6 +42,10 @@ class DenseTable:
     def n_rows(self) -> int:
         return len(self.values)
 
+    @property
+    def copies(self) -> bool:
+        return self.values.dtype != np.float64
+
     def cut(self, low: int, high: int) -> Array:
         return cast(Array, self.values[low:high].astype(np.float64, copy=False))
 
@@ -51,6 +60,10 @@ class SparseTable:
     @property
     def n_rows(self) -> int:
         return int(self.values.shape[0])
+
+    @property
+    def copies(self) -> bool:
+        return self.values.dtype != np.float64
 
     def cut(self, low: int, high: int) -> sparse.csr_array:
         indptr = self.values.indptr[low : high + 1]
@@ -69,12 +82,15 @@ class ColumnTable:
     columns: tuple[NDArray[Any], ...]
     schema: Schema
     n_rows: int
+    copies: bool = True
 
     def cut(self, low: int, high: int) -> Array | Mixed:
         numeric = self._stack(self.schema.numeric, low, high, np.float64)
         if not self.schema.categorical:
             return numeric
-        return Mixed(numeric, self._stack(self.schema.categorical, low, high, np.int32))
+        places = self.schema.categorical
+        strange = tuple(self.schema.columns[j].strange for j in places)
+        return Mixed(numeric, self._stack(places, low, high, np.int32), strange)
 
     def _stack(self, positions: list[int], low: int, high: int, dtype: Any) -> NDArray[Any]:
         out = np.empty((high - low, len(positions)), dtype=dtype, order="F")
@@ -93,6 +109,10 @@ class MixedTable:
     @property
     def n_rows(self) -> int:
         return len(self.values.numeric)
+
+    @property
+    def copies(self) -> bool:
+        return False
 
     def cut(self, low: int, high: int) -> Mixed:
         return Mixed(self.values.numeric[low:high], self.values.codes[low:high])

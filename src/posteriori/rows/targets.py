@@ -1,17 +1,15 @@
 """Targets that are numbers: read, checked, and put beside the rows they belong to."""
 
-import warnings
 from decimal import Decimal
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import DataConversionWarning
 
 from posteriori.errors import DomainError, ScaleError, ShapeError
 from posteriori.rows.features import read_features
-from posteriori.rows.labels import as_vector, is_missing, read_weight
+from posteriori.rows.labels import as_vector, is_missing, read_weight, warn_of_column
 from posteriori.rows.memory import MemoryRows
 from posteriori.typing import Array
 
@@ -51,12 +49,7 @@ def read_real_target(y: Any, n_rows: int) -> Array:
 
 def _one_column(y: NDArray[Any]) -> NDArray[Any]:
     if y.ndim == 2 and y.shape[1] == 1:
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected. "
-            "Please change the shape of y to (n_samples,), for example using ravel().",
-            DataConversionWarning,
-            stacklevel=2,
-        )
+        warn_of_column()
         return y[:, 0]
     if y.ndim != 1:
         raise ShapeError(
@@ -83,7 +76,8 @@ def _as_double(value: object, row: int) -> float:
         return float(value)
     except OverflowError:
         raise ScaleError(
-            f"Row {row} of y is a whole number that no double can hold.", "Divide y."
+            f"Row {row} of y is a whole number that no double can hold.",
+            "Divide y by a power of ten.",
         ) from None
 
 

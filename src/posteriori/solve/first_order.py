@@ -16,8 +16,9 @@ import numpy as np
 from scipy.linalg import blas
 
 from posteriori.errors import ParameterError
-from posteriori.solve.newton import Curvature, Local, Metric, Objective
-from posteriori.solve.search import Found, Step, search
+from posteriori.solve.local import Curvature, Local, Objective
+from posteriori.solve.metric import Metric
+from posteriori.solve.search import Found, decrement_of, newton_rate, search, standstill
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.typing import Array
 
@@ -77,7 +78,9 @@ class _Path:
     ) -> None:
         """Write a step into the trace."""
         self.trace.append(
-            Step(here.value, decrement, found.length, seconds, objective.share, fresh, found.looks)
+            Iteration(
+                here.value, decrement, found.length, seconds, objective.share, fresh, found.looks
+            )
         )
 
     def go(self, found: Found, step: Array) -> Array:
@@ -161,13 +164,13 @@ class _GradientPath(_Path):
         for k in range(1, most + 1):
             self._renew(here.hessian)
             step = self._direction(here)
-            decrement = decrement_of(here, step)
-            if max(decrement, self._curvatures.away(here.gradient)) <= tolerance:
+            decrement = decrement_of(objective, here, step)
+            if max(decrement, self._curvatures.away(here.gradient) / objective.unit) <= tolerance:
                 return Status.CONVERGED
             seconds, curvature = self.seconds(), "diagonal" if k == renewal else "none"
             found = search(objective, self.w, here, step, cast(Curvature, curvature))
             if found is None:
-                return Status.STALLED
+                return standstill(objective, here, step)
             self.note(objective, here, decrement, found, seconds, fresh=False)
             flat = self._remember(self.go(found, step), found.local.gradient - here.gradient)
             if suspicion is not None and flat:
@@ -230,9 +233,8 @@ def _coordinate_steps(
     path.value = here.value
     for _ in range(most):
         step = sweeps(cast(Array, here.hessian), here.gradient)
-        decrement = decrement_of(here, step)
-        rate = 1.0 if before == np.inf else min(decrement / before, 1.0)
-        enough = decrement * rate <= objective.tolerance
+        decrement = decrement_of(objective, here, step)
+        enough = decrement * newton_rate(decrement, before) <= objective.tolerance
         slow = slow + 1 if decrement > _SLOW * before else 0
         if suspicion is not None and slow >= _SLOW_STEPS and not enough:
             if suspicion():
@@ -241,7 +243,8 @@ def _coordinate_steps(
         seconds = path.seconds()
         found = search(objective, path.w, here, step, "none" if enough else "full")
         if found is None:
-            return Status.CONVERGED if decrement <= objective.tolerance else Status.STALLED
+            near = decrement <= objective.tolerance
+            return Status.CONVERGED if near else standstill(objective, here, step)
         path.note(objective, here, decrement, found, seconds, fresh=True)
         path.go(found, step)
         if enough:
@@ -289,8 +292,3 @@ def _up_and_down(lower: Array, slope: Array) -> Array:
     """One sweep over all coefficients and back, from zero."""
     up = blas.dtrsv(lower, slope, lower=1, diag=1)
     return cast(Array, blas.dtrsv(lower, up, lower=1, trans=1, diag=1))
-
-
-def decrement_of(here: Local, step: Array) -> float:
-    """√(gᵀH⁻¹g), about how many standard errors w is from the optimum, by the step -H⁻¹g."""
-    return math.sqrt(max(-float(here.gradient @ step), 0.0))

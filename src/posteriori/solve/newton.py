@@ -10,29 +10,17 @@ Cholesky factor); it is computed anew when that will save more passes than it co
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Literal, NamedTuple, Protocol, cast
+from typing import cast
 
 import numpy as np
-from scipy.linalg import lapack
 
-from posteriori.linalg import cholesky
+from posteriori.solve.local import Curvature, Objective
+from posteriori.solve.metric import Metric
+from posteriori.solve.search import decrement_of, newton_rate, search, standstill
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.typing import Array
-
-_MEMORY = 12
-"""Changes of the gradient that are remembered."""
-
-_INDEPENDENT = 1e-6
-"""Steps with less of their length outside the others are not told apart from them."""
-
-_AGREE = 0.1
-"""sᵀHt and tᵀHs may differ by this much for steps s, t of length one; by more, the Hessian has
-changed between them."""
-
-_FLAT = 1e-10
-"""Curvatures below this share of the largest are taken for it."""
 
 _UNKNOWN_RATE = 0.3
 """By how much a step is taken to shrink the error before this has been seen."""
@@ -40,9 +28,12 @@ _UNKNOWN_RATE = 0.3
 _SLOW = 0.35
 """With a new Hessian each time, steps that shrink the error less point at a flat direction."""
 
-_DEAR = 3.0
+_DEAR = 1.5
 """A Hessian that costs more passes over all rows than this is not computed before its diagonal has
 been tried."""
+
+_CHEAP = 1.0
+"""A Hessian that costs less than a pass is computed for every step: the last digits come along."""
 
 _BAD = 0.45
 """A diagonal that shrinks the error by less than this on a subsample is not good enough."""
@@ -57,123 +48,6 @@ _MOST_ROUGH_STEPS = 12
 """Steps on a subsample, whose optimum need not be found."""
 
 _SUSPICIOUS_STEPS = 4
-_SUFFICIENT_DECREASE = 1e-4
-_ROUNDING = 1e-13
-"""Relative error of an objective that is a sum over many rows."""
-
-_LEVEL = 1e3
-"""Gains below this many rounding errors cannot be told from none."""
-
-_MOST_HALVINGS = 60
-
-
-Curvature = Literal["none", "diagonal", "full"]
-"""How much of the second derivative is asked for."""
-
-
-class Local(NamedTuple):
-    """f, g and, where it was asked for, H (p, p) or its diagonal (p,)."""
-
-    value: float
-    gradient: Array
-    hessian: Array | None
-
-
-class Objective(Protocol):
-    """A function of the parameters to be made small.
-
-    `price`: what H costs in units of f and g together; infinite if it is not to be had. `share`:
-    of all rows, those that it looks at. `tolerance`: how many standard errors from its optimum
-    are near enough.
-    """
-
-    @property
-    def price(self) -> float: ...
-    @property
-    def share(self) -> float: ...
-    @property
-    def n_rows(self) -> int: ...
-    @property
-    def tolerance(self) -> float: ...
-    def __call__(self, w: Array, hessian: Curvature) -> Local: ...
-
-
-@dataclass
-class Metric:
-    """The inverse of a Hessian, corrected by the changes of the gradient since it was made.
-
-    Along the steps S taken since then, H is known: HS = Y, the changes of the gradient. So the
-    direction solves for the part of the error within S exactly, and for the rest by the old
-    Hessian M: with P = I - Y(SᵀY)⁻¹Sᵀ, H⁻¹ is taken as S(SᵀY)⁻¹Sᵀ + PᵀM⁻¹P.
-    """
-
-    _scale: Array
-    _factor: Array | None
-    _steps: list[Array] = field(default_factory=list)
-    _changes: list[Array] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, hessian: Array) -> "Metric":
-        """The metric of H, or of a diagonal; made positive definite where it is not."""
-        if hessian.ndim == 1:
-            return cls(np.where(hessian > 0, hessian, 1.0), None)
-        hessian = np.where(np.isfinite(hessian), hessian, 0.0)
-        scale = np.sqrt(abs(np.diagonal(hessian)))
-        scale = np.where(scale > 0, scale, 1.0)
-        matrix = hessian / scale / scale[:, None]
-        factor = cholesky(matrix)
-        return cls(scale, _turned_up(matrix) if factor is None else factor)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it knows more than a diagonal."""
-        return self._factor is not None
-
-    def solve(self, v: Array) -> Array:
-        """M⁻¹v."""
-        if self._factor is None:
-            return v / self._scale
-        solution, _ = lapack.dpotrs(self._factor, v / self._scale, lower=1)
-        return cast(Array, solution / self._scale)
-
-    def learn(self, step: Array, change: Array) -> None:
-        """Take in that the gradient changed by `change` along `step`."""
-        if step @ change <= 1e-12 * (change @ self.solve(change)):  # not convex here
-            return
-        self._steps = [*self._steps[1 - _MEMORY :], step]
-        self._changes = [*self._changes[1 - _MEMORY :], change]
-
-    def direction(self, gradient: Array) -> Array:
-        """-H⁻¹g."""
-        known = self._known_part()
-        if known is None:
-            return -self.solve(gradient)
-        S, Y, inner = known
-        within, _ = lapack.dpotrs(inner, S.T @ gradient, lower=1)
-        rest = self.solve(gradient - Y @ within)
-        back, _ = lapack.dpotrs(inner, Y.T @ rest, lower=1)
-        return cast(Array, -(S @ (within - back) + rest))
-
-    def _known_part(self) -> tuple[Array, Array, Array] | None:
-        """S, Y and the Cholesky factor of SᵀY, for as many of the last steps as it exists."""
-        while self._steps:
-            S, Y = np.stack(self._steps, axis=1), np.stack(self._changes, axis=1)
-            length = np.sqrt(np.einsum("ij,ij->j", S, Y))
-            S, Y = S / length, Y / length
-            product = S.T @ Y
-            if abs(product - product.T).max() < _AGREE:
-                inner = cholesky((product + product.T) / 2)
-                if inner is not None and np.diagonal(inner).min() ** 2 > _INDEPENDENT:
-                    return S, Y, inner
-            del self._steps[0], self._changes[0]
-        return None
-
-
-def _turned_up(matrix: Array) -> Array:
-    """The factor of a matrix that is not positive definite, its curvatures taken as positive."""
-    values, vectors = np.linalg.eigh(matrix)
-    size = np.maximum(abs(values), _FLAT * max(abs(values).max(), 1.0))
-    return cast(Array, cholesky((vectors * size) @ vectors.T))
 
 
 @dataclass
@@ -228,39 +102,44 @@ def _descend(
             metric = Metric.of(here.hessian)
         metric = cast(Metric, metric)
         step = metric.direction(here.gradient)
-        decrement = math.sqrt(max(-float(here.gradient @ step), 0.0))
+        decrement = decrement_of(objective, here, step)
         if fresh:
             progress.rate = _expected_rate(objective, len(step), decrement)
         rate = _rate(decrement, last, before, fresh, progress.rate)
         slow = slow + 1 if fresh and decrement > _SLOW * last else 0
-        note = Iteration(
-            here.value, decrement, 1.0, perf_counter() - progress.begun, objective.share, fresh
-        )
-        if decrement * rate <= objective.tolerance and not poor:
+        value, seconds, share = here.value, perf_counter() - progress.begun, objective.share
+        short = abs(step).max(initial=0.0) <= 1.0 + abs(progress.w).max(initial=0.0)
+        left = _left(decrement, rate)
+        if short and not poor and left <= objective.tolerance:
             progress.w, progress.metric = progress.w + step, metric
             if not metric.is_full:
                 progress.rate = rate
             # The last step is too short for the objective to be anything but a parabola along it.
-            progress.value = here.value - 0.5 * decrement**2
-            progress.trace.append(note)
+            progress.value = here.value - 0.5 * (decrement * objective.unit) ** 2
+            progress.trace.append(Iteration(value, decrement, 1.0, seconds, share, fresh))
             return Status.CONVERGED
         if suspicion is not None and slow >= _SUSPICIOUS_STEPS:
             if suspicion():
                 return Status.SEPARATED
             suspicion = None
-        renew = always_fresh or _pays(objective, decrement, rate)
+        renew = always_fresh or (
+            left * progress.rate > objective.tolerance  # or the metric there is does for the rest
+            and _pays(objective, decrement, progress.rate if fresh else rate)
+        )
         renew = renew or (poor and objective.price < np.inf)
-        length, there = _search(objective, progress.w, here, step, "full" if renew else "none")
-        if there is None:
+        found = search(objective, progress.w, here, step, "full" if renew else "none")
+        if found is None:
             progress.metric, progress.value = metric, here.value
-            level = decrement**2 <= _LEVEL * _ROUNDING * abs(here.value)
-            return Status.CONVERGED if level else Status.STALLED
-        moved = length * step
-        metric.learn(moved, there.gradient - here.gradient)
-        progress.w, here, before, last = progress.w + moved, there, last, decrement
+            return standstill(objective, here, step)
+        moved = found.length * step
+        if not renew:
+            metric.learn(moved, found.local.gradient - here.gradient)
+        progress.w, here, before, last = progress.w + moved, found.local, last, decrement
         progress.value = here.value
-        poor = not metric.is_full and objective.share < 1 and (length < 0.5 or rate > _BAD)
-        progress.trace.append(replace(note, step=length))
+        poor = not metric.is_full and objective.share < 1 and (found.length < 0.5 or rate > _BAD)
+        progress.trace.append(
+            Iteration(value, decrement, found.length, seconds, share, fresh, found.looks)
+        )
     progress.metric = metric
     return Status.MAX_ITERATIONS
 
@@ -271,7 +150,7 @@ def _first_curvature(objective: Objective, metric: Metric | None, always_fresh: 
         return "full"
     if metric is not None:
         return "none"
-    return "full" if objective.price * objective.share <= _DEAR else "diagonal"
+    return "full" if objective.start_price * objective.share <= _DEAR else "diagonal"
 
 
 def _expected_rate(objective: Objective, p: int, decrement: float) -> float:
@@ -303,10 +182,15 @@ def _passes(tolerance: float, decrement: float, rate: float) -> float:
     return float(np.log(tolerance / decrement) / np.log(rate))
 
 
+def _left(decrement: float, rate: float) -> float:
+    """The error that this step leaves, if all later ones shrink it by the same rate."""
+    return decrement * rate / (1.0 - rate) if rate < 1.0 else np.inf
+
+
 def _rate(decrement: float, last: float, before: float, fresh: bool, expected: float) -> float:
     """By how much the step about to be taken should shrink the error: as the last two did."""
     if fresh:
-        return min(decrement, _UNKNOWN_RATE)  # Newton's steps square it
+        return newton_rate(decrement, last)
     if last == np.inf:
         return expected
     seen = decrement / last if before == np.inf else math.sqrt(decrement / before)
@@ -317,31 +201,6 @@ def _pays(objective: Objective, decrement: float, rate: float) -> bool:
     """Whether a new Hessian saves more passes than it costs."""
     if objective.price == np.inf:
         return False
-    if rate >= 1.0:
+    if rate >= 1.0 or objective.price <= _CHEAP:
         return True
     return _passes(objective.tolerance, decrement, rate) > objective.price + 2
-
-
-def _search(
-    objective: Objective, w: Array, here: Local, step: Array, hessian: Curvature
-) -> tuple[float, Local | None]:
-    """How far to go along a step that points downhill: all of it, else halved until f is less."""
-    slope, length = float(here.gradient @ step), 1.0
-    noise = _ROUNDING * abs(here.value)
-    for _ in range(_MOST_HALVINGS):
-        there = objective(w + length * step, hessian)
-        gain = here.value - there.value
-        if gain >= -_SUFFICIENT_DECREASE * length * slope:
-            return length, there
-        # Where f is level to the last digit, its slope can still be told.
-        if abs(gain) <= noise and abs(there.gradient @ step) <= 0.9 * abs(slope):
-            return length, there
-        length *= _shorter(gain, length * slope)
-    return length, None
-
-
-def _shorter(gain: float, slope: float) -> float:
-    """The minimum of the parabola through both values, within a tenth and a half."""
-    if not np.isfinite(gain):
-        return 0.5
-    return float(np.clip(-slope / (2 * (-gain - slope)), 0.1, 0.5))

@@ -18,7 +18,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from posteriori.linalg import COLLINEAR, cholesky, unit_diagonal
-from posteriori.solve.newton import Curvature, Local, Objective, newton
+from posteriori.solve.local import Curvature, Local, Objective
+from posteriori.solve.newton import newton
 from posteriori.solve.solution import Iteration, Solution
 from posteriori.typing import Array
 
@@ -117,7 +118,7 @@ class Together:
     losses: Sequence[Objective]
     tolerance: float
 
-    price, share = 0.0, 1.0
+    price, start_price, share, unit = 0.0, 0.0, 1.0, 1.0
 
     @property
     def n_rows(self) -> int:

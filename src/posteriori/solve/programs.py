@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from posteriori.statistics.margins import Constraints
+from posteriori.statistics.pairs import Mask
 from posteriori.typing import Array
 
 _TOLERANCE = 1e-10
@@ -24,19 +25,25 @@ _LARGE = 150
 """Unknowns beyond which the interior point method is the faster one."""
 
 
-def largest_sum(pull: Array, constraints: Constraints) -> tuple[Array, float, float]:
+def largest_sum(
+    pull: Array, constraints: Constraints, held: Mask | None = None
+) -> tuple[Array, float, float]:
     """θ in [-1, 1] with the largest Σ margins = Σ pull θ, and the smallest margin γ large, too.
 
-    Gives θ, γ, and the sum with 1000 γ, which is zero if nothing is separated.
+    Gives θ, γ, and the sum with 1000 γ, which is zero if nothing is separated. Parameters that are
+    `held` (p,) are zero.
     """
     matrix, equal = _matrix(constraints), constraints.equal
     above, zero = matrix[~equal], matrix[equal]
+    ends = np.tile([-1.0, 1.0], (pull.size, 1))
+    if held is not None:
+        ends[np.repeat(held, pull.shape[1])] = 0.0
     found = _solve(
         -np.append(pull, _AT_ONCE),
         sparse.hstack([-above, np.ones((above.shape[0], 1))]),
         np.zeros(above.shape[0]),
         sparse.hstack([zero, np.zeros((zero.shape[0], 1))]),
-        np.vstack([np.tile([-1.0, 1.0], (pull.size, 1)), [[0.0, 1.0]]]),
+        np.vstack([ends, [[0.0, 1.0]]]),
     )
     if found is None:
         return np.zeros_like(pull), 0.0, 0.0

@@ -3,13 +3,13 @@
 Conventions as in `posteriori.solve.newton`: objective f, gradient g (p,), step s (p,), gᵀs < 0.
 """
 
-from dataclasses import dataclass
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from posteriori.solve.newton import Curvature, Local, Objective
-from posteriori.solve.solution import Iteration
+from posteriori.solve.local import Curvature, Local, Objective
+from posteriori.solve.solution import Status
 from posteriori.typing import Array
 
 _SUFFICIENT_DECREASE = 1e-4
@@ -17,14 +17,20 @@ _LEVEL = 0.9
 """Where f is level to its last digits, the slope must get less than this by a step."""
 
 _ROUNDING = 1e-13
+_INDISTINCT = 1e3
+"""Gains below this many rounding errors cannot be told from none."""
+
+_SMALLEST_C = 0.1
+"""What C is taken for if it seems less: the last step may have been a lucky one."""
+
+_SLOWEST = 0.3
+"""By how much a step with a new Hessian shrinks the error at least, when it is taken in full."""
+
+_FARTHEST = 1e6
+"""No step is tried along which f would fall, were it straight, by more than this times its size."""
+
 _MOST_HALVINGS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Step(Iteration):
-    """An iteration that also says how often it looked at its share of the rows."""
-
-    looks: float = 1.0
+_TINY = np.finfo(np.float64).tiny
 
 
 class Found(NamedTuple):
@@ -42,14 +48,14 @@ def search(
 
     >>> def parabola(w, hessian):
     ...     return Local(float(w @ w), 2 * w, None)
-    >>> parabola.n_rows, parabola.share = 1, 1.0
+    >>> parabola.n_rows, parabola.share, parabola.unit = 1, 1.0, 1.0
     >>> w = np.array([1.0])
     >>> found = search(parabola, w, parabola(w, "none"), np.array([-4.0]))
     >>> found.length, found.local.value, found.looks
     (0.25, 0.0, 2)
     """
-    slope, length = float(here.gradient @ step), 1.0
-    noise = rounding(objective, here.value)
+    slope, noise = float(here.gradient @ step), rounding(objective, here.value)
+    length = min(1.0, _FARTHEST * noise / _ROUNDING / max(-slope, _TINY))
     for looks in range(1, _MOST_HALVINGS + 1):
         there = objective(w + length * step, hessian)
         gain = here.value - there.value
@@ -62,16 +68,37 @@ def search(
         turned = float(there.gradient @ step) / slope
         if turned < -_LEVEL:
             length /= 1.0 - turned  # where the slope changes its sign
-        elif turned <= _LEVEL or length == 1.0:
+        elif turned <= _LEVEL or looks == 1:
             return Found(length, there, looks)
         else:
             return None
     return None
 
 
+def standstill(objective: Objective, here: Local, step: Array) -> Status:
+    """How a descent ends where no part of the step makes f less: well, if f is level there."""
+    level = -float(here.gradient @ step) <= _INDISTINCT * rounding(objective, here.value)
+    return Status.CONVERGED if level else Status.STALLED
+
+
 def rounding(objective: Objective, value: float) -> float:
     """What may be rounding in f: the terms of its sum are of size one, even where they cancel."""
-    return _ROUNDING * (abs(value) + objective.n_rows / objective.share)
+    return _ROUNDING * (abs(value) + objective.unit**2 * objective.n_rows / objective.share)
+
+
+def decrement_of(objective: Objective, here: Local, step: Array) -> float:
+    """√(gᵀH⁻¹g), about how many standard errors w is from the optimum, by the step -H⁻¹g."""
+    return math.sqrt(max(-float(here.gradient @ step), 0.0)) / objective.unit
+
+
+def newton_rate(decrement: float, last: float) -> float:
+    """By how much a step with a new Hessian should shrink the error: Newton's steps square it.
+
+    If the last one did so too, by C times the decrement, then C·decrement is (decrement/last)².
+    """
+    if last == np.inf:
+        return min(decrement, _SLOWEST)
+    return min(max(_SMALLEST_C * decrement, (decrement / last) ** 2), _SLOWEST)
 
 
 def _lowest_of_parabola(gain: float, slope: float) -> float:

@@ -4,7 +4,7 @@ Classes are separated when there is a direction θ along which no margin is nega
 positive: the likelihood grows along it for ever and has no maximum (Albert and Anderson 1984). The
 separation is complete when all margins can be positive, quasi-complete when some stay at zero.
 Decided by linear programs (Konis 2007) that see few of the rows: those whose constraints the
-directions found before did not meet.
+directions found before did not meet; for many unknowns by `solve.certificates`, if that will do.
 
 Conventions: p parameters, the intercept first, c activations a row, margins and constraints as in
 `statistics.pairs` and `statistics.margins`. Gaps and overlaps of less than 1e-9 of the usual size
@@ -12,7 +12,7 @@ of a column cannot be told from touching, unless they turn out to be gaps when l
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -20,9 +20,18 @@ import numpy as np
 from posteriori.design.columns import Columns
 from posteriori.errors import ScaleError
 from posteriori.rows.rows import Rows
-from posteriori.solve.programs import largest_sum, least_size, tightest
+from posteriori.solve.certificates import decide, interpolating
+from posteriori.solve.programs import largest_sum, tightest
+from posteriori.solve.sparse_ray import (
+    MANY,
+    MISSED,
+    PRUNED,
+    ROUNDS,
+    few_enough,
+    sparse_ray,
+)
 from posteriori.statistics.coordinates import Coordinates, GatherSample, Sample
-from posteriori.statistics.face import Face, GatherReach
+from posteriori.statistics.face import GatherReach
 from posteriori.statistics.margins import (
     CLEAR,
     Constraints,
@@ -33,7 +42,7 @@ from posteriori.statistics.margins import (
     PairsOf,
     Ray,
 )
-from posteriori.statistics.pairs import TOUCHING, Pairs, Support, by_label
+from posteriori.statistics.pairs import TOUCHING, Mask, Pairs, Support, by_label
 from posteriori.statistics.some_classes import SomeClasses
 from posteriori.typing import Array
 
@@ -45,20 +54,8 @@ Kind = Literal["none", "quasi", "complete"]
 _NOTHING = 1e-9
 """A sum of margins that is no more than rounding, the largest coefficient of the sum being one."""
 
-_MISSED = 1e-6
-"""By how much a ray may miss the margins zero and one."""
-
-_TRIED = 30
-"""Columns that are tried to be left out of a ray."""
-
-_ROOM = 2**24
-"""Numbers that the rows brought together for a program may take, 128 MiB."""
-
 _FEW = (2, 8, 32)
 """Numbers of classes that are looked at before all of them are."""
-
-_ROUNDS, _PRUNED = 500, 20
-"""Programs solved before giving up, and before all constraints are kept; a dozen is usual."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,30 +67,45 @@ class Separation:
     directions: +1 or -1 for each of them (columns,), the sign of its coefficient on the way to
     infinity; for more than two classes (columns, K), zero for the classes that stay. ray (p, c):
     the direction itself in the units of the columns, along which the margin of each row is zero,
-    or one and more. face: the rows and classes that it leaves open; None where kind is "none".
+    or one and more. standard: the same in the coordinates in which it was found; None where kind
+    is "none".
+
+    >>> Separation("quasi", ("age",), np.array([1.0]), np.array([[0.0], [2.0]]), None)
+    Separation(kind='quasi', columns=('age',))
     """
 
     kind: Kind
     columns: tuple[str, ...]
-    directions: Array
-    ray: Array
-    face: Face | None
+    directions: Array = field(repr=False)
+    ray: Array = field(repr=False)
+    standard: Ray | None = field(repr=False)
 
 
 def find_separation(
-    rows: Rows, n_classes: int, *, support: Support = by_label, fit_intercept: bool = True
+    rows: Rows,
+    n_classes: int,
+    *,
+    support: Support = by_label,
+    fit_intercept: bool = True,
+    guess: Array | None = None,
+    held: Mask | None = None,
 ) -> Separation:
     """Decide by linear programs whether the classes of the rows can be separated.
 
-    `support` says which classes a row may belong to: `by_label`, or `by_count` with n_classes=2,
-    or another function of a block.
+    `support` says which classes a row may belong to: `by_label`, or another function of a block.
+    `guess` (p, c), in the units of the columns, is looked at first. `held` (p,) are parameters,
+    the intercept first, that must stay.
     """
-    ray, kind = _levels(rows, PairsOf(support, n_classes), fit_intercept)
+    asked, pairs = _Asked(rows, fit_intercept, held), PairsOf(support, n_classes)
+    ray = None if guess is None else _complete(asked, pairs, guess)
+    kind: Kind = "complete"
+    if ray is None:
+        ray, kind = _levels(asked, pairs)
     if ray is None:
         p, c = len(Columns(rows.schema).names) + fit_intercept, 1 if n_classes == 2 else n_classes
         none = np.empty((0,) if n_classes == 2 else (0, c))
         return Separation(kind, (), none, np.zeros((p, c)), None)
-    return _named(kind, _sparse_ray(rows, PairsOf(support, n_classes, ray)))
+    return _named(kind, sparse_ray(rows, PairsOf(support, n_classes, ray), held))
 
 
 def are_separable(rows: Rows, n_classes: int, suspects: Sequence[int] = ()) -> bool:
@@ -105,9 +117,9 @@ def are_separable(rows: Rows, n_classes: int, suspects: Sequence[int] = ()) -> b
     for few in _FEW:
         if 2 * few <= n_classes and few <= len(suspects):
             some = SomeClasses(rows, suspects[:few])
-            if _levels(some, PairsOf(by_label, few), True)[1] != "complete":
+            if _levels(_Asked(some), PairsOf(by_label, few))[1] != "complete":
                 return False
-    return _levels(rows, PairsOf(by_label, n_classes), True)[1] == "complete"
+    return _levels(_Asked(rows), PairsOf(by_label, n_classes))[1] == "complete"
 
 
 def reach(
@@ -118,22 +130,62 @@ def reach(
     θ (p, c) is in the units of the columns. At a margin of 40 the probability that is left for
     other classes is below the precision of doubles.
     """
-    if separation.face is None:
+    if separation.standard is None:
         return 0.0
     c = theta.shape[1]
-    pairs = PairsOf(support, 2 if c == 1 else c, separation.face.ray)
+    pairs = PairsOf(support, 2 if c == 1 else c, separation.standard)
     return rows.map_sum(GatherReach(pairs, theta, margin)).t
 
 
-def _levels(rows: Rows, pairs: PairsOf, fit_intercept: bool) -> tuple[Ray | None, Kind]:
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """The rows, whether there is an intercept, and the parameters that must stay (p,), if any."""
+
+    rows: Rows
+    intercept: bool = True
+    held: Mask | None = None
+
+    @property
+    def columns(self) -> Columns:
+        return Columns(self.rows.schema)
+
+    @property
+    def p(self) -> int:
+        return len(self.columns.names) + self.intercept
+
+    def sample(self, pairs: PairsOf) -> Sample:
+        """Some of the rows with an open pair."""
+        most, wanted = few_enough(4 * self.p, self.p), None if pairs.ray is None else pairs.has_open
+        return self.rows.map_sum(GatherSample(self.columns, pairs.support, most, wanted))
+
+    def coordinates(self, sample: Sample) -> Coordinates:
+        """Columns about their medians, if the intercept can follow; else about zero."""
+        follows = self.intercept and (self.held is None or not self.held[0])
+        return replace(Coordinates.of(sample, self.columns, follows), intercept=self.intercept)
+
+
+def _complete(asked: _Asked, pairs: PairsOf, guess: Array) -> Ray | None:
+    """The guess as a ray, if it separates every pair."""
+    coordinates = asked.coordinates(asked.sample(pairs))
+    theta = coordinates.standard(guess)
+    if asked.held is not None:
+        theta[asked.held] = 0.0
+    size = abs(theta).max(initial=0.0)
+    if not 0 < size < np.inf:
+        return None
+    found = _all_clear(asked.rows, pairs, Ray(coordinates, theta / size))
+    return None if found is None else _joined(asked.rows, pairs, found)
+
+
+def _levels(asked: _Asked, pairs: PairsOf) -> tuple[Ray | None, Kind]:
     """A ray for all pairs that can be separated, found on those that it leaves open so far.
 
     The largest sum of margins may leave some at zero that could be positive: then these are looked
     at again, with coordinates of their own.
     """
     while True:
-        found = _separate(rows, pairs, fit_intercept)
-        ray = None if found is None else _joined(rows, pairs, found)
+        found = _separate(asked, pairs)
+        ray = None if found is None else _joined(asked.rows, pairs, found)
         if found is None or ray is None:
             return pairs.ray, "none" if pairs.ray is None else "quasi"
         if found.margins.n_clear == found.margins.n_open:
@@ -148,6 +200,12 @@ class _Found(NamedTuple):
     margins: Margins
 
 
+def _all_clear(rows: Rows, pairs: PairsOf, ray: Ray) -> _Found | None:
+    """A direction of size one, if it separates every open pair."""
+    margins = rows.map_sum(GatherMargins(ray.coordinates, pairs, ray.theta, CLEAR, 1))
+    return _Found(ray, margins) if margins.n_clear == margins.n_open else None
+
+
 def _joined(rows: Rows, pairs: PairsOf, found: _Found) -> Ray | None:
     """One ray for what the ray of `pairs` and the one found separate; None if there is none.
 
@@ -157,7 +215,7 @@ def _joined(rows: Rows, pairs: PairsOf, found: _Found) -> Ray | None:
     if first is None:
         return Ray(second.coordinates, second.theta / found.margins.least_clear)
     bounds = rows.map_sum(GatherBalance(pairs, second, 0.0))
-    if bounds.low > (1 - _MISSED) * bounds.high:
+    if bounds.low > (1 - MISSED) * bounds.high:
         return None
     rho = min(max(2 * bounds.low, 1.0), (bounds.low + bounds.high) / 2)
     balance = rows.map_sum(GatherBalance(pairs, second, rho))
@@ -167,39 +225,41 @@ def _joined(rows: Rows, pairs: PairsOf, found: _Found) -> Ray | None:
     return Ray(first.coordinates, (rho * first.theta + theta) / balance.least)
 
 
-def _separate(rows: Rows, pairs: PairsOf, fit_intercept: bool) -> _Found | None:
+def _separate(asked: _Asked, pairs: PairsOf) -> _Found | None:
     """A direction that separates some of the open pairs and none wrongly; None if there is none.
 
     The largest sum of margins under the constraints found so far, until all rows meet theirs. If
     that sum is zero under some of the constraints, it is zero under all.
     """
-    columns = Columns(rows.schema)
-    p = len(columns.names) + fit_intercept
-    most = _few_enough(4 * p, p)
-    wanted = None if pairs.ray is None else pairs.has_open
-    sample = rows.map_sum(GatherSample(columns, pairs.support, most, wanted))
+    rows, p, sample = asked.rows, asked.p, asked.sample(pairs)
     if not len(sample.rows):
         return None
-    coordinates = Coordinates.of(sample, columns, fit_intercept)
+    coordinates = asked.coordinates(sample)
+    c = 1 if pairs.n_classes == 2 else pairs.n_classes
+    if p * c > MANY and asked.held is None:
+        if len(sample.rows) == rows.n_rows <= p:
+            theta = interpolating(sample, coordinates, pairs.n_classes)
+            if (found := _all_clear(rows, pairs, Ray(coordinates, theta))) is not None:
+                return found
+        verdict = decide(rows, coordinates, pairs)
+        if verdict.known:
+            return None if verdict.found is None else _Found(*verdict.found)
     pull = rows.map_sum(GatherPull(coordinates, pairs))
-    largest, most = abs(pull).max(), _few_enough(2 * pull.size, p)
+    if asked.held is not None:
+        pull[asked.held] = 0.0
+    largest, most = abs(pull).max(), few_enough(2 * pull.size, p)
     constraints = _first_constraints(sample, coordinates, pairs.n_classes)
-    for turn in range(_ROUNDS if largest > 0 else 0):
-        theta, smallest, total = largest_sum(pull / largest, constraints)
+    for turn in range(ROUNDS if largest > 0 else 0):
+        theta, smallest, total = largest_sum(pull / largest, constraints, asked.held)
         if total <= _NOTHING:
             return None
         floor = smallest / 10 if smallest > 10 * CLEAR else -TOUCHING
         margins = rows.map_sum(GatherMargins(coordinates, pairs, theta, floor, most))
         if not len(margins.worst.slack):
             return _Found(Ray(coordinates, theta), margins) if margins.n_clear else None
-        kept = constraints if turn > _PRUNED else tightest(constraints, theta)
+        kept = constraints if turn > PRUNED else tightest(constraints, theta)
         constraints = kept.joined(margins.worst)
     return None
-
-
-def _few_enough(wanted: int, p: int) -> int:
-    """As many rows of p numbers as are wanted, two hundred at least, unless they take much room."""
-    return max(200, min(wanted, _ROOM // p))
 
 
 def _first_constraints(sample: Sample, coordinates: Coordinates, n_classes: int) -> Constraints:
@@ -211,59 +271,6 @@ def _first_constraints(sample: Sample, coordinates: Coordinates, n_classes: int)
         rows /= abs(rows).max(axis=1, keepdims=True)
     zeros, equal = np.zeros(len(rows)), pairs.are_equal(places, others)
     return Constraints(rows, pairs.directions(places, others), zeros, equal, zeros)
-
-
-def _sparse_ray(rows: Rows, pairs: PairsOf) -> Ray:
-    """A ray of few columns that separates what the ray of `pairs` does; that one if none is found.
-
-    The least Σ|θ|, then the least Σ|θ|/s with s = |θ| of the answer before until that changes no
-    more (Candès, Wakin and Boyd 2008), then without each of the columns that can be left out.
-    """
-    assert pairs.ray is not None
-    shortest, intercept = _Shortest(rows, pairs), int(pairs.ray.coordinates.intercept)
-    theta = shortest(np.ones_like(pairs.ray.theta))
-    if theta is None:
-        return pairs.ray
-    while (sparser := shortest(abs(theta))) is not None:
-        fewer = np.count_nonzero(sparser) < np.count_nonzero(theta)
-        theta = sparser
-        if not fewer:
-            break
-    columns = np.argsort(abs(theta[intercept:]).max(axis=1), kind="stable") + intercept
-    for j in [j for j in columns if theta[j].any()][:_TRIED]:
-        size = abs(theta)
-        size[j] = 0.0
-        if theta[j].any() and size.any() and (sparser := shortest(size)) is not None:
-            theta = sparser
-    return Ray(pairs.ray.coordinates, theta)
-
-
-class _Shortest:
-    """The shortest θ along which separated pairs have margin one and more, and open ones zero."""
-
-    def __init__(self, rows: Rows, pairs: PairsOf) -> None:
-        assert pairs.ray is not None
-        self._rows, self._pairs, self._ray = rows, pairs, pairs.ray
-        self._constraints = self._lacking(pairs.ray.theta, np.inf)
-
-    def __call__(self, size: Array) -> Array | None:
-        """The one of least Σ|θ|/size, with zeros where size is zero; None if there is none."""
-        for turn in range(_ROUNDS):
-            theta = least_size(size, self._constraints)
-            if theta is None:
-                return None
-            worst = self._lacking(theta, -_MISSED)
-            if not len(worst.slack):
-                return theta
-            kept = self._constraints
-            kept = kept if turn > _PRUNED else tightest(kept, theta)
-            self._constraints = kept.joined(worst)
-        return None
-
-    def _lacking(self, theta: Array, floor: float) -> Constraints:
-        most = _few_enough(2 * theta.size, len(theta))
-        kernel = GatherMargins(self._ray.coordinates, self._pairs, theta, floor, most, 1.0)
-        return self._rows.map_sum(kernel).worst
 
 
 def _named(kind: Kind, ray: Ray) -> Separation:
@@ -281,7 +288,7 @@ def _named(kind: Kind, ray: Ray) -> Separation:
     running = np.flatnonzero(signs.any(axis=1))
     terms = (INTERCEPT, *columns.names) if coordinates.intercept else columns.names
     directions = signs[running, 0] if signs.shape[1] == 1 else signs[running]
-    return Separation(kind, tuple(terms[j] for j in running), directions, original, Face(ray))
+    return Separation(kind, tuple(terms[j] for j in running), directions, original, ray)
 
 
 def _signs(ray: Ray, original: Array) -> Array:

@@ -16,9 +16,10 @@ from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
-from posteriori.solve.first_order import FINEST, Curvatures, Suspicion, decrement_of
-from posteriori.solve.newton import Curvature, Local, Metric, Objective
-from posteriori.solve.search import Step, rounding, search
+from posteriori.solve.first_order import FINEST, Curvatures, Suspicion
+from posteriori.solve.local import Curvature, Local, Objective
+from posteriori.solve.metric import Metric
+from posteriori.solve.search import decrement_of, rounding, search, standstill
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.typing import Array
 
@@ -98,7 +99,7 @@ class _Log:
     ) -> None:
         """Once through the batches of a share of the rows, from where f had this value."""
         looks = self._share / share
-        self.trace.append(Step(value, decrement, step, seconds, share, False, looks))
+        self.trace.append(Iteration(value, decrement, step, seconds, share, False, looks))
         self._share = 0.0
 
 
@@ -128,11 +129,11 @@ class _LazyMetric:
 
     def decrement(self, local: Local) -> float:
         """About how many standard errors w is from the optimum."""
-        return decrement_of(local, self.direction(local.gradient))
+        return decrement_of(self._sources[0], local, self.direction(local.gradient))
 
     def away(self, local: Local) -> float:
         """How many they are at most, whether or not the metric is any good."""
-        return self._curvatures.away(local.gradient)
+        return self._curvatures.away(local.gradient) / self._sources[0].unit
 
     def learn(self, moved: Array, change: Array) -> None:
         """Take in how the gradient changed while the batches were gone through once."""
@@ -180,7 +181,7 @@ class _Batches:
     ) -> Array | None:
         """The mean of the second half of the steps, or None where they run away."""
         w, total = anchor.w, np.zeros(len(anchor.w))
-        largest = (_RUNAWAY * metric.decrement(anchor.local)) ** 2
+        largest = (_RUNAWAY * metric.decrement(anchor.local) * self._parts[0].unit) ** 2
         for place, b in enumerate(random.permutation(self.k)):
             slope = self._parts[b](w, "none").gradient - anchor.gradients[b]
             slope += anchor.local.gradient
@@ -223,7 +224,8 @@ class _Descent:
             seconds, step = self._log.seconds(), self._batches.step
             if not self._advance(decrement):
                 if not self._metric.improve(self.anchor.w) and not self._fewer_batches():
-                    return Status.STALLED
+                    here = self.anchor.local
+                    return standstill(self._objective, here, self._metric.direction(here.gradient))
                 continue
             self._log.note(value, decrement, step, seconds, self._objective.share)
             if suspicion is not None and self._slow >= _SUSPICIOUS:

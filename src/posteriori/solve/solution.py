@@ -13,7 +13,7 @@ class Status(Enum):
 
     CONVERGED = "The iteration converged."
     MAX_ITERATIONS = "The iteration was stopped before it converged."
-    STALLED = "No step in the last direction made the objective smaller."
+    STALLED = "No step made the objective smaller: it is level, or its numbers are too coarse."
     SEPARATED = "The likelihood has no maximum, because the classes can be separated."
 
 
@@ -24,7 +24,7 @@ class Iteration:
     objective: its value before the step. decrement: √(gᵀH⁻¹g), about how many standard errors the
     parameters were from the optimum. step: how much of the full step was taken. seconds: since
     the start. share: of all rows, those that were looked at. fresh: whether the Hessian was
-    computed for this step.
+    computed for this step. looks: how often the share of the rows was looked at.
     """
 
     objective: float
@@ -33,6 +33,7 @@ class Iteration:
     seconds: float
     share: float
     fresh: bool
+    looks: float = 1.0
 
 
 T = TypeVar("T")

@@ -10,7 +10,8 @@ import numpy as np
 
 from posteriori.errors import ParameterError
 from posteriori.solve.first_order import coordinate, gradient
-from posteriori.solve.newton import Objective, newton
+from posteriori.solve.local import Objective
+from posteriori.solve.newton import newton
 from posteriori.solve.sequential import Splittable, sequential
 from posteriori.solve.solution import Iteration, Solution
 from posteriori.typing import Array
@@ -60,7 +61,7 @@ def choose(objective: Objective, n_parameters: int, solver: str = "auto") -> Cho
     ...     price = 1.5
     >>> choose(Table(), 11)
     Choice(name='newton', reason='the second derivatives in 11 parameters cost no more than 1.5
-    passes over the rows, so each step has new ones')
+    passes over the rows, so they are new wherever that saves steps')
     """
     if solver in SOLVERS:
         return Choice(solver, "asked for")
@@ -79,7 +80,7 @@ def choose(objective: Objective, n_parameters: int, solver: str = "auto") -> Cho
     if price <= _CHEAP:
         reason = (
             f"the second derivatives in {parameters} cost no more than {price:.2g} passes over "
-            "the rows, so each step has new ones"
+            "the rows, so they are new wherever that saves steps"
         )
     else:
         reason = (

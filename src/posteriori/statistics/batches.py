@@ -180,10 +180,11 @@ def thin_rows(rows: Rows, rate: float, seed: int) -> MemoryRows | None:
     if rate >= 1:
         return rows
     taken = np.random.default_rng(seed).random(rows.n_rows) < rate
-    if not taken.any():
+    weight = np.where(taken, _weights(rows), 0.0) / rate
+    if not weight.any():
         return None
     # Blocks leave out rows of weight zero.
-    found = replace(rows, weight=np.where(taken, _weights(rows), 0.0) / rate)
+    found = replace(rows, weight=weight)
     return found.map_sum(TakeOneOf(1)).rows(rows.schema, rows.classes)
 
 

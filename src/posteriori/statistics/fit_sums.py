@@ -5,7 +5,7 @@ each class (n, K), or numbers (n,).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import xlogy
@@ -27,7 +27,8 @@ Activation = Callable[[Block], Array]
 class FitSums(Statistic):
     """Sums over rows, w times each of
 
-    one; t (c,); the offsets (c,); ln p(t|a); the deviance; and (t - μ)²/V(μ) (zero for classes).
+    one; t (c,); the offsets (c,); ln p(t|a); the deviance; the loss that was made small, which is
+    -ln p(t|a) but for what the activations do not change; and (t - μ)²/V(μ) (zero for classes).
     `has_offset` says whether there are offsets.
     """
 
@@ -37,6 +38,7 @@ class FitSums(Statistic):
     has_offset: bool
     log_likelihood: float
     deviance: float
+    loss: float
     pearson: float = 0.0
 
     def __add__(self, other: "FitSums") -> "FitSums":
@@ -47,6 +49,7 @@ class FitSums(Statistic):
             self.has_offset or other.has_offset,
             self.log_likelihood + other.log_likelihood,
             self.deviance + other.deviance,
+            self.loss + other.loss,
             self.pearson + other.pearson,
         )
 
@@ -59,6 +62,10 @@ class FitSums(Statistic):
     def mean_offset(self) -> Array:
         """The mean offset (c,)."""
         return self.offset / self.weight
+
+    def with_loss(self, loss: float) -> "FitSums":
+        """The sums of targets alone, now with the loss of a model for classes."""
+        return replace(self, log_likelihood=-loss, deviance=self.deviance + 2 * loss, loss=loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +100,23 @@ class GatherClassFit:
     activation: Activation
 
     def __call__(self, block: Block) -> FitSums:
-        t, weight = self.target(block), block.weight
         with np.errstate(over="ignore", invalid="ignore"):
-            loss, _ = self.loss.sum_and_gradient(self.activation(block), t, weight)
-        share = shares(self.loss, t)
-        saturated = 0.0 if hard(share) else _total(negative_entropy(share), weight)
-        return FitSums(*_means(share, block), -loss, 2 * (saturated + loss))
+            a = self.activation(block)
+            loss, _ = self.loss.sum_and_gradient(a, self.target(block), block.weight)
+        return GatherClassTargets(self.loss, self.target)(block).with_loss(loss)
+
+
+@dataclass(frozen=True, eq=False)
+class GatherClassTargets:
+    """The same with a loss of zero: of targets and weights alone, without a look at the columns."""
+
+    loss: Loss | ClassLoss
+    target: Target
+
+    def __call__(self, block: Block) -> FitSums:
+        share = shares(self.loss, self.target(block))
+        saturated = 0.0 if hard(share) else _total(negative_entropy(share), block.weight)
+        return FitSums(*_means(share, block), 0.0, 2 * saturated, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,12 +132,13 @@ class GatherFamilyFit:
     def __call__(self, block: Block) -> FitSums:
         t, weight = self.target(block), block.weight
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            mean = self.loss.mean(self.activation(block))
-            pearson = (t - mean) ** 2 / self.family.variance(mean)
-        deviance = self.family.deviance(t, mean)
-        log_likelihood = self.family.log_likelihood(t, mean, self.dispersion)
-        sums = (_total(values, weight) for values in (log_likelihood, deviance, pearson))
-        return FitSums(*_means(t, block), *sums)
+            a = self.activation(block)
+            mean = self.loss.mean(a)
+            pearson = _total(self.family.pearson(t, mean), weight)
+            loss, _ = self.loss.sum_and_gradient(a, t, weight)
+            deviance = _total(self.family.deviance(t, mean), weight)
+            log_likelihood = _total(self.family.log_likelihood(t, mean, self.dispersion), weight)
+        return FitSums(*_means(t, block), log_likelihood, deviance, loss, pearson)
 
 
 def shares(loss: Loss | ClassLoss, t: Array) -> Array:

@@ -79,6 +79,8 @@ class GatherQuadratic:
     def _hessian(self, design: Design, a: Array, t: Array, weight: Array | None) -> Array:
         expected = self.information == "expected"
         plain = isinstance(self.loss, SoftmaxLoss) and self.hessian == "full"
+        if plain and len(a) and (a == a[:1]).all():  # as at a start without slopes
+            return _kronecker_hessian(design, a, weight, self.standard.intercept)
         if plain and isinstance(design, Dense):
             return _softmax_hessian(design.values, a, weight, self.standard.intercept)
         r = self.loss.information(a) if expected else self.loss.curvature(a, t)
@@ -92,13 +94,16 @@ class GatherQuadratic:
 
     def _diagonal(self, design: Design, r: Array) -> Array:
         """The diagonal in centred columns, the only ones in which it says much."""
-        if not self.standard.moves:
-            design = design.shifted(self.standard.centre)
         each = [r] if r.ndim == 1 else [r[:, k, k] for k in range(r.shape[1])]
-        first = self.standard.intercept
-        return np.concatenate(
-            [np.concatenate([[v.sum()] if first else [], design.squares(v)]) for v in each]
-        )
+        first = int(self.standard.intercept)
+        out = np.empty((len(each), first + design.shape[1]))
+        for k, v in enumerate(each):
+            total, squares = v.sum(), design.squares(v)
+            if not self.standard.moves:
+                centre = self.standard.centre
+                squares -= centre * (2.0 * design.transpose_times(v) - total * centre)
+            out[k, :first], out[k, first:] = total, squares
+        return out.ravel()
 
 
 def activations(design: Design, theta: Array, has_intercept: bool, offset: Array | None) -> Array:
@@ -118,10 +123,13 @@ def activations(design: Design, theta: Array, has_intercept: bool, offset: Array
 
 def gradient_of(design: Design, residual: Array, has_intercept: bool) -> Array:
     """Φᵀr with the intercept first: (c, q)."""
-    slopes = np.atleast_2d(design.transpose_times(residual).T)
-    if not has_intercept:
-        return slopes
-    return np.concatenate([np.atleast_1d(residual.sum(axis=0))[:, None], slopes], axis=1)
+    first = int(has_intercept)
+    c = 1 if residual.ndim == 1 else residual.shape[1]
+    out = np.empty((c, first + design.shape[1]))
+    out[:, first:] = design.transpose_times(residual).T
+    if has_intercept:
+        out[:, 0] = np.add.reduce(residual, axis=0)
+    return out
 
 
 def bordered(design: Design, r: Array, has_intercept: bool) -> Array:
@@ -149,6 +157,15 @@ def blocks_of(design: Design, r: Array, has_intercept: bool) -> Array:
             out[k, :, j, :] = bordered(design, r[:, k, j], has_intercept)
             out[j, :, k, :] = out[k, :, j, :].T
     return out.reshape(c * q, c * q)
+
+
+def _kronecker_hessian(
+    design: Design, a: Array, weight: Array | None, has_intercept: bool
+) -> Array:
+    """(4.110) where all rows have the same p: (diag p - ppᵀ) ⊗ Σ φφᵀ."""
+    p = probabilities(a[:1])[0]
+    inner = bordered(design, np.ones(len(a)) if weight is None else weight, has_intercept)
+    return np.kron(np.diag(p) - np.outer(p, p), inner)
 
 
 def _softmax_hessian(X: Array, a: Array, weight: Array | None, has_intercept: bool) -> Array:

@@ -187,7 +187,7 @@ class GatherMargins:
 
 @dataclass(frozen=True, eq=False)
 class GatherPull:
-    """The kernel: the gradient (p, c) of the sum of all open margins."""
+    """The kernel: the gradient (p, c) of the sum of all open margins that may be positive."""
 
     coordinates: Coordinates
     pairs: PairsOf
@@ -197,7 +197,7 @@ class GatherPull:
 
     def _pull(self, block: Block) -> Array:
         pairs, is_open = self.pairs(block)
-        times = is_open * self.coordinates.shortening(block)
+        times = (is_open & pairs.unequal()) * self.coordinates.shortening(block)
         design = self.coordinates.design(block)
         return self.coordinates.transpose_times(design, pairs.sums(times))
 

@@ -77,6 +77,10 @@ class Pairs:
             return np.ones((len(self.own), 1), dtype=bool)
         return self.own[:, None] != np.arange(self.n_classes)
 
+    def unequal(self) -> Mask:
+        """The pairs whose margin may be positive (n, q)."""
+        return self.all() if self.equal is None else self.all() & ~self.equal
+
     def margins(self, activation: Array) -> Array:
         """a_own - a_other (n, q); infinite for a class with itself."""
         if self.n_classes == 2:
@@ -109,12 +113,7 @@ class Pairs:
         return self.equal[rows, 0 if self.n_classes == 2 else others]
 
     def sums(self, times: Array) -> Array:
-        """Σ over a row's pairs of `times` (n, q) its margin, as a function of activations (n, c).
-
-        Pairs whose margin must be zero are left out.
-        """
-        if self.equal is not None:
-            times = np.where(self.equal, 0.0, times)
+        """Σ over a row's pairs of `times` (n, q) its margin, as a form in activations (n, c)."""
         if self.n_classes == 2:
             return np.where(self.own == 1, 1.0, -1.0)[:, None] * times
         rows, sums = np.arange(len(self.own)), -times

@@ -46,6 +46,8 @@ class GatherRoom:
     theta: Array | None = None
 
     def __call__(self, block: Block) -> Room:
+        if not block.X.shape[0]:
+            return Room(-np.inf, np.inf, 0, 0)
         low, high = self.domain.ends(self.target(block))
         if block.offset is not None:
             low, high = low - block.offset, high - block.offset

@@ -14,8 +14,11 @@ from posteriori.rows.tables import table_of
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Codes, Labels
 
-_LOOK = 2**22
-"""Numbers a block when few of them are looked at: less work than it is to share it."""
+_LOOK = 2**20
+"""Numbers a block when few of them are looked at."""
+
+_ALL = 2**62
+"""All of them in one block, where it is no copy: then what is taken need not be put together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,7 @@ class Sample(Statistic):
 
         def joined(name: str) -> Any:
             values = [getattr(part, name) for part in self.parts]
-            return None if values[0] is None else np.concatenate(values)
+            return values[0] if len(values) == 1 or values[0] is None else np.concatenate(values)
 
         table = table_of(_stack([part.X for part in self.parts]), schema)
         return MemoryRows(table, joined("y"), joined("weight"), classes, joined("offset"))
@@ -48,6 +51,8 @@ def _weight_of(block: Block) -> float:
 
 
 def _stack(parts: list[Features]) -> Features:
+    if len(parts) == 1:
+        return parts[0]
     if isinstance(parts[0], Mixed):
         mixed = cast(list[Mixed], parts)
         return Mixed(
@@ -85,6 +90,7 @@ def scrambled(numbers: Codes) -> Codes:
 
 def sample_rows(rows: Rows, many: int) -> tuple[MemoryRows, float]:
     """One row in `many`, in memory, and how many times their weight all rows have."""
-    found = rows.map_sum(TakeOneOf(many), block_entries=_LOOK)
+    whole = isinstance(rows, MemoryRows) and not rows.table.copies
+    found = rows.map_sum(TakeOneOf(many), block_entries=_ALL if whole else _LOOK)
     drawn = found.drawn()
     return found.rows(rows.schema, rows.classes), found.weight / drawn if drawn else np.inf

@@ -1,11 +1,13 @@
-"""The targets at a glance: the largest, and the first that a family cannot have."""
+"""The targets at a glance: the largest, the first that a family cannot have, the farthest."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from posteriori.likelihood.glm import TargetFamily
+from posteriori.likelihood.loss import Loss
 from posteriori.rows.block import Block
+from posteriori.statistics.fit_sums import Activation
 from posteriori.statistics.local_quadratic import Target
 from posteriori.statistics.statistic import Statistic
 
@@ -38,3 +40,27 @@ class GatherTargetRange:
         if not len(bad):
             return TargetRange(largest)
         return TargetRange(largest, block.row(int(bad[0])), float(t[bad[0]]))
+
+
+@dataclass(frozen=True, eq=False)
+class Farthest(Statistic):
+    """The largest distance of a target from its mean."""
+
+    distance: float
+
+    def __add__(self, other: "Farthest") -> "Farthest":
+        return Farthest(max(self.distance, other.distance))
+
+
+@dataclass(frozen=True, eq=False)
+class GatherFarthest:
+    """The kernel: a block to its `Farthest`."""
+
+    loss: Loss
+    target: Target
+    activation: Activation
+
+    def __call__(self, block: Block) -> Farthest:
+        with np.errstate(over="ignore", invalid="ignore"):
+            away = abs(self.target(block) - self.loss.mean(self.activation(block)))
+        return Farthest(float(away.max(initial=0.0)))

@@ -1,0 +1,68 @@
+"""Arguments of the right kind, or an error that names them and says what they may be.
+
+scikit-learn asks that constructors only keep what they are given; so these are called by `fit`.
+"""
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from posteriori.errors import ParameterError
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether this is one real number; True and False are none.
+
+    >>> is_number(2), is_number(np.float32(0.5)), is_number(True), is_number("2"), is_number(1j)
+    (True, True, False, False, False)
+    """
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_fraction(name: str, value: Any) -> None:
+    """An error unless this is a number between zero and one, both excluded."""
+    if not (is_number(value) and 0 < value < 1):
+        raise ParameterError(
+            f"{name}={value!r} is out of range.", "Use a number between zero and one."
+        )
+
+
+def check_count(name: str, value: Any, what: str, *, none: bool = False) -> None:
+    """An error unless this is a whole number from one on or, where `none`, None."""
+    if value is None and none:
+        return
+    if not (isinstance(value, Integral) and is_number(value) and value >= 1):
+        raise ParameterError(
+            f"{name}={value!r} is not a number of {what}.",
+            f"Use a whole number, one or more{', or None' if none else ''}.",
+        )
+
+
+def check_flag(name: str, value: Any) -> None:
+    """An error unless this is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError(f"{name}={value!r} is not understood.", "Use True or False.")
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """An error unless this is one of the words.
+
+    >>> check_choice("units", "metres", ["original", "standardised"])
+    Traceback (most recent call last):
+    posteriori.errors.ParameterError: units='metres' is not understood. Use 'original' or
+    'standardised'. [P301]
+    """
+    if not (isinstance(value, str) and value in choices):
+        raise ParameterError(f"{name}={value!r} is not understood.", f"Use {either(choices)}.")
+
+
+def either(words: Sequence[str]) -> str:
+    """Words to choose from.
+
+    >>> either(["log"]), either(["log", "identity"]), either("abc")
+    ("'log'", "'log' or 'identity'", "'a', 'b' or 'c'")
+    """
+    *most, last = map(repr, words)
+    return f"{', '.join(most)} or {last}" if most else last

@@ -1,0 +1,283 @@
+"""Data frames with categorical columns: the fit to zeros and ones that were written by hand."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import statsmodels.api as sm
+
+from posteriori import (
+    GLM,
+    Adaline,
+    LeastSquaresClassifier,
+    LogisticRegression,
+    Perceptron,
+    ProbitRegression,
+    ThresholdRegression,
+)
+from posteriori.errors import (
+    ColumnTypeError,
+    ConvergenceWarning,
+    LevelError,
+    MissingValueError,
+    ParameterError,
+    RankDeficiencyWarning,
+)
+
+N = 400
+RANDOM = np.random.default_rng(5)
+AGE = RANDOM.normal(50, 10, N)
+SMOKES = RANDOM.random(N) < 0.3
+REGION = RANDOM.choice(["north", "south", "east"], N)
+GRADE = RANDOM.choice(["low", "mid", "high"], N)
+ACTIVATION = 0.05 * (AGE - 50) + 0.7 * SMOKES + 0.8 * (REGION == "south") - 0.5 * (GRADE == "low")
+Y = (RANDOM.random(N) < 1 / (1 + np.exp(-ACTIVATION))).astype(int)
+Y3 = (Y + RANDOM.integers(0, 2, N)).clip(max=2)
+PLAIN = {"age": AGE, "region": REGION, "smokes": SMOKES, "grade": GRADE}
+PLACES, GRADES = ["east", "north", "nowhere", "south"], ["low", "mid", "high", "best"]
+
+SORTED = ["high", "low", "mid"]
+"""The levels of the grade where no order is declared; the first is the reference."""
+
+DECLARED = ["low", "mid", "high"]
+
+OBJECTS = {"region": object, "grade": object}
+
+FRAMES = {
+    "pandas strings": (lambda: pd.DataFrame(PLAIN), SORTED),
+    "pandas objects": (lambda: pd.DataFrame(PLAIN).astype(OBJECTS), SORTED),
+    "pandas categories": (lambda: _with_pandas_categories(ordered=False), DECLARED),
+    "pandas ordered categories": (lambda: _with_pandas_categories(ordered=True), DECLARED),
+    "pandas arrow": (lambda: pd.DataFrame(PLAIN).convert_dtypes(dtype_backend="pyarrow"), SORTED),
+    "polars strings": (lambda: pl.DataFrame(PLAIN), SORTED),
+    "polars categories": (lambda: _with_polars(pl.Categorical, pl.Categorical), SORTED),
+    "polars enums": (lambda: _with_polars(pl.Enum(PLACES), pl.Enum(GRADES)), DECLARED),
+    "pyarrow strings": (lambda: pa.table(PLAIN), SORTED),
+    "pyarrow dictionaries": (lambda: _with_dictionaries(), SORTED),
+}
+
+MODELS = {
+    "logistic": (LogisticRegression(), Y),
+    "with a prior": (LogisticRegression(prior=2.0), Y),
+    "Jeffreys": (LogisticRegression(prior="jeffreys"), Y),
+    "softmax": (LogisticRegression(tol=1e-6), Y3),
+    "probit": (ProbitRegression(), Y),
+    "threshold": (ThresholdRegression(noise="laplace"), Y),
+    "poisson": (GLM(family="poisson"), Y3),
+    "gaussian": (GLM(family="gaussian"), Y3),
+    "least squares": (LeastSquaresClassifier(), Y3),
+}
+
+
+def _with_pandas_categories(ordered):
+    return pd.DataFrame(
+        PLAIN
+        | {
+            "region": pd.Categorical(REGION, PLACES, ordered=ordered),
+            "grade": pd.Categorical(GRADE, GRADES, ordered=ordered),
+        }
+    )
+
+
+def _with_polars(region, grade):
+    return pl.DataFrame(PLAIN).with_columns(
+        pl.col("region").cast(region), pl.col("grade").cast(grade)
+    )
+
+
+def _with_dictionaries():
+    coded = {name: pa.array(PLAIN[name]).dictionary_encode() for name in ("region", "grade")}
+    return pa.table(PLAIN | coded)
+
+
+def by_hand(grades):
+    """Numbers first, then a column of zeros and ones for each level but the first."""
+    columns = [AGE, SMOKES, *(level == REGION for level in ("north", "south"))]
+    columns += [level == GRADE for level in grades[1:]]
+    return np.column_stack(columns).astype(np.float64)
+
+
+@pytest.mark.parametrize("source", FRAMES)
+def test_every_frame_gives_the_fit_to_zeros_and_ones(source):
+    make, grades = FRAMES[source]
+    model, hand = LogisticRegression().fit(make(), Y), LogisticRegression().fit(by_hand(grades), Y)
+    np.testing.assert_allclose(model.coef_, hand.coef_, rtol=1e-12)
+    np.testing.assert_allclose(model.coef_covariance_, hand.coef_covariance_, rtol=1e-10)
+    assert model.log_likelihood_ == pytest.approx(hand.log_likelihood_, rel=1e-14)
+    assert model.n_parameters_ == hand.n_parameters_ == 7
+    terms = ["intercept", "age", "smokes", "region[north]", "region[south]"]
+    terms += [f"grade[{level}]" for level in grades[1:]]
+    assert np.asarray(model.tidy()["term"]).tolist() == terms
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_takes_factors_as_zeros_and_ones(name):
+    estimator, target = MODELS[name]
+    frame, X = pl.DataFrame(PLAIN), by_hand(SORTED)
+    model = estimator.fit(frame, target)
+    coef, intercept, predicted = model.coef_, model.intercept_, model.predict(frame)
+    parameters = model.n_parameters_
+    hand = estimator.fit(X, target)
+    np.testing.assert_allclose(coef, hand.coef_, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(intercept, hand.intercept_, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(
+        np.asarray(predicted, dtype=float), np.asarray(hand.predict(X), dtype=float), rtol=1e-12
+    )
+    assert parameters == hand.n_parameters_
+
+
+@pytest.mark.parametrize("kind", [Perceptron, Adaline])
+def test_models_learnt_row_by_row_take_factors_as_zeros_and_ones(kind):
+    rows = slice(0, 60)
+    clear = (ACTIVATION[rows] > np.median(ACTIVATION)).astype(int)
+    X, frame = by_hand(SORTED)[rows], pl.DataFrame(PLAIN)[rows]
+    settings = {"shuffle": False, "max_epochs": 3}
+    with pytest.warns(ConvergenceWarning):
+        model = kind(**settings).fit(frame, clear)
+    with pytest.warns(ConvergenceWarning):
+        hand = kind(**settings).fit(X, clear)
+    np.testing.assert_allclose(model.coef_, hand.coef_, rtol=1e-10)
+    assert model.n_parameters_ == hand.n_parameters_ == 7
+
+
+def test_coefficients_and_errors_are_those_of_statsmodels():
+    dummies = pd.get_dummies(pd.DataFrame(PLAIN), columns=["region", "grade"], drop_first=True)
+    found = sm.Logit(Y, sm.add_constant(dummies.astype(float))).fit(disp=0, tol=1e-14)
+    table = LogisticRegression().fit(pd.DataFrame(PLAIN), Y).tidy()
+    np.testing.assert_allclose(table["estimate"], found.params, rtol=1e-8)
+    np.testing.assert_allclose(table["std_error"], found.bse, rtol=1e-8)
+
+
+@pytest.mark.parametrize("fitted", FRAMES)
+def test_a_fit_to_one_kind_of_frame_predicts_on_every_other(fitted):
+    model = LogisticRegression().fit(FRAMES[fitted][0](), Y)
+    expected = LogisticRegression().fit(by_hand(SORTED), Y).predict_proba(by_hand(SORTED))
+    for make, _ in FRAMES.values():
+        np.testing.assert_allclose(model.predict_proba(make()), expected, rtol=1e-10)
+
+
+def test_the_order_of_the_columns_does_not_matter():
+    frame = pd.DataFrame(PLAIN)
+    model = LogisticRegression().fit(frame, Y)
+    other = frame[["grade", "smokes", "region", "age"]]
+    np.testing.assert_array_equal(model.predict_proba(other), model.predict_proba(frame))
+
+
+def test_levels_are_remembered_where_new_rows_have_few_of_them():
+    frame = _with_pandas_categories(ordered=False)
+    model = LogisticRegression().fit(frame, Y)
+    few = frame[frame["region"] == "south"].head(4)
+    alone = few.assign(region=few["region"].cat.remove_unused_categories())
+    np.testing.assert_array_equal(model.predict_proba(alone), model.predict_proba(few))
+
+
+@pytest.mark.parametrize("prior", [None, 1.0])
+def test_a_factor_of_one_level_says_nothing(prior):
+    frame = pd.DataFrame(PLAIN).assign(region="here")
+    model = LogisticRegression(prior=prior).fit(frame, Y)
+    without = LogisticRegression(prior=prior).fit(frame.drop(columns="region"), Y)
+    np.testing.assert_array_equal(model.coef_, without.coef_)
+    assert model.n_parameters_ == without.n_parameters_ == 5
+    alone = LogisticRegression(prior=prior).fit(frame[["region"]], Y)
+    np.testing.assert_allclose(alone.predict_proba(frame[["region"]])[:, 1], Y.mean(), rtol=1e-12)
+
+
+def test_a_factor_of_as_many_levels_as_pairs_of_rows_is_told_apart_by_a_prior():
+    levels = np.repeat([f"level {j}" for j in range(N // 2)], 2)
+    frame = pd.DataFrame({"age": AGE, "site": levels})
+    hand = np.column_stack([AGE, pd.get_dummies(levels, drop_first=True)]).astype(float)
+    model = LogisticRegression(prior=1.0, tol=1e-6).fit(frame, Y)
+    same = LogisticRegression(prior=1.0, tol=1e-6).fit(hand, Y)
+    np.testing.assert_allclose(model.coef_, same.coef_, rtol=1e-10, atol=1e-10)
+    assert model.n_parameters_ == N // 2 + 1
+
+
+def test_a_factor_that_repeats_another_is_named():
+    frame = pd.DataFrame(PLAIN).assign(place=[f"the {region}" for region in REGION])
+    with pytest.warns(RankDeficiencyWarning, match=r"'place\[the north\]', 'place\[the south\]'"):
+        model = LogisticRegression().fit(frame, Y)
+    without = LogisticRegression().fit(pd.DataFrame(PLAIN), Y)
+    np.testing.assert_allclose(
+        model.predict_proba(frame), without.predict_proba(frame.drop(columns="place")), rtol=1e-9
+    )
+
+
+NEW = pd.DataFrame(PLAIN).head(3).assign(region=["north", "west", "east"])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_unseen_level_is_named_by_row_column_and_remedy(name):
+    estimator, target = MODELS[name]
+    model = estimator.fit(pd.DataFrame(PLAIN), target)
+    message = r"Row 1 has the level 'west' in column 'region', .*'east', 'north', 'south'"
+    with pytest.raises(LevelError, match=message):
+        model.predict(NEW)
+    with pytest.raises(LevelError, match="unseen='reference' where the model has that choice"):
+        model.predict(pl.DataFrame(NEW))
+
+
+CHOOSERS = [LogisticRegression, ProbitRegression, ThresholdRegression, GLM]
+
+
+@pytest.mark.parametrize("kind", CHOOSERS)
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.Table.from_pandas])
+def test_an_unseen_level_can_be_taken_for_the_reference(kind, library):
+    model = kind(unseen="reference").fit(pd.DataFrame(PLAIN), Y)
+    known = NEW.assign(region=["north", "east", "east"])
+    np.testing.assert_array_equal(model.predict(library(NEW)), model.predict(known))
+    np.testing.assert_array_equal(
+        model.predict_interval(library(NEW)), model.predict_interval(known)
+    )
+
+
+@pytest.mark.parametrize("kind", CHOOSERS)
+def test_a_choice_for_unseen_levels_that_is_none_is_named(kind):
+    with pytest.raises(ParameterError, match="unseen='drop' is not understood"):
+        kind(unseen="drop").fit(pd.DataFrame(PLAIN), Y)
+
+
+@pytest.mark.parametrize("unseen", ["error", "reference"])
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.Table.from_pandas])
+def test_a_missing_level_is_named_in_fits_and_in_predictions(unseen, library):
+    model = LogisticRegression(unseen=unseen).fit(pd.DataFrame(PLAIN), Y)
+    gap = library(NEW.assign(region=["north", None, "east"]))
+    with pytest.raises(
+        MissingValueError, match=r"A level is missing \(first in row 1, column 'reg"
+    ):
+        model.predict(gap)
+    with pytest.raises(
+        MissingValueError, match=r"A level is missing \(first in row 1, column 'reg"
+    ):
+        LogisticRegression(unseen=unseen).fit(gap, [0, 1, 0])
+
+
+def test_numbers_where_levels_were_are_named():
+    model = LogisticRegression().fit(pd.DataFrame(PLAIN), Y)
+    with pytest.raises(ColumnTypeError, match="Column 'region' is numeric but was categorical"):
+        model.predict(NEW.assign(region=1))
+
+
+@pytest.mark.parametrize("model", [Perceptron, Adaline])
+def test_the_sequential_classifiers_take_a_new_level_for_the_reference(model):
+    frame = pd.DataFrame({"x": np.r_[-1.0, -0.5, 0.5, 1.0], "g": ["a", "b", "a", "b"]})
+    fitted = model(random_state=0, unseen="reference").fit(frame, [0, 0, 1, 1])
+    strange = pd.DataFrame({"x": [0.7], "g": ["c"]})
+    known = pd.DataFrame({"x": [0.7], "g": ["a"]})
+    np.testing.assert_array_equal(
+        fitted.decision_function(strange), fitted.decision_function(known)
+    )
+    with pytest.raises(LevelError, match="'g'"):
+        model(random_state=0).fit(frame, [0, 0, 1, 1]).predict(strange)
+
+
+def test_distances_follow_the_formula_and_take_new_levels_for_the_reference():
+    frame = pd.DataFrame(
+        {"y": [0, 1, 0, 1, 0, 1], "x": [0.0, 2.0, 1.5, 3.0, 1.0, 0.5], "g": list("aabbab")}
+    )
+    fitted = LogisticRegression(prior=1.0, unseen="reference").fit("y ~ x + g", frame)
+    strange = pd.DataFrame({"x": [0.7], "g": ["c"]})
+    length = np.linalg.norm(fitted.coef_)
+    np.testing.assert_allclose(
+        fitted.signed_distance(strange), fitted.decision_function(strange) / length, rtol=1e-12
+    )

@@ -1,0 +1,277 @@
+"""Every kernel that exists, with rows to try it on: the laws of sums walk `KERNELS`.
+
+A new statistic is tested by one more line here, and a test says so where the line is missing.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, get_type_hints
+
+import numpy as np
+from scipy import sparse
+
+from posteriori import statistics
+from posteriori.design.columns import Columns
+from posteriori.design.standard import Standard
+from posteriori.likelihood.domain import Domain
+from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
+from posteriori.likelihood.logistic import LogisticLoss
+from posteriori.likelihood.softmax import SoftmaxLoss
+from posteriori.rows.block import Block, take_block
+from posteriori.rows.schema import Schema
+from posteriori.statistics.by_family import GatherByFamily, group_columns
+from posteriori.statistics.column_moments import GatherColumnMoments
+from posteriori.statistics.coordinates import Coordinates, GatherSample
+from posteriori.statistics.counts import GatherCounts
+from posteriori.statistics.distinct import GatherDistinct
+from posteriori.statistics.extremes import GatherExtremes
+from posteriori.statistics.face import GatherReach
+from posteriori.statistics.fit_sums import (
+    Fitted,
+    GatherClassFit,
+    GatherClassTargets,
+    GatherFamilyFit,
+)
+from posteriori.statistics.flips import GatherFlips
+from posteriori.statistics.gram import GatherGram
+from posteriori.statistics.incomplete import GatherExpectedMoments
+from posteriori.statistics.leverage import GatherLeverage
+from posteriori.statistics.local_quadratic import GatherQuadratic
+from posteriori.statistics.margins import GatherBalance, GatherMargins, GatherPull, PairsOf, Ray
+from posteriori.statistics.moments import GatherMoments
+from posteriori.statistics.pair_loss import GatherBend, GatherMoves, GatherPairLoss, GatherStill
+from posteriori.statistics.pairs import by_label
+from posteriori.statistics.products import GatherProducts
+from posteriori.statistics.room import GatherEdge, GatherRoom
+from posteriori.statistics.sample import TakeOneOf
+from posteriori.statistics.scores import GatherScores
+from posteriori.statistics.sequence import Collect
+from posteriori.statistics.spread import GatherSpread
+from posteriori.statistics.statistic import Statistic
+from posteriori.statistics.sums import GatherSums
+from posteriori.statistics.target_mean import GatherTargetMean
+from posteriori.statistics.target_range import GatherFarthest, GatherTargetRange
+from posteriori.statistics.tightest import GatherTightest
+
+N, D, K = 60, 3, 3
+RANDOM = np.random.default_rng(5)
+X = RANDOM.normal([0.0, 2.0, -1.0], 1.0, size=(N, D))
+COUNTS = RANDOM.poisson(1.5, size=(N, D)).astype(float)
+GAPS = np.where(RANDOM.uniform(size=(N, D)) < 0.2, np.nan, X)
+CODES = RANDOM.integers(K, size=N)
+TWO = RANDOM.integers(2, size=N).astype(float)
+COUNTED = RANDOM.poisson(1.5, size=N).astype(float)
+OFFSET = 0.1 * RANDOM.normal(size=N)
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A kernel and its rows.
+
+    weighs: whether a weight of two is the row twice; others ask which rows there are, not how
+    often. ordered: whether rows are handed on in the order in which they come. first: whether it
+    names the first row of some kind, those of a block being in order. view: what to look at, where
+    one value can be written in several ways.
+    """
+
+    kernel: Any
+    y: np.ndarray
+    X: np.ndarray = field(default_factory=lambda: X)
+    weighs: bool = True
+    ordered: bool = False
+    first: bool = False
+    view: Callable[[Any], Any] = lambda found: found
+
+    def block(self, **given: Any) -> Block:
+        """All rows, with weights unless others are given."""
+        weight = 0.5 + np.arange(N) % 3
+        offset = OFFSET if self.y is not CODES else OFFSET[:, None] * np.arange(K)
+        return Block(self.X, self.y, given.get("weight", weight), 0, None, offset)
+
+    def parts(self, cuts: list[int]) -> list[Any]:
+        """The statistics of the rows between the cuts."""
+        return [self.kernel(part) for part in split(self.block(), cuts)]
+
+    def numbers(self, found: Any) -> list[np.ndarray]:
+        """All that the statistic says, in numbers."""
+        return list(_numbers(self.view(found)))
+
+
+def split(block: Block, cuts: list[int]) -> Iterator[Block]:
+    """Blocks of consecutive rows."""
+    for low, high in zip([0, *cuts], [*cuts, N], strict=True):
+        yield replace(take_block(block, np.arange(low, high)), start=low, kept=None)
+
+
+def _numbers(value: Any) -> Iterator[np.ndarray]:
+    if isinstance(value, sparse.sparray):
+        value = value.toarray()
+    if isinstance(value, Schema | None):
+        return
+    if is_dataclass(value):
+        value = tuple(getattr(value, each.name) for each in fields(value))
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _numbers(part)
+    else:
+        yield np.asarray(value)
+
+
+def _target(block: Block) -> Any:
+    return block.y
+
+
+def _one_hot(block: Block) -> Any:
+    return np.eye(K)[block.y]
+
+
+def _soft(block: Block) -> Any:
+    return 0.8 * np.eye(K)[block.y] + 0.2 / K
+
+
+SCHEMA = Schema.unnamed(D)
+COLUMNS = Columns(SCHEMA)
+CLASSES = np.arange(K)
+STANDARD = Standard(np.zeros(D), np.ones(D), True)
+TWO_CLASSES = GatherQuadratic(
+    COLUMNS, STANDARD, LogisticLoss(), _target, RANDOM.normal(size=(1, D + 1)), "full"
+)
+MANY_CLASSES = GatherQuadratic(
+    COLUMNS, STANDARD, SoftmaxLoss(), _one_hot, RANDOM.normal(size=(K, D + 1)), "full"
+)
+COORDINATES = Coordinates(
+    COLUMNS, True, np.zeros(D), np.ones(D), far=True, long=False, unit=np.ones(D)
+)
+FIRST, SECOND = (Ray(COORDINATES, RANDOM.normal(size=(D + 1, K))) for _ in range(2))
+PAIRS, RAY = PairsOf(by_label, K), PairsOf(by_label, K, FIRST)
+FAMILIES = ("gaussian", "poisson", "categorical")
+
+
+def _positive(block: Block) -> Any:
+    return block.y + 0.5
+
+
+def _sorted_constraints(found: Any) -> Any:
+    return replace(found, worst=found.worst.worst(found.most))
+
+
+KERNELS: dict[str, Entry] = {
+    "moments": Entry(GatherMoments(COLUMNS, CLASSES, (0, 1, 0)), CODES),
+    "column moments": Entry(GatherColumnMoments(COLUMNS, CLASSES), CODES),
+    "expected moments": Entry(
+        GatherExpectedMoments(
+            COLUMNS, CLASSES, (0, 1, 0), np.zeros(D), np.ones(D), np.zeros((K, D)),
+            np.array([np.eye(D), np.eye(D) + 0.5]),
+        ),
+        CODES,
+        GAPS,
+    ),
+    "gram": Entry(GatherGram(COLUMNS, CLASSES), CODES),
+    "products": Entry(GatherProducts(COLUMNS, STANDARD), CODES),
+    "spread": Entry(GatherSpread(COLUMNS), CODES),
+    "extremes": Entry(GatherExtremes(COLUMNS), CODES, weighs=False),
+    "counts": Entry(GatherCounts(SCHEMA, CLASSES), CODES, COUNTS),
+    "sums": Entry(GatherSums(SCHEMA, CLASSES), CODES),
+    "sums of what is there": Entry(GatherSums(SCHEMA, CLASSES), CODES, GAPS),
+    "by family": Entry(
+        GatherByFamily(SCHEMA, FAMILIES, CLASSES, group_columns(SCHEMA, FAMILIES)), CODES, COUNTS
+    ),
+    "distinct": Entry(
+        GatherDistinct(lambda block: np.column_stack([block.y, block.X[:, 0]])),
+        CODES,
+        COUNTS,
+        weighs=False,
+    ),
+    "target mean": Entry(GatherTargetMean(_target), TWO),
+    "target range": Entry(
+        GatherTargetRange(GLM_FAMILIES["gamma"], _target), COUNTED, weighs=False, first=True
+    ),
+    "local quadratic": Entry(TWO_CLASSES, TWO),
+    "local quadratic, many classes": Entry(MANY_CLASSES, CODES),
+    "local quadratic, all classes alike": Entry(
+        replace(MANY_CLASSES, theta=np.zeros((K, D + 1))), CODES
+    ),
+    "local quadratic, diagonal": Entry(replace(MANY_CLASSES, hessian="diagonal"), CODES),
+    "local quadratic, no hessian": Entry(replace(TWO_CLASSES, hessian="none"), TWO),
+    "scores": Entry(GatherScores(TWO_CLASSES), TWO),
+    "scores, many classes": Entry(GatherScores(MANY_CLASSES), CODES),
+    "leverage": Entry(
+        GatherLeverage(TWO_CLASSES, RANDOM.normal(size=(D + 1, 1, D + 1))), TWO
+    ),
+    "leverage, many classes": Entry(
+        GatherLeverage(MANY_CLASSES, RANDOM.normal(size=(2 * (D + 1), K, D + 1))), CODES
+    ),
+    "flips": Entry(GatherFlips(TWO_CLASSES, 0.1), TWO),
+    "class fit": Entry(GatherClassFit(LogisticLoss(), _target, Fitted(TWO_CLASSES)), TWO),
+    "class targets": Entry(GatherClassTargets(LogisticLoss(), _target), TWO),
+    "class targets, soft": Entry(GatherClassTargets(SoftmaxLoss(), _soft), CODES),
+    "family fit": Entry(
+        GatherFamilyFit(
+            glm_loss("gamma", "log"), GLM_FAMILIES["gamma"], _positive, Fitted(TWO_CLASSES)
+        ),
+        COUNTED,
+    ),
+    "room": Entry(GatherRoom(COLUMNS, Domain(-1.0, 3.0), _target), COUNTED, weighs=False),
+    "tightest": Entry(
+        GatherTightest(COLUMNS, Domain(-1.0, 3.0), _target, np.array([0.3, -0.2, 0.5]), 9),
+        COUNTED,
+        weighs=False,
+    ),
+    "farthest": Entry(
+        GatherFarthest(glm_loss("gaussian"), _target, Fitted(TWO_CLASSES)), COUNTED, weighs=False
+    ),
+    "edge": Entry(GatherEdge(Fitted(TWO_CLASSES), [0.5, -0.5], 0.4), TWO, weighs=False, first=True),
+    "sample by lot": Entry(GatherSample(COLUMNS, by_label, 9), CODES, weighs=False),
+    "one row of each seven": Entry(
+        TakeOneOf(7), CODES, weighs=False, ordered=True, view=lambda s: s.rows(SCHEMA, None)
+    ),
+    "all rows": Entry(
+        Collect(SCHEMA), CODES, weighs=False, ordered=True, view=lambda s: s.joined()
+    ),
+    "margins": Entry(
+        GatherMargins(COORDINATES, PAIRS, SECOND.theta, 0.0, 7),
+        CODES,
+        weighs=False,
+        view=_sorted_constraints,
+    ),
+    "pull": Entry(GatherPull(COORDINATES, PAIRS), CODES, weighs=False),
+    "pair loss": Entry(
+        GatherPairLoss(COORDINATES, PAIRS, SECOND.theta, True), CODES, weighs=False
+    ),
+    "bend of the pair loss": Entry(
+        GatherBend(COORDINATES, PAIRS, SECOND.theta, FIRST.theta), CODES, weighs=False
+    ),
+    "moves": Entry(GatherMoves(COORDINATES, RAY, SECOND.theta), CODES, weighs=False),
+    "what stays": Entry(GatherStill(COORDINATES, RAY, SECOND.theta), CODES, weighs=False),
+    "balance": Entry(GatherBalance(RAY, SECOND, 2.0), CODES, weighs=False),
+    "reach": Entry(GatherReach(RAY, SECOND.theta, 40.0), CODES, weighs=False),
+}  # fmt: skip
+
+
+def classes_of_the_folder() -> Iterator[type]:
+    """Every class that is written in `posteriori.statistics`."""
+    for module in iter_modules(statistics.__path__, f"{statistics.__name__}."):
+        for _, found in inspect.getmembers(import_module(module.name), inspect.isclass):
+            if found.__module__ == module.name:
+                yield found
+
+
+def all_statistics() -> set[type]:
+    return {c for c in classes_of_the_folder() if issubclass(c, Statistic)} - {Statistic}
+
+
+def all_kernels() -> set[type]:
+    """What is called `Gather...`, and all else that makes a statistic of a block."""
+
+    def makes(c: type) -> Any:
+        return get_type_hints(c.__call__).get("return") if "__call__" in vars(c) else None
+
+    statistic = all_statistics()
+    return {
+        c
+        for c in classes_of_the_folder()
+        if c.__name__.startswith("Gather") or makes(c) in statistic
+    }

@@ -1,0 +1,126 @@
+"""Laws that every sum over rows keeps, whatever it is made of."""
+
+import numpy as np
+import pytest
+from kernels_registry import KERNELS, N, all_kernels, all_statistics
+
+from posteriori.rows.block import take_block
+from posteriori.statistics.statistic import Statistic
+
+CUTS = [[1], [59], [20, 40], [7, 8, 9, 33], list(range(1, N))]
+
+
+def over(wanted):
+    chosen = {name: entry for name, entry in KERNELS.items() if wanted(entry)}
+    return pytest.mark.parametrize("entry", chosen.values(), ids=chosen)
+
+
+every = over(lambda entry: True)
+weighing = over(lambda entry: entry.weighs)
+
+
+def assert_same(entry, found, expected, rtol=1e-11):
+    ours, theirs = entry.numbers(found), entry.numbers(expected)
+    assert len(ours) == len(theirs) > 0
+    for a, b in zip(ours, theirs, strict=True):
+        if b.dtype.kind != "f":
+            np.testing.assert_array_equal(a, b, strict=True)
+            continue
+        size = abs(b[np.isfinite(b)]).max(initial=0.0)
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * size, strict=True)
+
+
+def test_every_statistic_and_every_kernel_is_here():
+    """The day a new one is written, it needs a line in `KERNELS`."""
+    statistics = {type(entry.kernel(entry.block())) for entry in KERNELS.values()}
+    assert {c.__name__ for c in all_statistics() - statistics} == set()
+    kernels = {type(entry.kernel) for entry in KERNELS.values()}
+    assert {c.__name__ for c in all_kernels() - kernels} == set()
+
+
+@every
+@pytest.mark.parametrize("cuts", CUTS, ids=[f"{len(cuts)} cuts" for cuts in CUTS])
+def test_any_split_is_the_whole(entry, cuts):
+    parts = entry.parts(cuts)
+    total = sum(parts[1:], start=parts[0])
+    assert_same(entry, total, entry.kernel(entry.block()))
+
+
+@every
+def test_adding_is_associative(entry):
+    a, b, c = entry.parts([13, 34])
+    assert_same(entry, (a + b) + c, a + (b + c))
+
+
+@over(lambda entry: not entry.ordered)
+def test_the_order_of_the_terms_does_not_matter(entry):
+    a, b = entry.parts([23])
+    assert_same(entry, b + a, a + b)
+
+
+@over(lambda entry: not (entry.ordered or entry.first))
+def test_the_order_of_the_rows_does_not_matter(entry):
+    block = entry.block()
+    order = np.random.default_rng(0).permutation(N)
+    assert_same(entry, entry.kernel(take_block(block, order)), entry.kernel(block))
+
+
+@every
+def test_zero_is_the_identity(entry):
+    found = entry.kernel(entry.block())
+    if isinstance(found, Statistic):
+        assert 0 + found is found
+        assert sum([found]) is found
+        with pytest.raises(TypeError):
+            1 + found
+    else:
+        assert_same(entry, sum([found]), found)
+
+
+@every
+def test_a_block_without_rows_adds_nothing(entry):
+    """Such blocks come where all rows of a block have weight zero."""
+    block = entry.block()
+    nothing = entry.kernel(take_block(block, np.arange(0)))
+    found = entry.kernel(block)
+    assert_same(entry, nothing + found, found)
+    assert_same(entry, found + nothing, found)
+
+
+@every
+def test_adding_leaves_the_terms_alone(entry):
+    a, b = entry.parts([23])
+    before = [[np.copy(v) for v in entry.numbers(term)] for term in (a, b)]
+    a + b
+    for values, term in zip(before, (a, b), strict=True):
+        for old, new in zip(values, entry.numbers(term), strict=True):
+            np.testing.assert_array_equal(new, old)
+
+
+@every
+def test_the_rows_are_left_alone(entry):
+    block = entry.block()
+    before = [np.copy(v) for v in (block.X, block.y, block.weight, block.offset)]
+    entry.kernel(block)
+    for old, new in zip(before, (block.X, block.y, block.weight, block.offset), strict=True):
+        np.testing.assert_array_equal(new, old)
+
+
+@weighing
+def test_weight_two_is_the_row_twice(entry):
+    times = np.random.default_rng(1).integers(1, 4, size=N)
+    weighted = entry.kernel(entry.block(weight=times.astype(float)))
+    repeated = take_block(entry.block(weight=None), np.repeat(np.arange(N), times))
+    assert_same(entry, weighted, entry.kernel(repeated))
+
+
+@weighing
+def test_no_weights_are_weights_of_one(entry):
+    plain = entry.kernel(entry.block(weight=None))
+    assert_same(entry, entry.kernel(entry.block(weight=np.ones(N))), plain)
+
+
+@over(lambda entry: not (entry.weighs or entry.ordered))
+def test_what_does_not_weigh_does_not_look_at_weights(entry):
+    plain = entry.kernel(entry.block(weight=None))
+    assert_same(entry, entry.kernel(entry.block()), plain, rtol=0)
