@@ -158,7 +158,7 @@ SOLVERS = ("newton", "gradient", "coordinate", "sequential")
 
 UNLAWFUL = [
     *(LogisticRegression(solver=name) for name in SOLVERS),
-    LogisticRegression(label_noise=0.05),
+    LogisticRegression(label_noise=0.05, prior=1.0),
     ProbitRegression(),
     ThresholdRegression(),
     GLM(),
@@ -168,7 +168,6 @@ UNLAWFUL = [
     GLM(family="gamma"),
     GLM(family="exponential", link="log"),
     GLM(family="bernoulli"),
-    GLM(family="bernoulli", link="cloglog"),
     GLM(family="categorical"),
     Perceptron(),
     Adaline(),

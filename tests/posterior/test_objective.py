@@ -10,7 +10,8 @@ from posteriori.design.standard import Standard
 from posteriori.likelihood.logistic import SignedLogisticLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.targets import of_many, signs
-from posteriori.posterior.objective import Coordinates, LogPosterior, on_levels, row_levels
+from posteriori.posterior.levels import on_levels, row_levels
+from posteriori.posterior.objective import Coordinates, LogPosterior
 from posteriori.posterior.priors import GaussianPrior, read_prior
 from posteriori.rows.memory import read_rows
 

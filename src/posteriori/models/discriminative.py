@@ -146,6 +146,7 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
                 solution,
                 self._certain(),
                 self.max_iter,
+                self.solver_ == "newton",
             )
             solution, determined = found.solution, found.directions
             warn_of_separation(cast(Separation, self._separation), remedies)

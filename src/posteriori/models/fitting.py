@@ -18,13 +18,8 @@ from posteriori.likelihood.domain import Domain
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, unit_diagonal
 from posteriori.models.inside import start_inside
-from posteriori.posterior.objective import (
-    Coordinates,
-    LogPosterior,
-    RowLevel,
-    on_levels,
-    row_levels,
-)
+from posteriori.posterior.levels import RowLevel, on_levels, row_levels
+from posteriori.posterior.objective import Coordinates, LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, read_prior
 from posteriori.rows.rows import Rows
 from posteriori.statistics.gather import gather
@@ -45,7 +40,7 @@ _ENOUGH = 4000
 """Rows that say where a column lies and how wide it is. With fewer, columns and intercept hang
 together so much that the solvers need more steps."""
 
-_LAST_DIGIT = 1e-10
+_LAST_DIGIT = 1e-11
 """Standard errors from the optimum below which rounding sets the limit."""
 
 

@@ -148,7 +148,7 @@ class Inferring:
         Rows                                6    Log-likelihood                  -2.48
         Parameters                          2    Deviance                         4.96
         Class                     1 against 0    Null deviance                    8.32
-        Solver                newton, 5 steps    AIC                              8.96
+        Solver                newton, 6 steps    AIC                              8.96
         Converged                         yes    BIC                              8.54
         ------------------------------------------------------------------------------
                                    estimate  std error      z       p   [0.025  0.975]

@@ -7,7 +7,6 @@ directions that these rows determine.
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import cast
 
 import numpy as np
@@ -28,8 +27,8 @@ from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.statistics.local_quadratic import (
     GatherQuadratic,
     activations,
-    bordered,
 )
+from posteriori.statistics.products import GatherProducts
 from posteriori.typing import Array
 
 _CERTAIN = 1e-17
@@ -62,15 +61,17 @@ def limit(
     solution: Solution[Array, Iteration],
     margin: float,
     max_iter: int | None,
+    by_newton: bool = True,
 ) -> Limit:
     """The finite part of a fit to separated classes, far enough out along the ray.
 
-    `margin` is an activation at which a class is certain.
+    `margin` is an activation at which a class is certain. `by_newton` says whether the solution is
+    of Newton's method, whose way does not depend on the coordinates.
     """
     w, support = solution.parameters, support_of(objective)
     is_free = not objective.penalty.precision.any()
     if found.kind == "complete" and is_free:
-        w, middle = _widest(objective, w)
+        w, middle = _widest(objective, w, by_newton)
         stretch = _stretch(objective, w, margin + abs(middle))
         if stretch < np.inf:
             return _ended(objective, stretch * w + middle * _unit_intercept(objective), solution)
@@ -121,30 +122,26 @@ def _free(objective: LogPosterior, vectors: Array) -> Array:
     basis, vectors = objective.coordinates.basis, objective.coordinates.contrasts.T @ vectors
     if basis is None:
         return vectors.ravel()
-    gram = objective.standard.inward_matrix(
-        objective.rows.map_sum(partial(_gram, objective), block_entries=BLOCK_ENTRIES)
-    )
+    found = objective.rows.map_sum(GatherProducts(objective.columns, objective.standard))
+    gram = objective.standard.inward_matrix(found.matrix)
     matrix, scale = unit_diagonal(basis.T @ gram @ basis)
     free = np.linalg.solve(matrix, (basis.T @ gram @ vectors.T) / scale[:, None])
     return cast(Array, (free / scale[:, None]).T.ravel())
 
 
-def _gram(objective: LogPosterior, block: Block) -> Array:
-    """Σ φφᵀ (q, q)."""
-    design = objective.standard.design(objective.columns.design(block))
-    return bordered(design, np.ones(block.X.shape[0]), objective.standard.intercept)
-
-
-def _widest(objective: LogPosterior, w: Array) -> tuple[Array, float]:
+def _widest(objective: LogPosterior, w: Array, by_newton: bool) -> tuple[Array, float]:
     """Parameters on their way out along the widest margin, and the activation of the boundary.
 
-    An iteration is on that way where both classes pull alike. Otherwise where it leads is an
-    accident of its steps, and that of the logistic sigmoid stands in for it, with the boundary
-    at the activation at which both classes are equally probable, if there is an intercept.
+    Newton's steps are on that way where both classes pull alike; those of other solvers lead
+    wherever the coordinates do. With other links where an iteration leads is an accident of its
+    steps, and that of the logistic sigmoid stands in for it, with the boundary at the activation
+    at which both classes are equally probable, if there is an intercept.
     """
     loss = objective.loss
     if not isinstance(loss, BinaryLoss) or isinstance(loss.link, SymmetricLink):
-        return w, 0.0
+        if by_newton or objective.is_wide:
+            return w, 0.0
+        return newton([objective], np.zeros(len(w)), suspicion=lambda: True).parameters, 0.0
     logistic = replace(objective, loss=LogisticLoss())
     found = newton([logistic], np.zeros(len(w)), max_iter=_MOST_STEPS)
     middle = float(loss.link.activation(np.array([0.5]))[0])

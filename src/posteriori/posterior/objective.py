@@ -5,10 +5,8 @@ Solvers see a vector w (p,) of free parameters, from which `Coordinates` makes Î
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import helmert
@@ -22,7 +20,6 @@ from posteriori.rows.rows import Rows
 from posteriori.solve.local import Curvature, Local
 from posteriori.statistics.batches import split_rows
 from posteriori.statistics.local_quadratic import GatherQuadratic, Information, Target
-from posteriori.statistics.sample import sample_rows
 from posteriori.typing import Array
 
 WIDE = 2000
@@ -40,15 +37,6 @@ _HUGE = 1e-4
 
 _CALL = 1e5
 """What a pass costs however few the rows, in nanoseconds."""
-
-_ROWS_PER_PARAMETER = 12
-_SMALLEST_SAMPLE = 1000
-_GROWTH = 8
-_DAMPING = 0.1
-"""Precision that keeps a subsample whose classes can be separated from running away."""
-
-_NOISE = 0.3
-"""How near to the optimum of a subsample it pays to go, in its distance from that of all rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,42 +256,3 @@ class LogPosterior:
         """Activations, columns of numbers, and categorical columns."""
         schema = self.columns.schema
         return self.coordinates.n_activations, len(schema.numeric), len(schema.categorical)
-
-
-class RowLevel(NamedTuple):
-    """Rows, how many times their weight all rows have, and their share of all rows."""
-
-    rows: Rows
-    factor: float
-    share: float
-
-
-def row_levels(rows: Rows, p: int) -> list[RowLevel]:
-    """Subsamples that grow up to all rows; only these if they are few for p parameters."""
-    levels = [RowLevel(rows, 1.0, 1.0)]
-    least = max(_SMALLEST_SAMPLE, _ROWS_PER_PARAMETER * p)
-    while levels[-1].rows.n_rows // _GROWTH >= least:
-        last = levels[-1]
-        drawn, times = sample_rows(last.rows, _GROWTH)
-        if not np.isfinite(times):
-            break
-        share = drawn.n_rows / rows.n_rows
-        levels.append(RowLevel(drawn, last.factor * times, share))
-    return levels[::-1]
-
-
-def on_levels(full: LogPosterior, levels: Sequence[RowLevel]) -> list[LogPosterior]:
-    """The objective on each level; on a subsample its noise is tolerance enough."""
-    p = full.coordinates.size
-    rough = [
-        replace(
-            full,
-            rows=level.rows,
-            factor=level.factor,
-            share=level.share,
-            tolerance=_NOISE * np.sqrt(p * level.factor),
-            damping=0.0 if full.penalty.proper else _DAMPING * level.factor * np.sqrt(p),
-        )
-        for level in levels[:-1]
-    ]
-    return [*rough, full]

@@ -1,0 +1,59 @@
+"""Ever more of the rows, on which a fit starts before it looks at all of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from posteriori.posterior.objective import LogPosterior
+from posteriori.rows.rows import Rows
+from posteriori.statistics.sample import sample_rows
+
+_ROWS_PER_PARAMETER = 12
+_SMALLEST_SAMPLE = 1000
+_GROWTH = 8
+_DAMPING = 0.1
+"""Precision that keeps a subsample whose classes can be separated from running away."""
+
+_NOISE = 0.3
+"""How near to the optimum of a subsample it pays to go, in its distance from that of all rows."""
+
+
+class RowLevel(NamedTuple):
+    """Rows, how many times their weight all rows have, and their share of all rows."""
+
+    rows: Rows
+    factor: float
+    share: float
+
+
+def row_levels(rows: Rows, p: int) -> list[RowLevel]:
+    """Subsamples that grow up to all rows; only these if they are few for p parameters."""
+    levels = [RowLevel(rows, 1.0, 1.0)]
+    least = max(_SMALLEST_SAMPLE, _ROWS_PER_PARAMETER * p)
+    while levels[-1].rows.n_rows // _GROWTH >= least:
+        last = levels[-1]
+        drawn, times = sample_rows(last.rows, _GROWTH)
+        if not np.isfinite(times):
+            break
+        share = drawn.n_rows / rows.n_rows
+        levels.append(RowLevel(drawn, last.factor * times, share))
+    return levels[::-1]
+
+
+def on_levels(full: LogPosterior, levels: Sequence[RowLevel]) -> list[LogPosterior]:
+    """The objective on each level; on a subsample its noise is tolerance enough."""
+    p = full.coordinates.size
+    rough = [
+        replace(
+            full,
+            rows=level.rows,
+            factor=level.factor,
+            share=level.share,
+            tolerance=_NOISE * np.sqrt(p * level.factor),
+            damping=0.0 if full.penalty.proper else _DAMPING * level.factor * np.sqrt(p),
+        )
+        for level in levels[:-1]
+    ]
+    return [*rough, full]
