@@ -124,7 +124,7 @@ def _descend(
             suspicion = None
         renew = always_fresh or (
             left * progress.rate > objective.tolerance  # or the metric there is does for the rest
-            and _pays(objective, decrement, progress.rate if fresh else rate)
+            and _pays(objective, decrement, min(progress.rate, _UNKNOWN_RATE) if fresh else rate)
         )
         renew = renew or (poor and objective.price < np.inf)
         found = search(objective, progress.w, here, step, "full" if renew else "none")
