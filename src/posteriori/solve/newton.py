@@ -32,6 +32,10 @@ _DEAR = 1.5
 """A Hessian that costs more passes over all rows than this is not computed before its diagonal has
 been tried."""
 
+_SHORT = 1e-3
+"""The last step is taken without a look at f if it changes no parameter by more than this share:
+otherwise some direction is flat, and f may not be a parabola along it."""
+
 _CHEAP = 1.0
 """A Hessian that costs less than a pass is computed for every step: the last digits come along."""
 
@@ -108,7 +112,8 @@ def _descend(
         rate = _rate(decrement, last, before, fresh, progress.rate)
         slow = slow + 1 if fresh and decrement > _SLOW * last else 0
         value, seconds, share = here.value, perf_counter() - progress.begun, objective.share
-        short = abs(step).max(initial=0.0) <= 1.0 + abs(progress.w).max(initial=0.0)
+        size = 1.0 + abs(progress.w).max(initial=0.0)
+        short = objective.share < 1 or abs(step).max(initial=0.0) <= _SHORT * size
         left = _left(decrement, rate)
         if short and not poor and left <= objective.tolerance:
             progress.w, progress.metric = progress.w + step, metric
