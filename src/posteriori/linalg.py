@@ -57,6 +57,6 @@ def dependent_columns(correlation: Array) -> Codes:
 
 def unit_diagonal(scatter: Array) -> tuple[Array, Array]:
     """The matrix scaled to ones on its diagonal, and the scale; zeros stay, with scale one."""
-    scale = np.sqrt(np.diagonal(scatter))
+    scale = np.sqrt(np.maximum(np.diagonal(scatter), 0.0))  # rounding can make it negative
     scale = np.where(scale > 0, scale, 1.0)
     return scatter / scale / scale[:, None], scale
