@@ -194,7 +194,7 @@ def test_links_that_are_not_symmetric_part_new_rows_at_the_same_plane(name):
     size = np.linalg.norm(found.normal), np.linalg.norm(known.normal)
     np.testing.assert_allclose(found.normal / size[0], known.normal / size[1], rtol=1e-7)
     assert found.offset / size[0] == pytest.approx(known.offset / size[1], rel=1e-7)
-    # The nearest rows of both classes are as far from it as those of the logistic sigmoid.
+    # It lies between the classes, not much nearer to one of them than to the other.
     away = (X @ found.normal + found.offset) / size[0]
     assert away[y == 1].min() == pytest.approx(-away[y == 0].max(), rel=0.5)
 

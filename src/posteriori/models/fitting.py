@@ -43,7 +43,6 @@ together so much that the solvers need more steps."""
 _LAST_DIGIT = 1e-11
 """Standard errors from the optimum below which rounding sets the limit."""
 
-
 EVERYWHERE = Domain()
 """The domain of a link that takes every activation."""
 
@@ -98,11 +97,10 @@ def prepare(problem: Problem) -> Prepared:
         problem.target,
         penalty,
         coordinates,
-        problem.tol,
+        _tolerance(problem, coordinates.size, len(levels)),
         problem.information,
         mean_weight=mean.weight / levels[0].rows.n_rows,
     )
-    objective = replace(objective, tolerance=_tolerance(problem, coordinates.size, len(levels)))
     start = _start(problem, mean, objective)
     dependent = np.empty(0, dtype=np.intp)
     if not penalty.proper and not objective.is_wide:

@@ -1,6 +1,7 @@
 """Standard errors, likelihoods and what follows from them, on every model fitted by likelihood."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -14,11 +15,9 @@ from posteriori.posterior.intervals import MeanInterval
 from posteriori.posterior.page import About, glance_of, listed, summary_of
 from posteriori.posterior.priors import GaussianPrior
 from posteriori.posterior.summary import Summary
-from posteriori.rows.formula import Formula
 from posteriori.rows.frames import make_frame
-from posteriori.rows.memory import MemoryRows, read_new_rows
+from posteriori.rows.memory import MemoryRows
 from posteriori.rows.offsets import read_offset
-from posteriori.rows.schema import Schema, Unseen
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.typing import Array
 
@@ -30,15 +29,13 @@ class Inferring:
     first asked. A copy made by pickle leaves the rows behind, and keeps what was worked out.
     """
 
-    schema_: Schema
     solution_: Solution[Array, Iteration]
     n_iter_: int
     converged_: bool
     prior: Any
-    unseen: Unseen
-    formula_: Formula | None
 
     _inference: Inference
+    _new_rows: Callable[[Any], MemoryRows]
     _frame_backend: str | None = None
 
     @abstractmethod
@@ -180,12 +177,6 @@ class Inferring:
             rows = replace(rows, offset=read_offset(offset, rows.n_rows, K))
         shape = (rows.n_rows, 2) if K == 1 else (rows.n_rows, K, 2)
         return rows.fill(np.empty(shape), kernel)
-
-    def _new_rows(self, X: Any) -> MemoryRows:
-        """Rows to predict, by the formula of the fit if it had one."""
-        if self.formula_ is not None:
-            X = self.formula_.apply(X, self.unseen)
-        return read_new_rows(X, self.schema_, type(self).__name__)
 
     def _about(self) -> About:
         return About(

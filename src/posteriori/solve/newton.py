@@ -127,10 +127,10 @@ def _descend(
             if suspicion():
                 return Status.SEPARATED
             suspicion = None
-        renew = always_fresh or (
-            left * progress.rate > objective.tolerance  # or the metric there is does for the rest
-            and _pays(objective, decrement, min(progress.rate, _UNKNOWN_RATE) if fresh else rate)
-        )
+        if fresh:
+            rate = min(progress.rate, _UNKNOWN_RATE)
+        done = left * progress.rate <= objective.tolerance  # by one more step of this metric
+        renew = always_fresh or (not done and _pays(objective, decrement, rate))
         renew = renew or (poor and objective.price < np.inf)
         found = search(objective, progress.w, here, step, "full" if renew else "none")
         if found is None:
