@@ -80,6 +80,8 @@ def test_one_batch_of_all_rows_is_the_fit(n_classes, prior):
     np.testing.assert_allclose(model.coef_covariance_, whole.coef_covariance_, rtol=1e-6)
 
 
+# The first of batches of one row has one class alone, and says so.
+@pytest.mark.filterwarnings("ignore:No row is of one of the classes")
 @pytest.mark.parametrize("size", [1, 7, 60])
 def test_as_long_as_rows_are_few_each_batch_gives_the_fit_to_all_so_far(size):
     X, y = draw(99)  # 20 rows for each of 5 parameters are kept
@@ -340,7 +342,6 @@ def test_the_first_batch_names_the_classes():
     X, y = draw(500, n_classes=3)
     with pytest.raises(LabelError, match="two classes"):
         LogisticRegression().partial_fit(X[y == 0], y[y == 0])
-    # A prior on slopes alone lets the intercept of a class without rows run away.
     model = LogisticRegression(prior=GaussianPrior(intercept_precision=1.0))
     model.partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
     assert model.classes_.tolist() == [0, 1, 2]

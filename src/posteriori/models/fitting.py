@@ -20,7 +20,7 @@ from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, unit_diago
 from posteriori.models.inside import start_inside
 from posteriori.posterior.levels import RowLevel, on_levels, row_levels
 from posteriori.posterior.objective import Coordinates, LogPosterior
-from posteriori.posterior.priors import GaussianPrior, PriorLike, read_prior
+from posteriori.posterior.priors import GaussianPrior, Penalty, PriorLike, read_prior
 from posteriori.rows.rows import Rows
 from posteriori.statistics.gather import gather
 from posteriori.statistics.local_quadratic import Information, Target
@@ -87,6 +87,8 @@ def prepare(problem: Problem) -> Prepared:
     standard, constant = _standardise(problem, levels)
     mean = levels[0].rows.map_sum(GatherTargetMean(problem.target))
     penalty = read_prior(problem.prior, standard)
+    if penalty.proper and _intercept_runs(problem, penalty, mean):
+        penalty = replace(penalty, proper=False)
     if problem.n_activations > 1:  # the mean that all classes share changes nothing
         penalty = replace(penalty, mean=np.zeros(q))
     objective = LogPosterior(
@@ -157,6 +159,27 @@ def _ever_more(levels: list[RowLevel]) -> Iterator[Rows]:
 
 def _constant(found: Spread) -> NDArray[np.bool_]:
     return found.deviation <= _STILL * abs(found.mean)
+
+
+def _intercept_runs(problem: Problem, penalty: Penalty, some: TargetMean) -> bool:
+    """Whether an intercept without prior runs to infinity: a class, it may be, has no rows.
+
+    `some` is the mean target of a few of the rows.
+    """
+    if not problem.intercept or not _is_at_end(problem.loss, some.mean):
+        return False
+    if np.any(penalty.precision[0] if penalty.precision.ndim == 1 else penalty.precision[0, 0]):
+        return False
+    whole = problem.rows.map_sum(GatherTargetMean(problem.target))
+    return _is_at_end(problem.loss, whole.mean)
+
+
+def _is_at_end(loss: Loss | ClassLoss, mean: Array) -> bool:
+    """Whether no finite activation has this mean target."""
+    if isinstance(loss, ClassLoss):
+        return bool((mean <= 0).any())
+    with np.errstate(divide="ignore"):
+        return not np.isfinite(loss.activation(mean)).all()
 
 
 def _start(problem: Problem, found: TargetMean, objective: LogPosterior) -> Array:

@@ -37,6 +37,11 @@ _CERTAIN = 1e-17
 _FAR = 1e7
 """Quartile ranges of a link beyond which activations have lost the digits of others beside them."""
 
+_FOR_A_CLASS_WITHOUT_ROWS = (
+    "Leave the class out, or hold the intercepts too: "
+    "prior=GaussianPrior(intercept_precision=0.01)."
+)
+
 _ROUNDS = 3
 _MOST_STEPS = 100
 
@@ -213,13 +218,19 @@ def _offset_of(block: Block) -> float:
 def warn_of_separation(found: Separation, remedies: str) -> None:
     """Say which coefficients run away, and what can be done."""
     extent = "all rows" if found.kind == "complete" else "some of the rows"
+    reason = (
+        f"The classes of {extent} can be told apart without error, already by "
+        f"{_in_words(found.columns)} alone"
+    )
+    runs = "these coefficients, and maybe others, run"
+    if found.columns == (INTERCEPT,):
+        runs = "intercepts run"
+        reason, remedies = "No row is of one of the classes", _FOR_A_CLASS_WITHOUT_ROWS
     warn(
         SeparationWarning(
-            f"The classes of {extent} can be told apart without error, already by "
-            f"{_in_words(found.columns)} alone, so the likelihood has no maximum: these "
-            "coefficients, and maybe others, run to infinity (see separation_). What is given is "
-            "the limit: its probabilities are right, its large coefficients are only large "
-            "enough.",
+            f"{reason}, so the likelihood has no maximum: {runs} "
+            "to infinity (see separation_). What is given is the limit: its probabilities are "
+            "right, its large coefficients are only large enough.",
             remedies,
         )
     )
@@ -228,7 +239,5 @@ def warn_of_separation(found: Separation, remedies: str) -> None:
 def _in_words(columns: tuple[str, ...], most: int = 8) -> str:
     """The columns of a ray as a message calls them."""
     names = [f"'{name}'" for name in columns if name != INTERCEPT]
-    if not names:
-        return "the intercept"
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more + " (with the intercept)" * (INTERCEPT in columns)

@@ -212,7 +212,8 @@ def inverse_of(
         raise InferenceError(
             "The curvature at the optimum is not positive definite: some combination of "
             f"{named(np.linalg.eigh(matrix)[1][:, 0] / scale)} is not determined by the data.",
-            "Look at separation_ and at collinear columns, or set a prior.",
+            "Look at separation_ and at collinear columns, or set a prior that holds them "
+            "(GaussianPrior takes one for the intercept too).",
         )
     inverse, _ = lapack.dpotri(lower, lower=1)
     inverse = np.tril(inverse) + np.tril(inverse, -1).T

@@ -64,7 +64,7 @@ class Penalty:
     """½ Σ_k (θ_k - mean)ᵀ precision (θ_k - mean), in the parameters of standardised columns.
 
     `precision` is a diagonal (q,) or a matrix (q, q). `proper` says whether it holds every slope:
-    then there is one best θ, whatever the data.
+    then there is one best θ, if every class has rows.
     """
 
     mean: Array
