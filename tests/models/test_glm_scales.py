@@ -127,8 +127,7 @@ def test_a_risk_that_runs_away_is_one_warning(seed):
     y = (np.arange(40) == np.argmax(x[:, 0])).astype(int)
     with pytest.warns(SeparationWarning) as caught:
         model = GLM(family="bernoulli", link="log").fit(x, y)
-    ours = [warning for warning in caught if warning.category is not RuntimeWarning]
-    assert [warning.category for warning in ours] == [SeparationWarning]
-    assert "and 38 more are zero" in str(ours[0].message)
+    assert [warning.category for warning in caught] == [SeparationWarning]
+    assert "and 38 more are zero" in str(caught[0].message)
     assert not model.converged_
     assert model.log_likelihood_ == pytest.approx(0.0, abs=1e-7)

@@ -205,7 +205,8 @@ class GammaTarget(TargetFamily):
 
     @quiet
     def pearson(self, t: Array, mean: Array) -> Array:
-        return ((t - mean) / mean) ** 2  # it has no units, though μ² may not fit in a double
+        # It has no units, though μ² may not fit in a double, nor μ itself.
+        return np.where(np.isposinf(mean), 1.0, ((t - mean) / mean) ** 2)
 
     @quiet
     def deviance(self, t: Array, mean: Array) -> Array:

@@ -21,10 +21,12 @@ class Loss(ABC):
     `curvature` is the second derivative as observed; `information` its expectation over t given
     a, which is never negative. For a canonical link both are the same (4.124). `convex` says
     whether the curvature is never negative. With a dispersion, values are for dispersion one.
+    `log_power` is k where μ = eᵃ and V(μ) = μᵏ: then the best intercept has a formula.
     """
 
     convex: bool = True
     canonical: bool = True
+    log_power: float | None = None
 
     @abstractmethod
     def value(self, a: Array, t: Array) -> Array:

@@ -131,6 +131,7 @@ class PoissonLogLoss(_PoissonLoss):
     """
 
     link = Log()
+    log_power = 1.0
 
     @quiet
     def value(self, a: Array, t: Array) -> Array:
@@ -224,6 +225,7 @@ class GammaLogLoss(RealLoss):
 
     link = Log()
     canonical = False
+    log_power = 2.0
 
     @quiet
     def value(self, a: Array, t: Array) -> Array:

@@ -85,23 +85,42 @@ def _is_cut(solution: Solution[Array, Iteration]) -> bool:
 def _followed(
     prepared: Prepared, neighbour: Callable[[float], Loss], max_iter: int | None
 ) -> Solution[Array, Iteration]:
-    """The optimum of one neighbour after the other, each from where the last ones point to.
+    """The optimum at the narrowest width, by the optima of ever closer neighbours.
 
     Once the rows at an end are found, the optimum moves in proportion to the width.
+    """
+
+    def smooth(level: LogPosterior, width: float) -> LogPosterior:
+        return _smooth(level, neighbour(width), width)
+
+    solution, shift = follow(prepared, smooth, _WIDTHS, max_iter)
+    w = solution.parameters
+    further = w - shift * (_WIDTHS[-1] - _NARROWEST)
+    w, value = min(_inside(prepared, w), _inside(prepared, further), key=itemgetter(1))
+    return replace(solution, parameters=w, value=value)
+
+
+def follow(
+    prepared: Prepared,
+    neighbour: Callable[[LogPosterior, float], LogPosterior],
+    widths: Sequence[float],
+    max_iter: int | None,
+) -> tuple[Solution[Array, Iteration], Array]:
+    """The optimum of one neighbour after the other, each from where the last ones point to.
+
+    The solution is that of the last width; with it comes what the optimum moves by for each width.
     """
     w: Array = prepared.start
     trace: tuple[Iteration, ...] = ()
     shift = np.zeros_like(w)
-    for last, width in pairwise((np.inf, *_WIDTHS)):
-        levels = [_smooth(level, neighbour(width), width) for level in prepared.levels]
-        start = _better(levels[-1], w, w - shift * (last - width)) if shift.any() else w
+    for last, width in pairwise((np.inf, *widths)):
+        levels = [neighbour(level, width) for level in prepared.levels]
+        start = better(levels[-1], w, w - shift * (last - width)) if shift.any() else w
         solution = scored(levels, start, max_iter, close=last < np.inf)
         if last < np.inf:
             shift = (w - solution.parameters) / (last - width)
         w, trace = solution.parameters, (*trace, *solution.trace)
-    further = w - shift * (width - _NARROWEST)
-    w, value = min(_inside(prepared, w), _inside(prepared, further), key=itemgetter(1))
-    return replace(solution, parameters=w, trace=trace, value=value)
+    return replace(solution, trace=trace), shift
 
 
 def _smooth(objective: LogPosterior, loss: Loss, width: float) -> LogPosterior:
@@ -113,7 +132,7 @@ def _smooth(objective: LogPosterior, loss: Loss, width: float) -> LogPosterior:
     return replace(objective, loss=loss, tolerance=min(objective.tolerance, _FINE * width))
 
 
-def _better(objective: LogPosterior, w: Array, other: Array) -> Array:
+def better(objective: LogPosterior, w: Array, other: Array) -> Array:
     """Whichever of the two has the smaller objective."""
     return other if objective(other, "none").value < objective(w, "none").value else w
 

@@ -11,10 +11,11 @@ from posteriori.likelihood.barrier import BarrierLoss
 from posteriori.likelihood.glm import GLM_FAMILIES
 from posteriori.likelihood.loss import Loss
 from posteriori.models.edges import in_words, rows_at, solved
+from posteriori.models.far_offsets import is_far, log_level, solve_from_afar, started_at
 from posteriori.models.fitting import Prepared
 from posteriori.models.mechanism import Mechanism
 from posteriori.models.running import Running, find_running
-from posteriori.models.scoring import scored
+from posteriori.models.scoring import divided, multiplied, scored
 from posteriori.posterior.objective import LogPosterior
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.statistics.fit_sums import Fitted, GatherFamilyFit
@@ -48,26 +49,38 @@ def solve_glm(
 ) -> Solved:
     """The optimum, inside the domain or at an end of it.
 
-    `suspicion` is asked whether classes are separated. The objective is taken over the dispersion,
-    so that tolerances are standard errors.
+    `suspicion` is asked whether classes are separated.
     """
-    prepared = _with_enough(prepared, mechanism)
-    dispersion = _dispersion(prepared, mechanism)
-    levels = [_divided(level, dispersion) for level in prepared.levels]
-    found = _solve(replace(prepared, levels=levels), mechanism, max_iter, suspicion)
+    found = _by_offsets(prepared, mechanism, max_iter, suspicion)
     if not np.isfinite(found.solution.value):
         raise ScaleError(
             "No coefficients were found with which the likelihood of every row is more than zero "
             f"for a double: with the {mechanism.link} link some means are too large or too small.",
             "Use smaller offsets and targets, or smaller entries of the columns.",
         )
-    return found._replace(solution=_times(found.solution, dispersion))
+    return found
 
 
-def _times(solution: Solution[Array, Iteration], dispersion: float) -> Solution[Array, Iteration]:
-    """The solution with the values of the objective itself."""
-    trace = tuple(replace(step, objective=step.objective * dispersion) for step in solution.trace)
-    return replace(solution, value=solution.value * dispersion, trace=trace)
+def _by_offsets(
+    prepared: Prepared,
+    mechanism: Mechanism,
+    max_iter: int | None,
+    suspicion: Callable[[], bool] | None,
+) -> Solved:
+    """The optimum, by whichever way the offsets leave open.
+
+    The objective is taken over the dispersion, so that tolerances are standard errors.
+    """
+    offsets = log_level(prepared.objective)
+    if offsets is not None:
+        prepared = started_at(prepared, offsets)
+        if is_far(offsets):
+            return Solved(solve_from_afar(prepared, offsets, max_iter))
+    prepared = _with_enough(prepared, mechanism)
+    dispersion = _dispersion(prepared, mechanism)
+    levels = [divided(level, dispersion) for level in prepared.levels]
+    found = _solve(replace(prepared, levels=levels), mechanism, max_iter, suspicion)
+    return found._replace(solution=multiplied(found.solution, dispersion))
 
 
 def _with_enough(prepared: Prepared, mechanism: Mechanism) -> Prepared:
@@ -169,15 +182,6 @@ def _edge(
     both = (mechanism.domain.low, mechanism.domain.high)
     ends, size = [end for end in both if np.isfinite(end)], _size(objective, mechanism)
     return rows_at(objective, solution.parameters, ends, size)
-
-
-def _divided(objective: LogPosterior, dispersion: float) -> LogPosterior:
-    penalty = objective.penalty
-    return replace(
-        objective,
-        factor=objective.factor / dispersion,
-        penalty=replace(penalty, precision=penalty.precision / dispersion),
-    )
 
 
 def running(prepared: Prepared, mechanism: Mechanism) -> Running | None:

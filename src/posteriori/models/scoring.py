@@ -119,3 +119,19 @@ def _careful(level: LogPosterior) -> LogPosterior:
     """
     near = _CLOSE / np.sqrt(level.share)
     return replace(level, information="observed", tolerance=min(level.tolerance, near))
+
+
+def divided(objective: LogPosterior, unit: float) -> LogPosterior:
+    """The objective over a number, such as the dispersion."""
+    penalty = objective.penalty
+    return replace(
+        objective,
+        factor=objective.factor / unit,
+        penalty=replace(penalty, precision=penalty.precision / unit),
+    )
+
+
+def multiplied(solution: Solution[Array, Iteration], unit: float) -> Solution[Array, Iteration]:
+    """The solution of an objective that was `divided`, with the values of the objective itself."""
+    trace = tuple(replace(step, objective=step.objective * unit) for step in solution.trace)
+    return replace(solution, value=solution.value * unit, trace=trace)

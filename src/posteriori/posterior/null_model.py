@@ -4,7 +4,7 @@ Conventions: K activations a row (1 for two classes or a number). The intercept-
 same in every row, so that without offsets its mean is the mean target, whatever the link.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -25,7 +25,8 @@ from posteriori.statistics.fit_sums import (
     Level,
     negative_entropy,
 )
-from posteriori.statistics.local_quadratic import LocalQuadratic, Target
+from posteriori.statistics.local_quadratic import Information, LocalQuadratic, Target
+from posteriori.statistics.log_level import GatherLogLevel
 from posteriori.typing import Array
 
 _TOLERANCE = 1e-8
@@ -33,6 +34,9 @@ _TOLERANCE = 1e-8
 
 _MOST_DOUBLINGS = 40
 """How often the way to a start inside the domain of a link is doubled."""
+
+_MOST_HALVINGS = 60
+"""How often the way to an end of the domain is halved: to the last digit."""
 
 
 def null_deviance(objective: LogPosterior, fitted: FitSums, family: TargetFamily | None) -> float:
@@ -65,16 +69,47 @@ def _intercepts(objective: LogPosterior, fitted: FitSums) -> Array:
     start = _level_of(objective.loss, fitted.mean)
     if not (fitted.has_offset or np.isnan(start).any()):
         return start
+    if isinstance(objective.loss, Loss) and objective.loss.log_power is not None:
+        kernel = GatherLogLevel(objective.target, objective.loss.log_power)
+        return np.array([objective.rows.map_sum(kernel).level])
     start = np.where(np.isfinite(start), start, 0.0) - fitted.mean_offset
     contrasts = objective.coordinates.contrasts
     free = _Intercepts(objective, contrasts)
-    solution = newton([free], _inside(free, contrasts.T @ start), always_fresh=True)
+    return contrasts @ _solved(free, _inside(free, contrasts.T @ start))
+
+
+def _solved(free: "_Intercepts", start: Array) -> Array:
+    """The free parameters of the intercepts, by whichever second derivative leads there."""
+    solution = newton([free], start, always_fresh=True)
     if not solution.converged:
-        raise InferenceError(
-            f"The model without columns could not be fitted. {solution.status.value}",
-            "The offsets may be too large: look at them, or at the row of the largest.",
-        )
-    return contrasts @ solution.parameters
+        observed = replace(free, information="observed")
+        solution = newton([observed], solution.parameters, always_fresh=True)
+    if solution.converged:
+        return solution.parameters
+    end = _end(free, solution.parameters)
+    if end is not None and free(end, "none").value <= solution.value:
+        return end
+    raise InferenceError(
+        f"The model without columns could not be fitted. {solution.status.value}",
+        "The offsets may be too large: look at them, or at the row of the largest.",
+    )
+
+
+def _end(free: "_Intercepts", w: Array) -> Array | None:
+    """The end of the domain that a single intercept is drawn to; None where there is none."""
+    if len(w) > 1:
+        return None
+    step = -np.sign(free(w, "none").gradient) * (1 + abs(w))
+    inside, outside = 0.0, 1.0
+    if np.isfinite(free(w + step, "none").value):
+        return None
+    for _ in range(_MOST_HALVINGS):
+        middle = (inside + outside) / 2
+        if np.isfinite(free(w + middle * step, "none").value):
+            inside = middle
+        else:
+            outside = middle
+    return w + inside * step
 
 
 def _inside(objective: "_Intercepts", start: Array) -> Array:
@@ -102,6 +137,7 @@ class _Intercepts:
 
     of: LogPosterior
     contrasts: Array
+    information: Information = "expected"
     price: float = 1.0
     start_price: float = 1.0
     unit: float = 1.0
@@ -113,7 +149,8 @@ class _Intercepts:
         return self.of.n_rows
 
     def __call__(self, w: Array, hessian: Curvature) -> Local:
-        kernel = _GatherLevel(self.of.loss, self.of.target, Level(self.contrasts @ w))
+        level = Level(self.contrasts @ w)
+        kernel = _GatherLevel(self.of.loss, self.of.target, level, self.information)
         found = self.of.rows.map_sum(kernel)
         curved = self.contrasts.T @ cast(Array, found.hessian) @ self.contrasts
         return Local(found.value, self.contrasts.T @ found.gradient, curved)
@@ -126,11 +163,14 @@ class _GatherLevel:
     loss: Loss | ClassLoss
     target: Target
     level: Level
+    information: Information
 
     def __call__(self, block: Block) -> LocalQuadratic:
-        a, weight = self.level(block), block.weight
-        curved = self.loss.information(a)
-        curved = curved.sum(axis=0) if weight is None else np.tensordot(weight, curved, 1)
-        value, residual = self.loss.sum_and_gradient(a, self.target(block), weight)
-        gradient = np.atleast_1d(residual.sum(axis=0))
+        a, t, weight = self.level(block), self.target(block), block.weight
+        expected = self.information == "expected"
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
+            curved = self.loss.information(a) if expected else self.loss.curvature(a, t)
+            curved = curved.sum(axis=0) if weight is None else np.tensordot(weight, curved, 1)
+            value, residual = self.loss.sum_and_gradient(a, t, weight)
+            gradient = np.atleast_1d(residual.sum(axis=0))
         return LocalQuadratic(value, gradient, np.reshape(curved, (len(gradient), -1)))

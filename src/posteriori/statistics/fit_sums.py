@@ -135,10 +135,23 @@ class GatherFamilyFit:
             a = self.activation(block)
             mean = self.loss.mean(a)
             pearson = _total(self.family.pearson(t, mean), weight)
+            deviance = self.family.deviance(t, mean)
+            log_density = self.family.log_likelihood(t, mean, self.dispersion)
+            lost = ~(np.isfinite(deviance) & np.isfinite(log_density))
+            if lost.any():
+                deviance[lost], log_density[lost] = self._by_activation(a[lost], t[lost])
             loss, _ = self.loss.sum_and_gradient(a, t, weight)
-            deviance = _total(self.family.deviance(t, mean), weight)
-            log_likelihood = _total(self.family.log_likelihood(t, mean, self.dispersion), weight)
-        return FitSums(*_means(t, block), log_likelihood, deviance, loss, pearson)
+            sums = _total(log_density, weight), _total(deviance, weight)
+        return FitSums(*_means(t, block), *sums, loss, pearson)
+
+    def _by_activation(self, a: Array, t: Array) -> tuple[Array, Array]:
+        """Deviance and ln p where the mean is beyond the doubles, though its logarithm is not."""
+        value = self.loss.value(a, t)
+        deviance = 2 * (value - self.loss.value(self.loss.activation(t), t))
+        if self.family.dispersion_fixed:
+            return deviance, -(value + self.loss.constant(t))
+        best = self.family.log_density(t, t, self.dispersion)
+        return deviance, best - deviance / (2 * self.dispersion)
 
 
 def shares(loss: Loss | ClassLoss, t: Array) -> Array:
