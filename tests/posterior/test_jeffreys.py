@@ -32,6 +32,7 @@ from posteriori.rows.memory import read_rows
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.first_order import coordinate, gradient
 from posteriori.solve.newton import newton
+from posteriori.solve.sequential import sequential
 
 
 class Fit:
@@ -51,7 +52,7 @@ class Fit:
         with one_blas_thread():
             prepared = prepare(problem)
             levels = jeffreys_levels(prepared.levels)
-            self.objective = levels[-1]
+            self.levels, self.objective = levels, levels[-1]
             self.solution = newton(levels, prepared.start)
             assert self.solution.converged
             self.w = self.solution.parameters
@@ -315,6 +316,28 @@ def test_solvers_that_know_a_diagonal_alone_reach_the_same_optimum(solver):
     found = solver([fit.objective], np.zeros(3))
     assert found.converged
     np.testing.assert_allclose(found.parameters, fit.w, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("solver", [newton, sequential])
+@pytest.mark.parametrize(("n", "seed"), [(300, 3), (300, 4), (600, 1)])
+def test_columns_that_nearly_depend_on_others_end_where_rounding_begins(solver, n, seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 4))
+    X[:, 3] = X[:, 2] + 1e-4 * random.normal(size=n)
+    W = random.normal(size=(3, 5))
+    fit = Fit(X, (X[:, :3] @ W + random.gumbel(size=(n, 5))).argmax(axis=1))
+    # The information has lost 8 of 16 digits: 1e-7 standard errors can be told, 1e-9 cannot.
+    assert 1e-8 < fit.objective.tolerance < 1e-6
+    found = solver(fit.levels, np.zeros(len(fit.w)))
+    assert found.converged
+    assert len(found.trace) < 40
+    moved = found.parameters - fit.w
+    information = replace(fit.objective, information="expected")(fit.w, "full").hessian
+    assert np.sqrt(moved @ information @ moved) < 10 * fit.objective.tolerance
+
+
+def test_columns_that_do_not_depend_on_others_are_fitted_to_the_last_digits():
+    assert Fit(*overlapping_rows()).objective.tolerance == 1e-11
 
 
 def test_the_log_likelihood_is_without_the_prior():

@@ -108,6 +108,49 @@ def test_more_columns_than_a_hessian_has_room_for_are_decided():
     assert margins.min() > 1 - 1e-6
 
 
+def documents(n, p, signal):
+    """Counts of words, some of them rare, and a noisy label."""
+    random = np.random.default_rng(0)
+    popularity = 1 / (np.arange(p) + 10.0)
+    words = random.choice(p, (n, 30), p=popularity / popularity.sum())
+    places = np.repeat(np.arange(n), 30), words.ravel()
+    X = sparse.csr_array((np.ones(30 * n), places), shape=(n, p))
+    a = X @ random.normal(scale=signal / np.sqrt(30), size=p)
+    return X, (a + random.logistic(size=n) > 0).astype(int)
+
+
+def margins_of(X, y, ray):
+    return (X @ ray[1:] + ray[0])[:, 0] * np.where(y, 1, -1)
+
+
+def test_half_as_many_columns_as_rows_part_them_all_in_few_steps(monkeypatch):
+    X, y = documents(9000, 4500, 3.0)
+    monkeypatch.setattr(certificates, "_WideDescent", None)
+    monkeypatch.setattr(separation, "largest_sum", None)
+    monkeypatch.setattr(certificates, "_STEPS", 15)
+    found = separation.find_separation(read_rows(X, y), 2)
+    assert found.kind == "complete"
+    assert margins_of(X, y, found.ray).min() > 1 - 1e-6
+
+
+@pytest.mark.parametrize("alone", [0, 2])
+def test_a_tenth_as_many_columns_as_rows_overlap_but_for_those_in_one_class(alone, monkeypatch):
+    X, y = documents(40000, 4100, 1.0)
+    rare = np.zeros((40000, alone))
+    for j in range(alone):
+        rare[np.flatnonzero(y == j)[7 * j : 7 * j + 7], j] = 1.0
+    X = sparse.hstack([X, sparse.csr_array(rare)]).tocsr()
+    monkeypatch.setattr(separation, "largest_sum", None)
+    found = separation.find_separation(read_rows(X, y), 2)
+    assert found.kind == ("quasi" if alone else "none")
+    assert found.columns == ("x4100", "x4101")[:alone]
+    np.testing.assert_array_equal(found.directions, [-1.0, 1.0][:alone])
+    clear = rare.any(axis=1)
+    margins = margins_of(X, y, found.ray)
+    assert margins[clear].min(initial=1.0) > 1 - 1e-6
+    assert_allclose(margins[~clear], 0.0, atol=1e-9)
+
+
 @pytest.mark.parametrize("K", [2, 3])
 def test_rows_that_do_not_depend_on_each_other_are_separated_by_interpolation(K):
     random = np.random.default_rng(0)

@@ -5,7 +5,8 @@ Let each open pair, of margin m, add ln(1 + e^-m) to a loss. Let s be the Newton
 - If s moves no margin by one or more, the pairs overlap: the slopes λ = 1/(1 + e^m) > 0 of the
   loss, each changed by less than itself, to λ - λ(1 - λ)(move), make Σ λ ∂m/∂θ = 0 with all λ > 0,
   which rules out every direction of margins not negative, some of them positive (Stiemke).
-- If all margins are positive at θ, it separates all pairs.
+- If all margins are positive at θ, it separates all pairs. Where there are such θ, steps on the
+  loss ½ max(0, 1 - m)² come to one of them soon: it has a minimum there, and ln(1 + e^-m) none.
 - Where some pairs can be separated, steps come to leave the others alone. What a step is without
   its part in the span of those that it leaves alone separates, if all margins along it say so.
 
@@ -21,15 +22,19 @@ from scipy.special import expit
 
 from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.rows.rows import Rows
+from posteriori.solve.columns_alone import columns_alone
 from posteriori.statistics.coordinates import Coordinates, Sample
 from posteriori.statistics.margins import CLEAR, OPEN, GatherMargins, Margins, PairsOf, Ray
 from posteriori.statistics.pair_loss import (
     GatherBend,
     GatherMoves,
     GatherPairLoss,
+    GatherSquares,
     GatherStill,
     Moves,
     PairLoss,
+    logistic,
+    squared_hinge,
 )
 from posteriori.statistics.pairs import TOUCHING
 from posteriori.statistics.sample import sample_rows
@@ -64,6 +69,12 @@ _ROUNDING = 1e-16
 _ROUGH_PRODUCTS, _PRODUCTS = 20, 500
 """Products with the Hessian for a step on the way, and for one that is to prove something."""
 
+_HINGE_ROUGH, _HINGE_PRODUCTS = 0.01, 50
+"""The same of steps on the squared hinge, few of which lead to its minimum."""
+
+_LITTLE = 1e-3
+"""A step that gains less than this share of the squared hinge leads to no zero of it."""
+
 
 class Verdict(NamedTuple):
     """Whether it is known if some pairs can be separated; if they can, a ray that does it."""
@@ -74,13 +85,18 @@ class Verdict(NamedTuple):
 
 def decide(rows: Rows, coordinates: Coordinates, pairs: PairsOf) -> Verdict:
     """Whether some of the open pairs can be separated, none of them wrongly."""
+    found = _separates(rows, coordinates, pairs, columns_alone(rows, coordinates, pairs))
+    if found.known:
+        return found
     p, K = len(coordinates.scale) + coordinates.intercept, pairs.n_classes
     start = np.zeros((p, 1 if K == 2 else K))
     if start.size > min(_WIDE, rows.n_rows * (K - 1)):
-        # With more unknowns than pairs, there is mostly a way to part them all, and it is near.
-        found = _WideDescent(coordinates, pairs, start).run(rows)
-        if found.known or start.size > _WIDE:
+        # With half as many unknowns as pairs, there is mostly a way to part them all (Cover 1965).
+        found = _HingeDescent(coordinates, pairs, start).run(rows)
+        if found.known:
             return found
+    if start.size > _WIDE:
+        return _WideDescent(coordinates, pairs, start).run(rows)
     descent = _Descent(coordinates, pairs, start)
     many = rows.n_rows // (_SAMPLED * descent.theta.size)
     if many > 1:
@@ -90,10 +106,22 @@ def decide(rows: Rows, coordinates: Coordinates, pairs: PairsOf) -> Verdict:
     return descent.run(rows)
 
 
+def _separates(rows: Rows, coordinates: Coordinates, pairs: PairsOf, theta: Array) -> Verdict:
+    """That θ separates some pairs and none wrongly, if it does."""
+    size = abs(theta).max()
+    if not size > 0:
+        return Verdict(False)
+    theta = theta / size
+    margins = rows.map_sum(GatherMargins(coordinates, pairs, theta, -TOUCHING, 1))
+    if len(margins.worst.slack) or not margins.n_clear:
+        return Verdict(False)
+    return Verdict(True, (Ray(coordinates, theta), margins))
+
+
 class _Descent:
     """Newton's method on the loss of the open pairs, without the directions that move none."""
 
-    _with_hessian = True
+    _with_hessian, _point = True, staticmethod(logistic)
 
     def __init__(self, coordinates: Coordinates, pairs: PairsOf, theta: Array) -> None:
         self._coordinates, self._pairs = coordinates, pairs
@@ -110,7 +138,7 @@ class _Descent:
         here = self._start(rows)
         for _ in range(_STEPS if self.rank else 0):
             if here.least > CLEAR * abs(self.theta).max():
-                return self._separates(rows, self.theta)
+                return _separates(rows, self._coordinates, self._pairs, self.theta)
             step = self._step(rows, here)
             if step is None:
                 return Verdict(False)
@@ -129,7 +157,7 @@ class _Descent:
         return self._look(rows, self.theta) if self.theta.any() else here
 
     def _look(self, rows: Rows, theta: Array, hessian: bool = True) -> PairLoss:
-        kernel = GatherPairLoss(self._coordinates, self._pairs, theta, hessian)
+        kernel = GatherPairLoss(self._coordinates, self._pairs, theta, hessian, self._point)
         return rows.map_sum(kernel, block_entries=_ENTRIES)
 
     def _step(self, rows: Rows, here: PairLoss) -> Array | None:
@@ -151,7 +179,7 @@ class _Descent:
         if moves.largest < OPEN:
             return Verdict(True)
         if moves.largest_small < _STILL:
-            return self._separates(rows, self._apart(rows, step))
+            return _separates(rows, self._coordinates, self._pairs, self._apart(rows, step))
         return Verdict(False)
 
     def _moves(self, rows: Rows, step: Array) -> Moves:
@@ -177,18 +205,6 @@ class _Descent:
         scaled = scale * step.ravel()
         return np.asarray((scaled - span @ (span.T @ scaled)) / scale).reshape(step.shape)
 
-    def _separates(self, rows: Rows, theta: Array) -> Verdict:
-        """That θ separates some pairs and none wrongly, if it does."""
-        size = abs(theta).max()
-        if not size > 0:
-            return Verdict(False)
-        theta = theta / size
-        kernel = GatherMargins(self._coordinates, self._pairs, theta, -TOUCHING, 1)
-        margins = rows.map_sum(kernel)
-        if len(margins.worst.slack) or not margins.n_clear:
-            return Verdict(False)
-        return Verdict(True, (Ray(self._coordinates, theta), margins))
-
 
 class _WideDescent(_Descent):
     """The same without a Hessian: steps by conjugate gradients, which know it by its products."""
@@ -196,6 +212,8 @@ class _WideDescent(_Descent):
     _with_hessian = False
 
     def _start(self, rows: Rows) -> PairLoss:
+        squares = rows.map_sum(GatherSquares(self._coordinates, self._pairs)).ravel()
+        self._squares = np.where(squares > 0, squares, 1.0)
         return self._look(rows, self.theta, hessian=False)
 
     def _step(self, rows: Rows, here: PairLoss) -> Array | None:
@@ -209,10 +227,12 @@ class _WideDescent(_Descent):
         shape = self.theta.shape
 
         def bent(v: Array) -> Array:
-            v = v.reshape(shape)
-            return rows.map_sum(GatherBend(self._coordinates, self._pairs, self.theta, v)).ravel()
+            kernel = GatherBend(
+                self._coordinates, self._pairs, self.theta, v.reshape(shape), self._point
+            )
+            return rows.map_sum(kernel).ravel()
 
-        step, done = _conjugate(bent, -here.gradient.ravel(), enough, most)
+        step, done = _conjugate(bent, -here.gradient.ravel(), self._squares, enough, most)
         return step.reshape(shape), done
 
     def _proved(self, rows: Rows, here: PairLoss, step: Array) -> Verdict:
@@ -227,6 +247,20 @@ class _WideDescent(_Descent):
         return Verdict(done and self._moves(rows, exact).largest < OPEN)
 
 
+class _HingeDescent(_WideDescent):
+    """The same on the squared hinge, whose minimum is zero if and only if all are separated."""
+
+    _point = staticmethod(squared_hinge)
+
+    def _step(self, rows: Rows, here: PairLoss) -> Array | None:
+        enough = _HINGE_ROUGH * float(np.linalg.norm(here.gradient))
+        step, _ = self._by_products(rows, here, enough, _HINGE_PRODUCTS)
+        return step if -float(np.sum(here.gradient * step)) > _LITTLE * here.value else None
+
+    def _proved(self, rows: Rows, here: PairLoss, step: Array) -> Verdict:
+        return Verdict(False)
+
+
 def interpolating(sample: Sample, coordinates: Coordinates, n_classes: int) -> Array:
     """θ (p, c) of size one along which few rows, if none depends on others, are all separated."""
     shares = sample.support.astype(np.float64)
@@ -238,20 +272,25 @@ def interpolating(sample: Sample, coordinates: Coordinates, n_classes: int) -> A
 
 
 def _conjugate(
-    product: Callable[[Array], Array], right: Array, enough: float, most: int
+    product: Callable[[Array], Array], right: Array, squares: Array, enough: float, most: int
 ) -> tuple[Array, bool]:
-    """x with Hx ≈ right by conjugate gradients, and whether |right - Hx| ≤ enough."""
-    x, rest, direction, size = np.zeros_like(right), right, right, float(right @ right)
+    """x with Hx ≈ right by conjugate gradients, and whether |right - Hx| ≤ enough.
+
+    `squares` is a diagonal that H is like, up to a factor: parameters are taken in its units.
+    """
+    x, rest, direction = np.zeros_like(right), right, right / squares
+    size = float(right @ direction)
     for _ in range(most):
-        if size <= enough**2:
+        if float(rest @ rest) <= enough**2:
             return x, True
         bent = product(direction)
         curvature = float(direction @ bent)
         if curvature <= 0:
             break
         x, rest = x + size / curvature * direction, rest - size / curvature * bent
-        size, before = float(rest @ rest), size
-        direction = rest + size / before * direction
+        swept = rest / squares
+        size, before = float(rest @ swept), size
+        direction = swept + size / before * direction
     return x, False
 
 

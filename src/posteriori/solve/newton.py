@@ -73,19 +73,21 @@ def newton(
     max_iter: int = 100,
     always_fresh: bool = False,
     suspicion: Callable[[], bool] | None = None,
+    hessian: Array | None = None,
 ) -> Solution[Array, Iteration]:
     """The parameters that make the last of `levels` smallest.
 
     The levels before it are the same function on ever more of the rows; each starts where the one
     before it ended, with its Hessian as the first metric. `suspicion` is asked once if steps with
     new Hessians make so little headway that parameters may run to infinity; if it says yes, the
-    iteration ends.
+    iteration ends. `hessian` is that of the first level near the start, if it is known.
     """
-    progress = _Progress(start)
-    for objective in levels[:-1]:
-        _descend(objective, progress, _MOST_ROUGH_STEPS, always_fresh, None)
-        _hand_over(objective, levels[-1], progress)
-    status = _descend(levels[-1], progress, max_iter, always_fresh, suspicion)
+    progress = _Progress(start, None if hessian is None else Metric.of(hessian))
+    with np.errstate(over="ignore", invalid="ignore"):  # steps that are too long meet infinities
+        for objective in levels[:-1]:
+            _descend(objective, progress, _MOST_ROUGH_STEPS, always_fresh, None)
+            _hand_over(objective, levels[-1], progress)
+        status = _descend(levels[-1], progress, max_iter, always_fresh, suspicion)
     return Solution(progress.w, status, tuple(progress.trace), progress.value)
 
 

@@ -54,6 +54,9 @@ Kind = Literal["none", "quasi", "complete"]
 _NOTHING = 1e-9
 """A sum of margins that is no more than rounding, the largest coefficient of the sum being one."""
 
+_SHOWN = 2**21
+"""Numbers in a sample that shows what is usual in a column, and serves for nothing else."""
+
 _FEW = (2, 8, 32)
 """Numbers of classes that are looked at before all of them are."""
 
@@ -155,7 +158,10 @@ class _Asked:
 
     def sample(self, pairs: PairsOf) -> Sample:
         """Some of the rows with an open pair."""
-        most, wanted = few_enough(4 * self.p, self.p), None if pairs.ray is None else pairs.has_open
+        most = few_enough(4 * self.p, self.p)
+        if most < 4 * self.p < 4 * self.rows.n_rows:  # too few for programs to start from
+            most = max(200, _SHOWN // self.p)
+        wanted = None if pairs.ray is None else pairs.has_open
         return self.rows.map_sum(GatherSample(self.columns, pairs.support, most, wanted))
 
     def coordinates(self, sample: Sample) -> Coordinates:

@@ -97,11 +97,15 @@ def solve(
     *,
     max_iter: int | None = None,
     suspicion: Callable[[], bool] | None = None,
+    hessian: Array | None = None,
 ) -> Solution[Array, Iteration]:
     """The minimum of the last of `levels` by the solver of that name.
 
     `max_iter=None` leaves the number of steps to the solver: gradients need more than Hessians.
+    `hessian` is that at the start, if it is known; it serves Newton's method alone.
     """
+    if name == "newton" and hessian is not None:
+        return newton(levels, start, max_iter=max_iter or 100, suspicion=suspicion, hessian=hessian)
     if max_iter is None:
         return SOLVERS[name](levels, start, suspicion=suspicion)
     return SOLVERS[name](levels, start, max_iter=max_iter, suspicion=suspicion)

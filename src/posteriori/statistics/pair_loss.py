@@ -1,9 +1,11 @@
 """A loss that falls as margins grow: with a minimum where pairs overlap, and none where not.
 
-Conventions: those of `statistics.margins`. Each open pair of margin m adds ln(1 + e^-m), and
-ln(1 + e^m) too where its margin must be zero. For two classes it is the logistic loss (4.90).
+Conventions: those of `statistics.margins`. Each open pair of margin m adds l(m), and l(-m) too
+where its margin must be zero. With l(m) = ln(1 + e^-m) and two classes it is the logistic loss
+(4.90); with l(m) = ½ max(0, 1 - m)² it is zero, a finite way out, where all pairs are separated.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -17,6 +19,20 @@ from posteriori.statistics.margins import OPEN, PairsOf, Ray, pieces
 from posteriori.statistics.pairs import Pairs
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array
+
+PointLoss = Callable[[Array], tuple[Array, Array, Array]]
+"""Margins to l, its slope and its curvature at each of them."""
+
+
+def logistic(m: Array) -> tuple[Array, Array, Array]:
+    """ln(1 + e^-m)."""
+    return -log_expit(m), -expit(-m), expit(m) * expit(-m)
+
+
+def squared_hinge(m: Array) -> tuple[Array, Array, Array]:
+    """½ max(0, 1 - m)²."""
+    lacking = np.maximum(1.0 - m, 0.0)
+    return lacking**2 / 2, -lacking, (lacking > 0).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +76,7 @@ class GatherPairLoss:
     pairs: PairsOf
     theta: Array
     hessian: bool
+    point: PointLoss = logistic
 
     def __call__(self, block: Block) -> PairLoss:
         return reduce(add, map(self._loss, pieces(self.coordinates, block)))
@@ -68,13 +85,10 @@ class GatherPairLoss:
         pairs, is_open = self.pairs(block)
         short = self.coordinates.shortening(block)
         m = np.where(is_open, Ray(self.coordinates, self.theta).margins(block, pairs) * short, 0.0)
-        value, slope, curvature = -log_expit(m), -expit(-m), expit(m) * expit(-m)
+        value, slope, curvature = _both_ways(self.point, m, pairs)
         least = float(m[is_open].min(initial=np.inf))
-        if pairs.equal is not None:
-            value = value - np.where(pairs.equal, log_expit(-m), 0.0)
-            slope = slope + np.where(pairs.equal, expit(m), 0.0)
-            curvature = np.where(pairs.equal, 2 * curvature, curvature)
-            least = -np.inf if (pairs.equal & is_open).any() else least
+        if pairs.equal is not None and (pairs.equal & is_open).any():
+            least = -np.inf
         design = self.coordinates.design(block)
         along = pairs.sums(slope * is_open * short)
         hessian = None
@@ -97,6 +111,7 @@ class GatherBend:
     pairs: PairsOf
     theta: Array
     direction: Array
+    point: PointLoss = logistic
 
     def __call__(self, block: Block) -> Array:
         return reduce(add, map(self._bend, pieces(self.coordinates, block)))
@@ -108,11 +123,38 @@ class GatherBend:
         here, along = np.hsplit(self.coordinates.times(design, both), 2)
         m = np.where(is_open, pairs.margins(here) * short, 0.0)
         change = np.where(is_open, pairs.margins(along) * short, 0.0)
-        curvature = expit(m) * expit(-m)
-        if pairs.equal is not None:
-            curvature = np.where(pairs.equal, 2 * curvature, curvature)
+        _, _, curvature = _both_ways(self.point, m, pairs)
         sums = pairs.sums(curvature * change * short)
         return self.coordinates.transpose_times(design, sums)
+
+
+@dataclass(frozen=True, eq=False)
+class GatherSquares:
+    """The kernel: Σ over open pairs of the square of the margin along each parameter (p, c)."""
+
+    coordinates: Coordinates
+    pairs: PairsOf
+
+    def __call__(self, block: Block) -> Array:
+        return reduce(add, map(self._squares, pieces(self.coordinates, block)))
+
+    def _squares(self, block: Block) -> Array:
+        pairs, is_open = self.pairs(block)
+        times = is_open * self.coordinates.shortening(block) ** 2
+        if pairs.n_classes > 2:
+            times = times + np.eye(pairs.n_classes)[pairs.own] * times.sum(axis=1, keepdims=True)
+        design = self.coordinates.design(block)
+        slopes = np.column_stack([design.squares(r) for r in times.T])
+        return np.vstack([times.sum(axis=0), slopes]) if self.coordinates.intercept else slopes
+
+
+def _both_ways(point: PointLoss, m: Array, pairs: Pairs) -> tuple[Array, Array, Array]:
+    """Value, slope and curvature at margins (n, q): of l(m) + l(-m) where m must be zero."""
+    value, slope, curvature = point(m)
+    if pairs.equal is None:
+        return value, slope, curvature
+    back = [np.where(pairs.equal, part, 0.0) for part in point(-m)]
+    return value + back[0], slope - back[1], curvature + back[2]
 
 
 def pair_curvature(coordinates: Coordinates, block: Block, pairs: Pairs, times: Array) -> Array:
