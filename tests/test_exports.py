@@ -10,6 +10,7 @@ import posteriori
 PUBLIC = [
     "GLM",
     "Adaline",
+    "BayesianLogisticRegression",
     "FisherDiscriminant",
     "GaussianBasis",
     "GaussianClassifier",
@@ -24,6 +25,7 @@ PUBLIC = [
     "ProbitRegression",
     "SigmoidBasis",
     "ThresholdRegression",
+    "laplace",
     "threads",
 ]
 HEAVY = ["sklearn", "pandas", "polars", "pyarrow", "matplotlib", "dask"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from posteriori.likelihood.threshold import Mixture
     from posteriori.models.basis import GaussianBasis, SigmoidBasis
+    from posteriori.models.bayesian import BayesianLogisticRegression
     from posteriori.models.fisher import FisherDiscriminant
     from posteriori.models.gaussian import GaussianClassifier
     from posteriori.models.glm import GLM
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from posteriori.models.perceptron import Adaline, Perceptron
     from posteriori.models.probit import ProbitRegression
     from posteriori.models.threshold import ThresholdRegression
+    from posteriori.posterior.laplace import laplace
     from posteriori.posterior.priors import GaussianPrior
     from posteriori.rows.threads import threads
 
@@ -23,6 +25,7 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "Adaline": "posteriori.models.perceptron",
+    "BayesianLogisticRegression": "posteriori.models.bayesian",
     "FisherDiscriminant": "posteriori.models.fisher",
     "GLM": "posteriori.models.glm",
     "GaussianBasis": "posteriori.models.basis",
@@ -38,6 +41,7 @@ _HOMES = {
     "ProbitRegression": "posteriori.models.probit",
     "SigmoidBasis": "posteriori.models.basis",
     "ThresholdRegression": "posteriori.models.threshold",
+    "laplace": "posteriori.posterior.laplace",
     "threads": "posteriori.rows.threads",
 }
 """Where each public name lives; a name is imported when it is first asked for."""
@@ -45,6 +49,7 @@ _HOMES = {
 __all__ = [
     "GLM",
     "Adaline",
+    "BayesianLogisticRegression",
     "FisherDiscriminant",
     "GaussianBasis",
     "GaussianClassifier",
@@ -59,6 +64,7 @@ __all__ = [
     "ProbitRegression",
     "SigmoidBasis",
     "ThresholdRegression",
+    "laplace",
     "threads",
 ]
 

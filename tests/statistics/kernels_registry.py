@@ -23,6 +23,7 @@ from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block, take_block
 from posteriori.rows.schema import Schema
 from posteriori.statistics.by_family import GatherByFamily, group_columns
+from posteriori.statistics.class_ranges import GatherClassRanges
 from posteriori.statistics.column_moments import GatherColumnMoments
 from posteriori.statistics.coordinates import Coordinates, GatherSample
 from posteriori.statistics.counts import GatherCounts
@@ -40,11 +41,20 @@ from posteriori.statistics.gram import GatherGram
 from posteriori.statistics.incomplete import GatherExpectedMoments
 from posteriori.statistics.leverage import GatherLeverage
 from posteriori.statistics.local_quadratic import GatherQuadratic
+from posteriori.statistics.log_level import GatherLogLevel
+from posteriori.statistics.many_losses import GatherManyLosses
 from posteriori.statistics.margins import GatherBalance, GatherMargins, GatherPull, PairsOf, Ray
 from posteriori.statistics.moments import GatherMoments
-from posteriori.statistics.pair_loss import GatherBend, GatherMoves, GatherPairLoss, GatherStill
+from posteriori.statistics.pair_loss import (
+    GatherBend,
+    GatherMoves,
+    GatherPairLoss,
+    GatherSquares,
+    GatherStill,
+)
 from posteriori.statistics.pairs import by_label
 from posteriori.statistics.products import GatherProducts
+from posteriori.statistics.quadratic_bound import GatherBound
 from posteriori.statistics.room import GatherEdge, GatherRoom
 from posteriori.statistics.sample import TakeOneOf
 from posteriori.statistics.scores import GatherScores
@@ -186,6 +196,7 @@ KERNELS: dict[str, Entry] = {
         weighs=False,
     ),
     "target mean": Entry(GatherTargetMean(_target), TWO),
+    "log level": Entry(GatherLogLevel(_positive, 2.0), COUNTED),
     "target range": Entry(
         GatherTargetRange(GLM_FAMILIES["gamma"], _target), COUNTED, weighs=False, first=True
     ),
@@ -196,6 +207,18 @@ KERNELS: dict[str, Entry] = {
     ),
     "local quadratic, diagonal": Entry(replace(MANY_CLASSES, hessian="diagonal"), CODES),
     "local quadratic, no hessian": Entry(replace(TWO_CLASSES, hessian="none"), TWO),
+    "many losses": Entry(
+        GatherManyLosses(
+            COLUMNS, STANDARD, LogisticLoss(), _target, RANDOM.normal(size=(4, 1, D + 1)), True
+        ),
+        TWO,
+    ),
+    "many losses, many classes": Entry(
+        GatherManyLosses(
+            COLUMNS, STANDARD, SoftmaxLoss(), _soft, RANDOM.normal(size=(4, K, D + 1)), True
+        ),
+        CODES,
+    ),
     "scores": Entry(GatherScores(TWO_CLASSES), TWO),
     "scores, many classes": Entry(GatherScores(MANY_CLASSES), CODES),
     "leverage": Entry(
@@ -203,6 +226,10 @@ KERNELS: dict[str, Entry] = {
     ),
     "leverage, many classes": Entry(
         GatherLeverage(MANY_CLASSES, RANDOM.normal(size=(2 * (D + 1), K, D + 1))), CODES
+    ),
+    "quadratic bound": Entry(GatherBound(TWO_CLASSES, RANDOM.normal(size=(1, 5, D + 1))), TWO),
+    "quadratic bound, many classes": Entry(
+        GatherBound(MANY_CLASSES, RANDOM.normal(size=(3, 5, D + 1))), CODES
     ),
     "flips": Entry(GatherFlips(TWO_CLASSES, 0.1), TWO),
     "class fit": Entry(GatherClassFit(LogisticLoss(), _target, Fitted(TWO_CLASSES)), TWO),
@@ -244,6 +271,8 @@ KERNELS: dict[str, Entry] = {
     "bend of the pair loss": Entry(
         GatherBend(COORDINATES, PAIRS, SECOND.theta, FIRST.theta), CODES, weighs=False
     ),
+    "squares of margins": Entry(GatherSquares(COORDINATES, RAY), CODES, weighs=False),
+    "ranges of classes": Entry(GatherClassRanges(COLUMNS, RAY), CODES, weighs=False),
     "moves": Entry(GatherMoves(COORDINATES, RAY, SECOND.theta), CODES, weighs=False),
     "what stays": Entry(GatherStill(COORDINATES, RAY, SECOND.theta), CODES, weighs=False),
     "balance": Entry(GatherBalance(RAY, SECOND, 2.0), CODES, weighs=False),

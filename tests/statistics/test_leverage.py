@@ -23,20 +23,27 @@ DESIGN = np.column_stack([np.ones(40), X])
 
 
 def gathered(
-    loss: object, theta: Array, directions: Array, X: object = X, **blocks: int
+    loss: object,
+    theta: Array,
+    directions: Array,
+    X: object = X,
+    kind: str = "expected",
+    **blocks: int,
 ) -> leverage.Leverage:
     rows = read_rows(X, np.arange(40) % 2, WEIGHT)
     columns = Columns(rows.schema)
     standard = Standard(np.zeros(3), np.ones(3), True)
-    at = GatherQuadratic(columns, standard, loss, lambda block: block.y, theta)
+    at = GatherQuadratic(columns, standard, loss, lambda block: block.y, theta, "none", kind)
     return rows.map_sum(GatherLeverage(at, directions), **blocks)
 
 
-def information(loss: object, theta: Array) -> Array:
+def information(loss: object, theta: Array, kind: str = "expected") -> Array:
     """I of one activation, or of all K, as a matrix."""
     a = DESIGN @ theta.T
     if len(theta) == 1:
-        return DESIGN.T @ (DESIGN * (WEIGHT * loss.information(a[:, 0]))[:, None])
+        observed = loss.curvature(a[:, 0], np.arange(40) % 2)
+        r = loss.information(a[:, 0]) if kind == "expected" else observed
+        return DESIGN.T @ (DESIGN * (WEIGHT * r)[:, None])
     A = loss.information(a) * WEIGHT[:, None, None]
     size = theta.size
     return np.einsum("nkl,ni,nj->kilj", A, DESIGN, DESIGN).reshape(size, size)
@@ -47,15 +54,19 @@ def contrasts_of(K: int) -> Array:
     return np.kron(np.eye(K)[:, 1:], np.eye(4))
 
 
-@pytest.mark.parametrize("loss", [LogisticLoss(), ProbitLoss()])
-def test_two_classes_have_the_gradient_of_half_the_log_determinant(loss):
+@pytest.mark.parametrize("kind", ["expected", "observed"])
+@pytest.mark.parametrize("loss", [LogisticLoss(), ProbitLoss()], ids=["logit", "probit"])
+def test_two_classes_have_the_gradient_of_half_the_log_determinant(loss, kind):
     theta = np.array([[0.3, -1.0, 0.5, 0.2]])
-    inverse = np.linalg.inv(information(loss, theta))
-    found = gathered(loss, theta, np.linalg.cholesky(inverse).T[:, None, :])
+    inverse = np.linalg.inv(information(loss, theta, kind))
+    found = gathered(loss, theta, np.linalg.cholesky(inverse).T[:, None, :], kind=kind)
+    assert found.total == pytest.approx(4.0)
     expected = np.zeros(4)
     for j in range(4):
         step = 1e-5 * np.eye(4)[j]
-        up, down = (np.linalg.slogdet(information(loss, theta + s * step))[1] for s in (1, -1))
+        up, down = (
+            np.linalg.slogdet(information(loss, theta + s * step, kind))[1] for s in (1, -1)
+        )
         expected[j] = 0.5 * (up - down) / 2e-5
     np.testing.assert_allclose(found.gradient[0], expected, rtol=1e-7, atol=1e-9)
 

@@ -20,16 +20,18 @@ from posteriori.errors import (
 from posteriori.likelihood.link import ProbabilityLink
 from posteriori.likelihood.logistic import SignedLogisticLoss
 from posteriori.likelihood.loss import ClassLoss, Loss
+from posteriori.models.choosing import ChosenPrior, with_chosen_prior
 from posteriori.models.doubt import no_separation, separation_of, shows_overlap
 from posteriori.models.fitting import Prepared, Problem, prepare
 from posteriori.models.inferring import Inferring
 from posteriori.models.predicting import LinearProbabilities, linear_function
 from posteriori.models.separated import certain_margin, limit, warn_of_separation
 from posteriori.models.targets import coded, of_many, second_of_two, signs
+from posteriori.posterior.chosen_prior import Chosen, as_prior
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.jeffreys import JeffreysPosterior, jeffreys_levels
 from posteriori.posterior.objective import LogPosterior
-from posteriori.posterior.priors import PriorLike, check_prior
+from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, check_prior
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.offsets import read_offset
 from posteriori.rows.rows import Rows
@@ -54,7 +56,7 @@ WITH_A_NUMBER = "Set a number such as prior=1.0 for finite coefficients; or drop
 class DiscriminativeClassifier(Inferring, LinearProbabilities):
     """A classifier p(C|x) = f(wᵀφ(x)), fitted by maximum likelihood or with a prior on w."""
 
-    prior: PriorLike | Literal["jeffreys"]
+    prior: PriorLike | PriorName
     solver: Solver
     fit_intercept: bool
     tol: float
@@ -65,6 +67,8 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
     solver_reason_: str
     n_iter_: int
     converged_: bool
+    prior_: Any
+    prior_reason_: str
     _separation: Separation | None
 
     _information: Information = "observed"
@@ -101,11 +105,27 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
         self._check_parameters()
         self._finish(self._adapted(prepare(self._problem(rows))), _WITH_ANY_PRIOR)
 
+    def _first_prior(self) -> PriorLike:
+        """The Gaussian prior to start with."""
+        if self.prior == "jeffreys":
+            return None
+        return GaussianPrior(units="standardised") if isinstance(self.prior, str) else self.prior
+
     def _adapted(self, prepared: Prepared) -> Prepared:
-        """With Jeffreys' prior, where it was asked for."""
-        if self.prior != "jeffreys":
-            return prepared
-        return replace(prepared, levels=jeffreys_levels(prepared.levels))
+        """With the prior that was asked for by a name."""
+        self.__dict__.pop("prior_", None)
+        self.__dict__.pop("prior_reason_", None)
+        if self.prior == "jeffreys":
+            return replace(prepared, levels=jeffreys_levels(prepared.levels))
+        return self._with_chosen_prior(prepared) if isinstance(self.prior, str) else prepared
+
+    def _with_chosen_prior(self, prepared: Prepared) -> Prepared:
+        """With the precisions of greatest evidence."""
+        return self._adopted(with_chosen_prior(prepared, cast(Chosen, self.prior), self._solve))
+
+    def _adopted(self, chosen: ChosenPrior) -> Prepared:
+        self.prior_, self.prior_reason_ = as_prior(chosen.prepared.objective), chosen.how
+        return chosen.prepared
 
     def _problem(self, rows: Rows) -> Problem:
         K = len(cast(Labels, rows.classes))
@@ -122,7 +142,7 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
             target,
             1 if K == 2 else K,
             self.fit_intercept and (self.formula_ is None or self.formula_.intercept),
-            None if self.prior == "jeffreys" else self.prior,
+            self._first_prior(),
             self.tol,
             self._information,
         )
@@ -172,6 +192,7 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
             prepared.start,
             max_iter=self.max_iter,
             suspicion=self._suspicion(objective),
+            hessian=prepared.hessian,
         )
 
     def _suspicion(self, objective: LogPosterior) -> Callable[[], bool] | None:

@@ -20,7 +20,13 @@ from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, unit_diago
 from posteriori.models.inside import start_inside
 from posteriori.posterior.levels import RowLevel, on_levels, row_levels
 from posteriori.posterior.objective import Coordinates, LogPosterior
-from posteriori.posterior.priors import GaussianPrior, Penalty, PriorLike, read_prior
+from posteriori.posterior.priors import (
+    GaussianPrior,
+    Penalty,
+    PriorLike,
+    hold_intercept,
+    read_prior,
+)
 from posteriori.rows.rows import Rows
 from posteriori.statistics.gather import gather
 from posteriori.statistics.local_quadratic import Information, Target
@@ -49,7 +55,10 @@ EVERYWHERE = Domain()
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be fitted: rows, a model of their target, and a prior on its coefficients."""
+    """What is to be fitted: rows, a model of their target, and a prior on its coefficients.
+
+    `intercept_precision` is that of the intercept of centred columns where the prior has none.
+    """
 
     rows: Rows
     columns: Columns
@@ -61,15 +70,20 @@ class Problem:
     tol: float
     information: Information = "observed"
     domain: Domain = EVERYWHERE
+    intercept_precision: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The objective on ever more rows, where to start, and the columns that others explain."""
+    """The objective on ever more rows, where to start, and the columns that others explain.
+
+    `hessian` is that at the start, where it is known.
+    """
 
     levels: list[LogPosterior]
     start: Array
     dependent: Codes
+    hessian: Array | None = None
 
     @property
     def objective(self) -> LogPosterior:
@@ -87,6 +101,8 @@ def prepare(problem: Problem) -> Prepared:
     standard, constant = _standardise(problem, levels)
     mean = levels[0].rows.map_sum(GatherTargetMean(problem.target))
     penalty = read_prior(problem.prior, standard)
+    if problem.intercept:
+        penalty = hold_intercept(penalty, problem.intercept_precision)
     if penalty.proper and _intercept_runs(problem, penalty, mean):
         penalty = replace(penalty, proper=False)
     if problem.n_activations > 1:  # the mean that all classes share changes nothing
@@ -123,10 +139,12 @@ def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, ND
     """Centre and scale of each column, and which columns never change.
 
     A few rows will do: centring and scaling change no answer. More are looked at where a column
-    seems constant, and all where the prior is given in standard deviations.
+    seems constant, and all where the prior is that of centred columns, or of standard deviations.
     """
     kernel = GatherSpread(problem.columns)
-    exact = isinstance(problem.prior, GaussianPrior) and problem.prior.units == "standardised"
+    prior = problem.prior
+    exact = isinstance(prior, GaussianPrior) and prior.units == "standardised"
+    exact = exact or problem.intercept_precision > 0
     for rows in [problem.rows] if exact else _ever_more(levels):
         try:
             found = cast(Spread, gather(rows, kernel))

@@ -13,6 +13,7 @@ from posteriori.likelihood.links import PROBABILITY_LINKS
 from posteriori.likelihood.logistic import SignedLogisticLoss
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
+from posteriori.models.choosing import with_dispersion
 from posteriori.models.discriminative import WITH_A_NUMBER, Solver
 from posteriori.models.doubt import no_separation
 from posteriori.models.edges import in_words
@@ -22,9 +23,10 @@ from posteriori.models.glm_solving import running, solve_glm, warn_of_running
 from posteriori.models.mechanism import Mechanism, check_targets, read_mechanism
 from posteriori.models.running import find_running
 from posteriori.models.scoring import choice
+from posteriori.posterior.chosen_prior import Chosen
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.objective import LogPosterior
-from posteriori.posterior.priors import PriorLike, flat
+from posteriori.posterior.priors import PriorLike, PriorName, flat
 from posteriori.rows.block import Block
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
@@ -111,7 +113,7 @@ class GLM(RegressorOrClassifier):
         *,
         family: FamilyName = "gaussian",
         link: str = "canonical",
-        prior: PriorLike | Literal["jeffreys"] = None,
+        prior: PriorLike | PriorName = None,
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_iter: int | None = None,
@@ -158,12 +160,22 @@ class GLM(RegressorOrClassifier):
             )
         super()._check_prior(has_ends)
 
+    def _with_chosen_prior(self, prepared: Prepared) -> Prepared:
+        family = None if classifies(self) else GLM_FAMILIES[self.family]
+        if family is None or family.dispersion_fixed:
+            return super()._with_chosen_prior(prepared)
+        return self._adopted(
+            with_dispersion(prepared, cast(Chosen, self.prior), self._solve, family)
+        )
+
     def _problem(self, rows: Rows) -> Problem:
         self._check_prior(self._mechanism.domain.is_bounded)
         if classifies(self):
             return replace(super()._problem(rows), domain=self._mechanism.domain)
         self._edge = None
-        check_targets(rows, _target, self._mechanism, cast(PriorLike, self.prior))
+        check_targets(
+            rows, _target, self._mechanism, None if isinstance(self.prior, str) else self.prior
+        )
         return Problem(
             rows,
             Columns(rows.schema, unseen=self.unseen),
@@ -171,7 +183,7 @@ class GLM(RegressorOrClassifier):
             _target,
             1,
             self.fit_intercept and (self.formula_ is None or self.formula_.intercept),
-            cast(PriorLike, self.prior),
+            self._first_prior(),
             self.tol,
             self._information,
             self._mechanism.domain,

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from posteriori.likelihood.link import Link
 from posteriori.posterior.coefficients import Intervals, coefficients_of
+from posteriori.posterior.evidence import Evidence
 from posteriori.posterior.inference import Errors, Inference
 from posteriori.posterior.intervals import MeanInterval
 from posteriori.posterior.page import About, glance_of, listed, summary_of
@@ -87,6 +88,26 @@ class Inferring:
     def bic_(self) -> float:
         """Schwarz's criterion, parameters · ln n - 2 ln p, with n the total weight of the rows."""
         return self._fitted_inference().goodness.bic
+
+    @property
+    def evidence_(self) -> Evidence:
+        """The evidence by Laplace's approximation in its parts (4.137): fit and Occam factor.
+
+        It needs a prior that holds every coefficient, the intercept too: without one, any two
+        models have evidences in no proportion, and this is an error.
+
+        >>> from posteriori import GaussianPrior, LogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+        >>> model = LogisticRegression(prior=GaussianPrior(intercept_precision=0.01)).fit(X, y)
+        >>> round(model.evidence_.log_likelihood, 3), round(model.evidence_.log_occam_factor, 3)
+        (-2.641, -3.266)
+        """
+        return self._fitted_inference().evidence
+
+    @property
+    def log_evidence_(self) -> float:
+        """ln p(t), what is left once the coefficients are integrated out (4.137)."""
+        return self.evidence_.value
 
     def tidy(
         self,

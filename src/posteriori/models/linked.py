@@ -46,9 +46,9 @@ class LinkedClassifier(DiscriminativeClassifier):
             )
 
     def _check_prior(self, has_ends: bool) -> None:
-        if has_ends and self.prior == "jeffreys":
+        if has_ends and isinstance(self.prior, str):
             raise ParameterError(
-                "prior='jeffreys' cannot be combined with a link or noise of bounded support.",
+                f"prior={self.prior!r} cannot be combined with a link or noise of bounded support.",
                 "Use None, a number or a GaussianPrior; or a link or noise without ends.",
             )
 

@@ -1,6 +1,6 @@
 """Logistic regression (4.3.2)-(4.3.4): two classes, and more by the softmax function."""
 
-from typing import Any, Literal
+from typing import Any
 
 from posteriori.errors import ParameterError
 from posteriori.likelihood.link import ProbabilityLink
@@ -24,7 +24,7 @@ from posteriori.models.label_noise import (
 from posteriori.models.sequential import SequentialClassifier
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.objective import LogPosterior
-from posteriori.posterior.priors import PriorLike
+from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.rows.schema import Unseen
 from posteriori.solve.solution import Iteration, Solution
 from posteriori.typing import Array
@@ -91,7 +91,7 @@ class LogisticRegression(SequentialClassifier):
     def __init__(
         self,
         *,
-        prior: PriorLike | Literal["jeffreys"] = None,
+        prior: PriorLike | PriorName = None,
         label_noise: LabelNoise = 0.0,
         solver: Solver = "auto",
         fit_intercept: bool = True,
@@ -120,9 +120,9 @@ class LogisticRegression(SequentialClassifier):
     def _adapted(self, prepared: Prepared) -> Prepared:
         if self._noise is None:
             return super()._adapted(prepared)
-        if self.prior == "jeffreys":
+        if isinstance(self.prior, str):
             raise ParameterError(
-                "prior='jeffreys' cannot be combined with label_noise.",
+                f"prior={self.prior!r} cannot be combined with label_noise.",
                 "Use a number as prior, or label_noise=0.0.",
             )
         return with_noise(prepared, self._noise)

@@ -1,14 +1,12 @@
 """Probit regression (4.3.5): two classes by the distribution function of the normal."""
 
-from typing import Literal
-
 from posteriori.likelihood.link import ProbabilityLink
 from posteriori.likelihood.links import PROBABILITY_LINKS
 from posteriori.likelihood.loss import Loss
 from posteriori.likelihood.probit import ProbitLoss
 from posteriori.models.discriminative import Solver
 from posteriori.models.linked import LinkedClassifier
-from posteriori.posterior.priors import PriorLike
+from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.rows.schema import Unseen
 
 
@@ -55,7 +53,7 @@ class ProbitRegression(LinkedClassifier):
     def __init__(
         self,
         *,
-        prior: PriorLike | Literal["jeffreys"] = None,
+        prior: PriorLike | PriorName = None,
         solver: Solver = "auto",
         fit_intercept: bool = True,
         tol: float = 1e-4,

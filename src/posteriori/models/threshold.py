@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from posteriori.models.fitting import Prepared, Problem
 from posteriori.models.linked import LinkedClassifier
 from posteriori.models.scoring import choice, scored
 from posteriori.posterior.objective import LogPosterior
-from posteriori.posterior.priors import PriorLike
+from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
 from posteriori.solve.separation import Separation
@@ -79,7 +79,7 @@ class ThresholdRegression(LinkedClassifier):
         self,
         *,
         noise: Any = "norm",
-        prior: PriorLike | Literal["jeffreys"] = None,
+        prior: PriorLike | PriorName = None,
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_iter: int | None = None,

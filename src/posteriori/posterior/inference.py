@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from typing import Literal, cast, get_args
 
 import numpy as np
@@ -18,6 +19,7 @@ from posteriori.arguments import check_choice, check_fraction
 from posteriori.errors import InferenceError
 from posteriori.likelihood.glm import TargetFamily
 from posteriori.linalg import cholesky, unit_diagonal
+from posteriori.posterior.evidence import Evidence, check_proper, evidence_of, log_determinant
 from posteriori.posterior.goodness import Goodness, rows_needed
 from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
 from posteriori.posterior.profile import profile_ends
@@ -71,10 +73,20 @@ class Inference:
             prior = objective.penalty.value(objective.coordinates.vectors(w))
         self._prior = prior
         self._free: dict[Errors, Array] = {}
+        self._precision: Array | None = None
         self.determined = determined
         self.w = w
         self.shown = Shown.of(objective)
         self.goodness = Goodness(objective, w, family, others, value - prior)
+
+    @classmethod
+    def known(
+        cls, objective: LogPosterior, mean: Array, value: float, covariance: Array
+    ) -> "Inference":
+        """That of a posterior whose mean (p,) and covariance (p, p) were found otherwise."""
+        out = cls(objective, mean, value)
+        out._free["model"], out._precision = covariance, inverse_of(covariance)
+        return out
 
     @property
     def objective(self) -> LogPosterior:
@@ -86,6 +98,8 @@ class Inference:
         if self._objective is not None and not self._objective.is_wide:
             with suppress(InferenceError):
                 self.free_covariance()
+            with suppress(InferenceError):
+                _ = self.evidence
         out = copy(self)
         out._objective, out._free = None, dict(self._free)
         out.goodness = self.goodness.without_rows()
@@ -137,6 +151,32 @@ class Inference:
     def _freedom(self) -> float:
         return self.goodness.freedom if self.goodness.estimates_dispersion else np.inf
 
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The evidence by the curvature at the optimum; an error where it is not known."""
+        objective = rows_needed(self._objective)
+        if self.goodness.estimates_dispersion or self.goodness.n_parameters > len(self.w):
+            raise InferenceError(
+                "The evidence is that of coefficients alone; here other numbers were estimated "
+                "with them, the dispersion or the rate of wrong labels.",
+                "Compare such fits by bic_ or aic_.",
+            )
+        check_proper(objective.penalty)
+        return evidence_of(
+            objective.penalty,
+            objective.coordinates.vectors(self.w),
+            self.goodness.log_likelihood,
+            log_determinant(self.free_precision),
+        )
+
+    @property
+    def free_precision(self) -> Array:
+        """(p, p), the observed curvature of the objective at the optimum."""
+        if self._precision is None:
+            objective = rows_needed(self._objective)
+            self.free_covariance("model" if objective.information == "observed" else "observed")
+        return cast(Array, self._precision)
+
     def profile(self, level: float) -> Array:
         """Ends (shown, 2) at which the profiled objective, over s, has risen by ½ quantile²."""
         rise = 0.5 * self.quantile(level) ** 2 * self.goodness.dispersion
@@ -173,7 +213,11 @@ class Inference:
             objective = replace(objective, information=errors)
         local = objective(self.w, "full")
         self.goodness.learn(local.value - self._prior)
-        return self.goodness.dispersion * self._inverse(cast(Array, local.hessian))
+        hessian = cast(Array, local.hessian)
+        inverse = self._inverse(hessian)
+        if objective.information == "observed":
+            self._precision = hessian
+        return self.goodness.dispersion * inverse
 
     def _inverse(self, hessian: Array) -> Array:
         """H⁻¹, in the directions that are determined."""

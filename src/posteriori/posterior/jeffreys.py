@@ -33,6 +33,12 @@ _FINER, _FINEST = 1e-3, 1e-11
 """How much nearer to the optimum than without the prior, as the rate of the last steps is not known
 as well; and how near it makes sense to go."""
 
+_EPSILON = float(np.finfo(np.float64).eps)
+
+_DIGITS = 4.0
+"""Standard errors, in units of what doubles round off over the least curvature of any direction
+beside that of its parameters alone, below which a gradient is rounding: ten times what is seen."""
+
 _ROUGH, _DAMPING = 0.3, 0.01
 """Without the prior: standard errors from the optimum, over √p, and a precision on the slopes."""
 
@@ -113,6 +119,20 @@ class JeffreysPosterior(LogPosterior):
         of_columns = np.log(np.delete(self.standard.scale, dependent)).sum()
         return float(coordinates.c * of_columns - 0.5 * coordinates.k * np.log(K))
 
+    def rounding(self) -> float:
+        """Standard errors from the optimum, about, that rounding makes of none.
+
+        Where columns are nearly combinations of others, leverages have lost digits in I⁻¹, and
+        steps below this lead nowhere, however many are taken.
+        """
+        origin = np.zeros(self.coordinates.size)
+        information = cast(Array, self.likelihood(origin, "full", "expected").hessian)
+        matrix, _ = unit_diagonal(information)
+        if not np.isfinite(matrix).all():
+            return 0.0
+        flattest = max(float(np.linalg.eigvalsh(matrix).min(initial=1.0)), _EPSILON)
+        return _DIGITS * _EPSILON / flattest
+
     def _evaluate(self, w: Array) -> _Evaluation | None:
         """None where I is singular to working precision, as it is far out."""
         found = self.likelihood(w, "full", "expected")
@@ -141,7 +161,7 @@ class JeffreysPosterior(LogPosterior):
         if coordinates.basis is not None:
             vectors = vectors @ coordinates.basis.T
         directions = self.standard.outward(coordinates.contrasts @ vectors)
-        kernel = GatherLeverage(self.kernel(w), directions)
+        kernel = GatherLeverage(self.kernel(w, information="expected"), directions)
         return self.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
 
     def _hessian(self, w: Array, here: _Evaluation) -> Array:
@@ -192,4 +212,5 @@ def with_jeffreys(plain: LogPosterior) -> JeffreysPosterior:
         plain.standard.centre, plain.standard.scale, plain.standard.intercept
     )
     given["tolerance"] = max(_FINER * plain.tolerance, _FINEST)
-    return JeffreysPosterior(**given)
+    posterior = JeffreysPosterior(**given)
+    return replace(posterior, tolerance=max(posterior.tolerance, posterior.rounding()))

@@ -147,10 +147,10 @@ class LogPosterior:
         found = self.rows.map_sum(
             self.kernel(w, hessian, information), block_entries=self._block_entries
         )
-        gradient = self.coordinates.contract(self.standard.inward(found.gradient))
-        if found.hessian is None:
-            return Local(found.value, gradient, None)
-        return Local(found.value, gradient, self._inward(found.hessian))
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
+            gradient = self.coordinates.contract(self.standard.inward(found.gradient))
+            curved = None if found.hessian is None else self._inward(found.hessian)
+        return Local(found.value, gradient, curved)
 
     def kernel(
         self, w: Array, hessian: Curvature = "none", information: Information = "observed"
@@ -178,6 +178,9 @@ class LogPosterior:
             held[: int(self.standard.intercept)] = 0.0
             precision = precision + (held if precision.ndim == 1 else np.diag(held))
         c, k = self.coordinates.c, self.coordinates.k
+        if self.penalty.is_joint(c):
+            hessian += precision if hessian.ndim == 2 else np.diagonal(precision)
+            return
         if hessian.ndim == 2 and (precision.ndim == 2 or basis is not None):
             one = np.diag(precision) if precision.ndim == 1 else precision
             one = one if basis is None else basis.T @ one @ basis

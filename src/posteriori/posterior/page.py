@@ -32,7 +32,8 @@ class About:
     """What a model says of a fit that its likelihood does not know.
 
     prior: in words, empty for none. labels: the classes, None for a target that is a number.
-    facts: further lines of the page, notes: further footnotes.
+    facts: further lines of the page, notes: further footnotes. method: how the coefficients were
+    found, where it was not by the largest likelihood or posterior; a note then tells of the errors.
     """
 
     name: str
@@ -43,6 +44,7 @@ class About:
     converged: bool
     facts: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    method: str = ""
 
 
 def glance_of(inference: Inference, about: About) -> dict[str, list[Any]]:
@@ -68,7 +70,7 @@ def summary_of(inference: Inference, about: About, level: float, errors: Errors)
     """The page of a fit."""
     coefficients = coefficients_of(inference, about.labels, level, errors)
     return Summary(
-        f"{about.name}, fitted by " + ("posterior mode" if about.prior else "maximum likelihood"),
+        f"{about.name}, fitted by {_method(about)}",
         (_left(inference, about), _right(inference.goodness)),
         coefficients,
         level,
@@ -76,6 +78,10 @@ def summary_of(inference: Inference, about: About, level: float, errors: Errors)
         None if coefficients.classes is None or about.labels is None else about.labels.tolist()[0],
         (*_notes(inference, about, errors), *about.notes),
     )
+
+
+def _method(about: About) -> str:
+    return about.method or ("posterior mode" if about.prior else "maximum likelihood")
 
 
 def _left(inference: Inference, about: About) -> list[tuple[str, str]]:
@@ -113,7 +119,7 @@ def _right(goodness: Goodness) -> list[tuple[str, str]]:
 
 def _notes(inference: Inference, about: About, errors: Errors) -> list[str]:
     notes, goodness = [], inference.goodness
-    if about.prior and errors != "robust":
+    if about.prior and errors != "robust" and not (about.method and errors == "model"):
         notes.append(_JEFFREYS if about.prior == "jeffreys" and errors == "model" else _POSTERIOR)
     if _KINDS[errors]:
         notes.append(_KINDS[errors])

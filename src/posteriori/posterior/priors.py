@@ -4,8 +4,8 @@ Conventions: d columns of the design, q parameters an activation: d + 1 with the
 or d without one; c activations; θ (c, q).
 """
 
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -58,13 +58,17 @@ class GaussianPrior:
 
 PriorLike: TypeAlias = float | GaussianPrior | None
 
+PriorName: TypeAlias = Literal["jeffreys", "evidence", "ard"]
+"""Priors that are made of the data: by Jeffreys' rule, or with precisions of greatest evidence."""
+
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
     """½ Σ_k (θ_k - mean)ᵀ precision (θ_k - mean), in the parameters of standardised columns.
 
-    `precision` is a diagonal (q,) or a matrix (q, q). `proper` says whether it holds every slope:
-    then there is one best θ, if every class has rows.
+    `precision` is a diagonal (q,) or a matrix (q, q), the same for each of c vectors θ_k; or one
+    (cq, cq) of all of them together, and `mean` is (q,) or (c, q). `proper` says whether it holds
+    every slope: then there is one best θ, if every class has rows.
     """
 
     mean: Array
@@ -81,7 +85,25 @@ class Penalty:
         return self._times(theta - self.mean)
 
     def _times(self, away: Array) -> Array:
-        return away * self.precision if self.precision.ndim == 1 else away @ self.precision
+        if self.precision.ndim == 1:
+            return away * self.precision
+        if away.ndim > 1 and self.is_joint(away.shape[-2]):
+            flat = away.reshape(*away.shape[:-2], -1)
+            return (flat @ self.precision).reshape(away.shape)
+        return away @ self.precision
+
+    def is_joint(self, c: int) -> bool:
+        """Whether the precision is that of all c vectors together."""
+        return len(self.precision) > self.mean.shape[-1] or (c > 1 and self.mean.ndim == 2)
+
+    def matrix(self, c: int) -> Array:
+        """The precision (cq, cq) of c vectors."""
+        one = np.diag(self.precision) if self.precision.ndim == 1 else self.precision
+        return one if self.is_joint(c) else cast(Array, np.kron(np.eye(c), one))
+
+    def means(self, c: int) -> Array:
+        """The means (cq,) of c vectors."""
+        return np.broadcast_to(self.mean, (c, self.mean.shape[-1])).ravel()
 
 
 def flat(q: int) -> Penalty:
@@ -108,16 +130,26 @@ def read_prior(prior: PriorLike, standard: Standard) -> Penalty:
     return Penalty(mean, precision, _is_proper(precision, standard.intercept))
 
 
+def hold_intercept(penalty: Penalty, precision: float) -> Penalty:
+    """The same with this precision on the intercept of centred columns, if it has none."""
+    given = penalty.precision[0] if penalty.precision.ndim == 1 else penalty.precision[0, 0]
+    if given > 0 or precision == 0:
+        return penalty
+    held = penalty.precision.copy()
+    held[(0,) * held.ndim] = precision
+    return replace(penalty, precision=held)
+
+
 def check_prior(prior: Any) -> None:
     """An error unless this is a kind of prior, and as a number a precision."""
     if prior is None or isinstance(prior, GaussianPrior):
         return
     if is_number(prior):
         _check_precision("prior", prior)
-    elif not (isinstance(prior, str) and prior == "jeffreys"):
+    elif not (isinstance(prior, str) and prior in get_args(PriorName)):
         raise ParameterError(
             f"prior={prior!r} is not understood.",
-            "Use None, a number, a GaussianPrior, or 'jeffreys'.",
+            "Use None, a number, a GaussianPrior, 'jeffreys', 'evidence' or 'ard'.",
         )
 
 

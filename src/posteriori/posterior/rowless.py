@@ -15,7 +15,7 @@ class RowlessInference(Inference):
 
     def __init__(self, shown: Shown, w: Array, precision: Array) -> None:
         self._objective, self._free = None, {}
-        self._precision = precision
+        self._precision: Array = precision
         self.w = w
         self.shown = shown
         self.goodness = _NoGoodness(w)

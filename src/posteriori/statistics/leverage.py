@@ -22,6 +22,9 @@ from posteriori.typing import Array
 _PART_ENTRIES = 2**18
 """Numbers in what directions add to the activations of a block, computed at once."""
 
+_STEP = 1e-5
+"""To either side of an activation, for the slope of a curvature that has no formula here."""
+
 
 @dataclass(frozen=True, eq=False)
 class Leverage(Statistic):
@@ -43,8 +46,8 @@ class GatherLeverage:
     """The kernel: a block of rows to its `Leverage`.
 
     Of I = Σ w A ⊗ φφᵀ only A depends on the activations, so a row adds ½ tr(I⁻¹ ∂A/∂a ⊗ φφᵀ).
-    One activation: A is the information r(a) of the loss, h = w r Σ_j u_j², and the gradient
-    ½ w r'(a) Σ_j u_j² φ. Several: A = diag(p) - ppᵀ (4.110).
+    One activation: A is the curvature r(a) of the loss, expected or observed as `at` says;
+    h = w r Σ_j u_j², and the gradient ½ w r'(a) Σ_j u_j² φ. Several: A = diag(p) - ppᵀ (4.110).
 
     `at` has θ, the columns and the loss; `directions` is (p, c, q).
     """
@@ -59,13 +62,21 @@ class GatherLeverage:
             a = activations(design, at.theta, has_intercept, block.offset)
             if isinstance(at.loss, Loss):
                 lengths = self._lengths(design)
-                h = at.loss.information(a) * lengths
-                slope = 0.5 * at.loss.information_slope(a) * lengths
+                curvature, bend = self._curvature(at.loss, a, block)
+                h, slope = curvature * lengths, 0.5 * bend * lengths
             else:
                 h, slope = softmax_leverage(probabilities(a), self._distances(design))
             if block.weight is not None:
                 h, slope = h * block.weight, (slope.T * block.weight).T
             return Leverage(float(h.sum()), gradient_of(design, slope, has_intercept))
+
+    def _curvature(self, loss: Loss, a: Array, block: Block) -> tuple[Array, Array]:
+        """r(a) of each row, and its derivative."""
+        if loss.canonical or self.at.information == "expected":
+            return loss.information(a), loss.information_slope(a)
+        t, step = self.at.target(block), _STEP * np.maximum(abs(a), 1.0)
+        above, below = loss.curvature(a + step, t), loss.curvature(a - step, t)
+        return loss.curvature(a, t), (above - below) / (2 * step)
 
     def _lengths(self, design: Design) -> Array:
         """Σ_j u_j² of each row (n,)."""

@@ -1,0 +1,251 @@
+"""Prior precisions chosen by the evidence: one for all slopes, or one a column (4.5.1, 4.137).
+
+The evidence of Laplace's approximation is made largest in ρ = ln α. The most probable w is found
+anew at every α that is visited, so that w and the Hessian there belong together. Between two such
+places the likelihood is taken for the parabola that it is at the first, and the best α for it
+is found without a look at the rows. What the parabola misses is that the Hessian changes with w(ρ):
+
+    d/dρ (-½ ln|A|) = -uᵀ dw/dρ,   u = ½ ∂ ln|A| / ∂w,   dw/dρ_g = -A⁻¹ α_g J_g w.
+
+On few rows that is added as a tilt, so that the maximum is that of the evidence itself; on many it
+is next to nothing, and looked at only where the evidence is not what the parabola foretold.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+import numpy as np
+from scipy.linalg import lapack
+
+from posteriori.design.columns import Columns
+from posteriori.linalg import cholesky, unit_diagonal
+from posteriori.posterior.evidence import evidence_of, log_determinant
+from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
+from posteriori.posterior.priors import GaussianPrior
+from posteriori.posterior.quadratic_evidence import QuadraticEvidence
+from posteriori.statistics.leverage import GatherLeverage
+from posteriori.typing import Array, Codes
+
+Chosen = Literal["evidence", "ard"]
+"""One precision for all slopes; or one for each column or factor."""
+
+WEAKEST = 1e-4
+"""The least precision of standardised slopes: where classes can be separated, the evidence may grow
+without end as the prior gets weaker."""
+
+Fit = Callable[[LogPosterior, Array, Array], Array]
+"""The minimum of an objective, from a start and the Hessian there."""
+
+_SMALL = 2**19
+"""Numbers in the rows, times parameters an activation, up to which the last digits are sought."""
+
+_ROUNDS = 100
+_CLOSE, _CLOSE_ON_MANY = 1e-8, 0.01
+"""Changes of ln α below which a choice stands, on few rows and on many."""
+
+_FORETOLD = 0.01
+"""How far the evidence may be from what the parabola foretold, on many rows."""
+
+_UNCLEAR = 1e-3
+"""A change of slope that is this much more across a step than along it says nothing of it."""
+
+_HALVINGS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Precisions, the most probable w for them, the Hessian of -ln p(t|w) there, the evidence."""
+
+    rho: Array
+    objective: LogPosterior
+    w: Array
+    likelihood_hessian: Array
+    evidence: float
+
+
+def groups_of(columns: Columns, intercept: bool, kind: Chosen) -> Codes:
+    """The group of precisions (q,) that each parameter belongs to; -1 for the intercept."""
+    first = [-1] * int(intercept)
+    if kind == "evidence":
+        return np.array([*first, *[0] * len(columns.names)], dtype=np.intp)
+    numbers = list(range(len(columns.schema.numeric)))
+    factors = [
+        len(numbers) + place
+        for place, j in enumerate(columns.schema.categorical)
+        for _ in columns.schema.columns[j].levels[1:]
+    ]
+    return np.array([*first, *numbers, *factors], dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The objective with the precisions chosen, its minimum w and its Hessian there."""
+
+    objective: LogPosterior
+    w: Array
+    hessian: Array
+
+
+def choose_precisions(
+    objective: LogPosterior, w: Array, groups: Codes, fit: Fit, weakest: float = WEAKEST
+) -> Choice:
+    """Precisions of greatest evidence, `weakest` at least, beginning at the w of precisions one."""
+    n_groups = int(groups.max(initial=-1)) + 1
+    here = _place(objective, w, groups, np.zeros(n_groups))
+    exact = objective.n_rows * objective.coordinates.q <= _SMALL
+    close = _CLOSE if exact else _CLOSE_ON_MANY
+    tilt, bend = _tilt(here, groups, exact), np.zeros((n_groups, n_groups))
+    for _ in range(_ROUNDS if n_groups else 0):
+        model = _parabola(here, groups, weakest)
+        best = model.largest(here.rho, tilt, bend)
+        if abs(best - here.rho).max() <= close:
+            break
+        there = _uphill(here, best, model, groups, fit)
+        if there is None:
+            break
+        missed = there.evidence - here.evidence - _gain(model, here.rho, there.rho)
+        exact = exact or abs(missed) > _FORETOLD
+        step, before = there.rho - here.rho, _slope(model, there.rho) + tilt
+        tilt = _tilt(there, groups, exact)
+        after = _slope(_parabola(there, groups, weakest), there.rho) + tilt
+        if n_groups == 1:
+            bend = _learnt(bend, step, after - before)
+        here = there
+    return Choice(here.objective, here.w, _with_prior(here))
+
+
+def _learnt(bend: Array, step: Array, change: Array) -> Array:
+    """The bend that explains by how much the slope was not what it was foretold to be.
+
+    For one precision this is the secant method. For many, bends found one by one lead astray.
+    """
+    left = change - bend @ step
+    along = float(left @ step)
+    if abs(along) <= _UNCLEAR * float(np.linalg.norm(left) * np.linalg.norm(step)):
+        return bend
+    return bend + np.outer(left, left) / along
+
+
+def _uphill(
+    here: _Place, best: Array, model: QuadraticEvidence, groups: Codes, fit: Fit
+) -> _Place | None:
+    """Where the parabola points, or as far in that direction as the evidence grows."""
+    step = best - here.rho
+    for _ in range(_HALVINGS):
+        there = _refitted(here, here.rho + step, model, groups, fit)
+        if there.evidence >= here.evidence - 1e-9 * abs(here.evidence):
+            return there
+        step = step / 2
+    return None
+
+
+def _refitted(
+    here: _Place, rho: Array, model: QuadraticEvidence, groups: Codes, fit: Fit
+) -> _Place:
+    objective = with_precisions(here.objective, groups, np.exp(rho))
+    found = model.at(rho)
+    start = here.w if found is None else found.mean
+    hessian = here.likelihood_hessian + _prior_matrix(objective)
+    return _place(objective, fit(objective, start, hessian), groups, rho)
+
+
+def _place(objective: LogPosterior, w: Array, groups: Codes, rho: Array) -> _Place:
+    objective = with_precisions(objective, groups, np.exp(rho))
+    local = objective.likelihood(w, "full", "observed")
+    hessian = objective.factor * cast(Array, local.hessian)
+    found = evidence_of(
+        objective.penalty,
+        objective.coordinates.vectors(w),
+        -objective.factor * local.value,
+        log_determinant(hessian + _prior_matrix(objective)),
+    )
+    return _Place(rho, objective, w, hessian, found.value)
+
+
+def with_precisions(objective: LogPosterior, groups: Codes, precisions: Array) -> LogPosterior:
+    """The objective with these precisions (G,) of its groups."""
+    chosen = objective.penalty.precision.copy()
+    chosen[groups >= 0] = precisions[groups[groups >= 0]]
+    return replace(objective, penalty=replace(objective.penalty, precision=chosen))
+
+
+def as_prior(objective: LogPosterior) -> GaussianPrior:
+    """The prior that the objective has, as a user would pass it."""
+    precision, first = objective.penalty.precision, int(objective.standard.intercept)
+    mean = objective.penalty.mean
+    if precision.ndim == 2:
+        return GaussianPrior(
+            precision.copy(),
+            mean[first:].copy(),
+            intercept_mean=float(mean[0]) if first else 0.0,
+            units="standardised",
+        )
+    slopes = precision[first:]
+    same = bool(len(slopes)) and bool((slopes == slopes[0]).all())
+    return GaussianPrior(
+        precision=float(slopes[0]) if same else slopes.copy(),
+        mean=mean[first:].copy() if mean[first:].any() else 0.0,
+        intercept_precision=float(precision[0]) if first else 0.0,
+        intercept_mean=float(mean[0]) if first else 0.0,
+        units="standardised",
+    )
+
+
+def _prior_matrix(objective: LogPosterior) -> Array:
+    return np.diag(np.tile(objective.penalty.precision, objective.coordinates.c))
+
+
+def _with_prior(place: _Place) -> Array:
+    return place.likelihood_hessian + _prior_matrix(place.objective)
+
+
+def _parabola(place: _Place, groups: Codes, weakest: float) -> QuadraticEvidence:
+    """The evidence with the likelihood as it is near w."""
+    objective, c = place.objective, place.objective.coordinates.c
+    given = np.where(groups < 0, objective.penalty.precision, 0.0)
+    # At the minimum the gradient of the likelihood is that of the prior, but for its sign.
+    pull = objective.penalty.gradient(objective.coordinates.vectors(place.w)).ravel()
+    linear = place.likelihood_hessian @ place.w + pull
+    return QuadraticEvidence(
+        place.likelihood_hessian,
+        linear,
+        np.diag(np.tile(given, c)),
+        np.tile(groups, c),
+        weakest,
+    )
+
+
+def _slope(model: QuadraticEvidence, rho: Array) -> Array:
+    found = model.at(rho)
+    return np.zeros(len(rho)) if found is None else found.gradient
+
+
+def _gain(model: QuadraticEvidence, here: Array, there: Array) -> float:
+    before, after = model.at(here), model.at(there)
+    return np.inf if before is None or after is None else after.value - before.value
+
+
+def _tilt(place: _Place, groups: Codes, exact: bool) -> Array:
+    """-uᵀ dw/dρ (G,): what the change of the Hessian adds to the gradient of the evidence.
+
+    Unless it is to be exact, it is taken for nothing.
+    """
+    if not exact:
+        return np.zeros(len(place.rho))
+    objective, coordinates = place.objective, place.objective.coordinates
+    matrix, scale = unit_diagonal(_with_prior(place))
+    lower = cast(Array, cholesky(matrix))
+    inverse, _ = lapack.dtrtri(lower, lower=1)
+    roots = inverse / scale
+    vectors = roots.reshape(len(roots), coordinates.c, coordinates.k)
+    directions = objective.standard.outward(coordinates.contrasts @ vectors)
+    kernel = GatherLeverage(objective.kernel(place.w, information="observed"), directions)
+    found = objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
+    slope = objective.factor * coordinates.contract(objective.standard.inward(found.gradient))
+    pulled = (
+        (roots.T @ (roots @ slope)) * place.w * np.tile(objective.penalty.precision, coordinates.c)
+    )
+    whole, out = np.tile(groups, coordinates.c), np.zeros(len(place.rho))
+    np.add.at(out, whole[whole >= 0], pulled[whole >= 0])
+    return out

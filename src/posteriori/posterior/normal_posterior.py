@@ -1,0 +1,121 @@
+"""A Gaussian over parameters, held by its mean and the Cholesky factor of its precision.
+
+Conventions: p variables, mean m (p,), precision A = LLᵀ (p, p), covariance A⁻¹.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from scipy.linalg import blas
+
+from posteriori.arguments import check_count
+from posteriori.errors import InferenceError, ParameterError
+from posteriori.linalg import cholesky, solve_lower, unit_diagonal
+from posteriori.posterior.inference import inverse_of
+from posteriori.typing import Array
+
+_LOG_2PI = float(np.log(2 * np.pi))
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """N(x|m, A⁻¹), held by m and the lower triangular L with LLᵀ = A.
+
+    ln N(x|m, A⁻¹) = -½ (x - m)ᵀA(x - m) + ½ ln|A| - (p/2) ln 2π (4.134).
+
+    >>> q = Gaussian.of(np.array([1.0, 0.0]), np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> q.covariance
+    array([[ 0.66666667, -0.33333333],
+           [-0.33333333,  0.66666667]])
+    >>> q.marginal([0]).precision
+    array([[1.5]])
+    """
+
+    mean: Array
+    precision_cholesky: Array
+
+    @classmethod
+    def of(cls, mean: Array, precision: Array) -> "Gaussian":
+        """The Gaussian of this precision; an error where that is not positive definite."""
+        matrix, scale = unit_diagonal(precision)
+        factor = cholesky(matrix)
+        if factor is None:
+            raise InferenceError(
+                "The precision of a Gaussian is not positive definite.",
+                "Look for variables, or combinations of them, that nothing determines.",
+            )
+        return cls(mean, factor * scale[:, None])
+
+    @cached_property
+    def precision(self) -> Array:
+        """A (p, p)."""
+        return self.precision_cholesky @ self.precision_cholesky.T
+
+    @cached_property
+    def root(self) -> Array:
+        """V = L⁻ᵀ (p, p) with VVᵀ = A⁻¹: its columns are one standard deviation long."""
+        return solve_lower(self.precision_cholesky, np.eye(len(self.mean))).T
+
+    @cached_property
+    def covariance(self) -> Array:
+        """A⁻¹ (p, p)."""
+        return self.root @ self.root.T
+
+    @property
+    def standard_deviation(self) -> Array:
+        """Of each variable (p,)."""
+        return np.sqrt(np.diagonal(self.covariance))
+
+    @property
+    def log_determinant(self) -> float:
+        """ln|A|."""
+        return float(2 * np.log(np.diagonal(self.precision_cholesky)).sum())
+
+    def log_density(self, x: Array) -> Array:
+        """ln N(x|m, A⁻¹) for one x (p,) or rows of them (n, p).
+
+        >>> Gaussian.of(np.zeros(1), np.eye(1)).log_density(np.array([[0.0], [1.0]]))
+        array([-0.91893853, -1.41893853])
+        """
+        white = (np.asarray(x, dtype=np.float64) - self.mean) @ self.precision_cholesky
+        constant = 0.5 * (self.log_determinant - len(self.mean) * _LOG_2PI)
+        return constant - 0.5 * np.square(white).sum(axis=-1)
+
+    def marginal(self, places: Sequence[int]) -> "Gaussian":
+        """The Gaussian of these variables, whatever the others are: a part of m and of A⁻¹ (2.98).
+
+        >>> q = Gaussian.of(np.arange(3.0), np.diag([1.0, 4.0, 16.0]))
+        >>> q.marginal([2, 0]).mean, q.marginal([2, 0]).standard_deviation
+        (array([2., 0.]), array([0.25, 1.  ]))
+        """
+        kept = list(places)
+        return Gaussian.of(self.mean[kept], inverse_of(self.covariance[np.ix_(kept, kept)]))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """`n` draws m + L⁻ᵀε, ε being standard normal, as rows (n, p).
+
+        >>> q = Gaussian.of(np.array([3.0]), np.array([[100.0]]))
+        >>> q.sample(2, random_state=0).round(3)
+        array([[3.013],
+               [2.987]])
+        """
+        check_count("n", n, "draws")
+        white = as_generator(random_state).standard_normal((n, len(self.mean)))
+        step = blas.dtrsm(1.0, self.precision_cholesky, white.T, lower=1, trans_a=1)
+        return self.mean + cast(Array, step).T
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """Random numbers from None, a whole number, a Generator, or a RandomState."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"random_state={random_state!r} is not a seed.",
+            "Use None, a whole number, a Generator or a RandomState.",
+        ) from error

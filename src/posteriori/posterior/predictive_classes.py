@@ -1,0 +1,252 @@
+"""Probabilities of K classes when the activations themselves are uncertain.
+
+Conventions: n rows, K classes, S draws. The activations of a row are a ~ N(μ, Σ), with means μ
+(n, K) and covariances Σ (n, K, K); draws of them are (n, K, S). The predictive probabilities are
+
+    p_k = ∫ softmax_k(a) N(a|μ, Σ) da.
+
+A softmax depends on differences of activations alone: K - 1 orthonormal contrasts Bᵀa carry it,
+and what is common to all activations never counts.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from scipy.linalg import helmert
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from posteriori.arguments import check_count, check_fraction
+from posteriori.likelihood.arithmetic import quiet
+from posteriori.likelihood.link import Link, ProbabilityLink
+from posteriori.likelihood.softmax import log_probabilities
+from posteriori.posterior.intervals import log_odds_of_each
+from posteriori.posterior.normal_posterior import as_generator
+from posteriori.posterior.predictive import kappa_logs
+from posteriori.typing import Array
+
+DRAWS = 512
+"""Draws of the activations of a row, unless told otherwise: a power of two."""
+
+_PART_ENTRIES = 2**16
+"""Entries of the widest temporary."""
+
+
+def extended_probit(mean: Array, covariance: Array) -> Array:
+    """A closed form for K classes that for two of them is the probit approximation (4.155).
+
+    The log odds of each class against the rest, η_k = a_k - ln Σ_{j≠k} exp(a_j), are taken for
+    Gaussian, with the mean m_k and the variance s_k² that their expansion about μ has:
+
+        p_k ∝ σ(κ(s_k²) m_k),    s_k² = ∇η_kᵀ Σ ∇η_k,    κ as in (4.154),
+
+    m_k = η_k(μ) - c/√(1 + c). Here c = -½ tr(∇∇η_k Σ) is of second order, and its root keeps it
+    from growing faster than the deviations do. Without uncertainty it is the softmax itself. For
+    K > 2 and standard deviations beyond one, errors of several percent are usual: draws are
+    better then.
+
+    >>> extended_probit(np.array([[2.0, 0.0, 0.0]]), 0.5 * np.eye(3)[None]).round(4)
+    array([[0.7354, 0.1323, 0.1323]])
+    """
+    return np.exp(extended_probit_logs(mean, covariance))
+
+
+@quiet
+def extended_probit_logs(mean: Array, covariance: Array) -> Array:
+    """ln p_k (n, K) of the same, exact where p itself underflows."""
+    log_odds, slopes = log_odds_of_each(mean)
+    variance = np.maximum(((slopes @ covariance) * slopes).sum(axis=2), 0.0)
+    raised = _second_order(slopes, covariance)
+    return log_probabilities(kappa_logs(log_odds - raised / np.sqrt(1 + raised), variance)[0])
+
+
+def _second_order(slopes: Array, covariance: Array) -> Array:
+    """½ tr(HΣ) (n, K), H being the second derivatives of ln Σ_{j≠k} exp(a_j).
+
+    With its shares p_j and the variances of differences this is ¼ Σ_ij p_i p_j var(a_i - a_j).
+    """
+    shares = np.eye(slopes.shape[1]) - slopes
+    own = np.einsum("nkk->nk", covariance)
+    apart = own[:, :, None] + own[:, None, :] - covariance - covariance.swapaxes(1, 2)
+    return ((shares @ np.maximum(apart, 0.0)) * shares).sum(axis=2) / 4
+
+
+def monte_carlo_probability(
+    mean: Array, covariance: Array, n_draws: int = DRAWS, random_state: Any = 0
+) -> Array:
+    """p_k (n, K) as averages over quasi-random draws of the activations, the same for all rows.
+
+    Draws are the `normal_points`, mapped to N(μ, Σ) along the principal axes of the contrasts: the
+    error falls almost as 1/S, not as 1/√S. Best are powers of two.
+
+    >>> monte_carlo_probability(np.array([[2.0, 0.0, 0.0]]), 4 * np.eye(3)[None]).round(3)
+    array([[0.587, 0.207, 0.207]])
+    """
+    return _of_draws(average_probabilities, mean, covariance, n_draws, random_state)
+
+
+def monte_carlo_logs(
+    mean: Array, covariance: Array, n_draws: int = DRAWS, random_state: Any = 0
+) -> Array:
+    """ln p_k (n, K) by the same draws, finite where every p of a draw underflows.
+
+    Where a probability owes its size to activations many standard deviations away, no draw is
+    there, and the logarithm is too low.
+    """
+    return _of_draws(average_logs, mean, covariance, n_draws, random_state)
+
+
+def class_intervals(
+    mean: Array, covariance: Array, level: float, n_draws: int = DRAWS, random_state: Any = 0
+) -> Array:
+    """For each class an interval (n, K, 2) in which its probability lies with probability `level`.
+
+    The ends are quantiles of the softmax over draws of the activations.
+
+    >>> class_intervals(np.array([[2.0, 0.0, 0.0]]), np.eye(3)[None], 0.9).round(2)
+    array([[[0.28, 0.96],
+            [0.01, 0.47],
+            [0.01, 0.48]]])
+    """
+    check_fraction("level", level)
+    ends = partial(drawn_ends, level=level)
+    return _of_draws(ends, mean, covariance, n_draws, random_state)
+
+
+def average_probabilities(a: Array) -> Array:
+    """The mean softmax (n, K) of drawn activations (n, K, S).
+
+    >>> average_probabilities(np.log([[[1.0, 3.0], [1.0, 1.0]]]))
+    array([[0.625, 0.375]])
+    """
+    raised = _raised(a)
+    shares = 1 / raised.sum(axis=1)
+    return (raised @ shares[:, :, None])[:, :, 0] / a.shape[2]
+
+
+@quiet
+def average_logs(a: Array) -> Array:
+    """The logarithm of the mean softmax (n, K) of drawn activations (n, K, S).
+
+    >>> average_logs(np.array([[[0.0, 0.0], [-2000.0, -3000.0]]]))
+    array([[    0.        , -2000.69314718]])
+    """
+    a = a - a.max(axis=1, keepdims=True)
+    return log_mean(a - np.log(np.exp(a).sum(axis=1, keepdims=True)))
+
+
+def drawn_ends(a: Array, level: float) -> Array:
+    """For each class the ends (n, K, 2) of an interval of the softmax of draws (n, K, S)."""
+    raised = _raised(a)
+    raised /= raised.sum(axis=1, keepdims=True)
+    return quantile_ends(raised, level)
+
+
+def average_link(link: ProbabilityLink, a: Array) -> Array:
+    """Mean probabilities (n, 2) of the two classes, from draws (n, 1, S) of one activation."""
+    flat = a.ravel()
+    both = link.complement(flat), link.mean(flat)
+    return np.stack([one.reshape(len(a), -1).mean(axis=1) for one in both], axis=1)
+
+
+def average_link_logs(link: ProbabilityLink, a: Array) -> Array:
+    """Their logarithms (n, 2).
+
+    >>> from posteriori.likelihood.sigmoids import Logit
+    >>> average_link_logs(Logit(), np.array([[[-2000.0, -3000.0]]]))
+    array([[    0.        , -2000.69314718]])
+    """
+    log_mean_of, log_rest = link.logs(a.ravel())
+    both = log_rest.reshape(len(a), -1), log_mean_of.reshape(len(a), -1)
+    return np.stack([log_mean(one) for one in both], axis=1)
+
+
+def drawn_link_ends(link: Link, a: Array, level: float) -> Array:
+    """The ends (n, 2) of an interval of the mean, from draws (n, 1, S) of one activation."""
+    ends = quantile_ends(a[:, 0], level)
+    return np.sort(link.mean(ends.ravel()).reshape(ends.shape), axis=1)
+
+
+@quiet
+def _raised(a: Array) -> Array:
+    """exp(a - max a) of activations (n, K, S), the largest being that of a draw."""
+    raised = a - a.max(axis=1, keepdims=True)
+    return np.exp(raised, out=raised)
+
+
+@quiet
+def log_mean(logs: Array) -> Array:
+    """ln of the mean over the last axis of numbers given by their logarithms.
+
+    >>> log_mean(np.array([[-2000.0, -2000.0], [-np.inf, -np.inf]]))
+    array([-2000.,   -inf])
+    """
+    top = logs.max(axis=-1, keepdims=True)
+    finite = np.where(np.isfinite(top), top, 0.0)
+    return finite[..., 0] + np.log(np.exp(logs - finite).mean(axis=-1))
+
+
+def quantile_ends(values: Array, level: float) -> Array:
+    """Ends (..., 2) that leave out equal shares of drawn values (..., S) at both sides.
+
+    >>> quantile_ends(np.linspace(0, 1, 101)[None, :], 0.9)
+    array([[0.05, 0.95]])
+    """
+    check_fraction("level", level)
+    ends = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=-1)
+    return np.moveaxis(ends, 0, -1)
+
+
+def _of_draws(
+    summary: Callable[[Array], Array],
+    mean: Array,
+    covariance: Array,
+    n_draws: int,
+    random_state: Any,
+) -> Array:
+    """`summary` (n, ...) of drawn activations (n, K, S), some rows at a time."""
+    check_count("n_draws", n_draws, "draws")
+    K = mean.shape[1]
+    white = normal_points(n_draws, K - 1, random_state)
+    contrasts = np.ascontiguousarray(helmert(K).T)
+    parts = [
+        summary(_drawn(mean[part], covariance[part], contrasts, white))
+        for part in _row_parts(len(mean), n_draws * K)
+    ]
+    return np.concatenate(parts)
+
+
+def _row_parts(n: int, entries: int) -> Iterator[slice]:
+    """Slices of n rows, one at least, whose temporaries of `entries` a row are not too many."""
+    rows = max(1, _PART_ENTRIES // entries)
+    for low in range(0, max(n, 1), rows):
+        yield slice(low, low + rows)
+
+
+def normal_points(n: int, size: int, random_state: Any = 0) -> Array:
+    """`n` points (n, size) that fill a standard normal distribution evenly.
+
+    They are a Sobol sequence, moved by a random digital shift, each in the middle of its cell; so
+    a power of two of them has every coordinate in every n-th of its distribution once.
+
+    >>> points = normal_points(4, 2)
+    >>> np.sort(points, axis=0).round(3)
+    array([[-1.15 , -1.15 ],
+           [-0.319, -0.319],
+           [ 0.319,  0.319],
+           [ 1.15 ,  1.15 ]])
+    """
+    bits = int(n - 1).bit_length()
+    cells = (qmc.Sobol(size, scramble=False).random_base2(bits) * 2.0**bits).astype(np.int64)
+    cells ^= as_generator(random_state).integers(2**bits, size=size)
+    return cast(Array, ndtri((cells[:n] + 0.5) / 2.0**bits))
+
+
+def _drawn(mean: Array, covariance: Array, contrasts: Array, white: Array) -> Array:
+    """Activations (n, K, S) with the differences of draws from N(μ, Σ)."""
+    values, axes = np.linalg.eigh(contrasts.T @ covariance @ contrasts)
+    # The longest axis first: the first coordinates of a Sobol sequence are its best.
+    root = (axes * np.sqrt(np.maximum(values, 0.0))[:, None, :])[:, :, ::-1]
+    return mean[:, :, None] + (contrasts @ root) @ white.T

@@ -1,0 +1,106 @@
+"""The posterior over coefficients as users read it: class by class, in the units of the columns.
+
+Conventions: p free parameters w (p,) of standardised columns; shown are θ (k,), k = q for two
+classes and Kq for K, class by class with the intercept first, classes summing to zero.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from posteriori.arguments import check_count
+from posteriori.errors import InferenceError
+from posteriori.posterior.inference import inverse_of
+from posteriori.posterior.monte_carlo import Draws
+from posteriori.posterior.normal_posterior import Gaussian, as_generator
+from posteriori.posterior.priors import Penalty
+from posteriori.posterior.shown import Shown
+from posteriori.typing import Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    """p(w|t): a Gaussian, or draws where there are some.
+
+    mean (k,) and covariance (k, k) are class by class, the intercept first, in the user's units.
+    For more than two classes the covariance has the rank of K - 1 of them, as classes sum to zero.
+    """
+
+    shown: Shown
+    gaussian: Gaussian
+    chains: Draws | None = None
+
+    def __repr__(self) -> str:
+        size = f"{len(self.mean)} coefficients"
+        if self.chains is None:
+            return f"<Posterior: a Gaussian over {size}>"
+        return f"<Posterior: {len(self.chains.pooled)} draws of {size}>"
+
+    @cached_property
+    def mean(self) -> Array:
+        """E[θ] (k,)."""
+        return self.in_user_units(self.free_mean)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """cov[θ] (k, k)."""
+        size = self.shown.coordinates.size
+        to_user = self.in_user_units(np.eye(size)) - self.in_user_units(np.zeros(size))
+        found = to_user.T @ self.free_covariance @ to_user
+        return (found + found.T) / 2
+
+    @cached_property
+    def standard_deviation(self) -> Array:
+        """The root of its diagonal (k,)."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
+
+    @cached_property
+    def draws(self) -> Array:
+        """Draws of Markov chains (chains, steps, k); an error where there are none."""
+        if self.chains is None:
+            raise InferenceError(
+                "This posterior is a Gaussian, and was not drawn from.",
+                "Use sample(n), or inference='monte_carlo'.",
+            )
+        return self.in_user_units(self.chains.values)
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """`n` draws (n, k): of the Gaussian, or out of those of the chains."""
+        return self.in_user_units(self.free_sample(n, random_state))
+
+    @cached_property
+    def free_mean(self) -> Array:
+        """Of the free parameters (p,)."""
+        return self.gaussian.mean if self.chains is None else self.chains.pooled.mean(axis=0)
+
+    @cached_property
+    def free_covariance(self) -> Array:
+        """Of the free parameters (p, p)."""
+        if self.chains is None:
+            return self.gaussian.covariance
+        return np.atleast_2d(np.cov(self.chains.pooled, rowvar=False))
+
+    def free_sample(self, n: int, random_state: Any = None) -> Array:
+        """Of the free parameters (n, p)."""
+        if self.chains is None:
+            return self.gaussian.sample(n, random_state)
+        check_count("n", n, "draws")
+        pooled = self.chains.pooled
+        return pooled[as_generator(random_state).choice(len(pooled), n, replace=n > len(pooled))]
+
+    def as_penalty(self) -> Penalty:
+        """The same Gaussian, or that of the draws, as the prior of rows to come."""
+        coordinates = self.shown.coordinates
+        precision = self.gaussian.precision
+        if self.chains is not None:
+            precision = inverse_of(self.free_covariance)
+        return Penalty(coordinates.vectors(self.free_mean), precision, proper=True)
+
+    def in_user_units(self, w: Array) -> Array:
+        """θ (..., k) of free parameters (..., p)."""
+        coordinates, flat = self.shown.coordinates, w.reshape(-1, w.shape[-1])
+        theta = np.stack([coordinates.expand(one) for one in flat])
+        with np.errstate(over="ignore"):
+            return self.shown.standard.to_user(theta).reshape(*w.shape[:-1], -1)

@@ -1,0 +1,198 @@
+"""The loss of many sets of parameters at once: one matrix product a block serves them all.
+
+Conventions: n rows, m sets of parameters, c activations a row, q parameters an activation (the
+intercept first, where there is one), θ (m, c, q). Activations are kept as (c, s, n) for s of the
+sets at a time, few enough for them to stay in the cache.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from posteriori.design.columns import Columns
+from posteriori.design.products import Design
+from posteriori.design.standard import Standard
+from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
+from posteriori.likelihood.loss import ClassLoss, Loss
+from posteriori.rows.block import Block
+from posteriori.rows.finite import check_finite
+from posteriori.statistics.local_quadratic import Target
+from posteriori.statistics.statistic import Statistic
+from posteriori.typing import Array
+
+ROWS = 2048
+"""Rows of a block: enough for a product to be fast, few enough for the threads to share them."""
+
+_ROOM = 2**17
+"""Activations of one slice of the sets."""
+
+_GROUP = 32
+"""Numbers multiplied together before a logarithm is taken of them."""
+
+_LOG2_E = math.log2(math.e)
+
+
+@dataclass(frozen=True, eq=False)
+class ManyLosses(Statistic):
+    """Σ -ln p(t|a) of each set of parameters (m,), and its gradients (m, c, q) if asked."""
+
+    values: Array
+    gradients: Array | None = None
+
+    def __add__(self, other: "ManyLosses") -> "ManyLosses":
+        gradients = None
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
+            if self.gradients is not None and other.gradients is not None:
+                gradients = self.gradients + other.gradients
+            return ManyLosses(self.values + other.values, gradients)
+
+
+@dataclass(frozen=True, eq=False)
+class GatherManyLosses:
+    """The kernel: a block of rows to its `ManyLosses` at `thetas`.
+
+    `thetas` (m, c, q) are in the columns that `standard` sums. Values leave out what the loss does.
+    """
+
+    columns: Columns
+    standard: Standard
+    loss: Loss | ClassLoss
+    target: Target
+    thetas: Array
+    with_gradients: bool = False
+
+    def __call__(self, block: Block) -> ManyLosses:
+        design = self.standard.design(self.columns.design(block))
+        m, c, _ = self.thetas.shape
+        values = np.empty(m)
+        gradients = np.empty_like(self.thetas) if self.with_gradients else None
+        products = _Products(design, block, self.standard.intercept)
+        sums = _sums_of(self.loss, products, self.target(block))
+        size = max(1, _ROOM // max(1, c * design.shape[0]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for low in range(0, m, size):
+                part = slice(low, low + size)
+                values[part], slopes = sums(self.thetas[part], self.with_gradients)
+                if gradients is not None:
+                    gradients[part] = slopes
+        if not np.isfinite(values).all():
+            check_finite(block, self.columns.schema)
+        return ManyLosses(values, gradients)
+
+
+@dataclass(frozen=True, eq=False)
+class _Products:
+    """The products of a block's rows with some sets of parameters."""
+
+    design: Design
+    block: Block
+    intercept: bool
+
+    def times(self, thetas: Array) -> Array:
+        """Activations (c, s, n) without the offset, the last axis lying together."""
+        s, c, q = thetas.shape
+        flat = thetas.transpose(1, 0, 2).reshape(c * s, q)
+        a = np.ascontiguousarray(self.design.times(flat[:, int(self.intercept) :].T).T)
+        if self.intercept:
+            a += flat[:, :1]
+        return a.reshape(c, s, -1)
+
+    def transpose_times(self, residual: Array) -> Array:
+        """Gradients (s, c, q) of residuals (c, s, n)."""
+        c, s, n = residual.shape
+        flat, first = residual.reshape(c * s, n), int(self.intercept)
+        out = np.empty((c * s, first + self.design.shape[1]))
+        out[:, first:] = self.design.transpose_times(flat.T).T
+        if self.intercept:
+            out[:, 0] = flat.sum(axis=1)
+        return out.reshape(c, s, -1).transpose(1, 0, 2)
+
+    @property
+    def offset(self) -> Array | float:
+        """What is added to the activations (c, 1, n)."""
+        offset = self.block.offset
+        if offset is None:
+            return 0.0
+        return offset[None, None] if offset.ndim == 1 else offset.T[:, None]
+
+
+class _AnySums:
+    """Losses by their values and gradients, pointwise, of the rows of several sets in one call."""
+
+    def __init__(self, loss: Loss | ClassLoss, products: _Products, t: Array) -> None:
+        self._loss, self._products, self._t = loss, products, t
+
+    def __call__(self, thetas: Array, with_gradients: bool) -> tuple[Array, Array | None]:
+        a = self._products.times(thetas)
+        a += self._products.offset
+        _, s, n = a.shape
+        flat, t, weight = self._flat(a), self._repeated(s), self._products.block.weight
+        each = self._loss.value(flat, t).reshape(s, n)
+        values = each.sum(axis=1) if weight is None else each @ weight
+        if not with_gradients:
+            return values, None
+        residual = self._loss.gradient(flat, t).T.reshape(a.shape)
+        return values, self._products.transpose_times(
+            residual if weight is None else residual * weight
+        )
+
+    def _flat(self, a: Array) -> Array:
+        """As a loss wants them: (sn,), or (sn, c) for one that has an activation a class."""
+        if isinstance(self._loss, ClassLoss):
+            return a.reshape(len(a), -1).T
+        return a.ravel()
+
+    def _repeated(self, s: int) -> Array:
+        return np.tile(self._t.T, s).T
+
+
+class _LogisticSums:
+    """Σ ln(1 + eᵃ) - ta, t from zero to one, with one logarithm for many rows.
+
+    The linear part needs Σtφ only, and the derivative of the other is 1 - 1/(1 + eᵃ). Errors are
+    those of doubles beside the sum of ln(1 + eᵃ); where that overflows, `otherwise` takes over.
+    """
+
+    def __init__(self, products: _Products, share: Array, otherwise: _AnySums) -> None:
+        self._products, self._otherwise = products, otherwise
+        self._weight, self._offset = products.block.weight, products.block.offset
+        weight = np.ones(len(share)) if self._weight is None else self._weight
+        seen = weight * share
+        self._pull, self._rest = products.transpose_times(np.stack([seen, weight - seen])[None])
+        self._constant = 0.0 if self._offset is None else float(seen @ self._offset)
+
+    def __call__(self, thetas: Array, with_gradients: bool) -> tuple[Array, Array | None]:
+        u = self._products.times(_LOG2_E * thetas)
+        if self._offset is not None:
+            u += _LOG2_E * self._offset
+        np.exp2(u, out=u)
+        u += 1.0
+        values = self._logs(u[0]) - thetas[:, 0] @ self._pull[0] - self._constant
+        if not np.isfinite(values).all():
+            return self._otherwise(thetas, with_gradients)
+        if not with_gradients:
+            return values, None
+        np.divide(1.0, u, out=u)
+        if self._weight is not None:
+            u *= self._weight
+        return values, self._rest - self._products.transpose_times(u)
+
+    def _logs(self, u: Array) -> Array:
+        """Σ w ln u (s,)."""
+        if self._weight is not None:
+            return np.log(u) @ self._weight
+        s, n = u.shape
+        size = n // _GROUP * _GROUP
+        products = np.multiply.reduce(u[:, :size].reshape(s, _GROUP, -1), axis=1)
+        return np.log(products).sum(axis=1) + np.log(u[:, size:]).sum(axis=1)
+
+
+def _sums_of(loss: Loss | ClassLoss, products: _Products, t: Array) -> _AnySums | _LogisticSums:
+    """How the losses of a slice are summed over the rows of a block."""
+    plain = _AnySums(loss, products, t)
+    if not isinstance(loss, LogisticLoss):
+        return plain
+    return _LogisticSums(
+        products, (t + 1) / 2 if isinstance(loss, SignedLogisticLoss) else t, plain
+    )

@@ -1,0 +1,96 @@
+"""Bayesian logistic regression by brute force: Newton steps in NumPy, and sums over grids.
+
+The prior is N(0, 1/a) on slopes and N(0, 10²) on the intercept of centred columns.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import null_space
+from scipy.special import expit, log_expit, logsumexp, softmax
+
+INTERCEPT = 10.0**-2
+
+
+def centred(X):
+    """Columns (n, q) about their means, after a column of ones."""
+    return np.column_stack([np.ones(len(X)), X - X.mean(axis=0)])
+
+
+def to_user(X):
+    """The matrix that makes coefficients of columns as they are from those of centred ones."""
+    out = np.eye(X.shape[1] + 1)
+    out[0, 1:] = -X.mean(axis=0)
+    return out
+
+
+def two_classes(X, y, a, weight=None):
+    """Mean and covariance by Laplace's approximation (4.142)-(4.143), intercept first."""
+    Phi, t = centred(X), np.asarray(y, dtype=float)
+    r = np.ones(len(X)) if weight is None else weight
+    prior = np.diag([INTERCEPT, *np.full(X.shape[1], a)])
+    w = np.zeros(Phi.shape[1])
+    for _ in range(50):
+        p = expit(Phi @ w)
+        A = prior + (Phi * (r * p * (1 - p))[:, None]).T @ Phi
+        w = w - np.linalg.solve(A, prior @ w + Phi.T @ (r * (p - t)))
+    M = to_user(X)
+    return M @ w, M @ np.linalg.inv(A) @ M.T
+
+
+def many_classes(X, y, a):
+    """The same for K classes that sum to zero, class by class."""
+    Phi, T = centred(X), np.eye(int(np.max(y)) + 1)[np.asarray(y)]
+    K, q = T.shape[1], Phi.shape[1]
+    E = np.kron(null_space(np.ones((1, K))), np.eye(q))
+    prior = np.kron(np.eye(K), np.diag([INTERCEPT, *np.full(q - 1, a)]))
+    v = np.zeros(E.shape[1])
+    for _ in range(50):
+        P = softmax(Phi @ (E @ v).reshape(K, q).T, axis=1)
+        R = np.einsum("nk,kl->nkl", P, np.eye(K)) - np.einsum("nk,nl->nkl", P, P)
+        H = np.einsum("nkl,ni,nj->kilj", R, Phi, Phi).reshape(K * q, K * q)
+        g = ((P - T).T @ Phi).ravel()
+        A = E.T @ (H + prior) @ E
+        v = v - np.linalg.solve(A, E.T @ (g + prior @ E @ v))
+    M = np.kron(np.eye(K), to_user(X)) @ E
+    return M @ v, M @ np.linalg.inv(A) @ M.T
+
+
+@dataclass
+class Exact:
+    """The posterior of an intercept and one slope, at the points of a grid.
+
+    log_evidence is ln p(t); `points` (m, 2) are coefficients of the column as it is.
+    """
+
+    log_evidence: float
+    points: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, x, y, a, reach=None, n_points=500):
+        x, sign = np.asarray(x, dtype=float), np.where(np.asarray(y) == 1, 1.0, -1.0)
+        reach = reach or (9 * INTERCEPT**-0.5, 9 * a**-0.5)
+        axes = [np.linspace(-r, r, n_points) for r in reach]
+        b, w = (g.ravel() for g in np.meshgrid(*axes, indexing="ij"))
+        z = x - x.mean()
+        logs = -0.5 * (INTERCEPT * b**2 + a * w**2) + 0.5 * np.log(INTERCEPT * a) - np.log(2 * np.pi)
+        for one, side in zip(z, sign, strict=True):
+            logs += log_expit(side * (b + w * one))
+        cell = np.log(axes[0][1] - axes[0][0]) + np.log(axes[1][1] - axes[1][0])
+        total = logsumexp(logs)
+        points = np.column_stack([b - w * x.mean(), w])
+        return cls(float(total + cell), points, np.exp(logs - total))
+
+    @property
+    def mean(self):
+        return self.weights @ self.points
+
+    @property
+    def covariance(self):
+        away = self.points - self.mean
+        return (away * self.weights[:, None]).T @ away
+
+    def probability(self, x):
+        """p(second class|x) of the predictive distribution (4.145)."""
+        return np.array([self.weights @ expit(self.points @ [1.0, one]) for one in np.ravel(x)])
