@@ -6,7 +6,8 @@
     python -m benchmarks --save       also write benchmarks/results.md
 
 A rival is one file in `rivals/`; a case is one line in `cases.py`. The kinds of case are in
-`measures.py` and, for fits that have an optimum to reach, `equal.py`; what counts as equal accuracy
-is in `accuracy.py`. `pip install "posteriori[bench]"` brings all the rivals; one that is not
-installed is left out, and the table says so.
+`measures.py`, for fits that have an optimum to reach in `equal.py`, and for posteriors and chosen
+priors in `bayes.py`; what counts as equal accuracy is in `accuracy.py`.
+`pip install "posteriori[bench]"` brings all the rivals; one that is not installed is left out, and
+the table says so.
 """

@@ -102,7 +102,7 @@ def attempt(
     new()  # imports
     seconds: list[float] = []
     while sum(seconds) < QUICK and len(seconds) < REPEATS:
-        model, took = _timed_fit(new, X, y)
+        model, took = timed_fit(new, X, y)
         seconds.append(took)
     return Entrant(label, new, form, min(seconds), problem.suboptimality(model, shrink))
 
@@ -131,7 +131,8 @@ def _closest(entrants: list[Entrant]) -> tuple[Entrant, ...]:
     return tuple(e for e in ranked[:MOST] if e.seconds <= CLOSE * ranked[0].seconds)
 
 
-def _timed_fit(new: Callable[[], Any], X: Any, y: Any) -> tuple[Any, float]:
+def timed_fit(new: Callable[[], Any], X: Any, y: Any) -> tuple[Any, float]:
+    """The fitted model, and the seconds that took."""
     # Entered for each fit: a rival may bring thread pools that are loaded only now.
     with two_threads(), warnings.catch_warnings(action="ignore"):
         sleep(REST)

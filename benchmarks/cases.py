@@ -3,6 +3,13 @@
 from collections.abc import Iterator
 
 from benchmarks import losses, ours
+from benchmarks.bayes import (
+    AgainstSearch,
+    DrawsPerSecond,
+    PosteriorSeconds,
+    WideSeconds,
+    WithPosterior,
+)
 from benchmarks.contender import Contender, Solver
 from benchmarks.data.forms import as_made, one_hot
 from benchmarks.equal import EqualFit, EqualMemory, WithErrors, WithSummary
@@ -22,10 +29,12 @@ from benchmarks.result import at_least, at_most
 from benchmarks.rivals import (
     glum,
     gram,
+    nutpie,
     sklearn_bernoulli_nb,
     sklearn_gaussian_nb,
     sklearn_lda,
     sklearn_logistic,
+    sklearn_logistic_cv,
     sklearn_poisson,
     sklearn_qda,
     statsmodels,
@@ -35,6 +44,7 @@ LDA = sklearn_lda.RIVAL
 QDA = sklearn_qda.RIVAL
 GAUSSIAN_NB = sklearn_gaussian_nb.RIVAL
 BERNOULLI_NB = sklearn_bernoulli_nb.RIVAL
+SEARCH = sklearn_logistic_cv.RIVAL
 
 DENSE = (*sklearn_logistic.solvers(), *glum.solvers("binomial"))
 SEVERAL = sklearn_logistic.solvers(leave_out="liblinear")
@@ -132,9 +142,33 @@ DISCRIMINATIVE: tuple[Case, ...] = (
     PredictOne(ours.SOFTMAX, sklearn_logistic.RIVAL, "100,000 x 50, 5 classes", at_least(10)),
 )
 
+BAYESIAN: tuple[Case, ...] = (
+    *(
+        case
+        for columns in ("independent", "correlated")
+        for case in (
+            WithPosterior(ours.LAPLACE, ours.LOGISTIC, f"200,000 x 50 {columns}", at_most(1.5)),
+            WithPosterior(ours.EVIDENCE, ours.LOGISTIC, f"200,000 x 50 {columns}", at_most(4)),
+        )
+    ),
+    *(
+        AgainstSearch(ours.EVIDENCE, SEARCH, f"{data}, 20,000 held out", at_least(20))
+        for data in (
+            "20,000 x 30 independent",
+            "20,000 x 30 correlated",
+            "200,000 x 50 independent",
+        )
+    ),
+    DrawsPerSecond(ours.MONTE_CARLO, nutpie.RIVAL, "20,000 x 20 independent", at_least(10)),
+    DrawsPerSecond(ours.MONTE_CARLO, nutpie.RIVAL, "20,000 x 20 correlated", at_least(10)),
+    PosteriorSeconds(ours.SOFTMAX_POSTERIOR, "20,000 x 20, 5 classes", at_most(10)),
+    WideSeconds(ours.WIDE_EVIDENCE, "5,000 x 2000 independent"),
+    WideSeconds(ours.WIDE_EVIDENCE, "50,000 x 20,000 words"),
+)
+
 IMPORTS: tuple[Case, ...] = (
     ImportTime("import posteriori", at_most(0.3)),
     ImportTime("from posteriori import GaussianClassifier", at_most(0.3)),
 )
 
-CASES = (*GENERATIVE, *DISCRIMINATIVE, *IMPORTS)
+CASES = (*GENERATIVE, *DISCRIMINATIVE, *BAYESIAN, *IMPORTS)

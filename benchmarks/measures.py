@@ -71,8 +71,8 @@ class Duel:
     def name(self) -> str:
         return f"{self.what} {self.ours.name}"
 
-    def row(self, ours: str, rival: str, value: float | None) -> Result:
-        return result(self.name, self.data, ours, rival, value, self.target)
+    def row(self, ours: str, rival: str, value: float | None, *, valid: bool = True) -> Result:
+        return result(self.name, self.data, ours, rival, value, self.target, valid=valid)
 
     def compare(self, task: Callable[[Any], Task], scale: Scale) -> Result:
         """Time `task` of every variant; the value is the rival's best time over our best."""

@@ -3,8 +3,9 @@
 from functools import partial
 
 from benchmarks.contender import Contender, lazy
+from benchmarks.draws import DRAWS, INTERCEPT_PRECISION, SLOPE_PRECISION
 from benchmarks.problem import PRIOR
-from posteriori import GaussianClassifier, NaiveBayes
+from posteriori import GaussianClassifier, GaussianPrior, NaiveBayes
 
 SHARED = Contender("shared", {"": partial(GaussianClassifier, covariance="shared")})
 FULL = Contender("full", {"": partial(GaussianClassifier, covariance="full")})
@@ -23,3 +24,19 @@ BINOMIAL_GLM = _discriminative("binomial GLM", "GLM", family="bernoulli", prior=
 POISSON_GLM = _discriminative("Poisson GLM", "GLM", family="poisson", prior=PRIOR)
 LIKELY_LOGISTIC = _discriminative("logistic, no prior", "LogisticRegression")
 LIKELY_PROBIT = _discriminative("probit, no prior", "ProbitRegression")
+
+SLOPES_AND_INTERCEPT = GaussianPrior(
+    SLOPE_PRECISION, intercept_precision=INTERCEPT_PRECISION, units="standardised"
+)
+LAPLACE = _discriminative("laplace", "BayesianLogisticRegression", prior=PRIOR)
+EVIDENCE = _discriminative("evidence", "BayesianLogisticRegression", prior="evidence")
+SOFTMAX_POSTERIOR = _discriminative("softmax posterior", "BayesianLogisticRegression", prior=PRIOR)
+WIDE_EVIDENCE = _discriminative("wide evidence", "LogisticRegression", prior="evidence")
+MONTE_CARLO = _discriminative(
+    "monte carlo",
+    "BayesianLogisticRegression",
+    prior=SLOPES_AND_INTERCEPT,
+    inference="monte_carlo",
+    n_draws=DRAWS,
+    random_state=0,
+)

@@ -21,6 +21,9 @@ FEW = 1_000
 
 CORRELATION = 0.9
 
+HELD_OUT = 20_000
+"""Rows at the end of data that have some to be predicted."""
+
 
 @dataclass(frozen=True)
 class Maker:
@@ -41,6 +44,16 @@ def _dense(rows: int, columns: int) -> dict[str, Maker]:
     }
 
 
+def _held_out(rows: int, columns: int, correlation: float = 0.0) -> dict[str, Maker]:
+    """Two classes, with more rows at the end on which to judge a fit to the others."""
+    kind = "correlated" if correlation else "independent"
+    return {
+        f"{rows:,} x {columns} {kind}, {HELD_OUT:,} held out": Maker(
+            rows + HELD_OUT, partial(two_classes, columns=columns, correlation=correlation)
+        )
+    }
+
+
 DATA = {
     "500,000 x 50": Maker(500_000, partial(correlated, columns=50)),
     "100,000 x 200": Maker(100_000, partial(correlated, columns=200)),
@@ -54,6 +67,14 @@ DATA = {
     **_dense(50_000, 500),
     **_dense(1_000, 20),
     **_dense(200_000, 30),
+    **_dense(200_000, 50),
+    **_dense(20_000, 20),
+    **_dense(5_000, 2_000),
+    **_held_out(20_000, 30),
+    **_held_out(20_000, 30, CORRELATION),
+    **_held_out(200_000, 50),
+    "20,000 x 20, 5 classes": Maker(20_000, partial(many_classes, columns=20, classes=5)),
+    "50,000 x 20,000 words": Maker(50_000, partial(words, columns=20_000, entries=50)),
     "100,000 x 50, 5 classes": Maker(100_000, partial(many_classes, columns=50, classes=5)),
     "50,000 x 20, 20 classes": Maker(50_000, partial(many_classes, columns=20, classes=20)),
     "100,000 x 50,000 words": Maker(100_000, partial(words, columns=50_000, entries=100)),

@@ -74,7 +74,9 @@ class Exact:
         axes = [np.linspace(-r, r, n_points) for r in reach]
         b, w = (g.ravel() for g in np.meshgrid(*axes, indexing="ij"))
         z = x - x.mean()
-        logs = -0.5 * (INTERCEPT * b**2 + a * w**2) + 0.5 * np.log(INTERCEPT * a) - np.log(2 * np.pi)
+        logs = (
+            -0.5 * (INTERCEPT * b**2 + a * w**2) + 0.5 * np.log(INTERCEPT * a) - np.log(2 * np.pi)
+        )
         for one, side in zip(z, sign, strict=True):
             logs += log_expit(side * (b + w * one))
         cell = np.log(axes[0][1] - axes[0][0]) + np.log(axes[1][1] - axes[1][0])

@@ -73,8 +73,8 @@ class BayesianLogisticRegression(DiscriminativeClassifier):
     """Probabilities that know how much they know: p(C|x) = ∫ σ(wᵀφ) p(w|t) dw (4.145).
 
     The posterior p(w|t) is approximated, or drawn from, and integrated out of the predictions:
-    far from the data they are no surer than the side of the boundary is. There is nothing to tune: the
-    precision of the prior is the one of greatest evidence.
+    far from the data they are no surer than the side of the boundary is. There is nothing to
+    tune: the precision of the prior is the one of greatest evidence.
 
     Parameters
     ----------

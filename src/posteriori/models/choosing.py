@@ -97,7 +97,7 @@ def with_dispersion(
 
 
 def _determined(found: Prepared) -> float:
-    """γ = p - tr(P A⁻¹), how many parameters the data determine; taken for none if they are many."""
+    """γ = p - tr(P A⁻¹), the parameters that the data determine; none if they are too many."""
     precision = found.objective.penalty.precision
     if found.hessian is None:
         return 0.0

@@ -29,11 +29,9 @@ _ENOUGH = 400
 _SEED = 0
 """Of the draws that say how well a Gaussian fits, so that they say the same whenever asked."""
 
-_NEAR, _FAR = 0.5, 0.9
-"""Standard deviations up to which the means of a Gaussian and of the posterior are close, or near.
-
-Of half a deviation probabilities change by some hundredths, of a whole one by tenths.
-"""
+_NEAR, _FAR = 0.4, 0.6
+"""Standard deviations up to which the means of a Gaussian and of the posterior are close, or near:
+probabilities then change by some hundredths, or by less than a tenth."""
 
 _WORDS: tuple[Word, ...] = get_args(Word)
 

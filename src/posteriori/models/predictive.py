@@ -31,6 +31,9 @@ Kernel = Callable[[Block], Array]
 _DRAWS = 1000
 """Draws of the coefficients that predictions are averaged over."""
 
+_TAIL_DRAWS = 4000
+"""Draws whose quantiles are the ends of intervals; they need more of them than averages do."""
+
 
 def read_predictive(name: str, n_classes: int) -> str:
     """The name, or what "auto" stands for."""
@@ -72,7 +75,7 @@ def interval_kernel(posterior: Posterior, level: float, link: ProbabilityLink) -
             if is_binary
             else partial(drawn_ends, level=level)
         )
-        return FromDraws.of(posterior.shown, _some_draws(posterior), ends)
+        return FromDraws.of(posterior.shown, _some_draws(posterior, _TAIL_DRAWS), ends)
     if is_binary:
         return FromGaussian(
             _activations(posterior),
@@ -86,11 +89,11 @@ def _activations(posterior: Posterior) -> ActivationGaussian:
     return ActivationGaussian.of(posterior.shown, gaussian.mean, gaussian.root)
 
 
-def _some_draws(posterior: Posterior) -> Array:
+def _some_draws(posterior: Posterior, n: int = _DRAWS) -> Array:
     if posterior.chains is None:
-        return posterior.free_sample(_DRAWS, random_state=0)
+        return posterior.free_sample(n, random_state=0)
     pooled = posterior.chains.pooled
-    return pooled[:: max(1, len(pooled) // _DRAWS)]
+    return pooled[:: max(1, len(pooled) // n)]
 
 
 def _both(logs: tuple[Array, Array]) -> Array:

@@ -27,14 +27,15 @@ from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
 from posteriori.statistics.curvature_times import GatherCurvatureTimes
 from posteriori.typing import Array, Codes
 
-_PROBES = 8
-_STEPS = 40
+_PROBES = 4
+_STEPS = 30
 _ROUNDS = 12
 _CLOSE = 0.02
 """A change of ln α that ends the search."""
 
-_STRONGEST = 1e8
-"""A precision, over what the data say of a coefficient, that switches it off."""
+_WEAKEST, _STRONGEST = 1e-12, 1e8
+"""The least precision that is tried; and one, over what the data say of a coefficient, that
+switches it off."""
 
 WideFit = Callable[[LogPosterior, Array], Array]
 """The minimum of an objective, from a start."""
@@ -158,39 +159,70 @@ class WideChoice:
     how: str
 
 
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """A precision, the w and the spectra there, and the evidence up to a constant."""
+
+    objective: LogPosterior
+    w: Array
+    rho: float
+    fit: Spectrum
+    traces: list[Spectrum]
+    evidence: float
+
+    @classmethod
+    def at(cls, objective: LogPosterior, w: Array, rho: float, signs: Array) -> "_Place":
+        """By products with the curvature at w, the minimum of the objective."""
+        curvature = SlopeCurvature(objective, w)
+        fit, *traces = lanczos(curvature.times, np.vstack([curvature.pull(), signs]), _STEPS)
+        prior = 0.5 * (signs.shape[1] * rho - _log_determinant(traces, rho))
+        return cls(objective, w, rho, fit, traces, prior - objective(w, "none").value)
+
+    def foretold(self, rho: float, m: int) -> float:
+        """The evidence at ρ up to a constant, were the likelihood the parabola that it is here."""
+        explained = self.fit.of(lambda values: 1 / (values + np.exp(rho)))
+        return 0.5 * (explained + m * rho - _log_determinant(self.traces, rho))
+
+    def best(self, m: int, tilt: float, weakest: float) -> float:
+        """The ρ of the greatest evidence that is foretold, with `tilt` on top of its slope."""
+        largest = max(float(one.values.max()) for one in self.traces)
+        ends = (np.log(max(weakest, _WEAKEST)), np.log(_STRONGEST * max(largest, 1.0)))
+        found = minimize_scalar(
+            lambda rho: -self.foretold(rho, m) - tilt * rho, bounds=ends, method="bounded"
+        )
+        return float(found.x)
+
+
+def _log_determinant(traces: list[Spectrum], rho: float) -> float:
+    return float(np.mean([one.of(lambda values: np.log(values + np.exp(rho))) for one in traces]))
+
+
 def choose_one(
     objective: LogPosterior, w: Array, fit: WideFit, weakest: float, seed: int = 0
 ) -> WideChoice:
-    """The precision of all slopes with the greatest evidence, by stochastic traces."""
+    """The precision of all slopes with the greatest evidence, by stochastic traces.
+
+    Between two places the likelihood is taken for a parabola. By how much the evidence at the
+    second was not what that foretold is the tilt from there on. Both have the same random signs,
+    so that these do not blur their difference.
+    """
     first = int(objective.standard.intercept)
-    m = objective.coordinates.c * (objective.coordinates.q - first)
+    d = objective.coordinates.q - first
+    m = objective.coordinates.c * d
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(_PROBES, m))
-    rho = float(np.log(objective.penalty.precision[first]))
+    here = _Place.at(objective, w, float(np.log(objective.penalty.precision[first])), signs)
+    tilt = 0.0
     for _ in range(_ROUNDS):
-        curvature = SlopeCurvature(objective, w)
-        seen = lanczos(curvature.times, np.vstack([curvature.pull(), signs]), _STEPS)
-        best = _best(seen[0], seen[1:], m, weakest)
-        change, rho = abs(best - rho), best
-        objective = _with_precision(objective, np.full(objective.coordinates.q - first, rho))
-        w = fit(objective, w)
-        if change <= _CLOSE:
+        best = here.best(m, tilt, weakest)
+        if abs(best - here.rho) <= _CLOSE:
             break
-    reason = f"by stochastic traces: {_PROBES} random vectors, {_STEPS} products with the curvature"
-    return WideChoice(objective, w, reason)
-
-
-def _best(fit: Spectrum, traces: list[Spectrum], m: int, weakest: float) -> float:
-    """The ρ of greatest evidence under a likelihood of this spectrum."""
-
-    def minus_evidence(rho: float) -> float:
-        alpha = np.exp(rho)
-        explained = fit.of(lambda values: 1 / (values + alpha))
-        volume = np.mean([one.of(lambda values: np.log(values + alpha)) for one in traces])
-        return float(0.5 * (volume - explained - m * rho))
-
-    largest = max(float(one.values.max()) for one in traces)
-    ends = (np.log(max(weakest, 1e-12)), np.log(_STRONGEST * max(largest, 1.0)))
-    return float(minimize_scalar(minus_evidence, bounds=ends, method="bounded").x)
+        changed = _with_precision(here.objective, np.full(d, best))
+        there = _Place.at(changed, fit(changed, here.w), best, signs)
+        foretold = here.foretold(best, m) - here.foretold(here.rho, m)
+        tilt = (there.evidence - here.evidence - foretold) / (best - here.rho)
+        here = there
+    how = f"by stochastic traces: {_PROBES} random vectors, {_STEPS} products with the curvature"
+    return WideChoice(here.objective, here.w, how)
 
 
 def choose_each(objective: LogPosterior, w: Array, groups: Codes, fit: WideFit) -> WideChoice:

@@ -1,0 +1,226 @@
+"""What is measured of posteriors and of priors chosen by the evidence: `run(scale)` gives one row.
+
+Where a call takes seconds, fewer turns are taken than elsewhere.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.accuracy import timed_fit
+from benchmarks.contender import Contender
+from benchmarks.data import HELD_OUT, make
+from benchmarks.data.classes import Data
+from benchmarks.draws import AGREE, largest_z, worth
+from benchmarks.measures import Duel, Scale
+from benchmarks.result import Result, Target, duration, result
+from benchmarks.threads import two_threads
+from posteriori.errors import PosterioriError
+
+NO_WORSE = 1.001
+"""What a log score may be, as a multiple of the rival's."""
+
+FEW_TURNS = 2
+
+WARM = 10.0
+"""Seconds below which a first fit is not yet believed: it may have started processes."""
+
+ZERO = 1e-10
+"""An eigenvalue this small beside the largest is none."""
+
+
+class WithPosterior(Duel):
+    """Time to fit and to give posterior and evidence, over the time to find the mode alone."""
+
+    what = "fit with posterior / mode alone,"
+
+    def run(self, scale: Scale) -> Result:
+        ours, rival = only_variant(self.ours), only_variant(self.rival)
+        X, y = make(self.data, scale.shrink)
+        times = scale.best_times(
+            {"ours": lambda: with_posterior(ours, X, y), "rival": lambda: rival().fit(X, y)}
+        )
+        return self.row(
+            duration(times["ours"]),
+            f"{duration(times['rival'])} (mode alone)",
+            times["ours"] / times["rival"],
+        )
+
+
+class AgainstSearch(Duel):
+    """Time to choose the prior and fit; and the mean -ln p of rows held out, called log score."""
+
+    what = "fit with prior chosen by"
+
+    def run(self, scale: Scale) -> Result:
+        seen, unseen = split(make(self.data, scale.shrink), HELD_OUT // scale.shrink)
+        ours, rival = quickest(self.ours, seen), quickest(self.rival, seen)
+        times = fewer(scale).best_times(
+            {"ours": lambda: ours.new().fit(*seen), "rival": lambda: rival.new().fit(*seen)}
+        )
+        our_score, their_score = log_score(ours.model, *unseen), log_score(rival.model, *unseen)
+        return self.row(
+            f"{duration(times['ours'])}, log score {our_score:.5f}",
+            f"{duration(times['rival'])}, log score {their_score:.5f} ({rival.label})",
+            times["rival"] / times["ours"],
+            valid=our_score <= NO_WORSE * their_score,
+        )
+
+
+class DrawsPerSecond(Duel):
+    """Effective draws a second, of the coefficient with fewest, as a multiple of the rival's.
+
+    Ours pays for the fit too, the rival for its warm-up. No value counts if they do not agree.
+    """
+
+    what = "effective draws a second,"
+
+    def run(self, scale: Scale) -> Result:
+        ours, rival = only_variant(self.ours), only_variant(self.rival)
+        X, y = make(self.data, scale.shrink)
+        drawn = {
+            "ours": timed_fit(ours, X, y)[0].posterior_.draws,
+            "rival": timed_fit(rival, X, y)[0].draws_,
+        }
+        times = fewer(scale).best_times(
+            {"ours": lambda: ours().fit(X, y).posterior_.draws, "rival": lambda: rival().fit(X, y)}
+        )
+        rates = {side: worth(draws) / times[side] for side, draws in drawn.items()}
+        apart = largest_z(drawn["ours"], drawn["rival"])
+        return self.row(
+            f"{_rate(drawn['ours'], times['ours'])}; |z| {apart:.1f} at most",
+            f"{_rate(drawn['rival'], times['rival'])} ({self.rival.name})",
+            rates["ours"] / rates["rival"],
+            valid=apart <= AGREE,
+        )
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Ours alone on one data set: the value is in seconds."""
+
+    ours: Contender
+    data: str
+    target: Target | None = None
+
+    what = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.what} {self.ours.name}"
+
+    def seconds(self, call: Callable[[], object], scale: Scale) -> float:
+        return fewer(scale).best_times({"ours": call})["ours"]
+
+    def row(self, shown: str, value: float | None, *, valid: bool = True, note: str = "") -> Result:
+        return result(self.name, self.data, shown, "", value, self.target, valid=valid, note=note)
+
+
+class PosteriorSeconds(Seconds):
+    """Seconds to fit and to give posterior and evidence; the covariance must have its full rank.
+
+    As classes sum to zero, K - 1 of them are identified.
+    """
+
+    what = "seconds of fit with"
+
+    def run(self, scale: Scale) -> Result:
+        new = only_variant(self.ours)
+        X, y = make(self.data, scale.shrink)
+        model = with_posterior(new, X, y)
+        covariance, K = model.posterior_.covariance, len(model.classes_)
+        identified = len(covariance) * (K - 1) // K
+        positive = _n_positive(covariance)
+        seconds = self.seconds(lambda: with_posterior(new, X, y), scale)
+        return self.row(
+            f"{duration(seconds)}, {positive} of {identified} directions positive",
+            seconds,
+            valid=positive == identified,
+        )
+
+
+class WideSeconds(Seconds):
+    """Seconds of a fit that may need an approximation, and which it was, where the model tells."""
+
+    what = "seconds of fit,"
+
+    def run(self, scale: Scale) -> Result:
+        new = only_variant(self.ours)
+        X, y = make(self.data, scale.shrink)
+        try:
+            model, _ = timed_fit(new, X, y)
+        except (PosterioriError, NotImplementedError, MemoryError) as error:
+            return self.row("", None, note=f"{type(error).__name__}: {error}")
+        seconds = self.seconds(lambda: new().fit(X, y), scale)
+        return self.row(f"{duration(seconds)}, {_approximation(model)}", seconds)
+
+
+@dataclass(frozen=True)
+class Quickest:
+    """The variant of a contender whose fit took least, and that fit."""
+
+    label: str
+    new: Callable[[], Any]
+    model: Any
+    seconds: float
+
+
+def quickest(contender: Contender, data: Data) -> Quickest:
+    tried = [
+        Quickest(contender.label(variant), new, *_warm_fit(new, data))
+        for variant, new in contender.variants.items()
+    ]
+    return min(tried, key=lambda entry: entry.seconds)
+
+
+def _warm_fit(new: Callable[[], Any], data: Data) -> tuple[Any, float]:
+    model, seconds = timed_fit(new, *data)
+    return timed_fit(new, *data) if seconds < WARM else (model, seconds)
+
+
+def only_variant(contender: Contender) -> Callable[[], Any]:
+    (new,) = contender.variants.values()
+    return new
+
+
+def fewer(scale: Scale) -> Scale:
+    """The scale for calls that take seconds."""
+    return replace(scale, turns=min(scale.turns, FEW_TURNS), seconds=0.0)
+
+
+def with_posterior(new: Callable[[], Any], X: Any, y: Any) -> Any:
+    """The fitted model, after it has shown its covariance and its evidence."""
+    model = new().fit(X, y)
+    _ = model.posterior_.covariance, model.log_evidence_
+    return model
+
+
+def split(data: Data, held_out: int) -> tuple[Data, Data]:
+    """All rows but the last, and these."""
+    X, y = data
+    return (X[:-held_out], y[:-held_out]), (X[-held_out:], y[-held_out:])
+
+
+def log_score(model: Any, X: Any, y: np.ndarray) -> float:
+    """The mean of -ln p of the class that each row has; classes are their own codes."""
+    with two_threads(), warnings.catch_warnings(action="ignore"):
+        log_p = model.predict_log_proba(X)
+    return float(-np.take_along_axis(log_p, y[:, None], axis=1).mean())
+
+
+def _rate(draws: np.ndarray, seconds: float) -> str:
+    size = worth(draws)
+    return f"{size / seconds:,.0f} ({size:,.0f} in {duration(seconds)})"
+
+
+def _n_positive(covariance: np.ndarray) -> int:
+    """How many eigenvalues are not zero; none of those is to be negative."""
+    values = np.linalg.eigvalsh(covariance)
+    return int(np.sum(values > ZERO * values[-1]))
+
+
+def _approximation(model: Any) -> str:
+    return str(getattr(model, "approximation_", "approximation not told"))

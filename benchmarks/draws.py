@@ -1,0 +1,45 @@
+"""Draws from a posterior: how much they are worth, and whether two sets of them agree.
+
+Both sides draw from one posterior: slopes of standardised columns have the prior N(0, 1), the
+intercept of centred ones N(0, 10²). Draws (chains, steps, coefficients) are in the user's units.
+"""
+
+import numpy as np
+
+from posteriori.posterior.chains import effective_size_bulk, mean_error
+
+CHAINS = 4
+DRAWS = 4_000
+"""Of all chains together, after the warm-up."""
+
+SLOPE_PRECISION = 1.0
+INTERCEPT_PRECISION = 0.01
+
+AGREE = 4.5
+"""The largest |z| of some dozens of true differences of zero is below this, but for one in
+thousands of times."""
+
+
+def worth(draws: np.ndarray) -> float:
+    """Effective draws of the coefficient that has fewest."""
+    return float(effective_size_bulk(draws).min())
+
+
+def largest_z(one: np.ndarray, other: np.ndarray) -> float:
+    """The largest difference of means or standard deviations, in Monte Carlo standard errors."""
+    return max(_z(*_means(one), *_means(other)), _z(*_deviations(one), *_deviations(other)))
+
+
+def _means(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return draws.mean(axis=(0, 1)), mean_error(draws)
+
+
+def _deviations(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviations s, and their errors: that of s² over 2s."""
+    squares = (draws - draws.mean(axis=(0, 1))) ** 2
+    deviations = np.sqrt(squares.mean(axis=(0, 1)))
+    return deviations, mean_error(squares) / (2 * deviations)
+
+
+def _z(one: np.ndarray, error: np.ndarray, other: np.ndarray, its_error: np.ndarray) -> float:
+    return float(np.max(np.abs(one - other) / np.hypot(error, its_error)))

@@ -1,0 +1,91 @@
+"""Precisions of many slopes, by products with the curvature, against all second derivatives."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from posteriori import GLM, LogisticRegression
+from posteriori.posterior import objective as objectives
+from posteriori.posterior.wide_evidence import SlopeCurvature, lanczos
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(1500, 60)) * 3.0 + 5.0
+SLOPES = RANDOM.normal(size=(60, 3)) * 0.1
+TWO = (X - 5) @ SLOPES[:, 0] + RANDOM.logistic(size=1500) > 0.5
+THREE = ((X - 5) @ SLOPES + RANDOM.gumbel(size=(1500, 3))).argmax(axis=1)
+
+
+@pytest.fixture
+def wide(monkeypatch):
+    """Problems of more than fifty parameters count as wide."""
+    monkeypatch.setattr(objectives, "WIDE", 50)
+
+
+@pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_products_are_those_of_what_is_left_of_the_hessian(y, fit_intercept):
+    model = LogisticRegression(prior=1.0, fit_intercept=fit_intercept).fit(X, y)
+    objective, w = model._inference.objective, model.solution_.parameters
+    q, c = objective.coordinates.q, objective.coordinates.c
+    curvature = SlopeCurvature(objective, w)
+    H = objective.likelihood(w, "full", "observed").hessian
+    first = np.arange(c) * q if fit_intercept else np.empty(0, dtype=int)
+    slopes = np.setdiff1d(np.arange(c * q), first)
+    S = H[np.ix_(slopes, slopes)]
+    if fit_intercept:
+        S = S - H[np.ix_(slopes, first)] @ np.linalg.solve(
+            H[np.ix_(first, first)], H[np.ix_(first, slopes)]
+        )
+    vectors = RANDOM.normal(size=(3, len(slopes)))
+    np.testing.assert_allclose(curvature.times(vectors), vectors @ S, rtol=1e-9, atol=1e-8)
+    # At the minimum the slopes are (S + P)⁻¹b.
+    precision = np.tile(objective.penalty.precision[int(fit_intercept) :], c)
+    solved = np.linalg.solve(S + np.diag(precision), curvature.pull())
+    np.testing.assert_allclose(solved, w[slopes], rtol=1e-7)
+
+
+def test_lanczos_finds_quadratic_forms_of_functions():
+    A = RANDOM.normal(size=(80, 40))
+    S = A.T @ A
+    starts = RANDOM.normal(size=(2, 40))
+    values, vectors = np.linalg.eigh(S)
+    for seen, start in zip(lanczos(lambda v: v @ S, starts, 40), starts, strict=True):
+        expected = np.square(vectors.T @ start) @ np.log(values + 0.5)
+        assert seen.of(lambda v: np.log(v + 0.5)) == pytest.approx(expected, rel=1e-9)
+    few = lanczos(lambda v: v @ S, starts, 12)[0]
+    expected = np.square(vectors.T @ starts[0]) @ np.log(values + 10.0)
+    assert few.of(lambda v: np.log(v + 10.0)) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
+def test_one_precision_is_near_that_of_all_second_derivatives(y, request):
+    exact = LogisticRegression(prior="evidence").fit(X, y)
+    assert exact.prior_reason_ == "by all second derivatives"
+    request.getfixturevalue("wide")
+    model = LogisticRegression(prior="evidence").fit(X, y)
+    assert "stochastic traces" in model.prior_reason_
+    assert np.log(model.prior_.precision) == pytest.approx(np.log(exact.prior_.precision), abs=0.1)
+    np.testing.assert_allclose(model.predict_proba(X), exact.predict_proba(X), atol=3e-3)
+
+
+def test_a_sparse_table_gives_the_same(wide):
+    table = np.where(RANDOM.random(X.shape) < 0.1, X, 0.0)
+    dense = LogisticRegression(prior="evidence").fit(table, TWO)
+    thin = LogisticRegression(prior="evidence").fit(sparse.csr_array(table), TWO)
+    assert thin.prior_.precision == pytest.approx(dense.prior_.precision, rel=1e-4)
+
+
+def test_a_precision_each_switches_columns_off(wide):
+    y = (X[:, 0] - 5) * 0.7 + RANDOM.logistic(size=1500) > 0
+    model = LogisticRegression(prior="ard").fit(X, y)
+    assert "diagonal" in model.prior_reason_
+    size = abs(model.coef_[0]) * 3.0
+    assert size[0] > 1.5
+    assert np.median(size[1:]) < 0.02
+
+
+def test_counts_have_it_too(wide):
+    counts = RANDOM.poisson(np.exp(0.3 * (X - 5) @ SLOPES[:, 0]))
+    model = GLM(family="poisson", prior="evidence").fit(X, counts)
+    assert "stochastic traces" in model.prior_reason_
+    assert np.isfinite(model.coef_).all()
