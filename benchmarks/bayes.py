@@ -6,6 +6,7 @@ Where a call takes seconds, fewer turns are taken than elsewhere.
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,21 +80,17 @@ class DrawsPerSecond(Duel):
     what = "effective draws a second,"
 
     def run(self, scale: Scale) -> Result:
-        ours, rival = only_variant(self.ours), only_variant(self.rival)
         X, y = make(self.data, scale.shrink)
-        drawn = {
-            "ours": timed_fit(ours, X, y)[0].posterior_.draws,
-            "rival": timed_fit(rival, X, y)[0].draws_,
-        }
+        ours, rival = most_worth(self.ours, X, y), most_worth(self.rival, X, y)
         times = fewer(scale).best_times(
-            {"ours": lambda: ours().fit(X, y).posterior_.draws, "rival": lambda: rival().fit(X, y)}
+            {side.label: partial(draws_of, side.new, X, y) for side in (ours, rival)}
         )
-        rates = {side: worth(draws) / times[side] for side, draws in drawn.items()}
-        apart = largest_z(drawn["ours"], drawn["rival"])
+        our_seconds, their_seconds = times[ours.label], times[rival.label]
+        apart = largest_z(ours.draws, rival.draws)
         return self.row(
-            f"{_rate(drawn['ours'], times['ours'])}; |z| {apart:.1f} at most",
-            f"{_rate(drawn['rival'], times['rival'])} ({self.rival.name})",
-            rates["ours"] / rates["rival"],
+            f"{_rate(ours.worth, our_seconds)}; |z| {apart:.1f} at most",
+            f"{_rate(rival.worth, their_seconds)} ({rival.label})",
+            (ours.worth / our_seconds) / (rival.worth / their_seconds),
             valid=apart <= AGREE,
         )
 
@@ -181,6 +178,41 @@ def _warm_fit(new: Callable[[], Any], data: Data) -> tuple[Any, float]:
     return timed_fit(new, *data) if seconds < WARM else (model, seconds)
 
 
+@dataclass(frozen=True)
+class Sampler:
+    """A variant of a contender, its draws, and how many effective ones they are."""
+
+    label: str
+    new: Callable[[], Any]
+    draws: np.ndarray
+    worth: float
+    seconds: float
+
+
+def most_worth(contender: Contender, X: Any, y: Any) -> Sampler:
+    """The variant with most effective draws a second."""
+    tried = [
+        _sampler(contender.label(variant), new, X, y) for variant, new in contender.variants.items()
+    ]
+    return max(tried, key=lambda entry: entry.worth / entry.seconds)
+
+
+def _sampler(label: str, new: Callable[[], Any], X: Any, y: Any) -> Sampler:
+    model, seconds = timed_fit(new, X, y)
+    draws = _draws(model)
+    return Sampler(label, new, draws, worth(draws), seconds)
+
+
+def draws_of(new: Callable[[], Any], X: Any, y: Any) -> np.ndarray:
+    """Draws (chains, steps, coefficients) of the model, fitted now."""
+    return _draws(new().fit(X, y))
+
+
+def _draws(model: Any) -> np.ndarray:
+    """Ours has them in its posterior."""
+    return model.posterior_.draws if hasattr(model, "posterior_") else model.draws_
+
+
 def only_variant(contender: Contender) -> Callable[[], Any]:
     (new,) = contender.variants.values()
     return new
@@ -211,8 +243,7 @@ def log_score(model: Any, X: Any, y: np.ndarray) -> float:
     return float(-np.take_along_axis(log_p, y[:, None], axis=1).mean())
 
 
-def _rate(draws: np.ndarray, seconds: float) -> str:
-    size = worth(draws)
+def _rate(size: float, seconds: float) -> str:
     return f"{size / seconds:,.0f} ({size:,.0f} in {duration(seconds)})"
 
 

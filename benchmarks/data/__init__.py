@@ -35,7 +35,7 @@ class Maker:
 
 def _dense(rows: int, columns: int) -> dict[str, Maker]:
     """Two classes, once with independent and once with strongly correlated columns."""
-    size = f"{rows:,} x {columns}"
+    size = f"{rows:,} x {columns:,}"
     return {
         f"{size} independent": Maker(rows, partial(two_classes, columns=columns)),
         f"{size} correlated": Maker(

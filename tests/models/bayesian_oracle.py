@@ -46,14 +46,33 @@ def many_classes(X, y, a):
     prior = np.kron(np.eye(K), np.diag([INTERCEPT, *np.full(q - 1, a)]))
     v = np.zeros(E.shape[1])
     for _ in range(50):
-        P = softmax(Phi @ (E @ v).reshape(K, q).T, axis=1)
-        R = np.einsum("nk,kl->nkl", P, np.eye(K)) - np.einsum("nk,nl->nkl", P, P)
-        H = np.einsum("nkl,ni,nj->kilj", R, Phi, Phi).reshape(K * q, K * q)
-        g = ((P - T).T @ Phi).ravel()
+        gradient, H = _softmax_sums(Phi, T, (E @ v).reshape(K, q))
         A = E.T @ (H + prior) @ E
-        v = v - np.linalg.solve(A, E.T @ (g + prior @ E @ v))
+        v = v - np.linalg.solve(A, E.T @ (gradient + prior @ E @ v))
     M = np.kron(np.eye(K), to_user(X)) @ E
     return M @ v, M @ np.linalg.inv(A) @ M.T
+
+
+def updated(X, y, mean, covariance):
+    """The posterior of K classes whose prior is N(mean, covariance), which sum to zero."""
+    Phi, T = np.column_stack([np.ones(len(X)), X]), np.eye(int(np.max(y)) + 1)[np.asarray(y)]
+    K, q = T.shape[1], Phi.shape[1]
+    E = np.kron(null_space(np.ones((1, K))), np.eye(q))
+    prior, centre = np.linalg.inv(E.T @ covariance @ E), E.T @ mean
+    v = centre
+    for _ in range(50):
+        gradient, H = _softmax_sums(Phi, T, (E @ v).reshape(K, q))
+        A = E.T @ H @ E + prior
+        v = v - np.linalg.solve(A, E.T @ gradient + prior @ (v - centre))
+    return E @ v, E @ np.linalg.inv(A) @ E.T
+
+
+def _softmax_sums(Phi, T, theta):
+    """Gradient (Kq,) and Hessian (Kq, Kq) of -ln p(t|θ), as in (4.109)-(4.110)."""
+    P = softmax(Phi @ theta.T, axis=1)
+    R = np.einsum("nk,kl->nkl", P, np.eye(len(theta))) - np.einsum("nk,nl->nkl", P, P)
+    H = np.einsum("nkl,ni,nj->kilj", R, Phi, Phi, optimize=True)
+    return ((P - T).T @ Phi).ravel(), H.reshape(theta.size, theta.size)
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """Bayesian logistic regression (4.5): a posterior over the coefficients, and what it predicts."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, Self, cast, get_args
@@ -15,7 +16,7 @@ from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.discriminative import DiscriminativeClassifier, Solver, with_offset
-from posteriori.models.fitting import Prepared, Problem
+from posteriori.models.fitting import Prepared, Problem, is_large
 from posteriori.models.posteriors import (
     INFERENCES,
     Asked,
@@ -48,6 +49,8 @@ from posteriori.rows.offsets import read_offset
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
 from posteriori.rows.threads import one_blas_thread
+from posteriori.solve.newton import polish
+from posteriori.solve.solution import Iteration, Solution
 from posteriori.typing import Array, Labels
 
 BROAD = 10.0
@@ -65,6 +68,10 @@ _ERRORS = {
     "Gaussian with the largest bound; they tend to be too small.",
     "monte_carlo": "Estimates and standard errors are mean and standard deviations of the draws.",
 }
+
+_NEAR = 3.0
+"""Standard errors from the optimum, over the root of those allowed, from which one step with a new
+Hessian leads to it: it squares them."""
 
 InferenceChoice = Literal["auto", "laplace", "variational", "monte_carlo"]
 
@@ -127,6 +134,7 @@ class BayesianLogisticRegression(DiscriminativeClassifier):
     inference_: str
     lower_bounds_: tuple[float, ...]
     _found: Found
+    _curvature: Array | None
     _log_evidence_before: float
     _verdict: Verdict | None
 
@@ -205,6 +213,27 @@ class BayesianLogisticRegression(DiscriminativeClassifier):
         return found
 
     # From the optimum to the posterior.
+
+    def _solve_last(self, prepared: Prepared) -> Solution[Array, Iteration]:
+        """The optimum; on many rows with its Hessian, which the posterior needs anyway."""
+        self._curvature = None
+        full = prepared.objective
+        if len(prepared.levels) == 1 or full.is_wide:
+            self._curvature = prepared.hessian if is_large(full) else None
+            return self._solve(prepared)
+        rough = replace(full, tolerance=_NEAR * math.sqrt(full.tolerance))
+        found = self._solve(replace(prepared, levels=[*prepared.levels[:-1], rough]))
+        if not found.converged:
+            return self._solve(prepared)
+        polished, self._curvature = polish(full, found)
+        return polished
+
+    def _infer(self, prepared: Prepared, solution: Solution[Array, Iteration]) -> Inference:
+        found = super()._infer(prepared, solution)
+        if self._curvature is not None:
+            found.adopt(self._curvature)
+            self._curvature = None
+        return found
 
     def _fit_rows(self, rows: Rows) -> None:
         self._log_evidence_before = 0.0

@@ -158,7 +158,7 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
             _warn_of_rank(columns, len(prepared.dependent))
         self._separation = None
         self.__dict__.pop("penalised_log_likelihood_", None)
-        solution, determined = self._without_doubt(objective, self._solve(prepared)), None
+        solution, determined = self._without_doubt(objective, self._solve_last(prepared)), None
         if solution.status is Status.SEPARATED:
             found = limit(
                 objective,
@@ -179,6 +179,10 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
         if determined is not None:
             self._inference.determined = determined
         self._linear = linear_function(objective, solution.parameters)
+
+    def _solve_last(self, prepared: Prepared) -> Solution[Array, Iteration]:
+        """The parameters that make the objective with the prior chosen smallest."""
+        return self._solve(prepared)
 
     def _solve(self, prepared: Prepared) -> Solution[Array, Iteration]:
         """The parameters that make the objective smallest."""

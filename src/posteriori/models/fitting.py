@@ -42,6 +42,9 @@ _SMALL = 2**19
 _STILL = 4e-15
 """A column that changes by less than this share of its size changes by rounding alone."""
 
+_NEAR = 30.0
+"""Deviations of the mean from zero with which a variance loses three digits at most."""
+
 _ENOUGH = 4000
 """Rows that say where a column lies and how wide it is. With fewer, columns and intercept hang
 together so much that the solvers need more steps."""
@@ -128,6 +131,11 @@ def prepare(problem: Problem) -> Prepared:
     return Prepared(on_levels(objective, levels), start, dependent)
 
 
+def is_large(objective: LogPosterior) -> bool:
+    """Whether the last digits cost something."""
+    return objective.n_rows * objective.coordinates.size > _SMALL
+
+
 def _tolerance(problem: Problem, p: int, n_levels: int) -> float:
     """`tol`, or less where that costs next to nothing."""
     if problem.rows.n_rows * p <= _SMALL:
@@ -145,6 +153,8 @@ def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, ND
     prior = problem.prior
     exact = isinstance(prior, GaussianPrior) and prior.units == "standardised"
     exact = exact or problem.intercept_precision > 0
+    if exact and len(levels) > 1:
+        kernel = replace(kernel, near_zero=_lies_near_zero(levels, kernel))
     for rows in [problem.rows] if exact else _ever_more(levels):
         try:
             found = cast(Spread, gather(rows, kernel))
@@ -162,6 +172,12 @@ def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, ND
         return Standard(mean, scale, True), constant
     size = np.hypot(found.deviation, found.mean) * found.unit
     return Standard(np.zeros(len(mean)), np.where(size > 0, size, 1.0), False), size == 0
+
+
+def _lies_near_zero(levels: list[RowLevel], kernel: GatherSpread) -> bool:
+    """Whether sums of squares of all columns keep their digits, as they are on some of the rows."""
+    found = cast(Spread, gather(levels[0].rows, kernel))
+    return bool((abs(found.mean) <= _NEAR * found.deviation).all())
 
 
 def _ever_more(levels: list[RowLevel]) -> Iterator[Rows]:

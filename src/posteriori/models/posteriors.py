@@ -2,21 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from posteriori.posterior.chosen_prior import Chosen, groups_of
+from posteriori.posterior.drawn_evidence import drawn_log_evidence
 from posteriori.posterior.importance import Word, smoothed, trust
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.many import ManyDensities
 from posteriori.posterior.monte_carlo import Draws, sample_posterior
-from posteriori.posterior.normal_posterior import Gaussian
+from posteriori.posterior.normal_posterior import Gaussian, as_generator
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import Penalty
 from posteriori.posterior.variational import variational
 from posteriori.posterior.variational_evidence import variational_evidence
 from posteriori.typing import Array
+
+_EVIDENCE_POINTS = 2000
+"""Points at which the density is weighed for the evidence."""
 
 InferenceName = Literal["laplace", "variational", "monte_carlo"]
 
@@ -91,7 +95,7 @@ def by_variational(asked: Asked) -> Found:
 
 
 def by_monte_carlo(asked: Asked) -> Found:
-    """Draws from the exact posterior, and the evidence by weighting draws of the Laplace fit."""
+    """Draws from the exact posterior, and the evidence by weighting others like them."""
     laplace, objective = by_laplace(asked), asked.objective
     target = ManyDensities(objective)
     draws = sample_posterior(
@@ -102,11 +106,12 @@ def by_monte_carlo(asked: Asked) -> Found:
         random_state=asked.random_state,
         names=asked.inference.shown.names,
     )
-    ratios = log_ratios(objective, laplace.gaussian, asked.random_state)
-    correction = float(np.log(np.mean(np.exp(ratios - ratios.max()))) + ratios.max())
-    return Found(
-        laplace.gaussian, laplace.log_evidence + correction, objective.penalty, chains=draws
-    )
+    # What the target leaves out of ln p(t, w) is the same at every w.
+    parts, mode = asked.inference.evidence, laplace.gaussian.mean[None, :]
+    left_out = parts.log_likelihood + parts.log_prior - target.log_density(mode)[0]
+    random = as_generator(asked.random_state)
+    found = drawn_log_evidence(target, draws.pooled, _EVIDENCE_POINTS, random)
+    return Found(laplace.gaussian, found + left_out, objective.penalty, chains=draws)
 
 
 INFERENCES: dict[str, Callable[[Asked], Found]] = {
@@ -156,7 +161,8 @@ def verdict_on(objective: LogPosterior, gaussian: Gaussian) -> Verdict:
     found = smoothed(log_ratios(objective, gaussian, _SEED))
     shift = _shift(gaussian, np.exp(found.log_weights))
     nearness = "good" if shift <= _NEAR else "usable" if shift <= _FAR else "poor"
-    word = max(trust(found.k_hat, _TRUST_DRAWS).word, nearness, key=_WORDS.index)
+    words = (trust(found.k_hat, _TRUST_DRAWS).word, nearness)
+    word = cast(Word, max(words, key=_WORDS.index))
     told = f"k-hat {found.k_hat:.2f}, mean off by {shift:.2f} standard deviations"
     return Verdict(word, f"{_SENTENCES[word]} ({told}).", found.k_hat, shift)
 

@@ -44,7 +44,7 @@ _ROUNDS = 100
 _CLOSE, _CLOSE_ON_MANY = 1e-8, 0.01
 """Changes of ln α below which a choice stands, on few rows and on many."""
 
-_FORETOLD = 0.01
+_FORETOLD = 0.1
 """How far the evidence may be from what the parabola foretold, on many rows."""
 
 _UNCLEAR = 1e-3

@@ -88,6 +88,12 @@ class Inference:
         out._free["model"], out._precision = covariance, inverse_of(covariance)
         return out
 
+    def adopt(self, hessian: Array) -> None:
+        """Take this for the observed curvature of the objective at w, and spare a pass."""
+        self._precision = hessian
+        if rows_needed(self._objective).information == "observed":
+            self._free["model"] = self.goodness.dispersion * self._inverse(hessian)
+
     @property
     def objective(self) -> LogPosterior:
         """The objective with the rows of the fit; an error where they were left behind."""

@@ -1,8 +1,8 @@
 """Products of the Hessian of a sum over rows with vectors, where H itself would be too large.
 
 Conventions: n rows, c activations a row, q parameters an activation (the intercept first),
-θ (c, q); s directions v_j (c, q). With u_j = v_jφ (c,) and the curvature R (c, c) of a row's loss in its
-activations, Hv_j = Σ w (R u_j) φᵀ.
+θ (c, q); s directions v_j (c, q). With u_j = v_jφ (c,) and the curvature R (c, c) of a row's loss
+in its activations, Hv_j = Σ w (R u_j) φᵀ.
 """
 
 from dataclasses import dataclass

@@ -42,10 +42,15 @@ class Spread(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class GatherSpread:
-    """The kernel: a block of rows to its `Spread`."""
+    """The kernel: a block of rows to its `Spread`.
+
+    Where columns are known to lie `near_zero`, within a few dozen deviations, their squares are
+    summed as they are and nothing is lost; otherwise each block is centred first.
+    """
 
     columns: Columns
     unit: Array | None = None
+    near_zero: bool = False
 
     def __call__(self, block: Block) -> Spread:
         n = block.X.shape[0]
@@ -57,10 +62,12 @@ class GatherSpread:
             if self.unit is not None:
                 design = design.scaled(self.unit)
             mean = design.transpose_times(weight) * over
-            centred = design.shifted(mean)
-            drift = centred.transpose_times(weight) * over
+            centred, drift = design, mean
+            if not self.near_zero:
+                centred = design.shifted(mean)
+                drift = centred.transpose_times(weight) * over
+                mean = mean + drift
             squares = np.maximum(centred.squares(weight) - total * drift**2, 0.0)
-            mean = mean + drift
         if not np.isfinite(mean).all():
             check_finite(block, self.columns.schema)
         unit = np.ones(len(mean)) if self.unit is None else self.unit
