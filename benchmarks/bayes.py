@@ -140,7 +140,7 @@ class PosteriorSeconds(Seconds):
 
 
 class WideSeconds(Seconds):
-    """Seconds of a fit that may need an approximation, and which it was, where the model tells."""
+    """Seconds of a fit that may need an approximation, and which it was."""
 
     what = "seconds of fit,"
 
@@ -152,7 +152,7 @@ class WideSeconds(Seconds):
         except (PosterioriError, NotImplementedError, MemoryError) as error:
             return self.row("", None, note=f"{type(error).__name__}: {error}")
         seconds = self.seconds(lambda: new().fit(X, y), scale)
-        return self.row(f"{duration(seconds)}, {_approximation(model)}", seconds)
+        return self.row(f"{duration(seconds)}, prior {model.prior_reason_}", seconds)
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,3 @@ def _n_positive(covariance: np.ndarray) -> int:
     """How many eigenvalues are not zero; none of those is to be negative."""
     values = np.linalg.eigvalsh(covariance)
     return int(np.sum(values > ZERO * values[-1]))
-
-
-def _approximation(model: Any) -> str:
-    return str(getattr(model, "approximation_", "approximation not told"))

@@ -35,14 +35,15 @@ from posteriori.models.predictive import (
 from posteriori.posterior.arviz import to_arviz
 from posteriori.posterior.chains import effective_size_bulk, effective_size_tail, split_rhat
 from posteriori.posterior.chosen_prior import Chosen, as_prior
+from posteriori.posterior.coefficients import Intervals
 from posteriori.posterior.evidence import Evidence, check_proper
-from posteriori.posterior.inference import Inference
+from posteriori.posterior.inference import Errors, Inference
 from posteriori.posterior.normal_posterior import as_generator
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.page import About, glance_of
 from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.posterior.shown_posterior import Posterior
-from posteriori.posterior.summary import fact_text
+from posteriori.posterior.summary import Summary, fact_text
 from posteriori.rows.block import Block
 from posteriori.rows.frames import make_frame
 from posteriori.rows.offsets import read_offset
@@ -99,7 +100,7 @@ class BayesianLogisticRegression(DiscriminativeClassifier):
         After Monte Carlo it is always its own draws that are averaged over.
     fit_intercept, tol, max_iter, unseen : as in `LogisticRegression`.
     n_draws : int
-        Draws from the posterior, with inference="monte_carlo".
+        Draws from the posterior, with inference="monte_carlo"; more where chains need them.
     random_state : None, int, Generator or RandomState
 
     Attributes
@@ -123,9 +124,9 @@ class BayesianLogisticRegression(DiscriminativeClassifier):
     >>> X = X[["mean radius", "mean texture"]]
     >>> model = BayesianLogisticRegression().fit(X, y)
     >>> round(model.log_evidence_, 2), model.trust_.word
-    (-157.83, 'good')
+    (-155.69, 'good')
     >>> model.predict_proba(X[:1]).round(3), model.predict_interval(X[:1]).round(3)
-    (array([[0.801, 0.199]]), array([[0.089, 0.381]]))
+    (array([[0.789, 0.211]]), array([[0.089, 0.389]]))
     """
 
     solver: Solver = "auto"
@@ -279,7 +280,7 @@ class BayesianLogisticRegression(DiscriminativeClassifier):
         >>> half = BayesianLogisticRegression(prior=1.0).fit(X[:20], y[:20])
         >>> whole = BayesianLogisticRegression(prior=1.0).fit(X, y)
         >>> half.update(X[20:], y[20:]).coef_.round(2), whole.coef_.round(2)
-        (array([[0.76]]), array([[0.75]]))
+        (array([[0.77]]), array([[0.78]]))
         """
         self._known_classes()
         before = dict(self.__dict__)
@@ -340,6 +341,33 @@ class BayesianLogisticRegression(DiscriminativeClassifier):
 
     # What is shown.
 
+    def tidy(
+        self, level: float = 0.95, errors: Errors = "model", intervals: Intervals = "wald"
+    ) -> Any:
+        """The coefficients as a frame, as in `LogisticRegression`.
+
+        Errors other than those of the "model", and intervals by "profile", belong to the mode: they
+        need inference="laplace".
+        """
+        self._check_at_mode(errors, intervals)
+        return super().tidy(level, errors, intervals)
+
+    def summary(self, level: float = 0.95, errors: Errors = "model") -> Summary:
+        """The fit on one page, to print or to look at in a notebook."""
+        self._check_at_mode(errors, "wald")
+        return super().summary(level, errors)
+
+    def _check_at_mode(self, errors: Errors, intervals: Intervals) -> None:
+        self._known_classes()
+        check_choice("errors", errors, get_args(Errors))
+        check_choice("intervals", intervals, get_args(Intervals))
+        if self.inference_ != "laplace" and (errors, intervals) != ("model", "wald"):
+            raise InferenceError(
+                f"errors={errors!r} with intervals={intervals!r} is for the mode of the "
+                f"posterior; with inference={self.inference_!r} there are its mean and deviations.",
+                "Use errors='model' and intervals='wald', or inference='laplace'.",
+            )
+
     def glance(self) -> Any:
         """The fit as a frame with one row, with the evidence and the inference it is by."""
         self._known_classes()
@@ -348,14 +376,12 @@ class BayesianLogisticRegression(DiscriminativeClassifier):
         return make_frame(found, self._frame_backend)
 
     def _about(self) -> About:
-        return replace(super()._about(), method=_METHODS[self.inference_])
+        name, found = self.inference_, super()._about()
+        prior = "posterior before" if isinstance(self.prior_, Posterior) else found.prior
+        return replace(found, prior=prior, method=_METHODS[name], errors=_ERRORS[name])
 
     def _summary_facts(self) -> tuple[tuple[str, str], ...]:
         return (("Log evidence", fact_text(self.log_evidence_)),)
-
-    def _summary_notes(self) -> tuple[str, ...]:
-        note = _ERRORS[self.inference_]
-        return (note, *super()._summary_notes())
 
     @property
     def evidence_(self) -> Evidence:

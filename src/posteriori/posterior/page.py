@@ -33,7 +33,8 @@ class About:
 
     prior: in words, empty for none. labels: the classes, None for a target that is a number.
     facts: further lines of the page, notes: further footnotes. method: how the coefficients were
-    found, where it was not by the largest likelihood or posterior; a note then tells of the errors.
+    found, if not simply by the largest likelihood or posterior; errors: what the standard errors
+    of the model then are.
     """
 
     name: str
@@ -45,6 +46,7 @@ class About:
     facts: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     method: str = ""
+    errors: str = ""
 
 
 def glance_of(inference: Inference, about: About) -> dict[str, list[Any]]:
@@ -119,8 +121,10 @@ def _right(goodness: Goodness) -> list[tuple[str, str]]:
 
 def _notes(inference: Inference, about: About, errors: Errors) -> list[str]:
     notes, goodness = [], inference.goodness
-    if about.prior and errors != "robust" and not (about.method and errors == "model"):
-        notes.append(_JEFFREYS if about.prior == "jeffreys" and errors == "model" else _POSTERIOR)
+    if about.prior and errors != "robust":
+        jeffreys = about.prior == "jeffreys" and errors == "model"
+        usual = _JEFFREYS if jeffreys else _POSTERIOR
+        notes.append(about.errors if about.errors and errors == "model" else usual)
     if _KINDS[errors]:
         notes.append(_KINDS[errors])
     if goodness.estimates_dispersion:
