@@ -14,7 +14,8 @@ from rich.console import Console
 from scipy.integrate import quad
 from scipy.special import log_expit
 
-from posteriori.posterior.laplace import LaplaceApproximation, laplace
+from posteriori import laplace
+from posteriori.posterior.laplace import LaplaceApproximation
 from posteriori.report.plots import COLOURS
 
 PICTURE = Path("demo") / "laplace.png"

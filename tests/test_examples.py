@@ -70,3 +70,9 @@ def test_the_table_of_wines_has_the_numbers_of_each_model(told, monkeypatch):
     ):
         assert line in text
     check_picture("decision_regions", (787, 1050))
+
+
+def test_figure_4_14_is_drawn_as_the_text_says(told):
+    load("laplace_figure").main()
+    assert "Mode 0.077480, precision 2.543589" in told()
+    check_picture("laplace", (600, 1500))

@@ -66,3 +66,16 @@ def either(words: Sequence[str]) -> str:
     """
     *most, last = map(repr, words)
     return f"{', '.join(most)} or {last}" if most else last
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """A generator from a seed, a Generator, or scikit-learn's RandomState."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"random_state={random_state!r} is not a seed.",
+            "Use a whole number of zero or more, a numpy Generator or RandomState, or None.",
+        ) from None

@@ -1,74 +1,47 @@
 """Bayesian logistic regression (4.5): a posterior over the coefficients, and what it predicts."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 
-from posteriori.arguments import check_choice, check_count
-from posteriori.decide.rule import most_probable
+from posteriori.arguments import as_generator, check_choice, check_count
 from posteriori.errors import InferenceError, ParameterError
 from posteriori.likelihood.link import ProbabilityLink
 from posteriori.likelihood.links import PROBABILITY_LINKS
 from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
-from posteriori.models.discriminative import DiscriminativeClassifier, Solver, with_offset
+from posteriori.models.discriminative import Solver, with_offset
 from posteriori.models.fitting import Prepared, Problem, is_large
+from posteriori.models.posterior_report import PosteriorReport
 from posteriori.models.posteriors import (
     INFERENCES,
     Asked,
     Found,
-    Verdict,
     verdict_on,
-    verdict_on_chains,
 )
 from posteriori.models.predicting import linear_function
 from posteriori.models.predictive import (
     PredictiveName,
-    interval_kernel,
-    log_kernel,
     read_predictive,
 )
-from posteriori.posterior.arviz import to_arviz
-from posteriori.posterior.chains import effective_size_bulk, effective_size_tail, split_rhat
 from posteriori.posterior.chosen_prior import Chosen, as_prior
-from posteriori.posterior.coefficients import Intervals
-from posteriori.posterior.evidence import Evidence, check_proper
-from posteriori.posterior.inference import Errors, Inference
-from posteriori.posterior.normal_posterior import as_generator
-from posteriori.posterior.objective import LogPosterior
-from posteriori.posterior.page import About, glance_of
+from posteriori.posterior.evidence import check_proper
+from posteriori.posterior.inference import Inference
+from posteriori.posterior.objective import WIDE, LogPosterior
 from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.posterior.shown_posterior import Posterior
-from posteriori.posterior.summary import Summary, fact_text
-from posteriori.rows.block import Block
-from posteriori.rows.frames import make_frame
-from posteriori.rows.offsets import read_offset
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.newton import polish
 from posteriori.solve.solution import Iteration, Solution
-from posteriori.typing import Array, Labels
+from posteriori.typing import Array
 
 BROAD = 10.0
 """Standard deviation of the prior on the intercept of centred columns."""
-
-_METHODS = {
-    "laplace": "Laplace's approximation",
-    "variational": "a variational bound",
-    "monte_carlo": "Monte Carlo",
-}
-_ERRORS = {
-    "laplace": "Estimates are the mode of the posterior, standard errors its standard deviations "
-    "by the curvature there.",
-    "variational": "Estimates and standard errors are mean and standard deviations of the "
-    "Gaussian with the largest bound; they tend to be too small.",
-    "monte_carlo": "Estimates and standard errors are mean and standard deviations of the draws.",
-}
 
 _NEAR = 3.0
 """Standard errors from the optimum, over the root of those allowed, from which one step with a new
@@ -77,7 +50,7 @@ Hessian leads to it: it squares them."""
 InferenceChoice = Literal["auto", "laplace", "variational", "monte_carlo"]
 
 
-class BayesianLogisticRegression(DiscriminativeClassifier):
+class BayesianLogisticRegression(PosteriorReport):
     """Probabilities that know how much they know: p(C|x) = ∫ σ(wᵀφ) p(w|t) dw (4.145).
 
     The posterior p(w|t) is approximated, or drawn from, and integrated out of the predictions:
@@ -131,13 +104,8 @@ class BayesianLogisticRegression(DiscriminativeClassifier):
 
     solver: Solver = "auto"
 
-    posterior_: Posterior
-    inference_: str
     lower_bounds_: tuple[float, ...]
-    _found: Found
     _curvature: Array | None
-    _log_evidence_before: float
-    _verdict: Verdict | None
 
     def __init__(
         self,
@@ -205,6 +173,13 @@ class BayesianLogisticRegression(DiscriminativeClassifier):
         return replace(super()._problem(rows), intercept_precision=BROAD**-2)
 
     def _adapted(self, prepared: Prepared) -> Prepared:
+        if prepared.objective.is_wide:
+            size = prepared.objective.coordinates.size
+            raise ParameterError(
+                f"The posterior of {size:,} coefficients is not kept: their covariance has "
+                f"{size**2:,} numbers. {WIDE:,} coefficients are the most.",
+                "Use LogisticRegression(prior='evidence'), or fewer columns.",
+            )
         try:
             check_proper(prepared.objective.penalty)
         except InferenceError as error:
@@ -338,165 +313,6 @@ class BayesianLogisticRegression(DiscriminativeClassifier):
         self._finish(Prepared([objective], prior.free_mean, nothing))
         self._conclude(None)
         self.prior_ = prior
-
-    # What is shown.
-
-    def tidy(
-        self, level: float = 0.95, errors: Errors = "model", intervals: Intervals = "wald"
-    ) -> Any:
-        """The coefficients as a frame, as in `LogisticRegression`.
-
-        Errors other than those of the "model", and intervals by "profile", belong to the mode: they
-        need inference="laplace".
-        """
-        self._check_at_mode(errors, intervals)
-        return super().tidy(level, errors, intervals)
-
-    def summary(self, level: float = 0.95, errors: Errors = "model") -> Summary:
-        """The fit on one page, to print or to look at in a notebook."""
-        self._check_at_mode(errors, "wald")
-        return super().summary(level, errors)
-
-    def _check_at_mode(self, errors: Errors, intervals: Intervals) -> None:
-        self._known_classes()
-        check_choice("errors", errors, get_args(Errors))
-        check_choice("intervals", intervals, get_args(Intervals))
-        if self.inference_ != "laplace" and (errors, intervals) != ("model", "wald"):
-            raise InferenceError(
-                f"errors={errors!r} with intervals={intervals!r} is for the mode of the "
-                f"posterior; with inference={self.inference_!r} there are its mean and deviations.",
-                "Use errors='model' and intervals='wald', or inference='laplace'.",
-            )
-
-    def glance(self) -> Any:
-        """The fit as a frame with one row, with the evidence and the inference it is by."""
-        self._known_classes()
-        found = glance_of(self._inference, self._about())
-        found |= {"log_evidence": [self.log_evidence_], "inference": [self.inference_]}
-        return make_frame(found, self._frame_backend)
-
-    def _about(self) -> About:
-        name, found = self.inference_, super()._about()
-        prior = "posterior before" if isinstance(self.prior_, Posterior) else found.prior
-        return replace(found, prior=prior, method=_METHODS[name], errors=_ERRORS[name])
-
-    def _summary_facts(self) -> tuple[tuple[str, str], ...]:
-        return (("Log evidence", fact_text(self.log_evidence_)),)
-
-    @property
-    def evidence_(self) -> Evidence:
-        """ln p(t) by Laplace's approximation, in its parts: fit and Occam factor (4.137)."""
-        self._known_classes()
-        if self.inference_ == "laplace":
-            return self._inference.evidence
-        return self._laplace_evidence
-
-    @property
-    def log_evidence_(self) -> float:
-        """ln p(t), what is left once the coefficients are integrated out."""
-        self._known_classes()
-        return self._log_evidence_before + self._found.log_evidence
-
-    @property
-    def trust_(self) -> Verdict:
-        """Whether the posterior found is near the exact one, in plain words.
-
-        For a Gaussian it is told by the weights that would make its draws draws of the exact
-        posterior: by their tail, k-hat, and by how far they move the mean; computed when first
-        asked for. Draws of Monte Carlo are exact, if their chains agree.
-        """
-        self._known_classes()
-        if self.posterior_.chains is not None:
-            return verdict_on_chains(self.posterior_.chains)
-        if self._verdict is None:
-            self._verdict = verdict_on(self._inference.objective, self.posterior_.gaussian)
-        return self._verdict
-
-    @property
-    def diagnostics_(self) -> Any:
-        """Of draws by Monte Carlo, a frame of the kind that the model was fitted to.
-
-        Its columns are term, class (for more than two), mean, sd, rhat (split, rank-normalised;
-        one where chains agree), ess_bulk and ess_tail (effective numbers of draws).
-        """
-        self._known_classes()
-        draws = self.posterior_.draws
-        return make_frame(
-            {
-                **self._term_columns(),
-                "mean": draws.mean(axis=(0, 1)).tolist(),
-                "sd": draws.std(axis=(0, 1), ddof=1).tolist(),
-                "rhat": split_rhat(draws).tolist(),
-                "ess_bulk": effective_size_bulk(draws).tolist(),
-                "ess_tail": effective_size_tail(draws).tolist(),
-            },
-            self._frame_backend,
-        )
-
-    def _term_columns(self) -> dict[str, Any]:
-        shown, classes = self.posterior_.shown, self.classes_
-        if len(classes) == 2:
-            return {"term": list(shown.terms)}
-        return {
-            "term": [term for _ in classes for term in shown.terms],
-            "class": np.repeat(classes, len(shown.terms)).tolist(),
-        }
-
-    def to_arviz(self) -> Any:
-        """Draws by Monte Carlo for the package arviz: variables `intercept` and `coef`."""
-        self._known_classes()
-        return to_arviz(self.posterior_, self.classes_)
-
-    # Predictions.
-
-    def _log_predictive(self, X: Any, offset: Any) -> Array:
-        """ln p(C_k|x) (n, K), with the coefficients integrated out."""
-        K = len(self._known_classes())
-        method = read_predictive(self.predictive, K)
-        kernel = log_kernel(self.posterior_, method, self._link())
-        return self._filled(X, offset, kernel, (K,))
-
-    def _filled(
-        self, X: Any, offset: Any, kernel: Callable[[Block], Array], shape: tuple[int, ...]
-    ) -> Array:
-        rows = self._new_rows(X)
-        if offset is not None:
-            width = self.posterior_.shown.coordinates.n_activations
-            rows = replace(rows, offset=read_offset(offset, rows.n_rows, width))
-        with one_blas_thread():
-            return rows.fill(np.empty((rows.n_rows, *shape)), kernel)
-
-    def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
-        """ln p(C_k|x) of the predictive distribution (n, K)."""
-        return self._log_predictive(X, offset)
-
-    def predict_proba(self, X: Any, offset: Any = None) -> Array:
-        """p(C_k|x) of the predictive distribution (4.145), (n, K); rows sum to one."""
-        return np.exp(self._log_predictive(X, offset))
-
-    def decision_function(self, X: Any, offset: Any = None) -> Array:
-        """Log odds of the second class (n,); for more than two classes ln p(C_k|x) (n, K)."""
-        found = self._log_predictive(X, offset)
-        return found if found.shape[1] > 2 else found[:, 1] - found[:, 0]
-
-    def predict(self, X: Any, offset: Any = None) -> Labels:
-        """The most probable class of each row.
-
-        For two classes and a Gaussian posterior that is also the class of the mean coefficients
-        (4.155): being unsure moves probabilities towards a half, but none across.
-        """
-        codes = most_probable(self._log_predictive(X, offset))
-        return self.classes_[codes.astype(np.intp)]
-
-    def predict_interval(self, X: Any, level: float = 0.95, offset: Any = None) -> Array:
-        """In which the probability of each row lies with probability `level`.
-
-        Ends (n, 2) for the second of two classes; for more (n, K, 2). They are quantiles of the
-        posterior of the probability itself.
-        """
-        K = len(self._known_classes())
-        kernel = interval_kernel(self.posterior_, level, self._link())
-        return self._filled(X, offset, kernel, (2,) if K == 2 else (K, 2))
 
 
 def _improper(prior: Any) -> ParameterError:

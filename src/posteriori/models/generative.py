@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from posteriori.arguments import as_generator
 from posteriori.decide.priors import PriorsLike, log_priors, read_priors
 from posteriori.errors import (
     MissingValueError,
@@ -216,16 +217,3 @@ def _of_classes_seen(priors: Array, seen: NDArray[np.bool_]) -> Array:
             "The classes that have rows all have the prior zero.", "Give one of them a prior."
         )
     return left / left.sum()
-
-
-def as_generator(random_state: Any) -> np.random.Generator:
-    """A generator from a seed, a Generator, or scikit-learn's RandomState."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31, size=4))
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise ParameterError(
-            f"random_state={random_state!r} is not a seed.",
-            "Use a whole number of zero or more, a numpy Generator or RandomState, or None.",
-        ) from None

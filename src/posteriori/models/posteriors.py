@@ -6,13 +6,14 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
+from posteriori.arguments import as_generator
 from posteriori.posterior.chosen_prior import Chosen, groups_of
 from posteriori.posterior.drawn_evidence import drawn_log_evidence
 from posteriori.posterior.importance import Word, smoothed, trust
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.many import ManyDensities
 from posteriori.posterior.monte_carlo import Draws, sample_posterior
-from posteriori.posterior.normal_posterior import Gaussian, as_generator
+from posteriori.posterior.normal_posterior import Gaussian
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import Penalty
 from posteriori.posterior.variational import variational
@@ -24,8 +25,8 @@ _EVIDENCE_POINTS = 2000
 
 InferenceName = Literal["laplace", "variational", "monte_carlo"]
 
-_TRUST_DRAWS = 1000
-"""Draws of a Gaussian that say how well it fits."""
+_FEWEST_DRAWS, _MOST_DRAWS, _ACTIVATIONS = 1000, 10_000, 10**7
+"""Draws of a Gaussian that say how well it fits: as many as make so many activations of rows."""
 
 _ENOUGH = 400
 """Effective draws that are enough."""
@@ -121,9 +122,9 @@ INFERENCES: dict[str, Callable[[Asked], Found]] = {
 }
 
 
-def log_ratios(objective: LogPosterior, gaussian: Gaussian, random_state: Any) -> Array:
-    """ln of the posterior over the Gaussian at draws of that, zero at its mean."""
-    target, draws = ManyDensities(objective), gaussian.sample(_TRUST_DRAWS, random_state)
+def log_ratios(objective: LogPosterior, gaussian: Gaussian, draws: Array) -> Array:
+    """ln of the posterior over the Gaussian at draws (S, p) of that, zero at its mean."""
+    target = ManyDensities(objective)
     points = np.concatenate([gaussian.mean[None, :], draws])
     found = target.log_density(points) - gaussian.log_density(points)
     return found[1:] - found[0]
@@ -158,19 +159,20 @@ def verdict_on(objective: LogPosterior, gaussian: Gaussian) -> Verdict:
     Their k-hat does not see a Gaussian that is wider than the posterior, or beside it, as that of
     separated classes is; their mean does.
     """
-    found = smoothed(log_ratios(objective, gaussian, _SEED))
-    shift = _shift(gaussian, np.exp(found.log_weights))
+    n_draws = int(np.clip(_ACTIVATIONS // max(objective.n_rows, 1), _FEWEST_DRAWS, _MOST_DRAWS))
+    draws = gaussian.sample(n_draws, _SEED)
+    found = smoothed(log_ratios(objective, gaussian, draws))
+    shift = _shift(gaussian, draws, np.exp(found.log_weights))
     nearness = "good" if shift <= _NEAR else "usable" if shift <= _FAR else "poor"
-    words = (trust(found.k_hat, _TRUST_DRAWS).word, nearness)
+    words = (trust(found.k_hat, n_draws).word, nearness)
     word = cast(Word, max(words, key=_WORDS.index))
     told = f"k-hat {found.k_hat:.2f}, mean off by {shift:.2f} standard deviations"
     return Verdict(word, f"{_SENTENCES[word]} ({told}).", found.k_hat, shift)
 
 
-def _shift(gaussian: Gaussian, weights: Array) -> float:
+def _shift(gaussian: Gaussian, draws: Array, weights: Array) -> float:
     """The length of the mean of weighted draws in standard deviations, without what is noise."""
-    draws = gaussian.sample(_TRUST_DRAWS, _SEED) - gaussian.mean
-    white = draws @ gaussian.precision_cholesky
+    white = (draws - gaussian.mean) @ gaussian.precision_cholesky
     mean = weights @ white
     noise = weights**2 @ np.square(white - mean).sum(axis=1)
     return float(np.sqrt(max(mean @ mean - noise, 0.0)))

@@ -6,11 +6,10 @@ from typing import Any, Self, cast, get_args
 
 import numpy as np
 
-from posteriori.arguments import check_choice, check_count, check_flag
+from posteriori.arguments import as_generator, check_choice, check_count, check_flag
 from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ScaleError
 from posteriori.models.base import Classifier
-from posteriori.models.generative import as_generator
 from posteriori.models.geometry import LinearCoefficients
 from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Features

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from posteriori.arguments import check_choice, check_count
+from posteriori.arguments import as_generator, check_choice, check_count
 from posteriori.errors import ConvergenceWarning, warn
 from posteriori.linalg import solve_lower
 from posteriori.posterior.chains import effective_size_bulk, effective_size_tail, split_rhat
@@ -19,7 +19,6 @@ from posteriori.posterior.hamiltonian import HamiltonianChains
 from posteriori.posterior.importance import trust
 from posteriori.posterior.independence import IndependentChains, Pilot, look_ahead
 from posteriori.posterior.many import Densities, White
-from posteriori.posterior.normal_posterior import as_generator
 from posteriori.typing import Array
 
 Method: TypeAlias = Literal["auto", "independence", "hamiltonian"]

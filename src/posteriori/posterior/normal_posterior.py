@@ -11,8 +11,8 @@ from typing import Any, cast
 import numpy as np
 from scipy.linalg import blas
 
-from posteriori.arguments import check_count
-from posteriori.errors import InferenceError, ParameterError
+from posteriori.arguments import as_generator, check_count
+from posteriori.errors import InferenceError
 from posteriori.linalg import cholesky, solve_lower, unit_diagonal
 from posteriori.posterior.inference import inverse_of
 from posteriori.typing import Array
@@ -106,16 +106,3 @@ class Gaussian:
         white = as_generator(random_state).standard_normal((n, len(self.mean)))
         step = blas.dtrsm(1.0, self.precision_cholesky, white.T, lower=1, trans_a=1)
         return self.mean + cast(Array, step).T
-
-
-def as_generator(random_state: Any) -> np.random.Generator:
-    """Random numbers from None, a whole number, a Generator, or a RandomState."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31, size=4))
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"random_state={random_state!r} is not a seed.",
-            "Use None, a whole number, a Generator or a RandomState.",
-        ) from error

@@ -22,7 +22,7 @@ from posteriori.statistics.batches import split_rows
 from posteriori.statistics.local_quadratic import GatherQuadratic, Information, Target
 from posteriori.typing import Array
 
-WIDE = 2000
+WIDE = 2100
 """With more free parameters than this the Hessian is too large; its diagonal must do."""
 
 BLOCK_ENTRIES = 2**19

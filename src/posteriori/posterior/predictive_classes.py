@@ -18,12 +18,11 @@ from scipy.linalg import helmert
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from posteriori.arguments import check_count, check_fraction
+from posteriori.arguments import as_generator, check_count, check_fraction
 from posteriori.likelihood.arithmetic import quiet
 from posteriori.likelihood.link import Link, ProbabilityLink
 from posteriori.likelihood.softmax import log_probabilities
 from posteriori.posterior.intervals import log_odds_of_each
-from posteriori.posterior.normal_posterior import as_generator
 from posteriori.posterior.predictive import kappa_logs
 from posteriori.typing import Array
 
@@ -247,6 +246,6 @@ def normal_points(n: int, size: int, random_state: Any = 0) -> Array:
 def _drawn(mean: Array, covariance: Array, contrasts: Array, white: Array) -> Array:
     """Activations (n, K, S) with the differences of draws from N(μ, Σ)."""
     values, axes = np.linalg.eigh(contrasts.T @ covariance @ contrasts)
-    # The longest axis first: the first coordinates of a Sobol sequence are its best.
-    root = (axes * np.sqrt(np.maximum(values, 0.0))[:, None, :])[:, :, ::-1]
+    # The symmetric root: axes of equal length may be any, and would make draws depend on rounding.
+    root = (axes * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ axes.swapaxes(1, 2)
     return mean[:, :, None] + (contrasts @ root) @ white.T

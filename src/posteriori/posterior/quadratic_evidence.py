@@ -26,8 +26,8 @@ _LONGEST = 3.0
 """The most that the logarithm of a precision changes in a step."""
 
 _STILL = 1e-10
-_NOTHING = 1e-14
-"""A gain in the evidence that is not worth a step."""
+_NOTHING = 1e-13
+"""A gain in the evidence, beside it, that is rounding."""
 
 _MOST_STEPS = 200
 _HALVINGS = 30
@@ -125,9 +125,10 @@ class QuadraticEvidence:
                 return rho
             gradient = here.gradient + more.gradient(rho)
             step = self._step(rho, gradient, here.hessian + more.bend)
-            if abs(step).max(initial=0.0) <= _STILL or gradient @ step <= _NOTHING:
-                return rho
             before = here.value + more.value(rho)
+            gain = gradient @ step
+            if abs(step).max(initial=0.0) <= _STILL or gain <= _NOTHING * (1 + abs(before)):
+                return rho
             for _ in range(_HALVINGS):
                 there = self.at(rho + step)
                 if there is not None and there.value + more.value(rho + step) > before:

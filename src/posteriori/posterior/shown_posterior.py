@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from posteriori.arguments import check_count
+from posteriori.arguments import as_generator, check_count
 from posteriori.errors import InferenceError
 from posteriori.posterior.inference import inverse_of
 from posteriori.posterior.monte_carlo import Draws
-from posteriori.posterior.normal_posterior import Gaussian, as_generator
+from posteriori.posterior.normal_posterior import Gaussian
 from posteriori.posterior.priors import Penalty
 from posteriori.posterior.shown import Shown
 from posteriori.typing import Array

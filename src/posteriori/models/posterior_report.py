@@ -1,0 +1,149 @@
+"""What a fitted posterior tells of itself: coefficients, evidence, trust, and its draws."""
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+
+from posteriori.arguments import check_choice
+from posteriori.errors import InferenceError
+from posteriori.models.averaged import AveragedClassifier
+from posteriori.models.posteriors import Found, Verdict, verdict_on, verdict_on_chains
+from posteriori.posterior.arviz import to_arviz
+from posteriori.posterior.chains import effective_size_bulk, effective_size_tail, split_rhat
+from posteriori.posterior.coefficients import Intervals
+from posteriori.posterior.evidence import Evidence
+from posteriori.posterior.inference import Errors
+from posteriori.posterior.page import About, glance_of
+from posteriori.posterior.shown_posterior import Posterior
+from posteriori.posterior.summary import Summary, fact_text
+from posteriori.rows.frames import make_frame
+
+_METHODS = {
+    "laplace": "Laplace's approximation",
+    "variational": "a variational bound",
+    "monte_carlo": "Monte Carlo",
+}
+_ERRORS = {
+    "laplace": "Estimates are the mode of the posterior, standard errors its standard deviations "
+    "by the curvature there.",
+    "variational": "Estimates and standard errors are mean and standard deviations of the "
+    "Gaussian with the largest bound; they tend to be too small.",
+    "monte_carlo": "Estimates and standard errors are mean and standard deviations of the draws.",
+}
+
+
+class PosteriorReport(AveragedClassifier):
+    """A classifier with a posterior over its coefficients, found by one of several inferences."""
+
+    inference_: str
+    _found: Found
+    _laplace_evidence: Evidence
+    _log_evidence_before: float
+    _verdict: Verdict | None
+
+    def tidy(
+        self, level: float = 0.95, errors: Errors = "model", intervals: Intervals = "wald"
+    ) -> Any:
+        """The coefficients as a frame, as in `LogisticRegression`.
+
+        Errors other than those of the "model", and intervals by "profile", belong to the mode: they
+        need inference="laplace".
+        """
+        self._check_at_mode(errors, intervals)
+        return super().tidy(level, errors, intervals)
+
+    def summary(self, level: float = 0.95, errors: Errors = "model") -> Summary:
+        """The fit on one page, to print or to look at in a notebook."""
+        self._check_at_mode(errors, "wald")
+        return super().summary(level, errors)
+
+    def _check_at_mode(self, errors: Errors, intervals: Intervals) -> None:
+        self._known_classes()
+        check_choice("errors", errors, get_args(Errors))
+        check_choice("intervals", intervals, get_args(Intervals))
+        if self.inference_ != "laplace" and (errors, intervals) != ("model", "wald"):
+            raise InferenceError(
+                f"errors={errors!r} with intervals={intervals!r} is for the mode of the "
+                f"posterior; with inference={self.inference_!r} there are its mean and deviations.",
+                "Use errors='model' and intervals='wald', or inference='laplace'.",
+            )
+
+    def glance(self) -> Any:
+        """The fit as a frame with one row, with the evidence and the inference it is by."""
+        self._known_classes()
+        found = glance_of(self._inference, self._about())
+        found |= {"log_evidence": [self.log_evidence_], "inference": [self.inference_]}
+        return make_frame(found, self._frame_backend)
+
+    def _about(self) -> About:
+        name, found = self.inference_, super()._about()
+        prior = "posterior before" if isinstance(self.prior_, Posterior) else found.prior
+        return replace(found, prior=prior, method=_METHODS[name], errors=_ERRORS[name])
+
+    def _summary_facts(self) -> tuple[tuple[str, str], ...]:
+        return (("Log evidence", fact_text(self.log_evidence_)),)
+
+    @property
+    def evidence_(self) -> Evidence:
+        """ln p(t) by Laplace's approximation, in its parts: fit and Occam factor (4.137)."""
+        self._known_classes()
+        if self.inference_ == "laplace":
+            return self._inference.evidence
+        return self._laplace_evidence
+
+    @property
+    def log_evidence_(self) -> float:
+        """ln p(t), what is left once the coefficients are integrated out."""
+        self._known_classes()
+        return self._log_evidence_before + self._found.log_evidence
+
+    @property
+    def trust_(self) -> Verdict:
+        """Whether the posterior found is near the exact one, in plain words.
+
+        For a Gaussian it is told by the weights that would make its draws draws of the exact
+        posterior: by their tail, k-hat, and by how far they move the mean; computed when first
+        asked for. Draws of Monte Carlo are exact, if their chains agree.
+        """
+        self._known_classes()
+        if self.posterior_.chains is not None:
+            return verdict_on_chains(self.posterior_.chains)
+        if self._verdict is None:
+            self._verdict = verdict_on(self._inference.objective, self.posterior_.gaussian)
+        return self._verdict
+
+    @property
+    def diagnostics_(self) -> Any:
+        """Of draws by Monte Carlo, a frame of the kind that the model was fitted to.
+
+        Its columns are term, class (for more than two), mean, sd, rhat (split, rank-normalised;
+        one where chains agree), ess_bulk and ess_tail (effective numbers of draws).
+        """
+        self._known_classes()
+        draws = self.posterior_.draws
+        return make_frame(
+            {
+                **self._term_columns(),
+                "mean": draws.mean(axis=(0, 1)).tolist(),
+                "sd": draws.std(axis=(0, 1), ddof=1).tolist(),
+                "rhat": split_rhat(draws).tolist(),
+                "ess_bulk": effective_size_bulk(draws).tolist(),
+                "ess_tail": effective_size_tail(draws).tolist(),
+            },
+            self._frame_backend,
+        )
+
+    def _term_columns(self) -> dict[str, Any]:
+        shown, classes = self.posterior_.shown, self.classes_
+        if len(classes) == 2:
+            return {"term": list(shown.terms)}
+        return {
+            "term": [term for _ in classes for term in shown.terms],
+            "class": np.repeat(classes, len(shown.terms)).tolist(),
+        }
+
+    def to_arviz(self) -> Any:
+        """Draws by Monte Carlo for the package arviz: variables `intercept` and `coef`."""
+        self._known_classes()
+        return to_arviz(self.posterior_, self.classes_)
