@@ -22,6 +22,9 @@ from posteriori.rows.block import Block, take_block
 from posteriori.rows.finite import check_finite
 from posteriori.typing import Array
 
+_DECIDED = 1e100
+"""Activations of several classes that may as well be this large."""
+
 _PART_ENTRIES = 2**20
 """Entries of the widest temporary."""
 
@@ -54,6 +57,10 @@ class ActivationGaussian:
         mean, deviations = self.mean(design, block), self.deviations(design)
         if len(self.theta) == 1:
             return mean[:, 0], np.square(lengths(deviations))[:, 0]
+        # Beyond this all is decided, and products of deviations would leave the doubles.
+        size = np.maximum(abs(mean).max(axis=1), abs(deviations).max(axis=(1, 2), initial=0.0))
+        unit = np.minimum(1.0, _DECIDED / np.maximum(size, 1.0))
+        mean, deviations = mean * unit[:, None], deviations * unit[:, None, None]
         return mean, deviations @ deviations.swapaxes(1, 2)
 
     def mean(self, design: Design, block: Block) -> Array:

@@ -77,7 +77,7 @@ def monte_carlo_probability(
 ) -> Array:
     """p_k (n, K) as averages over quasi-random draws of the activations, the same for all rows.
 
-    Draws are the `normal_points`, mapped to N(μ, Σ) along the principal axes of the contrasts: the
+    Draws are the `normal_points`, mapped to N(μ, Σ) by the root of the covariance of contrasts: the
     error falls almost as 1/S, not as 1/√S. Best are powers of two.
 
     >>> monte_carlo_probability(np.array([[2.0, 0.0, 0.0]]), 4 * np.eye(3)[None]).round(3)
@@ -205,15 +205,24 @@ def _of_draws(
     n_draws: int,
     random_state: Any,
 ) -> Array:
-    """`summary` (n, ...) of drawn activations (n, K, S), some rows at a time."""
+    """`summary` (n, K, ...) of drawn activations (n, K, S), some rows at a time.
+
+    Classes are taken in the order of their mean activations, so that how they are numbered does
+    not matter.
+    """
     check_count("n_draws", n_draws, "draws")
     K = mean.shape[1]
     white = normal_points(n_draws, K - 1, random_state)
     contrasts = np.ascontiguousarray(helmert(K).T)
-    parts = [
-        summary(_drawn(mean[part], covariance[part], contrasts, white))
-        for part in _row_parts(len(mean), n_draws * K)
-    ]
+    parts = []
+    for part in _row_parts(len(mean), n_draws * K):
+        order = mean[part].argsort(axis=1)
+        each = np.arange(len(order))[:, None]
+        ordered = covariance[part][each[:, :, None], order[:, :, None], order[:, None, :]]
+        found = summary(_drawn(mean[part][each, order], ordered, contrasts, white))
+        out = np.empty_like(found)
+        out[each, order] = found
+        parts.append(out)
     return np.concatenate(parts)
 
 

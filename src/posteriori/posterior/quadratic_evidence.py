@@ -88,7 +88,7 @@ class QuadraticEvidence:
         """The ρ (G,) at which a group is switched off."""
         size = np.where(self.groups >= 0, np.diagonal(self.hessian), 0.0)
         largest = (self._members * size[:, None]).max(axis=0)
-        return np.log(_OFF * np.maximum(largest, 1.0))
+        return np.log(_OFF) + np.log(np.maximum(largest, 1.0))
 
     def at(self, rho: Array) -> Precisions | None:
         """None where H + P is not positive definite."""
@@ -149,7 +149,7 @@ class QuadraticEvidence:
         if len(free):
             found = _uphill(-hessian[np.ix_(free, free)], gradient[free])
             longest = abs(found).max()
-            step[free] = found * min(1.0, _LONGEST / longest) if longest > 0 else found
+            step[free] = found if longest <= _LONGEST else found * (_LONGEST / longest)
         return np.clip(rho + step, lowest, self.highest) - rho
 
 
