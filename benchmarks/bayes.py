@@ -15,6 +15,7 @@ from benchmarks.accuracy import timed_fit
 from benchmarks.contender import Contender
 from benchmarks.data import HELD_OUT, make
 from benchmarks.data.classes import Data
+from benchmarks.data.small import small_data_sets
 from benchmarks.draws import AGREE, largest_z, worth
 from benchmarks.measures import Duel, Scale
 from benchmarks.result import Result, Target, duration, result
@@ -93,6 +94,25 @@ class DrawsPerSecond(Duel):
             (ours.worth / our_seconds) / (rival.worth / their_seconds),
             valid=apart <= AGREE,
         )
+
+
+class SamePosterior(Duel):
+    """The largest difference of means and standard deviations on some real data sets.
+
+    It is in Monte Carlo standard errors of the difference.
+    """
+
+    what = "largest |z| of draws,"
+
+    def run(self, scale: Scale) -> Result:
+        ours, rival = only_variant(self.ours), next(iter(self.rival.variants.values()))
+        found = {
+            name: largest_z(draws_of(ours, X, y), draws_of(rival, X, y))
+            for name, (X, y) in small_data_sets().items()
+        }
+        worst = max(found, key=lambda name: found[name])
+        shown = f"{len(found)} data sets, most on {worst}"
+        return self.row(shown, "the same posteriors", found[worst])
 
 
 @dataclass(frozen=True)

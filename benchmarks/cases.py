@@ -7,6 +7,7 @@ from benchmarks.bayes import (
     AgainstSearch,
     DrawsPerSecond,
     PosteriorSeconds,
+    SamePosterior,
     WideSeconds,
     WithPosterior,
 )
@@ -161,6 +162,7 @@ BAYESIAN: tuple[Case, ...] = (
     ),
     DrawsPerSecond(ours.MONTE_CARLO, nutpie.RIVAL, "20,000 x 20 independent", at_least(10)),
     DrawsPerSecond(ours.MONTE_CARLO, nutpie.RIVAL, "20,000 x 20 correlated", at_least(10)),
+    SamePosterior(ours.MONTE_CARLO, nutpie.RIVAL, "ten small data sets", at_most(4.5)),
     PosteriorSeconds(ours.SOFTMAX_POSTERIOR, "20,000 x 20, 5 classes", at_most(10)),
     WideSeconds(ours.WIDE_EVIDENCE, "5,000 x 2,000 independent"),
     WideSeconds(ours.WIDE_EVIDENCE, "50,000 x 20,000 words"),

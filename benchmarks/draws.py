@@ -6,7 +6,7 @@ intercept of centred ones N(0, 10²). Draws (chains, steps, coefficients) are in
 
 import numpy as np
 
-from posteriori.posterior.chains import effective_size_bulk, mean_error
+from posteriori.posterior.chains import effective_size_bulk, effective_size_tail, mean_error
 
 CHAINS = 4
 DRAWS = 4_000
@@ -21,8 +21,12 @@ thousands of times."""
 
 
 def worth(draws: np.ndarray) -> float:
-    """Effective draws of the coefficient that has fewest."""
-    return float(effective_size_bulk(draws).min())
+    """Effective draws of the coefficient that has fewest, for its middle or for its tails.
+
+    Draws that come with their mirror images are worth more for means than there are of them; the
+    tails keep that from counting.
+    """
+    return float(min(effective_size_bulk(draws).min(), effective_size_tail(draws).min()))
 
 
 def largest_z(one: np.ndarray, other: np.ndarray) -> float:
