@@ -36,7 +36,8 @@ SHARED = [
     *[({"fit_intercept": flag}, "fit_intercept={!r} is not understood. Use True or False.")
       for flag in ("no", None, 1, 0.0)],
     *[({"prior": prior},
-       "prior={!r} is not understood. Use None, a number, a GaussianPrior, or 'jeffreys'.")
+       "prior={!r} is not understood. Use None, a number, a GaussianPrior, 'jeffreys', 'evidence' "
+       "or 'ard'.")
       for prior in ("foo", np.ones(3), [1.0], True, 1j, np.complex128(1), np.array("jeffreys"))],
     *[({"prior": prior}, "prior={!r} is not a precision. Use a finite number, zero or more.")
       for prior in (-1, np.inf, np.nan)],

@@ -361,7 +361,7 @@ def test_too_many_columns_are_an_error_that_says_so():
     rows, target = coded(read_rows(X, np.arange(2100) % 2), signs, once=True)
     loss = SignedLogisticLoss()
     problem = Problem(rows, Columns(rows.schema), loss, target, 1, True, None, 1e-4)
-    with pytest.raises(ParameterError, match="2101 parameters; 2000 is the most"):
+    with pytest.raises(ParameterError, match="2101 parameters; 2100 is the most"):
         with_jeffreys(prepare(problem).objective)
 
 

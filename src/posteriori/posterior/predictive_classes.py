@@ -105,9 +105,9 @@ def class_intervals(
     The ends are quantiles of the softmax over draws of the activations.
 
     >>> class_intervals(np.array([[2.0, 0.0, 0.0]]), np.eye(3)[None], 0.9).round(2)
-    array([[[0.28, 0.96],
-            [0.01, 0.47],
-            [0.01, 0.48]]])
+    array([[[0.26, 0.96],
+            [0.01, 0.46],
+            [0.01, 0.47]]])
     """
     check_fraction("level", level)
     ends = partial(drawn_ends, level=level)
