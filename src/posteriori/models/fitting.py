@@ -152,7 +152,6 @@ def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, ND
     kernel = GatherSpread(problem.columns)
     prior = problem.prior
     exact = isinstance(prior, GaussianPrior) and prior.units == "standardised"
-    exact = exact or problem.intercept_precision > 0
     if exact and len(levels) > 1:
         kernel = replace(kernel, near_zero=_lies_near_zero(levels, kernel))
     for rows in [problem.rows] if exact else _ever_more(levels):
@@ -165,6 +164,8 @@ def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, ND
         if not constant.any():
             break
     mean = found.mean * found.unit
+    if problem.intercept_precision > 0 and not exact and len(levels) > 1:
+        mean = _means(problem, levels)
     if problem.intercept:
         scale = np.where(
             constant, np.where(mean == 0, 1.0, abs(mean)), found.deviation * found.unit
@@ -172,6 +173,14 @@ def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, ND
         return Standard(mean, scale, True), constant
     size = np.hypot(found.deviation, found.mean) * found.unit
     return Standard(np.zeros(len(mean)), np.where(size > 0, size, 1.0), False), size == 0
+
+
+def _means(problem: Problem, levels: list[RowLevel]) -> Array:
+    """The means of all rows, about which the prior on the intercept is."""
+    kernel = GatherSpread(problem.columns, means_only=True)
+    kernel = replace(kernel, near_zero=_lies_near_zero(levels, GatherSpread(problem.columns)))
+    found = cast(Spread, gather(problem.rows, kernel))
+    return found.mean * found.unit
 
 
 def _lies_near_zero(levels: list[RowLevel], kernel: GatherSpread) -> bool:

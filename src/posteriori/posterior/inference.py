@@ -71,7 +71,7 @@ class Inference:
         self._objective: LogPosterior | None = objective
         if prior is None:
             prior = objective.penalty.value(objective.coordinates.vectors(w))
-        self._prior = prior
+        self._prior, self._value, self._family = prior, value, family
         self._free: dict[Errors, Array] = {}
         self._precision: Array | None = None
         self.determined = determined
@@ -171,9 +171,15 @@ class Inference:
         return evidence_of(
             objective.penalty,
             objective.coordinates.vectors(self.w),
-            self.goodness.log_likelihood,
+            self._log_likelihood(),
             log_determinant(self.free_precision),
         )
+
+    def _log_likelihood(self) -> float:
+        """ln p(t|w): for classes it is the objective without its prior, and no pass is needed."""
+        if self._family is None and np.isfinite(self._value):
+            return self._prior - self._value
+        return self.goodness.log_likelihood
 
     @property
     def free_precision(self) -> Array:

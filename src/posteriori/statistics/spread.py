@@ -45,12 +45,14 @@ class GatherSpread:
     """The kernel: a block of rows to its `Spread`.
 
     Where columns are known to lie `near_zero`, within a few dozen deviations, their squares are
-    summed as they are and nothing is lost; otherwise each block is centred first.
+    summed as they are and nothing is lost; otherwise each block is centred first. With `means_only`
+    the squares are zeros.
     """
 
     columns: Columns
     unit: Array | None = None
     near_zero: bool = False
+    means_only: bool = False
 
     def __call__(self, block: Block) -> Spread:
         n = block.X.shape[0]
@@ -67,7 +69,9 @@ class GatherSpread:
                 centred = design.shifted(mean)
                 drift = centred.transpose_times(weight) * over
                 mean = mean + drift
-            squares = np.maximum(centred.squares(weight) - total * drift**2, 0.0)
+            squares = np.zeros(len(mean))
+            if not self.means_only:
+                squares = np.maximum(centred.squares(weight) - total * drift**2, 0.0)
         if not np.isfinite(mean).all():
             check_finite(block, self.columns.schema)
         unit = np.ones(len(mean)) if self.unit is None else self.unit
