@@ -6,7 +6,7 @@ BENCHED := $(VENV)/.benched
 # scikit-learn skips its checks of array inputs unless SciPy is told to accept them.
 CONTRACT := tests/laws/test_sklearn_contract.py
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test slow check bench format clean
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,8 +24,11 @@ demo: $(INSTALLED)
 	$(BIN)/python examples/laplace_figure.py
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 --ignore=$(CONTRACT)
+	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore=$(CONTRACT)
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 $(CONTRACT)
+
+slow: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 -m slow tests
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -193,6 +193,7 @@ class Toy:
         return self.log_density(W), (missed * self.signs) @ self.phi - W
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "runs"), [("independence", 150), ("hamiltonian", 40)])
 def test_parameters_from_the_prior_rank_evenly_among_draws(method, runs):
     random, ranks = np.random.default_rng(11), []
