@@ -189,7 +189,6 @@ def test_three_classes_have_the_numbers_of_fifty_digits(kind):
 JEFFREYS = ("plain", "weights", "offset", "no intercept", "factor", "counts")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", JEFFREYS)
 @pytest.mark.parametrize("name", ["logit", "probit"])
 @pytest.mark.parametrize("apart", [False, True], ids=["overlapping", "separated"])
@@ -201,7 +200,6 @@ def test_jeffreys_fits_are_optima_of_the_penalised_likelihood(name, kind, apart)
     check_jeffreys(BINARY[name], case_of(kind, X, y, 2), 2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", JEFFREYS[:3])
 def test_jeffreys_fits_of_three_classes_are_optima_of_the_penalised_likelihood(kind):
     X, y = load_iris(return_X_y=True)
