@@ -19,6 +19,7 @@ from jeffreys_oracle import (
 from scipy import sparse
 from scipy.special import expit, log_softmax
 
+from posteriori import LogisticRegression
 from posteriori.design.columns import Columns
 from posteriori.errors import ParameterError
 from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
@@ -354,6 +355,19 @@ def test_a_singular_information_is_an_error_that_says_so():
     fit = Fit(X, y)
     with pytest.raises(ParameterError, match=r"information matrix is singular.*\[P301\]"):
         fit.objective.conclude(1e4 * fit.w, np.empty(0, dtype=int))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gradients_leave_nearly_dependent_columns_to_newton(seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(300, 4))
+    X[:, 3] = X[:, 2] + 1e-5 * random.normal(size=300)
+    y = (X @ random.normal(size=(4, 5)) + random.gumbel(size=(300, 5))).argmax(axis=1)
+    newton = LogisticRegression(prior="jeffreys", solver="newton").fit(X, y)
+    other = LogisticRegression(prior="jeffreys", solver="gradient").fit(X, y)
+    assert other.solver_ == "newton"
+    assert "nearly combinations" in other.solver_reason_
+    np.testing.assert_allclose(other.predict_proba(X), newton.predict_proba(X), atol=1e-6)
 
 
 def test_too_many_columns_are_an_error_that_says_so():

@@ -190,6 +190,11 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
         self.solver_, self.solver_reason_ = choose(
             objective, objective.coordinates.size, self.solver
         )
+        if self.solver_ == "gradient" and _is_nearly_flat(objective):
+            self.solver_ = "newton"
+            self.solver_reason_ = (
+                "columns are nearly combinations of others, a direction that gradients do not find"
+            )
         return solve(
             self.solver_,
             prepared.levels,
@@ -292,6 +297,10 @@ def with_offset(rows: Rows, offset: Any) -> Rows:
         )
     K = 2 if rows.classes is None else len(rows.classes)
     return replace(rows, offset=read_offset(offset, rows.n_rows, 1 if K == 2 else K))
+
+
+def _is_nearly_flat(objective: LogPosterior) -> bool:
+    return isinstance(objective, JeffreysPosterior) and objective.is_nearly_flat
 
 
 def _warn_of_rank(columns: str, n_columns: int) -> None:

@@ -39,6 +39,9 @@ _DIGITS = 4.0
 """Standard errors, in units of what doubles round off over the least curvature of any direction
 beside that of its parameters alone, below which a gradient is rounding: ten times what is seen."""
 
+_FLAT = 1e-8
+"""Standard errors, as a tolerance, that tell of a direction which gradients alone do not find."""
+
 _ROUGH, _DAMPING = 0.3, 0.01
 """Without the prior: standard errors from the optimum, over √p, and a precision on the slopes."""
 
@@ -132,6 +135,11 @@ class JeffreysPosterior(LogPosterior):
             return 0.0
         flattest = max(float(np.linalg.eigvalsh(matrix).min(initial=1.0)), _EPSILON)
         return _DIGITS * _EPSILON / flattest
+
+    @property
+    def is_nearly_flat(self) -> bool:
+        """Whether columns are so nearly combinations of others that rounding sets the tolerance."""
+        return self.tolerance > _FLAT
 
     def _evaluate(self, w: Array) -> _Evaluation | None:
         """None where I is singular to working precision, as it is far out."""
