@@ -57,7 +57,7 @@ def test_the_evidence_of_two_classes_is_that_of_50_digits(link):
     y = (X[:, 0] + random.normal(size=12) > 0.3).astype(int)
     model = LogisticRegression if link == "logit" else ProbitRegression
     model = model(prior=proper([0.5, 2.0])).fit(X, y)
-    mean, rows = X.mean(axis=0), [[mp.mpf(float(v)) for v in row] for row in X]
+    rows = [[mp.mpf(float(v)) for v in row] for row in X]
 
     def value(w):
         total = gaussian_prior(w, [mp.mpf("0.01"), mp.mpf("0.5"), mp.mpf(2)])
@@ -66,7 +66,6 @@ def test_the_evidence_of_two_classes_is_that_of_50_digits(link):
             total -= mp.log(1 / (1 + mp.exp(-a)) if link == "logit" else mp.ncdf(a))
         return total
 
-    assert mean.any()  # the intercept is that of the columns as they are, as the prior says
     start = [model.intercept_[0], *model.coef_[0]]
     with mp.workdps(50):
         expected = laplace_at_50_digits(value, start)
@@ -245,7 +244,7 @@ def test_weights_count_as_repeated_rows():
     np.testing.assert_allclose(here.coef_, there.coef_, rtol=1e-6)
 
 
-def test_ard_switches_irrelevant_columns_off():
+def test_ard_switches_half_of_the_irrelevant_columns_off_and_no_other():
     random = np.random.default_rng(4)
     X = random.normal(size=(400, 8))
     y = 2 * X[:, 0] - X[:, 3] + random.logistic(size=400) > 0

@@ -6,7 +6,8 @@ A classifier sets `schema_`, `classes_` and its parameters in `_fit_rows`, and g
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self, cast
 
 import numpy as np
@@ -55,16 +56,22 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def _fit_to(self, read: Callable[[], Rows]) -> Self:
         """Fit to the rows that `read` gives; a fit that fails leaves the estimator as it was."""
+        with self._all_or_nothing():
+            rows = read()
+            self._remember(rows.schema, cast(Labels, rows.classes))
+            self._fit_rows(rows)
+        return self
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """What is learnt within, on one BLAS thread, is forgotten if an error ends it."""
         before = dict(self.__dict__)
         try:
             with one_blas_thread():
-                rows = read()
-                self._remember(rows.schema, cast(Labels, rows.classes))
-                self._fit_rows(rows)
+                yield
         except BaseException:
             self.__dict__ = before
             raise
-        return self
 
     @abstractmethod
     def _fit_rows(self, rows: Rows) -> None:

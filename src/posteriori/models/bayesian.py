@@ -35,7 +35,6 @@ from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.posterior.shown_posterior import Posterior
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
-from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.newton import polish
 from posteriori.solve.solution import Iteration, Solution
 from posteriori.typing import Array
@@ -258,14 +257,8 @@ class BayesianLogisticRegression(PosteriorReport):
         (array([[0.77]]), array([[0.78]]))
         """
         self._known_classes()
-        before = dict(self.__dict__)
-        try:
-            with one_blas_thread():
-                rows = with_offset(self._read_more(X, y, sample_weight), offset)
-                self._learn(rows)
-        except BaseException:
-            self.__dict__ = before
-            raise
+        with self._all_or_nothing():
+            self._learn(with_offset(self._read_more(X, y, sample_weight), offset))
         return self
 
     def partial_fit(

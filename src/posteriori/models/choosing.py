@@ -62,7 +62,7 @@ def _chosen_of_many(
 
     objective = prepared.objective
     if groups.max(initial=-1) <= 0:
-        choice = choose_one(objective, w, fit, weakest)
+        choice = choose_one(objective, w, groups, fit, weakest)
     else:
         choice = choose_each(objective, w, groups, fit)
     return ChosenPrior(_again(prepared, choice.objective, choice.w), choice.how)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from posteriori.typing import Array
 
 _EVIDENCE_POINTS = 2000
 """Points at which the density is weighed for the evidence."""
-
-InferenceName = Literal["laplace", "variational", "monte_carlo"]
 
 _FEWEST_DRAWS, _MOST_DRAWS, _ACTIVATIONS = 1000, 10_000, 10**7
 """Draws of a Gaussian that say how well it fits: as many as make so many activations of rows."""

@@ -15,7 +15,6 @@ from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Features
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
-from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.covariance import CONSTANT
 from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.gather import gather
@@ -73,13 +72,8 @@ class RowByRow(LinearCoefficients, Classifier):
         set the centre and the scale of the columns for good. A call that fails leaves the
         estimator as it was.
         """
-        before = dict(self.__dict__)
-        try:
-            with one_blas_thread():
-                self._add_batch(X, y, classes, sample_weight)
-        except BaseException:
-            self.__dict__ = before
-            raise
+        with self._all_or_nothing():
+            self._add_batch(X, y, classes, sample_weight)
         return self
 
     def _add_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:

@@ -30,7 +30,6 @@ from posteriori.rows.labels import as_vector
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
-from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.online import BROAD, Belief, online_update
 from posteriori.statistics.batches import thin_rows
 from posteriori.statistics.sample import sample_rows
@@ -78,14 +77,9 @@ class SequentialClassifier(DiscriminativeClassifier):
         >>> model.coef_.round(2), LogisticRegression().fit(X, y).coef_.round(2)
         (array([[0.89]]), array([[0.89]]))
         """
-        before = dict(self.__dict__)
-        try:
-            with one_blas_thread():
-                self._check_parameters()
-                self._take(with_offset(self._read_batch(X, y, sample_weight, classes), offset))
-        except BaseException:
-            self.__dict__ = before
-            raise
+        with self._all_or_nothing():
+            self._check_parameters()
+            self._take(with_offset(self._read_batch(X, y, sample_weight, classes), offset))
         return self
 
     def _fit_rows(self, rows: Rows) -> None:

@@ -21,10 +21,9 @@ from scipy.linalg import lapack
 from posteriori.design.columns import Columns
 from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.posterior.evidence import evidence_of, log_determinant
-from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
+from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import GaussianPrior
 from posteriori.posterior.quadratic_evidence import QuadraticEvidence
-from posteriori.statistics.leverage import GatherLeverage
 from posteriori.typing import Array, Codes
 
 Chosen = Literal["evidence", "ard"]
@@ -146,7 +145,7 @@ def _refitted(
     objective = with_precisions(here.objective, groups, np.exp(rho))
     found = model.at(rho)
     start = here.w if found is None else found.mean
-    hessian = here.likelihood_hessian + _prior_matrix(objective)
+    hessian = here.likelihood_hessian + objective.penalty.matrix(objective.coordinates.c)
     return _place(objective, fit(objective, start, hessian), groups, rho)
 
 
@@ -158,7 +157,7 @@ def _place(objective: LogPosterior, w: Array, groups: Codes, rho: Array) -> _Pla
         objective.penalty,
         objective.coordinates.vectors(w),
         -objective.factor * local.value,
-        log_determinant(hessian + _prior_matrix(objective)),
+        log_determinant(hessian + objective.penalty.matrix(objective.coordinates.c)),
     )
     return _Place(rho, objective, w, hessian, found.value)
 
@@ -192,12 +191,9 @@ def as_prior(objective: LogPosterior) -> GaussianPrior:
     )
 
 
-def _prior_matrix(objective: LogPosterior) -> Array:
-    return np.diag(np.tile(objective.penalty.precision, objective.coordinates.c))
-
-
 def _with_prior(place: _Place) -> Array:
-    return place.likelihood_hessian + _prior_matrix(place.objective)
+    objective = place.objective
+    return place.likelihood_hessian + objective.penalty.matrix(objective.coordinates.c)
 
 
 def _parabola(place: _Place, groups: Codes, weakest: float) -> QuadraticEvidence:
@@ -238,10 +234,7 @@ def _tilt(place: _Place, groups: Codes, exact: bool) -> Array:
     lower = cast(Array, cholesky(matrix))
     inverse, _ = lapack.dtrtri(lower, lower=1)
     roots = inverse / scale
-    vectors = roots.reshape(len(roots), coordinates.c, coordinates.k)
-    directions = objective.standard.outward(coordinates.contrasts @ vectors)
-    kernel = GatherLeverage(objective.kernel(place.w, information="observed"), directions)
-    found = objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
+    found = objective.leverage(place.w, roots, "observed")
     slope = objective.factor * coordinates.contract(objective.standard.inward(found.gradient))
     pulled = (
         (roots.T @ (roots @ slope)) * place.w * np.tile(objective.penalty.precision, coordinates.c)

@@ -21,9 +21,8 @@ from posteriori.likelihood.loss import ClassLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.posterior.inference import Inference
-from posteriori.posterior.objective import BLOCK_ENTRIES, WIDE, LogPosterior
+from posteriori.posterior.objective import WIDE, LogPosterior
 from posteriori.solve.local import Curvature, Local
-from posteriori.statistics.leverage import GatherLeverage, Leverage
 from posteriori.typing import Array, Codes
 
 _STEP = 1e-4
@@ -150,7 +149,7 @@ class JeffreysPosterior(LogPosterior):
         if lower is None:
             return None
         inverse, _ = lapack.dtrtri(lower, lower=1)
-        leverage = self._leverage(w, inverse / scale)
+        leverage = self.leverage(w, inverse / scale, "expected")
         half_log = float(np.log(np.diagonal(lower) * scale).sum())
         # Leverages sum to p but for the rounding of I: what they miss of it is what ln|I| misses.
         half_log += 0.5 * (leverage.total - len(w))
@@ -161,16 +160,6 @@ class JeffreysPosterior(LogPosterior):
             information,
             lower * scale[:, None],
         )
-
-    def _leverage(self, w: Array, roots: Array) -> Leverage:
-        """Leverages at w, where I⁻¹ = rootsᵀ roots with a direction in each row of `roots`."""
-        coordinates = self.coordinates
-        vectors = roots.reshape(len(roots), coordinates.c, coordinates.k)
-        if coordinates.basis is not None:
-            vectors = vectors @ coordinates.basis.T
-        directions = self.standard.outward(coordinates.contrasts @ vectors)
-        kernel = GatherLeverage(self.kernel(w, information="expected"), directions)
-        return self.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
 
     def _hessian(self, w: Array, here: _Evaluation) -> Array:
         """By differences of gradients along directions whose standard error is one.

@@ -19,6 +19,7 @@ from posteriori.posterior.priors import Penalty
 from posteriori.rows.rows import Rows
 from posteriori.solve.local import Curvature, Local
 from posteriori.statistics.batches import split_rows
+from posteriori.statistics.leverage import GatherLeverage, Leverage
 from posteriori.statistics.local_quadratic import GatherQuadratic, Information, Target
 from posteriori.typing import Array
 
@@ -160,6 +161,16 @@ class LogPosterior:
         return GatherQuadratic(
             self.columns, self.standard, self.loss, self.target, theta, hessian, information
         )
+
+    def leverage(self, w: Array, roots: Array, information: Information) -> Leverage:
+        """Leverages at w, where rootsᵀ roots, a direction in each row, inverts the information."""
+        coordinates = self.coordinates
+        vectors = roots.reshape(len(roots), coordinates.c, coordinates.k)
+        if coordinates.basis is not None:
+            vectors = vectors @ coordinates.basis.T
+        directions = self.standard.outward(coordinates.contrasts @ vectors)
+        kernel = GatherLeverage(self.kernel(w, information=information), directions)
+        return self.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
 
     def _inward(self, hessian: Array) -> Array:
         if hessian.ndim == 1:

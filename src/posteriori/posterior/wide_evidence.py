@@ -15,7 +15,7 @@ the slopes are (S + αI)⁻¹b.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, cast
 
@@ -23,10 +23,12 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 from scipy.optimize import minimize_scalar
 
+from posteriori.posterior.chosen_prior import with_precisions
 from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
 from posteriori.statistics.curvature_times import GatherCurvatureTimes
 from posteriori.typing import Array, Codes
 
+_SEED = 0
 _PROBES = 4
 _STEPS = 30
 _ROUNDS = 12
@@ -198,7 +200,7 @@ def _log_determinant(traces: list[Spectrum], rho: float) -> float:
 
 
 def choose_one(
-    objective: LogPosterior, w: Array, fit: WideFit, weakest: float, seed: int = 0
+    objective: LogPosterior, w: Array, groups: Codes, fit: WideFit, weakest: float
 ) -> WideChoice:
     """The precision of all slopes with the greatest evidence, by stochastic traces.
 
@@ -207,16 +209,15 @@ def choose_one(
     so that these do not blur their difference.
     """
     first = int(objective.standard.intercept)
-    d = objective.coordinates.q - first
-    m = objective.coordinates.c * d
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(_PROBES, m))
+    m = objective.coordinates.c * (objective.coordinates.q - first)
+    signs = np.random.default_rng(_SEED).choice([-1.0, 1.0], size=(_PROBES, m))
     here = _Place.at(objective, w, float(np.log(objective.penalty.precision[first])), signs)
     tilt = 0.0
     for _ in range(_ROUNDS):
         best = here.best(m, tilt, weakest)
         if abs(best - here.rho) <= _CLOSE:
             break
-        changed = _with_precision(here.objective, np.full(d, best))
+        changed = with_precisions(here.objective, groups, np.exp([best]))
         there = _Place.at(changed, fit(changed, here.w), best, signs)
         foretold = here.foretold(best, m) - here.foretold(here.rho, m)
         tilt = (there.evidence - here.evidence - foretold) / (best - here.rho)
@@ -237,9 +238,9 @@ def choose_each(objective: LogPosterior, w: Array, groups: Codes, fit: WideFit) 
         known = _summed((diagonal / (diagonal + alpha)).sum(axis=0), slopes)
         size = _summed(np.square(vectors).sum(axis=0), slopes)
         highest = _STRONGEST * np.maximum(_summed(diagonal.sum(axis=0), slopes), 1.0)
-        new = np.minimum(known / np.maximum(size, 1e-300), highest)[slopes]
-        change = abs(np.log(new / alpha)).max(initial=0.0)
-        objective = _with_precision(objective, np.log(new))
+        new = np.minimum(known / np.maximum(size, 1e-300), highest)
+        change = abs(np.log(new[slopes] / alpha)).max(initial=0.0)
+        objective = with_precisions(objective, groups, new)
         w = fit(objective, w)
         if change <= _CLOSE:
             break
@@ -250,9 +251,3 @@ def _summed(values: Array, groups: Codes) -> Array:
     out = np.zeros(int(groups.max(initial=-1)) + 1)
     np.add.at(out, groups, values)
     return out
-
-
-def _with_precision(objective: LogPosterior, rho: Array) -> LogPosterior:
-    precision = objective.penalty.precision.copy()
-    precision[int(objective.standard.intercept) :] = np.exp(rho)
-    return replace(objective, penalty=replace(objective.penalty, precision=precision))
