@@ -166,9 +166,13 @@ UNLAWFUL = [
     LogisticRegression(label_noise=0.05, prior=1.0),
     BayesianLogisticRegression(inference="variational"),
     *(
-        BayesianLogisticRegression(prior=1.0, inference=name, n_draws=400, random_state=0)
+        BayesianLogisticRegression(inference=name, n_draws=400, random_state=0)
         for name in ("monte_carlo", "auto")
     ),
+    LogisticRegression(prior="ard"),
+    BayesianLogisticRegression(prior="ard"),
+    ProbitRegression(prior="evidence"),
+    GLM(prior="evidence"),
     ProbitRegression(),
     ThresholdRegression(),
     GLM(),

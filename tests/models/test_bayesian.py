@@ -1,5 +1,7 @@
 """Bayesian logistic regression as a whole, against brute force."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from bayesian_oracle import INTERCEPT, Exact, many_classes, two_classes
 from scipy.special import expit, logsumexp, ndtr, softmax
 
 from posteriori import BayesianLogisticRegression, GaussianPrior, LogisticRegression
-from posteriori.errors import InferenceError
+from posteriori.errors import IdentifiabilityWarning, InferenceError
 
 INFERENCES = ["laplace", "variational", "monte_carlo"]
 
@@ -217,6 +219,57 @@ def test_the_evidence_of_three_classes_is_near_that_of_brute_force():
     assert (abs(drawn.posterior_.mean - theta @ weights) < 0.1 * error).all()
     probability = weights @ softmax(theta * 1.5, axis=0).T
     np.testing.assert_allclose(drawn.predict_proba([[1.5]])[0], probability, atol=0.01)
+
+
+# The prior.
+
+
+@pytest.mark.parametrize("prior", ["evidence", "ard"])
+def test_what_is_told_of_a_chosen_prior_is_true_of_the_one_reported(prior):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = X[:, 0] > 0
+    with pytest.warns(IdentifiabilityWarning, match="standard deviation of 100 "):
+        model = fitted(X, y, prior=prior)
+    assert np.min(model.prior_.precision) ** -0.5 == pytest.approx(100.0)
+    model = fitted(X, y, prior=prior, inference="variational")  # a warning would be an error
+    assert np.min(model.prior_.precision) != pytest.approx(1e-4, rel=0.01)
+    laplace = fitted(X, y, prior=model.prior_)
+    assert model.evidence_.value == pytest.approx(laplace.log_evidence_, abs=1e-6)
+
+
+GIVEN = [
+    1.0,
+    300.0,
+    GaussianPrior(precision=[1.0, 50.0], mean=0.3, intercept_precision=0.5),
+    GaussianPrior(precision=[[2.0, 0.5], [0.5, 1.0]]),
+    GaussianPrior(precision=2.0, units="standardised"),
+]
+
+
+@pytest.mark.parametrize("n", [60, 100_000])
+@pytest.mark.parametrize("prior", [*GIVEN, "evidence", "ard"], ids=str)
+def test_the_prior_of_a_fit_gives_the_same_fit(prior, n):
+    X, y = sample(n)
+    first = fitted(X, y, prior=prior)
+    again = fitted(X, y, prior=first.prior_)
+    assert again.log_evidence_ == pytest.approx(first.log_evidence_, abs=1e-6)
+    np.testing.assert_allclose(again.posterior_.mean, first.posterior_.mean, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(again.predict_proba(X[:9]), first.predict_proba(X[:9]), atol=1e-6)
+
+
+def test_a_number_is_reported_for_columns_that_are_standardised():
+    X, y = sample(100_000)
+    for rows in (slice(80), slice(None)):
+        found = fitted(X[rows], y[rows], prior=2.0).prior_
+        np.testing.assert_allclose(found.precision, 2.0 / X[rows].var(axis=0), rtol=1e-10)
+        assert found.intercept_precision == pytest.approx(0.01)
+        assert found.units == "standardised"
+
+
+def test_a_file_keeps_the_prior_of_many_rows():
+    X, y = sample(100_000)
+    copy = pickle.loads(pickle.dumps(fitted(X, y, prior=2.0)))
+    np.testing.assert_allclose(copy.prior_.precision, 2.0 / X.var(axis=0), rtol=1e-10)
 
 
 # The predictive distribution.
@@ -431,3 +484,44 @@ def test_trust_says_the_same_whenever_asked():
     X, y = sample(60)
     models = [BayesianLogisticRegression(prior=1.0).fit(X, y) for _ in range(2)]
     assert models[0].trust_ == models[1].trust_
+
+
+# The width.
+
+
+def narrow_cases():
+    random = np.random.default_rng(0)
+    x = random.normal(size=(100, 1))
+    yield x, (3 * x[:, 0] + random.logistic(size=100) > 0).astype(int), 1.0
+    z = random.normal(size=(40, 1))
+    X = z + 0.05 * random.normal(size=(40, 4))  # columns that are nearly the same
+    yield X, (3 * z[:, 0] + random.logistic(size=40) > 0).astype(int), 0.01
+    X = random.normal(size=(500, 3))
+    yield X, (X @ [1.0, -1.0, 0.5] + random.logistic(size=500) > 0).astype(int), 1.0
+    X = random.normal(size=(150, 2))
+    W = random.normal(size=(2, 3))
+    yield X, np.argmax(2 * X @ W + random.gumbel(size=(150, 3)), axis=1), 0.1
+
+
+@pytest.mark.parametrize("case", range(4))
+def test_a_gaussian_that_is_too_narrow_is_neither_good_nor_usable(case):
+    X, y, prior = list(narrow_cases())[case]
+    model = fitted(X, y, prior=prior, inference="variational")
+    exact = fitted(X, y, prior=prior, inference="monte_carlo").posterior_.free_covariance
+    L = model.posterior_.gaussian.precision_cholesky
+    width = np.linalg.eigvalsh(L.T @ exact @ L)[-1] ** -0.5
+    assert width < 0.7
+    assert width - 0.02 < model.trust_.width < width + 0.08
+    assert not model.trust_.is_enough
+    percent = round(100 * (1 - model.trust_.width))
+    assert f"standard deviations too small by up to {percent} %" in str(model.trust_)
+
+
+@pytest.mark.parametrize("inference", ["laplace", "variational"])
+@pytest.mark.parametrize("d", [2, 30])
+def test_noise_is_no_width(inference, d):
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(2000, d)), random.integers(0, 2, size=2000)
+    model = fitted(X, y, prior=1.0, inference=inference)
+    assert model.trust_.width == pytest.approx(1.0, abs=0.03)
+    assert model.trust_.word == "good"

@@ -111,6 +111,21 @@ def test_three_separated_classes_have_finite_answers(inference):
     assert model.score(X, np.digitize(X[:, 0], [-0.5, 0.5])) > 0.9
 
 
+@pytest.mark.parametrize("K", [2, 3])
+def test_draws_for_weights_are_those_for_repeated_rows(K):
+    X, _ = sample(15, 10)
+    y, weight = np.digitize(X[:, 0], [-0.5, 0.5][: K - 1]), np.arange(15) % 4
+    order = np.random.default_rng(1).permutation(15)
+    model = BayesianLogisticRegression(
+        prior=0.01, inference="monte_carlo", n_draws=400, random_state=0
+    )
+    weighed = clone(model).fit(X[order], y[order], sample_weight=weight[order])
+    repeated = clone(model).fit(X.repeat(weight, axis=0), y.repeat(weight))
+    assert weighed.posterior_.chains.method == "hamiltonian"
+    np.testing.assert_allclose(weighed.posterior_.draws, repeated.posterior_.draws, atol=1e-8)
+    assert weighed.log_evidence_ == pytest.approx(repeated.log_evidence_, abs=1e-9)
+
+
 def test_a_prior_that_the_evidence_wants_ever_weaker_is_told():
     X, _ = sample(40)
     with pytest.warns(IdentifiabilityWarning, match="evidence grows as the prior"):

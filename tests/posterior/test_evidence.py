@@ -9,8 +9,15 @@ from scipy.special import log_expit
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.linear_model import BayesianRidge
 
-from posteriori import GLM, GaussianPrior, LogisticRegression, ProbitRegression
+from posteriori import (
+    GLM,
+    BayesianLogisticRegression,
+    GaussianPrior,
+    LogisticRegression,
+    ProbitRegression,
+)
 from posteriori.errors import IdentifiabilityWarning, InferenceError, ParameterError
+from posteriori.models import choosing
 from posteriori.posterior.quadratic_evidence import QuadraticEvidence
 
 CANCER = load_breast_cancer(return_X_y=True)
@@ -154,24 +161,40 @@ def quadratic(seed=0, groups=(-1, 0, 0, 1, 1, 2, 3)):
     return QuadraticEvidence(X.T @ X, X.T @ X @ random.normal(size=p), held, np.array(groups))
 
 
-def test_slopes_and_curvatures_of_the_quadratic_evidence_are_those_of_differences():
-    model, rho, step = quadratic(), np.array([0.3, -1.0, 0.5, 2.0]), 1e-5
+ONE, MANY = (-1, 0, 0, 0, -1, 0), (-1, 0, 0, 1, 1, 2, 3)
+
+
+@pytest.mark.parametrize("groups", [ONE, MANY], ids=["one", "many"])
+def test_slopes_and_curvatures_of_the_quadratic_evidence_are_those_of_differences(groups):
+    model, step = quadratic(groups=groups), 1e-5
+    rho = np.array([0.3, -1.0, 0.5, 2.0])[: model.n_groups]
     here = model.at(rho)
-    sides = [(model.at(rho + step * e), model.at(rho - step * e)) for e in np.eye(4)]
+    sides = [(model.at(rho + step * e), model.at(rho - step * e)) for e in np.eye(len(rho))]
     slopes = [(up.value - down.value) / (2 * step) for up, down in sides]
     curvatures = [(up.gradient - down.gradient) / (2 * step) for up, down in sides]
     np.testing.assert_allclose(here.gradient, slopes, rtol=1e-7)
     np.testing.assert_allclose(here.hessian, curvatures, rtol=1e-6, atol=1e-9)
 
 
-def test_the_quadratic_evidence_is_that_of_a_gaussian_target():
-    model, rho = quadratic(), np.array([0.3, -1.0, 0.5, 2.0])
-    prior = np.exp(rho)[[0, 0, 1, 1, 2, 3]]
-    P = np.diag([0.01, *prior])
-    A = model.hessian + P
-    expected = 0.5 * model.linear @ np.linalg.solve(A, model.linear)
+@pytest.mark.parametrize("groups", [ONE, MANY], ids=["one", "many"])
+def test_the_quadratic_evidence_is_that_of_a_gaussian_target(groups):
+    model = quadratic(groups=groups)
+    rho = np.array([0.3, -1.0, 0.5, 2.0])[: model.n_groups]
+    chosen = np.array(groups) >= 0
+    prior = np.exp(rho)[np.array(groups)[chosen]]
+    A = model.hessian + model.held
+    A[chosen, chosen] += prior
+    mean = np.linalg.solve(A, model.linear)
+    expected = 0.5 * model.linear @ mean
     expected += 0.5 * np.log(prior).sum() - 0.5 * np.linalg.slogdet(A)[1]
     assert model.at(rho).value == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(model.at(rho).mean, mean, rtol=1e-11)
+
+
+def test_a_curvature_that_is_not_positive_has_no_quadratic_evidence():
+    model = QuadraticEvidence(np.diag([1.0, -1.0]), np.ones(2), np.zeros((2, 2)), np.zeros(2, int))
+    assert model.at(np.array([-0.1])) is None
+    assert model.at(np.array([0.1])) is not None
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -219,6 +242,43 @@ def test_the_precision_of_many_rows_is_that_of_few_to_within_its_tolerance():
     rho = np.log(found.prior_.precision)
     assert rho == pytest.approx(best.x, abs=0.02)
     assert minus_evidence(rho) == pytest.approx(best.fun, abs=1e-3)
+
+
+def on_many_rows(K):
+    random = np.random.default_rng(6)
+    X = random.normal(size=(120_000, 6))
+    slopes = random.normal(size=(6, K)) * [[1.0], [0.3], [0.1], [0.008], [0.0], [0.0]]
+    return X, (X @ slopes + random.gumbel(size=(len(X), K))).argmax(axis=1)
+
+
+@pytest.mark.parametrize("prior", ["evidence", "ard"])
+@pytest.mark.parametrize("K", [2, 3])
+def test_few_looks_at_many_rows_choose_what_the_search_for_the_evidence_does(K, prior, monkeypatch):
+    data = on_many_rows(K)
+    found = BayesianLogisticRegression(prior=prior).fit(*data)
+    monkeypatch.setattr(choosing, "choose_on_many", lambda *arguments: None)
+    searched = BayesianLogisticRegression(prior=prior).fit(*data)
+    assert found.log_evidence_ == pytest.approx(searched.log_evidence_, abs=1e-3)
+    errors = np.sqrt(np.diagonal(searched.posterior_.covariance))
+    away = (found.posterior_.mean - searched.posterior_.mean) / errors
+    # The prior moves coefficients by far less than its precision is uncertain.
+    assert abs(away).max() < 0.02
+    np.testing.assert_allclose(
+        found.posterior_.covariance, searched.posterior_.covariance, rtol=1e-3, atol=1e-9
+    )
+    again = LogisticRegression(prior=found.prior_, tol=1e-8).fit(*data)
+    if K == 2:
+        assert abs((again.coef_ - found.coef_) / errors[1:]).max() < 1e-4
+
+
+def test_a_column_that_few_rows_would_switch_off_is_kept_where_all_rows_show_it():
+    random = np.random.default_rng(7)
+    X = random.normal(size=(200_000, 4))
+    y = X @ [1.0, 0.5, 0.025, 0.0] + random.logistic(size=len(X)) > 0
+    model = LogisticRegression(prior="ard").fit(X, y)
+    likely = LogisticRegression().fit(X, y).coef_[0, 2]
+    assert likely > 0.01
+    assert 0.7 * likely < model.coef_[0, 2] < likely
 
 
 @pytest.mark.parametrize("prior", ["evidence", "ard"])
@@ -295,6 +355,23 @@ def test_a_gaussian_target_has_the_precisions_of_bayesian_ridge():
     ridge = BayesianRidge(alpha_1=0, alpha_2=0, lambda_1=0, lambda_2=0, tol=1e-8).fit(Z, y)
     # There the intercept is taken for known.
     np.testing.assert_allclose(model.coef_ * X.std(axis=0), ridge.coef_, rtol=2e-3, atol=0.02)
+
+
+@pytest.mark.parametrize("prior", ["evidence", "ard"])
+def test_a_target_that_columns_fit_exactly_has_a_finite_answer_and_a_warning(prior):
+    random = np.random.default_rng(8)
+    X = random.normal(size=(12, 3))
+    y = X @ [1.0, -2.0, 0.5] + 3.0
+    with pytest.warns(IdentifiabilityWarning, match="fit the target exactly"):
+        model = GLM(prior=prior).fit(X, y)
+    np.testing.assert_allclose(model.coef_, [1.0, -2.0, 0.5], rtol=1e-4)
+
+
+def test_a_target_that_never_changes_leaves_no_prior_to_choose():
+    model = GLM(prior="evidence").fit(np.arange(6.0)[:, None], np.full(6, 2.5))
+    assert "never changes" in model.prior_reason_
+    assert model.intercept_ == pytest.approx(2.5)
+    assert model.coef_ == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize("prior", ["evidence", "ard"])

@@ -9,10 +9,11 @@ from posteriori import GaussianPrior, LogisticRegression, ProbitRegression
 from posteriori.errors import ConvergenceWarning, ParameterError
 from posteriori.linalg import cholesky
 from posteriori.posterior.chains import mean_error
+from posteriori.posterior.hamiltonian import HamiltonianChains
 from posteriori.posterior.importance import smoothed
-from posteriori.posterior.independence import mean_acceptance
+from posteriori.posterior.independence import look_ahead, mean_acceptance
 from posteriori.posterior.laplace import laplace
-from posteriori.posterior.many import ManyDensities
+from posteriori.posterior.many import ManyDensities, White
 from posteriori.posterior.monte_carlo import sample_posterior
 from posteriori.rows.threads import threads
 
@@ -218,6 +219,70 @@ def test_the_same_seed_gives_the_same_bits_whatever_the_threads():
         with threads(2):
             other = sample(model, n_draws=320, method=method)
         np.testing.assert_array_equal(one.values, other.values)
+
+
+class Separated:
+    """Intercept and slope of five rows whose classes are apart, with a wide normal prior.
+
+    `noise` changes the last digits, as another order of the rows would.
+    """
+
+    def __init__(self, noise=0.0):
+        points, labels = SEPARATED
+        self.signed = np.where(labels == 1, 1.0, -1.0)[:, None] * np.stack([points**0, points]).T
+        self.noise, self.random = noise, np.random.default_rng(5)
+
+    def log_density(self, W):
+        return log_expit(W @ self.signed.T).sum(axis=-1) - 0.0025 * np.square(W).sum(axis=-1)
+
+    def with_gradient(self, W):
+        missed = expit(-W @ self.signed.T)
+        value, gradient = self.log_density(W), missed @ self.signed - 0.005 * W
+        for each in (value, gradient):
+            each *= 1 + self.noise * self.random.uniform(-1, 1, each.shape)
+        return value, gradient
+
+    def sample(self, n_draws, random_state):
+        fit = laplace(self.log_density, np.zeros(2), lambda w: Separated().with_gradient(w)[1])
+        return sample_posterior(
+            self,
+            fit.mean,
+            fit.gaussian.precision_cholesky,
+            n_draws,
+            random_state=random_state,
+            method="hamiltonian",
+        )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rounding_errors_do_not_grow(seed):
+    plain, noisy = (Separated(noise).sample(1600, seed) for noise in (0.0, 1e-14))
+    np.testing.assert_allclose(noisy.values, plain.values, rtol=1e-9)
+
+
+def test_a_trajectory_leads_back_to_the_last_bit():
+    white = White(Separated(), np.array([1.0, 5.0]), np.array([[2.0, 0.0], [1.0, 3.0]]))
+    chains = HamiltonianChains(look_ahead(white, RANDOM), 16, np.random.default_rng(0))
+    start, v = chains._place, np.round(np.random.default_rng(1).normal(size=(16, 2)), 0)
+    chains._place, speed = chains._trajectory(v, 0.3, 7)
+    assert abs(chains._place.z - start.z).max() > 1
+    back, reversed_speed = chains._trajectory(-speed, 0.3, 7)
+    np.testing.assert_array_equal(back.z, start.z)
+    np.testing.assert_array_equal(reversed_speed, -v)
+
+
+@pytest.mark.slow
+def test_errors_of_hamiltonian_means_are_those_of_many_runs():
+    axes = np.linspace(-110, 110, 1201), np.linspace(-110, 110, 1201)
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    logs = Separated().log_density(points)
+    weight = np.exp(logs - logs.max())
+    exact = (weight[..., None] * points).sum(axis=(0, 1)) / weight.sum()
+    runs = [Separated().sample(2000, seed).values for seed in range(50)]
+    scores = np.array([(each.mean(axis=(0, 1)) - exact) / mean_error(each) for each in runs])
+    rms = np.sqrt(np.square(scores).mean(axis=0))
+    assert (abs(rms - 1) < 0.35).all()  # 3.5 standard errors of it
+    assert (abs(scores.mean(axis=0)) < 0.5).all()
 
 
 class TwoPeaks:

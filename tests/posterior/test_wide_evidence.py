@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from posteriori import GLM, LogisticRegression
+from posteriori import GLM, GaussianPrior, LogisticRegression
 from posteriori.posterior import objective as objectives
-from posteriori.posterior.wide_evidence import SlopeCurvature, lanczos
+from posteriori.posterior.wide_evidence import SlopeCurvature, _Place
+from posteriori.solve.lanczos import lanczos
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(1500, 60)) * 3.0 + 5.0
@@ -55,6 +56,33 @@ def test_lanczos_finds_quadratic_forms_of_functions():
     few = lanczos(lambda v: v @ S, starts, 12)[0]
     expected = np.square(vectors.T @ starts[0]) @ np.log(values + 10.0)
     assert few.of(lambda v: np.log(v + 10.0)) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("K", [2, 3])
+def test_the_slope_of_the_evidence_is_that_of_differences(K, fit_intercept):
+    """With vectors of signs that are orthogonal, traces and leverages are exact."""
+    x, y = X[:60, :4], THREE[:60] % K
+
+    def fitted(rho):
+        precision = np.exp(rho) if K == 2 else np.full(4, np.exp(rho))
+        prior = GaussianPrior(precision, intercept_precision=0.3, units="standardised")
+        model = LogisticRegression(prior=prior, fit_intercept=fit_intercept, tol=1e-10)
+        return model.fit(x, y)
+
+    rho, step = 1.2, 1e-4
+    model = fitted(rho)
+    objective, w = model._inference.objective, model.solution_.parameters
+    signs = np.array([[1.0]])
+    while signs.shape[1] < 4 * (K - 1):
+        signs = np.block([[signs, signs], [signs, -signs]])
+    place = _Place.at(objective, w, rho, signs)
+    above, below = fitted(rho + step).log_evidence_, fitted(rho - step).log_evidence_
+    slope = place.slope(rho) + place.tilt()
+    assert slope == pytest.approx((above - below) / (2 * step), rel=1e-5)
+    assert abs(place.tilt()) > 1e-3  # and it is not for nothing
+    foretold = (place.foretold(rho + step) - place.foretold(rho - step)) / (2 * step)
+    assert place.slope(rho) == pytest.approx(foretold, rel=1e-6)
 
 
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])

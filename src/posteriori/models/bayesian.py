@@ -1,8 +1,8 @@
 """Bayesian logistic regression (4.5): a posterior over the coefficients, and what it predicts."""
 
-import math
 from dataclasses import replace
-from typing import Any, Literal, Self, cast, get_args
+from functools import cached_property
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
@@ -13,20 +13,13 @@ from posteriori.likelihood.links import PROBABILITY_LINKS
 from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
-from posteriori.models.discriminative import Solver, with_offset
+from posteriori.models.discriminative import Solver
 from posteriori.models.fitting import Prepared, Problem, is_large
-from posteriori.models.posterior_report import PosteriorReport
-from posteriori.models.posteriors import (
-    INFERENCES,
-    Asked,
-    Found,
-    verdict_on,
-)
+from posteriori.models.posteriors import INFERENCES, Asked, Earlier, Found, stream
 from posteriori.models.predicting import linear_function
-from posteriori.models.predictive import (
-    PredictiveName,
-    read_predictive,
-)
+from posteriori.models.predictive import PredictiveName, read_predictive
+from posteriori.models.sequential_posterior import NONE_DEPENDENT, SequentialPosterior
+from posteriori.models.verdict import verdict_on
 from posteriori.posterior.chosen_prior import Chosen, as_prior
 from posteriori.posterior.evidence import check_proper
 from posteriori.posterior.inference import Inference
@@ -36,20 +29,22 @@ from posteriori.posterior.shown_posterior import Posterior
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
 from posteriori.solve.newton import polish
+from posteriori.solve.search import near_enough
 from posteriori.solve.solution import Iteration, Solution
+from posteriori.statistics.gather import gather
+from posteriori.statistics.spread import GatherSpread, Spread
 from posteriori.typing import Array
 
 BROAD = 10.0
 """Standard deviation of the prior on the intercept of centred columns."""
 
-_NEAR = 3.0
-"""Standard errors from the optimum, over the root of those allowed, from which one step with a new
-Hessian leads to it: it squares them."""
+_STILL = 4e-15
+"""A column that changes by less than this share of its size changes by rounding alone."""
 
 InferenceChoice = Literal["auto", "laplace", "variational", "monte_carlo"]
 
 
-class BayesianLogisticRegression(PosteriorReport):
+class BayesianLogisticRegression(SequentialPosterior):
     """Probabilities that know how much they know: p(C|x) = ∫ σ(wᵀφ) p(w|t) dw (4.145).
 
     The posterior p(w|t) is approximated, or drawn from, and integrated out of the predictions:
@@ -60,8 +55,9 @@ class BayesianLogisticRegression(PosteriorReport):
     ----------
     prior : "evidence", "ard", a number, or a `GaussianPrior`
         One precision for all slopes of standardised columns, chosen by the evidence; one for each
-        column or factor, which switches irrelevant ones off; or a prior that is given. Where it
-        leaves the intercept free, that of centred columns has standard deviation 10.
+        column or factor, which switches irrelevant ones off; or a prior that is given: a number
+        is the precision of the slopes of columns as they are. Where it leaves the intercept free,
+        that of centred columns has standard deviation 10.
     inference : "laplace", "variational", "monte_carlo" or "auto"
         The Gaussian of the curvature at the mode (4.144); the Gaussian of the largest quadratic
         lower bound on the evidence; draws from the exact posterior; or Laplace's, and draws where
@@ -81,9 +77,13 @@ class BayesianLogisticRegression(PosteriorReport):
         `sample(n)`, and after Monte Carlo `draws` (chains, steps, coefficients).
     log_evidence_ : ln p(t): Laplace's approximation (4.137); the lower bound of a variational fit;
         after Monte Carlo the average over weighted draws. evidence_: the first in its parts.
-    prior_ : the `GaussianPrior` that was chosen or given.
+    prior_ : the `GaussianPrior` that was chosen or given, in "standardised" units: precision and
+        mean are those of slopes of columns divided by their standard deviations in the rows of the
+        fit, so that prior=a becomes a/sd² for each column; intercept_precision that of the
+        intercept of centred columns. As the `prior` of a fit to the same rows it gives the same
+        posterior. After `update` it is the posterior before.
     inference_ : the name of the posterior that was taken.
-    trust_ : how well a Gaussian posterior fits, in plain words, with its k-hat.
+    trust_ : how well a Gaussian posterior fits, in plain words: its tails, mean and width.
     lower_bounds_ : after a variational fit, the bound on ln p(t) after each step.
     diagnostics_ : after Monte Carlo, R-hat and effective numbers of draws; `to_arviz()`.
     coef_, intercept_ : the mean of the posterior; for Laplace the mode.
@@ -184,8 +184,24 @@ class BayesianLogisticRegression(PosteriorReport):
         except InferenceError as error:
             raise _improper(self.prior) from error
         found = super()._adapted(prepared)
-        self.prior_ = as_prior(found.objective)
+        if not isinstance(self.prior, str) and len(found.levels) == 1:
+            self.prior_ = as_prior(found.objective)
         return found
+
+    @cached_property
+    def prior_(self) -> Any:
+        """The prior of many rows, which were standardised by some of them; others are assigned."""
+        self._known_classes()
+        return as_prior(_by_all_rows(self._inference.objective))
+
+    def __getstate__(self) -> dict[str, Any]:
+        if "_inference" in self.__dict__:
+            _ = self.prior_  # while its rows are there
+        return super().__getstate__()
+
+    def _with_chosen_prior(self, prepared: Prepared) -> Prepared:
+        """With the precisions of greatest evidence; the variational bound chooses its own later."""
+        return prepared if self.inference == "variational" else super()._with_chosen_prior(prepared)
 
     # From the optimum to the posterior.
 
@@ -196,12 +212,13 @@ class BayesianLogisticRegression(PosteriorReport):
         if len(prepared.levels) == 1 or full.is_wide:
             self._curvature = prepared.hessian if is_large(full) else None
             return self._solve(prepared)
-        rough = replace(full, tolerance=_NEAR * math.sqrt(full.tolerance))
+        rough = replace(full, tolerance=near_enough(full))
         found = self._solve(replace(prepared, levels=[*prepared.levels[:-1], rough]))
-        if not found.converged:
+        polished = polish(full, found) if found.converged else None
+        if polished is None:
             return self._solve(prepared)
-        polished, self._curvature = polish(full, found)
-        return polished
+        solution, self._curvature = polished
+        return solution
 
     def _infer(self, prepared: Prepared, solution: Solution[Array, Iteration]) -> Inference:
         found = super()._infer(prepared, solution)
@@ -211,101 +228,56 @@ class BayesianLogisticRegression(PosteriorReport):
         return found
 
     def _fit_rows(self, rows: Rows) -> None:
-        self._log_evidence_before = 0.0
+        self._earlier, self._kept = Earlier(), None
+        self._count(rows)
         super()._fit_rows(rows)
         self._conclude(cast(Chosen, self.prior) if isinstance(self.prior, str) else None)
 
     def _conclude(self, chosen: Chosen | None) -> None:
         """Find the posterior, and predict by it."""
-        asked = Asked(self._inference, chosen, self.n_draws, self.random_state)
+        random = stream(self.random_state, self._earlier.n_fits)
+        asked = Asked(self._inference, chosen, self.n_draws, random)
         self._verdict = None
         name = self.inference
         if name == "auto":
             found = INFERENCES["laplace"](asked)
-            self._verdict = verdict_on(asked.objective, found.gaussian)
+            self._verdict = verdict_on(asked.objective, found.gaussian, found.curved)
             name = "laplace" if self._verdict.is_enough else "monte_carlo"
         self.inference_ = name
-        self._take(asked, INFERENCES[name](asked))
+        self._take(INFERENCES[name](asked))
 
-    def _take(self, asked: Asked, found: Found) -> None:
-        objective = replace(asked.objective, penalty=found.penalty)
+    def _take(self, found: Found) -> None:
+        if found.penalty is not self._inference.objective.penalty:
+            self._adopt_prior(found)
+        objective = self._inference.objective
         self._found, self.lower_bounds_ = found, found.bound
-        if found.penalty is not asked.objective.penalty:
-            self.prior_ = as_prior(objective)
-        self.posterior_ = Posterior(asked.inference.shown, found.gaussian, found.chains)
+        self.posterior_ = Posterior(self._inference.shown, found.gaussian, found.chains)
         if self.inference_ != "laplace":
             mean = self.posterior_.free_mean
+            self._laplace_evidence = self._inference.evidence
             self._inference = Inference.known(
                 objective, mean, objective(mean, "none").value, self.posterior_.free_covariance
             )
-            self._laplace_evidence = asked.inference.evidence
             self._linear = linear_function(objective, mean)
 
-    # More rows.
+    def _adopt_prior(self, found: Found) -> None:
+        """The mode again, with the prior that the bound chose: `evidence_` is that of `prior_`."""
+        objective = replace(self._inference.objective, penalty=found.penalty)
+        self._finish(Prepared([objective], found.gaussian.mean, NONE_DEPENDENT))
+        self.prior_, self.prior_reason_ = as_prior(objective), "by the variational bound"
 
-    def update(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> Self:
-        """Learn from more rows: the posterior so far is their prior.
 
-        Columns and classes are those of the fit. Afterwards `prior_` is the posterior before;
-        likelihoods, deviances and `evidence_` are those of these rows alone, `log_evidence_` is
-        that of all rows so far. Of a posterior that was drawn, mean and covariance are kept.
-
-        >>> X, y = np.arange(40.0)[:, None] % 10, np.arange(40) % 10 + np.arange(40) % 7 > 7
-        >>> half = BayesianLogisticRegression(prior=1.0).fit(X[:20], y[:20])
-        >>> whole = BayesianLogisticRegression(prior=1.0).fit(X, y)
-        >>> half.update(X[20:], y[20:]).coef_.round(2), whole.coef_.round(2)
-        (array([[0.77]]), array([[0.78]]))
-        """
-        self._known_classes()
-        with self._all_or_nothing():
-            self._learn(with_offset(self._read_more(X, y, sample_weight), offset))
-        return self
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        classes: Any = None,
-        offset: Any = None,
-    ) -> Self:
-        """`fit` to the first batch, whose labels or `classes` name all classes; then `update`."""
-        if not hasattr(self, "posterior_"):
-            return self.fit(X, y, sample_weight, classes, offset)
-        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ParameterError(
-                f"classes={list(classes)} are not those of the first batch.",
-                f"Leave classes out, or pass {self.classes_.tolist()}.",
-            )
-        return self.update(X, y, sample_weight, offset)
-
-    def _read_more(self, X: Any, y: Any, sample_weight: Any) -> Rows:
-        formula, schema = self.formula_, self.schema_
-        if formula is not None:
-            X = formula.apply(X, self.unseen)
-        rows = self._read(X, y, sample_weight, self.classes_, schema=schema)
-        self.formula_ = formula
-        return rows
-
-    def _learn(self, rows: Rows) -> None:
-        self._check_parameters()
-        prior, shown = self.posterior_, self.posterior_.shown
-        problem = self._problem(rows)
-        objective = LogPosterior(
-            problem.rows,
-            shown.columns,
-            shown.standard,
-            problem.loss,
-            problem.target,
-            prior.as_penalty(),
-            shown.coordinates,
-            self.tol**2,
-        )
-        self._log_evidence_before += self._found.log_evidence
-        nothing = np.empty(0, dtype=np.intp)
-        self._finish(Prepared([objective], prior.free_mean, nothing))
-        self._conclude(None)
-        self.prior_ = prior
+def _by_all_rows(objective: LogPosterior) -> LogPosterior:
+    """With its prior in units of the standard deviations of all rows, not of those of some."""
+    standard, penalty = objective.standard, objective.penalty
+    found = cast(Spread, gather(objective.rows, GatherSpread(objective.columns)))
+    width = found.deviation if standard.intercept else np.hypot(found.deviation, found.mean)
+    changes = found.deviation > _STILL * abs(found.mean)
+    ratio = standard.scale / np.where(changes, width * found.unit, standard.scale)
+    ratio = np.concatenate([np.ones(int(standard.intercept)), ratio])
+    squares = ratio**2 if penalty.precision.ndim == 1 else np.outer(ratio, ratio)
+    precision, mean = penalty.precision * squares, penalty.mean / ratio
+    return replace(objective, penalty=replace(penalty, precision=precision, mean=mean))
 
 
 def _improper(prior: Any) -> ParameterError:

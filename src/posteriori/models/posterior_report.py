@@ -8,16 +8,18 @@ import numpy as np
 from posteriori.arguments import check_choice
 from posteriori.errors import InferenceError
 from posteriori.models.averaged import AveragedClassifier
-from posteriori.models.posteriors import Found, Verdict, verdict_on, verdict_on_chains
+from posteriori.models.posteriors import Earlier, Found
+from posteriori.models.verdict import Verdict, after_updates, verdict_on, verdict_on_chains
 from posteriori.posterior.arviz import to_arviz
 from posteriori.posterior.chains import effective_size_bulk, effective_size_tail, split_rhat
 from posteriori.posterior.coefficients import Intervals
 from posteriori.posterior.evidence import Evidence
 from posteriori.posterior.inference import Errors
 from posteriori.posterior.page import About, glance_of
-from posteriori.posterior.shown_posterior import Posterior
-from posteriori.posterior.summary import Summary, fact_text
+from posteriori.posterior.summary import Summary, fact_text, number_text
 from posteriori.rows.frames import make_frame
+from posteriori.rows.memory import MemoryRows
+from posteriori.rows.rows import Rows
 
 _METHODS = {
     "laplace": "Laplace's approximation",
@@ -32,6 +34,11 @@ _ERRORS = {
     "monte_carlo": "Estimates and standard errors are mean and standard deviations of the draws.",
 }
 
+_UPDATED = (
+    "Likelihoods, deviances and criteria are those of the rows of the last fit; the log evidence "
+    "is that of all rows, those before being known by a Gaussian."
+)
+
 
 class PosteriorReport(AveragedClassifier):
     """A classifier with a posterior over its coefficients, found by one of several inferences."""
@@ -39,8 +46,9 @@ class PosteriorReport(AveragedClassifier):
     inference_: str
     _found: Found
     _laplace_evidence: Evidence
-    _log_evidence_before: float
+    _earlier: Earlier
     _verdict: Verdict | None
+    _weight: float | None
 
     def tidy(
         self, level: float = 0.95, errors: Errors = "model", intervals: Intervals = "wald"
@@ -56,7 +64,11 @@ class PosteriorReport(AveragedClassifier):
     def summary(self, level: float = 0.95, errors: Errors = "model") -> Summary:
         """The fit on one page, to print or to look at in a notebook."""
         self._check_at_mode(errors, "wald")
-        return super().summary(level, errors)
+        found = super().summary(level, errors)
+        if not self._earlier.n_fits:
+            return found
+        (_, last), *left = found.facts[0]
+        return replace(found, facts=([("Rows of the last fit", last), *left], found.facts[1]))
 
     def _check_at_mode(self, errors: Errors, intervals: Intervals) -> None:
         self._known_classes()
@@ -70,19 +82,58 @@ class PosteriorReport(AveragedClassifier):
             )
 
     def glance(self) -> Any:
-        """The fit as a frame with one row, with the evidence and the inference it is by."""
+        """The fit as a frame with one row, with the evidence and the inference it is by.
+
+        After `update`, n_obs and likelihoods are those of the last of n_fits; log_evidence is
+        that of all n_obs_total rows.
+        """
         self._known_classes()
         found = glance_of(self._inference, self._about())
-        found |= {"log_evidence": [self.log_evidence_], "inference": [self.inference_]}
+        total = self._n_all
+        found |= {
+            "log_evidence": [self.log_evidence_],
+            "n_obs_total": [int(total) if total == int(total) else total],
+            "n_fits": [self._earlier.n_fits + 1],
+            "inference": [self.inference_],
+        }
         return make_frame(found, self._frame_backend)
 
     def _about(self) -> About:
         name, found = self.inference_, super()._about()
-        prior = "posterior before" if isinstance(self.prior_, Posterior) else found.prior
+        prior = "posterior before" if self._earlier.n_fits else found.prior
         return replace(found, prior=prior, method=_METHODS[name], errors=_ERRORS[name])
 
     def _summary_facts(self) -> tuple[tuple[str, str], ...]:
-        return (("Log evidence", fact_text(self.log_evidence_)),)
+        evidence = ("Log evidence", fact_text(self.log_evidence_))
+        if not self._earlier.n_fits:
+            return (evidence,)
+        return (
+            "Rows in all",
+            f"{number_text(self._n_all)}, {self._earlier.n_fits + 1} fits",
+        ), evidence
+
+    def _summary_notes(self) -> tuple[str, ...]:
+        notes = super()._summary_notes()
+        if not self._earlier.n_fits:
+            return notes
+        return (*notes, _UPDATED)
+
+    def _count(self, rows: Rows) -> None:
+        """Note the weight of rows in memory, whose owner may put others there."""
+        if not isinstance(rows, MemoryRows):
+            self._weight = None
+        else:
+            self._weight = float(rows.n_rows if rows.weight is None else rows.weight.sum())
+
+    @property
+    def _n_last(self) -> float:
+        """The weight of the rows of the last fit."""
+        return self._inference.goodness.n_obs if self._weight is None else self._weight
+
+    @property
+    def _n_all(self) -> float:
+        """The weight of all rows so far."""
+        return self._earlier.n_obs + self._n_last
 
     @property
     def evidence_(self) -> Evidence:
@@ -96,21 +147,30 @@ class PosteriorReport(AveragedClassifier):
     def log_evidence_(self) -> float:
         """ln p(t), what is left once the coefficients are integrated out."""
         self._known_classes()
-        return self._log_evidence_before + self._found.log_evidence
+        return self._earlier.log_evidence + self._found.log_evidence
 
     @property
     def trust_(self) -> Verdict:
         """Whether the posterior found is near the exact one, in plain words.
 
         For a Gaussian it is told by the weights that would make its draws draws of the exact
-        posterior: by their tail, k-hat, and by how far they move the mean; computed when first
-        asked for. Draws of Monte Carlo are exact, if their chains agree.
+        posterior: by their tail, k-hat, by how far they move the mean, and by how much they change
+        standard deviations; computed when first asked for. Draws of Monte Carlo are exact, if their
+        chains agree. After `update` it is the last fit that is told of, and the word is "usable"
+        at best: what was lost before cannot be seen without the rows.
         """
         self._known_classes()
+        found, earlier = self._last_verdict(), self._earlier
+        if not earlier.n_fits:
+            return found
+        return after_updates(found, earlier.word, self._n_last, self._n_all)
+
+    def _last_verdict(self) -> Verdict:
         if self.posterior_.chains is not None:
             return verdict_on_chains(self.posterior_.chains)
         if self._verdict is None:
-            self._verdict = verdict_on(self._inference.objective, self.posterior_.gaussian)
+            found = self._found
+            self._verdict = verdict_on(self._inference.objective, found.gaussian, found.curved)
         return self._verdict
 
     @property

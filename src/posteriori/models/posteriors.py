@@ -1,15 +1,15 @@
 """Posteriors over the coefficients of a fit, by name: what each of them makes of the optimum."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, cast, get_args
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
 from posteriori.arguments import as_generator
 from posteriori.posterior.chosen_prior import Chosen, groups_of
 from posteriori.posterior.drawn_evidence import drawn_log_evidence
-from posteriori.posterior.importance import Word, smoothed, trust
+from posteriori.posterior.importance import Word
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.many import ManyDensities
 from posteriori.posterior.monte_carlo import Draws, sample_posterior
@@ -23,41 +23,35 @@ from posteriori.typing import Array
 _EVIDENCE_POINTS = 2000
 """Points at which the density is weighed for the evidence."""
 
-_FEWEST_DRAWS, _MOST_DRAWS, _ACTIVATIONS = 1000, 10_000, 10**7
-"""Draws of a Gaussian that say how well it fits: as many as make so many activations of rows."""
-
-_ENOUGH = 400
-"""Effective draws that are enough."""
-
-_SEED = 0
-"""Of the draws that say how well a Gaussian fits, so that they say the same whenever asked."""
-
-_NEAR, _FAR = 0.4, 0.6
-"""Standard deviations up to which the means of a Gaussian and of the posterior are close, or near:
-probabilities then change by some hundredths, or by less than a tenth."""
-
-_WORDS: tuple[Word, ...] = get_args(Word)
-
-_SENTENCES: dict[Word, str] = {
-    "good": "The Gaussian is close to the exact posterior",
-    "usable": "The Gaussian is near the exact posterior, but not in all its tails",
-    "poor": "The exact posterior lies or reaches elsewhere: use inference='monte_carlo'",
-    "useless": "The exact posterior is unlike the Gaussian: use inference='monte_carlo'",
-}
-
 
 @dataclass(frozen=True, eq=False)
 class Found:
     """A posterior: the Gaussian, or draws as well; ln p(t) by it; and the prior it was found with.
 
-    `bound` has the lower bounds on ln p(t) of each step, if it was found by one.
+    `curved` is the Gaussian with the same mean and the curvature of the posterior there, which
+    is that of Laplace itself. `bound` has the lower bounds on ln p(t) of each step, if it was found
+    by one.
     """
 
     gaussian: Gaussian
+    curved: Gaussian
     log_evidence: float
     penalty: Penalty
     chains: Draws | None = None
     bound: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What was learnt before the rows at hand, in `n_fits` fits to rows of the weight `n_obs`.
+
+    `word` is the best that can be said of it.
+    """
+
+    log_evidence: float = 0.0
+    n_obs: float = 0.0
+    n_fits: int = 0
+    word: Word = "good"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +72,7 @@ def by_laplace(asked: Asked) -> Found:
     """The Gaussian of the curvature at the most probable coefficients (4.144)."""
     inference = asked.inference
     gaussian = Gaussian.of(inference.w, inference.free_precision)
-    return Found(gaussian, inference.evidence.value, asked.objective.penalty)
+    return Found(gaussian, gaussian, inference.evidence.value, asked.objective.penalty)
 
 
 def by_variational(asked: Asked) -> Found:
@@ -90,7 +84,10 @@ def by_variational(asked: Asked) -> Found:
     else:
         groups = groups_of(objective.columns, objective.standard.intercept, asked.chosen)
         found = variational_evidence(objective, groups, *start)
-    return Found(found.posterior, found.bound, found.penalty, bound=found.trace)
+    mean = found.posterior.mean
+    curvature = replace(objective, penalty=found.penalty)(mean, "full").hessian
+    curved = Gaussian.of(mean, cast(Array, curvature))
+    return Found(found.posterior, curved, found.bound, found.penalty, bound=found.trace)
 
 
 def by_monte_carlo(asked: Asked) -> Found:
@@ -110,7 +107,7 @@ def by_monte_carlo(asked: Asked) -> Found:
     left_out = parts.log_likelihood + parts.log_prior - target.log_density(mode)[0]
     random = as_generator(asked.random_state)
     found = drawn_log_evidence(target, draws.pooled, _EVIDENCE_POINTS, random)
-    return Found(laplace.gaussian, found + left_out, objective.penalty, chains=draws)
+    return replace(laplace, log_evidence=found + left_out, chains=draws)
 
 
 INFERENCES: dict[str, Callable[[Asked], Found]] = {
@@ -120,68 +117,12 @@ INFERENCES: dict[str, Callable[[Asked], Found]] = {
 }
 
 
-def log_ratios(objective: LogPosterior, gaussian: Gaussian, draws: Array) -> Array:
-    """ln of the posterior over the Gaussian at draws (S, p) of that, zero at its mean."""
-    target = ManyDensities(objective)
-    points = np.concatenate([gaussian.mean[None, :], draws])
-    found = target.log_density(points) - gaussian.log_density(points)
-    return found[1:] - found[0]
+def stream(random_state: Any, n_before: int) -> Any:
+    """The random numbers of a fit that follows `n_before` others.
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """How far a posterior can be trusted: a word, a sentence, and what it goes by for a Gaussian.
-
-    "good" and "usable" are enough; with "poor" and "useless" probabilities and tails may be off.
-    k_hat tells of tails that the Gaussian lacks. shift tells how far the mean of the exact
-    posterior is from its own, in standard deviations along the direction in which it is.
+    From one seed each of them has its own: the errors of draws would else add up over updates.
     """
-
-    word: Word
-    sentence: str
-    k_hat: float | None = None
-    shift: float | None = None
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether draws would hardly change anything."""
-        return self.word in ("good", "usable")
-
-    def __str__(self) -> str:
-        return self.sentence
-
-
-def verdict_on(objective: LogPosterior, gaussian: Gaussian) -> Verdict:
-    """Whether the Gaussian is near the posterior, by the weights that make its draws draws of it.
-
-    Their k-hat does not see a Gaussian that is wider than the posterior, or beside it, as that of
-    separated classes is; their mean does.
-    """
-    n_draws = int(np.clip(_ACTIVATIONS // max(objective.n_rows, 1), _FEWEST_DRAWS, _MOST_DRAWS))
-    draws = gaussian.sample(n_draws, _SEED)
-    found = smoothed(log_ratios(objective, gaussian, draws))
-    shift = _shift(gaussian, draws, np.exp(found.log_weights))
-    nearness = "good" if shift <= _NEAR else "usable" if shift <= _FAR else "poor"
-    words = (trust(found.k_hat, n_draws).word, nearness)
-    word = cast(Word, max(words, key=_WORDS.index))
-    told = f"k-hat {found.k_hat:.2f}, mean off by {shift:.2f} standard deviations"
-    return Verdict(word, f"{_SENTENCES[word]} ({told}).", found.k_hat, shift)
-
-
-def _shift(gaussian: Gaussian, draws: Array, weights: Array) -> float:
-    """The length of the mean of weighted draws in standard deviations, without what is noise."""
-    white = (draws - gaussian.mean) @ gaussian.precision_cholesky
-    mean = weights @ white
-    noise = weights**2 @ np.square(white - mean).sum(axis=1)
-    return float(np.sqrt(max(mean @ mean - noise, 0.0)))
-
-
-def verdict_on_chains(chains: Draws) -> Verdict:
-    """Whether the chains agree."""
-    rhat, size = float(np.nanmax(chains.rhat)), float(np.nanmin(chains.effective_size))
-    agree = chains.worst(min(_ENOUGH, len(chains.pooled) / 4)) is None
-    return Verdict(
-        "good" if agree else "poor",
-        f"The draws are those of the exact posterior; their chains {'' if agree else 'do not '}"
-        f"agree (R-hat {rhat:.3f} at most, {size:.0f} effective draws at least).",
-    )
+    moves_on = isinstance(random_state, np.random.Generator | np.random.RandomState)
+    if n_before == 0 or moves_on or random_state is None:
+        return random_state
+    return np.random.default_rng([n_before, *as_generator(random_state).integers(2**32, size=4)])

@@ -7,8 +7,8 @@ is found without a look at the rows. What the parabola misses is that the Hessia
 
     d/dρ (-½ ln|A|) = -uᵀ dw/dρ,   u = ½ ∂ ln|A| / ∂w,   dw/dρ_g = -A⁻¹ α_g J_g w.
 
-On few rows that is added as a tilt, so that the maximum is that of the evidence itself; on many it
-is next to nothing, and looked at only where the evidence is not what the parabola foretold.
+That is added as a tilt, so that the maximum is that of the evidence itself. With many rows for each
+parameter it is next to nothing, and left out.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.posterior.evidence import evidence_of, log_determinant
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import GaussianPrior
-from posteriori.posterior.quadratic_evidence import QuadraticEvidence
+from posteriori.posterior.quadratic_evidence import QuadraticEvidence, parabola
 from posteriori.typing import Array, Codes
 
 Chosen = Literal["evidence", "ard"]
@@ -43,8 +43,11 @@ _ROUNDS = 100
 _CLOSE, _CLOSE_ON_MANY = 1e-8, 0.01
 """Changes of ln α below which a choice stands, on few rows and on many."""
 
-_FORETOLD = 0.1
-"""How far the evidence may be from what the parabola foretold, on many rows."""
+_GRID = 2.0**-16
+"""On few rows ln α is a multiple of this, so that what rounding does to it changes no answer."""
+
+_LONGEST = 3.0
+"""The most that ln α changes from one place to the next."""
 
 _UNCLEAR = 1e-3
 """A change of slope that is this much more across a step than along it says nothing of it."""
@@ -54,12 +57,13 @@ _HALVINGS = 12
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """Precisions, the most probable w for them, the Hessian of -ln p(t|w) there, the evidence."""
+    """Precisions, the most probable w for them, the likelihood's parabola there, the evidence."""
 
     rho: Array
     objective: LogPosterior
     w: Array
     likelihood_hessian: Array
+    linear: Array
     evidence: float
 
 
@@ -89,28 +93,33 @@ class Choice:
 def choose_precisions(
     objective: LogPosterior, w: Array, groups: Codes, fit: Fit, weakest: float = WEAKEST
 ) -> Choice:
-    """Precisions of greatest evidence, `weakest` at least, beginning at the w of precisions one."""
+    """Precisions of greatest evidence, `weakest` at least, from the objective's and their w on."""
     n_groups = int(groups.max(initial=-1)) + 1
-    here = _place(objective, w, groups, np.zeros(n_groups))
-    exact = objective.n_rows * objective.coordinates.q <= _SMALL
-    close = _CLOSE if exact else _CLOSE_ON_MANY
+    here = _place(objective, w, groups, np.log(group_precisions(objective, groups)))
+    is_small = objective.n_rows * objective.coordinates.q <= _SMALL
+    close, exact = (
+        _CLOSE if is_small else _CLOSE_ON_MANY,
+        is_small or is_tilted(objective, here.likelihood_hessian),
+    )
     tilt, bend = _tilt(here, groups, exact), np.zeros((n_groups, n_groups))
+    model = _parabola(here, groups, weakest)
     for _ in range(_ROUNDS if n_groups else 0):
-        model = _parabola(here, groups, weakest)
         best = model.largest(here.rho, tilt, bend)
+        best = np.clip(best, here.rho - _LONGEST, here.rho + _LONGEST)
         if abs(best - here.rho).max() <= close:
             break
         there = _uphill(here, best, model, groups, fit)
         if there is None:
             break
-        missed = there.evidence - here.evidence - _gain(model, here.rho, there.rho)
-        exact = exact or abs(missed) > _FORETOLD
         step, before = there.rho - here.rho, _slope(model, there.rho) + tilt
-        tilt = _tilt(there, groups, exact)
-        after = _slope(_parabola(there, groups, weakest), there.rho) + tilt
+        tilt, model = _tilt(there, groups, exact), _parabola(there, groups, weakest)
         if n_groups == 1:
-            bend = _learnt(bend, step, after - before)
+            bend = _learnt(bend, step, _slope(model, there.rho) + tilt - before)
         here = there
+    if is_small and n_groups:
+        lowest = np.log(weakest) if weakest else -np.inf
+        rounded = np.where(here.rho > lowest, np.round(here.rho / _GRID) * _GRID, here.rho)
+        here = _refitted(here, rounded, model, groups, fit)
     return Choice(here.objective, here.w, _with_prior(here))
 
 
@@ -159,7 +168,8 @@ def _place(objective: LogPosterior, w: Array, groups: Codes, rho: Array) -> _Pla
         -objective.factor * local.value,
         log_determinant(hessian + objective.penalty.matrix(objective.coordinates.c)),
     )
-    return _Place(rho, objective, w, hessian, found.value)
+    linear = hessian @ w - objective.factor * local.gradient
+    return _Place(rho, objective, w, hessian, linear, found.value)
 
 
 def with_precisions(objective: LogPosterior, groups: Codes, precisions: Array) -> LogPosterior:
@@ -167,6 +177,12 @@ def with_precisions(objective: LogPosterior, groups: Codes, precisions: Array) -
     chosen = objective.penalty.precision.copy()
     chosen[groups >= 0] = precisions[groups[groups >= 0]]
     return replace(objective, penalty=replace(objective.penalty, precision=chosen))
+
+
+def group_precisions(objective: LogPosterior, groups: Codes) -> Array:
+    """The precisions (G,) that groups have in the objective."""
+    places = np.unique(groups, return_index=True)[1][int((groups < 0).any()) :]
+    return objective.penalty.precision[places]
 
 
 def as_prior(objective: LogPosterior) -> GaussianPrior:
@@ -198,17 +214,8 @@ def _with_prior(place: _Place) -> Array:
 
 def _parabola(place: _Place, groups: Codes, weakest: float) -> QuadraticEvidence:
     """The evidence with the likelihood as it is near w."""
-    objective, c = place.objective, place.objective.coordinates.c
-    given = np.where(groups < 0, objective.penalty.precision, 0.0)
-    # At the minimum the gradient of the likelihood is that of the prior, but for its sign.
-    pull = objective.penalty.gradient(objective.coordinates.vectors(place.w)).ravel()
-    linear = place.likelihood_hessian @ place.w + pull
-    return QuadraticEvidence(
-        place.likelihood_hessian,
-        linear,
-        np.diag(np.tile(given, c)),
-        np.tile(groups, c),
-        weakest,
+    return parabola(
+        place.objective.penalty, place.likelihood_hessian, place.linear, groups, weakest
     )
 
 
@@ -217,9 +224,15 @@ def _slope(model: QuadraticEvidence, rho: Array) -> Array:
     return np.zeros(len(rho)) if found is None else found.gradient
 
 
-def _gain(model: QuadraticEvidence, here: Array, there: Array) -> float:
-    before, after = model.at(here), model.at(there)
-    return np.inf if before is None or after is None else after.value - before.value
+def is_tilted(objective: LogPosterior, hessian: Array) -> bool:
+    """Whether the change of the Hessian with w(ρ) would move ln α by more than counts on many rows.
+
+    It makes ln|A| change by p/√n for a standard error of w, by which w moves as the prior holds
+    it: by √(pα/h), with curvatures h; beside a curvature p of the evidence itself.
+    """
+    precision = np.diagonal(objective.penalty.matrix(objective.coordinates.c))
+    held = float((precision / np.maximum(precision + np.diagonal(hessian), 1e-300)).mean())
+    return held * len(precision) > _CLOSE_ON_MANY**2 * objective.n_rows
 
 
 def _tilt(place: _Place, groups: Codes, exact: bool) -> Array:

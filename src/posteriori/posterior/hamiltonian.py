@@ -3,6 +3,12 @@
 Conventions: C chains, p parameters, positions z (C, p) in white coordinates, velocities v (C, p),
 standard normal before each trajectory. H = -ln p(z) + ½ vᵀv; a trajectory of n leapfrog steps of
 length ε is accepted with probability min(1, exp(H - H')), for each chain by itself.
+
+Positions and velocities lie on grids, and every change of theirs is rounded to these. Leapfrog
+steps can still be taken back, to the last bit, so that draws are those of the density on the grid.
+As a gradient changes velocities by whole grains, rounding errors of it are forgotten at once, where
+they would grow with every trajectory. So draws are the same, but for last digits, if rows come in
+another order, or twice in place of weight two, or on another machine.
 """
 
 import math
@@ -46,6 +52,13 @@ _DIVERGENT = -1000.0
 
 _HALVINGS = 60
 
+_GRAIN, _SPEED_GRAIN = 2.0**-32, 2.0**-10
+"""Grains of positions and velocities. Equal velocities make equal positions, so that these may be
+as fine as doubles carry; those must be coarse beside the rounding errors of gradients."""
+
+_SIZES = 64
+"""ln ε is a whole number over this."""
+
 
 class Place(NamedTuple):
     """Where chains are: z (C, p), ln p (C,) and its gradient (C, p)."""
@@ -59,7 +72,8 @@ class Place(NamedTuple):
 class StepSize:
     """ε by dual averaging, so that the mean acceptance is 0.8 (Hoffman and Gelman 2014).
 
-    ln ε_t = μ - (√t/γ) h, h being the mean of what acceptance lacked; `mean` averages them.
+    ln ε_t = μ - (√t/γ) h, h being the mean of what acceptance lacked; `mean` averages them. Both
+    are rounded to a 64th, as no finer size is known.
 
     >>> size = StepSize(1.0)
     >>> for _ in range(200):
@@ -80,12 +94,16 @@ class StepSize:
         self._lack += share * (_TARGET - acceptance - self._lack)
         log_now = self._middle - math.sqrt(self._count) / 0.05 * self._lack
         self._log_mean += self._count**-0.75 * (log_now - self._log_mean)
-        self.now = math.exp(log_now)
+        self.now = _size(log_now)
 
     @property
     def mean(self) -> float:
         """The ε to go on with."""
-        return math.exp(self._log_mean) if self._count else self.now
+        return _size(self._log_mean) if self._count else self.now
+
+
+def _size(logarithm: float) -> float:
+    return math.exp(round(_SIZES * logarithm) / _SIZES)
 
 
 class HamiltonianChains:
@@ -128,13 +146,13 @@ class HamiltonianChains:
 
     def _start(self, n_chains: int) -> Place:
         """Wide of the mode, but nearer to it where there is no density."""
-        z = _WIDER * Proposals(self.white).draw(n_chains, self._random)
+        z = _rounded(_WIDER * Proposals(self.white).draw(n_chains, self._random), _GRAIN)
         for _ in range(_HALVINGS):
             place = self._at(z)
             lost = ~np.isfinite(place.log_density) | ~np.isfinite(place.gradient).all(axis=1)
             if not lost.any():
                 break
-            z = np.where(lost[:, None], 0.5 * z, z)
+            z = np.where(lost[:, None], _rounded(0.5 * z, _GRAIN), z)
         return place
 
     def _at(self, z: Array) -> Place:
@@ -164,12 +182,13 @@ class HamiltonianChains:
         if root is None:  # draws too far apart for doubles
             return
         self.white = self.white.about(mean, root)
-        self._place = self._at(np.linalg.solve(root, (self._place.z - mean).T).T)
+        moved = np.linalg.solve(root, (self._place.z - mean).T).T
+        self._place = self._at(_rounded(moved, _GRAIN))
 
     def _step(self) -> Array:
         """One trajectory of every chain; the chances of them to be accepted (C,)."""
         random, here = self._random, self._place
-        v = random.standard_normal(here.z.shape)
+        v = _rounded(random.standard_normal(here.z.shape), _SPEED_GRAIN)
         length = _LENGTH * (1 + _JITTER * random.uniform(-1, 1)) / self._size
         is_short = random.random() < _SHORT
         chance_of_each = random.random(len(v))
@@ -194,11 +213,17 @@ class HamiltonianChains:
     def _trajectory(self, v: Array, size: float, steps: int) -> tuple[Place, Array]:
         """Leapfrog steps from where the chains are: the end, and the velocities there."""
         place = self._place
-        v = v + 0.5 * size * place.gradient
+        v = v + _rounded(0.5 * size * place.gradient, _SPEED_GRAIN)
         for i in range(steps):
-            place = self._at(place.z + size * v)
-            v = v + (size if i + 1 < steps else 0.5 * size) * place.gradient
+            place = self._at(place.z + _rounded(size * v, _GRAIN))
+            time = size if i + 1 < steps else 0.5 * size
+            v = v + _rounded(time * place.gradient, _SPEED_GRAIN)
         return place, v
+
+
+def _rounded(values: Array, grain: float) -> Array:
+    """The nearest points of a grid; that of -x is the opposite of that of x."""
+    return grain * np.rint(values / grain)
 
 
 def _harmonic_mean(chance: Array) -> float:

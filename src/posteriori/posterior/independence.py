@@ -28,6 +28,9 @@ _LEFT = 1e-3
 
 _LONGEST_WARMUP = 50
 
+_DECIMALS = 3
+"""Of the mean of the density, in standard deviations."""
+
 
 @dataclass(frozen=True, eq=False)
 class Proposals:
@@ -94,7 +97,8 @@ def look_ahead(white: White, random: np.random.Generator) -> Pilot:
     ratios = proposals.log_ratio(z, log_density)
     found = smoothed(ratios)
     weights = np.exp(found.log_weights)
-    mean = weights @ z
+    # No finer than the draws can tell: rounding errors of the densities do not reach the centre.
+    mean = np.round(weights @ z, _DECIMALS)
     moved = white.about(mean, np.eye(len(mean)))
     acceptance = mean_acceptance(ratios, weights)
     return Pilot(moved, z - mean, log_density, found.log_weights, found.k_hat, acceptance)

@@ -7,6 +7,9 @@ f + ½wᵀHw - bᵀw. With P = diag α, Σ = (H + P)⁻¹, and m = Σb the most 
     E(ρ) = -f + ½ bᵀΣb + ½ Σ_g n_g ρ_g - ½ ln|H + P|.
 
 J_g picks the n_g parameters of a group.
+
+With one group of slopes s, beside others i whose precision is given, what is left for the slopes is
+S = H_ss - H_si (H_ii + P_i)⁻¹ H_is. Its eigenvalues make every further ρ a sum of n_g terms.
 """
 
 from dataclasses import dataclass
@@ -14,9 +17,11 @@ from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from posteriori.linalg import cholesky, unit_diagonal
+from posteriori.posterior.priors import Penalty
 from posteriori.typing import Array, Codes
 
 _OFF = 1e8
@@ -24,6 +29,8 @@ _OFF = 1e8
 
 _LONGEST = 3.0
 """The most that the logarithm of a precision changes in a step."""
+
+_ROUNDING = 2.0**-52
 
 _STILL = 1e-10
 _NOTHING = 1e-13
@@ -35,13 +42,12 @@ _DAMPING = 1e-6
 
 
 class Precisions(NamedTuple):
-    """E at some precisions, its gradient (G,) and Hessian (G, G) in ρ; m (p,) and Σ (p, p)."""
+    """E at some precisions, its gradient (G,) and Hessian (G, G) in ρ; and m (p,)."""
 
     value: float
     gradient: Array
     hessian: Array
     mean: Array
-    covariance: Array
 
 
 class _Parabola(NamedTuple):
@@ -84,14 +90,28 @@ class QuadraticEvidence:
         return int(self.groups.max(initial=-1)) + 1
 
     @cached_property
+    def even(self) -> Array:
+        """The ρ (G,) at which the prior says as much of a group as the data."""
+        size = np.where(self.groups >= 0, np.diagonal(self.hessian), 0.0)
+        return np.log(np.maximum((self._members * size[:, None]).max(axis=0), 1.0))
+
+    @property
     def highest(self) -> Array:
         """The ρ (G,) at which a group is switched off."""
-        size = np.where(self.groups >= 0, np.diagonal(self.hessian), 0.0)
-        largest = (self._members * size[:, None]).max(axis=0)
-        return np.log(_OFF) + np.log(np.maximum(largest, 1.0))
+        return self.even + np.log(_OFF)
+
+    @cached_property
+    def _slopes(self) -> "_Slopes | None":
+        """The one group by its eigenvalues; None if others have no minimum."""
+        return _Slopes.of(self.hessian + self.held, self.linear, self.groups == 0)
 
     def at(self, rho: Array) -> Precisions | None:
         """None where H + P is not positive definite."""
+        if self.n_groups == 1:
+            return None if self._slopes is None else self._slopes.at(float(rho[0]))
+        return self._at(rho)
+
+    def _at(self, rho: Array) -> Precisions | None:
         alpha = np.exp(rho)
         own = self._members @ alpha
         matrix, scale = unit_diagonal(self.hessian + self.held + np.diag(own))
@@ -110,7 +130,7 @@ class QuadraticEvidence:
         weighed = own[:, None] * covariance
         traces = self._members.T @ (weighed * weighed.T) @ self._members
         curvature = pulls.T @ covariance @ pulls + 0.5 * traces - 0.5 * np.diag(taken)
-        return Precisions(value, 0.5 * (size - taken), curvature, mean, covariance)
+        return Precisions(value, 0.5 * (size - taken), curvature, mean)
 
     def largest(self, rho: Array, tilt: Array | None = None, bend: Array | None = None) -> Array:
         """The ρ (G,) at a maximum of E(ρ) + tilt·δ + ½ δᵀ bend δ, δ being what is new to `rho`."""
@@ -151,6 +171,69 @@ class QuadraticEvidence:
             longest = abs(found).max()
             step[free] = found if longest <= _LONGEST else found * (_LONGEST / longest)
         return np.clip(rho + step, lowest, self.highest) - rho
+
+
+def parabola(
+    penalty: Penalty, hessian: Array, linear: Array, groups: Codes, weakest: float
+) -> QuadraticEvidence:
+    """The evidence with a prior whose precisions are chosen for `groups` (q,), and given else.
+
+    H (cq, cq) and b (cq,) are those of all c vectors.
+    """
+    c = len(linear) // len(groups)
+    given = np.where(groups < 0, penalty.precision, 0.0)
+    return QuadraticEvidence(
+        hessian, linear, np.diag(np.tile(given, c)), np.tile(groups, c), weakest
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Slopes:
+    """One group: S = Q diag(λ) Qᵀ, what is explained of b_s in its axes (m,), and the others.
+
+    `values` are the λ (m,), `axes` Q (m, m). `others` is (H_ii + P_i)⁻¹ times H_is and b_i, side by
+    side; `constant` is the part of E that does not change.
+    """
+
+    chosen: NDArray[np.bool_]
+    values: Array
+    axes: Array
+    linear: Array
+    others: Array
+    constant: float
+
+    @classmethod
+    def of(cls, hessian: Array, linear: Array, chosen: NDArray[np.bool_]) -> "_Slopes | None":
+        """From b and H with the precisions that are given; None if H_ii has no Cholesky factor."""
+        border = np.concatenate([hessian[~chosen][:, chosen], linear[~chosen, None]], axis=1)
+        inner = hessian[~chosen][:, ~chosen]
+        lower = cholesky(inner) if len(inner) else inner
+        if lower is None:
+            return None
+        others = lapack.dpotrs(lower, border, lower=1)[0] if len(inner) else border
+        left = hessian[chosen][:, chosen] - border[:, :-1].T @ others[:, :-1]
+        values, axes = np.linalg.eigh(left)
+        # What rounding left of directions without curvature.
+        values = np.where(abs(values) <= len(values) * _ROUNDING * abs(values).max(), 0.0, values)
+        explained = axes.T @ (linear[chosen] - border[:, :-1].T @ others[:, -1])
+        constant = 0.5 * float(border[:, -1] @ others[:, -1])
+        constant -= float(np.log(np.diagonal(lower)).sum())
+        return cls(chosen, values, axes, explained, others, constant)
+
+    def at(self, rho: float) -> Precisions | None:
+        alpha = np.exp(rho)
+        held = self.values + alpha
+        if not (held > 0).all():
+            return None
+        mean, squares, m = self.linear / held, np.square(self.linear / held), len(held)
+        value = 0.5 * float(self.linear @ mean + m * rho - np.log(held).sum()) + self.constant
+        slope = 0.5 * (m - alpha * float(squares.sum() + (1 / held).sum()))
+        changes = squares * (self.values - alpha) / held + self.values / held / held
+        w = np.empty(len(self.chosen))
+        w[self.chosen] = slopes = self.axes @ mean
+        w[~self.chosen] = self.others[:, -1] - self.others[:, :-1] @ slopes
+        curvature = -0.5 * alpha * float(changes.sum())
+        return Precisions(value, np.array([slope]), np.array([[curvature]]), w)
 
 
 def _uphill(curvature: Array, gradient: Array) -> Array:

@@ -18,7 +18,13 @@ import numpy as np
 
 from posteriori.solve.local import Curvature, Objective
 from posteriori.solve.metric import Metric
-from posteriori.solve.search import decrement_of, newton_rate, search, standstill
+from posteriori.solve.search import (
+    decrement_of,
+    left_by_newton,
+    newton_rate,
+    search,
+    standstill,
+)
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.typing import Array
 
@@ -32,9 +38,10 @@ _DEAR = 1.5
 """A Hessian that costs more passes over all rows than this is not computed before its diagonal has
 been tried."""
 
-_SHORT = 1e-3
+_SHORT, _LOOSE = 1e-3, 1e-2
 """The last step is taken without a look at f if it changes no parameter by more than this share:
-otherwise some direction is flat, and f may not be a parabola along it."""
+otherwise some direction is flat, and f may not be a parabola along it. With a tolerance that is
+looser than the second, the step may be longer by as much."""
 
 _CHEAP = 1.0
 """A Hessian that costs less than a pass is computed for every step: the last digits come along."""
@@ -50,6 +57,9 @@ _NEAR = 0.3
 
 _MOST_ROUGH_STEPS = 12
 """Steps on a subsample, whose optimum need not be found."""
+
+_MOST_LAST_STEPS = 3
+"""Steps that lead to the optimum from nearby."""
 
 _SUSPICIOUS_STEPS = 4
 
@@ -93,19 +103,26 @@ def newton(
 
 def polish(
     objective: Objective, found: Solution[Array, Iteration]
-) -> tuple[Solution[Array, Iteration], Array]:
-    """One more step, with the Hessian where the others ended; and that Hessian.
+) -> tuple[Solution[Array, Iteration], Array] | None:
+    """Steps with new Hessians, until one leaves no more than the tolerance; and its Hessian.
 
-    It is for a solution a small part of a standard error off: the step squares what is left.
+    It is for a solution that is `near_enough`: one step squares the part of a standard error that
+    is left. None if a few do not lead to the optimum.
     """
-    here = objective(found.parameters, "full")
-    hessian = cast(Array, here.hessian)
-    step = Metric.of(hessian).direction(here.gradient)
-    decrement = decrement_of(objective, here, step)
-    value = here.value - 0.5 * (decrement * objective.unit) ** 2
-    last = Iteration(here.value, decrement, 1.0, found.trace[-1].seconds, objective.share, True)
-    solution = Solution(found.parameters + step, found.status, (*found.trace, last), value)
-    return solution, hessian
+    w, trace = found.parameters, list(found.trace)
+    for _ in range(_MOST_LAST_STEPS):
+        here = objective(w, "full")
+        hessian = cast(Array, here.hessian)
+        step = Metric.of(hessian).direction(here.gradient)
+        decrement = decrement_of(objective, here, step)
+        trace.append(
+            Iteration(here.value, decrement, 1.0, trace[-1].seconds, objective.share, True)
+        )
+        w = w + step
+        if left_by_newton(objective, decrement, hessian) <= objective.tolerance:
+            value = here.value - 0.5 * (decrement * objective.unit) ** 2
+            return Solution(w, found.status, tuple(trace), value), hessian
+    return None
 
 
 def _descend(
@@ -132,7 +149,8 @@ def _descend(
         slow = slow + 1 if fresh and decrement > _SLOW * last else 0
         value, seconds, share = here.value, perf_counter() - progress.begun, objective.share
         size = 1.0 + abs(progress.w).max(initial=0.0)
-        short = objective.share < 1 or abs(step).max(initial=0.0) <= _SHORT * size
+        longest = _SHORT * size * max(objective.tolerance / _LOOSE, 1.0)
+        short = objective.share < 1 or abs(step).max(initial=0.0) <= longest
         left = _left(decrement, rate)
         if short and not poor and left <= objective.tolerance:
             progress.w, progress.metric = progress.w + step, metric

@@ -29,6 +29,9 @@ _SLOWEST = 0.3
 _FARTHEST = 1e6
 """No step is tried along which f would fall, were it straight, by more than this times its size."""
 
+_NEAR = 0.5
+"""Curvatures of rows are mostly less than one: a part of what could be allowed if they were."""
+
 _MOST_HALVINGS = 60
 _TINY = np.finfo(np.float64).tiny
 
@@ -99,6 +102,21 @@ def newton_rate(decrement: float, last: float) -> float:
     if last == np.inf:
         return min(decrement, _SLOWEST)
     return min(max(_SMALLEST_C * decrement, (decrement / last) ** 2), _SLOWEST)
+
+
+def left_by_newton(objective: Objective, decrement: float, hessian: Array) -> float:
+    """The error that a step with this new Hessian leaves, in standard errors.
+
+    With h the largest of the curvatures, activations change by some decrement/√h along the step,
+    and the curvature of a row changes by that share of itself.
+    """
+    largest = float(np.diagonal(hessian).max(initial=0.0))
+    return decrement**2 * objective.unit / math.sqrt(largest) if largest > 0 else np.inf
+
+
+def near_enough(objective: Objective) -> float:
+    """Standard errors from the optimum from which one step with a new Hessian leads to it."""
+    return _NEAR * math.sqrt(objective.tolerance * math.sqrt(objective.n_rows))
 
 
 def _lowest_of_parabola(gain: float, slope: float) -> float:
