@@ -25,10 +25,10 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore=$(CONTRACT)
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 $(CONTRACT)
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 -m "not slow" $(CONTRACT)
 
 slow: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 -m slow tests
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 -m slow tests
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """scikit-learn's own checks: every one that it yields, none expected to fail."""
 
 import pytest
-from registry import ESTIMATORS
+from registry import ESTIMATORS, SLOW
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 
@@ -9,4 +9,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 @pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
 @parametrize_with_checks(ESTIMATORS)
 def test_keeps_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
+@parametrize_with_checks(SLOW)
+def test_keeps_the_contract_of_scikit_learn_in_time(estimator, check):
     check(estimator)
