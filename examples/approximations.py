@@ -308,7 +308,9 @@ def verdict(model: BayesianLogisticRegression) -> str:
     found = model.trust_
     if found.k_hat is None:
         return found.word
-    return f"{found.word} (k-hat {found.k_hat:.2f}, shift {found.shift:.2f})"
+    told = f"k-hat {found.k_hat:.2f}, shift {found.shift:.2f}"
+    told += "" if found.width is None else f", width {found.width:.2f}"
+    return f"{found.word} ({told})"
 
 
 if __name__ == "__main__":

@@ -100,6 +100,14 @@ def test_laplace_is_near_the_evidence_and_its_mode_within_a_third_of_a_deviation
     assert_allclose(found.sd, exact.sd, rtol=0.1)
 
 
+@QUICK
+def test_trust_tells_how_much_too_narrow_a_variational_fit_is(title):
+    found = model(title, "variational").trust_
+    narrowest = (answer(title, "variational").sd / truth(title).sd).min()
+    assert_allclose(found.width, narrowest, rtol=0, atol=0.03)
+    assert not found.is_enough
+
+
 def test_laplace_is_far_off_on_separated_data_with_a_weak_prior():
     found, exact = (
         answer("Separated, with a weak prior", "laplace"),
