@@ -14,6 +14,7 @@ from benchmarks.bayes import (
 from benchmarks.contender import Contender, Solver
 from benchmarks.data.forms import as_made, one_hot
 from benchmarks.equal import EqualFit, EqualMemory, WithErrors, WithSummary
+from benchmarks.files import FileMemory, FilePass
 from benchmarks.measures import (
     Agreement,
     Case,
@@ -168,9 +169,22 @@ BAYESIAN: tuple[Case, ...] = (
     WideSeconds(ours.WIDE_EVIDENCE, "50,000 x 20,000 words"),
 )
 
+FROM_FILES: tuple[Case, ...] = tuple(
+    case
+    for contender, n_classes in (
+        (ours.LOGISTIC, 2),
+        (ours.SOFTMAX, 4),
+        (SHARED, 4),
+    )
+    for case in (
+        FilePass(contender, "20,000,000 x 20 in Parquet", 20_000_000, n_classes, at_least(0.7)),
+        FileMemory(contender, "20,000,000 x 20 in Parquet", 20_000_000, n_classes, at_most(700)),
+    )
+)
+
 IMPORTS: tuple[Case, ...] = (
     ImportTime("import posteriori", at_most(0.3)),
     ImportTime("from posteriori import GaussianClassifier", at_most(0.3)),
 )
 
-CASES = (*GENERATIVE, *DISCRIMINATIVE, *BAYESIAN, *IMPORTS)
+CASES = (*GENERATIVE, *DISCRIMINATIVE, *BAYESIAN, *FROM_FILES, *IMPORTS)

@@ -50,6 +50,11 @@ def _peak_of_fit(
     return max(0, _status("VmHWM") - before)
 
 
+def peak_so_far() -> int | None:
+    """The largest resident set that this process has had, in bytes."""
+    return _status("VmHWM") if STATUS.exists() else None
+
+
 def _status(field: str) -> int:
     """A size in bytes out of what the kernel says of this process."""
     lines = STATUS.read_text().splitlines()

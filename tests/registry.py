@@ -169,9 +169,6 @@ UNLAWFUL = [
         BayesianLogisticRegression(prior=1.0, inference=name, n_draws=400, random_state=0)
         for name in ("monte_carlo", "auto")
     ),
-    LogisticRegression(prior="ard"),
-    ProbitRegression(prior="evidence"),
-    GLM(prior="evidence"),
     ProbitRegression(),
     ThresholdRegression(),
     GLM(),
@@ -195,6 +192,9 @@ possible, to part, and answers with Monte Carlo error or with bounds that have s
 ESTIMATORS = [*(entry.estimator for entry in ENTRIES if entry.contract), *UNLAWFUL]
 
 SLOW = [
+    LogisticRegression(prior="ard"),
+    ProbitRegression(prior="evidence"),
+    GLM(prior="evidence"),
     BayesianLogisticRegression(prior="ard"),
     *(
         BayesianLogisticRegression(inference=name, n_draws=400, random_state=0)

@@ -33,7 +33,9 @@ def test_the_code_says_error_or_warning(cls):
     assert cls.code[0] == ("W" if is_warning else "P")
     assert cls.code[1:].isdigit()
     assert len(cls.code) == 4
-    assert issubclass(cls, errors.PosterioriError) is not is_warning
+    # Ctrl-C is not to be caught with what went wrong by itself.
+    is_error = issubclass(cls, errors.PosterioriError | errors.Interrupted)
+    assert is_error is not is_warning
 
 
 @pytest.mark.parametrize("cls", LEAVES)

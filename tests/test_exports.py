@@ -26,6 +26,7 @@ PUBLIC = [
     "SigmoidBasis",
     "ThresholdRegression",
     "laplace",
+    "scan",
     "threads",
 ]
 HEAVY = ["sklearn", "pandas", "polars", "pyarrow", "matplotlib", "dask"]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from posteriori.models.threshold import ThresholdRegression
     from posteriori.posterior.laplace import laplace
     from posteriori.posterior.priors import GaussianPrior
+    from posteriori.rows.scan import scan
     from posteriori.rows.threads import threads
 
 __version__ = "0.1.0.dev0"
@@ -42,6 +43,7 @@ _HOMES = {
     "SigmoidBasis": "posteriori.models.basis",
     "ThresholdRegression": "posteriori.models.threshold",
     "laplace": "posteriori.posterior.laplace",
+    "scan": "posteriori.rows.scan",
     "threads": "posteriori.rows.threads",
 }
 """Where each public name lives; a name is imported when it is first asked for."""
@@ -65,6 +67,7 @@ __all__ = [
     "SigmoidBasis",
     "ThresholdRegression",
     "laplace",
+    "scan",
     "threads",
 ]
 

@@ -13,12 +13,12 @@ Column 'mass' spans too much. Divide it by 1e150. [P201]
 import sys
 import warnings
 from types import FrameType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 
-class _Coded(Exception):
+class _Coded(BaseException):
     """What is wrong (`problem`), what to do about it (`remedy`), and a `code` to look up."""
 
     code: ClassVar[str] = "P000"
@@ -31,8 +31,11 @@ class _Coded(Exception):
     def __str__(self) -> str:
         return f"{self.problem} {self.remedy} [{self.code}]"
 
+    def __reduce__(self) -> Any:
+        return type(self), (self.problem, self.remedy)
 
-class PosterioriError(_Coded):
+
+class PosterioriError(_Coded, Exception):
     """The root of all errors raised by this library."""
 
 
@@ -96,6 +99,12 @@ class LevelError(DataError):
     code = "P109"
 
 
+class SourceError(DataError):
+    """A file is gone, or is not what it was."""
+
+    code = "P110"
+
+
 class ScaleError(PosterioriError, ValueError):
     """Doubles cannot carry the numbers in a column."""
 
@@ -130,6 +139,12 @@ class InferenceError(PosterioriError, AttributeError):
     """Standard errors, or what follows from them, are not to be had from this fit."""
 
     code = "P204"
+
+
+class Interrupted(_Coded, KeyboardInterrupt):
+    """The user has stopped a pass over the rows."""
+
+    code = "P401"
 
 
 class PosterioriWarning(_Coded, UserWarning):

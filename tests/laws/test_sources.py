@@ -4,10 +4,20 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from samples import answers, assert_same_answers, names_columns, over, rows_for
+from samples import (
+    allows_missing,
+    answers,
+    assert_same_answers,
+    names_columns,
+    over,
+    rows_for,
+    takes_soft_labels,
+)
 from scipy import sparse
 
+from posteriori import scan
 from posteriori.errors import ColumnNameError, ColumnNameWarning
 
 NAMES = ["height", "weight", "age", "größe"]
@@ -258,3 +268,77 @@ def test_weights_from_any_source(entry, source):
     plain = entry.make(rows.classes).fit(rows.X, rows.y, sample_weight=weight)
     model = entry.make(rows.classes).fit(rows.X, rows.y, sample_weight=source(weight))
     assert_same_answers(answers(plain, rows.new), answers(model, rows.new), tolerance=0)
+
+
+def _from_rows(entry):
+    return entry.from_rows
+
+
+def _folder(folder, frame, cuts=(0, 40, 40), seed=None):
+    """Parquet files of unequal size, one of them without rows; in any order with a seed."""
+    parts = [frame.iloc[a:b] for a, b in zip(cuts, (*cuts[1:], len(frame)), strict=True)]
+    if seed is not None:
+        parts = [parts[i] for i in np.random.default_rng(seed).permutation(len(parts))]
+    folder.mkdir()
+    for i, part in enumerate(parts):
+        table = pa.Table.from_pandas(part, preserve_index=False)
+        pq.write_table(table, folder / f"{i}.parquet", row_group_size=30)
+    return folder
+
+
+def _exact(entry, classes):
+    """The estimator with what makes its fit exact."""
+    return entry.make(classes).set_params(**entry.exactly)
+
+
+@over(_from_rows)
+def test_files_in_any_order_give_the_fit_in_memory(entry, tmp_path):
+    rows = rows_for(entry, n=60)
+    frame, new = _frame(rows.X), _frame(rows.new)
+    plain = _exact(entry, rows.classes).fit(frame, rows.y)
+    source = _folder(tmp_path / "parts", frame.assign(y=rows.y), seed=1)
+    model = _exact(entry, rows.classes).fit(scan(source, target="y"))
+    assert model.classes_.tolist() == plain.classes_.tolist()
+    assert model.schema_ == plain.schema_
+    assert_same_answers(answers(plain, new), answers(model, new))
+
+
+@over(_from_rows, lambda entry: entry.levels)
+def test_files_of_numbers_booleans_levels_and_weights(entry, tmp_path):
+    """Sorted, so that not all files have all levels."""
+    (y, columns), (_, new) = _mixed_columns(entry, 120, 0), _mixed_columns(entry, 30, 1)
+    frame = _pandas(columns, "str").assign(y=y).sort_values("colour", ignore_index=True)
+    weight = np.random.default_rng(6).choice([0.0, 0.5, 2.0], size=len(frame))
+    plain = _exact(entry, [0, 1, 2]).fit(frame[list(columns)], frame["y"], sample_weight=weight)
+    source = _folder(tmp_path / "parts", frame.assign(often=weight), seed=2)
+    model = _exact(entry, [0, 1, 2]).fit(scan(source, target="y", weight="often"))
+    assert model.schema_ == plain.schema_
+    expected = answers(plain, _pandas(new, "str"))
+    assert_same_answers(expected, answers(model, _pandas(new, "str")))
+
+
+@over(_from_rows, allows_missing)
+def test_files_with_gaps_give_the_fit_in_memory(entry, tmp_path):
+    """In the file of one row, columns have no entry at all."""
+    rows = rows_for(entry)
+    X = rows.X.copy()
+    X[::20, 0] = X[0, 1] = np.nan
+    frame, new = _frame(X), _frame(rows.new)
+    plain = _exact(entry, rows.classes).fit(frame, rows.y)
+    source = _folder(tmp_path / "parts", frame.assign(y=rows.y), (0, 1), seed=3)
+    model = _exact(entry, rows.classes).fit(scan(source, target="y"))
+    assert_same_answers(answers(plain, new), answers(model, new))
+
+
+@over(_from_rows, takes_soft_labels)
+def test_files_with_soft_labels_give_the_fit_in_memory(entry, tmp_path):
+    rows = rows_for(entry, n=60, classes=2)
+    names = ["ja", "nein", "vielleicht"][: len(rows.classes)]
+    soft = 0.8 * np.eye(len(names))[rows.y] + 0.2 / len(names)
+    frame, new = _frame(rows.X), _frame(rows.new)
+    shares = pd.DataFrame(soft, columns=names)
+    plain = _exact(entry, names).fit(frame, shares)
+    source = _folder(tmp_path / "parts", pd.concat([frame, shares], axis=1), seed=4)
+    model = _exact(entry, names).fit(scan(source, target=names))
+    assert model.classes_.tolist() == names
+    assert_same_answers(answers(plain, new), answers(model, new))

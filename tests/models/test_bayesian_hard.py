@@ -111,6 +111,7 @@ def test_three_separated_classes_have_finite_answers(inference):
     assert model.score(X, np.digitize(X[:, 0], [-0.5, 0.5])) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("K", [2, 3])
 def test_draws_for_weights_are_those_for_repeated_rows(K):
     X, _ = sample(15, 10)

@@ -175,6 +175,7 @@ def test_coefficients_and_rates_are_recovered_within_their_errors(label_noise):
     assert wrong[likely].mean() == pytest.approx(found[likely].mean(), abs=0.07)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_the_spread_of_estimates():
     scores = []
     for seed in range(25):

@@ -212,6 +212,7 @@ def test_where_separated_classes_part_does_not_depend_on_how_rows_are_counted(na
     np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, rtol=1e-7)
 
 
+@pytest.mark.slow
 @smooth
 @pytest.mark.parametrize("side", [0, 1])
 def test_the_face_has_the_fit_that_its_rows_have_alone_with_every_link(model, side):

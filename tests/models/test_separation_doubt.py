@@ -77,6 +77,7 @@ def test_sparse_rows_that_are_linearly_independent_are_separated():
     assert model.score(X, y) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [LogisticRegression(), GLM(family="categorical")])
 @pytest.mark.parametrize("load", [load_wine, load_digits])
 def test_many_classes_that_are_separated_are_certain(model, load):

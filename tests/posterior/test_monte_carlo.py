@@ -209,6 +209,7 @@ def test_parameters_from_the_prior_rank_evenly_among_draws(method, runs):
     np.testing.assert_allclose(shares, 0.2, atol=4 * np.sqrt(0.2 * 0.8 / runs))
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits_whatever_the_threads():
     rows = np.random.default_rng(0).normal(size=(7000, 15))
     labels = rows[:, 0] > np.random.default_rng(1).logistic(size=len(rows))

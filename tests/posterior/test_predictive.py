@@ -105,6 +105,7 @@ def random_activations(n, K, size, seed=0):
     return 2 * random.normal(size=(n, K)), root @ root.swapaxes(1, 2)
 
 
+@pytest.mark.slow
 def test_the_integral_is_that_of_fifty_digits_on_both_sides():
     m, s = grid(MEANS, DEVIATIONS)
     p = [exact(*one) for one in zip(m, s, strict=True)]

@@ -122,6 +122,7 @@ def test_intervals_of_many_classes_know_what_is_certain():
     np.testing.assert_allclose(ends[~certain, 1], inside, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_profile_with_jeffreys_prior_is_that_of_brute_force():
     X30, y = X[:30], (X[:30, 0] > 0).astype(float)  # separated, and yet all ends exist
     found = LogisticRegression(prior="jeffreys").fit(X30, y).tidy(intervals="profile")

@@ -276,3 +276,16 @@ def test_the_error_of_the_first_failing_item_is_raised(n):
         assert received == [0, 1, 2]
         with pytest.raises(ValueError, match="item 3"):
             map_in_order(task, range(10))
+
+
+def test_items_within_items_are_done_by_the_thread_that_does_the_item():
+    found = []
+
+    def outer(i):
+        inner = []
+        map_in_order(lambda j: 10 * i + j, range(3), inner.append)
+        return inner
+
+    with threads(2):
+        map_in_order(outer, range(4), found.append)
+    assert found == [[10 * i + j for j in range(3)] for i in range(4)]

@@ -98,6 +98,7 @@ def test_rays_that_need_most_of_many_columns_are_taken_as_they_are():
     assert margins.min() > 1 - 1e-6
 
 
+@pytest.mark.slow
 def test_more_columns_than_a_hessian_has_room_for_are_decided():
     random = np.random.default_rng(4)
     X = sparse.random_array((1500, 5000), density=0.01, rng=random, format="csr")

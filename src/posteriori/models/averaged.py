@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from posteriori.decide.rule import most_probable
+from posteriori.models.anywhere import anywhere
 from posteriori.models.discriminative import DiscriminativeClassifier
 from posteriori.models.predictive import (
     PredictiveName,
@@ -44,19 +45,23 @@ class AveragedClassifier(DiscriminativeClassifier):
         with one_blas_thread():
             return rows.fill(np.empty((rows.n_rows, *shape)), kernel)
 
+    @anywhere
     def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
         """ln p(C_k|x) of the predictive distribution (n, K)."""
         return self._log_predictive(X, offset)
 
+    @anywhere
     def predict_proba(self, X: Any, offset: Any = None) -> Array:
         """p(C_k|x) of the predictive distribution (4.145), (n, K); rows sum to one."""
         return np.exp(self._log_predictive(X, offset))
 
+    @anywhere
     def decision_function(self, X: Any, offset: Any = None) -> Array:
         """Log odds of the second class (n,); for more than two classes ln p(C_k|x) (n, K)."""
         found = self._log_predictive(X, offset)
         return found if found.shape[1] > 2 else found[:, 1] - found[:, 0]
 
+    @anywhere
     def predict(self, X: Any, offset: Any = None) -> Labels:
         """The most probable class of each row.
 
@@ -66,6 +71,7 @@ class AveragedClassifier(DiscriminativeClassifier):
         codes = most_probable(self._log_predictive(X, offset))
         return self.classes_[codes.astype(np.intp)]
 
+    @anywhere
     def predict_interval(self, X: Any, level: float = 0.95, offset: Any = None) -> Array:
         """In which the probability of each row lies with probability `level`.
 

@@ -17,12 +17,21 @@ from sklearn.exceptions import NotFittedError
 from posteriori.decide.rule import most_probable
 from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError, ScaleError
+from posteriori.models.anywhere import anywhere
 from posteriori.posterior.classes import log_probabilities, probabilities
 from posteriori.rows.block import Block, Features, Mixed, take_rows
+from posteriori.rows.chunked import ChunkedRows, PassLog
+from posteriori.rows.dask import dask_rows, is_dask
 from posteriori.rows.finite import check_finite
 from posteriori.rows.formula import Formula, read_formula
 from posteriori.rows.frames import backend_of
-from posteriori.rows.memory import SERIAL_ENTRIES, MemoryRows, read_new_rows, read_rows
+from posteriori.rows.memory import (
+    SERIAL_ENTRIES,
+    MemoryRows,
+    check_several,
+    read_new_rows,
+    read_rows,
+)
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema, Unseen
 from posteriori.rows.threads import one_blas_thread
@@ -36,6 +45,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     schema_: Schema
     classes_: Labels
+    passes_: PassLog
     n_features_in_: int
     formula_: Formula | None = None
     unseen: Unseen = "error"
@@ -58,8 +68,11 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """Fit to the rows that `read` gives; a fit that fails leaves the estimator as it was."""
         with self._all_or_nothing():
             rows = read()
+            self.__dict__.pop("passes_", None)
             self._remember(rows.schema, cast(Labels, rows.classes))
             self._fit_rows(rows)
+            if isinstance(rows, ChunkedRows):
+                self.passes_ = rows.log.since_last()
         return self
 
     @contextmanager
@@ -88,12 +101,19 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any) -> Rows:
         name = type(self).__name__
         self.formula_ = None
-        self._frame_backend = backend_of(y if isinstance(X, str) else X)
+        if is_dask(X):
+            rows = dask_rows(X, y, sample_weight, classes=None if "schema" in reading else classes)
+            known = classes if "schema" in reading else None
+            X, y, sample_weight, classes = rows, None, None, known
+        is_source = isinstance(X, ChunkedRows)
+        self._frame_backend = None if is_source else backend_of(y if isinstance(X, str) else X)
         if isinstance(X, str):
             X, y, self.formula_ = self._read_formula(X, y)
         # Not isinstance: asking a lazy frame for its schema would make it work one out.
         if not hasattr(type(X), "map_sum"):
             return self._make_rows(X, y, sample_weight, classes, **reading)
+        if isinstance(X, ChunkedRows) and (known := reading.pop("schema", None)) is not None:
+            X, classes = X.known_as(known, classes, reading.get("new_levels", False)), None
         if any(given is not None for given in (y, sample_weight, classes)):
             raise ParameterError(
                 f"{name} was given rows, which have labels and weights of their own, and others.",
@@ -101,6 +121,8 @@ class Classifier(ClassifierMixin, BaseEstimator):
             )
         if X.classes is None:
             raise LabelError(f"{name} was given rows without labels.", "Name their target.")
+        if isinstance(X, ChunkedRows):
+            check_several(X.classes, X.n_rows, name, reading.get("least_classes", 2))
         return cast(Rows, X)
 
     def _make_rows(
@@ -184,12 +206,14 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """What to say of a row whose entries are all there, but none of whose activations is."""
         return beyond_doubles(row)
 
+    @anywhere
     def decision_function(self, X: Any) -> Array:
         """Activations (n, K); for two classes (n,), positive where the second is chosen."""
         if len(self._known_classes()) == 2:
             return self._evaluate(X, _log_odds)
         return self._evaluate(X, lambda a: a, len(self.classes_))
 
+    @anywhere
     def predict(self, X: Any) -> Labels:
         """The most probable class of each row."""
         self._known_classes()
@@ -214,10 +238,12 @@ class Classifier(ClassifierMixin, BaseEstimator):
 class ProbabilisticClassifier(Classifier):
     """A classifier whose activations are log posterior probabilities up to a constant."""
 
+    @anywhere
     def predict_proba(self, X: Any) -> Array:
         """p(C_k|x) of each row and class (n, K); rows sum to one."""
         return self._evaluate(X, probabilities, len(self._known_classes()))
 
+    @anywhere
     def predict_log_proba(self, X: Any) -> Array:
         """ln p(C_k|x), finite where the probability itself underflows."""
         return self._evaluate(X, log_probabilities, len(self._known_classes()))

@@ -32,6 +32,7 @@ from posteriori.posterior.inference import Inference
 from posteriori.posterior.jeffreys import JeffreysPosterior, jeffreys_levels
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, check_prior
+from posteriori.rows.dask import DaskRows
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.offsets import read_offset
 from posteriori.rows.rows import Rows
@@ -290,6 +291,8 @@ def with_offset(rows: Rows, offset: Any) -> Rows:
     """The rows with what the user adds to their activations; as they are where that is None."""
     if offset is None:
         return rows
+    if isinstance(rows, DaskRows):
+        return rows.with_offset(offset)
     if not isinstance(rows, MemoryRows):
         raise ParameterError(
             "offset was given together with rows, which have offsets of their own.",

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.likelihood.link import Link
+from posteriori.models.anywhere import anywhere
 from posteriori.models.geometry import Hyperplane
 from posteriori.models.linked import LinkedClassifier
 from posteriori.models.mechanism import Mechanism, check_inside, check_means
@@ -66,6 +67,7 @@ class RegressorOrClassifier(LinkedClassifier):
         bias = super().intercept_
         return bias if classifies(self) else float(bias[0])
 
+    @anywhere
     def predict(self, X: Any, offset: Any = None) -> Any:
         """The mean E[t|x] (n,); for classes the most probable one."""
         if classifies(self):
@@ -91,16 +93,19 @@ class RegressorOrClassifier(LinkedClassifier):
         return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
+    @anywhere
     def decision_function(self, X: Any, offset: Any = None) -> Array:
         """Activations less those at which classes are equally probable: (n,) or (n, K)."""
         return super().decision_function(X, offset)
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
+    @anywhere
     def predict_proba(self, X: Any, offset: Any = None) -> Array:
         """p(C_k|x) of each row and class (n, K); rows sum to one."""
         return super().predict_proba(X, offset)
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
+    @anywhere
     def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
         """ln p(C_k|x), finite where the probability underflows; -exp(a) by cloglog may be -inf."""
         return super().predict_log_proba(X, offset)

@@ -17,6 +17,7 @@ from posteriori.errors import (
     StatisticsError,
     warn,
 )
+from posteriori.models.anywhere import anywhere
 from posteriori.models.base import ProbabilisticClassifier
 from posteriori.posterior.classes import log_normaliser
 from posteriori.rows.block import Features
@@ -190,6 +191,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
     def _activations(self, X: Features) -> Array:
         return self._log_joint(X)
 
+    @anywhere
     def score_samples(self, X: Any) -> Array:
         """ln p(x) = ln Σ_k p(x|C_k) p(C_k) of each row; missing entries are integrated out."""
         self._known_classes()

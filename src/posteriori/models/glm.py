@@ -28,6 +28,8 @@ from posteriori.posterior.inference import Inference
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import PriorLike, PriorName, flat
 from posteriori.rows.block import Block
+from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.dask import dask_rows, is_dask
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
@@ -131,6 +133,8 @@ class GLM(RegressorOrClassifier):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any) -> Rows:
         self._mechanism = read_mechanism(self.family, self.link)
+        if is_dask(X) and not classifies(self):
+            X, y, sample_weight = dask_rows(X, y, sample_weight), None, None
         if classifies(self) or not hasattr(type(X), "map_sum"):
             return super()._read(X, y, sample_weight, classes, **reading)
         if any(given is not None for given in (y, sample_weight, classes)):
@@ -138,7 +142,7 @@ class GLM(RegressorOrClassifier):
                 "GLM was given rows, which have targets and weights of their own, and others.",
                 "Pass the rows alone.",
             )
-        return cast(Rows, X)
+        return X.with_numbers() if isinstance(X, ChunkedRows) else cast(Rows, X)
 
     def _make_rows(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any

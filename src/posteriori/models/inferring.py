@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.likelihood.link import Link
+from posteriori.models.anywhere import anywhere
 from posteriori.posterior.coefficients import Intervals, coefficients_of
 from posteriori.posterior.evidence import Evidence
 from posteriori.posterior.inference import Errors, Inference
@@ -16,6 +17,7 @@ from posteriori.posterior.intervals import MeanInterval
 from posteriori.posterior.page import About, glance_of, listed, summary_of
 from posteriori.posterior.priors import GaussianPrior
 from posteriori.posterior.summary import Summary
+from posteriori.rows.chunked import PassLog
 from posteriori.rows.frames import make_frame
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.offsets import read_offset
@@ -177,6 +179,7 @@ class Inferring:
         """
         return summary_of(self._fitted_inference(), self._about(), level, errors)
 
+    @anywhere
     def predict_interval(self, X: Any, level: float = 0.95, offset: Any = None) -> Array:
         """An interval for the mean of each row: for two classes the probability of the second.
 
@@ -207,7 +210,7 @@ class Inferring:
             getattr(self, "solver_", "newton"),
             self.n_iter_,
             self.converged_,
-            self._summary_facts(),
+            (*self._summary_facts(), *_passes_text(getattr(self, "passes_", None))),
             self._summary_notes(),
         )
 
@@ -238,6 +241,11 @@ class Inferring:
         if "_inference" in state:
             state["_inference"] = state["_inference"].without_rows()
         return state
+
+
+def _passes_text(log: PassLog | None) -> tuple[tuple[str, str], ...]:
+    """How often a source was read for the fit, and how much of it; nothing for rows in memory."""
+    return () if log is None else (("Passes", str(log)),)
 
 
 def _prior_text(prior: Any) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 
 from posteriori.errors import BoundaryWarning, LabelError, ParameterError, warn
 from posteriori.likelihood.link import ProbabilityLink
+from posteriori.models.anywhere import anywhere
 from posteriori.models.discriminative import DiscriminativeClassifier
 from posteriori.models.fitting import Problem
 from posteriori.models.geometry import Hyperplane
@@ -65,6 +66,7 @@ class LinkedClassifier(DiscriminativeClassifier):
         """The activation at which both classes are equally probable."""
         return float(self._link().activation(np.array([0.5]))[0])
 
+    @anywhere
     def decision_function(self, X: Any, offset: Any = None) -> Array:
         """Activations less the one with F = ½ (n,): positive where the second class is chosen."""
         self._known_classes()

@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from posteriori.errors import LabelError, ParameterError
+from posteriori.models.anywhere import anywhere
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.posterior.coupling import couple
 from posteriori.rows.labels import encode, read_target, read_weight
@@ -76,6 +77,7 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
         ]
         return self
 
+    @anywhere
     def predict(self, X: Any) -> Labels:
         """The label of each row, (n,).
 
@@ -92,6 +94,7 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
         """Whether the classifiers contradict each other, for each row, (n,)."""
         return self._clashes(self._margins(X))
 
+    @anywhere
     def decision_function(self, X: Any) -> Array:
         """One score a class, (n, K), the largest being that of the class predicted.
 
@@ -101,6 +104,7 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
         return margins[:, 0] if len(self.classes_) == 2 else self._scores(margins)
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @anywhere
     def predict_proba(self, X: Any) -> Array:
         """Probability of each class, (n, K); there if the two-class classifier has it."""
         check_is_fitted(self)
@@ -109,6 +113,7 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
         return self._proba(X)
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @anywhere
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of `predict_proba`, (n, K)."""
         check_is_fitted(self)

@@ -13,6 +13,7 @@ import numpy as np
 from posteriori.decide.rule import most_probable
 from posteriori.errors import ScaleError
 from posteriori.likelihood.link import ProbabilityLink
+from posteriori.models.anywhere import anywhere
 from posteriori.models.base import ProbabilisticClassifier, beyond_doubles
 from posteriori.models.geometry import LinearCoefficients
 from posteriori.posterior.classes import log_probabilities, probabilities
@@ -44,16 +45,19 @@ class LinearProbabilities(LinearCoefficients, ProbabilisticClassifier):
     def _no_answer(self, row: int) -> ScaleError:
         return beyond_doubles(row)
 
+    @anywhere
     def decision_function(self, X: Any, offset: Any = None) -> Array:
         """Activations (n, K); for two classes (n,), positive where the second is chosen."""
         if len(self._known_classes()) > 2:
             return self._evaluate_with(X, offset, lambda a: a, len(self.classes_))
         return self._evaluate_with(X, offset, lambda a: a[:, 0])
 
+    @anywhere
     def predict_proba(self, X: Any, offset: Any = None) -> Array:
         """p(C_k|x) of each row and class (n, K); rows sum to one."""
         return self._evaluate_with(X, offset, self._probabilities, len(self._known_classes()))
 
+    @anywhere
     def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
         """ln p(C_k|x), finite where the probability itself underflows.
 
@@ -62,6 +66,7 @@ class LinearProbabilities(LinearCoefficients, ProbabilisticClassifier):
         """
         return self._evaluate_with(X, offset, self._log_probabilities, len(self._known_classes()))
 
+    @anywhere
     def predict(self, X: Any, offset: Any = None) -> Labels:
         """The most probable class of each row."""
         self._known_classes()

@@ -26,6 +26,7 @@ from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import flat
 from posteriori.posterior.rowless import RowlessInference
 from posteriori.posterior.shown import Shown
+from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.labels import as_vector
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
@@ -106,7 +107,7 @@ class SequentialClassifier(DiscriminativeClassifier):
             self._remember(rows.schema, cast(Labels, rows.classes))
             return rows
         formula = self.formula_
-        if hasattr(type(X), "map_sum"):
+        if hasattr(type(X), "map_sum") and not isinstance(X, ChunkedRows):
             rows = self._read(X, y, sample_weight, classes)
             self._check_same(rows.classes, rows.schema)
         else:

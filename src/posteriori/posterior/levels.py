@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from posteriori.posterior.objective import LogPosterior
+from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.rows import Rows
 from posteriori.statistics.sample import sample_rows
 
@@ -32,6 +33,10 @@ def row_levels(rows: Rows, p: int) -> list[RowLevel]:
     """Subsamples that grow up to all rows; only these if they are few for p parameters."""
     levels = [RowLevel(rows, 1.0, 1.0)]
     least = max(_SMALLEST_SAMPLE, _ROWS_PER_PARAMETER * p)
+    if isinstance(rows, ChunkedRows):  # of which no more is brought into memory than was
+        levels += _first_looked_at(rows, least)
+        if len(levels) == 1:
+            return levels
     while levels[-1].rows.n_rows // _GROWTH >= least:
         last = levels[-1]
         drawn, times = sample_rows(last.rows, _GROWTH)
@@ -40,6 +45,17 @@ def row_levels(rows: Rows, p: int) -> list[RowLevel]:
         share = drawn.n_rows / rows.n_rows
         levels.append(RowLevel(drawn, last.factor * times, share))
     return levels[::-1]
+
+
+def _first_looked_at(rows: ChunkedRows, least: int) -> list[RowLevel]:
+    """The rows that the first look has brought into memory, if they are some of many."""
+    if rows.n_rows // _GROWTH < least or not rows.look.drawn.n_rows:
+        return []
+    found = rows.sample
+    n = found.rows.n_rows
+    if not least <= n <= rows.n_rows // 2 or not np.isfinite(found.times):
+        return []
+    return [RowLevel(found.rows, found.times, n / rows.n_rows)]
 
 
 def on_levels(full: LogPosterior, levels: Sequence[RowLevel]) -> list[LogPosterior]:

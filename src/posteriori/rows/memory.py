@@ -37,13 +37,17 @@ Run = list[tuple[int, int]]
 
 @dataclass(frozen=True)
 class MemoryRows:
-    """A table with its targets and weights; the in-memory `Rows`."""
+    """A table with its targets and weights; the in-memory `Rows`.
+
+    `start` is the number of the first row, where these are a part of others.
+    """
 
     table: Table
     y: Codes | Array | None = None
     weight: Array | None = None
     classes: Labels | None = None
     offset: Array | None = None
+    start: int = 0
 
     @property
     def schema(self) -> Schema:
@@ -69,6 +73,11 @@ class MemoryRows:
         self._each(add_up, block_entries or self._sum_entries(), receive)
         return cast(S, total[0])
 
+    def add_up(self, kernel: Kernel[S], block_entries: int | None = None) -> S:
+        """The same sum by this thread alone, for rows that are one part of many."""
+        spans = self._spans(block_entries or BLOCK_ENTRIES)
+        return reduce(add, (kernel(self._block(*span)) for span in spans))
+
     def fill(self, out: Array, values: Callable[[Block], Array]) -> Array:
         """Write `values` of every block into its rows of `out`."""
 
@@ -83,17 +92,20 @@ class MemoryRows:
         self, task: Callable[[Run], S], block_entries: int, receive: Callable[[S], None]
     ) -> None:
         """`receive` gets `task` of every run of blocks in order; the runs depend on the data."""
-        entries = self._entries()
-        rows = max(1, int(block_entries * self.n_rows / max(entries, 1)))
-        starts = range(0, self.n_rows, rows)
-        spans = [(low, min(low + rows, self.n_rows)) for low in starts]
+        spans = self._spans(block_entries)
         size = -(-len(spans) // RUNS)
         runs = [spans[i : i + size] for i in range(0, len(spans), size)]
-        if entries >= SERIAL_ENTRIES:
+        if self._entries() >= SERIAL_ENTRIES:
             map_in_order(task, runs, receive)
             return
         for run in runs:
             receive(task(run))
+
+    def _spans(self, block_entries: int) -> Run:
+        """The rows in blocks of about so many numbers."""
+        rows = max(1, int(block_entries * self.n_rows / max(self._entries(), 1)))
+        starts = range(0, self.n_rows, rows)
+        return [(low, min(low + rows, self.n_rows)) for low in starts]
 
     def _sum_entries(self) -> int:
         """Blocks for sums: large, but enough of them to keep many threads at work."""
@@ -109,7 +121,7 @@ class MemoryRows:
         y = None if self.y is None else self.y[low:high]
         offset = None if self.offset is None else self.offset[low:high]
         weight = None if self.weight is None else self.weight[low:high]
-        block = Block(X, y, weight, low, None, offset)
+        block = Block(X, y, weight, self.start + low, None, offset)
         if weight is None or weight.all():
             return block
         return take_block(block, np.flatnonzero(weight))
@@ -136,14 +148,19 @@ def read_rows(
     weight = read_weight(sample_weight, table.n_rows)
     if classes is None and target.ndim == 1 and weight is not None:
         labels, target = _drop_weightless_classes(labels, cast(Codes, target), weight)
-    if len(labels) < least_classes:
+    check_several(labels, table.n_rows, model, least_classes)
+    return MemoryRows(table, target, weight, labels)
+
+
+def check_several(labels: Labels, n_rows: int, model: str, least: int = 2) -> None:
+    """An error for rows of one class, which leave nothing to be told apart."""
+    if len(labels) < least:
         raise LabelError(
             f"{model} needs rows of two classes at least; y has one class, {labels.tolist()[0]!r} "
-            f"(n_samples = {table.n_rows}).",
+            f"(n_samples = {n_rows}).",
             "Pass rows of every class that is to be told apart, or name them all: "
             "partial_fit(X, y, classes=[...]).",
         )
-    return MemoryRows(table, target, weight, labels)
 
 
 def _drop_weightless_classes(labels: Labels, codes: Codes, weight: Array) -> tuple[Labels, Codes]:

@@ -1,7 +1,7 @@
 """What is known of the columns: their names, kinds and levels."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -82,6 +82,21 @@ class Schema:
     def numeric(self) -> list[int]:
         """Positions of the numeric and boolean columns."""
         return [j for j, column in enumerate(self.columns) if column.kind != "categorical"]
+
+    def in_order(self, declared: Mapping[str, Sequence[Any]]) -> "Schema":
+        """With the levels of some columns in the order in which they were declared.
+
+        >>> found = Schema((Column("size", "categorical", ("big", "small")),), named=True)
+        >>> found.in_order({"size": ("tiny", "small", "big")}).columns[0].levels
+        ('small', 'big')
+        """
+
+        def ordered(column: Column) -> Column:
+            places = {level: i for i, level in enumerate(declared.get(column.name, ()))}
+            by_place = sorted(column.levels, key=lambda level: places.get(level, len(places)))
+            return replace(column, levels=tuple(by_place))
+
+        return replace(self, columns=tuple(map(ordered, self.columns))) if declared else self
 
     def describe(self, j: int) -> str:
         """The column as an error message calls it: column 'age', or column 3."""

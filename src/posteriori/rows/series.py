@@ -128,6 +128,14 @@ def _recode(
     return _with_strange(column, new, lambda row: names[codes[row]]), new
 
 
+def declared_levels(series: "nw.Series[Any]") -> tuple[str, ...]:
+    """The levels that a column declares, in order; none for text, and where it declares none."""
+    is_ordered = series.dtype == nw.Enum or (
+        series.dtype == nw.Categorical and series.implementation.is_pandas()
+    )
+    return tuple(map(str, _declared(series))) if is_ordered else ()
+
+
 def _declared(series: "nw.Series[Any]") -> list[Any]:
     """The categories in the order declared, or sorted where they come as they first appeared."""
     if series.dtype == nw.Enum or series.implementation.is_pandas():

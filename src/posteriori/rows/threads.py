@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
@@ -79,6 +79,10 @@ def one_blas_thread() -> Iterator[None]:
                 _limiter.restore_original_limits()
 
 
+_here = threading.local()
+"""Whether this thread is doing items of `map_in_order`."""
+
+
 @cache
 def _pool(size: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(size, thread_name_prefix="posteriori")
@@ -86,7 +90,7 @@ def _pool(size: int) -> ThreadPoolExecutor:
 
 def map_in_order(
     task: Callable[[T], R],
-    items: Sequence[T],
+    items: Iterable[T],
     receive: Callable[[R], object] = lambda result: None,
 ) -> None:
     """Hand `task` of each item to `receive`, in the order of the items.
@@ -95,10 +99,11 @@ def map_in_order(
     that a pass costs one handing over, and results do not pile up. The error of the first item
     that fails is raised.
     """
-    size = min(thread_count(), len(items))
+    size = min(thread_count(), len(items)) if isinstance(items, Sized) else thread_count()
     # BLAS is held to one thread even when one thread works: the bits must not depend on `size`.
     with one_blas_thread():
-        if size <= 1:
+        # Items of items are done by the thread that does the item: it would wait for itself else.
+        if size <= 1 or getattr(_here, "is_working", False):
             for item in items:
                 receive(task(item))
             return
@@ -113,22 +118,42 @@ class _Work(Generic[T, R]):
     """Items to be done by several threads, their results received in order."""
 
     def __init__(
-        self, task: Callable[[T], R], items: Sequence[T], receive: Callable[[R], object]
+        self, task: Callable[[T], R], items: Iterable[T], receive: Callable[[R], object]
     ) -> None:
-        self._task, self._items, self._receive = task, items, receive
-        self._places = iter(range(len(items)))
+        self._task, self._receive = task, receive
+        self._items = enumerate(items)
+        self._taking = threading.Lock()
         self._done: dict[int, R] = {}
         self._errors: dict[int, BaseException] = {}
-        self._next = 0
+        self._next = self._taken = 0
         self._lock = threading.Lock()
 
     def take_part(self) -> None:
         """Do the next item until none is left, or one has failed."""
-        while not self._errors and (place := next(self._places, None)) is not None:
+        _here.is_working = True
+        try:
+            self._do_items()
+        finally:
+            _here.is_working = False
+
+    def _do_items(self) -> None:
+        while not self._errors and (taken := self._take()) is not None:
+            place, item = taken
             try:
-                self._hand_in(place, self._task(self._items[place]))
+                self._hand_in(place, self._task(item))
             except BaseException as error:
                 self._errors[place] = error
+
+    def _take(self) -> tuple[int, T] | None:
+        """The next item and its place; two threads may not ask a generator at once."""
+        with self._taking:
+            try:
+                found = next(self._items, None)
+            except BaseException as error:
+                self._errors[self._taken] = error
+                return None
+            self._taken += 1
+            return found
 
     def _hand_in(self, place: int, result: R) -> None:
         with self._lock:

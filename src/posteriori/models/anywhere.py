@@ -1,0 +1,70 @@
+"""Answers for rows wherever they lie: in memory, or in a source that is read part by part."""
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from posteriori.errors import ParameterError
+from posteriori.rows.answers import named, write_answers
+from posteriori.rows.chunk import Chunk
+from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.dask import is_dask, predict_dask
+
+_NAMES = {
+    "predict": "prediction",
+    "predict_proba": "probability",
+    "predict_log_proba": "log_probability",
+    "decision_function": "decision",
+    "predict_interval": "interval",
+    "score_samples": "log_density",
+}
+"""What the columns of a file with the answers of a method are called."""
+
+
+def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, for the rows of `scan` too: predict_proba(rows, to="answers.parquet").
+
+    The answers are then written to a Parquet file, part by part, and its path is returned. For a
+    Dask collection they are a Dask array, which is computed when that is asked for.
+    """
+    what = _NAMES[method.__name__]
+
+    @wraps(method)
+    def answer(self: Any, X: Any, *arguments: Any, to: Any = None, **settings: Any) -> Any:
+        if isinstance(X, ChunkedRows):
+            check_is_fitted(self)
+            labels = list(getattr(self, "classes_", ()))
+
+            def of_chunk(chunk: Chunk) -> Any:
+                own = settings if chunk.offset is None else {**settings, "offset": chunk.offset}
+                return named(method(self, chunk.X, *arguments, **own), what, labels)
+
+            return write_answers(X, of_chunk, to)
+        if is_dask(X):
+            check_is_fitted(self)
+            own = partial(getattr(self, method.__name__), *arguments, **settings)
+            return predict_dask(own, X, *_kind(self, method.__name__))
+        if to is not None:
+            raise ParameterError(
+                "to= names a file for the rows of scan(), but X is in memory.",
+                "Leave to out; the answers are returned.",
+            )
+        return method(self, X, *arguments, **settings)
+
+    return answer
+
+
+def _kind(model: Any, name: str) -> tuple[tuple[int, ...], Any]:
+    """The shape of the answer for one row, and the type of its numbers or labels."""
+    labels = getattr(model, "classes_", None)
+    K = 1 if labels is None else len(labels)
+    if name == "predict":
+        return (), np.float64 if labels is None else labels.dtype
+    if name in ("predict_proba", "predict_log_proba"):
+        return (K,), np.float64
+    if name == "predict_interval":
+        return (2,) if K <= 2 else (K, 2), np.float64
+    return (K,) if name == "decision_function" and K > 2 else (), np.float64

@@ -1,0 +1,56 @@
+"""Arrow tables without detours: numbers as views, labels by their dictionary.
+
+What is not as plain as that (gaps, levels, decimals) is left to the readers of any frame.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posteriori.rows.schema import Schema
+from posteriori.rows.tables import ColumnTable
+from posteriori.typing import Codes, Labels
+
+_NUMBERS = {
+    "double": "f",
+    "float": "f",
+    **{f"{sign}int{bits}": "i" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+"""Types whose values NumPy can look at where they are."""
+
+
+def is_arrow(data: Any) -> bool:
+    """Whether it is a table or column of pyarrow, which need not be installed."""
+    return type(data).__module__.startswith("pyarrow.")
+
+
+def plain_numbers(column: Any) -> NDArray[Any] | None:
+    """The numbers of a column; None where some are missing, or it holds something else."""
+    if column.null_count or str(column.type) not in _NUMBERS:
+        return None
+    chunk = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return chunk.to_numpy(zero_copy_only=False)
+
+
+def plain_table(table: Any, schema: Schema) -> ColumnTable | None:
+    """A table of numbers with the columns of the schema; None for any other."""
+    if schema.categorical or not schema.named or table.column_names != list(schema.names):
+        return None
+    columns = [plain_numbers(column) for column in table.columns]
+    if any(values is None for values in columns):
+        return None
+    return ColumnTable(tuple(v for v in columns if v is not None), schema, table.num_rows)
+
+
+def label_codes(column: Any, classes: Labels) -> Codes | None:
+    """The place of each label among the classes; None where one is missing or unknown."""
+    if column.null_count:
+        return None
+    whole = column.combine_chunks()
+    if not str(column.type).startswith("dictionary"):
+        whole = whole.dictionary_encode()
+    place = {label: code for code, label in enumerate(classes.tolist())}
+    codes = [place.get(name, -1) for name in whole.dictionary.to_pylist()]
+    found = np.array(codes, dtype=np.intp)[whole.indices.to_numpy(zero_copy_only=False)]
+    return None if (found < 0).any() else found

@@ -1,0 +1,197 @@
+"""Rows that lie elsewhere in chunks: a first look learns what they are, later passes sum them."""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from time import perf_counter
+from typing import Any, NamedTuple, Self, TypeVar
+
+from posteriori.errors import Interrupted, LabelError, ParameterError
+from posteriori.rows.chunk import Chunk, Reader
+from posteriori.rows.look import Look
+from posteriori.rows.memory import MemoryRows
+from posteriori.rows.progress import Passes
+from posteriori.rows.rows import Kernel
+from posteriori.rows.schema import Column, Schema, levels_of_both
+from posteriori.typing import Labels
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+_counting = threading.Lock()
+
+
+@dataclass
+class PassLog:
+    """How often the rows were read, and how much of them."""
+
+    passes: int = 0
+    bytes_read: int = 0
+    seconds: float = 0.0
+    _told: "PassLog | None" = None
+
+    def read(self, n_bytes: int) -> None:
+        """Count bytes that one of several threads has read."""
+        with _counting:
+            self.bytes_read += n_bytes
+
+    def since_last(self) -> "PassLog":
+        """What came on top since this was last asked."""
+        last = self._told or PassLog()
+        self._told = replace(self)
+        return PassLog(
+            self.passes - last.passes,
+            self.bytes_read - last.bytes_read,
+            self.seconds - last.seconds,
+        )
+
+    def __str__(self) -> str:
+        """
+        >>> str(PassLog(7, 16_350_000_000, 8.1))
+        '7, 16.4 GB read'
+        """
+        size, units = float(self.bytes_read), ["B", "kB", "MB", "GB", "TB"]
+        while size >= 1000 and len(units) > 1:
+            size, units = size / 1000, units[1:]
+        return f"{self.passes}, {size:.3g} {units[0]} read"
+
+
+class Known(NamedTuple):
+    """Columns of a fit; and its classes, where there may be no others."""
+
+    schema: Schema
+    classes: Labels | None
+
+
+class Sampled(NamedTuple):
+    """Some rows in memory, and how many times their weight all rows have."""
+
+    rows: MemoryRows
+    times: float
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkedRows(ABC):
+    """`Rows` of a source that is read chunk by chunk, each time they are summed.
+
+    `real` says that the target is a number. `known` has the columns and classes of rows that a
+    model was fitted to before, if these are more of them.
+    """
+
+    real: bool = field(default=False, kw_only=True)
+    log: PassLog = field(default_factory=PassLog, kw_only=True)
+    progress: Passes = field(default_factory=Passes, kw_only=True)
+    known: "Known | None" = field(default=None, kw_only=True)
+    _seen: list[Look] = field(default_factory=list, kw_only=True, repr=False)
+
+    @property
+    def soft_names(self) -> Any:
+        """What the user calls columns of shares; None where they name themselves."""
+        return getattr(self, "soft_classes", None)
+
+    @property
+    def look(self) -> Look:
+        """What a first look at all rows has learnt, when it is first asked for."""
+        if not self._seen:
+            self._seen.append(self._first_look())
+        return self._seen[0]
+
+    @abstractmethod
+    def _first_look(self) -> Look:
+        """Look at all rows."""
+
+    @abstractmethod
+    def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
+        """The sum of one pass."""
+
+    def each(self, make: Callable[[Chunk], list[T]], receive: Callable[[list[T]], object]) -> None:
+        """`receive` gets what `make` gives for the chunks, in the order of the rows."""
+        raise ParameterError(
+            "Answers for these rows are not written to a file.",
+            "Pass the collection itself: the answers are a collection like it.",
+        )
+
+    def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
+        """Run `kernel` on every block, and add up what comes back in the order of the rows."""
+        with self.one_pass(self.n_rows):
+            found = self._sum(kernel, block_entries)
+        value = getattr(found, "value", None)
+        self.progress.objective = value if isinstance(value, float) else None
+        return found
+
+    @contextmanager
+    def one_pass(self, n_rows: int | None) -> Iterator[None]:
+        """A pass over the rows: counted, told of, and named if it is interrupted."""
+        begun = perf_counter()
+        self.progress.begin(n_rows)
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            raise Interrupted(
+                f"Stopped in {self.progress.now}. What was being fitted is as it was before.",
+                "Fit again; rows that were looked at before are not looked at first again.",
+            ) from error
+        finally:
+            self.progress.end()
+        self.log.passes += 1
+        self.log.seconds += perf_counter() - begun
+
+    @cached_property
+    def schema(self) -> Schema:
+        return self._learnt_schema() if self.known is None else self.known.schema
+
+    def _learnt_schema(self) -> Schema:
+        return self.look.schema()
+
+    @property
+    def n_rows(self) -> int:
+        return self.look.n_rows
+
+    @cached_property
+    def classes(self) -> Labels | None:
+        if self.real or self.look.labels is None:
+            return None
+        given = None if self.known is None else self.known.classes
+        return self.look.labels.classes() if given is None else given
+
+    @property
+    def soft(self) -> bool:
+        return not self.real and self.look.labels is not None and self.look.labels.soft
+
+    @cached_property
+    def reader(self) -> Reader:
+        """How a chunk becomes rows in memory."""
+        return Reader(self.schema, self.classes, self.real, self.soft_names)
+
+    @cached_property
+    def sample(self) -> Sampled:
+        """Some of the rows, from the first look."""
+        rows = self.look.drawn.rows(self.reader)
+        drawn = float(rows.n_rows if rows.weight is None else rows.weight.sum())
+        return Sampled(rows, self.look.weight / drawn if drawn else float("inf"))
+
+    def known_as(self, schema: Schema, classes: Labels | None, new_levels: bool = False) -> Self:
+        """More rows of a model that was fitted to these columns and classes.
+
+        With `new_levels`, categorical columns may have more levels than they had.
+        """
+        if new_levels:
+            found = {column.name: column for column in self._learnt_schema().columns}
+            columns = (_with_more(column, found.get(column.name)) for column in schema.columns)
+            schema = replace(schema, columns=tuple(columns))
+        return replace(self, known=Known(schema, classes))
+
+    def with_numbers(self) -> Self:
+        """The same rows with the target as a number."""
+        if self.look.labels is None:
+            raise LabelError("The rows have no target.", "Name one: scan(source, target=...).")
+        return replace(self, real=True)
+
+
+def _with_more(column: Column, found: Column | None) -> Column:
+    if column.kind != "categorical" or found is None:
+        return column
+    return replace(column, levels=levels_of_both(column.levels, found.levels))

@@ -1,0 +1,388 @@
+"""Rows in Dask: arrays, data frames and delayed frames, on threads or on a cluster.
+
+A pass is one task a chunk, and a tree of `+` in the order of the chunks. The chunks are
+made again in every pass, where they are summed: a lost worker takes nothing with it, and the sum
+has the same bits whoever did what. Only the sum comes back.
+"""
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from importlib import import_module
+from math import isnan, log2
+from operator import add
+from typing import Any, NamedTuple, TypeVar, cast
+from uuid import uuid4
+
+import numpy as np
+
+from posteriori.errors import (
+    ColumnTypeError,
+    DataError,
+    ParameterError,
+    PosterioriError,
+    ShapeError,
+    SourceError,
+)
+from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
+from posteriori.rows.chunked import ChunkedRows, Known
+from posteriori.rows.features import as_frame
+from posteriori.rows.look import Drawn, Look, look_at, sample_limit, whole_look
+from posteriori.rows.progress import Passes, read_progress
+from posteriori.rows.rows import Kernel
+from posteriori.rows.schema import Schema
+from posteriori.rows.threads import one_blas_thread
+
+S = TypeVar("S")
+Parts = tuple[Any, ...]
+
+_HALVINGS = 3
+"""One row in eight at most is drawn in the first look, so that what comes back is never all."""
+
+_AT_ONCE = 8
+"""Sums that one task adds up: a cluster takes milliseconds a task. First looks, which bring rows
+along, are added up in pairs."""
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; dask is not imported to know it."""
+    return hasattr(type(X), "__dask_graph__")  # on X itself, this would build the graph
+
+
+@dataclass(frozen=True, eq=False)
+class DaskRows(ChunkedRows):
+    """Rows in delayed chunks: one frame each if there are `roles`, else features, target, ....
+
+    `halvings` is how often the rows drawn in the first look will be halved at least. Pickled, as
+    a part of what is sent to the workers, the rows stay behind: what was learnt of them goes along.
+    """
+
+    chunks: tuple[Parts, ...]
+    roles: Roles | None = None
+    soft_classes: Any = None
+    halvings: int = _HALVINGS
+
+    def __reduce__(self) -> Any:
+        seen = [replace(look, drawn=Drawn(1, 0)) for look in self._seen]
+        return _left_behind, (self.roles, self.soft_classes, seen, self.real, self.known)
+
+    def _first_look(self) -> Look:
+        first = _Sent(_LookAt(self.roles, self.soft_classes, self.halvings))
+        with self.one_pass(None):
+            found = self._compute(first, range(len(self.chunks)), 2)
+        return whole_look([] if found is None else [found])
+
+    def _learnt_schema(self) -> Schema:
+        found = self.look.schema()
+        return found if self.roles is None else self.roles.with_levels(found)
+
+    def with_offset(self, offset: Any) -> "DaskRows":
+        """The same rows with offsets, which are in Dask too and cut at the same rows."""
+        parts = _parts(_aligned(None, offset, "offset"))
+        _check_number(len(self.chunks), len(parts), "offset")
+        chunks = ((*own[:3], part) for own, part in zip(self.chunks, parts, strict=True))
+        return replace(self, chunks=tuple(chunks), _seen=[])
+
+    def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
+        if not self.chunks:
+            raise SourceError(
+                "These rows were left where they lie when they were pickled.", "Read them again."
+            )
+        lengths = dict(self.look.lengths)
+        starts = self.look.starts()
+        numbers = [i for i in range(len(self.chunks)) if lengths[i]]
+        task = _Sent(_AddUp(self.roles, self.reader, kernel, block_entries, lengths, starts))
+        found = self._compute(task, numbers, _AT_ONCE)
+        self.progress.advance(self.n_rows)
+        return cast(S, found)
+
+    def _compute(self, task: "_Sent", numbers: Sequence[int], at_once: int) -> Any:
+        """The sum of a task over chunks, `at_once` added in a task: all that comes back."""
+        dask = import_module("dask")
+        sent = dask.delayed(task, pure=False, traverse=False)
+        run, plus = (dask.delayed(f, pure=False) for f in (_run, _plus))
+        found = [run(sent, i, *self.chunks[i]) for i in numbers]
+        while len(found) > 1:
+            groups = [found[i : i + at_once] for i in range(0, len(found), at_once)]
+            found = [plus(*group) if len(group) > 1 else group[0] for group in groups]
+        result = dask.compute(found[0])[0] if found else None
+        if isinstance(result, _Failed):
+            raise result.kind(result.problem, result.remedy)
+        return result
+
+
+def _left_behind(
+    roles: Roles | None, classes: Any, seen: list[Look], real: bool, known: Known | None
+) -> DaskRows:
+    return DaskRows((), roles, classes, real=real, known=known, _seen=seen)
+
+
+# What runs on the workers.
+
+
+class _Sent:
+    """Something that is sent to the workers whole, once a pass, closures and all.
+
+    Not a dataclass, whose fields Dask would search for collections.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __reduce__(self) -> Any:
+        cloudpickle = import_module("cloudpickle")
+        return _received, (cloudpickle.dumps(self.value),)
+
+    def __dask_tokenize__(self) -> str:
+        return uuid4().hex
+
+
+def _received(packed: bytes) -> _Sent:
+    return _Sent(import_module("cloudpickle").loads(packed))
+
+
+class _Failed(NamedTuple):
+    """An error in place of a sum, so that the first in the order of the rows is raised."""
+
+    kind: type[PosterioriError]
+    problem: str
+    remedy: str
+
+
+def _tried(task: Callable[[], Any]) -> Any:
+    try:
+        with one_blas_thread():
+            return task()
+    except PosterioriError as error:
+        return _Failed(type(error), error.problem, error.remedy)
+
+
+def _run(sent: _Sent, number: int, *parts: Any) -> Any:
+    return _tried(lambda: sent.value(number, *parts))
+
+
+def _plus(*parts: Any) -> Any:
+    failed = next((part for part in parts if isinstance(part, _Failed)), None)
+    return _tried(lambda: reduce(add, parts)) if failed is None else failed
+
+
+@dataclass(frozen=True)
+class _LookAt:
+    """The task of a first look at a chunk."""
+
+    roles: Roles | None
+    classes: Any
+    halvings: int
+
+    def __call__(self, number: int, *parts: Any) -> Look:
+        chunk = _chunk(self.roles, number, parts)
+        return look_at(number, chunk, _where(number), self.classes, self.halvings)
+
+
+@dataclass(frozen=True)
+class _AddUp:
+    """The task of summing a kernel over a chunk."""
+
+    roles: Roles | None
+    reader: Reader
+    kernel: Kernel[Any]
+    block_entries: int | None
+    lengths: dict[int, int]
+    starts: dict[int, int]
+
+    def __call__(self, number: int, *parts: Any) -> Any:
+        chunk = _chunk(self.roles, number, parts)
+        if chunk.n_rows != self.lengths[number]:
+            raise SourceError(
+                f"Chunk {number} has {chunk.n_rows:,} rows, and had {self.lengths[number]:,} "
+                "when it was first looked at.",
+                "Chunks must be the same each time they are made: fix seeds, and do not change "
+                "their files.",
+            )
+        rows = self.reader(chunk, self.starts[number], _where(number))
+        return rows.add_up(self.kernel, self.block_entries)
+
+
+def _where(number: int) -> str:
+    return f"In chunk {number} (rows counted from 0 there)"
+
+
+def _chunk(roles: Roles | None, number: int, parts: Parts) -> Chunk:
+    """The parts of a chunk, laid out in memory as they are wherever they come from."""
+    if roles is not None:
+        return roles.split(_frame(roles, number, parts[0]))
+    chunk = Chunk(*map(_in_one_piece, parts))
+    for what, values in zip(("y", "sample_weight", "offset"), chunk[1:], strict=True):
+        if values is not None and values.shape[0] != chunk.n_rows:
+            raise ShapeError(
+                f"{_where(number)}: X has {chunk.n_rows:,} rows, but {what} {values.shape[0]:,}.",
+                "Cut them into chunks at the same rows.",
+            )
+    return chunk
+
+
+def _frame(roles: Roles, number: int, values: Any) -> Any:
+    """A chunk that has the columns named; an error where it is no frame or lacks them."""
+    frame = as_frame(values)
+    if frame is None:
+        raise ColumnTypeError(
+            f"Chunk {number} is no data frame but {type(values).__name__}.",
+            "Pass delayed frames, or Dask arrays to fit(X, y).",
+        )
+    try:
+        roles.features(frame.columns)
+    except DataError as error:
+        raise told_where(error, _where(number)) from error
+    return values
+
+
+def _in_one_piece(values: Any) -> Any:
+    """A view with gaps is copied, as a transfer to another worker would."""
+    if isinstance(values, np.ndarray) and not values.flags.forc:
+        return np.ascontiguousarray(values)
+    return values
+
+
+# What the user has.
+
+
+def scan_dask(source: Any, roles: Roles, classes: Any = None, progress: Any = False) -> DaskRows:
+    """Rows of a Dask data frame, or of one delayed frame or a list of them, in their order."""
+    sources = list(source) if isinstance(source, list | tuple) else [source]
+    if not sources:
+        raise ShapeError("There are no rows.", "Pass a source with at least one row.")
+    if hasattr(type(sources[0]), "columns"):  # a delayed frame says yes to any name
+        names = list(sources[0].columns)
+        roles = replace(roles, columns=tuple(roles.features(names)))
+        sources = [each[roles.needed(names)] for each in sources]
+    elif any(hasattr(type(each), "chunks") for each in sources):
+        raise ColumnTypeError(
+            "A Dask array has no names of columns that could be scanned.",
+            "Pass it to fit together with its target: fit(X, y).",
+        )
+    chunks = tuple((part,) for each in sources for part in _parts(each))
+    return DaskRows(chunks, roles, classes, progress=Passes(read_progress(progress)))
+
+
+def dask_rows(
+    X: Any, y: Any, sample_weight: Any = None, offset: Any = None, classes: Any = None
+) -> DaskRows:
+    """What the user calls fit with: Dask arrays or frames, cut at the same rows.
+
+    Arrays of known chunks are cut as X is; where sizes are unknown they must agree already.
+    """
+    X = _whole_rows(X)
+    others = {"y": y, "sample_weight": sample_weight, "offset": offset}
+    aligned = [_aligned(X, values, what) for what, values in others.items()]
+    parts = [_parts(X), *(None if each is None else _parts(each) for each in aligned)]
+    n = len(parts[0] or ())
+    for what, own in zip(others, parts[1:], strict=True):
+        if own is not None:
+            _check_number(n, len(own), what)
+    chunks = zip(*([None] * n if own is None else own for own in parts), strict=True)
+    return DaskRows(tuple(chunks), None, classes, _halvings(X))
+
+
+def _check_number(n_chunks: int, found: int, what: str) -> None:
+    if found != n_chunks:
+        raise ShapeError(
+            f"X has {n_chunks} chunks of rows, but {what} {found}.",
+            "Cut them into chunks at the same rows.",
+        )
+
+
+def _whole_rows(X: Any) -> Any:
+    """An array with all columns in one chunk; anything else as it is."""
+    if not hasattr(type(X), "rechunk"):
+        return X
+    if X.ndim != 2:
+        raise ShapeError(
+            f"Expected 2D array, got {X.ndim}D array instead.",
+            "Reshape your data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row.",
+        )
+    return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+
+
+def _aligned(X: Any, values: Any, what: str) -> Any:
+    """Targets, weights or offsets in the chunks of X, where these are known."""
+    if values is None:
+        return None
+    if not is_dask(values):
+        raise ParameterError(
+            f"X is a Dask collection, but {what} is in memory here.",
+            f"Pass {what} in Dask too: dask.array.from_array({what}, chunks=X.chunks[0]).",
+        )
+    if not hasattr(type(values), "rechunk"):
+        return values
+    values = values if values.ndim == 1 or values.numblocks[1] == 1 else values.rechunk({1: -1})
+    ours, theirs = _lengths(X), _lengths(values)
+    if ours is None or theirs is None or ours == theirs:
+        return values
+    if sum(ours) != sum(theirs):
+        raise ShapeError(
+            f"X has {sum(ours):,} rows, but {what} {sum(theirs):,}.", "Pass one of each a row."
+        )
+    return values.rechunk({0: ours})
+
+
+def _lengths(values: Any) -> tuple[int, ...] | None:
+    """The rows of each chunk of an array, where they are known."""
+    if not hasattr(type(values), "rechunk") or any(map(isnan, values.chunks[0])):
+        return None
+    return tuple(map(int, values.chunks[0]))
+
+
+def _halvings(X: Any) -> int:
+    """How often rows drawn from X will be halved: looks at chunks are then small at once."""
+    lengths = _lengths(X)
+    if lengths is None:
+        return _HALVINGS
+    limit = sample_limit(X.shape[1])
+    return max(_HALVINGS, int(log2(max(sum(lengths), 1) / (2 * limit))))
+
+
+def _parts(values: Any) -> list[Any]:
+    """The delayed chunks of a collection, in the order of the rows."""
+    if not hasattr(type(values), "to_delayed"):
+        return [values]
+    return list(np.ravel(cast(Any, values.to_delayed())))
+
+
+# Predictions.
+
+
+def predict_dask(method: Callable[[Any], Any], X: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """`method` of every chunk of a Dask collection, as a Dask array that is computed later.
+
+    `shape` is that of the answer for one row: () for a label, (K,) for probabilities. `method`
+    belongs to an estimator, which is sent as it is now, whatever it learns afterwards.
+    """
+    name = getattr(method, "__name__", "predict")
+    # Packed here, because a model may want to look at its rows once more before it leaves them.
+    answer = _Answer(pickle.loads(pickle.dumps(_Sent(method))), np.empty((0, *shape), dtype), name)
+    if hasattr(type(X), "rechunk"):
+        X = _whole_rows(X)
+        options = {"chunks": (X.chunks[0], *shape)} if shape else {"drop_axis": 1}
+        return X.map_blocks(answer, meta=answer.none, **options)
+    if hasattr(type(X), "map_partitions"):
+        return X.map_partitions(answer, meta=answer.none)
+    dask = import_module("dask")
+    array = import_module("dask.array")
+    found = dask.delayed(answer, pure=False, traverse=False)(X)
+    return array.from_delayed(found, (np.nan, *shape), meta=answer.none)
+
+
+class _Answer:
+    """A method of an estimator, which may be asked about no rows at all."""
+
+    def __init__(self, method: _Sent, none: Any, name: str) -> None:
+        self._method, self.none, self.__name__ = method, none, name
+
+    def __call__(self, X: Any) -> Any:
+        if X.shape[0] == 0:
+            return self.none
+        return np.asarray(self._method.value(X)).astype(self.none.dtype, copy=False)
+
+    def __dask_tokenize__(self) -> str:
+        return self._method.__dask_tokenize__()

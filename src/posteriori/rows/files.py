@@ -1,0 +1,364 @@
+"""Rows in files larger than memory: CSV, Parquet and Arrow IPC, by pyarrow.dataset."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
+
+from posteriori.errors import ColumnTypeError, DataError, ParameterError, SourceError
+from posteriori.rows.chunk import Chunk, Roles, told_where
+from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.look import Look, look_at, sample_limit, whole_look
+from posteriori.rows.parquet import Part, parts_of
+from posteriori.rows.progress import Passes, read_progress
+from posteriori.rows.rows import Kernel
+from posteriori.rows.schema import Schema
+from posteriori.rows.threads import map_in_order
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+BATCH_ENTRIES = 2**21
+"""Numbers that are read at once: 16 MiB of doubles."""
+
+_LONGEST_BATCH = 2**17
+_READ_AHEAD = 4
+"""Batches that are read while others are summed."""
+
+_FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".arrow": "ipc",
+    ".ipc": "ipc",
+    ".feather": "ipc",
+}
+
+
+class Mark(NamedTuple):
+    """A file as it was when it was first looked at."""
+
+    path: str
+    number: int
+    size: int
+    changed: tuple[int, int]
+
+    @classmethod
+    def of(cls, path: str) -> "Mark":
+        try:
+            found = os.stat(path)
+        except OSError as error:
+            raise SourceError(f"The file {path} cannot be read: {error.strerror}.", "") from error
+        times = found.st_mtime_ns, found.st_ctime_ns
+        return cls(path, found.st_ino, found.st_size, times)
+
+    def check(self) -> None:
+        """An error unless the file is still what it was."""
+        try:
+            now = Mark.of(self.path)
+        except SourceError as error:
+            raise SourceError(
+                f"The file {self.path} is gone since it was first looked at.",
+                "Put it back, or scan again.",
+            ) from error
+        if now != self:
+            raise SourceError(
+                f"The file {self.path} has changed since it was first looked at.",
+                "Scan again, and fit to what is there now.",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class FileRows(ChunkedRows):
+    """Rows of a pyarrow dataset. The next batches are read while these are summed."""
+
+    dataset: Any
+    roles: Roles
+    soft_classes: Any = None
+    marks: tuple[Mark, ...] = ()
+    declared: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    @property
+    def _columns(self) -> list[str]:
+        return self.roles.needed(self.dataset.schema.names)
+
+    @cached_property
+    def _batch_rows(self) -> int:
+        return max(1, min(_LONGEST_BATCH, BATCH_ENTRIES // max(len(self._columns), 1)))
+
+    def _learnt_schema(self) -> Schema:
+        return self.roles.with_levels(self.look.schema().in_order(self.declared))
+
+    @cached_property
+    def _parts(self) -> list[Part] | None:
+        with self._watched():
+            return parts_of(self.dataset)
+
+    def _first_look(self) -> Look:
+        found: list[Look] = []
+        least = self._least_halvings()
+
+        def glance(start: int, table: Any) -> Look:
+            known = max(least, found[0].drawn.halvings if found else 0)
+            where = _where(start, table.num_rows)
+            return look_at(start, self.roles.split(table), where, self.soft_classes, known)
+
+        def receive(look: Look) -> None:
+            found[:] = [found[0] + look] if found else [look]
+
+        parts = self._parts
+        with self.one_pass(None if parts is None else sum(part.n_rows for part in parts)):
+            self._fold(glance, receive)
+        return whole_look(found)
+
+    def _least_halvings(self) -> int:
+        """Halvings of the sample that will be needed, where files tell how many rows they have."""
+        n_rows = sum(part.n_rows for part in self._parts or ())
+        limit = sample_limit(len(self.roles.features(self.dataset.schema.names)))
+        # One less, as it is a matter of chance.
+        return max(0, (n_rows // (2 * limit)).bit_length() - 2)
+
+    def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
+        reader, total = self.reader, _Total()
+
+        def add_up(start: int, table: Any) -> _Total:
+            rows = reader(self.roles.split(table), start, _where(start, table.num_rows))
+            return _Total(rows.n_rows, rows.add_up(kernel, block_entries))
+
+        self._fold(add_up, total.add)
+        if total.n_rows != self.n_rows:
+            raise SourceError(
+                f"The source has {total.n_rows:,} rows, and had {self.n_rows:,} when it was first "
+                "looked at.",
+                "Scan again, and fit to what is there now.",
+            )
+        return cast(S, total.value)
+
+    def each(self, make: Callable[[Chunk], list[T]], receive: Callable[[list[T]], object]) -> None:
+        def made(start: int, table: Any) -> list[T]:
+            try:
+                return make(self.roles.split(table))
+            except DataError as error:
+                raise told_where(error, _where(start, table.num_rows)) from error
+
+        with self.one_pass(None):
+            self._fold(made, receive)
+
+    def _fold(self, task: Callable[[int, Any], T], receive: Callable[[T], object]) -> None:
+        """`receive` gets `task` of every table and the number of its first row, in order.
+
+        What `task` gives for the tables of one part is added up by the thread that reads them.
+        """
+
+        def of_part(part: Part) -> tuple[int, T]:
+            found: list[Any] = []
+            start = part.start
+            for table in part.batches(self._columns, self.dataset.schema, self._batch_rows):
+                self.log.read(table.nbytes)
+                value = task(start, table)
+                found[:] = [found[0] + value] if found else [value]
+                start += table.num_rows
+            return part.n_rows, cast(T, found[0])
+
+        def of_table(each: tuple[int, Any]) -> tuple[int, T]:
+            return each[1].num_rows, task(*each)
+
+        def take_in(result: tuple[int, T]) -> None:
+            receive(result[1])
+            self.progress.advance(result[0])
+
+        with self._watched():
+            if self._parts is not None:
+                map_in_order(of_part, self._parts, take_in)
+            else:
+                map_in_order(of_table, self._stream(), take_in)
+
+    def _stream(self) -> Iterator[tuple[int, Any]]:
+        """Tables and the numbers of their first rows, in the order of files and rows."""
+        pyarrow = import_module("pyarrow")
+        scanner = self.dataset.scanner(
+            columns=self._columns,
+            batch_size=self._batch_rows,
+            batch_readahead=_READ_AHEAD,
+            fragment_readahead=1,
+        )
+        start = 0
+        for batch in scanner.to_batches():
+            if batch.num_rows:
+                self.log.read(batch.nbytes)
+                yield start, pyarrow.Table.from_batches([batch])
+                start += batch.num_rows
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """What goes wrong within is told with the file that has changed, if one has."""
+        for mark in self.marks:
+            mark.check()
+        arrow_error = import_module("pyarrow").ArrowException
+        try:
+            yield
+        except (arrow_error, OSError) as error:
+            for mark in self.marks:
+                mark.check()
+            raise SourceError(
+                f"The source cannot be read: {error}.",
+                "Look at the file; for CSV, name the types in a pyarrow dataset of your own.",
+            ) from error
+        for mark in self.marks:
+            mark.check()
+
+
+@dataclass
+class _Total:
+    """A sum, and of how many rows it is."""
+
+    n_rows: int = 0
+    value: Any = None
+
+    def add(self, other: "_Total") -> None:
+        self.value = other.value if self.value is None else self.value + other.value
+        self.n_rows += other.n_rows
+
+    def __add__(self, other: "_Total") -> "_Total":
+        return _Total(self.n_rows + other.n_rows, self.value + other.value)
+
+
+def _where(start: int, n_rows: int) -> str:
+    return f"In rows {start:,} to {start + n_rows - 1:,}, counted from 0 there"
+
+
+def read_dataset(source: Any, format: str | None) -> Any:
+    """A path, a glob, a folder, a list of files or a dataset, as a pyarrow dataset."""
+    try:
+        datasets = import_module("pyarrow.dataset")
+    except ImportError as error:
+        raise ParameterError(
+            "Files are read by pyarrow, which is not installed.",
+            "Install it: pip install 'posteriori[files]'.",
+        ) from error
+    if isinstance(source, datasets.Dataset):
+        return source
+    if format is not None and format not in _FORMATS.values():
+        raise ParameterError(
+            f"format={format!r} is not known.", "Use 'parquet', 'csv' or 'ipc', or leave it out."
+        )
+    paths = _files(_paths(source), format)
+    kind: Any = format or _format_of(paths)
+    if all(_suffix(path) == ".tsv" for path in paths):
+        options = import_module("pyarrow.csv").ParseOptions(delimiter="\t")
+        kind = datasets.CsvFileFormat(options)
+    try:
+        names = [str(path) for path in paths]
+        found = datasets.dataset(names, format=kind, partitioning="hive")
+        # Of all files: the first may have no rows to tell types by.
+        every = [datasets.dataset(name, format=kind).schema for name in names]
+        whole = _unified([found.schema, *every])
+        return datasets.dataset(names, format=kind, partitioning="hive", schema=whole)
+    except (OSError, import_module("pyarrow").ArrowException) as error:
+        raise SourceError(
+            f"{str(source)!r} cannot be read: {error}.", "Look at the path and the format."
+        ) from error
+
+
+def _unified(schemas: list[Any]) -> Any:
+    """All columns, each of the type that holds what any of the files has of it."""
+    pyarrow = import_module("pyarrow")
+    whole = pyarrow.unify_schemas(schemas, promote_options="permissive")
+    views = {pyarrow.string_view(): pyarrow.string()} if hasattr(pyarrow, "string_view") else {}
+    return pyarrow.schema([field.with_type(views.get(field.type, field.type)) for field in whole])
+
+
+def _paths(source: Any) -> list[Path]:
+    """The files and folders that are named, in order."""
+    if isinstance(source, list | tuple):
+        paths = [path for each in source for path in _paths(each)]
+    elif any(sign in str(source) for sign in "*?["):
+        path = Path(str(source)).expanduser()
+        anchor = Path(path.anchor) if path.anchor else Path()
+        paths = sorted(anchor.glob(str(path.relative_to(anchor) if path.anchor else path)))
+    else:
+        paths = [Path(source).expanduser()]
+    missing = [path for path in paths if not path.exists()]
+    if missing or not paths:
+        raise SourceError(
+            f"There is no file {str(missing[0] if missing else source)!r}.",
+            "Look at the path; a folder is read with all files in it.",
+        )
+    return paths
+
+
+def _files(paths: list[Path], format: str | None) -> list[Path]:
+    """The files, and those in folders whose names say a format that is read, in order."""
+    found = [path for each in paths for path in ([each] if each.is_file() else _inside(each))]
+    if format is not None:
+        return found
+    named = [path for path in found if path in paths or _suffix(path) in _FORMATS]
+    return named or found
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Files in a folder and those below it, without hidden ones and marks of success."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    below = ((path, path.relative_to(folder).parts) for path in files)
+    return [path for path, parts in below if not any(part[0] in "._" for part in parts)]
+
+
+def _format_of(paths: Sequence[Path]) -> str:
+    """The format that the names say."""
+    found = {_FORMATS[suffix] for path in paths if (suffix := _suffix(path)) in _FORMATS}
+    if len(found) != 1:
+        raise ParameterError(
+            f"The names of the files say {'several formats' if found else 'no format'}"
+            f"{': ' + ', '.join(sorted(found)) if found else ''}.",
+            "Pass format='parquet', 'csv' or 'ipc', and files of that format alone.",
+        )
+    return found.pop()
+
+
+def _suffix(path: Path) -> str:
+    """The ending that tells the format, before that of a compression."""
+    return path.with_suffix("").suffix if path.suffix in (".gz", ".bz2", ".zst") else path.suffix
+
+
+def file_rows(
+    dataset: Any, roles: Roles, classes: Any, declared: Mapping[str, tuple[Any, ...]], progress: Any
+) -> FileRows:
+    """The rows of a dataset, with the marks of its files.
+
+    `declared` has the order of the levels of columns, where a frame has one.
+    """
+    roles = replace(roles, columns=tuple(roles.features(dataset.schema.names)))
+    files = getattr(dataset, "files", ())
+    marks = tuple(Mark.of(path) for path in files if os.path.exists(path))
+    rows = FileRows(
+        dataset, roles, classes, marks, declared, progress=Passes(read_progress(progress))
+    )
+    _check_types(dataset.schema, roles)
+    return rows
+
+
+def _check_types(schema: Any, roles: Roles) -> None:
+    """An error for a feature that is neither a number nor a level, before any row is read."""
+    types = import_module("pyarrow.types")
+    for name in roles.features(schema.names):
+        kind = schema.field(name).type
+        inner = kind.value_type if types.is_dictionary(kind) else kind
+        known = (
+            types.is_integer,
+            types.is_floating,
+            types.is_decimal,
+            types.is_boolean,
+            types.is_string,
+            types.is_large_string,
+            types.is_null,
+        )
+        if not any(is_it(inner) for is_it in known):
+            raise ColumnTypeError(
+                f"Column '{name}' holds {kind}, which is neither a number nor a level.",
+                "Leave it out of columns, or write it as numbers or strings.",
+            )

@@ -1,0 +1,350 @@
+"""What a first look at rows that lie elsewhere learns: columns, levels, classes, and some rows.
+
+The looks at parts of the rows are added up, in any order: what comes out is the same.
+"""
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
+from typing import Any, NamedTuple, cast
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from posteriori.errors import (
+    ColumnNameError,
+    ColumnTypeError,
+    DataError,
+    LabelError,
+    ShapeError,
+    WeightError,
+)
+from posteriori.rows.arrow import is_arrow, plain_numbers
+from posteriori.rows.chunk import Chunk, Reader, read_some_weights, told_where
+from posteriori.rows.features import read_features
+from posteriori.rows.labels import as_vector, encode, read_target
+from posteriori.rows.memory import MemoryRows
+from posteriori.rows.schema import Column, Schema
+from posteriori.rows.series import declared_levels
+from posteriori.rows.tables import ColumnTable
+from posteriori.typing import Array, Codes, Labels
+
+SAMPLE_ENTRIES = 2**22
+"""Numbers in the rows that are kept from a first look, or up to twice as many."""
+
+Levels = tuple[Any, ...]
+
+_MOST_CLASSES = 10_000
+"""A target with more different values than this has no classes."""
+
+
+@dataclass(frozen=True, eq=False)
+class SeenColumn:
+    """A column as some rows show it; `kind` is None where all of them lack it.
+
+    `declared` has the levels in the orders in which parts declare them, if they do, with the
+    number of the first part that does so.
+    """
+
+    name: str
+    kind: str | None
+    levels: frozenset[Any] = frozenset()
+    declared: tuple[tuple[int, Levels], ...] = ()
+
+    def __add__(self, other: "SeenColumn") -> "SeenColumn":
+        kinds = {self.kind, other.kind} - {None}
+        if len(kinds) == 2 and "categorical" in kinds:
+            raise ColumnTypeError(
+                f"Column '{self.name}' holds numbers in some parts and levels in others.",
+                "Write it as the same type everywhere.",
+            )
+        kind = "numeric" if len(kinds) == 2 else next(iter(kinds), None)
+        return SeenColumn(
+            self.name, kind, self.levels | other.levels, _both(self.declared, other.declared)
+        )
+
+    def column(self) -> Column:
+        """What it is, once all rows have been seen."""
+        if self.kind != "categorical":
+            return Column(self.name, cast(Any, self.kind or "numeric"))
+        orders = chain.from_iterable(levels for _, levels in sorted(self.declared))
+        first = [level for level in dict.fromkeys(orders) if level in self.levels]
+        rest = sorted(self.levels.difference(first))
+        return Column(self.name, "categorical", (*first, *rest))
+
+
+def _both(
+    a: tuple[tuple[int, Levels], ...], b: tuple[tuple[int, Levels], ...]
+) -> tuple[tuple[int, Levels], ...]:
+    """Orders of levels, each with its first part."""
+    if a == b:
+        return a
+    first = {levels: part for part, levels in sorted((*a, *b), reverse=True)}
+    return tuple((part, levels) for levels, part in first.items())
+
+
+class Problem(NamedTuple):
+    """Why there are no classes, and the number of the part that shows it."""
+
+    part: float
+    error: DataError
+
+
+@dataclass(frozen=True, eq=False)
+class SeenLabels:
+    """Labels in order, and the weight of the rows with each; or why there are none.
+
+    `named` says what columns of soft labels are called, where the user does.
+    """
+
+    labels: Labels
+    weight: Array
+    problem: Problem | None = None
+    soft: bool = False
+    named: Any = None
+
+    def __add__(self, other: "SeenLabels") -> "SeenLabels":
+        problems = [seen.problem for seen in (self, other) if seen.problem is not None]
+        if problems:
+            return _without_labels(min(problems, key=lambda problem: problem.part))
+        if self.soft:
+            return replace(self, weight=self.weight + other.weight)
+        try:
+            labels, codes = encode(_joined_labels(self.labels, other.labels))
+        except LabelError as error:  # labels of two kinds have no order
+            return _without_labels(Problem(np.inf, error))
+        if len(labels) > _MOST_CLASSES:
+            return _without_labels(_too_many())
+        weights = np.concatenate([self.weight, other.weight])
+        return SeenLabels(labels, np.bincount(codes, weights).astype(np.float64))
+
+    def classes(self) -> Labels:
+        """The labels of rows that count; an error if there are none."""
+        if self.problem is not None:
+            raise self.problem.error
+        return self.labels if self.soft else self.labels[self.weight > 0]
+
+
+def _joined_labels(a: Labels, b: Labels) -> Labels:
+    """Both; numbers beside text stay numbers, where NumPy would spell them out."""
+    kinds = {labels.dtype.kind in "US" for labels in (a, b)}
+    return np.concatenate([a, b], dtype=object if len(kinds) == 2 else None)
+
+
+def _without_labels(problem: Problem) -> SeenLabels:
+    return SeenLabels(np.empty(0), np.empty(0), problem)
+
+
+def _too_many() -> Problem:
+    """After what is wrong with a part, whichever of both is found first."""
+    error = LabelError(
+        f"The target has more than {_MOST_CLASSES:,} different values, which are no classes.",
+        "Name a column of labels as target; for numbers use GLM.",
+    )
+    return Problem(np.inf, error)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Rows taken by chance: those whose number, scrambled, is below 2^(64 - halvings).
+
+    Halved until they are few enough, they depend on all the rows alone, not on how looks at them
+    were added up. `parts` are numbered by their chunks; `keys` are the scrambled numbers.
+    """
+
+    limit: int
+    halvings: int
+    parts: tuple[tuple[int, NDArray[np.uint64], Chunk], ...] = ()
+
+    @classmethod
+    def of(cls, number: int, chunk: Chunk, limit: int, halvings: int) -> "Drawn":
+        """From the rows of a chunk, where it is known that so many halvings are needed at least."""
+        first = _scrambled(np.array([number], dtype=np.uint64))
+        keys = _scrambled(np.arange(chunk.n_rows, dtype=np.uint64) + first[0])
+        return cls(limit, 0, ((number, keys, chunk),)).halved(halvings).few()
+
+    def __add__(self, other: "Drawn") -> "Drawn":
+        halvings = max(self.halvings, other.halvings)
+        parts = (*self.halved(halvings).parts, *other.halved(halvings).parts)
+        return Drawn(self.limit, halvings, parts).few()
+
+    @property
+    def n_rows(self) -> int:
+        return sum(len(keys) for _, keys, _ in self.parts)
+
+    def few(self) -> "Drawn":
+        found = self
+        while found.n_rows > 2 * found.limit:
+            found = found.halved(found.halvings + 1)
+        return found
+
+    def halved(self, halvings: int) -> "Drawn":
+        if halvings == self.halvings:
+            return self
+        most = np.uint64(2 ** (64 - halvings) - 1)
+        kept = ((i, keys, chunk, np.flatnonzero(keys <= most)) for i, keys, chunk in self.parts)
+        parts = tuple(
+            (i, keys[places], chunk.take(places)) for i, keys, chunk, places in kept if len(places)
+        )
+        return Drawn(self.limit, halvings, parts)
+
+    def rows(self, reader: Reader) -> MemoryRows:
+        """The rows taken, in the order in which they lie."""
+        parts = [chunk for _, _, chunk in sorted(self.parts, key=lambda part: part[0])]
+        whole = Chunk(*(_joined([part[i] for part in parts]) for i in range(4)))
+        return reader(whole, 0, "in a sample of the rows")
+
+
+def _scrambled(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Numbers that look random, the same for the same input (the last steps of MurmurHash3)."""
+    x = numbers
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        x = (x ^ (x >> np.uint64(33))) * np.uint64(factor)
+    return x ^ (x >> np.uint64(33))
+
+
+def _joined(parts: list[Any]) -> Any:
+    if parts[0] is None or len(parts) == 1:
+        return parts[0]
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    natives = [nw.from_native(part, allow_series=True, pass_through=True) for part in parts]
+    if isinstance(natives[0], nw.DataFrame):
+        return nw.concat(natives).to_native()
+    if isinstance(natives[0], nw.Series):
+        frames = [part.alias("values").to_frame() for part in natives]
+        return nw.concat(frames)["values"].to_native()
+    return np.concatenate([np.asarray(part) for part in parts])
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """Columns, labels and some rows of parts, and how many rows each part has."""
+
+    columns: tuple[SeenColumn, ...]
+    named: bool
+    labels: SeenLabels | None
+    lengths: tuple[tuple[int, int], ...]
+    weight: float
+    drawn: Drawn
+
+    def __add__(self, other: "Look") -> "Look":
+        if not other.columns or not self.columns:
+            known = self if self.columns else other
+            return replace(known, lengths=self.lengths + other.lengths)
+        _check_same_names(self, other)
+        return Look(
+            tuple(a + b for a, b in zip(self.columns, other.columns, strict=True)),
+            self.named,
+            None if self.labels is None else self.labels + cast(SeenLabels, other.labels),
+            self.lengths + other.lengths,
+            self.weight + other.weight,
+            self.drawn + other.drawn,
+        )
+
+    def schema(self) -> Schema:
+        """What is known of the columns."""
+        return Schema(tuple(seen.column() for seen in self.columns), self.named)
+
+    def starts(self) -> dict[int, int]:
+        """The number of the first row of each part."""
+        ordered = sorted(self.lengths)
+        firsts = np.cumsum([0, *(n for _, n in ordered)])
+        return {part: int(first) for (part, _), first in zip(ordered, firsts, strict=False)}
+
+    @property
+    def n_rows(self) -> int:
+        return sum(n for _, n in self.lengths)
+
+
+def look_at(number: int, chunk: Chunk, where: str, classes: Any = None, halvings: int = 0) -> Look:
+    """A first look at a part of the rows; `classes` names columns of soft labels."""
+    n = chunk.n_rows
+    if n == 0:
+        return Look((), True, None, ((number, 0),), 0.0, Drawn(1, 0))
+    try:
+        columns, named = _columns(chunk.X, number)
+        weight = read_some_weights(chunk.weight, n)
+        labels = None if chunk.y is None else _labels(chunk.y, n, weight, classes)
+    except DataError as error:
+        raise told_where(error, where) from error
+    if labels is not None and labels.problem is not None:
+        labels = _without_labels(Problem(number, told_where(labels.problem.error, where)))
+    limit = sample_limit(len(columns))
+    total = float(n if weight is None else weight.sum())
+    drawn = Drawn.of(number, chunk, limit, halvings)
+    return Look(columns, named, labels, ((number, n),), total, drawn)
+
+
+def sample_limit(n_columns: int) -> int:
+    """Rows that are kept from a first look, or up to twice as many."""
+    return max(SAMPLE_ENTRIES // max(n_columns, 1), 1)
+
+
+def whole_look(parts: list[Look]) -> Look:
+    """The looks at all parts as one; an error if there are no rows."""
+    found = reduce(lambda a, b: a + b, parts) if parts else None
+    if found is None or found.n_rows == 0:
+        raise ShapeError("There are no rows.", "Pass a source with at least one row.")
+    if found.weight == 0:
+        raise WeightError(
+            "The weight is zero in every row: no rows are left.", "Give some row a weight."
+        )
+    return found
+
+
+def _check_same_names(a: Look, b: Look) -> None:
+    ours, theirs = ([seen.name for seen in look.columns] for look in (a, b))
+    if ours != theirs:
+        raise ColumnNameError(
+            f"Parts of the source have different columns: {', '.join(map(repr, ours[:8]))} here, "
+            f"{', '.join(map(repr, theirs[:8]))} there.",
+            "Write the same columns everywhere.",
+        )
+
+
+def _columns(X: Any, number: int) -> tuple[tuple[SeenColumn, ...], bool]:
+    """The columns, and whether the names are the user's."""
+    if is_arrow(X) and all(plain_numbers(column) is not None for column in X.columns):
+        return tuple(SeenColumn(name, "numeric") for name in X.column_names), True
+    table = read_features(X)
+    columns = enumerate(table.schema.columns)
+    return tuple(_seen(column, table, j, X, number) for j, column in columns), table.schema.named
+
+
+def _seen(column: Column, table: Any, j: int, X: Any, number: int) -> SeenColumn:
+    if column.kind == "categorical":
+        order = _declared(X, j)
+        declared = ((number, order),) if order else ()
+        return SeenColumn(column.name, "categorical", frozenset(column.levels), declared)
+    missing = isinstance(table, ColumnTable) and bool(np.isnan(_doubles(table.columns[j])).all())
+    return SeenColumn(column.name, None if missing else column.kind)
+
+
+def _doubles(values: NDArray[Any]) -> Array:
+    return values[:1].astype(np.float64) if values.dtype.kind != "f" else values
+
+
+def _declared(X: Any, j: int) -> tuple[Any, ...]:
+    """Levels in the order in which pandas or polars declare them; those of text have none."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return declared_levels(frame[:, j]) if isinstance(frame, nw.DataFrame) else ()
+
+
+def _labels(y: Any, n: int, weight: Array | None, classes: Any) -> SeenLabels:
+    if is_arrow(y) and hasattr(y, "chunks"):
+        y = y.cast(y.type.value_type) if hasattr(y.type, "value_type") else y
+    values = as_vector(y)
+    if values.ndim == 2 and values.shape[1] > 1:
+        names, soft = read_target(y, n, classes)
+        own = cast(Array, soft)
+        total = own.sum(0) if weight is None else weight @ own
+        return SeenLabels(names, total, soft=True, named=classes)
+    try:
+        found, codes = read_target(values, n)
+    except LabelError as error:
+        return _without_labels(Problem(0, error))
+    counts = np.bincount(cast(Codes, codes), weight, minlength=len(found))
+    return SeenLabels(found, counts.astype(np.float64))

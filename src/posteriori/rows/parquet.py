@@ -1,0 +1,75 @@
+"""Parquet files by runs of row groups, of which each thread reads one, page by page."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+PART_ROWS = 2**18
+"""Row groups that lie together are read as one part until it has this many rows."""
+
+_BUFFER = 2**20
+"""Bytes of a column that are read at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Row groups of a file, the number of their first row, and what its folder says of them."""
+
+    path: str
+    metadata: Any
+    groups: tuple[int, ...]
+    start: int
+    n_rows: int
+    keys: dict[str, Any]
+
+    def batches(self, columns: list[str], schema: Any, n_rows: int) -> Iterator[Any]:
+        """Tables of at most so many rows, with these columns of the schema."""
+        pyarrow = import_module("pyarrow")
+        file = import_module("pyarrow.parquet").ParquetFile(
+            self.path, metadata=self.metadata, buffer_size=_BUFFER, pre_buffer=False
+        )
+        own = [name for name in columns if name in file.schema_arrow.names]
+        with file:
+            for batch in file.iter_batches(n_rows, list(self.groups), own, use_threads=False):
+                table = pyarrow.Table.from_batches([batch])
+                yield self._whole(table, columns, schema) if len(own) < len(columns) else table
+
+    def _whole(self, table: Any, columns: list[str], schema: Any) -> Any:
+        """With the columns that the folder names, and nulls in those that the file lacks."""
+        pyarrow = import_module("pyarrow")
+        for place, name in enumerate(columns):
+            if name not in table.column_names:
+                field = schema.field(name)
+                value = pyarrow.scalar(self.keys.get(name)).cast(field.type)
+                table = table.add_column(place, field, pyarrow.repeat(value, table.num_rows))
+        return table
+
+
+def parts_of(dataset: Any) -> list[Part] | None:
+    """The parts of a dataset of Parquet files, in order; None for any other."""
+    datasets = import_module("pyarrow.dataset")
+    is_parquet = isinstance(getattr(dataset, "format", None), datasets.ParquetFileFormat)
+    if not is_parquet or dataset.filesystem.type_name != "local":
+        return None
+    parts: list[Part] = []
+    start = 0
+    for fragment in dataset.get_fragments():
+        keys = datasets.get_partition_keys(fragment.partition_expression)
+        for groups, n_rows in _runs(fragment.metadata):
+            parts.append(Part(fragment.path, fragment.metadata, groups, start, n_rows, keys))
+            start += n_rows
+    return parts
+
+
+def _runs(metadata: Any) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Row groups that are read together, and how many rows they have."""
+    groups: list[int] = []
+    n_rows = 0
+    for group in range(metadata.num_row_groups):
+        groups, n_rows = [*groups, group], n_rows + metadata.row_group(group).num_rows
+        if n_rows >= PART_ROWS:
+            yield tuple(groups), n_rows
+            groups, n_rows = [], 0
+    if n_rows:
+        yield tuple(groups), n_rows

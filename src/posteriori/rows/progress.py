@@ -1,0 +1,135 @@
+"""How far a pass over rows has come, told to a callable or shown as a bar."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from time import perf_counter
+from typing import Any
+
+from posteriori.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where a pass is: its number from 1 on, rows read of all (None while that is not known).
+
+    `objective` is what the pass before came to, where it summed one. `seconds` are those of the
+    pass so far, `seconds_left` what the rest of it should take.
+    """
+
+    number: int
+    rows: int
+    n_rows: int | None
+    objective: float | None
+    seconds: float
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the pass is over."""
+        return self.rows == self.n_rows
+
+    @property
+    def seconds_left(self) -> float | None:
+        """What the rest of the pass should take, at the speed so far.
+
+        >>> Step(1, 25, 100, None, 2.0).seconds_left
+        6.0
+        """
+        if self.n_rows is None or not self.rows:
+            return None
+        return self.seconds * (self.n_rows - self.rows) / self.rows
+
+    def __str__(self) -> str:
+        of_all = "" if self.n_rows is None else f" of {self.n_rows:,}"
+        return f"pass {self.number}, row {self.rows:,}{of_all}"
+
+
+Listener = Callable[[Step], object]
+
+
+@dataclass
+class Passes:
+    """Passes over rows as they are made, and who listens."""
+
+    listener: Listener | None = None
+    now: Step | None = None
+    objective: float | None = None
+    _begun: float = field(default_factory=perf_counter)
+
+    def begin(self, n_rows: int | None) -> None:
+        """A new pass."""
+        number = 1 if self.now is None else self.now.number + 1
+        self._begun = perf_counter()
+        self._tell(Step(number, 0, n_rows, self.objective, 0.0))
+
+    def advance(self, rows: int) -> None:
+        """So many rows more have been read."""
+        if self.now is not None:
+            now, seconds = self.now, perf_counter() - self._begun
+            self._tell(Step(now.number, now.rows + rows, now.n_rows, now.objective, seconds))
+
+    def end(self) -> None:
+        """The pass is over, or was given up."""
+        if isinstance(self.listener, Bar):
+            self.listener.end()
+
+    def _tell(self, step: Step) -> None:
+        self.now = step
+        if self.listener is not None:
+            self.listener(step)
+
+
+def read_progress(progress: Any) -> Listener | None:
+    """What the user asked for: nothing, a bar, or a callable of their own."""
+    if progress is None or progress is False:
+        return None
+    if progress is True:
+        return Bar()
+    if callable(progress):
+        return progress
+    raise ParameterError(
+        f"progress={progress!r} is neither True, False nor callable.",
+        "Pass True for a bar, or a function of a posteriori.rows.progress.Step.",
+    )
+
+
+class Bar:
+    """A bar for each pass, by rich; it is gone when the pass is over."""
+
+    def __init__(self) -> None:
+        try:
+            self._rich = import_module("rich.progress")
+        except ImportError as error:
+            raise ParameterError(
+                "The bar is drawn by rich, which is not installed.",
+                "Install it: pip install 'posteriori[cli]'; or pass a function as progress.",
+            ) from error
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __call__(self, step: Step) -> None:
+        if step.rows == 0:
+            self.end()
+            self._begin(step)
+        self._bar.update(self._task, completed=step.rows)
+        if step.is_last:
+            self.end()
+
+    def end(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _begin(self, step: Step) -> None:
+        rich = self._rich
+        known = "" if step.objective is None else f" objective {step.objective:.8g}"
+        self._bar = rich.Progress(
+            rich.TextColumn(f"pass {step.number}{known}"),
+            rich.BarColumn(),
+            rich.TextColumn("{task.completed:,.0f} rows"),
+            rich.TimeRemainingColumn(),
+            transient=True,
+        )
+        self._task = self._bar.add_task("", total=step.n_rows)
+        self._bar.start()
