@@ -104,8 +104,9 @@ def test_quadratic_losses_learn_exactly_in_parts(parts):
 @pytest.mark.parametrize("inference", ["laplace", "monte_carlo"])
 def test_two_halves_are_close_to_the_whole(K, inference):
     X, y = sample(1600, K=K)
-    whole = settings(inference).fit(X, y)
-    half = settings(inference).fit(X[:800], y[:800])
+    # With 4,000 draws the error of their covariance alone moves the evidence by some 0.1.
+    whole = settings(inference, n_draws=16_000).fit(X, y)
+    half = settings(inference, n_draws=16_000).fit(X[:800], y[:800])
     first = half.log_evidence_
     half.update(X[800:], y[800:])
     away = abs(half.posterior_.mean - whole.posterior_.mean)
@@ -113,18 +114,18 @@ def test_two_halves_are_close_to_the_whole(K, inference):
     np.testing.assert_allclose(
         half.posterior_.standard_deviation, whole.posterior_.standard_deviation, rtol=0.05
     )
-    assert half.log_evidence_ == pytest.approx(whole.log_evidence_, abs=0.3)
+    assert half.log_evidence_ == pytest.approx(whole.log_evidence_, abs=0.2)
     assert half.log_evidence_ < first
     np.testing.assert_allclose(half.predict_proba(X), whole.predict_proba(X), atol=0.02)
 
 
-@pytest.mark.parametrize("K", [2, 3])
-def test_two_variational_halves_predict_like_the_whole(K):
+@pytest.mark.parametrize(("K", "gap"), [(2, 2.0), (3, 3.0)])
+def test_two_variational_halves_predict_like_the_whole(K, gap):
     X, y = sample(1600, K=K)
     whole = settings("variational").fit(X, y)
     half = settings("variational").fit(X[:800], y[:800]).update(X[800:], y[800:])
     np.testing.assert_allclose(half.predict_proba(X), whole.predict_proba(X), atol=0.05)
-    assert half.log_evidence_ == pytest.approx(whole.log_evidence_, abs=3.0)
+    assert half.log_evidence_ == pytest.approx(whole.log_evidence_, abs=gap)
 
 
 def sharp(seed, n=500):

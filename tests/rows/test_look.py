@@ -347,7 +347,7 @@ def test_shares_of_classes_are_added_up():
     for look in _trees(_labels([part.to_numpy() for part in parts], weights, classes=[9, 5, 7])):
         assert look.labels.classes().tolist() == [5, 7, 9]
         np.testing.assert_allclose(look.labels.weight, expected[[1, 2, 0]], rtol=1e-13)
-        reader = Reader(look.schema(), look.labels.classes(), named=look.labels.named)
+        reader = Reader(look.schema(), look.labels.classes(), named=[9, 5, 7])
         rows = look.drawn.rows(reader)
         np.testing.assert_array_equal(rows.y, shares[:, [1, 2, 0]])
 

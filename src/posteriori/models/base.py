@@ -101,10 +101,10 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any) -> Rows:
         name = type(self).__name__
         self.formula_ = None
+        schema = reading.get("schema")
         if is_dask(X):
-            rows = dask_rows(X, y, sample_weight, classes=None if "schema" in reading else classes)
-            known = classes if "schema" in reading else None
-            X, y, sample_weight, classes = rows, None, None, known
+            X = dask_rows(X, y, sample_weight, classes=classes if schema is None else None)
+            y, sample_weight, classes = None, None, None if schema is None else classes
         is_source = isinstance(X, ChunkedRows)
         self._frame_backend = None if is_source else backend_of(y if isinstance(X, str) else X)
         if isinstance(X, str):
@@ -112,8 +112,8 @@ class Classifier(ClassifierMixin, BaseEstimator):
         # Not isinstance: asking a lazy frame for its schema would make it work one out.
         if not hasattr(type(X), "map_sum"):
             return self._make_rows(X, y, sample_weight, classes, **reading)
-        if isinstance(X, ChunkedRows) and (known := reading.pop("schema", None)) is not None:
-            X, classes = X.known_as(known, classes, reading.get("new_levels", False)), None
+        if isinstance(X, ChunkedRows) and schema is not None:
+            X, classes = X.known_as(schema, classes, reading.get("new_levels", False)), None
         if any(given is not None for given in (y, sample_weight, classes)):
             raise ParameterError(
                 f"{name} was given rows, which have labels and weights of their own, and others.",

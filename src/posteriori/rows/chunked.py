@@ -77,20 +77,17 @@ class Sampled(NamedTuple):
 class ChunkedRows(ABC):
     """`Rows` of a source that is read chunk by chunk, each time they are summed.
 
-    `real` says that the target is a number. `known` has the columns and classes of rows that a
+    `real` says that the target is a number, `soft_classes` what the user calls columns of shares
+    that do not name themselves. `known` has the columns and classes of rows that a
     model was fitted to before, if these are more of them.
     """
 
     real: bool = field(default=False, kw_only=True)
+    soft_classes: Any = field(default=None, kw_only=True)
     log: PassLog = field(default_factory=PassLog, kw_only=True)
     progress: Passes = field(default_factory=Passes, kw_only=True)
     known: "Known | None" = field(default=None, kw_only=True)
     _seen: list[Look] = field(default_factory=list, kw_only=True, repr=False)
-
-    @property
-    def soft_names(self) -> Any:
-        """What the user calls columns of shares; None where they name themselves."""
-        return getattr(self, "soft_classes", None)
 
     @property
     def look(self) -> Look:
@@ -132,7 +129,7 @@ class ChunkedRows(ABC):
         except KeyboardInterrupt as error:
             raise Interrupted(
                 f"Stopped in {self.progress.now}. What was being fitted is as it was before.",
-                "Fit again; rows that were looked at before are not looked at first again.",
+                "Fit again; what a first look at the same rows has learnt is kept.",
             ) from error
         finally:
             self.progress.end()
@@ -164,7 +161,7 @@ class ChunkedRows(ABC):
     @cached_property
     def reader(self) -> Reader:
         """How a chunk becomes rows in memory."""
-        return Reader(self.schema, self.classes, self.real, self.soft_names)
+        return Reader(self.schema, self.classes, self.real, self.soft_classes)
 
     @cached_property
     def sample(self) -> Sampled:

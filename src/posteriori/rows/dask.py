@@ -60,7 +60,6 @@ class DaskRows(ChunkedRows):
 
     chunks: tuple[Parts, ...]
     roles: Roles | None = None
-    soft_classes: Any = None
     halvings: int = _HALVINGS
 
     def __reduce__(self) -> Any:
@@ -115,7 +114,7 @@ class DaskRows(ChunkedRows):
 def _left_behind(
     roles: Roles | None, classes: Any, seen: list[Look], real: bool, known: Known | None
 ) -> DaskRows:
-    return DaskRows((), roles, classes, real=real, known=known, _seen=seen)
+    return DaskRows((), roles, real=real, soft_classes=classes, known=known, _seen=seen)
 
 
 # What runs on the workers.
@@ -262,7 +261,8 @@ def scan_dask(source: Any, roles: Roles, classes: Any = None, progress: Any = Fa
             "Pass it to fit together with its target: fit(X, y).",
         )
     chunks = tuple((part,) for each in sources for part in _parts(each))
-    return DaskRows(chunks, roles, classes, progress=Passes(read_progress(progress)))
+    passes = Passes(read_progress(progress))
+    return DaskRows(chunks, roles, soft_classes=classes, progress=passes)
 
 
 def dask_rows(
@@ -281,7 +281,7 @@ def dask_rows(
         if own is not None:
             _check_number(n, len(own), what)
     chunks = zip(*([None] * n if own is None else own for own in parts), strict=True)
-    return DaskRows(tuple(chunks), None, classes, _halvings(X))
+    return DaskRows(tuple(chunks), None, _halvings(X), soft_classes=classes)
 
 
 def _check_number(n_chunks: int, found: int, what: str) -> None:

@@ -50,10 +50,7 @@ class Mark(NamedTuple):
 
     @classmethod
     def of(cls, path: str) -> "Mark":
-        try:
-            found = os.stat(path)
-        except OSError as error:
-            raise SourceError(f"The file {path} cannot be read: {error.strerror}.", "") from error
+        found = os.stat(path)
         times = found.st_mtime_ns, found.st_ctime_ns
         return cls(path, found.st_ino, found.st_size, times)
 
@@ -61,7 +58,7 @@ class Mark(NamedTuple):
         """An error unless the file is still what it was."""
         try:
             now = Mark.of(self.path)
-        except SourceError as error:
+        except OSError as error:
             raise SourceError(
                 f"The file {self.path} is gone since it was first looked at.",
                 "Put it back, or scan again.",
@@ -79,7 +76,6 @@ class FileRows(ChunkedRows):
 
     dataset: Any
     roles: Roles
-    soft_classes: Any = None
     marks: tuple[Mark, ...] = ()
     declared: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
@@ -335,11 +331,9 @@ def file_rows(
     roles = replace(roles, columns=tuple(roles.features(dataset.schema.names)))
     files = getattr(dataset, "files", ())
     marks = tuple(Mark.of(path) for path in files if os.path.exists(path))
-    rows = FileRows(
-        dataset, roles, classes, marks, declared, progress=Passes(read_progress(progress))
-    )
     _check_types(dataset.schema, roles)
-    return rows
+    passes = Passes(read_progress(progress))
+    return FileRows(dataset, roles, marks, declared, soft_classes=classes, progress=passes)
 
 
 def _check_types(schema: Any, roles: Roles) -> None:

@@ -94,16 +94,12 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SeenLabels:
-    """Labels in order, and the weight of the rows with each; or why there are none.
-
-    `named` says what columns of soft labels are called, where the user does.
-    """
+    """Labels in order, and the weight of the rows with each; or why there are none."""
 
     labels: Labels
     weight: Array
     problem: Problem | None = None
     soft: bool = False
-    named: Any = None
 
     def __add__(self, other: "SeenLabels") -> "SeenLabels":
         problems = [seen.problem for seen in (self, other) if seen.problem is not None]
@@ -341,7 +337,7 @@ def _labels(y: Any, n: int, weight: Array | None, classes: Any) -> SeenLabels:
         names, soft = read_target(y, n, classes)
         own = cast(Array, soft)
         total = own.sum(0) if weight is None else weight @ own
-        return SeenLabels(names, total, soft=True, named=classes)
+        return SeenLabels(names, total, soft=True)
     try:
         found, codes = read_target(values, n)
     except LabelError as error:

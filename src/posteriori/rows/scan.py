@@ -27,9 +27,10 @@ def scan(
 ) -> Rows:
     """Rows that are read when they are needed, however many there are.
 
-    Every model fits to them: `model.fit(scan("trips/", target="tip"))`. Types, levels of
-    categorical columns and classes are learnt in one first look when they are first needed, and
-    checked in every later pass.
+    Models that need no more than sums over rows fit to them, which is all but `OneVersusRest` and
+    `OneVersusOne`: `model.fit(scan("trips/", target="tip"))`. Types, levels of categorical columns
+    and classes are learnt in one first look when they are first needed, and checked in every later
+    pass.
 
     Parameters
     ----------
