@@ -110,6 +110,7 @@ ENTRIES = [
     Entry(LogisticRegression(prior="jeffreys"), freedom=UNITS),
     Entry(LogisticRegression(prior="evidence"), freedom=UNITS, strays=0.3, recovers=False),
     Entry(BayesianLogisticRegression(), freedom=UNITS, strays=0.3, recovers=False, averages=True),
+    Entry(BayesianLogisticRegression(prior="jeffreys"), freedom=UNITS, averages=True),
     # A prior in the units of the columns changes with them.
     Entry(LogisticRegression(prior=1.0), freedom=("shift",), recovers=False),
     Entry(GLM(family="categorical", prior=1.0), freedom=("shift",)),

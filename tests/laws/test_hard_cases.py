@@ -24,6 +24,7 @@ from posteriori.errors import (
     ColumnNameError,
     ColumnTypeError,
     DomainError,
+    InferenceError,
     InfiniteValueError,
     LabelError,
     LevelError,
@@ -340,6 +341,11 @@ def is_unbiased(entry: Entry) -> bool:
     return entry.estimator.get_params().get("estimate") == "unbiased"
 
 
+def averages_by_jeffreys(entry: Entry) -> bool:
+    """Whether it needs the curvature of a posterior that hardly depends on the weights."""
+    return entry.averages and entry.estimator.prior == "jeffreys"
+
+
 def inverts_units(entry: Entry) -> bool:
     """Whether it needs the reciprocal of a spread; what has units of its own does not.
 
@@ -405,7 +411,7 @@ ODD = [
     Odd("empty strings for names", lambda r: {"X": r.X, "y": np.array(["", " ", "  "])[r.y]}),
     Odd("weights of 1e-300", lambda r: {"X": r.X, "y": r.y,
                                         "sample_weight": np.full(len(r.X), 1e-300)},
-        unless={is_unbiased: WeightError}),
+        unless={is_unbiased: WeightError, averages_by_jeffreys: InferenceError}),
     Odd("weights of 1e300", lambda r: {"X": r.X, "y": r.y,
                                        "sample_weight": np.full(len(r.X), 1e300)}),
     Odd("weights of all sizes", lambda r: {"X": r.X, "y": r.y,

@@ -234,7 +234,7 @@ def test_evidence_needs_a_proper_prior(prior):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"prior": "jeffreys"}, "evidence needs a proper prior"),
+        ({"prior": "jeffreys", "inference": "variational"}, "is for a Gaussian prior"),
         ({"prior": -1.0}, "prior=-1.0 is not a precision"),
         ({"prior": "evidenc"}, "prior='evidenc' is not understood"),
         ({"prior": GaussianPrior(precision=[[1.0, 2.0], [2.0, 1.0]])}, "eigenvalues of zero"),

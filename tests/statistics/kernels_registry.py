@@ -43,6 +43,7 @@ from posteriori.statistics.incomplete import GatherExpectedMoments
 from posteriori.statistics.leverage import GatherLeverage
 from posteriori.statistics.local_quadratic import GatherQuadratic
 from posteriori.statistics.log_level import GatherLogLevel
+from posteriori.statistics.many_informations import GatherInformations, GatherSlopes, ManyPoints
 from posteriori.statistics.many_losses import GatherManyLosses
 from posteriori.statistics.margins import GatherBalance, GatherMargins, GatherPull, PairsOf, Ray
 from posteriori.statistics.moments import GatherMoments
@@ -153,6 +154,9 @@ TWO_CLASSES = GatherQuadratic(
 MANY_CLASSES = GatherQuadratic(
     COLUMNS, STANDARD, SoftmaxLoss(), _one_hot, RANDOM.normal(size=(K, D + 1)), "full"
 )
+FREE = RANDOM.normal(size=(4, D + 1))
+TWO_POINTS = ManyPoints(COLUMNS, STANDARD, LogisticLoss(), RANDOM.normal(size=(4, 1, D + 1)), FREE)
+CLASS_POINTS = ManyPoints(COLUMNS, STANDARD, SoftmaxLoss(), RANDOM.normal(size=(4, K, D + 1)), FREE)
 COORDINATES = Coordinates(
     COLUMNS, True, np.zeros(D), np.ones(D), far=True, long=False, unit=np.ones(D)
 )
@@ -219,6 +223,12 @@ KERNELS: dict[str, Entry] = {
             COLUMNS, STANDARD, SoftmaxLoss(), _soft, RANDOM.normal(size=(4, K, D + 1)), True
         ),
         CODES,
+    ),
+    "informations": Entry(GatherInformations(TWO_POINTS), TWO),
+    "informations, many classes": Entry(GatherInformations(CLASS_POINTS), CODES),
+    "slopes of informations": Entry(GatherSlopes(TWO_POINTS, RANDOM.normal(size=(4, 1, 10))), TWO),
+    "slopes of informations, many classes": Entry(
+        GatherSlopes(CLASS_POINTS, RANDOM.normal(size=(4, 3, 10))), CODES
     ),
     "scores": Entry(GatherScores(TWO_CLASSES), TWO),
     "scores, many classes": Entry(GatherScores(MANY_CLASSES), CODES),

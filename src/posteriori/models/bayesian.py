@@ -23,6 +23,8 @@ from posteriori.models.verdict import verdict_on
 from posteriori.posterior.chosen_prior import Chosen, as_prior
 from posteriori.posterior.evidence import check_proper
 from posteriori.posterior.inference import Inference
+from posteriori.posterior.jeffreys import JeffreysPosterior
+from posteriori.posterior.many_jeffreys import curvature_at
 from posteriori.posterior.objective import WIDE, LogPosterior
 from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.posterior.shown_posterior import Posterior
@@ -53,11 +55,13 @@ class BayesianLogisticRegression(SequentialPosterior):
 
     Parameters
     ----------
-    prior : "evidence", "ard", a number, or a `GaussianPrior`
+    prior : "evidence", "ard", "jeffreys", a number, or a `GaussianPrior`
         One precision for all slopes of standardised columns, chosen by the evidence; one for each
-        column or factor, which switches irrelevant ones off; or a prior that is given: a number
-        is the precision of the slopes of columns as they are. Where it leaves the intercept free,
-        that of centred columns has standard deviation 10.
+        column or factor, which switches irrelevant ones off; |I(w)|^½ with I the expected
+        information, which needs no units and is known but for a factor, so that there is no
+        evidence; or a prior that is given: a number is the precision of the slopes of columns as
+        they are. Where it leaves the intercept free, that of centred columns has standard
+        deviation 10.
     inference : "laplace", "variational", "monte_carlo" or "auto"
         The Gaussian of the curvature at the mode (4.144); the Gaussian of the largest quadratic
         lower bound on the evidence; draws from the exact posterior; or Laplace's, and draws where
@@ -81,7 +85,7 @@ class BayesianLogisticRegression(SequentialPosterior):
         mean are those of slopes of columns divided by their standard deviations in the rows of the
         fit, so that prior=a becomes a/sd² for each column; intercept_precision that of the
         intercept of centred columns. As the `prior` of a fit to the same rows it gives the same
-        posterior. After `update` it is the posterior before.
+        posterior. "jeffreys" is its own name. After `update` it is the posterior before.
     inference_ : the name of the posterior that was taken.
     trust_ : how well a Gaussian posterior fits, in plain words: its tails, mean and width.
     lower_bounds_ : after a variational fit, the bound on ln p(t) after each step.
@@ -102,6 +106,7 @@ class BayesianLogisticRegression(SequentialPosterior):
     """
 
     solver: Solver = "auto"
+    _jeffreys_errors = "observed"
 
     lower_bounds_: tuple[float, ...]
     _curvature: Array | None
@@ -147,16 +152,15 @@ class BayesianLogisticRegression(SequentialPosterior):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.prior == "jeffreys":
-            raise ParameterError(
-                "prior='jeffreys' is not to be had here: evidence needs a proper prior, whose "
-                "density is known.",
-                "Use 'evidence', 'ard', a number above zero or a GaussianPrior; or "
-                "LogisticRegression(prior='jeffreys').",
-            )
         if self.prior is None:
             raise _improper(self.prior)
         check_choice("inference", self.inference, get_args(InferenceChoice))
+        if self.prior == "jeffreys" and self.inference == "variational":
+            raise ParameterError(
+                "inference='variational' is for a Gaussian prior; with prior='jeffreys' the "
+                "quadratic bound has no formula.",
+                "Use inference='laplace', 'monte_carlo' or 'auto', or another prior.",
+            )
         check_count("n_draws", self.n_draws, "draws")
         if not isinstance(self.random_state, np.random.RandomState):  # which it would move on
             as_generator(self.random_state)
@@ -169,7 +173,8 @@ class BayesianLogisticRegression(SequentialPosterior):
             )
 
     def _problem(self, rows: Rows) -> Problem:
-        return replace(super()._problem(rows), intercept_precision=BROAD**-2)
+        precision = 0.0 if self.prior == "jeffreys" else BROAD**-2
+        return replace(super()._problem(rows), intercept_precision=precision)
 
     def _adapted(self, prepared: Prepared) -> Prepared:
         if prepared.objective.is_wide:
@@ -179,6 +184,10 @@ class BayesianLogisticRegression(SequentialPosterior):
                 f"{size**2:,} numbers. {WIDE:,} coefficients are the most.",
                 "Use LogisticRegression(prior='evidence'), or fewer columns.",
             )
+        if self.prior == "jeffreys":
+            found = super()._adapted(prepared)
+            self.prior_ = "jeffreys"
+            return found
         try:
             check_proper(prepared.objective.penalty)
         except InferenceError as error:
@@ -209,6 +218,10 @@ class BayesianLogisticRegression(SequentialPosterior):
         """The optimum; on many rows with its Hessian, which the posterior needs anyway."""
         self._curvature = None
         full = prepared.objective
+        if isinstance(full, JeffreysPosterior):
+            solution = self._solve(prepared)
+            self._curvature = curvature_at(full, solution.parameters)
+            return solution
         if len(prepared.levels) == 1 or full.is_wide:
             self._curvature = prepared.hessian if is_large(full) else None
             return self._solve(prepared)
@@ -231,7 +244,8 @@ class BayesianLogisticRegression(SequentialPosterior):
         self._earlier, self._kept = Earlier(), None
         self._count(rows)
         super()._fit_rows(rows)
-        self._conclude(cast(Chosen, self.prior) if isinstance(self.prior, str) else None)
+        is_chosen = self.prior in get_args(Chosen)
+        self._conclude(cast(Chosen, self.prior) if is_chosen else None)
 
     def _conclude(self, chosen: Chosen | None) -> None:
         """Find the posterior, and predict by it."""
@@ -254,10 +268,9 @@ class BayesianLogisticRegression(SequentialPosterior):
         self.posterior_ = Posterior(self._inference.shown, found.gaussian, found.chains)
         if self.inference_ != "laplace":
             mean = self.posterior_.free_mean
-            self._laplace_evidence = self._inference.evidence
-            self._inference = Inference.known(
-                objective, mean, objective(mean, "none").value, self.posterior_.free_covariance
-            )
+            if found.log_evidence is not None:
+                self._laplace_evidence = self._inference.evidence
+            self._inference = Inference.known(objective, mean, self.posterior_.free_covariance)
             self._linear = linear_function(objective, mean)
 
     def _adopt_prior(self, found: Found) -> None:

@@ -73,6 +73,7 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
     _separation: Separation | None
 
     _information: Information = "observed"
+    _jeffreys_errors: Information = "expected"
 
     def fit(
         self,
@@ -246,7 +247,7 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
         objective = prepared.objective
         if isinstance(objective, JeffreysPosterior):
             found, self.penalised_log_likelihood_ = objective.conclude(
-                solution.parameters, prepared.dependent
+                solution.parameters, prepared.dependent, self._jeffreys_errors
             )
             return found
         return Inference(objective, solution.parameters, solution.value)

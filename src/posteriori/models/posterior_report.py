@@ -91,7 +91,7 @@ class PosteriorReport(AveragedClassifier):
         found = glance_of(self._inference, self._about())
         total = self._n_all
         found |= {
-            "log_evidence": [self.log_evidence_],
+            "log_evidence": [self._log_evidence],
             "n_obs_total": [int(total) if total == int(total) else total],
             "n_fits": [self._earlier.n_fits + 1],
             "inference": [self.inference_],
@@ -104,13 +104,13 @@ class PosteriorReport(AveragedClassifier):
         return replace(found, prior=prior, method=_METHODS[name], errors=_ERRORS[name])
 
     def _summary_facts(self) -> tuple[tuple[str, str], ...]:
-        evidence = ("Log evidence", fact_text(self.log_evidence_))
-        if not self._earlier.n_fits:
-            return (evidence,)
-        return (
-            "Rows in all",
-            f"{number_text(self._n_all)}, {self._earlier.n_fits + 1} fits",
-        ), evidence
+        value, facts = self._log_evidence, []
+        if self._earlier.n_fits:
+            told = f"{number_text(self._n_all)}, {self._earlier.n_fits + 1} fits"
+            facts.append(("Rows in all", told))
+        if value is not None:
+            facts.append(("Log evidence", fact_text(value)))
+        return tuple(facts)
 
     def _summary_notes(self) -> tuple[str, ...]:
         notes = super()._summary_notes()
@@ -137,8 +137,13 @@ class PosteriorReport(AveragedClassifier):
 
     @property
     def evidence_(self) -> Evidence:
-        """ln p(t) by Laplace's approximation, in its parts: fit and Occam factor (4.137)."""
+        """ln p(t) by Laplace's approximation, in its parts: fit and Occam factor (4.137).
+
+        With Jeffreys' prior there is none, as that is known but for a factor.
+        """
         self._known_classes()
+        if self._found.log_evidence is None:
+            raise _no_evidence()
         if self.inference_ == "laplace":
             return self._inference.evidence
         return self._laplace_evidence
@@ -147,7 +152,13 @@ class PosteriorReport(AveragedClassifier):
     def log_evidence_(self) -> float:
         """ln p(t), what is left once the coefficients are integrated out."""
         self._known_classes()
-        return self._earlier.log_evidence + self._found.log_evidence
+        if self._log_evidence is None:
+            raise _no_evidence()
+        return self._log_evidence
+
+    @property
+    def _log_evidence(self) -> float | None:
+        return together(self._earlier.log_evidence, self._found.log_evidence)
 
     @property
     def trust_(self) -> Verdict:
@@ -207,3 +218,19 @@ class PosteriorReport(AveragedClassifier):
         """Draws by Monte Carlo for the package arviz: variables `intercept` and `coef`."""
         self._known_classes()
         return to_arviz(self.posterior_, self.classes_)
+
+
+def together(before: float | None, last: float | None) -> float | None:
+    """ln p(t) of all rows; None where that of some is not known.
+
+    >>> together(-10.0, -2.5), together(None, -2.5)
+    (-12.5, None)
+    """
+    return None if before is None or last is None else before + last
+
+
+def _no_evidence() -> InferenceError:
+    return InferenceError(
+        "There is no evidence with prior='jeffreys', which is known but for a factor.",
+        "Compare such fits by bic_ or aic_, or use another prior.",
+    )

@@ -11,7 +11,8 @@ from posteriori.posterior.chosen_prior import Chosen, groups_of
 from posteriori.posterior.drawn_evidence import drawn_log_evidence
 from posteriori.posterior.importance import Word
 from posteriori.posterior.inference import Inference
-from posteriori.posterior.many import ManyDensities
+from posteriori.posterior.jeffreys import JeffreysPosterior
+from posteriori.posterior.many_jeffreys import densities_of
 from posteriori.posterior.monte_carlo import Draws, sample_posterior
 from posteriori.posterior.normal_posterior import Gaussian
 from posteriori.posterior.objective import LogPosterior
@@ -28,6 +29,8 @@ _EVIDENCE_POINTS = 2000
 class Found:
     """A posterior: the Gaussian, or draws as well; ln p(t) by it; and the prior it was found with.
 
+    There is no ln p(t) where the prior is known but for a factor, as Jeffreys' is.
+
     `curved` is the Gaussian with the same mean and the curvature of the posterior there, which
     is that of Laplace itself. `bound` has the lower bounds on ln p(t) of each step, if it was found
     by one.
@@ -35,7 +38,7 @@ class Found:
 
     gaussian: Gaussian
     curved: Gaussian
-    log_evidence: float
+    log_evidence: float | None
     penalty: Penalty
     chains: Draws | None = None
     bound: tuple[float, ...] = ()
@@ -48,7 +51,7 @@ class Earlier:
     `word` is the best that can be said of it.
     """
 
-    log_evidence: float = 0.0
+    log_evidence: float | None = 0.0
     n_obs: float = 0.0
     n_fits: int = 0
     word: Word = "good"
@@ -67,12 +70,17 @@ class Asked:
     def objective(self) -> LogPosterior:
         return self.inference.objective
 
+    @property
+    def has_evidence(self) -> bool:
+        return not isinstance(self.objective, JeffreysPosterior)
+
 
 def by_laplace(asked: Asked) -> Found:
     """The Gaussian of the curvature at the most probable coefficients (4.144)."""
     inference = asked.inference
     gaussian = Gaussian.of(inference.w, inference.free_precision)
-    return Found(gaussian, gaussian, inference.evidence.value, asked.objective.penalty)
+    evidence = inference.evidence.value if asked.has_evidence else None
+    return Found(gaussian, gaussian, evidence, asked.objective.penalty)
 
 
 def by_variational(asked: Asked) -> Found:
@@ -93,7 +101,7 @@ def by_variational(asked: Asked) -> Found:
 def by_monte_carlo(asked: Asked) -> Found:
     """Draws from the exact posterior, and the evidence by weighting others like them."""
     laplace, objective = by_laplace(asked), asked.objective
-    target = ManyDensities(objective)
+    target = densities_of(objective)
     draws = sample_posterior(
         target,
         laplace.gaussian.mean,
@@ -102,12 +110,15 @@ def by_monte_carlo(asked: Asked) -> Found:
         random_state=asked.random_state,
         names=asked.inference.shown.names,
     )
+    found = replace(laplace, chains=draws)
+    if not asked.has_evidence:
+        return found
     # What the target leaves out of ln p(t, w) is the same at every w.
     parts, mode = asked.inference.evidence, laplace.gaussian.mean[None, :]
     left_out = parts.log_likelihood + parts.log_prior - target.log_density(mode)[0]
     random = as_generator(asked.random_state)
-    found = drawn_log_evidence(target, draws.pooled, _EVIDENCE_POINTS, random)
-    return replace(laplace, log_evidence=found + left_out, chains=draws)
+    evidence = drawn_log_evidence(target, draws.pooled, _EVIDENCE_POINTS, random)
+    return replace(found, log_evidence=evidence + left_out)
 
 
 INFERENCES: dict[str, Callable[[Asked], Found]] = {

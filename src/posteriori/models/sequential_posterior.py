@@ -10,11 +10,13 @@ from posteriori.errors import IdentifiabilityWarning, ParameterError, warn
 from posteriori.models.discriminative import with_offset
 from posteriori.models.fitting import Prepared
 from posteriori.models.keeping import joined, rows_to_keep
-from posteriori.models.posterior_report import PosteriorReport
+from posteriori.models.posterior_report import PosteriorReport, together
 from posteriori.models.posteriors import Earlier
 from posteriori.models.verdict import worst
 from posteriori.posterior.chosen_prior import Chosen
 from posteriori.posterior.objective import LogPosterior
+from posteriori.posterior.page import listed
+from posteriori.posterior.shown import Shown
 from posteriori.posterior.shown_posterior import Posterior
 from posteriori.rows.labels import as_vector
 from posteriori.rows.memory import MemoryRows
@@ -116,9 +118,11 @@ class SequentialPosterior(PosteriorReport):
 
     def _learn(self, rows: Rows) -> None:
         self._check_parameters()
+        prior = self._handed_on()
+        if prior.shown.coordinates.basis is not None:
+            raise _undetermined(prior.shown)
         if isinstance(self.prior, str) and not self._earlier.n_fits:
             self._warn_of_held()
-        prior = self._handed_on()
         shown, problem = prior.shown, self._problem(rows)
         objective = LogPosterior(
             problem.rows,
@@ -147,7 +151,7 @@ class SequentialPosterior(PosteriorReport):
         before = self._earlier
         known = "usable" if self._verdict is None else worst("usable", self._verdict.word)
         return Earlier(
-            before.log_evidence + self._found.log_evidence,
+            together(before.log_evidence, self._found.log_evidence),
             before.n_obs + self._n_last,
             before.n_fits + 1,
             worst(before.word, known),
@@ -173,3 +177,11 @@ class SequentialPosterior(PosteriorReport):
                 "Fit to more rows first, begin with partial_fit, or set a number as prior.",
             )
         )
+
+
+def _undetermined(shown: Shown) -> ParameterError:
+    return ParameterError(
+        f"With prior='jeffreys' the first rows said nothing of some combination of "
+        f"{listed(shown.dependent)}, and rows to come would have no prior for it.",
+        "Drop columns that depend on others, fit to all rows at once, or use another prior.",
+    )

@@ -9,7 +9,7 @@ from typing import cast, get_args
 import numpy as np
 
 from posteriori.posterior.importance import SmoothedWeights, Word, smoothed, trust
-from posteriori.posterior.many import ManyDensities
+from posteriori.posterior.many_jeffreys import densities_of
 from posteriori.posterior.monte_carlo import Draws
 from posteriori.posterior.normal_posterior import Gaussian
 from posteriori.posterior.objective import LogPosterior
@@ -106,7 +106,7 @@ def _weighted(
 ) -> tuple[Array, SmoothedWeights]:
     """Draws of the Gaussian, and the weights with which they stand for the posterior."""
     draws = gaussian.sample(n_draws, _SEED)
-    found = ManyDensities(objective).log_density(draws) - gaussian.log_density(draws)
+    found = densities_of(objective).log_density(draws) - gaussian.log_density(draws)
     return draws, smoothed(found)
 
 

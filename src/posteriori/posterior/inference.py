@@ -80,11 +80,10 @@ class Inference:
         self.goodness = Goodness(objective, w, family, others, value - prior)
 
     @classmethod
-    def known(
-        cls, objective: LogPosterior, mean: Array, value: float, covariance: Array
-    ) -> "Inference":
+    def known(cls, objective: LogPosterior, mean: Array, covariance: Array) -> "Inference":
         """That of a posterior whose mean (p,) and covariance (p, p) were found otherwise."""
-        out = cls(objective, mean, value)
+        of_rows = objective.likelihood(mean, "none", objective.information)
+        out = cls(objective, mean, of_rows.value, prior=0.0)
         out._free["model"], out._precision = covariance, inverse_of(covariance)
         return out
 

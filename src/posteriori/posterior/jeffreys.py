@@ -10,7 +10,7 @@ Conventions: p free parameters w (p,). I (p, p) is that of w, the intercepts inc
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy.linalg import lapack
@@ -23,6 +23,7 @@ from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.objective import WIDE, LogPosterior
 from posteriori.solve.local import Curvature, Local
+from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array, Codes
 
 _STEP = 1e-4
@@ -96,12 +97,14 @@ class JeffreysPosterior(LogPosterior):
     def price(self) -> float:
         return 2.0 * self.coordinates.size
 
-    def conclude(self, w: Array, dependent: Codes) -> tuple[Inference, float]:
+    def conclude(
+        self, w: Array, dependent: Codes, information: Information = "expected"
+    ) -> tuple[Inference, float]:
         """What the optimum w says, and the penalised log-likelihood ln p(t|w) + ½ ln|I|.
 
-        Standard errors are those of I⁻¹, as logistf and brglm report them; `errors="observed"`
-        has them from the curvature of the penalised likelihood instead. Here |I| is in the
-        units of the columns, of contrasts with one class (whichever), without the columns that
+        Standard errors of "expected" information are those of I⁻¹, as logistf and brglm report
+        them; those of "observed" are by the curvature of the penalised likelihood. Here |I| is in
+        the units of the columns, of contrasts with one class (whichever), without the columns that
         depend on others.
         """
         here = self._evaluate(w)
@@ -111,9 +114,13 @@ class JeffreysPosterior(LogPosterior):
                 "some combination of coefficients is not determined by the data.",
                 "Drop columns that are almost combinations of others, or set prior to a number.",
             )
-        expected = replace(self, information="expected")
-        inference = Inference(expected, w, here.value, prior=here.prior)
+        like_this = replace(self, information=information)
+        inference = Inference(like_this, w, here.value, prior=here.prior)
         return inference, self._log_units(dependent) - here.value
+
+    def without_jeffreys(self) -> LogPosterior:
+        """-ln p(t|w) alone, in the same parameters."""
+        return LogPosterior(**_fields(self))
 
     def _log_units(self, dependent: Codes) -> float:
         """½ ln|I| in the user's units less that in free parameters of standardised columns."""
@@ -204,10 +211,14 @@ def with_jeffreys(plain: LogPosterior) -> JeffreysPosterior:
             f"parameters; {WIDE} is the most.",
             "Fit fewer columns, or set prior to a number.",
         )
-    given = {each.name: getattr(plain, each.name) for each in fields(plain)}
+    given = _fields(plain)
     given["standard"] = _Centred(
         plain.standard.centre, plain.standard.scale, plain.standard.intercept
     )
     given["tolerance"] = max(_FINER * plain.tolerance, _FINEST)
     posterior = JeffreysPosterior(**given)
     return replace(posterior, tolerance=max(posterior.tolerance, posterior.rounding()))
+
+
+def _fields(objective: LogPosterior) -> dict[str, Any]:
+    return {each.name: getattr(objective, each.name) for each in fields(objective)}

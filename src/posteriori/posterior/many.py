@@ -63,7 +63,7 @@ class ManyDensities:
         return value, cast(Array, gradient)
 
     def _at(self, W: Array, with_gradients: bool = False) -> tuple[Array, Array | None]:
-        found, V = self.objective, self._vectors(W)
+        found, V = self.objective, self.vectors(W)
         losses = self._losses(V, with_gradients)
         pull = found.penalty.gradient(V)
         prior = 0.5 * ((V - found.penalty.mean) * pull).sum(axis=(1, 2))
@@ -74,7 +74,7 @@ class ManyDensities:
                 return value, None
             inward = found.standard.inward(losses.gradients)
             slopes = found.factor * (found.coordinates.contrasts.T @ inward) + pull
-        return value, -self._contracted(slopes)
+        return value, -self.contracted(slopes)
 
     def _losses(self, V: Array, with_gradients: bool) -> ManyLosses:
         found = self.objective
@@ -84,13 +84,13 @@ class ManyDensities:
         )
         return found.rows.map_sum(kernel, block_entries=ROWS * len(found.columns.schema))
 
-    def _vectors(self, W: Array) -> Array:
+    def vectors(self, W: Array) -> Array:
         """V (m, c, q)."""
         to = self.objective.coordinates
         free = W.reshape(len(W), to.c, to.k)
         return free if to.basis is None else free @ to.basis.T
 
-    def _contracted(self, slopes: Array) -> Array:
+    def contracted(self, slopes: Array) -> Array:
         """Gradients in w (m, p) of those in V (m, c, q)."""
         basis = self.objective.coordinates.basis
         return (slopes if basis is None else slopes @ basis).reshape(len(slopes), -1)

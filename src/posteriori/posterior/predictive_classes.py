@@ -29,6 +29,9 @@ from posteriori.typing import Array
 DRAWS = 512
 """Draws of the activations of a row, unless told otherwise: a power of two."""
 
+_ALIKE = 9
+"""Digits behind the point in which activations differ that are not equal."""
+
 _PART_ENTRIES = 2**16
 """Entries of the widest temporary."""
 
@@ -208,7 +211,7 @@ def _of_draws(
     """`summary` (n, K, ...) of drawn activations (n, K, S), some rows at a time.
 
     Classes are taken in the order of their mean activations, so that how they are numbered does
-    not matter.
+    not matter; where these are equal, rounding does not matter.
     """
     check_count("n_draws", n_draws, "draws")
     K = mean.shape[1]
@@ -216,7 +219,7 @@ def _of_draws(
     contrasts = np.ascontiguousarray(helmert(K).T)
     parts = []
     for part in _row_parts(len(mean), n_draws * K):
-        order = mean[part].argsort(axis=1)
+        order = mean[part].round(_ALIKE).argsort(axis=1, kind="stable")
         each = np.arange(len(order))[:, None]
         ordered = covariance[part][each[:, :, None], order[:, :, None], order[:, None, :]]
         found = summary(_drawn(mean[part][each, order], ordered, contrasts, white))

@@ -6,6 +6,7 @@ sets at a time, few enough for them to stay in the cache.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,15 +65,12 @@ class GatherManyLosses:
 
     def __call__(self, block: Block) -> ManyLosses:
         design = self.standard.design(self.columns.design(block))
-        m, c, _ = self.thetas.shape
-        values = np.empty(m)
+        values = np.empty(len(self.thetas))
         gradients = np.empty_like(self.thetas) if self.with_gradients else None
-        products = _Products(design, block, self.standard.intercept)
+        products = Products(design, block, self.standard.intercept)
         sums = _sums_of(self.loss, products, self.target(block))
-        size = max(1, _ROOM // max(1, c * design.shape[0]))
         with np.errstate(over="ignore", invalid="ignore"):
-            for low in range(0, m, size):
-                part = slice(low, low + size)
+            for part in sets_at_once(self.thetas, design.shape[0]):
                 values[part], slopes = sums(self.thetas[part], self.with_gradients)
                 if gradients is not None:
                     gradients[part] = slopes
@@ -81,8 +79,15 @@ class GatherManyLosses:
         return ManyLosses(values, gradients)
 
 
+def sets_at_once(thetas: Array, n_rows: int) -> Iterator[slice]:
+    """Slices of the sets (m, c, q) whose activations of so many rows stay in the cache."""
+    m, c, _ = thetas.shape
+    size = max(1, _ROOM // max(1, c * n_rows))
+    return (slice(low, low + size) for low in range(0, m, size))
+
+
 @dataclass(frozen=True, eq=False)
-class _Products:
+class Products:
     """The products of a block's rows with some sets of parameters."""
 
     design: Design
@@ -108,24 +113,22 @@ class _Products:
             out[:, 0] = flat.sum(axis=1)
         return out.reshape(c, s, -1).transpose(1, 0, 2)
 
-    @property
-    def offset(self) -> Array | float:
-        """What is added to the activations (c, 1, n)."""
-        offset = self.block.offset
-        if offset is None:
-            return 0.0
-        return offset[None, None] if offset.ndim == 1 else offset.T[:, None]
+    def activations(self, thetas: Array) -> Array:
+        """The same with the offset."""
+        a, offset = self.times(thetas), self.block.offset
+        if offset is not None:
+            a += offset[None, None] if offset.ndim == 1 else offset.T[:, None]
+        return a
 
 
 class _AnySums:
     """Losses by their values and gradients, pointwise, of the rows of several sets in one call."""
 
-    def __init__(self, loss: Loss | ClassLoss, products: _Products, t: Array) -> None:
+    def __init__(self, loss: Loss | ClassLoss, products: Products, t: Array) -> None:
         self._loss, self._products, self._t = loss, products, t
 
     def __call__(self, thetas: Array, with_gradients: bool) -> tuple[Array, Array | None]:
-        a = self._products.times(thetas)
-        a += self._products.offset
+        a = self._products.activations(thetas)
         _, s, n = a.shape
         flat, t, weight = self._flat(a), self._repeated(s), self._products.block.weight
         each = self._loss.value(flat, t).reshape(s, n)
@@ -154,7 +157,7 @@ class _LogisticSums:
     those of doubles beside the sum of ln(1 + eᵃ); where that overflows, `otherwise` takes over.
     """
 
-    def __init__(self, products: _Products, share: Array, otherwise: _AnySums) -> None:
+    def __init__(self, products: Products, share: Array, otherwise: _AnySums) -> None:
         self._products, self._otherwise = products, otherwise
         self._weight, self._offset = products.block.weight, products.block.offset
         weight = np.ones(len(share)) if self._weight is None else self._weight
@@ -188,7 +191,7 @@ class _LogisticSums:
         return np.log(products).sum(axis=1) + np.log(u[:, size:]).sum(axis=1)
 
 
-def _sums_of(loss: Loss | ClassLoss, products: _Products, t: Array) -> _AnySums | _LogisticSums:
+def _sums_of(loss: Loss | ClassLoss, products: Products, t: Array) -> _AnySums | _LogisticSums:
     """How the losses of a slice are summed over the rows of a block."""
     plain = _AnySums(loss, products, t)
     if not isinstance(loss, LogisticLoss):
