@@ -1,6 +1,7 @@
 """What `make demo` runs: the numbers it tells, and the pictures it makes."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import matplotlib as mpl
@@ -70,6 +71,38 @@ def test_the_table_of_wines_has_the_numbers_of_each_model(told, monkeypatch):
     ):
         assert line in text
     check_picture("decision_regions", (787, 1050))
+
+
+def test_three_hospitals_have_one_model_and_no_row_leaves(told, monkeypatch):
+    hospitals = load("hospitals")
+    monkeypatch.setattr(hospitals, "console", Console(soft_wrap=True))
+    hospitals.main()
+    text = told()
+    for name, rows, malignant, least in (
+        ("city", 350, 144, 15_000),
+        ("town", 169, 65, 7_000),
+        ("village", 50, 3, 2_000),
+    ):
+        line = rf"{name} │ {rows} │ {malignant} │ ([\d,]+) │ ([\d,]+) │ 0 │"
+        of_rows, of_sums = (int(n.replace(",", "")) for n in re.search(line, text).groups())
+        assert of_rows > least
+        assert of_sums < 2_000
+    for name, right in (
+        ("GaussianClassifier", "93.0%"),
+        ("FisherDiscriminant", "93.0%"),
+        ("LeastSquaresClassifier", "93.0%"),
+        ("NaiveBayes", "93.1%"),
+    ):
+        digits = re.search(rf"{name}: {right} right, less than 1e-(\d+) apart", text)
+        assert int(digits.group(1)) >= 10
+    assert "The village sends the sums of 3 malignant tumours." in text
+    assert int(re.search(r"relative error of less than 1e-(\d+)\.", text).group(1)) >= 10
+    assert re.search(r"city │ 350 │ 1.124 ± 0.177 │ [\d,]+ │ 0 │", text)
+    assert re.search(r"village │ 569 │ 1.206 ± 0.141 │ [\d,]+ │ 0 │", text)
+    assert "all rows at once │ 569 │ 1.247 ± 0.153" in text
+    assert "up to 0.27 standard deviations from that of all rows" in text
+    assert "probabilities up to 0.035." in text
+    assert "of precision 0.21; all rows would have chosen 0.20." in text
 
 
 def test_figure_4_14_is_drawn_as_the_text_says(told):

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from registry import ENTRIES, Entry
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from posteriori.errors import NotLinearError
+
+NAMES = ["height", "weight", "age", "größe"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,36 @@ def rows_for(
         place[stray] = random.integers(classes, size=stray.sum())
     X = _DRAW[entry.kind](random, place, d)
     return Rows(X[:n], y[:n], X[n:])
+
+
+def rounded(entry: Entry, n: int = 90) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows that float32 holds exactly: X, y, and new rows."""
+    rows = rows_for(entry, n)
+    X, new = (part.astype(np.float32).astype(np.float64) for part in (rows.X, rows.new))
+    return X, rows.y, new
+
+
+def frame_of(X: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame(X, columns=NAMES)
+
+
+def mixed_columns(entry: Entry, n: int, seed: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Labels, and columns of numbers, counts, booleans and levels."""
+    classes = entry.most_classes or 3
+    random = np.random.default_rng(seed)
+    y = random.integers(classes, size=n)
+    colour = np.array(["blue", "green", "red"])[(y + random.choice(3, n, p=[0.6, 0.2, 0.2])) % 3]
+    return y, {
+        "size": random.normal(size=n) + y,
+        "count": random.poisson(2.0 + y),
+        "old": random.uniform(size=n) < 0.3 + 0.2 * y,
+        "colour": colour,
+    }
+
+
+def pandas_of(columns: dict[str, np.ndarray], kind: Any = "str") -> pd.DataFrame:
+    """A frame with its levels as columns of this kind."""
+    return pd.DataFrame(columns).astype({"colour": kind})
 
 
 def _real(random: np.random.Generator, y: np.ndarray, d: int) -> np.ndarray:
@@ -89,6 +122,10 @@ def has_proba(entry: Entry) -> bool:
 
 def is_generative(entry: Entry) -> bool:
     return hasattr(entry.estimator, "sample")
+
+
+def is_from_sums(entry: Entry) -> bool:
+    return hasattr(entry.estimator, "from_statistics")
 
 
 def allows_missing(entry: Entry) -> bool:

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from samples import answers, assert_same_answers, fitted, has_proba, is_generative, over, rows_for
+from samples import answers, assert_same_answers, fitted, has_proba, is_from_sums, over, rows_for
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -28,7 +28,7 @@ def test_copies_give_the_same_bits(entry, same):
     assert_same_answers(answers(model, rows.new), answers(same(model), rows.new), tolerance=0)
 
 
-@over(is_generative)
+@over(is_from_sums)
 def test_a_copy_goes_its_own_way(entry):
     rows = rows_for(entry)
     model = fitted(entry, rows)

@@ -1,26 +1,25 @@
-"""The same rows from any source give the same answer."""
+"""The same rows in memory of any kind give the same answer."""
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from samples import (
-    allows_missing,
+    NAMES,
     answers,
     assert_same_answers,
+    frame_of,
+    mixed_columns,
     names_columns,
     over,
+    pandas_of,
+    rounded,
     rows_for,
-    takes_soft_labels,
 )
 from scipy import sparse
 
-from posteriori import scan
 from posteriori.errors import ColumnNameError, ColumnNameWarning
-
-NAMES = ["height", "weight", "age", "größe"]
 
 
 def _strided(X):
@@ -63,16 +62,12 @@ UNNAMED = {
 }
 
 
-def _frame(X):
-    return pd.DataFrame(X, columns=NAMES)
-
-
 NAMED = {
-    "pandas": _frame,
-    "pandas float32": lambda X: _frame(X).astype(np.float32),
-    "pandas nullable": lambda X: _frame(X).astype("Float64"),
-    "pandas Arrow": lambda X: _frame(X).astype("double[pyarrow]"),
-    "pandas with an index": lambda X: _frame(X).set_index(np.arange(len(X))[::-1] * 2),
+    "pandas": frame_of,
+    "pandas float32": lambda X: frame_of(X).astype(np.float32),
+    "pandas nullable": lambda X: frame_of(X).astype("Float64"),
+    "pandas Arrow": lambda X: frame_of(X).astype("double[pyarrow]"),
+    "pandas with an index": lambda X: frame_of(X).set_index(np.arange(len(X))[::-1] * 2),
     "polars": lambda X: pl.DataFrame(X, schema=NAMES),
     "polars float32": lambda X: pl.DataFrame(X, schema=NAMES).cast(pl.Float32),
     "pyarrow": lambda X: pa.table(dict(zip(NAMES, X.T, strict=True))),
@@ -82,17 +77,10 @@ NAMED = {
 }
 
 
-def _rounded(entry):
-    """Rows that float32 holds exactly."""
-    rows = rows_for(entry)
-    X, new = (part.astype(np.float32).astype(np.float64) for part in (rows.X, rows.new))
-    return X, rows.y, new
-
-
 @over()
 @pytest.mark.parametrize("source", UNNAMED.values(), ids=UNNAMED)
 def test_any_array_gives_the_same(entry, source):
-    X, y, new = _rounded(entry)
+    X, y, new = rounded(entry)
     plain = entry.make([0, 1, 2]).fit(X, y)
     model = entry.make([0, 1, 2]).fit(source(X), y)
     expected = answers(plain, new)
@@ -103,7 +91,7 @@ def test_any_array_gives_the_same(entry, source):
 @over()
 @pytest.mark.parametrize("source", NAMED.values(), ids=NAMED)
 def test_any_frame_gives_the_same(entry, source):
-    X, y, new = _rounded(entry)
+    X, y, new = rounded(entry)
     plain = entry.make([0, 1, 2]).fit(X, y)
     model = entry.make([0, 1, 2]).fit(source(X), y)
     assert model.feature_names_in_.tolist() == NAMES
@@ -148,19 +136,19 @@ REORDER = {
 @pytest.mark.parametrize("reorder", REORDER.values(), ids=REORDER)
 def test_columns_in_another_order_are_put_back(entry, reorder):
     rows = rows_for(entry)
-    model = entry.make(rows.classes).fit(_frame(rows.X), rows.y)
-    expected = answers(model, _frame(rows.new))
-    assert_same_answers(expected, answers(model, reorder(_frame(rows.new))), tolerance=0)
+    model = entry.make(rows.classes).fit(frame_of(rows.X), rows.y)
+    expected = answers(model, frame_of(rows.new))
+    assert_same_answers(expected, answers(model, reorder(frame_of(rows.new))), tolerance=0)
 
 
 @over()
 def test_a_missing_or_unknown_column_is_named(entry):
     rows = rows_for(entry)
-    model = entry.make(rows.classes).fit(_frame(rows.X), rows.y)
+    model = entry.make(rows.classes).fit(frame_of(rows.X), rows.y)
     wrong = {
-        "'age'": _frame(rows.new).drop(columns="age"),
-        "'rent'": _frame(rows.new).assign(rent=1.0),
-        "'agee'": _frame(rows.new).rename(columns={"age": "agee"}),
+        "'age'": frame_of(rows.new).drop(columns="age"),
+        "'rent'": frame_of(rows.new).assign(rent=1.0),
+        "'agee'": frame_of(rows.new).rename(columns={"age": "agee"}),
     }
     for name, frame in wrong.items():
         for source in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
@@ -171,36 +159,18 @@ def test_a_missing_or_unknown_column_is_named(entry):
 @over()
 def test_columns_without_names_after_columns_with_them(entry):
     rows = rows_for(entry)
-    model = entry.make(rows.classes).fit(_frame(rows.X), rows.y)
-    expected = model.decision_function(_frame(rows.new))
+    model = entry.make(rows.classes).fit(frame_of(rows.X), rows.y)
+    expected = model.decision_function(frame_of(rows.new))
     with pytest.warns(ColumnNameWarning, match="feature names"):
         found = model.decision_function(np.asfortranarray(rows.new))  # as frames have them
     np.testing.assert_array_equal(found, expected)
 
 
-def _mixed_columns(entry, n, seed):
-    classes = entry.most_classes or 3
-    random = np.random.default_rng(seed)
-    y = random.integers(classes, size=n)
-    colour = np.array(["blue", "green", "red"])[(y + random.choice(3, n, p=[0.6, 0.2, 0.2])) % 3]
-    return y, {
-        "size": random.normal(size=n) + y,
-        "count": random.poisson(2.0 + y),
-        "old": random.uniform(size=n) < 0.3 + 0.2 * y,
-        "colour": colour,
-    }
-
-
-def _pandas(columns, kind):
-    frame = pd.DataFrame(columns)
-    return frame.astype({"colour": kind})
-
-
 MIXED = {
-    "pandas strings": lambda c: _pandas(c, "str"),
-    "pandas objects": lambda c: _pandas(c, object),
-    "pandas categories": lambda c: _pandas(c, "category"),
-    "pandas Arrow strings": lambda c: _pandas(c, "string[pyarrow]"),
+    "pandas strings": pandas_of,
+    "pandas objects": lambda c: pandas_of(c, object),
+    "pandas categories": lambda c: pandas_of(c, "category"),
+    "pandas Arrow strings": lambda c: pandas_of(c, "string[pyarrow]"),
     "polars strings": pl.DataFrame,
     "polars categories": lambda c: pl.DataFrame(c).cast({"colour": pl.Categorical}),
     "polars enum": lambda c: pl.DataFrame(c).cast({"colour": pl.Enum(["blue", "green", "red"])}),
@@ -214,9 +184,9 @@ MIXED = {
 @over(lambda entry: entry.levels)
 @pytest.mark.parametrize("source", MIXED.values(), ids=MIXED)
 def test_frames_of_numbers_booleans_and_levels(entry, source):
-    (y, columns), (_, new) = _mixed_columns(entry, 120, 0), _mixed_columns(entry, 30, 1)
-    plain = entry.make([0, 1, 2]).fit(_pandas(columns, "str"), y)
-    expected = answers(plain, _pandas(new, "str"))
+    (y, columns), (_, new) = mixed_columns(entry, 120, 0), mixed_columns(entry, 30, 1)
+    plain = entry.make([0, 1, 2]).fit(pandas_of(columns), y)
+    expected = answers(plain, pandas_of(new))
     model = entry.make([0, 1, 2]).fit(source(columns), y)
     assert_same_answers(expected, answers(model, source(new)))
     assert_same_answers(expected, answers(plain, source(new)))
@@ -225,8 +195,8 @@ def test_frames_of_numbers_booleans_and_levels(entry, source):
 
 @over(lambda entry: entry.levels)
 def test_levels_in_an_array_of_objects(entry):
-    (y, columns), (_, new) = _mixed_columns(entry, 120, 0), _mixed_columns(entry, 30, 1)
-    frame, new_frame = _pandas(columns, "str"), _pandas(new, "str")
+    (y, columns), (_, new) = mixed_columns(entry, 120, 0), mixed_columns(entry, 30, 1)
+    frame, new_frame = pandas_of(columns), pandas_of(new)
     plain = entry.make([0, 1, 2]).fit(frame, y)
     model = entry.make([0, 1, 2]).fit(frame.to_numpy(dtype=object), y)
     expected = answers(plain, new_frame)
@@ -268,77 +238,3 @@ def test_weights_from_any_source(entry, source):
     plain = entry.make(rows.classes).fit(rows.X, rows.y, sample_weight=weight)
     model = entry.make(rows.classes).fit(rows.X, rows.y, sample_weight=source(weight))
     assert_same_answers(answers(plain, rows.new), answers(model, rows.new), tolerance=0)
-
-
-def _from_rows(entry):
-    return entry.from_rows
-
-
-def _folder(folder, frame, cuts=(0, 40, 40), seed=None):
-    """Parquet files of unequal size, one of them without rows; in any order with a seed."""
-    parts = [frame.iloc[a:b] for a, b in zip(cuts, (*cuts[1:], len(frame)), strict=True)]
-    if seed is not None:
-        parts = [parts[i] for i in np.random.default_rng(seed).permutation(len(parts))]
-    folder.mkdir()
-    for i, part in enumerate(parts):
-        table = pa.Table.from_pandas(part, preserve_index=False)
-        pq.write_table(table, folder / f"{i}.parquet", row_group_size=30)
-    return folder
-
-
-def _exact(entry, classes):
-    """The estimator with what makes its fit exact."""
-    return entry.make(classes).set_params(**entry.exactly)
-
-
-@over(_from_rows)
-def test_files_in_any_order_give_the_fit_in_memory(entry, tmp_path):
-    rows = rows_for(entry, n=60)
-    frame, new = _frame(rows.X), _frame(rows.new)
-    plain = _exact(entry, rows.classes).fit(frame, rows.y)
-    source = _folder(tmp_path / "parts", frame.assign(y=rows.y), seed=1)
-    model = _exact(entry, rows.classes).fit(scan(source, target="y"))
-    assert model.classes_.tolist() == plain.classes_.tolist()
-    assert model.schema_ == plain.schema_
-    assert_same_answers(answers(plain, new), answers(model, new))
-
-
-@over(_from_rows, lambda entry: entry.levels)
-def test_files_of_numbers_booleans_levels_and_weights(entry, tmp_path):
-    """Sorted, so that not all files have all levels."""
-    (y, columns), (_, new) = _mixed_columns(entry, 120, 0), _mixed_columns(entry, 30, 1)
-    frame = _pandas(columns, "str").assign(y=y).sort_values("colour", ignore_index=True)
-    weight = np.random.default_rng(6).choice([0.0, 0.5, 2.0], size=len(frame))
-    plain = _exact(entry, [0, 1, 2]).fit(frame[list(columns)], frame["y"], sample_weight=weight)
-    source = _folder(tmp_path / "parts", frame.assign(often=weight), seed=2)
-    model = _exact(entry, [0, 1, 2]).fit(scan(source, target="y", weight="often"))
-    assert model.schema_ == plain.schema_
-    expected = answers(plain, _pandas(new, "str"))
-    assert_same_answers(expected, answers(model, _pandas(new, "str")))
-
-
-@over(_from_rows, allows_missing)
-def test_files_with_gaps_give_the_fit_in_memory(entry, tmp_path):
-    """In the file of one row, columns have no entry at all."""
-    rows = rows_for(entry)
-    X = rows.X.copy()
-    X[::20, 0] = X[0, 1] = np.nan
-    frame, new = _frame(X), _frame(rows.new)
-    plain = _exact(entry, rows.classes).fit(frame, rows.y)
-    source = _folder(tmp_path / "parts", frame.assign(y=rows.y), (0, 1), seed=3)
-    model = _exact(entry, rows.classes).fit(scan(source, target="y"))
-    assert_same_answers(answers(plain, new), answers(model, new))
-
-
-@over(_from_rows, takes_soft_labels)
-def test_files_with_soft_labels_give_the_fit_in_memory(entry, tmp_path):
-    rows = rows_for(entry, n=60, classes=2)
-    names = ["ja", "nein", "vielleicht"][: len(rows.classes)]
-    soft = 0.8 * np.eye(len(names))[rows.y] + 0.2 / len(names)
-    frame, new = _frame(rows.X), _frame(rows.new)
-    shares = pd.DataFrame(soft, columns=names)
-    plain = _exact(entry, names).fit(frame, shares)
-    source = _folder(tmp_path / "parts", pd.concat([frame, shares], axis=1), seed=4)
-    model = _exact(entry, names).fit(scan(source, target=names))
-    assert model.classes_.tolist() == names
-    assert_same_answers(answers(plain, new), answers(model, new))

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from posteriori import GaussianClassifier
+from posteriori import GaussianClassifier, LeastSquaresClassifier
 
 RANDOM = np.random.default_rng(12)
 N = 240
@@ -53,3 +53,15 @@ def test_batches_may_bring_new_levels(covariance):
     for shard in (SHARDS[1], SHARDS[0], SHARDS[2]):
         model.partial_fit(FRAME[shard], Y[shard])
     assert_same_model(model, covariance)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_the_gram_matrix_of_shards_with_other_levels_is_that_of_all_rows(order):
+    parts = [LeastSquaresClassifier().fit(FRAME[s], Y[s]).statistics_ for s in SHARDS]
+    found, whole = sum(parts[i] for i in order), LeastSquaresClassifier().fit(FRAME, Y).statistics_
+    assert found.schema == whole.schema
+    assert found.weight == whole.weight == N
+    for name in ("mean", "target_mean", "scatter", "cross"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(whole, name), rtol=1e-12, atol=1e-12, err_msg=name
+        )

@@ -7,8 +7,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from posteriori.decide.priors import log_priors
 from posteriori.design.columns import Columns
-from posteriori.errors import ParameterError, warn
+from posteriori.errors import LabelError, ParameterError, warn
 from posteriori.models.base import ProbabilisticClassifier
+from posteriori.models.from_sums import ClassifierFromSums
 from posteriori.models.geometry import LinearCoefficients
 from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Features
@@ -22,7 +23,11 @@ from posteriori.typing import Array, Labels
 
 
 class FisherDiscriminant(
-    LinearCoefficients, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ProbabilisticClassifier
+    LinearCoefficients,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClassifierFromSums,
+    ProbabilisticClassifier,
 ):
     """The directions that separate the class means most, for the spread within the classes.
 
@@ -45,7 +50,8 @@ class FisherDiscriminant(
     scalings_ (d, components) with wᵀ(S_W/(n-K))w = 1 (over n where weights sum to n <= K);
     eigenvalues_; criterion_ (J of (4.50), with
     S_B as in (4.46)); means_ (K, d); xbar_ (d,), the mean of all rows; threshold_ (two classes:
-    where the projection changes sides); coef_, intercept_, classes_, priors_, n_parameters_.
+    where the projection changes sides); coef_, intercept_, classes_, priors_, n_parameters_,
+    statistics_.
 
     With all components and the Gaussian threshold the probabilities are those of
     `GaussianClassifier()`; with fewer they are those of the reduced-rank model.
@@ -68,6 +74,7 @@ class FisherDiscriminant(
     threshold_: float
     _linear: Linear
     _projection: Linear
+    _statistic_types = (Moments,)
 
     def __init__(
         self,
@@ -81,12 +88,24 @@ class FisherDiscriminant(
         self.shrinkage = shrinkage
 
     def _fit_rows(self, rows: Rows) -> None:
+        K, d = len(cast(Labels, rows.classes)), len(Columns(rows.schema).names)
+        self._check_components(min(K - 1, d), f"{K} classes in {d} columns")
+        super()._fit_rows(rows)
+
+    def _gather(self, rows: Rows) -> Moments:
         classes, columns = cast(Labels, rows.classes), Columns(rows.schema)
-        kept = self._components(len(classes), len(columns.names))
+        self._check_parameters()
         kernel = GatherMoments(columns, classes, (None,) * len(classes))
-        moments = cast(Moments, gather(rows, kernel))
+        return cast(Moments, gather(rows, kernel))
+
+    def _adopt(self, statistics: Any) -> None:
+        super()._adopt(statistics.pooled() if isinstance(statistics, Moments) else statistics)
+
+    def _estimate(self, statistic: Moments) -> None:
+        self._check_parameters()
+        moments, K = statistic.with_vacant_classes_centred(), int(np.count_nonzero(statistic.count))
+        kept = self._components(K, moments.mean.shape[1])
         n, mean, _ = moments.total()
-        K = np.count_nonzero(moments.count)
         # Weights may sum to any number; where it leaves no freedom, the variance is over all n.
         divisor, freedom = ("unbiased", n - K) if n > K else ("ml", n)
         within = group_covariances(moments, self.shrinkage, cast(Divisor, divisor))
@@ -96,7 +115,7 @@ class FisherDiscriminant(
         found = fisher_directions(within.factors[0], between, freedom)
         scalings = found.scalings[:, :kept] / moments.unit[:, None]
         centres = (moments.mean - mean) @ found.scalings[:, :kept]
-        if len(classes) == 2 and centres[1, 0] < centres[0, 0]:
+        if len(centres) == 2 and centres[1, 0] < centres[0, 0]:
             scalings, centres = -scalings, -centres
         self.means_, self.xbar_ = moments.mean * moments.unit, mean * moments.unit
         self.priors_ = moments.count / n
@@ -105,31 +124,41 @@ class FisherDiscriminant(
         self._projection = Linear.about(self.xbar_, scalings, np.zeros(kept))
         self._classify(centres, (n - freedom) / n)
 
-    def _components(self, n_classes: int, n_columns: int) -> int:
-        """The number of directions, with the parameters checked."""
+    def _check_parameters(self) -> None:
         check_shrinkage(self.shrinkage)
         if self.threshold not in ("gaussian", "midpoint"):
             raise ParameterError(
                 f"threshold={self.threshold!r} is not understood.",
                 "Use 'gaussian' or 'midpoint'.",
             )
-        most = min(n_classes - 1, n_columns)
-        if self.n_components is None:
-            return most
-        whole = isinstance(self.n_components, int | np.integer)
-        if not (whole and 1 <= self.n_components <= most):
+
+    def _check_components(self, most: int, whose: str) -> None:
+        """An error where more directions are asked for than there can be."""
+        asked = self.n_components
+        if asked is not None and not (isinstance(asked, int | np.integer) and 1 <= asked <= most):
             raise ParameterError(
-                f"n_components={self.n_components!r}, but {n_classes} classes in {n_columns} "
-                f"columns have 1 to {most} directions.",
+                f"n_components={asked!r}, but {whose} have 1 to {most} directions.",
                 "Ask for no more, or leave it out.",
             )
-        return int(self.n_components)
+
+    def _components(self, n_seen: int, n_columns: int) -> int:
+        """The number of directions; an error while too few classes have rows."""
+        self._check_components(n_columns, f"{n_columns} columns")
+        least = 2 if self.n_components is None else int(self.n_components) + 1
+        if n_seen < least:
+            raise LabelError(
+                f"There are rows of {n_seen} class{'es' * (n_seen > 1)}, and "
+                f"{least - 1} direction{'s' * (least > 2)} between classes need {least} of them.",
+                "Pass rows of more classes.",
+            )
+        return min(n_seen - 1, n_columns) if self.n_components is None else least - 1
 
     def _classify(self, centres: Array, lost: float) -> None:
         """Gaussians on the projection: centres (K, m) and the variance in common."""
         variance = 1 - lost  # the projection has (n-K)-variance one; by maximum likelihood, this
-        equal = np.zeros(len(centres))
-        logs = log_priors(self.priors_) if self.threshold == "gaussian" else equal
+        logs = log_priors(self.priors_)
+        if self.threshold == "midpoint":
+            logs = np.where(self.priors_ > 0, 0.0, -np.inf)
         bias = logs - 0.5 * (centres**2).sum(axis=1) / variance
         self._linear = Linear.about(self.xbar_, self.scalings_ @ centres.T / variance, bias)
         if len(centres) == 2:

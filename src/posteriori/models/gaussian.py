@@ -105,6 +105,10 @@ class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
     _densities: FullGaussians | DiagonalGaussians
     _linear: Linear | None
     _statistic_types = (Moments, ColumnMoments)
+    _why_no_sums = (
+        "the model is not fitted, or was fitted by expectation-maximisation to rows with missing "
+        "entries, whose sums are not known."
+    )
 
     def __init__(
         self,
@@ -159,6 +163,16 @@ class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
             return cast(ColumnMoments, gather(rows, GatherColumnMoments(columns, classes)))
         sharing = sharing_of(self.covariance, classes)
         return cast(Moments, gather(rows, GatherMoments(columns, classes, sharing)))
+
+    def _sums_so_far(self) -> Any:
+        before = super()._sums_so_far()
+        if before is None and hasattr(self, "schema_"):
+            raise StatisticsError(
+                f"This {type(self).__name__} was fitted by expectation-maximisation to rows with "
+                "missing entries, and those rows are gone.",
+                "Fit to all rows at once, or use covariance='diagonal'.",
+            )
+        return before
 
     def _gather_batch(self, rows: Rows) -> Moments | ColumnMoments:
         try:

@@ -1,4 +1,4 @@
-"""What all generative models share: densities, samples, other priors, merged statistics (4.2)."""
+"""What all generative models share: densities, samples, other priors (4.2)."""
 
 from abc import abstractmethod
 from copy import copy
@@ -9,47 +9,28 @@ from numpy.typing import NDArray
 
 from posteriori.arguments import as_generator
 from posteriori.decide.priors import PriorsLike, log_priors, read_priors
-from posteriori.errors import (
-    MissingValueError,
-    ParameterError,
-    SingularCovarianceError,
-    SingularCovarianceWarning,
-    StatisticsError,
-    warn,
-)
+from posteriori.errors import ParameterError
 from posteriori.models.anywhere import anywhere
 from posteriori.models.base import ProbabilisticClassifier
+from posteriori.models.from_sums import ClassifierFromSums
 from posteriori.posterior.classes import log_normaliser
 from posteriori.rows.block import Features
-from posteriori.rows.rows import Rows
-from posteriori.rows.threads import one_blas_thread
-from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes, Labels
 
 
-class GenerativeClassifier(ProbabilisticClassifier):
+class GenerativeClassifier(ClassifierFromSums, ProbabilisticClassifier):
     """A model of p(x|C_k) and p(C_k), hence of p(C_k|x) by Bayes' theorem (4.57).
 
-    A subclass gives `_gather` (rows to a statistic), `_estimate` (a statistic to parameters,
-    calling `_set_priors`), `_log_density`, `_draw` and, if it likes, `_prepare`.
+    A subclass gives, beside what `ClassifierFromSums` asks of it, `_log_density` and `_draw`; its
+    `_estimate` calls `_set_priors`.
     """
 
     priors: PriorsLike | None
     priors_: Array
     _log_priors: Array
     _seen: NDArray[np.bool_]
-    _statistics: Statistic | None
-    _statistic_types: tuple[type[Statistic], ...]
 
     _allows_missing = True
-
-    @abstractmethod
-    def _gather(self, rows: Rows) -> Statistic:
-        """The sufficient statistic of the rows."""
-
-    @abstractmethod
-    def _estimate(self, statistic: Any) -> None:
-        """Set the parameters from the statistic."""
 
     @abstractmethod
     def _log_density(self, X: Features) -> Array:
@@ -58,14 +39,6 @@ class GenerativeClassifier(ProbabilisticClassifier):
     @abstractmethod
     def _draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         """`n` rows from the density of class k."""
-
-    def _prepare(self) -> None:
-        """Work out what prediction needs from parameters and priors."""
-
-    def _fit_rows(self, rows: Rows) -> None:
-        self._statistics = self._gather(rows)
-        self._estimate(self._statistics)
-        self._prepare()
 
     def _set_priors(self, class_count: Array) -> None:
         """Priors as given, or the share of each class (4.73)."""
@@ -77,89 +50,6 @@ class GenerativeClassifier(ProbabilisticClassifier):
                 self.priors_ = _of_classes_seen(self.priors_, class_count > 0)
         self._seen = class_count > 0
         self._log_priors = log_priors(self.priors_)
-
-    @property
-    def statistics_(self) -> Any:
-        """The sums the fit was made from. Those of two sites can be added and fitted together."""
-        found = getattr(self, "_statistics", None)
-        if found is None:
-            raise AttributeError(
-                "statistics_ is not there: the model is not fitted, or was fitted by "
-                "expectation-maximisation to rows with missing entries, whose sums are not known."
-            )
-        return found
-
-    @classmethod
-    def from_statistics(cls, statistics: Any, **parameters: Any) -> Self:
-        """The model fitted to rows known only by their statistics, such as `a + b`.
-
-        The parameters are those of the constructor.
-        """
-        model = cls(**parameters)
-        model._adopt(statistics)
-        return model
-
-    def _adopt(self, statistics: Any) -> None:
-        if type(statistics) not in self._statistic_types:
-            raise StatisticsError(
-                f"{type(self).__name__} cannot be fitted to {type(statistics).__name__}.",
-                "Pass the statistics_ of fitted models of this kind.",
-            )
-        self._remember(statistics.schema, statistics.classes)
-        self._statistics = statistics
-        with one_blas_thread():
-            self._estimate(statistics)
-            self._prepare()
-
-    def partial_fit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
-        """Add rows to those seen before; the result is that of one fit to all of them.
-
-        A batch may lack classes or bring new ones. `classes` may name classes before their first
-        row comes; until then their probability is zero. While the rows so far do not make a
-        density, a `SingularCovarianceWarning` says so, and the model waits for more.
-        """
-        before = getattr(self, "_statistics", None)
-        if before is None and hasattr(self, "schema_"):
-            raise StatisticsError(
-                f"This {type(self).__name__} was fitted by expectation-maximisation to rows with "
-                "missing entries, and those rows are gone.",
-                "Fit to all rows at once, or use covariance='diagonal'.",
-            )
-        rows = self._read(
-            X,
-            y,
-            sample_weight,
-            classes,
-            schema=None if before is None else before.schema,
-            new_levels=True,
-            least_classes=1,
-        )
-        statistic = self._gather_batch(rows)
-        self._take(statistic if before is None else before + statistic)
-        return self
-
-    def _take(self, statistics: Statistic) -> None:
-        """Adopt sums that may still be too small for a density; on any other error, none of it."""
-        state = dict(self.__dict__)
-        try:
-            self._adopt(statistics)
-        except (SingularCovarianceError, MissingValueError) as error:
-            del self.classes_
-            warn(
-                SingularCovarianceWarning(
-                    f"{error.problem} The rows are kept, but the model cannot predict yet.",
-                    "Pass more rows to partial_fit.",
-                )
-            )
-        except Exception:
-            self.__dict__ = state
-            raise
-
-    def _gather_batch(self, rows: Rows) -> Statistic:
-        """The statistic of some of the rows, to be added to that of others."""
-        return self._gather(rows)
 
     def with_priors(self, priors: PriorsLike) -> Self:
         """The same model under other class priors: {label: p}, or in the order of `classes_`.

@@ -12,13 +12,13 @@ from posteriori.errors import (
     ScaleError,
     warn,
 )
-from posteriori.models.base import Classifier
+from posteriori.models.from_sums import ClassifierFromSums
 from posteriori.models.geometry import LinearGeometry
 from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Features
 from posteriori.rows.rows import Rows
 from posteriori.solve.covariance import CONSTANT
-from posteriori.solve.direct import least_squares
+from posteriori.solve.direct import LeastSquares, least_squares
 from posteriori.statistics.gather import gather
 from posteriori.statistics.gram import GatherGram, Gram
 from posteriori.typing import Array, Labels
@@ -27,7 +27,7 @@ _INFINITE = 1e300
 """A penalty that leaves nothing of a coefficient, and can still be added to."""
 
 
-class LeastSquaresClassifier(LinearGeometry, Classifier):
+class LeastSquaresClassifier(LinearGeometry, ClassifierFromSums):
     """One linear function a class, fitted to coded labels by least squares, in closed form.
 
     Minimises ½ Σ_n |y(x_n) - t_n|² (4.15), so W = (ΦᵀΦ)⁻¹ΦᵀT (4.16); a row goes to the class of
@@ -45,7 +45,7 @@ class LeastSquaresClassifier(LinearGeometry, Classifier):
 
     Attributes
     ----------
-    coef_ (1, d) for two classes, else (K, d); intercept_; classes_; n_parameters_.
+    coef_ (1, d) for two classes, else (K, d); intercept_; classes_; n_parameters_; statistics_.
 
     Columns that depend on others get the coefficients of smallest norm, with a
     `RankDeficiencyWarning` that names them.
@@ -62,6 +62,7 @@ class LeastSquaresClassifier(LinearGeometry, Classifier):
     """
 
     _linear: Linear
+    _statistic_types = (Gram,)
 
     def __init__(
         self, *, coding: Literal["one-of-k", "fisher"] = "one-of-k", ridge: float = 0.0
@@ -69,37 +70,44 @@ class LeastSquaresClassifier(LinearGeometry, Classifier):
         self.coding = coding
         self.ridge = ridge
 
-    def _fit_rows(self, rows: Rows) -> None:
-        classes, columns = cast(Labels, rows.classes), Columns(rows.schema)
+    def _gather(self, rows: Rows) -> Gram:
+        classes = cast(Labels, rows.classes)
         self._check_parameters(classes)
-        gram = cast(Gram, gather(rows, GatherGram(columns, classes)))
-        code = self._code(gram)
-        spread = np.sqrt(np.diagonal(gram.scatter) / gram.weight)
-        with np.errstate(over="ignore"):
-            penalty = np.minimum((np.sqrt(self.ridge) / gram.unit) ** 2, _INFINITE)
-        solution = least_squares(
-            gram.scatter, gram.cross @ code, penalty, spread <= CONSTANT * abs(gram.mean)
-        )
+        return cast(Gram, gather(rows, GatherGram(Columns(rows.schema), classes)))
+
+    def _estimate(self, statistic: Gram) -> None:
+        self._check_parameters(statistic.classes)
+        code = self._code(statistic)
+        solution = self._solve(statistic, code)
+        columns = Columns(statistic.schema).as_schema()
         if len(solution.dependent) and self.ridge == 0:
-            named = columns.as_schema().describe_all(solution.dependent)
-            self._warn_of(named, len(solution.dependent))
+            self._warn_of(columns.describe_all(solution.dependent), len(solution.dependent))
         with np.errstate(over="ignore"):
-            weights = solution.coefficients / gram.unit[:, None]
+            weights = solution.coefficients / statistic.unit[:, None]
         if not np.isfinite(weights).all():
             j = int(np.argmax(~np.isfinite(weights).all(axis=1)))
             raise ScaleError(
-                f"The coefficients of {columns.as_schema().describe(j)} do not fit in a double.",
+                f"The coefficients of {columns.describe(j)} do not fit in a double.",
                 "Multiply the column by a large number.",
             )
-        bias = gram.target_mean @ code
-        self._linear = Linear.about(gram.mean * gram.unit, weights, bias)
+        bias = statistic.target_mean @ code
+        self._linear = Linear.about(statistic.mean * statistic.unit, weights, bias)
+
+    def _solve(self, gram: Gram, code: Array) -> LeastSquares:
+        """The normal equations (4.16) for coded targets, in the units of the statistic."""
+        spread = np.sqrt(np.diagonal(gram.scatter) / gram.weight)
+        with np.errstate(over="ignore"):
+            penalty = np.minimum((np.sqrt(self.ridge) / gram.unit) ** 2, _INFINITE)
+        return least_squares(
+            gram.scatter, gram.cross @ code, penalty, spread <= CONSTANT * abs(gram.mean)
+        )
 
     def _check_parameters(self, classes: Labels) -> None:
         if self.coding not in ("one-of-k", "fisher"):
             raise ParameterError(
                 f"coding={self.coding!r} is not understood.", "Use 'one-of-k' or 'fisher'."
             )
-        if self.coding == "fisher" and len(classes) != 2:
+        if self.coding == "fisher" and len(classes) > 2:
             raise ParameterError(
                 f"coding='fisher' is for two classes; y has {len(classes)}.",
                 "Use coding='one-of-k', or FisherDiscriminant.",
@@ -113,6 +121,12 @@ class LeastSquaresClassifier(LinearGeometry, Classifier):
         """The targets as a map of the 1-of-K code (K, outputs)."""
         if self.coding == "one-of-k":
             return np.eye(len(gram.classes))
+        if len(gram.classes) < 2:
+            raise LabelError(
+                f"Fisher's code is for two classes; there are rows of "
+                f"{gram.classes.tolist()[0]!r} alone.",
+                "Pass rows of both classes.",
+            )
         if not gram.target_mean.all():
             raise LabelError(
                 f"Class {gram.classes.tolist()[int(gram.target_mean.argmin())]!r} has no rows, so "

@@ -65,9 +65,9 @@ class SequentialClassifier(DiscriminativeClassifier):
         the others said is summed up by Laplace's approximation. The answer is then a small
         fraction of a standard error from `fit` to all rows, whatever the size of the batches; where
         a batch is unlike those before, as in rows sorted by class, a `ConvergenceWarning` says so.
-        What needs all rows again, such as `log_likelihood_`, is an error. The prior counts once.
-        After `fit`, its rows count as the first batch. `offset` is that of `fit`; rows of a call
-        without one have zeros.
+        Rows that are kept are in pickles too. What needs all rows again, such as
+        `log_likelihood_`, is an error. The prior counts once. After `fit`, its rows count as the
+        first batch. `offset` is that of `fit`; rows of a call without one have zeros.
 
         >>> from posteriori import LogisticRegression
         >>> X, y = np.arange(200.0)[:, None] % 10, np.arange(200) % 10 + np.arange(200) % 7 > 7

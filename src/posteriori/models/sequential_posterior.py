@@ -78,6 +78,7 @@ class SequentialPosterior(PosteriorReport):
 
         The first 20 rows a coefficient are kept, and the answer is that of `fit` to all of them
         with a prior that is chosen anew: a few rows choose none that later ones could do with.
+        They are kept in pickles too; where rows must not travel, use `fit` and `update`.
         """
         with self._all_or_nothing():
             if not hasattr(self, "posterior_"):

@@ -46,10 +46,7 @@ def full_estimate(moments: Moments, shrinkage: Shrinkage, divisor: Divisor) -> E
     """Means, and for each group its scatter over a divisor (4.75)-(4.80), (4.161)-(4.163)."""
     found = group_covariances(moments, shrinkage, divisor)
     unit = moments.unit
-    mean = moments.mean
-    if not moments.count.all():
-        # Classes without rows stand where the others do, lest they pull the centre away.
-        mean = np.where(moments.count[:, None] > 0, mean, moments.total()[1])
+    mean = moments.with_vacant_classes_centred().mean
     densities = FullGaussians(
         mean * unit, tuple(f.times_unit(unit) for f in found.factors), moments.groups
     )

@@ -57,7 +57,7 @@ class JeffreysDensities:
     >>> model = LogisticRegression(prior="jeffreys").fit([[0.0], [1.0], [2.0]], [0, 0, 1])
     >>> many = JeffreysDensities(model._inference.objective)
     >>> many.log_density(model.solution_.parameters[None]).round(4)
-    array([-1.9545])
+    array([-1.6404])
     """
 
     objective: JeffreysPosterior

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+import narwhals.stable.v1 as nw
+
 from posteriori.errors import ParameterError
 from posteriori.rows.chunk import Roles
 from posteriori.rows.dask import is_dask, scan_dask
@@ -73,6 +75,7 @@ def scan(
     declared: dict[str, tuple[Any, ...]] = {}
     if frame is not None:
         declared = {name: declared_levels(frame[name]) for name in frame.columns}
-        source = import_module("pyarrow.dataset").dataset(frame.to_arrow())
+        # An index of pandas is no column.
+        source = import_module("pyarrow.dataset").dataset(nw.maybe_reset_index(frame).to_arrow())
     found = {name: levels for name, levels in declared.items() if levels}
     return file_rows(read_dataset(source, format), roles, classes, found, progress)

@@ -13,10 +13,10 @@ from posteriori.rows.block import Block, split_sparse
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
 from posteriori.statistics.labels import dense_membership, weights_of
+from posteriori.statistics.levels import recoding, union_of_columns
 from posteriori.statistics.statistic import (
     Statistic,
     in_same_units,
-    same_columns,
     same_kind,
     spread,
     union_of_classes,
@@ -76,9 +76,26 @@ class Gram(Statistic):
             unit=unit,
         )
 
+    def with_levels(self, schema: Schema) -> "Gram":
+        """The same statistic with the levels of another schema, of which it has some."""
+        if schema == self.schema:
+            return self
+        M, offset = recoding(self.schema, schema)
+        unit = np.ones(len(M))
+        unit[: len(schema.numeric)] = self.unit[: len(schema.numeric)]
+        return replace(
+            self,
+            schema=schema,
+            mean=M @ self.mean + offset,
+            scatter=M @ self.scatter @ M.T,
+            cross=M @ self.cross,
+            unit=unit,
+        )
+
 
 def _aligned(a: Gram, b: Gram) -> tuple[Gram, Gram]:
-    schema = same_columns(a.schema, b.schema)
+    schema = union_of_columns(a.schema, b.schema)
+    a, b = a.with_levels(schema), b.with_levels(schema)
     classes, in_a, in_b = union_of_classes(a.classes, b.classes)
     K = len(classes)
 

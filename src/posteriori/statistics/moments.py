@@ -138,6 +138,12 @@ class Moments(Statistic):
             self, sharing=(None,) * len(self.classes), scatter=self.scatter.sum(0, keepdims=True)
         )
 
+    def with_vacant_classes_centred(self) -> "Moments":
+        """Classes without rows stand where the others do, lest they pull the centre away."""
+        if self.count.all():
+            return self
+        return replace(self, mean=np.where(self.count[:, None] > 0, self.mean, self.total()[1]))
+
     def total(self) -> tuple[float, Array, Array]:
         """Count, mean (d,) and scatter (d, d) of all rows, whatever their class (4.43)-(4.45)."""
         n = self.count.sum()

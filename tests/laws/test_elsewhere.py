@@ -1,0 +1,238 @@
+"""The same rows in files and in Dask give the fit in memory, however they are cut and ordered."""
+
+from contextlib import suppress
+from functools import cache
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from samples import (
+    NAMES,
+    allows_missing,
+    answers,
+    assert_same_answers,
+    frame_of,
+    mixed_columns,
+    over,
+    pandas_of,
+    rounded,
+    rows_for,
+    takes_soft_labels,
+)
+from scipy import sparse
+
+from posteriori import scan
+from posteriori.errors import PosterioriError
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def _from_rows(entry):
+    return entry.from_rows
+
+
+def _exact(entry, classes):
+    """The estimator with what makes its fit exact."""
+    return entry.make(classes).set_params(**entry.exactly)
+
+
+def _cut(frame, by):
+    """Chunks of the sorted rows, of unequal size and in another order.
+
+    Some have one value alone of what they are sorted by; the first and one in the middle are empty.
+    """
+    ordered = frame.sort_values(by, kind="stable")
+    a, b, c, d = (ordered.iloc[part] for part in np.split(np.arange(len(frame)), [1, 8, 40]))
+    assert b[by].nunique() == 1 < ordered[by].nunique()
+    return [frame.iloc[:0], c, a, frame.iloc[:0], d, b]
+
+
+def _table(part):
+    return pa.Table.from_pandas(part, preserve_index=False)
+
+
+def _files(folder, chunks, ending, write):
+    for i, part in enumerate(chunks):
+        write(part, folder / f"{i}.{ending}")
+    return folder
+
+
+def _parquet(folder, chunks):
+    return _files(
+        folder, chunks, "parquet", lambda a, path: pq.write_table(_table(a), path, row_group_size=5)
+    )
+
+
+def _float32(chunks):
+    return [part.astype(dict.fromkeys(NAMES, np.float32)) for part in chunks]
+
+
+def _delayed(chunks):
+    return [dask.delayed(part, pure=False) for part in chunks]
+
+
+FRAMES = {
+    "Parquet": _parquet,
+    "CSV": lambda folder, chunks: _files(
+        folder, chunks, "csv", lambda part, path: part.to_csv(path, index=False)
+    ),
+    "Arrow": lambda folder, chunks: _files(
+        folder, chunks, "arrow", lambda part, path: feather.write_feather(_table(part), path)
+    ),
+    "pyarrow dataset": lambda folder, chunks: pads.dataset(_parquet(folder, chunks)),
+    "pyarrow table": lambda folder, chunks: pa.concat_tables(map(_table, chunks)),
+    "pandas": lambda folder, chunks: pd.concat(chunks),
+    "polars": lambda folder, chunks: pl.concat(map(pl.from_pandas, chunks), rechunk=False),
+    "Dask data frame": lambda folder, chunks: dd.from_delayed(_delayed(chunks), meta=chunks[0]),
+    "delayed frames": lambda folder, chunks: _delayed(chunks),
+    "delayed polars frames": lambda folder, chunks: _delayed(map(pl.from_pandas, chunks)),
+}
+
+
+def _dask_arrays(chunks):
+    """Cut along columns too."""
+    whole = pd.concat(chunks)
+    lengths = tuple(map(len, chunks))
+    X = da.from_array(whole[NAMES].to_numpy(), chunks=(lengths, (3, 1)))
+    return X, da.from_array(whole["y"].to_numpy(), chunks=(lengths,))
+
+
+def _sparse_blocks(chunks):
+    X, y = _dask_arrays(chunks)
+    return X.rechunk({1: -1}).map_blocks(sparse.csr_array), y
+
+
+def _scanned(make):
+    return lambda folder, chunks: (scan(make(folder, chunks), target="y"),)
+
+
+SOURCES = {name: _scanned(make) for name, make in FRAMES.items()} | {
+    "float32 Parquet": lambda folder, chunks: (scan(_parquet(folder, _float32(chunks)), "y"),),
+    "Dask arrays": lambda folder, chunks: _dask_arrays(chunks),
+    "Dask array of sparse blocks": lambda folder, chunks: _sparse_blocks(chunks),
+}
+
+
+FEW = {name: FRAMES[name] for name in ("Parquet", "CSV", "polars", "Dask data frame")}
+
+
+def _over_sources(sources, usual):
+    """Parametrise a law over sources, of which all but the usual ones are left to make slow."""
+    marks = {name: () if name in usual else pytest.mark.slow for name in sources}
+    return pytest.mark.parametrize(
+        "source", [pytest.param(make, marks=marks[name], id=name) for name, make in sources.items()]
+    )
+
+
+def _learnt(model):
+    """All numbers that a fit has found, with standard errors where there are any."""
+    found = {}
+    for name in dir(model):
+        if name.endswith("_") and not name.startswith("_"):
+            with suppress(AttributeError, PosterioriError):
+                value = getattr(model, name)
+                if isinstance(value, float | np.ndarray) and np.asarray(value).dtype == float:
+                    found[name] = value
+    for errors in _kinds_of_errors(model):
+        found[errors] = model.tidy(errors=errors).select_dtypes(float).to_numpy()
+    return found
+
+
+def _kinds_of_errors(model):
+    """Jeffreys' observed curvature, of which robust errors are made, is exact to 1e-9 only."""
+    if not hasattr(model, "tidy"):
+        return ()
+    return ("model",) if model.prior == "jeffreys" else ("model", "robust")
+
+
+def _all_of(model, X):
+    return answers(model, X) | _learnt(model)
+
+
+@cache
+def _in_memory(entry):
+    X, y, new = rounded(entry, n=60)
+    plain = _exact(entry, sorted(set(y.tolist()))).fit(frame_of(X), y)
+    return plain, _all_of(plain, frame_of(new))
+
+
+@over(_from_rows)
+@_over_sources(SOURCES, usual=("Parquet", "CSV", "pandas", "Dask array of sparse blocks"))
+def test_rows_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
+    X, y, new = rounded(entry, n=60)
+    plain, expected = _in_memory(entry)
+    model = _exact(entry, plain.classes_.tolist())
+    model.fit(*source(tmp_path, _cut(frame_of(X).assign(y=y), "y")))
+    assert model.classes_.tolist() == plain.classes_.tolist()
+    if model.schema_.named:
+        assert model.schema_ == plain.schema_
+    assert_same_answers(expected, _all_of(model, frame_of(new) if model.schema_.named else new))
+
+
+@over(_from_rows)
+def test_answers_for_dask_arrays_are_those_in_memory(entry):
+    X, y, new = rounded(entry, n=60)
+    model = _exact(entry, sorted(set(y.tolist()))).fit(X, y)
+    names = ["predict", "decision_function", "predict_proba", "predict_log_proba", "score_samples"]
+    elsewhere = da.from_array(new, chunks=((0, 7, 0, 18), (3, 1)))
+    for name in names:
+        if hasattr(model, name):
+            expected = getattr(model, name)(new)
+            found = getattr(model, name)(elsewhere)
+            assert found.shape == expected.shape
+            np.testing.assert_allclose(found.compute(), expected, rtol=1e-10, atol=1e-10)
+
+
+@over(_from_rows, lambda entry: entry.levels)
+@_over_sources(FEW, usual=("Parquet",))
+def test_numbers_booleans_levels_and_weights_elsewhere(entry, source, tmp_path):
+    """Not all chunks have all levels."""
+    (y, columns), (_, new) = mixed_columns(entry, 120, 0), mixed_columns(entry, 30, 1)
+    weight = np.random.default_rng(6).choice([0.0, 0.5, 2.0], size=len(y))
+    frame, new = pandas_of(columns), pandas_of(new)
+    plain = _exact(entry, [0, 1, 2]).fit(frame, y, sample_weight=weight)
+    chunks = _cut(frame.assign(y=y, often=weight), "colour")
+    model = _exact(entry, [0, 1, 2]).fit(scan(source(tmp_path, chunks), "y", weight="often"))
+    assert model.schema_ == plain.schema_
+    assert_same_answers(answers(plain, new), answers(model, new))
+
+
+@over(_from_rows, allows_missing)
+@_over_sources(FEW, usual=("Parquet",))
+def test_gaps_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
+    """In the chunk of one row, columns have no entry at all."""
+    rows = rows_for(entry)
+    X = rows.X.copy()
+    X[::20, 0] = X[0, 1] = np.nan
+    frame, new = frame_of(X), frame_of(rows.new)
+    plain = _exact(entry, rows.classes).fit(frame, rows.y)
+    source = source(tmp_path, _cut(frame.assign(y=rows.y), "y"))
+    model = _exact(entry, rows.classes).fit(scan(source, "y"))
+    assert_same_answers(answers(plain, new), answers(model, new))
+
+
+@over(_from_rows, takes_soft_labels)
+@_over_sources(FEW, usual=("Parquet",))
+def test_soft_labels_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
+    rows = rows_for(entry, n=60, classes=2)
+    names = ["ja", "nein"]
+    soft = 0.8 * np.eye(len(names))[rows.y] + 0.2 / len(names)
+    frame, new = frame_of(rows.X), frame_of(rows.new)
+    shares = pd.DataFrame(soft, columns=names)
+    plain = _exact(entry, names).fit(frame, shares)
+    chunks = _cut(pd.concat([frame, shares], axis=1), "ja")
+    model = _exact(entry, names).fit(scan(source(tmp_path, chunks), names))
+    assert model.classes_.tolist() == names
+    assert_same_answers(answers(plain, new), answers(model, new))
