@@ -2,13 +2,15 @@
 
 A pass is one task a chunk, and a tree of `+` in the order of the chunks. The chunks are
 made again in every pass, where they are summed: a lost worker takes nothing with it, and the sum
-has the same bits whoever did what. Only the sum comes back.
+has the same bits whoever did what. Only a few sums come back.
 """
 
-import pickle
+import ctypes
+import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cache, lru_cache, reduce
 from importlib import import_module
 from math import isnan, log2
 from operator import add
@@ -43,6 +45,13 @@ _HALVINGS = 3
 _AT_ONCE = 8
 """Sums that one task adds up: a cluster takes milliseconds a task. First looks, which bring rows
 along, are added up in pairs."""
+
+
+_LITTLE = 2**20
+"""Bytes of what all tasks of a pass are told, up to which each is told it by itself."""
+
+_KEPT = {-1: 2**26, -3: 2**24}
+"""Limits of glibc's malloc.h: bytes of M_TRIM_THRESHOLD and M_MMAP_THRESHOLD."""
 
 
 def is_dask(X: Any) -> bool:
@@ -97,15 +106,19 @@ class DaskRows(ChunkedRows):
         return cast(S, found)
 
     def _compute(self, task: "_Sent", numbers: Sequence[int], at_once: int) -> Any:
-        """The sum of a task over chunks, `at_once` added in a task: all that comes back."""
+        """The sum of a task over chunks, `at_once` added in a task: as many sums come back."""
+        if not numbers:
+            return None
         dask = import_module("dask")
-        sent = dask.delayed(task, pure=False, traverse=False)
+        # With each task if that is little, as what tasks share is one more step on their way.
+        shared = len(task.packed) * len(numbers) > _LITTLE
+        sent = dask.delayed(task, pure=False, traverse=False) if shared else task
         run, plus = (dask.delayed(f, pure=False) for f in (_run, _plus))
         found = [run(sent, i, *self.chunks[i]) for i in numbers]
-        while len(found) > 1:
+        while len(found) > at_once:
             groups = [found[i : i + at_once] for i in range(0, len(found), at_once)]
             found = [plus(*group) if len(group) > 1 else group[0] for group in groups]
-        result = dask.compute(found[0])[0] if found else None
+        result = _plus(*dask.compute(*found))
         if isinstance(result, _Failed):
             raise result.kind(result.problem, result.remedy)
         return result
@@ -121,24 +134,26 @@ def _left_behind(
 
 
 class _Sent:
-    """Something that is sent to the workers whole, once a pass, closures and all.
+    """Something that is sent to the workers as it is now, closures and all.
 
     Not a dataclass, whose fields Dask would search for collections.
     """
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        self.packed: bytes = import_module("cloudpickle").dumps(value)
 
-    def __reduce__(self) -> Any:
-        cloudpickle = import_module("cloudpickle")
-        return _received, (cloudpickle.dumps(self.value),)
+    @property
+    def value(self) -> Any:
+        return _unpacked(self.packed)
 
     def __dask_tokenize__(self) -> str:
         return uuid4().hex
 
 
-def _received(packed: bytes) -> _Sent:
-    return _Sent(import_module("cloudpickle").loads(packed))
+@lru_cache(maxsize=2)
+def _unpacked(packed: bytes) -> Any:
+    """Once for all chunks of a worker."""
+    return import_module("cloudpickle").loads(packed)
 
 
 class _Failed(NamedTuple):
@@ -150,11 +165,27 @@ class _Failed(NamedTuple):
 
 
 def _tried(task: Callable[[], Any]) -> Any:
+    _keep_some_memory()
     try:
         with one_blas_thread():
             return task()
     except PosterioriError as error:
         return _Failed(type(error), error.problem, error.remedy)
+
+
+@cache
+def _keep_some_memory() -> None:
+    """Let a worker keep up to 64 MiB of what is freed, for the blocks to come.
+
+    Dask sets its workers to hand all of it back at once, so that every temporary array of every
+    block would have to be asked for page by page: a Hessian then takes half as long again.
+    """
+    if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
+        return
+    with suppress(AttributeError, OSError):  # where there is no such thing
+        set_limit = ctypes.CDLL(None).mallopt
+        for limit, size in _KEPT.items():
+            set_limit(limit, size)
 
 
 def _run(sent: _Sent, number: int, *parts: Any) -> Any:
@@ -359,8 +390,7 @@ def predict_dask(method: Callable[[Any], Any], X: Any, shape: tuple[int, ...], d
     belongs to an estimator, which is sent as it is now, whatever it learns afterwards.
     """
     name = getattr(method, "__name__", "predict")
-    # Packed here, because a model may want to look at its rows once more before it leaves them.
-    answer = _Answer(pickle.loads(pickle.dumps(_Sent(method))), np.empty((0, *shape), dtype), name)
+    answer = _Answer(_Sent(method), np.empty((0, *shape), dtype), name)
     if hasattr(type(X), "rechunk"):
         X = _whole_rows(X)
         options = {"chunks": (X.chunks[0], *shape)} if shape else {"drop_axis": 1}
