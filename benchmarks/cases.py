@@ -11,6 +11,7 @@ from benchmarks.bayes import (
     WideSeconds,
     WithPosterior,
 )
+from benchmarks.cluster import ClusterDuel, ClusterFit, ClusterHessian, ClusterPass, ClusterSame
 from benchmarks.contender import Contender, Solver
 from benchmarks.data.forms import as_made, one_hot
 from benchmarks.equal import EqualFit, EqualMemory, WithErrors, WithSummary
@@ -182,9 +183,19 @@ FROM_FILES: tuple[Case, ...] = tuple(
     )
 )
 
+TWO_MILLION = "2,000,000 x 50 in Dask"
+ON_A_CLUSTER: tuple[Case, ...] = (
+    ClusterPass(ours.LOGISTIC, TWO_MILLION, 2_000_000, target=at_most(1.3)),
+    ClusterHessian(ours.LOGISTIC, TWO_MILLION, 2_000_000, target=at_most(1.3)),
+    ClusterSame(ours.LAPLACE, TWO_MILLION, 2_000_000, target=at_most(1e-10)),
+    ClusterFit(ours.LOGISTIC, TWO_MILLION, 2_000_000),
+    ClusterFit(ours.SOFTMAX, f"{TWO_MILLION}, 4 classes", 2_000_000, 4),
+    ClusterDuel(ours.LOGISTIC, TWO_MILLION, 2_000_000, target=at_least(5)),
+)
+
 IMPORTS: tuple[Case, ...] = (
     ImportTime("import posteriori", at_most(0.3)),
     ImportTime("from posteriori import GaussianClassifier", at_most(0.3)),
 )
 
-CASES = (*GENERATIVE, *DISCRIMINATIVE, *BAYESIAN, *FROM_FILES, *IMPORTS)
+CASES = (*GENERATIVE, *DISCRIMINATIVE, *BAYESIAN, *FROM_FILES, *ON_A_CLUSTER, *IMPORTS)

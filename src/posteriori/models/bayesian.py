@@ -43,6 +43,9 @@ BROAD = 10.0
 _STILL = 4e-15
 """A column that changes by less than this share of its size changes by rounding alone."""
 
+_DIGITS = 1e-6
+"""A `tol` below which the Hessian is that of the optimum itself, and not of a place next to it."""
+
 InferenceChoice = Literal["auto", "laplace", "variational", "monte_carlo"]
 
 
@@ -222,6 +225,8 @@ class BayesianLogisticRegression(SequentialPosterior):
             solution = self._solve(prepared)
             self._curvature = curvature_at(full, solution.parameters)
             return solution
+        if self.tol < _DIGITS:
+            return self._solve(prepared)
         if len(prepared.levels) == 1 or full.is_wide:
             self._curvature = prepared.hessian if is_large(full) else None
             return self._solve(prepared)
