@@ -153,11 +153,11 @@ ENTRIES = [
         levels=False,
         contract=False,
     ),
-    Entry(OneVersusRest(), from_rows=False),
-    Entry(OneVersusOne(), from_rows=False),
-    Entry(OneVersusRest(estimator=LeastSquaresClassifier()), from_rows=False),
-    Entry(OneVersusOne(estimator=FisherDiscriminant()), from_rows=False),
-    Entry(OneVersusOne(estimator=NaiveBayes()), from_rows=False),
+    Entry(OneVersusRest()),
+    Entry(OneVersusOne()),
+    Entry(OneVersusRest(estimator=LeastSquaresClassifier())),
+    Entry(OneVersusOne(estimator=FisherDiscriminant())),
+    Entry(OneVersusOne(estimator=NaiveBayes())),
 ]
 
 SOLVERS = ("newton", "gradient", "coordinate", "sequential")

@@ -19,8 +19,11 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
+from posteriori.models.base import Classifier
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.posterior.coupling import couple
+from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.dask import dask_rows, is_dask
 from posteriori.rows.labels import encode, read_target, read_weight
 from posteriori.rows.pick import as_pickable, count_rows, pick_rows
 from posteriori.typing import Array, Codes, Labels
@@ -56,12 +59,14 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
         self.reject_label = reject_label
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit every classifier; a row of weight zero is as good as absent."""
-        if hasattr(type(X), "map_sum"):
-            raise ParameterError(
-                f"{type(self).__name__} picks rows out of X, which it cannot do from a source.",
-                "Pass a table X and labels y.",
-            )
+        """Fit every classifier; a row of weight zero is as good as absent.
+
+        X may be rows of `scan`, or in Dask, if the estimator is one that fits to them.
+        """
+        if is_dask(X):
+            X, y, sample_weight = dask_rows(X, y, sample_weight), None, None
+        if isinstance(X, ChunkedRows):
+            return self._fit_source(X, y, sample_weight)
         X = as_pickable(X)
         n_rows = count_rows(X)
         classes, codes = _read_labels(y, n_rows, type(self).__name__)
@@ -75,6 +80,25 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
         self.estimators_ = [
             self._fit_one(X, rows, target, weight) for rows, target in self._tasks(codes)
         ]
+        return self
+
+    def _fit_source(self, rows: ChunkedRows, y: Any, sample_weight: Any) -> Self:
+        name, base = type(self).__name__, self._base()
+        if y is not None or sample_weight is not None:
+            raise ParameterError(
+                f"{name} was given rows, which have labels and weights of their own, and others.",
+                "Pass the rows alone.",
+            )
+        if not isinstance(base, Classifier):
+            raise ParameterError(
+                f"{type(base).__name__} does not fit to a source of rows.",
+                "Use an estimator of posteriori, or pass a table X and labels y.",
+            )
+        if rows.classes is None or rows.soft:
+            raise LabelError(f"{name} needs a label a row.", "Name one column of labels as target.")
+        self._check(rows.classes, rows.n_rows, None)
+        self.classes_ = rows.classes
+        self.estimators_ = [clone(base).fit(rows.comparing(each)) for each in self._comparisons()]
         return self
 
     @anywhere
@@ -153,6 +177,10 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
     @abstractmethod
     def _tasks(self, codes: Codes) -> Iterator[tuple[Codes | None, Codes]]:
         """For each classifier its rows (None for all), and their targets, 0 or 1."""
+
+    @abstractmethod
+    def _comparisons(self) -> Iterator[list[int]]:
+        """For each classifier the side of each class: its target, or -1 if it has no row there."""
 
     @abstractmethod
     def _scores(self, margins: Array) -> Array:
@@ -242,9 +270,13 @@ class OneVersusRest(_Multiclass):
     """
 
     def _tasks(self, codes: Codes) -> Iterator[tuple[Codes | None, Codes]]:
+        for sides in self._comparisons():
+            yield None, np.array(sides)[codes]
+
+    def _comparisons(self) -> Iterator[list[int]]:
         n_classes = len(self.classes_)
-        for k in [1] if n_classes == 2 else range(n_classes):
-            yield None, (codes == k).astype(np.intp)
+        for one in [1] if n_classes == 2 else range(n_classes):
+            yield [int(k == one) for k in range(n_classes)]
 
     def _scores(self, margins: Array) -> Array:
         return margins
@@ -295,12 +327,14 @@ class OneVersusOne(_Multiclass):
     """
 
     def _tasks(self, codes: Codes) -> Iterator[tuple[Codes | None, Codes]]:
-        if len(self.classes_) == 2:
-            yield None, codes
-            return
+        for sides in self._comparisons():
+            target = np.array(sides)[codes]
+            rows = np.flatnonzero(target >= 0)
+            yield (rows, target[rows]) if len(self.classes_) > 2 else (None, target)
+
+    def _comparisons(self) -> Iterator[list[int]]:
         for i, j in self._pairs():
-            rows = np.flatnonzero((codes == i) | (codes == j))
-            yield rows, (codes[rows] == j).astype(np.intp)
+            yield [{i: 0, j: 1}.get(k, -1) for k in range(len(self.classes_))]
 
     def _fit_one(self, X: Any, rows: Codes | None, target: Codes, weight: Array | None) -> Any:
         try:

@@ -18,6 +18,9 @@ from posteriori.rows.tables import Table
 from posteriori.rows.targets import read_real_target
 from posteriori.typing import Array, Codes, Labels
 
+SIDES: Labels = np.array([0, 1])
+"""The labels of rows whose classes are compared."""
+
 
 class Chunk(NamedTuple):
     """Features (a frame, an array or a sparse matrix), targets, weights and offsets."""
@@ -166,13 +169,15 @@ class Reader:
     """How a chunk becomes rows in memory, once columns and classes are known.
 
     `real` says that targets are numbers rather than labels. `named` has the classes of columns
-    of soft labels in the order of the columns, where these are not called so.
+    of soft labels in the order of the columns, where these are not called so. `sides` says for each
+    class on which side of a comparison it is, 0 or 1; what is on neither, -1, has no weight.
     """
 
     schema: Schema
     classes: Labels | None
     real: bool = False
     named: Any = None
+    sides: tuple[int, ...] | None = None
 
     def __call__(self, chunk: Chunk, start: int, where: str) -> MemoryRows:
         """The rows of a chunk that begins with row `start`; `where` is for messages."""
@@ -191,7 +196,8 @@ class Reader:
                 offset = read_offset(chunk.offset, n, 1 if K <= 2 else K)
         except DataError as error:
             raise told_where(error, where) from error
-        return MemoryRows(table, y, weight, self.classes, offset, start)
+        rows = MemoryRows(table, y, weight, self.classes, offset, start)
+        return rows if self.sides is None else _compared(rows, np.array(self.sides))
 
     def _table(self, X: Any) -> Table:
         found = plain_table(X, self.schema) if is_arrow(X) else None
@@ -205,6 +211,15 @@ class Reader:
                 return codes
             y = y if numbers is None else numbers
         return _codes(y, n, weight, classes if self.named is None else self.named)
+
+
+def _compared(rows: MemoryRows, sides: Codes) -> MemoryRows:
+    """The rows with the side of their class as the label."""
+    found = sides[cast(Codes, rows.y)]
+    neither, weight = found < 0, rows.weight
+    if neither.any():
+        weight = np.where(neither, 0.0, 1.0 if weight is None else weight)
+    return replace(rows, y=np.maximum(found, 0), weight=weight, classes=SIDES)
 
 
 def _codes(y: Any, n: int, weight: Array | None, classes: Labels) -> Codes | Array:

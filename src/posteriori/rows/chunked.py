@@ -2,16 +2,16 @@
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 from posteriori.errors import Interrupted, LabelError, ParameterError
-from posteriori.rows.chunk import Chunk, Reader
-from posteriori.rows.look import Look
+from posteriori.rows.chunk import SIDES, Chunk, Reader
+from posteriori.rows.look import Look, SeenLabels
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes
 from posteriori.rows.rows import Kernel
@@ -79,7 +79,7 @@ class ChunkedRows(ABC):
 
     `real` says that the target is a number, `soft_classes` what the user calls columns of shares
     that do not name themselves. `known` has the columns and classes of rows that a
-    model was fitted to before, if these are more of them.
+    model was fitted to before, if these are more of them. `sides` are those of a `Reader`.
     """
 
     real: bool = field(default=False, kw_only=True)
@@ -87,6 +87,7 @@ class ChunkedRows(ABC):
     log: PassLog = field(default_factory=PassLog, kw_only=True)
     progress: Passes = field(default_factory=Passes, kw_only=True)
     known: "Known | None" = field(default=None, kw_only=True)
+    sides: tuple[int, ...] | None = field(default=None, kw_only=True)
     _seen: list[Look] = field(default_factory=list, kw_only=True, repr=False)
 
     @property
@@ -151,8 +152,12 @@ class ChunkedRows(ABC):
     def classes(self) -> Labels | None:
         if self.real or self.look.labels is None:
             return None
+        return self._all_classes if self.sides is None else SIDES
+
+    @property
+    def _all_classes(self) -> Labels:
         given = None if self.known is None else self.known.classes
-        return self.look.labels.classes() if given is None else given
+        return cast(SeenLabels, self.look.labels).classes() if given is None else given
 
     @property
     def soft(self) -> bool:
@@ -161,14 +166,20 @@ class ChunkedRows(ABC):
     @cached_property
     def reader(self) -> Reader:
         """How a chunk becomes rows in memory."""
-        return Reader(self.schema, self.classes, self.real, self.soft_classes)
+        classes = None if self.classes is None else self._all_classes
+        return Reader(self.schema, classes, self.real, self.soft_classes, self.sides)
 
     @cached_property
     def sample(self) -> Sampled:
         """Some of the rows, from the first look."""
-        rows = self.look.drawn.rows(self.reader)
-        drawn = float(rows.n_rows if rows.weight is None else rows.weight.sum())
+        every = self.look.drawn.rows(replace(self.reader, sides=None))
+        drawn = float(every.n_rows if every.weight is None else every.weight.sum())
+        rows = every if self.sides is None else self.look.drawn.rows(self.reader)
         return Sampled(rows, self.look.weight / drawn if drawn else float("inf"))
+
+    def comparing(self, sides: Sequence[int]) -> Self:
+        """The same rows with two labels: for each class its side, 0 or 1, or -1 for neither."""
+        return replace(self, sides=tuple(sides))
 
     def known_as(self, schema: Schema, classes: Labels | None, new_levels: bool = False) -> Self:
         """More rows of a model that was fitted to these columns and classes.

@@ -28,7 +28,7 @@ from posteriori.errors import (
     SourceError,
 )
 from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
-from posteriori.rows.chunked import ChunkedRows, Known
+from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.features import as_frame
 from posteriori.rows.look import Drawn, Look, look_at, sample_limit, whole_look
 from posteriori.rows.progress import Passes, read_progress
@@ -73,7 +73,8 @@ class DaskRows(ChunkedRows):
 
     def __reduce__(self) -> Any:
         seen = [replace(look, drawn=Drawn(1, 0)) for look in self._seen]
-        return _left_behind, (self.roles, self.soft_classes, seen, self.real, self.known)
+        kept = {name: getattr(self, name) for name in ("real", "soft_classes", "known", "sides")}
+        return _left_behind, (self.roles, seen, kept)
 
     def _first_look(self) -> Look:
         first = _Sent(_LookAt(self.roles, self.soft_classes, self.halvings))
@@ -124,10 +125,8 @@ class DaskRows(ChunkedRows):
         return result
 
 
-def _left_behind(
-    roles: Roles | None, classes: Any, seen: list[Look], real: bool, known: Known | None
-) -> DaskRows:
-    return DaskRows((), roles, real=real, soft_classes=classes, known=known, _seen=seen)
+def _left_behind(roles: Roles | None, seen: list[Look], kept: dict[str, Any]) -> DaskRows:
+    return DaskRows((), roles, _seen=seen, **kept)
 
 
 # What runs on the workers.
