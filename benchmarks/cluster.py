@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks import losses
 from benchmarks.accuracy import ENOUGH
-from benchmarks.bayes import only_variant
+from benchmarks.bayes import fewer, only_variant
 from benchmarks.contender import Contender
 from benchmarks.measures import Scale
 from benchmarks.problem import PRIOR
@@ -143,7 +143,8 @@ class ClusterDuel(ClusterCase):
         best = _objective(new(tol=SAME_TOL).fit(rows.X, rows.y), rows)
         calls = {name: _fit_to(rows, make) for name, make in {"ours": new, **_rivals()}.items()}
         off = {name: abs(_objective(fit(), rows) / best - 1) for name, fit in calls.items()}
-        times = scale.best_times({name: calls[name] for name in calls if off[name] <= ENOUGH})
+        near = {name: calls[name] for name in calls if off[name] <= ENOUGH}
+        times = fewer(scale).best_times(near)
         ours = times.pop("ours")
         fastest = min(times, key=lambda name: times[name])
         return result(

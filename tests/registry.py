@@ -50,7 +50,8 @@ class Entry:
     say, shrinks once more). for_classes: the estimator, where a parameter names classes.
     log_probability: ln p(C₂|x) of two classes as a function of the activation. averages: whether
     probabilities are averages over coefficients, and no function of `coef_`. from_rows: whether
-    it fits to a source of rows; what compares classes in turn picks them out of a table. contract:
+    it fits to whatever has `map_sum`; what compares classes in turn does to our own sources.
+    contract:
     whether scikit-learn's checks are for it; they hand in any numbers, up to three classes that lie
     in a plane, and want these told apart.
     """
@@ -153,11 +154,11 @@ ENTRIES = [
         levels=False,
         contract=False,
     ),
-    Entry(OneVersusRest()),
-    Entry(OneVersusOne()),
-    Entry(OneVersusRest(estimator=LeastSquaresClassifier())),
-    Entry(OneVersusOne(estimator=FisherDiscriminant())),
-    Entry(OneVersusOne(estimator=NaiveBayes())),
+    Entry(OneVersusRest(), from_rows=False),
+    Entry(OneVersusOne(), from_rows=False),
+    Entry(OneVersusRest(estimator=LeastSquaresClassifier()), from_rows=False),
+    Entry(OneVersusOne(estimator=FisherDiscriminant()), from_rows=False),
+    Entry(OneVersusOne(estimator=NaiveBayes()), from_rows=False),
 ]
 
 SOLVERS = ("newton", "gradient", "coordinate", "sequential")

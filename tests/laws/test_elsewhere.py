@@ -39,10 +39,6 @@ def _in_this_thread():
         yield
 
 
-def _from_rows(entry):
-    return entry.from_rows
-
-
 def _exact(entry, classes):
     """The estimator with what makes its fit exact."""
     return entry.make(classes).set_params(**entry.exactly)
@@ -173,7 +169,7 @@ def _in_memory(entry):
     return plain, _all_of(plain, frame_of(new))
 
 
-@over(_from_rows)
+@over()
 @_over_sources(SOURCES, usual=("Parquet", "CSV", "pandas", "Dask array of sparse blocks"))
 def test_rows_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     X, y, new = rounded(entry, n=60)
@@ -187,7 +183,7 @@ def test_rows_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     assert_same_answers(expected, _all_of(model, frame_of(new) if named else new))
 
 
-@over(_from_rows)
+@over()
 def test_answers_for_dask_arrays_are_those_in_memory(entry):
     X, y, new = rounded(entry, n=60)
     model = _exact(entry, sorted(set(y.tolist()))).fit(X, y)
@@ -201,7 +197,7 @@ def test_answers_for_dask_arrays_are_those_in_memory(entry):
             np.testing.assert_allclose(found.compute(), expected, rtol=1e-10, atol=1e-10)
 
 
-@over(_from_rows, lambda entry: entry.levels)
+@over(lambda entry: entry.levels)
 @_over_sources(FEW, usual=("Parquet",))
 def test_numbers_booleans_levels_and_weights_elsewhere(entry, source, tmp_path):
     """Not all chunks have all levels."""
@@ -215,7 +211,7 @@ def test_numbers_booleans_levels_and_weights_elsewhere(entry, source, tmp_path):
     assert_same_answers(answers(plain, new), answers(model, new))
 
 
-@over(_from_rows, allows_missing)
+@over(allows_missing)
 @_over_sources(FEW, usual=("Parquet",))
 def test_gaps_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     """In the chunk of one row, columns have no entry at all."""
@@ -229,7 +225,7 @@ def test_gaps_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     assert_same_answers(answers(plain, new), answers(model, new))
 
 
-@over(_from_rows, takes_soft_labels)
+@over(takes_soft_labels)
 @_over_sources(FEW, usual=("Parquet",))
 def test_soft_labels_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     rows = rows_for(entry, n=60, classes=2)

@@ -161,8 +161,20 @@ SOURCES = {
     "pandas": lambda p: PLAIN,
     "polars": lambda p: pl.from_pandas(PLAIN),
     "pyarrow": lambda p: _table(PLAIN),
+    "a stream of Arrow, as of DuckDB": lambda p: _Stream(_table(PLAIN)),
+    "pandas, backwards": lambda p: PLAIN.iloc[::-1],
     "pyarrow in chunks": lambda p: pa.concat_tables([_table(part) for part in _parts(PLAIN)]),
 }
+
+
+class _Stream:
+    """What hands out its rows by Arrow's protocol, and is nothing else that is known."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
 
 
 def _with_file(folder, name):

@@ -67,6 +67,11 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
             X, y, sample_weight = dask_rows(X, y, sample_weight), None, None
         if isinstance(X, ChunkedRows):
             return self._fit_source(X, y, sample_weight)
+        if hasattr(type(X), "map_sum"):
+            raise ParameterError(
+                f"{type(self).__name__} cannot pick rows out of a {type(X).__name__}.",
+                "Pass rows of scan, a Dask collection, or a table X and labels y.",
+            )
         X = as_pickable(X)
         n_rows = count_rows(X)
         classes, codes = _read_labels(y, n_rows, type(self).__name__)

@@ -75,7 +75,7 @@ class MemoryRows:
 
     def add_up(self, kernel: Kernel[S], block_entries: int | None = None) -> S:
         """The same sum by this thread alone, for rows that are one part of many."""
-        spans = self._spans(block_entries or BLOCK_ENTRIES)
+        spans = self._spans(block_entries or SUM_ENTRIES)
         return reduce(add, (kernel(self._block(*span)) for span in spans))
 
     def fill(self, out: Array, values: Callable[[Block], Array]) -> Array:

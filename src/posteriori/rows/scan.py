@@ -29,15 +29,15 @@ def scan(
 ) -> Rows:
     """Rows that are read when they are needed, however many there are.
 
-    Models that need no more than sums over rows fit to them, which is all but `OneVersusRest` and
-    `OneVersusOne`: `model.fit(scan("trips/", target="tip"))`. Types, levels of categorical columns
+    Every model fits to them: `model.fit(scan("trips/", target="tip"))`; those that learn row by row
+    (`Perceptron`, `Adaline`) keep all rows in memory for it. Types, levels of categorical columns
     and classes are learnt in one first look when they are first needed, and checked in every later
     pass.
 
     Parameters
     ----------
     source : a path, a glob, a folder (with hive partitions), a list of files, a pyarrow dataset
-        or table, a pandas or polars frame; a Dask data frame, delayed frames.
+        or table, a pandas or polars frame, a DuckDB relation; a Dask data frame, delayed frames.
     target : the column of class labels, or of numbers; several columns with the share of each
         class, which name the classes.
     weight, offset : columns of row weights, and of numbers added to the activations.
@@ -77,5 +77,8 @@ def scan(
         declared = {name: declared_levels(frame[name]) for name in frame.columns}
         # An index of pandas is no column.
         source = import_module("pyarrow.dataset").dataset(nw.maybe_reset_index(frame).to_arrow())
+    elif hasattr(type(source), "__arrow_c_stream__"):  # such as a relation of DuckDB
+        stream = import_module("pyarrow").RecordBatchReader.from_stream(source)
+        source = import_module("pyarrow.dataset").dataset(stream.read_all())
     found = {name: levels for name, levels in declared.items() if levels}
     return file_rows(read_dataset(source, format), roles, classes, found, progress)

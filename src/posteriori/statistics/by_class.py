@@ -14,6 +14,9 @@ from posteriori.typing import Array, Codes
 _FAR_FROM_ZERO = 1e8
 """(mean / sd)² beyond which the mean of a block is refined from its residuals."""
 
+_FEW = 16
+"""Classes that are told apart by comparisons, one with each."""
+
 
 _kept = threading.local()
 
@@ -76,6 +79,8 @@ def order_by_class(codes: Codes, n_classes: int) -> tuple[Codes, list[int]]:
 
 def sums_by_class(X: Array, codes: Codes, n_classes: int) -> Array:
     """Sum of the rows of each class (K, d), without sorting the rows themselves."""
+    if n_classes <= _FEW and not X.flags.c_contiguous:  # which a sparse product would copy
+        return cast(Array, (codes == np.arange(n_classes)[:, None]).astype(np.float64) @ X)
     order, ends = order_by_class(codes, n_classes)
     member = sparse.csr_array((n_classes, len(X)))
     member.data, member.indices = np.ones(len(X)), order.astype(np.int32)
