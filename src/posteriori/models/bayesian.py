@@ -221,11 +221,7 @@ class BayesianLogisticRegression(SequentialPosterior):
         """The optimum; on many rows with its Hessian, which the posterior needs anyway."""
         self._curvature = None
         full = prepared.objective
-        if isinstance(full, JeffreysPosterior):
-            solution = self._solve(prepared)
-            self._curvature = curvature_at(full, solution.parameters)
-            return solution
-        if self.tol < _DIGITS:
+        if self.tol < _DIGITS or isinstance(full, JeffreysPosterior):
             return self._solve(prepared)
         if len(prepared.levels) == 1 or full.is_wide:
             self._curvature = prepared.hessian if is_large(full) else None
@@ -239,7 +235,9 @@ class BayesianLogisticRegression(SequentialPosterior):
         return solution
 
     def _infer(self, prepared: Prepared, solution: Solution[Array, Iteration]) -> Inference:
-        found = super()._infer(prepared, solution)
+        found, objective = super()._infer(prepared, solution), prepared.objective
+        if isinstance(objective, JeffreysPosterior):
+            self._curvature = curvature_at(objective, solution.parameters)
         if self._curvature is not None:
             found.adopt(self._curvature)
             self._curvature = None
