@@ -181,7 +181,7 @@ def _keep_some_memory() -> None:
     """
     if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
         return
-    with suppress(AttributeError, OSError):  # where there is no such thing
+    with suppress(AttributeError, OSError, TypeError):  # where there is no such thing
         set_limit = ctypes.CDLL(None).mallopt
         for limit, size in _KEPT.items():
             set_limit(limit, size)
