@@ -8,8 +8,9 @@ from scipy.optimize import approx_fprime
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from posteriori import GLM, GaussianPrior, LogisticRegression, ProbitRegression
-from posteriori.errors import ParameterError
+from posteriori.errors import ParameterError, RankDeficiencyWarning
 from posteriori.posterior.many import ManyDensities, White
+from posteriori.posterior.many_jeffreys import densities_of
 from posteriori.rows.threads import threads
 
 CANCER, IRIS = load_breast_cancer(return_X_y=True), load_iris(return_X_y=True)
@@ -22,6 +23,16 @@ TABLE = pd.DataFrame({"size": X[:, 0], "kind": RANDOM.choice(list("abc"), len(y)
 PRIOR = GaussianPrior(
     precision=np.diag([1.0, 2.0, 3.0, 4.0]) + 0.5, mean=0.3, intercept_precision=0.1
 )
+
+
+def _jeffreys(*data, fit_intercept=True, **given):
+    return LogisticRegression(prior="jeffreys", fit_intercept=fit_intercept).fit(*data, **given)
+
+
+def _dependent_columns():
+    with pytest.warns(RankDeficiencyWarning):
+        return _jeffreys(np.column_stack([X, X[:, 0] + X[:, 1]]), y)
+
 
 FITS = {
     "two classes": lambda: LogisticRegression(prior=1.0).fit(X, y),
@@ -47,6 +58,21 @@ FITS = {
     "two classes with offsets": lambda: GLM(family="bernoulli", prior=1.0).fit(
         X, y, offset=0.1 * WEIGHT
     ),
+    "Jeffreys, two classes": lambda: _jeffreys(X, y),
+    "Jeffreys, no intercept": lambda: _jeffreys(X, y, fit_intercept=False),
+    "Jeffreys, weights": lambda: _jeffreys(X, y, sample_weight=WEIGHT),
+    "Jeffreys, offsets": lambda: _jeffreys(X, y, offset=0.1 * WEIGHT),
+    "Jeffreys, far from zero": lambda: _jeffreys(X + 1e6, y),
+    "Jeffreys, sparse": lambda: _jeffreys(sparse.csr_array(np.where(X > 0, X, 0.0)), y),
+    "Jeffreys, factors": lambda: _jeffreys(TABLE, y),
+    "Jeffreys, dependent columns": _dependent_columns,
+    "Jeffreys, soft labels": lambda: _jeffreys(X, np.column_stack([y, 1 - y]) * 0.9 + 0.05),
+    "Jeffreys, three classes": lambda: _jeffreys(*IRIS),
+    "Jeffreys, three classes, weights": lambda: _jeffreys(*IRIS, sample_weight=WEIGHT[:150]),
+    "Jeffreys, three classes, offsets": lambda: _jeffreys(
+        *IRIS, offset=RANDOM.normal(size=(150, 3))
+    ),
+    "Jeffreys, three classes, soft": lambda: _jeffreys(IRIS[0], SOFT),
 }
 
 
@@ -61,17 +87,17 @@ def fit(request):
 
 def test_many_are_each_by_itself(fit):
     objective, W = fit
-    value, gradient = ManyDensities(objective).with_gradient(W)
+    value, gradient = densities_of(objective).with_gradient(W)
     each = [objective(w, "none") for w in W]
     np.testing.assert_allclose(-value, [one.value for one in each], rtol=1e-12)
     size = abs(gradient).max()
     np.testing.assert_allclose(-gradient, [one.gradient for one in each], atol=1e-12 * size)
-    np.testing.assert_array_equal(ManyDensities(objective).log_density(W), value)
+    np.testing.assert_array_equal(densities_of(objective).log_density(W), value)
 
 
 def test_gradients_are_those_of_the_values(fit):
     objective, W = fit
-    many = White(ManyDensities(objective), W[0], np.eye(W.shape[1]))
+    many = White(densities_of(objective), W[0], np.eye(W.shape[1]))
     _, gradient = many.with_gradient(np.zeros((1, W.shape[1])))
     seen = approx_fprime(np.zeros(W.shape[1]), lambda z: many.log_density(z[None])[0], 1e-6)
     np.testing.assert_allclose(gradient[0], seen, rtol=1e-4, atol=1e-4 * abs(seen).max())
@@ -93,7 +119,7 @@ def test_a_weight_of_two_is_the_row_twice():
 def test_activations_beyond_the_doubles():
     objective = LogisticRegression(prior=1e-3).fit(X, y)._inference.objective
     W = np.array([[0.0, 30.0, 0, 0, 0], [0.0, 0.0, 900.0, 0, 0], [0.0, 1e6, 0, 0, 0]])
-    value, gradient = ManyDensities(objective).with_gradient(W)
+    value, gradient = densities_of(objective).with_gradient(W)
     each = [objective(w, "none") for w in W]
     np.testing.assert_allclose(-value, [one.value for one in each], rtol=1e-12)
     np.testing.assert_allclose(-gradient, [one.gradient for one in each], rtol=1e-9, atol=1e-9)
