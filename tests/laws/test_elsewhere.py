@@ -170,7 +170,7 @@ def _in_memory(entry):
 
 
 @over()
-@_over_sources(SOURCES, usual=("Parquet", "CSV", "pandas", "Dask array of sparse blocks"))
+@_over_sources(SOURCES, usual=("Parquet", "Dask array of sparse blocks"))
 def test_rows_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     X, y, new = rounded(entry, n=60)
     plain, expected = _in_memory(entry)

@@ -127,7 +127,13 @@ def test_two_classes_have_the_optimum_of_the_penalised_likelihood(rows, loss, ro
     np.testing.assert_allclose(observed, np.diag(np.linalg.inv(-hessian))[1:] / scale**2, rtol=1e-4)
 
 
-@pytest.mark.parametrize("apart", [True, False], ids=["separated", "overlapping"])
+@pytest.mark.parametrize(
+    "apart",
+    [
+        pytest.param(True, id="separated"),
+        pytest.param(False, id="overlapping", marks=pytest.mark.slow),
+    ],
+)
 def test_three_classes_have_the_optimum_of_the_penalised_likelihood(apart):
     X, y = three_classes(apart)
     fit = Fit(X, y)
