@@ -51,9 +51,8 @@ class Entry:
     log_probability: ln p(C₂|x) of two classes as a function of the activation. averages: whether
     probabilities are averages over coefficients, and no function of `coef_`. from_rows: whether
     it fits to whatever has `map_sum`; what compares classes in turn does to our own sources.
-    contract:
-    whether scikit-learn's checks are for it; they hand in any numbers, up to three classes that lie
-    in a plane, and want these told apart.
+    contract: whether scikit-learn's checks are for it; they hand in any numbers, up to three
+    classes that lie in a plane, and want these told apart.
     """
 
     estimator: Any

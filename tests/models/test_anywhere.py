@@ -15,7 +15,7 @@ from posteriori import (
     NaiveBayes,
     scan,
 )
-from posteriori.errors import Interrupted, MissingValueError, ParameterError
+from posteriori.errors import Interrupted, MissingValueError, ParameterError, ShapeError
 
 RANDOM = np.random.default_rng(0)
 N = 3000
@@ -64,6 +64,15 @@ def test_intervals_and_means_have_names_of_their_own(folder, tmp_path):
     np.testing.assert_array_equal(found, model.predict_interval(frame))
     names, found = written(model.predict(rows, to=tmp_path / "means.parquet"))
     np.testing.assert_array_equal(found[:, 0], model.predict(frame))
+
+
+def test_no_rows_have_no_answers(tmp_path):
+    model = LogisticRegression().fit(TABLE.select(FEATURES), Y)
+    parquet.write_table(TABLE.slice(0, 0), tmp_path / "empty.parquet")
+    rows = scan(tmp_path / "empty.parquet", columns=FEATURES)
+    with pytest.raises(ShapeError, match="There are no rows"):
+        model.predict(rows, to=tmp_path / "answers.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["empty.parquet"]
 
 
 def test_a_file_has_to_be_named_for_rows_and_only_for_them(folder, tmp_path):

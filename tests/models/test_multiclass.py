@@ -21,6 +21,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from posteriori import scan
 from posteriori.errors import ColumnTypeError, LabelError, ParameterError, ShapeError
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.multiclass import OneVersusOne, OneVersusRest
@@ -586,3 +587,11 @@ def test_nothing_is_predicted_before_the_fit(way):
 )
 def test_the_contract_of_scikit_learn_holds(estimator, check):
     check(estimator)
+
+
+def test_passes_over_a_source_are_those_of_all_classifiers():
+    frame = pd.DataFrame(X_BLOBS, columns=["a", "b"]).assign(y=Y_BLOBS)
+    model = OneVersusRest().fit(scan(frame, "y"))
+    assert model.passes_.passes == 1 + len(model.estimators_)  # a first look, and one for each
+    assert model.passes_.bytes_read > 0
+    assert not hasattr(model.fit(X_BLOBS, Y_BLOBS), "passes_")

@@ -6,6 +6,7 @@ above zero where a classifier is for its positive class.
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, Literal, Self, cast
 
@@ -42,8 +43,8 @@ def _gives_probabilities(model: "_Multiclass") -> bool:
 class _Multiclass(ClassifierMixin, BaseEstimator):
     """What both ways have in common: the fit of each classifier, and what is done when they clash.
 
-    A subclass says which rows and targets each classifier is fitted on (`_tasks`), how their
-    margins become one score a class (`_scores`), where they clash (`_clashes`), and how their
+    A subclass says which classes each classifier compares (`_comparisons`), how their margins
+    become one score a class (`_scores`), where they clash (`_clashes`), and how their
     probabilities are brought together (`_log_proba`).
     """
 
@@ -81,6 +82,7 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
             present, codes = encode(codes[kept])
             X, weight, classes = pick_rows(X, kept), weight[kept], classes[present]
         self._check(classes, n_rows, weight)
+        self.__dict__.pop("passes_", None)
         self.classes_ = classes
         self.estimators_ = [
             self._fit_one(X, rows, target, weight) for rows, target in self._tasks(codes)
@@ -99,11 +101,13 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
                 f"{type(base).__name__} does not fit to a source of rows.",
                 "Use an estimator of posteriori, or pass a table X and labels y.",
             )
+        begun = replace(rows.log)
         if rows.classes is None or rows.soft:
             raise LabelError(f"{name} needs a label a row.", "Name one column of labels as target.")
         self._check(rows.classes, rows.n_rows, None)
         self.classes_ = rows.classes
         self.estimators_ = [clone(base).fit(rows.comparing(each)) for each in self._comparisons()]
+        self.passes_ = rows.log.since(begun)
         return self
 
     @anywhere
@@ -179,9 +183,12 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
         tags.non_deterministic = base.non_deterministic
         return tags
 
-    @abstractmethod
     def _tasks(self, codes: Codes) -> Iterator[tuple[Codes | None, Codes]]:
         """For each classifier its rows (None for all), and their targets, 0 or 1."""
+        for sides in self._comparisons():
+            target = np.array(sides)[codes]
+            rows = None if min(sides) == 0 else np.flatnonzero(target >= 0)
+            yield rows, target if rows is None else target[rows]
 
     @abstractmethod
     def _comparisons(self) -> Iterator[list[int]]:
@@ -274,10 +281,6 @@ class OneVersusRest(_Multiclass):
     (array([68]), array([-1]))
     """
 
-    def _tasks(self, codes: Codes) -> Iterator[tuple[Codes | None, Codes]]:
-        for sides in self._comparisons():
-            yield None, np.array(sides)[codes]
-
     def _comparisons(self) -> Iterator[list[int]]:
         n_classes = len(self.classes_)
         for one in [1] if n_classes == 2 else range(n_classes):
@@ -317,7 +320,7 @@ class OneVersusOne(_Multiclass):
     votes.
 
     A classifier sees the rows of its two classes only; what occurs in other classes alone, such as
-    a level of a categorical column, is unknown to it.
+    a level of a categorical column, is unknown to it. (Of a source of rows it knows all levels.)
 
     `estimator` is any two-class classifier (by default `GaussianClassifier()`). `ambiguous` says
     what `predict` does with ambiguous rows: "largest" takes the most votes all the same, "reject"
@@ -330,12 +333,6 @@ class OneVersusOne(_Multiclass):
     >>> len(model.estimators_), int(model.ambiguous_rows(X).sum())
     (3, 0)
     """
-
-    def _tasks(self, codes: Codes) -> Iterator[tuple[Codes | None, Codes]]:
-        for sides in self._comparisons():
-            target = np.array(sides)[codes]
-            rows = np.flatnonzero(target >= 0)
-            yield (rows, target[rows]) if len(self.classes_) > 2 else (None, target)
 
     def _comparisons(self) -> Iterator[list[int]]:
         for i, j in self._pairs():

@@ -34,10 +34,8 @@ _ERRORS = {
     "monte_carlo": "Estimates and standard errors are mean and standard deviations of the draws.",
 }
 
-_UPDATED = (
-    "Likelihoods, deviances and criteria are those of the rows of the last fit; the log evidence "
-    "is that of all rows, those before being known by a Gaussian."
-)
+_LAST = "Likelihoods, deviances and criteria are those of the rows of the last fit"
+_ALL = "; the log evidence is that of all rows, those before being known by a Gaussian"
 
 
 class PosteriorReport(AveragedClassifier):
@@ -116,7 +114,7 @@ class PosteriorReport(AveragedClassifier):
         notes = super()._summary_notes()
         if not self._earlier.n_fits:
             return notes
-        return (*notes, _UPDATED)
+        return (*notes, f"{_LAST}{'' if self._log_evidence is None else _ALL}.")
 
     def _count(self, rows: Rows) -> None:
         """Note the weight of rows in memory, whose owner may put others there."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from posteriori.errors import ParameterError
+from posteriori.errors import ParameterError, ShapeError
 from posteriori.rows.chunk import Chunk
 from posteriori.rows.chunked import ChunkedRows
 
@@ -43,6 +43,8 @@ def write_answers(rows: ChunkedRows, answer: Answer, to: Any) -> Path:
 
     try:
         rows.each(make, write)
+        if writer is None:
+            raise ShapeError("There are no rows.", "Pass a source with at least one row.")
         writer.close()
         half_done.replace(path)
     finally:

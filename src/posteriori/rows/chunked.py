@@ -42,6 +42,10 @@ class PassLog:
         """What came on top since this was last asked."""
         last = self._told or PassLog()
         self._told = replace(self)
+        return self.since(last)
+
+    def since(self, last: "PassLog") -> "PassLog":
+        """What came on top since the log was as `last`."""
         return PassLog(
             self.passes - last.passes,
             self.bytes_read - last.bytes_read,
@@ -49,10 +53,13 @@ class PassLog:
         )
 
     def __str__(self) -> str:
+        """The bytes are told where they are known, which they are not in Dask.
+
+        >>> str(PassLog(7, 16_350_000_000, 8.1)), str(PassLog(7))
+        ('7, 16.4 GB read', '7')
         """
-        >>> str(PassLog(7, 16_350_000_000, 8.1))
-        '7, 16.4 GB read'
-        """
+        if not self.bytes_read:
+            return str(self.passes)
         size, units = float(self.bytes_read), ["B", "kB", "MB", "GB", "TB"]
         while size >= 1000 and len(units) > 1:
             size, units = size / 1000, units[1:]
