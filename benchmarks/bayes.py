@@ -172,7 +172,9 @@ class WideSeconds(Seconds):
         except (PosterioriError, NotImplementedError, MemoryError) as error:
             return self.row("", None, note=f"{type(error).__name__}: {error}")
         seconds = self.seconds(lambda: new().fit(X, y), scale)
-        return self.row(f"{duration(seconds)}, prior {model.prior_reason_}", seconds)
+        posterior = getattr(model, "posterior_", None)
+        told = f"prior {model.prior_reason_}" + ("" if posterior is None else f"; {posterior!r}")
+        return self.row(f"{duration(seconds)}, {told}", seconds)
 
 
 @dataclass(frozen=True)

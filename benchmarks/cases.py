@@ -168,6 +168,7 @@ BAYESIAN: tuple[Case, ...] = (
     PosteriorSeconds(ours.SOFTMAX_POSTERIOR, "20,000 x 20, 5 classes", at_most(10)),
     WideSeconds(ours.WIDE_EVIDENCE, "5,000 x 2,000 independent"),
     WideSeconds(ours.WIDE_EVIDENCE, "50,000 x 20,000 words"),
+    WideSeconds(ours.WIDE_POSTERIOR, "50,000 x 20,000 words"),
 )
 
 FROM_FILES: tuple[Case, ...] = tuple(

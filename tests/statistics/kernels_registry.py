@@ -27,7 +27,7 @@ from posteriori.statistics.class_ranges import GatherClassRanges
 from posteriori.statistics.column_moments import GatherColumnMoments
 from posteriori.statistics.coordinates import Coordinates, GatherSample
 from posteriori.statistics.counts import GatherCounts
-from posteriori.statistics.curvature_times import GatherCurvatureTimes
+from posteriori.statistics.curvature_times import GatherCurvatureDiagonal, GatherCurvatureTimes
 from posteriori.statistics.distinct import GatherDistinct
 from posteriori.statistics.extremes import GatherExtremes
 from posteriori.statistics.face import GatherReach
@@ -243,6 +243,12 @@ KERNELS: dict[str, Entry] = {
     ),
     "curvature times, many classes": Entry(
         GatherCurvatureTimes(MANY_CLASSES, RANDOM.normal(size=(2, K, D + 1))), CODES
+    ),
+    "curvature diagonal, two classes": Entry(
+        GatherCurvatureDiagonal(TWO_CLASSES, np.ones((1, 1))), TWO
+    ),
+    "curvature diagonal, many": Entry(
+        GatherCurvatureDiagonal(MANY_CLASSES, RANDOM.normal(size=(K, K - 1))), CODES
     ),
     "quadratic bound": Entry(GatherBound(TWO_CLASSES, RANDOM.normal(size=(1, 5, D + 1))), TWO),
     "quadratic bound, many classes": Entry(

@@ -64,6 +64,10 @@ class Design(ABC):
     def squares(self, r: Array) -> Array:
         """The diagonal of the sandwich: Σ_n r_n φ_nj² for each column j."""
 
+    @abstractmethod
+    def squares_times(self, v: Array) -> Array:
+        """Σ_j φ_nj² v_j for each row n."""
+
 
 @dataclass(frozen=True, slots=True)
 class Dense(Design):
@@ -84,6 +88,9 @@ class Dense(Design):
 
     def squares(self, r: Array) -> Array:
         return np.square(self.values).T @ r
+
+    def squares_times(self, v: Array) -> Array:
+        return np.square(self.values) @ v
 
     def cross(self, r: Array, other: Design) -> Array:
         return other.transpose_times(self.values * r[:, None]).T
@@ -125,10 +132,14 @@ class Sparse(Design):
         return cast(Array, self.values.T @ r)
 
     def squares(self, r: Array) -> Array:
-        squared = sparse.csr_array(
-            (self.values.data**2, self.values.indices, self.values.indptr), shape=self.shape
-        )
-        return cast(Array, squared.T @ r)
+        return cast(Array, self._squared().T @ r)
+
+    def squares_times(self, v: Array) -> Array:
+        return cast(Array, self._squared() @ v)
+
+    def _squared(self) -> sparse.csr_array:
+        entries = self.values.data**2, self.values.indices, self.values.indptr
+        return sparse.csr_array(entries, shape=self.shape)
 
     def cross(self, r: Array, other: Design) -> Array:
         weighted = self.values.multiply(r[:, None]).tocsr()
@@ -172,6 +183,9 @@ class Coded(Design):
 
     def squares(self, r: Array) -> Array:
         return self.transpose_times(r)
+
+    def squares_times(self, v: Array) -> Array:
+        return self.times(v)
 
     def cross(self, r: Array, other: Design) -> Array:
         if isinstance(other, Coded):
@@ -218,6 +232,11 @@ class Shifted(Design):
         inner, sums = self.inner.squares(r), self.inner.transpose_times(r)
         return inner + self.centre * (self.centre * r.sum() - 2 * sums)
 
+    def squares_times(self, v: Array) -> Array:
+        weighted = (v.T * self.centre).T
+        crossed = self.inner.times(weighted)
+        return self.inner.squares_times(v) - 2 * crossed + self.centre @ weighted
+
     def cross(self, r: Array, other: Design) -> Array:
         plain = self.inner.cross(r, other)
         return plain - np.outer(self.centre, other.transpose_times(r))
@@ -252,6 +271,9 @@ class Scaled(Design):
 
     def squares(self, r: Array) -> Array:
         return self.inner.squares(r) / self.scale / self.scale
+
+    def squares_times(self, v: Array) -> Array:
+        return self.inner.squares_times((v.T / self.scale / self.scale).T)
 
     def cross(self, r: Array, other: Design) -> Array:
         return self.inner.cross(r, other) / self.scale[:, None]
@@ -288,6 +310,10 @@ class Stacked(Design):
 
     def squares(self, r: Array) -> Array:
         return np.concatenate([part.squares(r) for part in self.parts])
+
+    def squares_times(self, v: Array) -> Array:
+        products = zip(self.parts, self._split(v), strict=True)
+        return np.sum([part.squares_times(each) for part, each in products], axis=0)
 
     def cross(self, r: Array, other: Design) -> Array:
         return np.concatenate([part.cross(r, other) for part in self.parts])

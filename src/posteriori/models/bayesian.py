@@ -19,7 +19,6 @@ from posteriori.models.posteriors import INFERENCES, Asked, Earlier, Found, stre
 from posteriori.models.predicting import linear_function
 from posteriori.models.predictive import PredictiveName, read_predictive
 from posteriori.models.sequential_posterior import NONE_DEPENDENT, SequentialPosterior
-from posteriori.models.verdict import verdict_on
 from posteriori.posterior.chosen_prior import Chosen, as_prior
 from posteriori.posterior.evidence import check_proper
 from posteriori.posterior.inference import Inference
@@ -81,7 +80,9 @@ class BayesianLogisticRegression(SequentialPosterior):
     Attributes
     ----------
     posterior_ : mean, covariance (class by class, intercept first, in the user's units),
-        `sample(n)`, and after Monte Carlo `draws` (chains, steps, coefficients).
+        `sample(n)`, and after Monte Carlo `draws` (chains, steps, coefficients). Of more than
+        2,100 coefficients Laplace's precision is approximated by one of low rank and a diagonal:
+        there are a mean, a `standard_deviation` and samples, but no covariance.
     log_evidence_ : ln p(t): Laplace's approximation (4.137); the lower bound of a variational fit;
         after Monte Carlo the average over weighted draws. evidence_: the first in its parts.
     prior_ : the `GaussianPrior` that was chosen or given, in "standardised" units: precision and
@@ -180,12 +181,12 @@ class BayesianLogisticRegression(SequentialPosterior):
         return replace(super()._problem(rows), intercept_precision=precision)
 
     def _adapted(self, prepared: Prepared) -> Prepared:
-        if prepared.objective.is_wide:
+        if prepared.objective.is_wide and self.inference in ("variational", "monte_carlo"):
             size = prepared.objective.coordinates.size
             raise ParameterError(
-                f"The posterior of {size:,} coefficients is not kept: their covariance has "
-                f"{size**2:,} numbers. {WIDE:,} coefficients are the most.",
-                "Use LogisticRegression(prior='evidence'), or fewer columns.",
+                f"inference={self.inference!r} needs the covariance of all {size:,} coefficients, "
+                f"which has {size**2:,} numbers. {WIDE:,} coefficients are the most.",
+                "Use inference='laplace' or 'auto', which approximate it, or fewer columns.",
             )
         if self.prior == "jeffreys":
             found = super()._adapted(prepared)
@@ -257,9 +258,9 @@ class BayesianLogisticRegression(SequentialPosterior):
         self._verdict = None
         name = self.inference
         if name == "auto":
-            found = INFERENCES["laplace"](asked)
-            self._verdict = verdict_on(asked.objective, found.gaussian, found.curved)
-            name = "laplace" if self._verdict.is_enough else "monte_carlo"
+            self._verdict = self._judged(INFERENCES["laplace"](asked))
+            drawn = not (self._verdict.is_enough or asked.objective.is_wide)
+            name = "monte_carlo" if drawn else "laplace"
         self.inference_ = name
         self._take(INFERENCES[name](asked))
 

@@ -9,12 +9,19 @@ from posteriori.arguments import check_choice
 from posteriori.errors import InferenceError
 from posteriori.models.averaged import AveragedClassifier
 from posteriori.models.posteriors import Earlier, Found
-from posteriori.models.verdict import Verdict, after_updates, verdict_on, verdict_on_chains
+from posteriori.models.verdict import (
+    Verdict,
+    after_updates,
+    verdict_on,
+    verdict_on_chains,
+    verdict_on_many,
+)
 from posteriori.posterior.arviz import to_arviz
 from posteriori.posterior.chains import effective_size_bulk, effective_size_tail, split_rhat
 from posteriori.posterior.coefficients import Intervals
 from posteriori.posterior.evidence import Evidence
 from posteriori.posterior.inference import Errors
+from posteriori.posterior.low_rank import LowRankGaussian
 from posteriori.posterior.page import About, glance_of
 from posteriori.posterior.summary import Summary, fact_text, number_text
 from posteriori.rows.frames import make_frame
@@ -108,6 +115,8 @@ class PosteriorReport(AveragedClassifier):
             facts.append(("Rows in all", told))
         if value is not None:
             facts.append(("Log evidence", fact_text(value)))
+        if isinstance(self._found.gaussian, LowRankGaussian):
+            facts.append(("Precision", f"rank {self._found.gaussian.rank} and a diagonal"))
         return tuple(facts)
 
     def _summary_notes(self) -> tuple[str, ...]:
@@ -178,9 +187,15 @@ class PosteriorReport(AveragedClassifier):
         if self.posterior_.chains is not None:
             return verdict_on_chains(self.posterior_.chains)
         if self._verdict is None:
-            found = self._found
-            self._verdict = verdict_on(self._inference.objective, found.gaussian, found.curved)
+            self._verdict = self._judged(self._found)
         return self._verdict
+
+    def _judged(self, found: Found) -> Verdict:
+        """How near the Gaussian is to the exact posterior."""
+        gaussian, curved = found.gaussian, found.curved
+        if isinstance(gaussian, LowRankGaussian) or isinstance(curved, LowRankGaussian):
+            return verdict_on_many(*self._inference.low_rank)
+        return verdict_on(self._inference.objective, gaussian, curved)
 
     @property
     def diagnostics_(self) -> Any:

@@ -12,6 +12,7 @@ from posteriori.posterior.drawn_evidence import drawn_log_evidence
 from posteriori.posterior.importance import Word
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.jeffreys import JeffreysPosterior
+from posteriori.posterior.low_rank import LowRankGaussian
 from posteriori.posterior.many_jeffreys import densities_of
 from posteriori.posterior.monte_carlo import Draws, sample_posterior
 from posteriori.posterior.normal_posterior import Gaussian
@@ -36,8 +37,8 @@ class Found:
     by one.
     """
 
-    gaussian: Gaussian
-    curved: Gaussian
+    gaussian: Gaussian | LowRankGaussian
+    curved: Gaussian | LowRankGaussian
     log_evidence: float | None
     penalty: Penalty
     chains: Draws | None = None
@@ -78,7 +79,11 @@ class Asked:
 def by_laplace(asked: Asked) -> Found:
     """The Gaussian of the curvature at the most probable coefficients (4.144)."""
     inference = asked.inference
-    gaussian = Gaussian.of(inference.w, inference.free_precision)
+    gaussian: Gaussian | LowRankGaussian
+    if asked.objective.is_wide:
+        gaussian, _ = inference.low_rank
+    else:
+        gaussian = Gaussian.of(inference.w, inference.free_precision)
     evidence = inference.evidence.value if asked.has_evidence else None
     return Found(gaussian, gaussian, evidence, asked.objective.penalty)
 
@@ -101,11 +106,11 @@ def by_variational(asked: Asked) -> Found:
 def by_monte_carlo(asked: Asked) -> Found:
     """Draws from the exact posterior, and the evidence by weighting others like them."""
     laplace, objective = by_laplace(asked), asked.objective
-    target = densities_of(objective)
+    target, near = densities_of(objective), cast(Gaussian, laplace.gaussian)
     draws = sample_posterior(
         target,
-        laplace.gaussian.mean,
-        laplace.gaussian.precision_cholesky,
+        near.mean,
+        near.precision_cholesky,
         asked.n_draws,
         random_state=asked.random_state,
         names=asked.inference.shown.names,
@@ -114,7 +119,7 @@ def by_monte_carlo(asked: Asked) -> Found:
     if not asked.has_evidence:
         return found
     # What the target leaves out of ln p(t, w) is the same at every w.
-    parts, mode = asked.inference.evidence, laplace.gaussian.mean[None, :]
+    parts, mode = asked.inference.evidence, near.mean[None, :]
     left_out = parts.log_likelihood + parts.log_prior - target.log_density(mode)[0]
     random = as_generator(asked.random_state)
     evidence = drawn_log_evidence(target, draws.pooled, _EVIDENCE_POINTS, random)

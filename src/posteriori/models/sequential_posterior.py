@@ -162,7 +162,7 @@ class SequentialPosterior(PosteriorReport):
         """Tell of coefficients that the prior which a first fit chose will never let go."""
         shown, precision = self.posterior_.shown, self._found.penalty.precision
         first, c = int(shown.standard.intercept), shown.coordinates.c
-        variance = np.diagonal(self._found.gaussian.covariance).reshape(c, -1)
+        variance = np.square(self._found.gaussian.standard_deviation).reshape(c, -1)
         learnt = (1.0 - precision * variance).max(axis=0)[first:]
         held = np.flatnonzero(learnt < _HELD)
         if not len(held):

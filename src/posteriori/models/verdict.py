@@ -9,11 +9,13 @@ from typing import cast, get_args
 import numpy as np
 
 from posteriori.posterior.importance import SmoothedWeights, Word, smoothed, trust
+from posteriori.posterior.low_rank import LowRankGaussian
 from posteriori.posterior.many_jeffreys import densities_of
 from posteriori.posterior.monte_carlo import Draws
 from posteriori.posterior.normal_posterior import Gaussian
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.summary import number_text
+from posteriori.posterior.wide_laplace import Nearness
 from posteriori.typing import Array
 
 _FEWEST_DRAWS, _MOST_DRAWS, _ACTIVATIONS = 1000, 10_000, 10**7
@@ -99,6 +101,22 @@ def verdict_on(objective: LogPosterior, gaussian: Gaussian, curved: Gaussian) ->
     told = f"k-hat {k_hat:.2f}, mean off by {shift:.2f} standard deviations"
     told += "" if width is None else f", {_told(width)}"
     return Verdict(word, f"{_SENTENCES[word]} ({told}).", k_hat, shift, width)
+
+
+def verdict_on_many(gaussian: LowRankGaussian, near: Nearness) -> Verdict:
+    """Whether a Gaussian of very many coefficients has the curvature of the posterior.
+
+    Weights of draws say nothing there: in thousands of dimensions a few of them always have all
+    the weight. Whether the posterior is Gaussian at all remains open; so it is usable at best.
+    """
+    word = worst("usable", _likeness(near.width))
+    told = f"{_told(near.width)}, in the mean of all directions"
+    return Verdict(
+        word,
+        f"The Gaussian has {gaussian.told} ({told.replace('by up to', 'by')}); whether the "
+        f"exact posterior of {len(gaussian.mean):,} coefficients is Gaussian was not checked.",
+        width=near.width,
+    )
 
 
 def _weighted(

@@ -22,7 +22,8 @@ class Evidence:
     """ln p(t) ≈ ln p(t|w) + ln p(w) + (p/2) ln 2π - ½ ln|A| at the most probable w (4.137).
 
     The first part says how well the model fits at its best. The others are the logarithm of the
-    Occam factor: the volume that the posterior takes up of that of the prior.
+    Occam factor: the volume that the posterior takes up of that of the prior. `standard_error` is
+    that of the value where ln|A| was found by random vectors, as it is of very many coefficients.
 
     >>> found = Evidence(log_likelihood=-10.0, log_prior=-3.0, log_volume=1.0)
     >>> found.value, found.log_occam_factor
@@ -32,6 +33,7 @@ class Evidence:
     log_likelihood: float
     log_prior: float
     log_volume: float
+    standard_error: float = 0.0
 
     @property
     def log_occam_factor(self) -> float:
@@ -45,9 +47,15 @@ class Evidence:
 
 
 def evidence_of(
-    penalty: Penalty, vectors: Array, log_likelihood: float, log_determinant: float
+    penalty: Penalty,
+    vectors: Array,
+    log_likelihood: float,
+    log_determinant: float,
+    standard_error: float = 0.0,
 ) -> Evidence:
     """The evidence, given ln p(t|w) and ln|A| at the most probable w, its c vectors (c, q).
+
+    `standard_error` is that of ln|A|, if it has one.
 
     With a flat prior on the intercept it is known up to a constant: that of a density of one.
     """
@@ -55,6 +63,7 @@ def evidence_of(
         log_likelihood,
         log_normaliser(penalty, len(vectors)) - penalty.value(vectors),
         0.5 * (vectors.size * _LOG_TWO_PI - log_determinant),
+        0.5 * standard_error,
     )
 
 

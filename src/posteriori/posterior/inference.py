@@ -21,10 +21,13 @@ from posteriori.likelihood.glm import TargetFamily
 from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.posterior.evidence import Evidence, check_proper, evidence_of, log_determinant
 from posteriori.posterior.goodness import Goodness, rows_needed
+from posteriori.posterior.low_rank import LowRankGaussian
+from posteriori.posterior.low_rank_activations import low_rank_deviations
 from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
 from posteriori.posterior.profile import profile_ends
 from posteriori.posterior.runaway import runaway_ends
 from posteriori.posterior.shown import Shown
+from posteriori.posterior.wide_laplace import Nearness, wide_laplace
 from posteriori.rows.threads import one_blas_thread
 from posteriori.statistics.scores import GatherScores
 from posteriori.typing import Array
@@ -54,6 +57,9 @@ class Inference:
     Where classes can be separated, w is only a place far out, and `determined` (p, k) has
     orthonormal directions along which the objective has a minimum. What leaves them has an
     infinite standard error.
+
+    With very many parameters there is no curvature, but `low_rank` approximates it, once it is
+    asked for.
     """
 
     determined: Array | None = None
@@ -93,6 +99,13 @@ class Inference:
         if rows_needed(self._objective).information == "observed":
             self._free["model"] = self.goodness.dispersion * self._inverse(hessian)
 
+    @cached_property
+    def low_rank(self) -> tuple[LowRankGaussian, Nearness]:
+        """Of very many parameters: the Gaussian of a precision of low rank and a diagonal instead
+        of the curvature, and how near it is to that."""
+        with one_blas_thread():
+            return wide_laplace(rows_needed(self._objective), self.w)
+
     @property
     def objective(self) -> LogPosterior:
         """The objective with the rows of the fit; an error where they were left behind."""
@@ -100,7 +113,9 @@ class Inference:
 
     def without_rows(self) -> "Inference":
         """All that is usually asked, without the rows: for files."""
-        if self._objective is not None and not self._objective.is_wide:
+        if self._objective is not None and (
+            "low_rank" in self.__dict__ or not self._objective.is_wide
+        ):
             with suppress(InferenceError):
                 self.free_covariance()
             with suppress(InferenceError):
@@ -130,6 +145,9 @@ class Inference:
 
     def standard_errors(self, errors: Errors = "model") -> Array:
         """Standard errors of the parameters shown."""
+        if "low_rank" in self.__dict__ and errors == "model":
+            scaled = low_rank_deviations(self.shown, self.low_rank[0], self.shown.mixing)
+            return scaled.ravel() / self.shown.unit
         found = self.shown.standard_errors(self.free_covariance(errors))
         return np.where(self.undetermined(self.shown.directions), np.inf, found)
 
@@ -167,12 +185,11 @@ class Inference:
                 "Compare such fits by bic_ or aic_.",
             )
         check_proper(objective.penalty)
-        return evidence_of(
-            objective.penalty,
-            objective.coordinates.vectors(self.w),
-            self._log_likelihood(),
-            log_determinant(self.free_precision),
-        )
+        found = objective.penalty, objective.coordinates.vectors(self.w), self._log_likelihood()
+        if objective.is_wide:
+            near = self.low_rank[1]
+            return evidence_of(*found, near.log_determinant, near.standard_error)
+        return evidence_of(*found, log_determinant(self.free_precision))
 
     def _log_likelihood(self) -> float:
         """ln p(t|w): for classes it is the objective without its prior, and no pass is needed."""

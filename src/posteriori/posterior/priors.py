@@ -78,13 +78,14 @@ class Penalty:
     def value(self, theta: Array) -> float:
         """Its value at θ (c, q)."""
         away = theta - self.mean
-        return 0.5 * float((away * self._times(away)).sum())
+        return 0.5 * float((away * self.times(away)).sum())
 
     def gradient(self, theta: Array) -> Array:
         """Its gradient (c, q)."""
-        return self._times(theta - self.mean)
+        return self.times(theta - self.mean)
 
-    def _times(self, away: Array) -> Array:
+    def times(self, away: Array) -> Array:
+        """The precision times vectors (..., c, q)."""
         if self.precision.ndim == 1:
             return away * self.precision
         if away.ndim > 1 and self.is_joint(away.shape[-2]):
@@ -100,6 +101,16 @@ class Penalty:
         """The precision (cq, cq) of c vectors."""
         one = np.diag(self.precision) if self.precision.ndim == 1 else self.precision
         return one if self.is_joint(c) else cast(Array, np.kron(np.eye(c), one))
+
+    def diagonal(self, c: int) -> Array:
+        """The diagonal of the precision (cq,) of c vectors."""
+        one = self.precision if self.precision.ndim == 1 else np.diagonal(self.precision)
+        return one if self.is_joint(c) else np.tile(one, c)
+
+    def held(self, c: int) -> Array:
+        """A diagonal (cq,) that is no more than the precision: all of it, if it is one."""
+        found = self.diagonal(c)
+        return found if self.precision.ndim == 1 else np.zeros_like(found)
 
     def means(self, c: int) -> Array:
         """The means (cq,) of c vectors."""

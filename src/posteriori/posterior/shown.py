@@ -61,8 +61,18 @@ class Shown:
     @cached_property
     def unit(self) -> Array:
         """What parameters for scaled columns are divided by."""
-        one = np.concatenate([np.ones(int(self.standard.intercept)), self.standard.scale])
-        return np.tile(one, self.n_contrasts)
+        return np.tile(self.one_unit, self.n_contrasts)
+
+    @property
+    def one_unit(self) -> Array:
+        """The same of one activation (q,)."""
+        return np.concatenate([np.ones(int(self.standard.intercept)), self.standard.scale])
+
+    @property
+    def mixing(self) -> Array:
+        """The contrasts shown (n_contrasts, c), as made of the free vectors."""
+        B = self.coordinates.contrasts
+        return B if len(B) == 1 else B[1:] - B[:1]
 
     @cached_property
     def directions(self) -> Array:

@@ -13,6 +13,8 @@ import numpy as np
 from posteriori.arguments import as_generator, check_count
 from posteriori.errors import InferenceError
 from posteriori.posterior.inference import inverse_of
+from posteriori.posterior.low_rank import LowRankGaussian
+from posteriori.posterior.low_rank_activations import low_rank_deviations
 from posteriori.posterior.monte_carlo import Draws
 from posteriori.posterior.normal_posterior import Gaussian
 from posteriori.posterior.priors import Penalty
@@ -26,14 +28,18 @@ class Posterior:
 
     mean (k,) and covariance (k, k) are class by class, the intercept first, in the user's units.
     For more than two classes the covariance has the rank of K - 1 of them, as classes sum to zero.
+    Of very many coefficients the precision is approximated by one of low rank and a diagonal: there
+    are standard deviations and samples, but no covariance.
     """
 
     shown: Shown
-    gaussian: Gaussian
+    gaussian: Gaussian | LowRankGaussian
     chains: Draws | None = None
 
     def __repr__(self) -> str:
         size = f"{len(self.mean)} coefficients"
+        if isinstance(self.gaussian, LowRankGaussian):
+            return f"<Posterior: a Gaussian over {size}, {self.gaussian.told}>"
         if self.chains is None:
             return f"<Posterior: a Gaussian over {size}>"
         return f"<Posterior: {len(self.chains.pooled)} draws of {size}>"
@@ -54,6 +60,10 @@ class Posterior:
     @cached_property
     def standard_deviation(self) -> Array:
         """The root of its diagonal (k,)."""
+        if isinstance(self.gaussian, LowRankGaussian):
+            contrasts = self.shown.coordinates.contrasts
+            scaled = low_rank_deviations(self.shown, self.gaussian, contrasts)
+            return (scaled / self.shown.one_unit).ravel()
         return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
 
     @cached_property
@@ -78,6 +88,12 @@ class Posterior:
     @cached_property
     def free_covariance(self) -> Array:
         """Of the free parameters (p, p)."""
+        if isinstance(self.gaussian, LowRankGaussian):
+            raise InferenceError(
+                f"The covariance of {len(self.mean):,} coefficients is not kept: their posterior "
+                f"is known by {self.gaussian.told}.",
+                "Use posterior_.standard_deviation, or the covariance of posterior_.sample(n).",
+            )
         if self.chains is None:
             return self.gaussian.covariance
         return np.atleast_2d(np.cov(self.chains.pooled, rowvar=False))
@@ -92,11 +108,16 @@ class Posterior:
 
     def as_penalty(self) -> Penalty:
         """The same Gaussian, or that of the draws, as the prior of rows to come."""
-        coordinates = self.shown.coordinates
-        precision = self.gaussian.precision
-        if self.chains is not None:
-            precision = inverse_of(self.free_covariance)
-        return Penalty(coordinates.vectors(self.free_mean), precision, proper=True)
+        gaussian, mean = self.gaussian, self.shown.coordinates.vectors(self.free_mean)
+        if isinstance(gaussian, LowRankGaussian):
+            raise InferenceError(
+                f"The posterior of {len(self.mean):,} coefficients is known by {gaussian.told}, "
+                "which is near enough to predict by, but not to learn more rows from.",
+                "Fit to all rows at once: scan() reads those that do not fit in memory.",
+            )
+        drawn = self.chains is not None
+        precision = inverse_of(self.free_covariance) if drawn else gaussian.precision
+        return Penalty(mean, precision, proper=True)
 
     def in_user_units(self, w: Array) -> Array:
         """θ (..., k) of free parameters (..., p)."""

@@ -20,9 +20,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from posteriori.posterior.chosen_prior import with_precisions
-from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
+from posteriori.posterior.curvature import curvature_times
+from posteriori.posterior.objective import LogPosterior
 from posteriori.solve.lanczos import Spectrum, lanczos
-from posteriori.statistics.curvature_times import GatherCurvatureTimes
 from posteriori.typing import Array, Codes
 
 _SEED = 0
@@ -115,13 +115,7 @@ class SlopeCurvature:
 
     def _whole(self, vectors: Array) -> Array:
         """Hv of each (k, p)."""
-        objective, coordinates = self.objective, self.objective.coordinates
-        shape = (len(vectors), coordinates.c, coordinates.q)
-        theta = objective.standard.outward(coordinates.contrasts @ vectors.reshape(shape))
-        kernel = GatherCurvatureTimes(objective.kernel(self.w), theta)
-        found = objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES).products
-        inward = coordinates.contrasts.T @ objective.standard.inward(found)
-        return objective.factor * inward.reshape(len(vectors), -1)
+        return curvature_times(self.objective, self.w, vectors)
 
     def pull(self) -> Array:
         """b (m,): were the likelihood a parabola, its slopes would be (S + αI)⁻¹b."""

@@ -1,4 +1,4 @@
-"""Products of the Hessian of a sum over rows with vectors, where H itself would be too large.
+"""Products of the Hessian of a sum over rows with vectors, and its diagonal, where H is too large.
 
 Conventions: n rows, c activations a row, q parameters an activation (the intercept first),
 θ (c, q); s directions v_j (c, q). With u_j = v_jφ (c,) and the curvature R (c, c) of a row's loss
@@ -11,7 +11,12 @@ import numpy as np
 
 from posteriori.likelihood.softmax import SoftmaxLoss, probabilities
 from posteriori.rows.block import Block
-from posteriori.statistics.local_quadratic import GatherQuadratic, activations, gradient_of
+from posteriori.statistics.local_quadratic import (
+    GatherQuadratic,
+    activations,
+    centred_squares,
+    gradient_of,
+)
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array
 
@@ -52,12 +57,44 @@ class GatherCurvatureTimes:
 
     def _bent(self, a: Array, moved: Array, block: Block) -> Array:
         """Ru of each row and direction (n, s, c)."""
-        at = self.at
-        if isinstance(at.loss, SoftmaxLoss):
+        if isinstance(self.at.loss, SoftmaxLoss):
             p = probabilities(a)[:, None, :]
             return p * (moved - (p * moved).sum(axis=2, keepdims=True))
-        expected = at.information == "expected"
-        r = at.loss.information(a) if expected else at.loss.curvature(a, at.target(block))
+        r = _curvature(self.at, a, block)
         if r.ndim == 1:
             return moved * r[:, None, None]
         return np.einsum("nkl,nsl->nsk", r, moved)
+
+
+@dataclass(frozen=True, eq=False)
+class GatherCurvatureDiagonal:
+    """The kernel: a block of rows to the diagonal of H in contrasts of the activations.
+
+    `contrasts` B (c, m) makes the activations of m: a = Bv. In columns that are not centred one by
+    one it is the diagonal for centred ones, as others say little.
+    """
+
+    at: GatherQuadratic
+    contrasts: Array
+
+    def __call__(self, block: Block) -> CurvatureTimes:
+        at, B = self.at, self.contrasts
+        design = at.standard.design(at.columns.design(block))
+        a = activations(design, at.theta, at.standard.intercept, block.offset)
+        if isinstance(at.loss, SoftmaxLoss):
+            p = probabilities(a)
+            r = p @ B**2 - (p @ B) ** 2
+        else:
+            r = _curvature(at, a, block)
+            r = r[:, None] if r.ndim == 1 else np.einsum("km,nkl,lm->nm", B, r, B)
+        if block.weight is not None:
+            r = r * block.weight[:, None]
+        return CurvatureTimes(
+            np.stack([centred_squares(design, v, at.standard) for v in r.T])[None]
+        )
+
+
+def _curvature(at: GatherQuadratic, a: Array, block: Block) -> Array:
+    """R of each row: (n,), or (n, c, c) of several activations."""
+    expected = at.information == "expected"
+    return at.loss.information(a) if expected else at.loss.curvature(a, at.target(block))

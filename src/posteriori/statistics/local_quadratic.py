@@ -95,15 +95,16 @@ class GatherQuadratic:
     def _diagonal(self, design: Design, r: Array) -> Array:
         """The diagonal in centred columns, the only ones in which it says much."""
         each = [r] if r.ndim == 1 else [r[:, k, k] for k in range(r.shape[1])]
-        first = int(self.standard.intercept)
-        out = np.empty((len(each), first + design.shape[1]))
-        for k, v in enumerate(each):
-            total, squares = v.sum(), design.squares(v)
-            if not self.standard.moves:
-                centre = self.standard.centre
-                squares -= centre * (2.0 * design.transpose_times(v) - total * centre)
-            out[k, :first], out[k, first:] = total, squares
-        return out.ravel()
+        return np.concatenate([centred_squares(design, v, self.standard) for v in each])
+
+
+def centred_squares(design: Design, r: Array, standard: Standard) -> Array:
+    """Σ r φ² for each column (q,), the intercept first, with φ centred."""
+    total, squares = r.sum(), design.squares(r)
+    if not standard.moves:
+        centre = standard.centre
+        squares -= centre * (2.0 * design.transpose_times(r) - total * centre)
+    return np.concatenate([np.full(int(standard.intercept), total), squares])
 
 
 def activations(design: Design, theta: Array, has_intercept: bool, offset: Array | None) -> Array:
