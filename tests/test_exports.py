@@ -11,6 +11,8 @@ PUBLIC = [
     "GLM",
     "Adaline",
     "BayesianLogisticRegression",
+    "CalibratedClassifier",
+    "DecidingClassifier",
     "FisherDiscriminant",
     "GaussianBasis",
     "GaussianClassifier",
@@ -19,15 +21,25 @@ PUBLIC = [
     "LogisticRegression",
     "Mixture",
     "NaiveBayes",
+    "NoveltyDetector",
     "OneVersusOne",
     "OneVersusRest",
     "Perceptron",
     "ProbitRegression",
     "SigmoidBasis",
     "ThresholdRegression",
+    "adjust_priors",
+    "brier_score",
+    "calibration_error",
+    "decide",
+    "decompose_score",
+    "estimate_priors",
     "laplace",
+    "log_score",
+    "reliability_curve",
     "scan",
     "threads",
+    "undo_sampling",
 ]
 HEAVY = ["sklearn", "pandas", "polars", "pyarrow", "matplotlib", "dask"]
 
@@ -72,6 +84,12 @@ def test_a_model_brings_no_data_frame_library_and_no_plots():
     loaded = fresh(code).split()
     assert "sklearn" in loaded
     assert not {"polars", "matplotlib", "dask"} & set(loaded)
+
+
+@pytest.mark.parametrize("first", ["posteriori.decision.rule", "posteriori.models.deciding"])
+def test_decide_is_the_function_whatever_was_imported_before(first):
+    code = f"import {first}, posteriori; print(posteriori.decide([0.2, 0.9], None).code.tolist())"
+    assert fresh(code) == "[0, 1]"
 
 
 def test_the_version_is_that_of_the_package():

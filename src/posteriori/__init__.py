@@ -4,9 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from posteriori.decision.calibration import calibration_error, reliability_curve
+    from posteriori.decision.changed_priors import adjust_priors, undo_sampling
+    from posteriori.decision.estimated_priors import estimate_priors
+    from posteriori.decision.rule import decide
+    from posteriori.decision.scores import brier_score, decompose_score, log_score
     from posteriori.likelihood.threshold import Mixture
     from posteriori.models.basis import GaussianBasis, SigmoidBasis
     from posteriori.models.bayesian import BayesianLogisticRegression
+    from posteriori.models.calibrated import CalibratedClassifier
+    from posteriori.models.deciding import DecidingClassifier
     from posteriori.models.fisher import FisherDiscriminant
     from posteriori.models.gaussian import GaussianClassifier
     from posteriori.models.glm import GLM
@@ -14,6 +21,7 @@ if TYPE_CHECKING:
     from posteriori.models.logistic import LogisticRegression
     from posteriori.models.multiclass import OneVersusOne, OneVersusRest
     from posteriori.models.naive_bayes import NaiveBayes
+    from posteriori.models.novelty import NoveltyDetector
     from posteriori.models.perceptron import Adaline, Perceptron
     from posteriori.models.probit import ProbitRegression
     from posteriori.models.threshold import ThresholdRegression
@@ -27,6 +35,8 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "Adaline": "posteriori.models.perceptron",
     "BayesianLogisticRegression": "posteriori.models.bayesian",
+    "CalibratedClassifier": "posteriori.models.calibrated",
+    "DecidingClassifier": "posteriori.models.deciding",
     "FisherDiscriminant": "posteriori.models.fisher",
     "GLM": "posteriori.models.glm",
     "GaussianBasis": "posteriori.models.basis",
@@ -36,15 +46,25 @@ _HOMES = {
     "LogisticRegression": "posteriori.models.logistic",
     "Mixture": "posteriori.likelihood.threshold",
     "NaiveBayes": "posteriori.models.naive_bayes",
+    "NoveltyDetector": "posteriori.models.novelty",
     "OneVersusOne": "posteriori.models.multiclass",
     "OneVersusRest": "posteriori.models.multiclass",
     "Perceptron": "posteriori.models.perceptron",
     "ProbitRegression": "posteriori.models.probit",
     "SigmoidBasis": "posteriori.models.basis",
     "ThresholdRegression": "posteriori.models.threshold",
+    "adjust_priors": "posteriori.decision.changed_priors",
+    "brier_score": "posteriori.decision.scores",
+    "calibration_error": "posteriori.decision.calibration",
+    "decide": "posteriori.decision.rule",
+    "decompose_score": "posteriori.decision.scores",
+    "estimate_priors": "posteriori.decision.estimated_priors",
     "laplace": "posteriori.posterior.laplace",
+    "log_score": "posteriori.decision.scores",
+    "reliability_curve": "posteriori.decision.calibration",
     "scan": "posteriori.rows.scan",
     "threads": "posteriori.rows.threads",
+    "undo_sampling": "posteriori.decision.changed_priors",
 }
 """Where each public name lives; a name is imported when it is first asked for."""
 
@@ -52,6 +72,8 @@ __all__ = [
     "GLM",
     "Adaline",
     "BayesianLogisticRegression",
+    "CalibratedClassifier",
+    "DecidingClassifier",
     "FisherDiscriminant",
     "GaussianBasis",
     "GaussianClassifier",
@@ -60,15 +82,25 @@ __all__ = [
     "LogisticRegression",
     "Mixture",
     "NaiveBayes",
+    "NoveltyDetector",
     "OneVersusOne",
     "OneVersusRest",
     "Perceptron",
     "ProbitRegression",
     "SigmoidBasis",
     "ThresholdRegression",
+    "adjust_priors",
+    "brier_score",
+    "calibration_error",
+    "decide",
+    "decompose_score",
+    "estimate_priors",
     "laplace",
+    "log_score",
+    "reliability_curve",
     "scan",
     "threads",
+    "undo_sampling",
 ]
 
 

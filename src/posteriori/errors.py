@@ -105,6 +105,12 @@ class SourceError(DataError):
     code = "P110"
 
 
+class ProbabilityError(DataError):
+    """Numbers that are no probabilities: negative, or not summing to one."""
+
+    code = "P111"
+
+
 class ScaleError(PosterioriError, ValueError):
     """Doubles cannot carry the numbers in a column."""
 
@@ -185,6 +191,24 @@ class IdentifiabilityWarning(PosterioriWarning):
     """The data cannot tell a parameter that was to be estimated."""
 
     code = "W206"
+
+
+class DecisionWarning(PosterioriWarning):
+    """Losses under which an action, or rejecting, is never the best choice."""
+
+    code = "W207"
+
+
+class CalibrationWarning(PosterioriWarning):
+    """Probabilities that tell the classes apart no better than chance, or the wrong way round."""
+
+    code = "W208"
+
+
+class ImpossibleClassWarning(PosterioriWarning):
+    """A class occurred that had been given the probability zero."""
+
+    code = "W103"
 
 
 class ColumnNameWarning(PosterioriWarning):

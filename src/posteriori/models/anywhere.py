@@ -62,6 +62,8 @@ def _kind(model: Any, name: str) -> tuple[tuple[int, ...], Any]:
     labels = getattr(model, "classes_", None)
     K = 1 if labels is None else len(labels)
     if name == "predict":
+        if hasattr(model, "_prediction_dtype"):
+            return (), model._prediction_dtype
         return (), np.float64 if labels is None else labels.dtype
     if name in ("predict_proba", "predict_log_proba"):
         return (K,), np.float64

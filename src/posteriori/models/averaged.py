@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from posteriori.decide.rule import most_probable
+from posteriori.decision.rule import most_probable
 from posteriori.models.anywhere import anywhere
 from posteriori.models.discriminative import DiscriminativeClassifier
 from posteriori.models.predictive import (

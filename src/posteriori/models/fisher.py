@@ -5,7 +5,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from posteriori.decide.priors import log_priors
+from posteriori.decision.priors import log_priors
 from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError, warn
 from posteriori.models.base import ProbabilisticClassifier

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from scipy.special import xlogy
 
-from posteriori.decide.priors import PriorsLike
+from posteriori.decision.priors import PriorsLike
 from posteriori.design.columns import Columns
 from posteriori.errors import (
     ConvergenceWarning,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.arguments import as_generator
-from posteriori.decide.priors import PriorsLike, log_priors, read_priors
+from posteriori.decision.priors import PriorsLike, log_priors, read_priors
 from posteriori.errors import ParameterError
 from posteriori.models.anywhere import anywhere
 from posteriori.models.base import ProbabilisticClassifier

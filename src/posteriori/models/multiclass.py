@@ -22,14 +22,13 @@ from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
 from posteriori.models.base import Classifier
 from posteriori.models.gaussian import GaussianClassifier
+from posteriori.models.meta import Mask, log_probabilities, overwrite, read_labels
 from posteriori.posterior.coupling import couple
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import dask_rows, is_dask
-from posteriori.rows.labels import encode, read_target, read_weight
+from posteriori.rows.labels import encode, read_weight
 from posteriori.rows.pick import as_pickable, count_rows, pick_rows
 from posteriori.typing import Array, Codes, Labels
-
-Mask = NDArray[np.bool_]
 
 _LARGEST_MARGIN = 1e300
 """Infinite margins are cut to this size before they are added up."""
@@ -75,7 +74,7 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
             )
         X = as_pickable(X)
         n_rows = count_rows(X)
-        classes, codes = _read_labels(y, n_rows, type(self).__name__)
+        classes, codes = read_labels(y, n_rows, type(self).__name__)
         weight = read_weight(sample_weight, n_rows)
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
@@ -121,7 +120,7 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
         found = self.classes_[self._winners(margins)]
         if self.ambiguous == "largest":
             return found
-        return _overwrite(found, self._clashes(margins), self.reject_label)
+        return overwrite(found, self._clashes(margins), self.reject_label)
 
     def ambiguous_rows(self, X: Any) -> Mask:
         """Whether the classifiers contradict each other, for each row, (n,)."""
@@ -151,13 +150,13 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
         """Logarithm of `predict_proba`, (n, K)."""
         check_is_fitted(self)
         if len(self.classes_) == 2:
-            return _log_probabilities(self.estimators_[0], X)
+            return log_probabilities(self.estimators_[0], X)
         return self._log_proba(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of the rows with the right label; a rejected row does not have it."""
         margins = self._margins(X)
-        labels, codes = _read_labels(y, len(margins), type(self).__name__)
+        labels, codes = read_labels(y, len(margins), type(self).__name__)
         right = self.classes_[self._winners(margins)] == labels[codes]
         if self.ambiguous == "reject":
             right &= ~self._clashes(margins)
@@ -302,7 +301,7 @@ class OneVersusRest(_Multiclass):
 
     def _log_claims(self, X: Any) -> Array:
         """log p_k for each class, (n, K); all alike where every p_k is zero."""
-        claims = [_log_probabilities(fitted, X)[:, 1] for fitted in self.estimators_]
+        claims = [log_probabilities(fitted, X)[:, 1] for fitted in self.estimators_]
         logs = np.column_stack(claims)
         logs[np.isneginf(logs).all(axis=1)] = 0.0
         return logs
@@ -389,42 +388,3 @@ def _margin(fitted: Any, X: Any) -> Array:
     if hasattr(fitted, "predict_proba"):
         return cast(Array, fitted.predict_proba(X)[:, 1] - 0.5)
     return cast(Array, fitted.predict(X) - 0.5)
-
-
-def _log_probabilities(fitted: Any, X: Any) -> Array:
-    """From the classifier's own logarithms where it has them, which reach below 1e-308."""
-    with np.errstate(divide="ignore"):
-        if hasattr(fitted, "predict_log_proba"):
-            return cast(Array, fitted.predict_log_proba(X))
-        return np.log(fitted.predict_proba(X))
-
-
-def _read_labels(y: Any, n_rows: int, model: str) -> tuple[Labels, Codes]:
-    classes, codes = read_target(y, n_rows)
-    if codes.ndim == 2:
-        raise LabelError(
-            f"{model} does not take soft labels, and y has {codes.shape[1]} columns.",
-            "Pass one label a row.",
-        )
-    return classes, cast(Codes, codes)
-
-
-def _overwrite(found: Labels, where: Mask, label: Any) -> Labels:
-    """`label` in the rows `where`, in an array of objects if it does not fit the others."""
-    out = found if _holds(found.dtype, label) else found.astype(object)
-    for row in np.flatnonzero(where):
-        out[row] = label
-    return out
-
-
-def _holds(dtype: np.dtype[Any], label: Any) -> bool:
-    """Whether an array of this type gives the label back unchanged."""
-    if (dtype.kind == "b") != isinstance(label, bool | np.bool_):
-        return dtype.kind == "O"
-    cell = np.empty(1, dtype=object)
-    cell[0] = label
-    try:
-        back = cell.astype(dtype)[0]
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return bool(back == label) or (dtype.kind == "f" and label != label)

@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from posteriori.decide.priors import PriorsLike
+from posteriori.decision.priors import PriorsLike
 from posteriori.errors import NotLinearError, ParameterError, StatisticsError
 from posteriori.likelihood.categorical import Categorical
 from posteriori.likelihood.choice import FamilyLike, read_families

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from posteriori.decide.rule import most_probable
+from posteriori.decision.rule import most_probable
 from posteriori.errors import ScaleError
 from posteriori.likelihood.link import ProbabilityLink
 from posteriori.models.anywhere import anywhere

@@ -1,0 +1,119 @@
+"""Rows of like predictions, taken together: what was predicted of them, and what happened."""
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, betaln, xlog1py, xlogy
+
+from posteriori.errors import ParameterError
+from posteriori.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Bins (m,) of rows in order of their predictions.
+
+    `n` is the number of rows (the sum of their weights), `predicted` the mean prediction,
+    `observed` how often the event happened. `variance` is that of the number of events if the
+    predictions are right, Σ p(1 - p); `residual` the sum of squares of t - p about its mean.
+    """
+
+    n: Array
+    predicted: Array
+    observed: Array
+    variance: Array
+    residual: Array
+
+    @property
+    def gap(self) -> Array:
+        return self.observed - self.predicted
+
+
+def make_bins(
+    predicted: Array, happened: NDArray[np.bool_], weight: Array, bins: int | None
+) -> Bins:
+    """Bins with equal numbers of rows, as far as rows of one prediction can stay together.
+
+    By default there are as many as the cube root of the number of rows, which keeps the error from
+    averaging within bins and that from small bins in balance.
+    """
+    place = np.unique(predicted, return_inverse=True)[1]
+    held = np.bincount(place, weight)
+    wanted = max(1, round(held.sum() ** (1 / 3))) if bins is None else bins
+    middle = (np.cumsum(held) - held / 2) / held.sum()
+    _, bin_of_level = np.unique((middle * wanted).astype(np.intp), return_inverse=True)
+    bin_of_row = bin_of_level[place]
+
+    def total(values: Array) -> Array:
+        return cast(Array, np.bincount(bin_of_row, weight * values))
+
+    n = total(np.ones_like(predicted))
+    gap = total(happened - predicted) / n
+    return Bins(
+        n,
+        total(predicted) / n,
+        total(happened.astype(np.float64)) / n,
+        total(predicted * (1 - predicted)),
+        total((happened - predicted - gap[bin_of_row]) ** 2),
+    )
+
+
+def exact_interval(rate: Array, n: Array, level: float) -> tuple[Array, Array]:
+    """Clopper and Pearson's interval for a probability, from a rate among n rows.
+
+    Its ends are the probabilities under which a rate as large, or as small, has the chance
+    (1 - level)/2; it covers at least as often as `level` says.
+
+    >>> low, high = exact_interval(np.array([0.0, 0.5]), np.array([10.0, 10.0]), 0.95)
+    >>> low.round(4), high.round(4)
+    (array([0.    , 0.1871]), array([0.3085, 0.8129]))
+    """
+    tail, hits = (1 - level) / 2, rate * n
+    misses = n - hits
+    low, high = np.zeros_like(rate), np.ones_like(rate)
+    some, lacking = hits > 0, misses > 0
+    low[some] = betaincinv(hits[some], misses[some] + 1, tail)
+    high[lacking] = betaincinv(hits[lacking] + 1, misses[lacking], 1 - tail)
+    return low, high
+
+
+def mean_gap_by_chance(bins: Bins) -> Array:
+    """The mean of |observed - predicted| in each bin, if the predictions are right.
+
+    The number of events is taken as binomial with the mean and the variance that it has:
+    E|X - Np| = 2ν C(N, ν) p^ν (1 - p)^(N - ν + 1), with ν the first integer above Np (De Moivre).
+    """
+    expected = bins.n * np.minimum(bins.predicted, 1 - bins.predicted)
+    found = np.zeros_like(expected)
+    chance = bins.variance > 0
+    mean, variance = expected[chance], np.minimum(bins.variance, expected)[chance]
+    p = np.maximum(1 - variance / mean, _SMALLEST_P)
+    N = mean / p
+    ν = np.floor(mean) + 1
+    log_choose = -np.log1p(N) - betaln(N - ν + 1, ν + 1)
+    log_mean = np.log(2 * ν) + log_choose + xlogy(ν, p) + xlog1py(N - ν + 1, -p)
+    found[chance] = np.exp(log_mean)
+    return found / bins.n
+
+
+_SMALLEST_P = 1e-9
+"""Below it, the binomial is a Poisson distribution to all digits that matter."""
+
+
+def mean_square_gap(bins: Bins) -> float:
+    """Σ (n/N) gap² less what chance adds to it: without bias, so that it may fall below zero.
+
+    From each gap² the variance of the gap is taken, as the rows of the bin show it (Kumar, Liang
+    and Ma, 2019).
+    """
+    few = bins.n <= 1
+    if few.any():
+        raise ParameterError(
+            f"Bin {int(few.argmax())} holds {bins.n[few][0]:.3g} rows, and chance cannot be told "
+            "from miscalibration by a single row.",
+            "Use fewer bins, more rows, or weights that count rows.",
+        )
+    square = bins.gap**2 - bins.residual / (bins.n - 1) / bins.n
+    return float(bins.n @ square / bins.n.sum())

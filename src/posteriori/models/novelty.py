@@ -1,0 +1,200 @@
+"""Rows that are like none of those that were learnt from, told by their density."""
+
+from typing import Any, Self, cast
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from posteriori.arguments import check_fraction
+from posteriori.errors import (
+    DataError,
+    IdentifiabilityWarning,
+    ParameterError,
+    warn,
+)
+from posteriori.models.anywhere import anywhere
+from posteriori.models.folds import check_folds, deal, out_of_fold
+from posteriori.models.meta import Mask, Training, Wrapping, overwrite, read_training
+from posteriori.typing import Array, Labels
+
+
+def _classifies(model: "NoveltyDetector") -> bool:
+    return is_classifier(model.estimator)
+
+
+class NoveltyDetector(Wrapping):
+    """A generative model that says which rows are like none it has learnt from.
+
+    A row is novel if its density ln p(x) is so low that it would be among the lowest `false_alarm`
+    of rows of the kind learnt from. With s_1..s_n the densities of rows by models that were not
+    fitted to them, its p-value is (1 + #{s_i <= s(x)})/(n + 1), and it is novel where that is at
+    most `false_alarm` (a conformal test: for new rows of the same kind the rate is right whether
+    or not the model is).
+
+    The s_i come from `folds` parts of the rows, each judged by a copy of the estimator that is
+    fitted to all others; the estimator is then fitted to all rows. As new rows are judged by that
+    last fit, which has seen a little more, their rate is nearly the one asked for. It is that
+    exactly if the estimator comes fitted, wrapped in `sklearn.frozen.FrozenEstimator`: the rows
+    given, which must be new to it, are then all held back.
+
+    Parameters
+    ----------
+    estimator : a model with `score_samples`, such as `GaussianClassifier`, `NaiveBayes`, or one of
+        scikit-learn's densities, which are fitted without labels
+    false_alarm : float
+        The share of ordinary rows that may be called novel. It takes 1/false_alarm - 1 rows at
+        least; with fewer no row is novel, and a warning says so.
+    reject_label : any
+        What `predict` gives for novel rows; in an array of Python objects if the type of the labels
+        cannot hold it.
+    folds, random_state : as for `CalibratedClassifier`.
+
+    Attributes
+    ----------
+    threshold_ : the density below which a row is novel.
+    estimator_, classes_ (of a classifier), n_features_in_, feature_names_in_.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from posteriori import GaussianClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NoveltyDetector(GaussianClassifier(), false_alarm=0.05, reject_label=-1).fit(X, y)
+    >>> model.predict([[5.1, 3.5, 1.4, 0.2], [5.1, 3.5, 1.4, 9.9]])
+    array([ 0, -1])
+    >>> model.p_value([[5.1, 3.5, 1.4, 0.2], [5.1, 3.5, 1.4, 9.9]]).round(3)
+    array([0.974, 0.007])
+    """
+
+    classes_: Labels
+    threshold_: float
+    _levels: Array
+    _below: Array
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        false_alarm: float = 0.01,
+        reject_label: Any = None,
+        folds: int = 5,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.false_alarm = false_alarm
+        self.reject_label = reject_label
+        self.folds = folds
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the estimator, and find the density below which a row is novel.
+
+        A weight counts how often its row occurred; weight zero is as good as absent.
+        """
+        check_fraction("false_alarm", self.false_alarm)
+        check_folds(self.folds)
+        labelled = is_classifier(self.estimator)
+        rows = read_training(self, X, y, sample_weight, labelled and not self._frozen)
+        self.estimator_ = self.estimator if self._frozen else rows.fitted(self.estimator, labelled)
+        if labelled:
+            self.classes_ = np.asarray(self.estimator_.classes_)
+            self._check_reject_label()
+        self._keep(_checked(self._held_back(rows, labelled)), rows.weight)
+        return self
+
+    @anywhere
+    def score_samples(self, X: Any) -> Array:
+        """ln p(x) of each row, (n,), as the estimator has it."""
+        check_is_fitted(self)
+        return _checked(_log_density(self.estimator_, X))
+
+    def p_value(self, X: Any) -> Array:
+        """The share (n,) of ordinary rows that are no more likely than each row, itself counted."""
+        return self._p_of(self.score_samples(X))
+
+    def is_novel(self, X: Any) -> Mask:
+        """Whether each row is like none of those learnt from, (n,)."""
+        return self.score_samples(X) < self.threshold_
+
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @anywhere
+    def predict(self, X: Any) -> Labels:
+        """The class of each row, and `reject_label` for novel ones, (n,)."""
+        check_is_fitted(self)
+        found = np.array(self.estimator_.predict(X))
+        return overwrite(found, self.is_novel(X), self.reject_label)
+
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @anywhere
+    def predict_proba(self, X: Any) -> Array:
+        """p(C_k|x), (n, K), of the estimator, for rows that are of one of its classes."""
+        check_is_fitted(self)
+        return cast(Array, self.estimator_.predict_proba(X))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.target_tags.required = inner.target_tags.required
+        tags.estimator_type, tags.classifier_tags = inner.estimator_type, inner.classifier_tags
+        return tags
+
+    def _check_reject_label(self) -> None:
+        if self.reject_label in self.classes_.tolist():
+            raise ParameterError(
+                f"reject_label={self.reject_label!r} is a class of its own.",
+                "Choose a label that y does not have.",
+            )
+
+    def _held_back(self, rows: Training, labelled: bool) -> Array:
+        """ln p(x) of all rows, each by an estimator that has not seen it."""
+        if self._frozen:
+            return _log_density(self.estimator_, rows.X)
+        folds = deal(rows, self.folds, self.random_state)
+        return out_of_fold(rows, self.estimator, _log_density, folds, labelled)
+
+    def _keep(self, scores: Array, weight: Array | None) -> None:
+        """The densities held back in order, and for each the weight of all below it."""
+        self._levels, place = np.unique(scores, return_inverse=True)
+        held = np.bincount(place, weight, len(self._levels))
+        self._below = np.concatenate([[0.0], np.cumsum(held)])
+        p = (1 + self._below[:-1]) / (1 + self._below[-1])  # of a row just below each level
+        allowed = np.flatnonzero(p <= self.false_alarm)
+        self.threshold_ = float(self._levels[allowed[-1]]) if len(allowed) else -np.inf
+        if not len(allowed):
+            self._warn_of_few()
+
+    def _p_of(self, scores: Array) -> Array:
+        at_most = self._below[np.searchsorted(self._levels, scores, side="right")]
+        return cast(Array, (1 + at_most) / (1 + self._below[-1]))
+
+    def _warn_of_few(self) -> None:
+        needed = int(np.ceil(1 / self.false_alarm - 1))
+        warn(
+            IdentifiabilityWarning(
+                f"{self._below[-1]:g} rows cannot tell which are the rarest in "
+                f"{1 / self.false_alarm:.4g}: no row will be called novel.",
+                f"Pass {needed} rows or more, or allow more false alarms.",
+            )
+        )
+
+
+def _log_density(fitted: Any, X: Any) -> Array:
+    if not hasattr(fitted, "score_samples"):
+        raise ParameterError(
+            f"{type(fitted).__name__} has no score_samples, and so no density.",
+            "Use a generative model, such as GaussianClassifier or NaiveBayes.",
+        )
+    return np.asarray(fitted.score_samples(X), dtype=np.float64)
+
+
+def _checked(log_density: Array) -> Array:
+    missing = np.isnan(log_density)
+    if missing.any():
+        raise DataError(
+            f"The estimator gives no density for row {int(missing.argmax())} (rows of weight zero "
+            "are not counted).",
+            "Find out what is special about that row.",
+        )
+    return log_density

@@ -1,0 +1,237 @@
+"""Curve, error and test of calibration: by brute force, simulation, and scikit-learn."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import softmax
+from scipy.stats import binomtest, kstest
+from sklearn.calibration import calibration_curve
+from sklearn.isotonic import IsotonicRegression
+
+from posteriori.decision.bins import Bins, exact_interval, make_bins, mean_gap_by_chance
+from posteriori.decision.calibration import (
+    calibration_error,
+    reliability_curve,
+    spiegelhalter,
+)
+from posteriori.errors import ParameterError
+
+RANDOM = np.random.default_rng(8)
+N = 300
+P = RANDOM.beta(1.5, 1, N)
+Y = (RANDOM.random(N) < P).astype(int)
+PROBA = softmax(RANDOM.normal(size=(N, 3)), axis=1)
+Y3 = (PROBA.cumsum(axis=1) < RANDOM.random((N, 1))).sum(axis=1)
+CURVE = ("predicted", "observed", "low", "high", "n")
+
+
+def test_the_curve_is_that_of_scikit_learn():
+    observed, predicted = calibration_curve(Y, P, n_bins=10, strategy="quantile")
+    curve = reliability_curve(Y, P, bins=10)
+    assert_allclose(curve.observed, observed, rtol=1e-12)
+    assert_allclose(curve.predicted, predicted, rtol=1e-12)
+    assert curve.n.tolist() == [30.0] * 10
+
+
+def test_the_interval_of_a_rate_is_exact():
+    for hits, n in [(0, 7), (3, 7), (7, 7), (1, 200)]:
+        low, high = exact_interval(np.array([hits / n]), np.array([float(n)]), 0.9)
+        exact = binomtest(hits, n).proportion_ci(0.9, "exact")
+        assert_allclose([low[0], high[0]], [exact.low, exact.high], rtol=1e-9)
+
+
+def test_the_intervals_of_a_calibrated_model_hold_what_was_predicted():
+    random = np.random.default_rng(2)
+    inside = []
+    for _ in range(200):
+        p = random.beta(1, 3, 200)
+        curve = reliability_curve(random.random(200) < p, p, level=0.9)
+        inside += list((curve.low <= curve.predicted) & (curve.predicted <= curve.high))
+    assert len(inside) == 1200
+    assert 0.9 <= np.mean(inside) < 0.97
+
+
+def test_the_curve_without_bins_is_isotonic_regression():
+    pools = reliability_curve(Y, P).isotonic
+    expected = IsotonicRegression().fit(P, Y).predict(P)
+    assert_allclose(pools.rate[np.searchsorted(pools.low, P, side="right") - 1], expected)
+
+
+def test_equal_predictions_are_never_parted():
+    p = np.repeat([0.1, 0.2, 0.9], [50, 3, 47])
+    curve = reliability_curve(RANDOM.random(100) < p, p, bins=10)
+    assert_allclose(curve.predicted, [0.1, 0.2, 0.9])
+    assert curve.n.tolist() == [50, 3, 47]
+
+
+def test_there_are_as_many_bins_as_the_cube_root_of_the_rows():
+    assert len(reliability_curve(Y[:125], P[:125]).n) == 5
+    assert len(reliability_curve(Y[:2], P[:2], classes=[0, 1]).n) == 1
+
+
+def test_weight_two_is_the_row_twice_in_the_curve():
+    times = RANDOM.integers(0, 4, N)
+    one = reliability_curve(Y, P, sample_weight=times)
+    other = reliability_curve(Y.repeat(times), P.repeat(times))
+    for name in CURVE:
+        assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10)
+    first = calibration_error(Y, P, sample_weight=times)
+    second = calibration_error(Y.repeat(times), P.repeat(times))
+    assert_allclose(
+        [first.expected, first.expected_by_chance, first.mean_square, first.spiegelhalter.z],
+        [second.expected, second.expected_by_chance, second.mean_square, second.spiegelhalter.z],
+        rtol=1e-9,
+    )
+
+
+def test_the_curve_of_a_class_is_that_of_the_class_against_the_rest():
+    one = reliability_curve(Y3, PROBA, label=2)
+    other = reliability_curve(Y3 == 2, PROBA[:, 2])
+    assert one.label == 2
+    for name in CURVE:
+        assert_allclose(getattr(one, name), getattr(other, name))
+    with pytest.raises(ParameterError, match="label="):
+        reliability_curve(Y3, PROBA)
+
+
+def test_a_frame_has_a_row_a_bin():
+    curve = reliability_curve(Y, P, bins=4)
+    frame = curve.to_frame("pandas")
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame.columns) == list(CURVE)
+    assert_allclose(frame["high"], curve.high)
+
+
+def by_hand(p, happened, bins):
+    """|rate - mean| of equal parts of the sorted rows, averaged."""
+    order = np.argsort(p)
+    parts = zip(np.split(p[order], bins), np.split(happened[order], bins), strict=True)
+    return np.mean([abs(rates.mean() - part.mean()) for part, rates in parts])
+
+
+def test_the_expected_error_is_the_mean_gap():
+    top, right = PROBA.max(axis=1), PROBA.argmax(axis=1) == Y3
+    found = calibration_error(Y3, PROBA, bins=10)
+    assert_allclose(found.expected, by_hand(top, right, 10), rtol=1e-12)
+    found = calibration_error(Y3, PROBA, kind="classwise", bins=10)
+    each = [by_hand(PROBA[:, k], k == Y3, 10) for k in range(3)]
+    assert_allclose(found.expected, np.mean(each), rtol=1e-12)
+
+
+def exact_mean_gap(p):
+    """By the distribution of the number of events, one row after another."""
+    mass = np.ones(1)
+    for each in p:
+        mass = np.convolve(mass, [1 - each, each])
+    return mass @ abs(np.arange(len(mass)) - p.sum()) / len(p)
+
+
+@pytest.mark.parametrize(
+    ("p", "within"),
+    [
+        (np.full(50, 0.002), 1e-12),
+        (np.full(7, 0.5), 1e-12),
+        (np.full(40, 0.95), 1e-12),
+        (np.array([0.3]), 1e-12),
+        (np.linspace(0, 0.1, 60), 1e-3),
+        (np.linspace(0, 1, 60), 1e-2),
+        (np.linspace(0, 1e-4, 2000), 1e-3),
+        (np.array([0.0, 1.0, 1.0]), 1e-12),
+    ],
+)
+def test_the_gap_by_chance_is_that_of_the_number_of_events(p, within):
+    bins = make_bins(p, p > 0.5, np.ones(len(p)), 1)
+    assert_allclose(mean_gap_by_chance(bins)[0], exact_mean_gap(p), rtol=within, atol=1e-300)
+
+
+def test_the_gap_by_chance_in_a_large_bin_is_that_of_a_normal():
+    n, p = 1e8, 0.3
+    bins = Bins(*(np.array([each]) for each in (n, p, p, n * p * (1 - p), 0.0)))
+    assert_allclose(mean_gap_by_chance(bins)[0], np.sqrt(2 * p * (1 - p) / n / np.pi), rtol=1e-6)
+
+
+def test_of_a_calibrated_model_the_errors_are_what_chance_explains():
+    random = np.random.default_rng(4)
+    p = random.beta(1, 2, 300)
+    found = [calibration_error(random.random(300) < p, p, kind="classwise") for _ in range(300)]
+    expected = np.array([each.expected for each in found])
+    square = np.array([each.mean_square for each in found])
+    error = expected.std() / np.sqrt(300)
+    assert abs(expected.mean() - found[0].expected_by_chance) < 3 * error + 0.01 * expected.mean()
+    assert abs(square.mean()) < 3 * square.std() / np.sqrt(300)
+
+
+def test_the_mean_square_has_no_bias_where_the_model_is_off():
+    random = np.random.default_rng(4)
+    p, off = np.repeat([0.2, 0.4, 0.6], 50), 0.1
+    found = [
+        calibration_error(random.random(150) < p + off, p, kind="classwise").mean_square
+        for _ in range(400)
+    ]
+    assert abs(np.mean(found) - off**2) < 3 * np.std(found) / np.sqrt(400)
+    rms = calibration_error(random.random(150) < p, p + 0.3, kind="classwise")
+    assert_allclose(rms.root_mean_square, np.sqrt(rms.mean_square))
+
+
+def test_a_single_row_in_a_bin_cannot_tell_chance_from_error():
+    with pytest.raises(ParameterError, match="Bin 0 holds 1 rows"):
+        calibration_error([0, 1], [0.2, 0.7], bins=2)
+
+
+def test_spiegelhalters_z_is_the_brier_score_less_what_the_model_expects():
+    happened = np.arange(3) == Y3[:, None]
+    score = ((PROBA - happened) ** 2).sum(axis=1)
+    # by enumeration of what can occur
+    outcomes = ((PROBA[:, None, :] - np.eye(3)) ** 2).sum(axis=2)
+    mean = (PROBA * outcomes).sum(axis=1)
+    variance = (PROBA * (outcomes - mean[:, None]) ** 2).sum(axis=1)
+    found = spiegelhalter(Y3, PROBA)
+    assert_allclose(found.z, (score - mean).sum() / np.sqrt(variance.sum()), rtol=1e-10)
+    two = ((Y - P) * (1 - 2 * P)).sum() / np.sqrt(((1 - 2 * P) ** 2 * P * (1 - P)).sum())
+    assert_allclose(spiegelhalter(Y, P).z, two, rtol=1e-10)
+
+
+def test_the_p_values_of_calibrated_models_are_uniform():
+    random = np.random.default_rng(6)
+    p = random.beta(1, 2, 400)
+    values = [spiegelhalter(random.random(400) < p, p).p_value for _ in range(500)]
+    assert kstest(values, "uniform").pvalue > 0.01
+    assert abs(np.mean(np.array(values) < 0.05) - 0.05) < 0.03
+
+
+def test_a_model_that_is_too_sure_has_a_z_above_zero_and_a_small_p_value():
+    random = np.random.default_rng(6)
+    p = random.beta(2, 2, 2000)
+    y = random.random(2000) < p
+    odds = (p / (1 - p)) ** 2
+    sure = spiegelhalter(y, odds / (1 + odds))
+    assert sure.z > 4
+    assert sure.p_value < 1e-4
+    assert spiegelhalter(y, np.sqrt(odds) / (1 + np.sqrt(odds))).p_value > 1e-3
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_where_nothing_can_be_told_apart_z_is_zero(dtype):
+    for proba in (np.full(4, 0.5, dtype), np.full((4, 3), 1 / 3, dtype)):
+        y = [0, 1, 1, 0] if proba.ndim == 1 else [0, 1, 2, 2]
+        found = spiegelhalter(y, proba)
+        assert (found.z, found.p_value) == (0, 1)
+
+
+def test_certainty_is_calibrated_if_right_and_impossible_if_wrong():
+    right = spiegelhalter([0, 1], [0.0, 1.0])
+    assert (right.z, right.p_value) == (0, 1)
+    wrong = spiegelhalter([0, 1, 1], [0.0, 1.0, 0.0])
+    assert (wrong.z, wrong.p_value) == (np.inf, 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [({"level": 1.0}, "level"), ({"bins": 0}, "bins"), ({"bins": 2.5}, "bins")],
+)
+def test_arguments_out_of_range_are_named(given, words):
+    with pytest.raises(ParameterError, match=words):
+        reliability_curve(Y, P, **given)
+    with pytest.raises(ParameterError, match="kind="):
+        calibration_error(Y, P, kind="all")

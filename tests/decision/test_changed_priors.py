@@ -1,0 +1,282 @@
+"""Other class priors: given, undone, or estimated from rows without labels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from mpmath import mp, mpf
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+from scipy.stats import chi2, kstest
+
+from posteriori import GaussianClassifier
+from posteriori.decision.changed_priors import adjust_priors, undo_sampling
+from posteriori.decision.estimated_priors import estimate_priors
+from posteriori.errors import (
+    ConvergenceWarning,
+    IdentifiabilityWarning,
+    MissingValueError,
+    ParameterError,
+    ProbabilityError,
+    ShapeError,
+)
+
+OLD, NEW = [0.2, 0.3, 0.5], [0.6, 0.3, 0.1]
+
+
+def three_groups(random, n, priors):
+    """Rows of three normal classes, and their probabilities under equal priors."""
+    means = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.5]])
+    y = random.choice(3, size=n, p=priors)
+    X = random.normal(size=(n, 2)) + means[y]
+    return softmax(X @ means.T - (means**2).sum(axis=1) / 2, axis=1), y
+
+
+def two_groups(random, n, prior):
+    """The probability of the second of two normal classes, under equal priors."""
+    x = random.normal(size=n) + 2 * (random.uniform(size=n) < prior)
+    return expit(2 * x - 2)
+
+
+X = np.random.default_rng(0).normal(size=(90, 3))
+Y = np.repeat(list("abc"), 30)
+
+
+class TestAdjust:
+    def test_the_answer_is_that_of_a_generative_model_with_these_priors(self):
+        before = GaussianClassifier(covariance="full", priors=OLD).fit(X, Y)
+        after = GaussianClassifier(covariance="full", priors=NEW).fit(X, Y)
+        found = adjust_priors(before.predict_proba(X), OLD, NEW)
+        assert_allclose(found, after.predict_proba(X), rtol=1e-12, atol=1e-15)
+
+    def test_sampling_is_undone_to_the_model_of_the_whole(self):
+        """Keeping a share of each class makes the priors proportional to share times prior."""
+        rates = np.array([0.1, 1.0, 2.5])
+        thinned = np.array(NEW) * rates / (np.array(NEW) @ rates)
+        model = GaussianClassifier(priors=thinned).fit(X, Y)
+        whole = GaussianClassifier(priors=NEW).fit(X, Y)
+        found = undo_sampling(model.predict_proba(X), rates)
+        assert_allclose(found, whole.predict_proba(X), rtol=1e-12, atol=1e-15)
+        assert_allclose(undo_sampling(model.predict_proba(X), 1e200 * rates), found)
+
+    def test_there_and_back_is_where_it_was(self):
+        p = np.random.default_rng(1).dirichlet(np.full(3, 0.05), size=200)
+        assert_allclose(adjust_priors(adjust_priors(p, OLD, NEW), NEW, OLD), p, rtol=1e-12)
+
+    @pytest.mark.parametrize("p", [[1e-290, 1.0], [0.25, 0.75], [1e-300, 1.0]])
+    def test_extreme_priors_keep_their_digits(self, p):
+        old, new = [1e-290, 1.0], [1.0, 1e-12]
+        with mp.workdps(400):
+            joint = [mpf(a) * mpf(b) / mpf(c) for a, b, c in zip(p, new, old, strict=True)]
+            expected = [float(each / sum(joint)) for each in joint]
+        assert_allclose(adjust_priors([p], old, new)[0], expected, rtol=1e-12)
+
+    def test_a_probability_of_zero_stays_and_a_prior_of_zero_makes_one(self):
+        p = [[0.0, 0.5, 0.5], [0.2, 0.0, 0.8]]
+        assert_allclose(adjust_priors(p, OLD, [0.5, 0.5, 0.0]), [[0, 1, 0], [1, 0, 0]], atol=0)
+        assert_allclose(adjust_priors([[0.0, 0.4, 0.6]], [0, 0.5, 0.5], [0, 0.5, 0.5])[0, 0], 0)
+
+    def test_the_shape_is_that_of_what_was_given(self):
+        assert_allclose(adjust_priors([0.5], [0.5, 0.5], [0.9, 0.1]), [0.1])
+        assert_allclose(undo_sampling(pd.Series([0.5]), {0: 0.25, 1: 1.0}), [0.2])
+        assert adjust_priors(np.empty((0, 3)), OLD, NEW).shape == (0, 3)
+
+    def test_priors_and_columns_go_by_name(self):
+        frame = pd.DataFrame({"b": [0.5], "a": [0.3], "c": [0.2]})
+        old, new = dict(zip("abc", OLD, strict=True)), dict(zip("cba", NEW[::-1], strict=True))
+        found = adjust_priors(frame, old, new, classes=["a", "b", "c"])
+        assert_allclose(found, adjust_priors([[0.3, 0.5, 0.2]], OLD, NEW), rtol=1e-15)
+        assert_allclose(adjust_priors(frame, old, new), found[:, [1, 0, 2]], rtol=1e-15)
+
+    @pytest.mark.parametrize(
+        ("old", "new", "error", "words"),
+        [
+            ([0.5, 0.5, 0], NEW, ParameterError, "Class 2 has prior zero in old"),
+            ({0: 0.5, 1: 0.5}, NEW, ParameterError, "old has no class 2"),
+            (OLD, {0: 0.5, 1: 0.4, 2: 0.1, 3: 0}, ParameterError, "new has an unknown class 3"),
+            (OLD, [0.5, 0.6, 0.1], ParameterError, "new sum to 1.2"),
+            ([np.nan, 0.5, 0.5], NEW, ParameterError, "old must be finite"),
+            ([0.5, 0.5], NEW, ParameterError, "shape"),
+            (OLD, [1.0, 0.0, 0.0], ProbabilityError, "Row 1 .* prior is now zero"),
+        ],
+    )
+    def test_priors_that_cannot_be_are_an_error(self, old, new, error, words):
+        with pytest.raises(error, match=words):
+            adjust_priors([[0.3, 0.3, 0.4], [0.0, 1.0, 0.0]], old, new)
+
+    @pytest.mark.parametrize("function", [adjust_priors, estimate_priors])
+    def test_a_row_that_is_possible_only_where_nothing_was_is_an_error(self, function):
+        new = [[1.0, 0.0]] if function is adjust_priors else []
+        with pytest.raises(ProbabilityError, match=r"Row 1 .* probability 0\.4 for class 1"):
+            function([[1.0, 0.0], [0.6, 0.4]], [1.0, 0.0], *new)
+
+    @pytest.mark.parametrize("rates", [[0.5, 0.0], [0.5, -1.0], [0.5, np.nan], [np.inf, 1.0]])
+    def test_rates_are_above_zero(self, rates):
+        with pytest.raises(ParameterError, match="rates"):
+            undo_sampling([0.5], rates)
+
+    def test_probabilities_are_checked(self):
+        for function in (lambda p: adjust_priors(p, OLD, NEW), lambda p: undo_sampling(p, OLD)):
+            with pytest.raises(ProbabilityError, match=r"Row 1 .* sums to 1\.3"):
+                function([[0.2, 0.3, 0.5], [0.5, 0.3, 0.5]])
+            with pytest.raises(MissingValueError, match="Row 0"):
+                function([[np.nan, 0.3, 0.5]])
+
+
+class TestEstimate:
+    @pytest.mark.parametrize("seed", range(5))
+    def test_the_priors_are_those_of_a_direct_maximisation(self, seed):
+        random = np.random.default_rng(seed)
+        p, _ = three_groups(random, 300, NEW)
+
+        def objective(z):
+            return -np.log(p @ softmax(np.append(0.0, z))).sum()
+
+        direct = minimize(objective, np.zeros(2), method="BFGS", options={"gtol": 1e-8})
+        found = estimate_priors(adjust_priors(p, np.full(3, 1 / 3), OLD), OLD)
+        assert_allclose(found.priors, softmax(np.append(0.0, direct.x)), atol=1e-6)
+        assert found.converged
+        statistic = 2 * (-direct.fun - np.log(p @ OLD).sum())
+        assert_allclose(found.statistic, statistic, rtol=1e-7)
+        assert_allclose(found.p_value, chi2.sf(statistic, 2), rtol=1e-6)
+
+    def test_the_priors_are_the_mean_of_the_probabilities_under_them(self):
+        """A fixed point of EM; at zero, one that no class wants to leave."""
+        random = np.random.default_rng(3)
+        for K, n in [(2, 50), (3, 400), (12, 600), (40, 300)]:
+            p = softmax(random.normal(size=(n, K)) * 1.5, axis=1)
+            p[:, 0] *= 0.2
+            p /= p.sum(axis=1, keepdims=True)
+            old = np.full(K, 1 / K)
+            found = estimate_priors(p, old)
+            score = (p / (p @ found.priors)[:, None]).mean(axis=0)
+            assert_allclose(found.priors * score, found.priors, atol=1e-12)
+            assert score.max() <= 1 + 1e-10
+            assert_allclose(found.priors.sum(), 1, rtol=1e-14)
+
+    def test_a_class_that_is_absent_is_estimated_at_zero(self):
+        p, _ = three_groups(np.random.default_rng(8), 500, [0.5, 0.5, 0.0])
+        found = estimate_priors(p, [1 / 3, 1 / 3, 1 / 3])
+        assert found.priors[2] == pytest.approx(0.0, abs=0.01)
+        assert 0 < found.standard_error[2] < 0.03
+        one = estimate_priors([[1.0, 0.0]] * 20 + [[0.9, 0.1]], [0.5, 0.5])
+        assert one.priors.tolist() == [1.0, 0.0]
+
+    def test_labels_that_are_certain_are_counted(self):
+        found = estimate_priors(np.eye(3)[[0, 0, 1, 2, 2, 2, 2, 2]], [1 / 3, 1 / 3, 1 / 3])
+        shares = np.array([2, 1, 5]) / 8
+        assert_allclose(found.priors, shares, rtol=1e-12)
+        assert_allclose(found.standard_error, np.sqrt(shares * (1 - shares) / 8), rtol=1e-10)
+
+    def test_standard_errors_are_those_of_the_second_differences(self):
+        p, _ = three_groups(np.random.default_rng(2), 400, NEW)
+        found = estimate_priors(p, [1 / 3, 1 / 3, 1 / 3])
+
+        def log_likelihood(a, b):
+            return np.log(p @ (found.priors + np.array([a, b, -a - b]))).sum()
+
+        h = 1e-4
+        steps = np.eye(2) * h
+        hessian = [
+            [
+                sum(s * t * log_likelihood(*(s * u + t * v)) for s in (1, -1) for t in (1, -1))
+                / (4 * h * h)
+                for v in steps
+            ]
+            for u in steps
+        ]
+        covariance = np.linalg.inv(-np.array(hessian))
+        expected = np.sqrt([*np.diag(covariance), covariance.sum()])
+        assert_allclose(found.standard_error, expected, rtol=1e-5)
+
+    def test_intervals_by_the_standard_error_cover_the_truth(self):
+        random = np.random.default_rng(11)
+        runs = [estimate_priors(two_groups(random, 400, 0.3), [0.5, 0.5]) for _ in range(400)]
+        estimate = np.array([run.priors[1] for run in runs])
+        error = np.array([run.standard_error[1] for run in runs])
+        covered = np.mean(abs(estimate - 0.3) < 1.96 * error)
+        assert 0.92 < covered < 0.975
+        assert_allclose(error.mean(), estimate.std(), rtol=0.1)
+        assert abs(estimate.mean() - 0.3) < 3 * estimate.std() / 20
+
+    def test_the_test_of_no_change_has_its_level_if_there_is_none(self):
+        random = np.random.default_rng(12)
+        old = np.array([0.3, 0.3, 0.4])
+        p_values = []
+        for _ in range(300):
+            p, _ = three_groups(random, 300, old)
+            p_values.append(estimate_priors(adjust_priors(p, np.full(3, 1 / 3), old), old).p_value)
+        assert kstest(p_values, "uniform").pvalue > 0.01
+        assert 0.02 < np.mean(np.array(p_values) < 0.05) < 0.09
+
+    def test_a_change_is_seen_and_said(self):
+        p = two_groups(np.random.default_rng(4), 500, 0.1)
+        found = estimate_priors(p, [0.5, 0.5], classes=["no", "yes"])
+        assert (found.df, found.verdict) == (1, "changed")
+        assert repr(found).startswith("EstimatedPriors('no': 0.8")
+        assert repr(found).count("\n") == 0
+        assert estimate_priors(
+            two_groups(np.random.default_rng(4), 500, 0.5), [0.5, 0.5]
+        ).verdict == ("no change shown")
+
+    def test_adjusting_to_the_estimate_gives_the_estimate_as_mean(self):
+        p, _ = three_groups(np.random.default_rng(5), 300, NEW)
+        old = np.full(3, 1 / 3)
+        found = estimate_priors(p, old)
+        assert_allclose(adjust_priors(p, old, found.priors).mean(axis=0), found.priors, rtol=1e-9)
+
+    def test_priors_that_differ_by_many_orders_are_found(self):
+        """Densities are the same whatever old priors the probabilities were made with."""
+        p, _ = three_groups(np.random.default_rng(6), 400, NEW)
+        even = np.full(3, 1 / 3)
+        extreme = np.array([1e-12, 1e-5, 1 - 1e-5 - 1e-12])
+        found = estimate_priors(adjust_priors(p, even, extreme), extreme)
+        assert_allclose(found.priors, estimate_priors(p, even).priors, rtol=1e-6)
+
+    def test_an_old_prior_that_is_next_to_nothing_does_not_hold_the_new_one_down(self):
+        found = estimate_priors([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 9, [1e-310, 1.0])
+        assert_allclose(found.priors, [0.25, 0.75], rtol=1e-12)
+        assert found.verdict == "changed"
+
+    def test_a_class_that_could_not_occur_stays_out(self):
+        p = two_groups(np.random.default_rng(7), 200, 0.2)
+        three = np.column_stack([1 - p, np.zeros(200), p])
+        found, two = estimate_priors(three, [0.5, 0.0, 0.5]), estimate_priors(p, [0.5, 0.5])
+        assert_allclose(found.priors, [two.priors[0], 0, two.priors[1]], rtol=1e-12)
+        assert (found.df, found.p_value) == (1, two.p_value)
+        only = estimate_priors([[1.0, 0.0]], [1.0, 0.0])
+        assert (only.priors.tolist(), only.df, only.p_value) == ([1.0, 0.0], 0, 1.0)
+        assert only.standard_error.tolist() == [0.0, 0.0]
+
+    @pytest.mark.parametrize(
+        ("p", "old", "unknown"),
+        [
+            (np.full((50, 2), 0.5), [0.5, 0.5], "0, 1"),
+            (np.full(50, 0.3) + np.linspace(0, 1e-9, 50), [0.7, 0.3], "0, 1"),
+            ([[0.6, 0.2, 0.2], [0.2, 0.4, 0.4], [0.1, 0.45, 0.45]] * 80, [1 / 3] * 3, "1, 2"),
+        ],
+    )
+    def test_classes_that_cannot_be_told_apart_are_named(self, p, old, unknown):
+        with pytest.warns(IdentifiabilityWarning, match=f"priors of {unknown}:"):
+            found = estimate_priors(p, old)
+        assert np.isfinite(found.priors).all()
+        assert not np.isnan(found.standard_error).any()
+        assert found.statistic >= 0
+        assert found.p_value <= 1
+
+    def test_steps_that_do_not_come_to_an_end_are_said(self, monkeypatch):
+        monkeypatch.setattr("posteriori.decision.estimated_priors._MOST_STEPS", 11)
+        p = two_groups(np.random.default_rng(9), 300, 0.05)
+        with pytest.warns(ConvergenceWarning, match="after 11 steps"):
+            assert not estimate_priors(p, [0.5, 0.5]).converged
+
+    def test_no_rows_are_an_error(self):
+        with pytest.raises(ShapeError, match="no rows"):
+            estimate_priors(np.empty((0, 2)), [0.5, 0.5])
+
+    def test_rows_are_as_good_in_any_order(self):
+        p, _ = three_groups(np.random.default_rng(10), 300, NEW)
+        forth, back = estimate_priors(p, OLD), estimate_priors(p[::-1, ::-1], OLD[::-1])
+        assert_allclose(forth.priors, back.priors[::-1], rtol=1e-9)
+        assert_allclose(forth.standard_error, back.standard_error[::-1], rtol=1e-9)
+        assert_array_equal(forth.classes, [0, 1, 2])

@@ -1,0 +1,405 @@
+"""Decisions: the least expected loss by enumeration, rejecting, and what is never chosen."""
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize_scalar
+
+import posteriori.decision.rule as rule_module
+from posteriori.decision.optimal import best_signs
+from posteriori.decision.rule import decide
+from posteriori.errors import (
+    ColumnTypeError,
+    DecisionWarning,
+    InfiniteValueError,
+    MissingValueError,
+    ParameterError,
+    ProbabilityError,
+    ShapeError,
+)
+from posteriori.rows.threads import threads
+
+QUIET = pytest.mark.filterwarnings("ignore::posteriori.errors.DecisionWarning")
+SIZES = list(product([1, 2, 3, 7], [1, 2, 5], [False, True], [None, "one", "own"]))
+TWO = np.array([[0.0, 1.0], [1.0, 0.0]])
+
+
+def simplex(random, n, K):
+    return random.dirichlet(np.full(K, 0.5), size=n)
+
+
+def enumerate_all(p, loss, cost):
+    """Row by row, action by action, in plain Python."""
+    codes, least = [], []
+    for n in range(len(p)):
+        own = loss[n] if loss.ndim == 3 else loss
+        costs = [sum(p[n, k] * own[k, a] for k in range(len(own))) for a in range(own.shape[1])]
+        best = min(range(len(costs)), key=costs.__getitem__)
+        reject = None if cost is None else float(np.broadcast_to(cost, len(p))[n])
+        rejected = reject is not None and reject < costs[best]
+        codes.append(-1 if rejected else best)
+        least.append(reject if rejected else costs[best])
+    return codes, least
+
+
+@QUIET
+@pytest.mark.parametrize(("K", "A", "own", "rejecting"), SIZES)
+def test_decisions_are_those_of_enumeration(K, A, own, rejecting):
+    random = np.random.default_rng([K, A, own])
+    p = simplex(random, 60, K)
+    loss = random.normal(size=(60, K, A) if own else (K, A))
+    cost = {None: None, "one": 0.1, "own": random.normal(size=60)}[rejecting]
+    found = decide(p, loss, reject_cost=cost)
+    codes, least = enumerate_all(p, loss, cost)
+    assert_array_equal(found.code, codes)
+    assert_allclose(found.expected_loss, least, rtol=1e-13, atol=1e-15)
+    assert_array_equal(found.rejected, np.array(codes) == -1)
+
+
+def test_blocks_and_threads_do_not_change_a_decision(monkeypatch):
+    random = np.random.default_rng(0)
+    p, loss = simplex(random, 12_000, 10), 1 - np.eye(10) + random.uniform(size=(10, 10)) / 2
+    with threads(1):
+        one = decide(p, loss, reject_cost=0.6)
+    monkeypatch.setattr(rule_module, "_BLOCK_ENTRIES", 5000)
+    with threads(3):
+        many = decide(p, loss, reject_cost=0.6)
+    codes, least = enumerate_all(p[:500], loss, 0.6)
+    assert_array_equal(one.code, many.code)
+    assert_array_equal(one.code[:500], codes)
+    assert_allclose(many.expected_loss[:500], least, rtol=1e-13)
+    assert_allclose(one.expected_loss, many.expected_loss, rtol=1e-13)
+
+
+@pytest.mark.parametrize("K", [2, 3, 10])
+@pytest.mark.parametrize("cost", [0.05, 0.3, 0.49])
+def test_rows_are_rejected_if_no_class_is_probable_enough(K, cost):
+    """Chow's rule: reject if the largest probability is below one less the cost."""
+    p = np.random.default_rng(K).dirichlet(np.full(K, 0.8 / K), size=500)
+    found = decide(p, None, reject_cost=cost)
+    assert_array_equal(found.rejected, p.max(axis=1) < 1 - cost)
+    assert_array_equal(found.code[~found.rejected], p.argmax(axis=1)[~found.rejected])
+    assert 0 < found.rejected.sum() < 500
+
+
+def test_two_classes_are_parted_at_the_threshold_of_their_costs():
+    """Act if p > c_fp / (c_fp + c_fn)."""
+    p = np.linspace(0, 1, 1001)
+    found = decide(p, [[0, 3], [17, 0]], actions=["no", "yes"])
+    assert_array_equal(found.action == "yes", p > 3 / 20)
+
+
+def test_without_losses_the_most_probable_class_wins_and_its_error_is_expected():
+    p = simplex(np.random.default_rng(1), 200, 6)
+    found = decide(p, None, classes=list("abcdef"))
+    assert_array_equal(found.action, np.array(list("abcdef"))[p.argmax(axis=1)])
+    assert_allclose(found.expected_loss, 1 - p.max(axis=1), atol=1e-15)
+
+
+def test_an_error_less_likely_than_a_rounding_keeps_its_digits():
+    assert_allclose(decide([[1.0, 1e-30, 2e-30]], None).expected_loss, [3e-30], rtol=1e-12)
+
+
+def test_ties_go_to_the_first_action_and_to_an_action_rather_than_to_rejecting():
+    assert decide([0.5], TWO).code.tolist() == [0]
+    assert decide([[0.2, 0.3, 0.2, 0.3]], None).code.tolist() == [1]
+    found = decide([0.5, 0.5 - 1e-9], TWO, reject_cost=np.array([0.5, 0.4]))
+    assert found.code.tolist() == [0, -1]
+
+
+def test_a_constant_a_class_changes_no_decision():
+    random = np.random.default_rng(2)
+    p, loss = simplex(random, 300, 4), random.uniform(size=(4, 4)) + 2 * (1 - np.eye(4))
+    shifted = loss + random.normal(size=(4, 1))
+    assert_array_equal(decide(p, loss).code, decide(p, shifted).code)
+
+
+LOSS = np.array([[0.0, 3.0, 1.0], [20.0, 1.0, 6.0]])
+BY_NAME = {"well": {"a": 0, "b": 3, "c": 1}, "ill": {"b": 1, "a": 20, "c": 6}}
+P = np.array([[0.9, 0.1], [0.5, 0.5], [0.99, 0.01]])
+CLASSES = ["well", "ill"]
+EXPECTED = ["c", "b", "a"]
+
+
+class TestForms:
+    def forms(self):
+        indexed = pd.DataFrame(LOSS[::-1, ::-1], index=["ill", "well"], columns=list("cba"))
+        yield BY_NAME, None
+        yield indexed, None
+        yield indexed, list("abc")
+        yield pl.DataFrame(LOSS, schema=list("abc")), None
+        yield LOSS, list("abc")
+        yield LOSS.tolist(), pd.Series(list("abc"))
+        yield np.repeat(LOSS[None], 3, axis=0), list("abc")
+        yield LOSS[None], list("abc")
+
+    def test_losses_in_every_form_give_the_same_decisions(self):
+        for loss, actions in self.forms():
+            found = decide(P, loss, actions=actions, classes=CLASSES)
+            assert found.action.tolist() == EXPECTED
+            assert_allclose(found.expected_loss, [1.5, 2.0, 0.2])
+
+    def test_probabilities_in_every_form_give_the_same_decisions(self):
+        backwards = pd.DataFrame(P[:, ::-1], columns=["ill", "well"])
+        for p, classes in [
+            (P.tolist(), CLASSES),
+            (P.astype(np.float32), CLASSES),
+            (pd.DataFrame(P), CLASSES),
+            (backwards, CLASSES),
+            (backwards, None),
+            (pl.DataFrame(P, schema=CLASSES), None),
+            (P[:, 1], CLASSES),
+            (pl.Series(P[:, 1]), CLASSES),
+        ]:
+            found = decide(p, BY_NAME, classes=classes)
+            assert found.action.tolist() == EXPECTED
+
+    def test_columns_may_spell_out_labels_that_are_numbers(self):
+        p = pl.DataFrame({"1": [0.9, 0.2], "0": [0.1, 0.8]})
+        assert decide(p, TWO, classes=[0, 1]).action.tolist() == [1, 0]
+
+    def test_rows_and_columns_of_frames_that_are_called_after_classes_go_by_name(self):
+        loss, p = pd.DataFrame([[0.0, 1], [5, 0]]), pd.DataFrame([[0.8, 0.2]])
+        assert_allclose(decide(p, loss, classes=[1, 0]).expected_loss, [0.8])
+        assert_allclose(decide(p, loss).expected_loss, [0.8])
+        assert_allclose(decide(p, loss, classes=["a", "b"]).expected_loss, [0.8])
+        assert_allclose(decide(p.to_numpy(), loss, classes=[1, 0]).expected_loss, [0.2])
+
+    def test_losses_by_name_may_be_vectors_with_a_number_a_row(self):
+        amount = np.array([10.0, 80.0, 2000.0])
+        loss = {0: {"pay": 0, "call": 5}, 1: {"pay": amount, "call": pd.Series([5, 5, 5])}}
+        found = decide([0.1, 0.1, 0.001], loss)
+        assert found.action.tolist() == ["pay", "call", "pay"]
+        assert_allclose(found.expected_loss, [1, 5, 2])
+
+    def test_losses_that_no_class_changes_may_be_given_once(self):
+        own = np.array([[[1.0, 2.0]], [[2.0, 1.0]]])
+        assert decide([0.3, 0.3], own).code.tolist() == [0, 1]
+
+
+class TestLabels:
+    def test_actions_are_called_after_the_classes_if_there_are_as_many(self):
+        assert decide([0.9, 0.1], TWO, classes=["no", "yes"]).action.tolist() == ["yes", "no"]
+        assert decide([0.1], [[0.5, 2, 0], [0.5, 0, 2]], classes=["n", "y"]).action.tolist() == [2]
+
+    def test_a_rejected_row_is_called_reject_among_words_and_none_among_numbers(self):
+        words = decide([0.5, 0.9], TWO, actions=["a", "b"], reject_cost=0.2)
+        assert words.action.tolist() == ["reject", "b"]
+        numbers = decide([0.5, 0.9], TWO, reject_cost=0.2)
+        assert numbers.action.dtype == object
+        assert numbers.action.tolist() == [None, 1]
+
+    def test_the_type_of_the_actions_does_not_depend_on_the_rows(self):
+        assert decide([0.9], TWO, reject_cost=0.2).action.dtype == object
+        assert decide([0.9], TWO).action.dtype == np.arange(2).dtype
+
+    def test_an_action_called_reject_is_an_error_only_if_rows_may_be_rejected(self):
+        assert decide([0.9], TWO, actions=["a", "reject"]).action.tolist() == ["reject"]
+        with pytest.raises(ParameterError, match="called 'reject'"):
+            decide([0.9], TWO, actions=["a", "reject"], reject_cost=0.1)
+
+    def test_decisions_are_shown_in_a_line_and_survive_pickling(self):
+        found = decide([0.5, 0.9, 0.8], TWO, actions=["a", "b"], reject_cost=0.25)
+        text = "Decisions('a': 0, 'b': 2, rejected: 1; mean expected loss 0.183333)"
+        assert repr(found) == text
+        assert repr(pickle.loads(pickle.dumps(found))) == text
+        assert len(found) == 3
+
+    def test_no_rows_are_no_decisions(self):
+        found = decide(np.empty((0, 2)), TWO, reject_cost=0.1)
+        assert (len(found), found.action.tolist()) == (0, [])
+        assert repr(found) == "Decisions(0: 0, 1: 0, rejected: 0)"
+        assert len(decide(np.empty((0, 2)), np.empty((0, 2, 3)), reject_cost=[])) == 0
+
+
+class TestNever:
+    def test_an_action_that_is_best_for_no_probabilities_is_named(self):
+        with pytest.warns(DecisionWarning, match=r"'c' is never of least expected loss\. Look"):
+            found = decide([0.5], [[0, 1, 0.6], [1, 0, 0.6]], actions=["a", "b", "c"])
+        assert found.never == ("c",)
+
+    def test_an_action_that_is_only_ever_as_good_as_another_is_said_to_be(self):
+        with pytest.warns(DecisionWarning, match="'c' is at best as good as another"):
+            found = decide([0.5], [[0, 1, 0.5], [1, 0, 0.5]], actions=["a", "b", "c"])
+        assert (found.never, found.standing.tied) == ((), ("c",))
+
+    @pytest.mark.parametrize(("K", "cost"), [(2, 0.5), (4, 0.75), (7, 6 / 7)])
+    def test_rejecting_that_costs_as_much_as_a_guess_is_said_to_be_useless(self, K, cost):
+        p = np.full((1, K), 1 / K)
+        with pytest.warns(DecisionWarning, match="rejecting is never cheaper"):
+            found = decide(p, None, reject_cost=cost)
+        assert found.standing.never_rejects
+        assert not decide(p, None, reject_cost=cost - 1e-6).standing.never_rejects
+
+    def test_rejecting_may_leave_no_room_for_an_action(self):
+        """At 'c' the others cost 0.5 each, 'c' 0.4, and rejecting 0.3."""
+        loss = [[0, 1, 0.4], [1, 0, 0.4]]
+        assert decide([0.5], loss).never == ()
+        with pytest.warns(DecisionWarning, match="2 is never"):
+            assert decide([0.5], loss, reject_cost=0.3).never == (2,)
+
+    def test_all_that_is_never_chosen_is_said_in_one_warning(self):
+        loss = [[0, 1, 2, 0.6], [1, 0, 2, 0.6]]
+        with pytest.warns(DecisionWarning) as caught:
+            decide([0.5], loss, actions=list("abcd"), reject_cost=0.9)
+        assert [str(each.message) for each in caught] == [
+            "Whatever the probabilities, 'c', 'd' are never of least expected loss; rejecting is "
+            "never cheaper than the best action. Look at the losses; leave out what cannot be "
+            "chosen. [W207]"
+        ]
+
+    @pytest.mark.parametrize("seed", range(30))
+    def test_for_two_classes_the_programs_agree_with_a_search_along_the_line(self, seed):
+        random = np.random.default_rng(seed)
+        loss = random.uniform(size=(2, 6)) * random.choice([1e-6, 1.0, 1e9], size=(2, 1))
+        for a, sign in enumerate(best_signs(loss)):
+            others = np.delete(loss, a, axis=1) - loss[:, [a]]
+            scaled = others / abs(loss).max(axis=1, keepdims=True)
+
+            def margin(t, rows=scaled):
+                return -((1 - t) * rows[0] + t * rows[1]).min()
+
+            best = -minimize_scalar(margin, bounds=(0, 1), options={"xatol": 1e-12}).fun
+            best = max(best, -margin(0.0), -margin(1.0))
+            assert sign == np.sign(best)
+
+    @pytest.mark.parametrize("seed", range(8))
+    def test_an_action_that_some_row_strictly_prefers_is_never_called_useless(self, seed):
+        random = np.random.default_rng(seed)
+        loss = random.normal(size=(4, 7))
+        costs = simplex(random, 3000, 4) @ loss
+        clear = np.diff(np.sort(costs, axis=1)[:, :2], axis=1)[:, 0] > 1e-6
+        chosen = set(costs.argmin(axis=1)[clear].tolist())
+        assert chosen <= {a for a, sign in enumerate(best_signs(loss)) if sign > 0}
+
+    def test_the_units_of_a_class_do_not_hide_an_action(self):
+        """The third action wins by 1e-12 of the losses, but it wins."""
+        loss = np.array([[0.0, 1.0, 0.4], [1e12, 0.0, 0.4e12]])
+        assert best_signs(loss) == (1, 1, 1)
+        assert best_signs(loss * np.array([[1.0], [1e-200]])) == (1, 1, 1)
+
+    def test_twins_are_tied_and_a_single_action_is_best(self):
+        assert best_signs(np.array([[0.0, 0.0], [1.0, 1.0]])) == (0, 0)
+        assert best_signs(np.array([[5.0], [1.0]])) == (1,)
+
+    def test_with_losses_of_their_own_an_action_is_named_if_it_is_worse_in_every_row(self):
+        amount = np.array([1.0, 5.0, 9.0])
+        loss = {0: {"a": 0, "b": 1, "c": 2}, 1: {"a": amount, "b": 0, "c": amount + 1}}
+        with pytest.warns(DecisionWarning, match="'c' is never"):
+            assert decide([0.1, 0.2, 0.9], loss).never == ("c",)
+        loss[1]["c"] = np.array([0.0, 9, 9])
+        assert decide([0.1, 0.2, 0.9], loss).never == ()
+
+    def test_with_losses_of_their_own_rejecting_is_useless_if_an_action_is_as_cheap(self):
+        loss = {0: {"a": 0, "b": 1}, 1: {"a": np.array([7.0, 9.0]), "b": 1}}
+        with pytest.warns(DecisionWarning, match="rejecting"):
+            assert decide([0.1, 0.2], loss, reject_cost=1.0).standing.never_rejects
+        assert not decide([0.1, 0.2], loss, reject_cost=[1.0, 0.9]).standing.never_rejects
+
+    def test_where_rejecting_has_several_costs_rows_are_judged_by_the_kindest(self):
+        found = decide([0.5, 0.5], TWO, reject_cost=[0.4, 5.0])
+        assert found.code.tolist() == [-1, 0]
+        assert found.standing.never_rejects is False
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("proba", "error", "words"),
+        [
+            ([[0.5, 0.5], [0.5, 0.6]], ProbabilityError, "Row 1 .* sums to 1.1"),
+            ([[0.5, 0.5], [1.2, -0.2]], ProbabilityError, "Row 1 .* negative"),
+            ([0.5, 1.2], ProbabilityError, "Row 1 .* negative"),
+            ([[0.3], [0.2]], ProbabilityError, "Row 0 .* sums to 0.3"),
+            ([[0.5, 0.5], [np.nan, 0.5]], MissingValueError, "Row 1 .* missing"),
+            ([0.5, np.nan], MissingValueError, "Row 1"),
+            ([[np.inf, 0.5]], ProbabilityError, "Row 0"),
+            (0.5, ShapeError, r"shape \(\)"),
+            (np.ones((2, 2, 2)), ShapeError, "shape"),
+            (np.ones((2, 0)), ShapeError, "shape"),
+            (["a", "b"], ColumnTypeError, "numbers"),
+        ],
+    )
+    def test_probabilities_that_are_none_are_an_error_with_the_row(self, proba, error, words):
+        with pytest.raises(error, match=words):
+            decide(proba, None)
+
+    def test_the_row_is_counted_over_all_blocks(self):
+        p = np.full((50_000, 10), 0.1)
+        p[43_210, 3] = 0.2
+        with pytest.raises(ProbabilityError, match="Row 43210"):
+            decide(p, None)
+
+    def test_single_precision_may_miss_one_by_its_rounding(self):
+        p = simplex(np.random.default_rng(0), 2000, 30).astype(np.float32)
+        assert_array_equal(decide(p, None).code, p.argmax(axis=1))
+
+    @pytest.mark.parametrize(
+        ("loss", "error", "words"),
+        [
+            (np.ones((3, 2)), ShapeError, r"shape \(3, 2\), expected \(2, actions\) or \(2, 2, a"),
+            (np.ones(2), ShapeError, "shape"),
+            (5.0, ShapeError, "shape"),
+            (np.ones((2, 0)), ShapeError, "shape"),
+            (np.ones((3, 2, 2)), ShapeError, "shape"),
+            ([[0, 1], [np.nan, 0]], MissingValueError, "action 0 in class 1 is missing"),
+            ([[0, np.inf], [1, 0]], InfiniteValueError, "action 1 in class 0 is inf"),
+            ([[0, 1e301], [1, 0]], InfiniteValueError, "1e[+]301"),
+            ([[0, 1], [1]], ParameterError, "regular"),
+            ([["a", "b"], ["c", "d"]], ParameterError, "numbers"),
+            ({0: {"a": 1}, 2: {"a": 0}}, ParameterError, "unknown class 2"),
+            ({0: {"a": 1}}, ParameterError, "no class 1"),
+            ({0: {"a": 1, "b": 0}, 1: {"a": 1}}, ParameterError, "no action 'b'"),
+            ({0: {"a": 1}, 1: {"a": 1, "b": 2}}, ParameterError, "unknown action 'b'"),
+            ({0: {}, 1: {}}, ShapeError, "shape"),
+            ({0: 1, 1: 2}, ParameterError, "from class to action"),
+            ({0: {"a": [1, 2, 3]}, 1: {"a": 1}}, ShapeError, "shape"),
+            (pd.DataFrame({"a": [1, 2]}, index=["x", "y"]), ParameterError, "unknown class 'x'"),
+        ],
+    )
+    def test_losses_that_are_none_are_an_error_that_says_why(self, loss, error, words):
+        with pytest.raises(error, match=words):
+            decide([0.5, 0.4], loss)
+
+    @pytest.mark.parametrize(("bad", "error"), [(np.nan, MissingValueError), (-np.inf, ValueError)])
+    def test_a_bad_loss_of_a_row_is_an_error_with_the_row(self, bad, error):
+        loss = np.ones((60_000, 2, 2))
+        loss[54_321, 1, 0] = bad
+        p = np.zeros(60_000)  # the class of the bad loss is impossible
+        with pytest.raises(error, match="action 0 in class 1 of row 54321 is"):
+            decide(p, loss)
+
+    @pytest.mark.parametrize(
+        ("cost", "error", "words"),
+        [
+            (np.nan, MissingValueError, "reject_cost is nan"),
+            (np.inf, InfiniteValueError, "reject_cost is inf"),
+            ([0.1, np.nan], MissingValueError, "reject_cost of row 1"),
+            ([0.1, 0.2, 0.3], ShapeError, r"shape \(3,\)"),
+            ("dear", ParameterError, "numbers"),
+        ],
+    )
+    def test_a_cost_of_rejecting_that_is_none_is_an_error(self, cost, error, words):
+        with pytest.raises(error, match=words):
+            decide([0.5, 0.4], TWO, reject_cost=cost)
+
+    @pytest.mark.parametrize(
+        ("given", "error", "words"),
+        [
+            ({"actions": ["a"]}, ShapeError, "2 actions"),
+            ({"actions": ["a", "a"]}, ParameterError, "action 'a' twice"),
+            ({"classes": ["a", "b", "c"]}, ParameterError, "2 columns"),
+            ({"classes": ["a", "a"]}, ParameterError, "class 'a' twice"),
+        ],
+    )
+    def test_names_that_do_not_fit_are_an_error(self, given, error, words):
+        with pytest.raises(error, match=words):
+            decide([0.5, 0.4], TWO, **given)
+
+    def test_columns_with_other_names_than_the_classes_are_an_error(self):
+        with pytest.raises(ParameterError, match="proba has an unknown class 'x'"):
+            decide(pd.DataFrame({"x": [0.5], "y": [0.5]}), TWO, classes=["x2", "y"])

@@ -1,0 +1,434 @@
+"""Recalibration: the maps against direct maximisation and statsmodels, the folds, and the ends."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import expit, log_softmax, logit
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression as SklearnLogistic
+from sklearn.metrics import log_loss
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from posteriori import LogisticRegression, NaiveBayes, scan
+from posteriori.decision.temperature import likeliest_slope
+from posteriori.errors import (
+    CalibrationWarning,
+    DataError,
+    IdentifiabilityWarning,
+    LabelError,
+    ParameterError,
+    SeparationWarning,
+)
+from posteriori.models.calibrated import CalibratedClassifier
+from posteriori.models.folds import deal
+from posteriori.models.meta import Training
+from posteriori.rows.digests import row_digests
+
+RANDOM = np.random.default_rng(1)
+X2, Y2 = make_classification(400, 8, n_informative=3, n_redundant=4, flip_y=0.2, random_state=0)
+X3, Y3 = make_classification(
+    400, 8, n_informative=4, n_redundant=3, n_classes=3, flip_y=0.2, random_state=0
+)
+Y4 = [0, 1, 0, 1]
+METHODS = pytest.mark.parametrize("method", ["temperature", "platt"])
+
+
+class Gives(ClassifierMixin, BaseEstimator):
+    """Has the columns of X, one a class, as its logarithms of probabilities."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        self.n_features_in_ = np.shape(X)[1]
+        return self
+
+    def predict_log_proba(self, X):
+        return log_softmax(np.asarray(X, dtype=float), axis=1)
+
+    def predict_proba(self, X):
+        return np.exp(self.predict_log_proba(X))
+
+
+class GivesExactly(Gives):
+    """Has the columns of X as its probabilities, zeros and all."""
+
+    predict_log_proba = property()
+
+    def predict_proba(self, X):
+        return np.asarray(X, dtype=float)
+
+
+class HasNoConfidence(ClassifierMixin, BaseEstimator):
+    """Predicts, and says no more."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+def noisy(K, n=300, seed=0, b=0.3):
+    """Activations that are too sure by 1/b, and labels."""
+    random = np.random.default_rng(seed)
+    a = 3 * random.normal(size=(n, K))
+    p = np.exp(log_softmax(b * a, axis=1))
+    return a, (p.cumsum(axis=1) < random.random((n, 1))).sum(axis=1)
+
+
+@parametrize_with_checks([CalibratedClassifier(SklearnLogistic())])
+@pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
+def test_keeps_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        CalibratedClassifier(SklearnLogistic(), method="platt"),
+        CalibratedClassifier(LogisticRegression()),
+        CalibratedClassifier(LogisticRegression(), method="platt"),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
+def test_keeps_the_contract_of_scikit_learn_in_time(estimator, check):
+    check(estimator)
+
+
+# --- Temperature ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
+def test_the_temperature_makes_the_likelihood_largest(K, scale):
+    a, y = noisy(K)
+    weight = RANDOM.integers(1, 4, len(y)).astype(float)
+
+    def loss(b):
+        own = a[np.arange(len(y)), y]
+        return weight @ (np.log(np.exp(b * a).sum(axis=1)) - b * own)
+
+    def slope(b):
+        """By a complex step."""
+        return loss(b + 1e-30j).imag / 1e-30
+
+    b = likeliest_slope(scale * a, y, weight) * scale
+    best = minimize_scalar(loss, bounds=(0, 3), method="bounded", options={"xatol": 1e-10})
+    assert_allclose(b, best.x, rtol=1e-6)
+    assert_allclose(loss(b), best.fun, rtol=1e-13)
+    assert_allclose(b, brentq(slope, 0, 3, xtol=1e-14), rtol=1e-10)
+
+
+def test_a_frozen_estimator_is_put_right_by_the_rows_given():
+    a, y = noisy(3)
+    model = CalibratedClassifier(FrozenEstimator(Gives().fit(a, y))).fit(a, y)
+    b = likeliest_slope(a, y, np.ones(len(y)))
+    assert_allclose(model.temperature_, 1 / b, rtol=1e-12)
+    assert 2 < model.temperature_ < 5  # it is too sure by 1/0.3
+    assert_allclose(model.predict_log_proba(a), log_softmax(b * a, axis=1), rtol=1e-10)
+    assert_array_equal(model.predict(a), a.argmax(axis=1))
+
+
+def test_the_rows_are_predicted_by_estimators_that_have_not_seen_them():
+    model = CalibratedClassifier(GaussianNB(), folds=4, random_state=3).fit(X2, Y2)
+    folds = deal(Training(X2, np.array([0, 1]), Y2, None), 4, 3)
+    logs = np.empty((len(Y2), 2))
+    for fold in range(4):
+        fitted = GaussianNB().fit(X2[folds != fold], Y2[folds != fold])
+        logs[folds == fold] = fitted.predict_log_proba(X2[folds == fold])
+    b = likeliest_slope(logs, Y2, np.ones(len(Y2)))
+    assert_allclose(model.temperature_, 1 / b, rtol=1e-10)
+    whole = GaussianNB().fit(X2, Y2).predict_log_proba(X2)
+    assert_allclose(model.predict_log_proba(X2), log_softmax(b * whole, axis=1), rtol=1e-9)
+
+
+@METHODS
+@pytest.mark.parametrize(("X", "y"), [(X2, Y2), (X3, Y3)])
+def test_new_rows_have_a_better_log_score(method, X, y):
+    train, test = slice(None, 250), slice(250, None)
+    plain = NaiveBayes().fit(X[train], y[train])
+    model = CalibratedClassifier(NaiveBayes(), method=method).fit(X[train], y[train])
+    before = log_loss(y[test], plain.predict_proba(X[test]))
+    assert log_loss(y[test], model.predict_proba(X[test])) < before - 0.02
+
+
+def test_an_estimator_that_is_wrong_more_often_than_right_gives_no_probabilities():
+    a, y = noisy(3)
+    with pytest.warns(CalibrationWarning, match=r"no better than chance.*infinite"):
+        model = CalibratedClassifier(FrozenEstimator(Gives().fit(a, y))).fit(-a, y)
+    assert model.temperature_ == np.inf
+    assert_allclose(model.predict_proba(a), 1 / 3)
+
+
+def test_without_a_misclassified_row_the_probabilities_are_left_alone():
+    a = np.array([[2.0, 0.0], [3.0, 0.0], [0.0, 1.0], [0.0, 4.0]])
+    y = np.array([0, 0, 1, 1])
+    frozen = FrozenEstimator(Gives().fit(a, y))
+    with pytest.warns(SeparationWarning, match="temperature_ is 1"):
+        model = CalibratedClassifier(frozen).fit(a, y)
+    assert model.temperature_ == 1
+    assert_allclose(model.predict_log_proba(a), log_softmax(a, axis=1), rtol=1e-14)
+
+
+# --- Platt ------------------------------------------------------------------------------------
+
+
+def test_platts_map_is_that_of_statsmodels():
+    a, y = noisy(2)
+    weight = RANDOM.integers(1, 4, len(y)).astype(float)
+    frozen = FrozenEstimator(Gives().fit(a, y))
+    model = CalibratedClassifier(frozen, method="platt").fit(a, y, weight)
+    odds = a[:, 1] - a[:, 0]
+    design = sm.add_constant(odds)
+    binomial = sm.families.Binomial()
+    found = sm.GLM(y, design, family=binomial, freq_weights=weight).fit(tol=1e-14, maxiter=100)
+    fitted = [model.calibrator_.intercept_[0], model.calibrator_.coef_[0, 0]]
+    assert_allclose(fitted, found.params, rtol=1e-8)
+    assert_allclose(model.predict_proba(a)[:, 1], expit(design @ found.params), rtol=1e-8)
+
+
+def test_for_many_classes_platts_map_is_a_logistic_regression_on_all_logarithms():
+    a, y = noisy(3)
+    model = CalibratedClassifier(FrozenEstimator(Gives().fit(a, y)), method="platt").fit(a, y)
+    logs = log_softmax(a, axis=1)
+    expected = LogisticRegression(prior="evidence").fit(logs, y).predict_proba(logs)
+    assert_allclose(model.predict_proba(a), expected, rtol=1e-10)
+
+
+def test_log_odds_that_part_the_classes_get_jeffreys_prior():
+    odds = np.array([-3.0, -2.0, 1.0, 2.0])[:, None]
+    X, y = np.hstack([-odds / 2, odds / 2]), np.array([0, 0, 1, 1])
+    with pytest.warns(SeparationWarning, match="Jeffreys"):
+        model = CalibratedClassifier(FrozenEstimator(Gives().fit(X, y)), method="platt").fit(X, y)
+    expected = LogisticRegression(prior="jeffreys", tol=1e-10).fit(odds, y).predict_proba(odds)
+    assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
+
+
+def test_platt_says_when_it_turns_an_estimator_round():
+    a, y = noisy(2)
+    frozen = FrozenEstimator(Gives().fit(a, y))
+    with pytest.warns(CalibrationWarning, match=r"multiplied by -0\.\d+"):
+        model = CalibratedClassifier(frozen, method="platt").fit(-a, y)
+    assert model.calibrator_.coef_[0, 0] < 0
+
+
+@METHODS
+def test_the_decision_function_stands_in_for_probabilities(method):
+    model = CalibratedClassifier(LinearSVC(random_state=0), method=method).fit(X2, Y2)
+    assert_allclose(model.predict_proba(X2).sum(axis=1), 1)
+    margin = LinearSVC(random_state=0).fit(X2, Y2).decision_function(X2)
+    odds = logit(model.predict_proba(X2)[:, 1])
+    slope, intercept = np.polyfit(margin, odds, 1)
+    assert_allclose(odds, slope * margin + intercept, atol=1e-8)
+    assert slope > 0
+    if method == "temperature":
+        assert_allclose(slope, 1 / model.temperature_, rtol=1e-8)
+
+
+# --- Zeros --------------------------------------------------------------------------------------
+
+
+@METHODS
+def test_probabilities_of_zero_and_one_become_rates(method):
+    # Certain of the second class in 40 rows, right in 30; of the first in 60, right in 45.
+    p = np.repeat([[0.0, 1.0], [1.0, 0.0]], [40, 60], axis=0)
+    y = np.repeat([1, 0, 0, 1], [30, 10, 45, 15])
+    model = CalibratedClassifier(FrozenEstimator(GivesExactly().fit(p, y)), method=method).fit(p, y)
+    found = model.predict_proba([[0.0, 1.0], [1.0, 0.0]])
+    assert_allclose(found, [[0.25, 0.75], [0.75, 0.25]], atol=1e-9)
+
+
+def test_a_zero_counts_as_half_the_smallest_probability():
+    p = np.array([[0.0, 1.0], [0.02, 0.98], [0.9, 0.1], [0.6, 0.4], [0.3, 0.7]] * 4)
+    y = np.array([1, 1, 0, 1, 0] * 4)
+    frozen = FrozenEstimator(GivesExactly().fit(p, y))
+    model = CalibratedClassifier(frozen).fit(p, y)
+    b = likeliest_slope(np.log(np.where(p == 0, 0.01, p)), y, np.ones(20))
+    assert_allclose(model.temperature_, 1 / b, rtol=1e-12)
+    found = model.predict_proba([[0.0, 1.0], [1e-9, 1 - 1e-9], [0.02, 0.98]])[:, 0]
+    assert_allclose(found[:2], expit(b * (np.log(0.01))), rtol=1e-6)
+    assert found[2] > found[1]
+
+
+@METHODS
+def test_a_zero_that_the_fit_has_not_seen_is_no_nan(method):
+    a, y = noisy(2)
+    p = np.exp(log_softmax(a, axis=1))
+    model = CalibratedClassifier(FrozenEstimator(GivesExactly().fit(p, y)), method=method).fit(p, y)
+    found = model.predict_log_proba([[0.0, 1.0], [1e-300, 1.0]])
+    assert np.isfinite(found).all()
+    assert found[0, 0] < found[1, 0] < np.log(1e-20)
+
+
+@METHODS
+@pytest.mark.parametrize(
+    "inner", [DecisionTreeClassifier(random_state=0), RandomForestClassifier(20, random_state=0)]
+)
+def test_trees_with_their_zeros_are_put_right(method, inner):
+    model = CalibratedClassifier(inner, method=method).fit(X3[:300], Y3[:300])
+    proba = model.predict_proba(X3[300:])
+    assert np.isfinite(proba).all()
+    assert log_loss(Y3[300:], proba) < np.log(3)
+
+
+# --- Folds --------------------------------------------------------------------------------------
+
+
+def test_equal_rows_have_equal_digests_in_every_kind_of_table():
+    X = np.array([[1.0, 0.0, 3.0], [2.0, 5.0, 3.0], [1.0, -0.0, 3.0]])
+    expected = row_digests(X, 5)
+    assert expected[0] == expected[2] != expected[1]
+    for kind in (list, pd.DataFrame, sparse.csr_array, sparse.coo_array):
+        given = X.tolist() if kind is list else kind(X)
+        assert_array_equal(row_digests(given, 5), expected)
+    assert_array_equal(row_digests(pl.DataFrame(X), 5), expected)
+    assert (row_digests(X, 6) != expected).all()
+
+
+def test_words_count_in_the_digest_of_a_row():
+    frame = pd.DataFrame({"a": [1, 1, 1], "b": ["x", "y", "x"]})
+    first, second, third = row_digests(frame)
+    assert first == third != second
+    only = row_digests(pl.DataFrame({"b": ["x", "y", "x"]}))
+    assert only[0] == only[2] != only[1]
+    objects = row_digests(np.array([["x", 1], ["y", 1], ["x", 1]], dtype=object))
+    assert objects[0] == objects[2] != objects[1]
+
+
+def test_every_fold_has_its_share_of_every_class():
+    codes = np.repeat([0, 1, 2], [100, 33, 7])
+    X = RANDOM.normal(size=(140, 2))
+    folds = deal(Training(X, np.arange(3), codes, None), 5, 0)
+    for k in range(3):
+        counts = np.bincount(folds[codes == k], minlength=5)
+        assert counts.max() - counts.min() <= 1
+    assert np.ptp(np.bincount(folds)) <= 1
+
+
+def test_folds_do_not_depend_on_the_order_of_rows_and_do_on_the_seed():
+    order = RANDOM.permutation(len(Y2))
+    one = deal(Training(X2, np.array([0, 1]), Y2, None), 5, 7)
+    other = deal(Training(X2[order], np.array([0, 1]), Y2[order], None), 5, 7)
+    assert_array_equal(one[order], other)
+    assert (deal(Training(X2, np.array([0, 1]), Y2, None), 5, 8) != one).any()
+
+
+@METHODS
+def test_weight_two_is_the_row_twice_and_weight_zero_is_none(method):
+    times = RANDOM.integers(0, 3, len(Y2))
+    model = CalibratedClassifier(NaiveBayes(), method=method)
+    one = clone(model).fit(X2, Y2, times.astype(float))
+    other = clone(model).fit(X2.repeat(times, axis=0), Y2.repeat(times))
+    assert_allclose(one.predict_proba(X2), other.predict_proba(X2), rtol=1e-8)
+
+
+def test_a_class_of_one_row_is_unknown_to_the_estimator_where_it_is_held_back():
+    X = np.vstack([X3, [[9.0] * 8]])
+    y = np.append(Y3, 7)
+    with pytest.warns(IdentifiabilityWarning, match="Class 7 has no two different rows"):
+        model = CalibratedClassifier(GaussianNB()).fit(X, y)
+    assert_array_equal(model.classes_, [0, 1, 2, 7])
+    assert np.isfinite(model.predict_proba(X)).all()
+    with pytest.raises(LabelError, match="Class 1 has no two different rows"):
+        CalibratedClassifier(GaussianNB()).fit(X[-5:], [0, 0, 0, 0, 1])
+
+
+# --- Wiring -------------------------------------------------------------------------------------
+
+
+def test_labels_and_names_of_columns_are_kept():
+    frame = pd.DataFrame(X3, columns=list("abcdefgh"))
+    y = np.array(["low", "mid", "top"])[Y3]
+    model = CalibratedClassifier(NaiveBayes()).fit(frame, y)
+    assert_array_equal(model.classes_, ["low", "mid", "top"])
+    assert set(model.predict(frame)) <= {"low", "mid", "top"}
+    assert_array_equal(model.feature_names_in_, list("abcdefgh"))
+    assert model.n_features_in_ == 8
+    plain = CalibratedClassifier(NaiveBayes()).fit(X3, Y3)
+    assert_allclose(model.predict_proba(frame), plain.predict_proba(X3), rtol=1e-10)
+
+
+def test_fitting_again_by_the_other_method_leaves_nothing_behind():
+    model = CalibratedClassifier(NaiveBayes()).fit(X2, Y2)
+    model.set_params(method="platt").fit(X2, Y2)
+    assert not hasattr(model, "temperature_")
+    expected = CalibratedClassifier(NaiveBayes(), method="platt").fit(X2, Y2)
+    assert_array_equal(model.predict_proba(X2), expected.predict_proba(X2))
+
+
+def test_a_class_that_the_rows_lack_stays_a_class_of_a_frozen_estimator():
+    a, y = noisy(3)
+    frozen = FrozenEstimator(Gives().fit(a, y))
+    two = y < 2
+    model = CalibratedClassifier(frozen).fit(a[two], y[two])
+    assert model.predict_proba(a).shape == (300, 3)
+    with pytest.raises(LabelError, match=r"No row is of class 2.*temperature"):
+        CalibratedClassifier(frozen, method="platt").fit(a[two], y[two])
+    with pytest.raises(LabelError, match="holds 3"):
+        CalibratedClassifier(frozen).fit(a, y + 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"method": "isotonic"}, "method='isotonic'"),
+        ({"folds": 1}, "folds=1"),
+        ({"folds": 2.5}, "folds=2.5"),
+        ({"random_state": "x"}, "random_state"),
+        ({"estimator": HasNoConfidence()}, "neither predict_proba nor decision_function"),
+    ],
+)
+def test_what_cannot_be_honoured_is_an_error(given, words):
+    given = {"estimator": GaussianNB(), **given}
+    with pytest.raises(ParameterError, match=words):
+        CalibratedClassifier(**given).fit(X2, Y2)
+
+
+def test_weights_need_an_estimator_that_takes_them():
+    with pytest.raises(ParameterError, match="KNeighborsClassifier takes none"):
+        CalibratedClassifier(KNeighborsClassifier()).fit(X2, Y2, np.ones(len(Y2)))
+
+
+def test_rows_of_a_source_cannot_be_held_back(tmp_path):
+    frame = pd.DataFrame({"a": X2[:, 0], "y": Y2})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(ParameterError, match="FrozenEstimator"):
+        CalibratedClassifier(NaiveBayes()).fit(scan(tmp_path / "rows.csv", target="y"))
+
+
+def test_rows_of_a_source_are_predicted_as_those_in_memory(tmp_path):
+    frame = pd.DataFrame(X2[:, :3], columns=["a", "b", "c"])
+    frame.assign(y=Y2).to_parquet(tmp_path / "rows.parquet")
+    model = CalibratedClassifier(NaiveBayes()).fit(frame, Y2)
+    rows = scan(tmp_path / "rows.parquet", target="y")
+    path = model.predict_proba(rows, to=tmp_path / "answers.parquet")
+    assert_allclose(pd.read_parquet(path).to_numpy(), model.predict_proba(frame), rtol=1e-12)
+
+
+def test_a_row_without_probabilities_is_named():
+    p = np.full((4, 2), np.nan)
+    p[:2] = 0.5
+    with pytest.raises(DataError, match="gives no probabilities for row 2"):
+        CalibratedClassifier(FrozenEstimator(GivesExactly().fit(p, Y4))).fit(p, Y4)
+    with pytest.raises(DataError, match="gives no probabilities for row 2"):
+        CalibratedClassifier(GivesExactly()).fit(p, Y4)
+
+
+def test_before_the_fit_nothing_can_be_asked():
+    with pytest.raises(NotFittedError):
+        CalibratedClassifier(GaussianNB()).predict(X2)
+    with pytest.raises(NotFittedError):
+        CalibratedClassifier(FrozenEstimator(GaussianNB())).fit(X2, Y2)

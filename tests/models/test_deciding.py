@@ -1,0 +1,337 @@
+"""Classifiers that act: decisions by the probabilities of another, under losses and priors."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import posteriori
+from posteriori import GaussianClassifier, scan
+from posteriori.decision.changed_priors import adjust_priors
+from posteriori.decision.rule import decide
+from posteriori.errors import (
+    DecisionWarning,
+    LabelError,
+    MissingValueError,
+    ParameterError,
+    ShapeError,
+)
+from posteriori.models.deciding import DecidingClassifier
+
+X, CODES = make_blobs(n_samples=150, centers=3, cluster_std=3.0, random_state=1)
+Y = np.array(["ant", "bee", "cat"])[CODES]
+LOSS = np.array([[0.0, 4.0, 0.5, 9.0], [2.0, 0.0, 0.5, 9.0], [30.0, 8.0, 2.0, 0.0]])
+ACTIONS = ["feed", "keep", "wait", "shoo"]
+NEW = {"cat": 0.7, "ant": 0.1, "bee": 0.2}
+
+
+@parametrize_with_checks([DecidingClassifier(LogisticRegression())])
+def test_keeps_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("base", [LogisticRegression(), GaussianClassifier(), GaussianNB()])
+@pytest.mark.parametrize("cost", [None, 0.8])
+def test_decisions_are_those_by_the_probabilities_of_the_estimator(base, cost):
+    model = DecidingClassifier(base, loss=LOSS, actions=ACTIONS, reject_cost=cost).fit(X, Y)
+    p = clone(base).fit(X, Y).predict_proba(X)
+    expected = decide(p, LOSS, actions=ACTIONS, reject_cost=cost)
+    assert_array_equal(model.predict_proba(X), p)
+    assert_array_equal(model.predict(X), expected.action)
+    assert_array_equal(model.expected_loss(X), expected.expected_loss)
+    assert_array_equal(model.decide(X).rejected, expected.rejected)
+    assert_allclose(model.predict_log_proba(X), np.log(p), rtol=1e-9, atol=1e-15)
+    assert set(model.predict(X)) == {*ACTIONS, *(["reject"] if cost else [])}
+
+
+def test_without_losses_it_is_the_estimator_itself():
+    model, plain = (make.fit(X, Y) for make in (DecidingClassifier(GaussianNB()), GaussianNB()))
+    assert_array_equal(model.predict(X), plain.predict(X))
+    assert model.score(X, Y) == plain.score(X, Y)
+    assert_array_equal(model.classes_, ["ant", "bee", "cat"])
+
+
+class TestPriors:
+    def test_with_other_priors_it_is_the_model_with_these_priors(self):
+        model = DecidingClassifier(GaussianClassifier(), priors=NEW).fit(X, Y)
+        other = GaussianClassifier(priors=NEW).fit(X, Y)
+        assert_allclose(model.predict_proba(X), other.predict_proba(X), rtol=1e-12, atol=1e-15)
+        assert_allclose(model.predict_log_proba(X), other.predict_log_proba(X), rtol=1e-10)
+        assert_array_equal(model.predict(X), other.predict(X))
+
+    @pytest.mark.parametrize(
+        "base",
+        [
+            LinearDiscriminantAnalysis(priors=[0.2, 0.2, 0.6]),
+            GaussianNB(priors=[0.2, 0.2, 0.6]),
+            GaussianClassifier(priors=[0.2, 0.2, 0.6]),
+            make_pipeline(StandardScaler(), GaussianNB(priors=[0.2, 0.2, 0.6])),
+            FrozenEstimator(GaussianNB(priors=[0.2, 0.2, 0.6]).fit(X, Y)),
+        ],
+    )
+    def test_priors_that_the_model_was_given_are_the_ones_to_leave(self, base):
+        model = DecidingClassifier(base, priors=NEW).fit(X, Y)
+        assert_allclose(model.training_priors_, [0.2, 0.2, 0.6])
+        expected = adjust_priors(
+            model.estimator_.predict_proba(X), [0.2, 0.2, 0.6], [0.1, 0.2, 0.7]
+        )
+        assert_allclose(model.predict_proba(X), expected, rtol=1e-13)
+
+    def test_priors_kept_as_logarithms_are_read(self):
+        base = MultinomialNB(class_prior=[0.2, 0.2, 0.6])
+        model = DecidingClassifier(base, priors=NEW).fit(abs(X), Y)
+        assert_allclose(model.training_priors_, [0.2, 0.2, 0.6])
+
+    def test_the_training_priors_are_the_shares_of_the_classes_by_weight(self):
+        few = np.r_[np.flatnonzero(CODES == 0)[:10], np.flatnonzero(CODES > 0)]
+        model = DecidingClassifier(LogisticRegression(), priors=NEW).fit(X[few], Y[few])
+        assert_allclose(model.training_priors_, np.array([10, 50, 50]) / 110)
+        weight = np.where(Y[few] == "ant", 5.0, 1.0)
+        model.fit(X[few], Y[few], sample_weight=weight)
+        assert_allclose(model.training_priors_, np.array([50, 50, 50]) / 150)
+
+    @pytest.mark.parametrize("weight", ["balanced", {"ant": 5.0, "bee": 1.0, "cat": 1.0}])
+    def test_weights_of_classes_count_in_the_training_priors(self, weight):
+        few = np.r_[np.flatnonzero(CODES == 0)[:10], np.flatnonzero(CODES > 0)]
+        base = LogisticRegression(class_weight=weight)
+        model = DecidingClassifier(base, priors=NEW).fit(X[few], Y[few])
+        assert_allclose(model.training_priors_, [1 / 3, 1 / 3, 1 / 3])
+
+    def test_soft_labels_are_counted_by_their_shares(self):
+        soft = np.full((150, 3), 0.1)
+        soft[np.arange(150), CODES] = 0.8
+        soft[:50] = [0.5, 0.5, 0.0]
+        base = posteriori.LogisticRegression(prior=1.0)
+        model = DecidingClassifier(base, priors=[0.1, 0.2, 0.7]).fit(X, soft)
+        assert_allclose(model.training_priors_, soft.mean(axis=0))
+
+    def test_a_fit_without_priors_forgets_those_of_the_fit_before(self):
+        model = DecidingClassifier(GaussianNB(), priors=NEW).fit(X, Y)
+        model.set_params(priors=None).fit(X, Y)
+        assert not hasattr(model, "training_priors_")
+        assert_array_equal(model.predict_proba(X), GaussianNB().fit(X, Y).predict_proba(X))
+
+    def test_an_unknown_class_is_an_error(self):
+        with pytest.raises(ParameterError, match="unknown class 'dog'"):
+            DecidingClassifier(GaussianNB(), priors={**NEW, "dog": 0.0}).fit(X, Y)
+
+
+class TestScore:
+    def test_the_score_is_minus_the_mean_loss_that_came_true(self):
+        model = DecidingClassifier(GaussianNB(), loss=LOSS, actions=ACTIONS, reject_cost=0.8)
+        found = model.fit(X, Y).decide(X)
+        losses = [0.8 if a < 0 else LOSS[k, a] for k, a in zip(CODES, found.code, strict=True)]
+        assert_allclose(model.score(X, Y), -np.mean(losses), rtol=1e-14)
+        weight = np.arange(150.0)
+        expected = -np.average(losses, weights=weight)
+        assert_allclose(model.score(X, Y, sample_weight=weight), expected, rtol=1e-14)
+
+    def test_with_rejecting_alone_an_error_costs_one(self):
+        model = DecidingClassifier(GaussianNB(), reject_cost=0.2).fit(X, Y)
+        found = model.predict(X)
+        expected = -np.mean(np.where(found == "reject", 0.2, found != Y))
+        assert_allclose(model.score(X, Y), expected, rtol=1e-14)
+
+    def test_the_expected_loss_is_near_the_one_that_comes_true(self):
+        random = np.random.default_rng(0)
+        y = random.integers(2, size=40_000)
+        x = (random.normal(size=40_000) + 1.5 * y)[:, None]
+        loss = [[0, 1], [5, 0]]
+        model = DecidingClassifier(GaussianClassifier(), loss=loss).fit(x[:20_000], y[:20_000])
+        expected = model.expected_loss(x[20_000:]).mean()
+        assert_allclose(-model.score(x[20_000:], y[20_000:]), expected, rtol=0.03)
+
+    def test_no_other_threshold_costs_less(self):
+        """The rule beats every fixed cut of the same probabilities, up to sampling error."""
+        random = np.random.default_rng(1)
+        y = random.integers(2, size=20_000)
+        x = (random.normal(size=20_000) + 1.5 * y)[:, None]
+        model = DecidingClassifier(GaussianClassifier(), loss=[[0, 1], [5, 0]]).fit(x, y)
+        p = model.predict_proba(x)[:, 1]
+        cuts = [np.mean(np.where(p > cut, y == 0, 5 * (y == 1))) for cut in np.linspace(0, 1, 101)]
+        assert -model.score(x, y) < min(cuts) + 0.003
+
+    def test_a_label_that_has_no_losses_is_an_error(self):
+        model = DecidingClassifier(GaussianNB(), loss=LOSS).fit(X, Y)
+        with pytest.raises(LabelError, match="'dog'"):
+            model.score(X[:2], ["ant", "dog"])
+        assert DecidingClassifier(GaussianNB()).fit(X, Y).score(X[:2], ["dog", "dog"]) == 0.0
+        with pytest.raises(LabelError, match="soft"):
+            model.score(X[:1], [[0.5, 0.5, 0.0]])
+
+    def test_a_search_finds_what_costs_least(self):
+        model = DecidingClassifier(LogisticRegression(), loss=LOSS, actions=ACTIONS)
+        search = GridSearchCV(model, {"estimator__C": [1e-4, 1.0]}, cv=3).fit(X, Y)
+        assert search.best_params_ == {"estimator__C": 1.0}
+        assert search.best_score_ < 0
+
+
+class TestOwnLosses:
+    model = DecidingClassifier(GaussianNB(), loss=LOSS, actions=ACTIONS)
+
+    def test_rows_may_bring_losses_of_their_own(self):
+        model = clone(self.model).fit(X, Y)
+        own = LOSS + np.random.default_rng(0).uniform(size=(150, 1, 1)) * LOSS[:, ::-1]
+        found = model.decide(X, loss=own)
+        costs = np.einsum("nk,nka->na", model.predict_proba(X), own)
+        assert_array_equal(found.action, np.array(ACTIONS)[costs.argmin(axis=1)])
+        assert_allclose(found.expected_loss, costs.min(axis=1))
+
+    def test_rows_may_bring_costs_of_rejecting(self):
+        model = clone(self.model).fit(X, Y)
+        cost = np.linspace(-0.1, 3, 150)
+        found = model.decide(X, reject_cost=cost)
+        assert_array_equal(found.rejected, cost < model.expected_loss(X))
+        assert found.rejected[0]
+
+    def test_they_have_no_place_in_the_constructor(self):
+        model = clone(self.model).set_params(loss=np.ones((150, 3, 4)))
+        with pytest.raises(ShapeError, match=r"expected \(3, actions\)"):
+            model.fit(X, Y)
+        with pytest.raises(ShapeError, match="a number"):
+            clone(self.model).set_params(reject_cost=np.ones(150)).fit(X, Y)
+
+    def test_they_must_be_for_the_same_actions(self):
+        with pytest.raises(ShapeError, match="2 actions"):
+            clone(self.model).fit(X, Y).decide(X, loss=np.ones((150, 3, 2)))
+
+
+class TestContract:
+    def test_a_frozen_estimator_is_not_fitted_again(self):
+        frozen = GaussianNB().fit(X, Y)
+        model = DecidingClassifier(FrozenEstimator(frozen), loss=LOSS, actions=ACTIONS)
+        model.fit(X[:5] * 100, Y[:5], sample_weight=np.ones(5))
+        assert_array_equal(model.predict_proba(X), frozen.predict_proba(X))
+        assert model.n_features_in_ == 2
+
+    def test_columns_have_the_names_of_the_estimator(self):
+        frame = pd.DataFrame(X, columns=["u", "v"])
+        model = DecidingClassifier(GaussianClassifier()).fit(frame, Y)
+        assert model.feature_names_in_.tolist() == ["u", "v"]
+        assert not hasattr(DecidingClassifier(GaussianClassifier()).fit(X, Y), "feature_names_in_")
+
+    def test_the_estimator_given_is_not_touched(self):
+        base = GaussianNB()
+        DecidingClassifier(base).fit(X, Y)
+        assert not hasattr(base, "classes_")
+
+    def test_it_survives_pickling_and_cloning(self):
+        model = DecidingClassifier(GaussianNB(), loss=LOSS, priors=NEW, reject_cost=0.8).fit(X, Y)
+        again = pickle.loads(pickle.dumps(model))
+        assert_array_equal(again.predict(X), model.predict(X))
+        assert_array_equal(clone(model).fit(X, Y).predict(X), model.predict(X))
+
+    def test_before_the_fit_there_is_nothing_to_decide(self):
+        for name in ("predict", "predict_proba", "predict_log_proba", "decide", "expected_loss"):
+            with pytest.raises(NotFittedError):
+                getattr(DecidingClassifier(GaussianNB()), name)(X)
+
+    def test_a_fit_that_fails_leaves_the_one_before(self):
+        model = DecidingClassifier(GaussianNB(), loss=LOSS).fit(X, Y)
+        before = model.predict(X)
+        with pytest.raises(ShapeError):
+            model.set_params(loss=LOSS[:2]).fit(X[:70], Y[:70])
+        assert_array_equal(model.predict(X), before)
+
+    @pytest.mark.parametrize(
+        ("model", "given", "error", "words"),
+        [
+            (DecidingClassifier(LinearSVC()), {}, ParameterError, "LinearSVC gives no prob"),
+            (
+                DecidingClassifier(KNeighborsClassifier()),
+                {"sample_weight": np.ones(150)},
+                ParameterError,
+                "KNeighborsClassifier takes none",
+            ),
+            (DecidingClassifier(GaussianNB(), loss=LOSS[:2]), {}, ShapeError, r"\(2, 4\)"),
+            (
+                DecidingClassifier(GaussianNB(), loss=np.where(LOSS > 8, np.nan, LOSS)),
+                {},
+                MissingValueError,
+                "action 3 in class 'ant' is missing",
+            ),
+            (
+                DecidingClassifier(GaussianNB(), reject_cost=np.nan),
+                {},
+                MissingValueError,
+                "reject_cost",
+            ),
+        ],
+    )
+    def test_what_cannot_be_done_is_an_error_in_the_fit(self, model, given, error, words):
+        with pytest.raises(error, match=words):
+            model.fit(X, Y, **given)
+
+    def test_what_is_never_chosen_is_said_once_in_the_fit(self):
+        model = DecidingClassifier(GaussianNB(), loss=np.c_[LOSS, [50, 50, 50]])
+        with pytest.warns(DecisionWarning, match="4 is never") as caught:
+            model.fit(X, Y)
+        assert [each.filename for each in caught] == [__file__]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert model.decide(X).never == (4,)
+
+    def test_sparse_rows_and_missing_entries_go_where_the_estimator_takes_them(self):
+        holes = X.copy()
+        holes[0, 0] = np.nan
+        model = DecidingClassifier(GaussianClassifier()).fit(X, Y)
+        expected = GaussianClassifier().fit(X, Y).predict(holes)
+        assert_array_equal(model.predict(holes), expected)
+
+
+class TestSources:
+    """Rows that are read part by part: the decisions of the rows in memory."""
+
+    def model(self):
+        base = GaussianClassifier()
+        return DecidingClassifier(base, loss=LOSS, actions=ACTIONS, reject_cost=0.8, priors=NEW)
+
+    def test_files_are_decided_part_by_part(self, tmp_path):
+        frame = pd.DataFrame(X, columns=["u", "v"]).assign(y=Y)
+        frame.to_csv(tmp_path / "rows.csv", index=False)
+        rows = scan(tmp_path / "rows.csv", target="y")
+        path = self.model().fit(rows).predict(rows, to=tmp_path / "out.parquet")
+        expected = self.model().fit(frame[["u", "v"]], Y).predict(frame[["u", "v"]])
+        assert pd.read_parquet(path)["prediction"].tolist() == expected.tolist()
+
+    def test_dask_arrays_are_decided_with_the_labels_of_the_actions(self):
+        array = pytest.importorskip("dask.array").from_array(X, chunks=(40, 2))
+        model = self.model().fit(X, Y)
+        found = model.predict(array)
+        assert found.dtype == np.array(["reject"]).dtype
+        assert_array_equal(found.compute(), model.predict(X))
+
+    def test_a_formula_names_the_columns_of_a_frame(self):
+        frame = pd.DataFrame(X, columns=["u", "v"]).assign(y=Y)
+        model = self.model().fit("y ~ u + v", frame)
+        assert_array_equal(model.predict(frame), self.model().fit(X, Y).predict(X))
+        base = posteriori.LogisticRegression(prior=1.0)
+        with pytest.raises(ParameterError, match="not known without labels"):
+            DecidingClassifier(base, priors=NEW).fit("y ~ u + v", frame)
+
+    def test_shares_of_classes_need_labels(self, tmp_path):
+        pd.DataFrame(X, columns=["u", "v"]).assign(y=Y).to_csv(tmp_path / "r.csv", index=False)
+        base = posteriori.LogisticRegression(prior=1.0)
+        with pytest.raises(ParameterError, match="not known without labels"):
+            DecidingClassifier(base, priors=NEW).fit(scan(tmp_path / "r.csv", target="y"))
+
+
+def test_iris_is_told_apart_as_well_as_by_the_estimator():
+    X, y = load_iris(return_X_y=True)
+    assert DecidingClassifier(GaussianClassifier()).fit(X, y).score(X, y) == 0.98

@@ -1,0 +1,170 @@
+"""Novelty: the rate of false alarms on new rows, conformal p-values by brute force, the ends."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import binom
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import KernelDensity
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from posteriori import GaussianClassifier, NaiveBayes
+from posteriori.errors import IdentifiabilityWarning, LabelError, ParameterError
+from posteriori.models.folds import deal
+from posteriori.models.meta import Training
+from posteriori.models.novelty import NoveltyDetector
+
+MEANS = np.array([[0.0, 0.0, 0.0], [3.0, 0.0, 1.0]])
+
+
+def rows(n, seed):
+    """Two classes with heavier tails than a Gaussian has."""
+    random = np.random.default_rng(seed)
+    y = random.integers(0, 2, n)
+    return MEANS[y] + random.standard_t(4, size=(n, 3)), y
+
+
+X, Y = rows(400, 0)
+NEW, Y_NEW = rows(20000, 1)
+MODELS = [GaussianClassifier(), GaussianClassifier(covariance="full"), NaiveBayes()]
+
+
+# Of the 15 to 200 rows of these checks none is to be rejected.
+@parametrize_with_checks([NoveltyDetector(NaiveBayes(), false_alarm=1e-4, reject_label=-7)])
+@pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
+def test_keeps_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", [*MODELS, GaussianMixture(2, random_state=0)])
+@pytest.mark.parametrize("rate", [0.05, 0.2])
+def test_new_rows_of_the_same_kind_are_rejected_at_the_rate_asked(estimator, rate):
+    # The share among the 400 held back has a Beta distribution about the rate.
+    model = NoveltyDetector(estimator, false_alarm=rate).fit(X, Y)
+    spread = np.sqrt(rate * (1 - rate) * (1 / len(X) + 1 / len(NEW)))
+    assert abs(model.is_novel(NEW).mean() - rate) < 3 * spread
+
+
+def test_over_many_fits_the_rate_is_kept():
+    alarms = 0
+    for seed in range(150):
+        train, y = rows(60, seed)
+        test, _ = rows(100, 1000 + seed)
+        model = NoveltyDetector(GaussianClassifier(), false_alarm=0.1).fit(train, y)
+        alarms += model.is_novel(test).sum()
+    # Within a fit alarms hang together: the share of the threshold has the variance of Beta(6, 55).
+    error = np.sqrt((0.1 * 0.9 / 61 + 0.1 * 0.9 / 100) / 150)
+    assert abs(alarms / 15000 - 6 / 61) < 3.5 * error
+
+
+def test_a_frozen_model_has_the_exact_rate():
+    fitted = FrozenEstimator(GaussianClassifier().fit(*rows(50, 5)))
+    alarms = []
+    for seed in range(300):
+        held, y = rows(39, 2000 + seed)
+        model = NoveltyDetector(fitted, false_alarm=0.1).fit(held, y)
+        alarms.append(model.is_novel(rows(1, 5000 + seed)[0])[0])
+    low, high = binom.interval(0.999, 300, 4 / 40)
+    assert low <= np.sum(alarms) <= high
+
+
+@pytest.mark.parametrize("estimator", MODELS)
+def test_rows_from_afar_are_rejected(estimator):
+    model = NoveltyDetector(estimator, reject_label=-1).fit(X, Y)
+    far = np.array([[40.0, 0.0, 0.0], [0.0, -40.0, 0.0], [1e6, 1e6, 1e6]])
+    assert_array_equal(model.predict(far), [-1, -1, -1])
+    assert_allclose(model.p_value(far), 1 / 401)
+    assert_array_equal(model.predict(MEANS), [0, 1])
+
+
+def test_the_p_value_is_the_share_of_rows_held_back_that_are_no_more_likely():
+    model = NoveltyDetector(GaussianClassifier(), folds=4, random_state=2).fit(X, Y)
+    folds = deal(Training(X, np.array([0, 1]), Y, None), 4, 2)
+    held = np.empty(len(X))
+    for fold in range(4):
+        fitted = GaussianClassifier().fit(X[folds != fold], Y[folds != fold])
+        held[folds == fold] = fitted.score_samples(X[folds == fold])
+    scores = GaussianClassifier().fit(X, Y).score_samples(NEW[:300])
+    expected = [(1 + (held <= s).sum()) / 401 for s in scores]
+    assert_allclose(model.p_value(NEW[:300]), expected, rtol=1e-12)
+    assert_allclose(model.score_samples(NEW[:300]), scores, rtol=1e-12)
+    assert_allclose(model.threshold_, np.sort(held)[4 - 1], rtol=1e-12)  # floor(0.01 x 401) = 4
+
+
+@pytest.mark.parametrize("rate", [0.07, 0.29, 0.01, 0.5])
+def test_novel_is_what_has_a_p_value_up_to_the_rate(rate):
+    model = NoveltyDetector(GaussianClassifier(), false_alarm=rate).fit(X[:99], Y[:99])
+    p = model.p_value(NEW[:2000])
+    assert_array_equal(model.is_novel(NEW[:2000]), p <= rate)
+
+
+def test_weight_two_is_the_row_twice():
+    times = np.random.default_rng(0).integers(0, 3, len(X))
+    model = NoveltyDetector(GaussianClassifier(), false_alarm=0.05)
+    one = clone(model).fit(X, Y, times.astype(float))
+    other = clone(model).fit(X.repeat(times, axis=0), Y.repeat(times))
+    assert_allclose(one.threshold_, other.threshold_, rtol=1e-10)
+    assert_allclose(one.p_value(NEW[:200]), other.p_value(NEW[:200]), rtol=1e-10)
+
+
+def test_too_few_rows_for_the_rate_reject_nothing_and_say_so():
+    model = NoveltyDetector(GaussianClassifier(), false_alarm=0.01)
+    with pytest.warns(IdentifiabilityWarning, match=r"98 rows cannot.*Pass 99 rows or more"):
+        model.fit(X[:98], Y[:98])
+    assert model.threshold_ == -np.inf
+    assert not model.is_novel([[1e9, 0, 0]]).any()
+    assert np.isfinite(model.fit(X[:99], Y[:99]).threshold_)
+
+
+def test_rejected_rows_have_the_label_asked_for():
+    far = np.array([[40.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    words = np.array(["ant", "bee"])[Y]
+    found = NoveltyDetector(GaussianClassifier()).fit(X, words).predict(far)
+    assert found.tolist() == [None, "ant"]
+    model = NoveltyDetector(GaussianClassifier(), reject_label="???").fit(X, words)
+    assert model.predict(far).tolist() == ["???", "ant"]
+    with pytest.raises(ParameterError, match="class of its own"):
+        NoveltyDetector(GaussianClassifier(), reject_label="bee").fit(X, words)
+
+
+def test_probabilities_are_those_of_the_model():
+    model = NoveltyDetector(NaiveBayes()).fit(X, Y)
+    assert_allclose(model.predict_proba(NEW[:9]), NaiveBayes().fit(X, Y).predict_proba(NEW[:9]))
+
+
+def test_a_density_needs_no_labels_and_predicts_none():
+    model = NoveltyDetector(KernelDensity(bandwidth=0.7), false_alarm=0.05).fit(X)
+    spread = np.sqrt(0.05 * 0.95 / len(X))
+    assert abs(model.is_novel(NEW[:4000]).mean() - 0.05) < 3.5 * spread
+    assert not hasattr(model, "predict")
+    assert not hasattr(model, "classes_")
+
+
+def test_a_frozen_classifier_needs_no_labels():
+    fitted = FrozenEstimator(GaussianClassifier().fit(X, Y))
+    model = NoveltyDetector(fitted, reject_label=-1).fit(NEW[:500])
+    assert_array_equal(model.classes_, [0, 1])
+    expected = np.sort(fitted.score_samples(NEW[:500]))[5 - 1]
+    assert_allclose(model.threshold_, expected, rtol=1e-12)
+
+
+def test_names_of_columns_are_kept():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = NoveltyDetector(GaussianClassifier()).fit(frame, Y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert model.n_features_in_ == 3
+
+
+def test_what_cannot_be_honoured_is_an_error():
+    with pytest.raises(ParameterError, match="false_alarm=0"):
+        NoveltyDetector(GaussianClassifier(), false_alarm=0).fit(X, Y)
+    with pytest.raises(ParameterError, match="folds=1"):
+        NoveltyDetector(GaussianClassifier(), folds=1).fit(X, Y)
+    with pytest.raises(ParameterError, match="LogisticRegression has no score_samples"):
+        NoveltyDetector(LogisticRegression()).fit(X, Y)
+    with pytest.raises(LabelError, match="requires y"):
+        NoveltyDetector(GaussianClassifier()).fit(X)
