@@ -31,6 +31,7 @@ PUBLIC = [
     "adjust_priors",
     "brier_score",
     "calibration_error",
+    "compare",
     "decide",
     "decompose_score",
     "estimate_priors",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from posteriori.models.threshold import ThresholdRegression
     from posteriori.posterior.laplace import laplace
     from posteriori.posterior.priors import GaussianPrior
+    from posteriori.report.compare import compare
     from posteriori.rows.scan import scan
     from posteriori.rows.threads import threads
 
@@ -56,6 +57,7 @@ _HOMES = {
     "adjust_priors": "posteriori.decision.changed_priors",
     "brier_score": "posteriori.decision.scores",
     "calibration_error": "posteriori.decision.calibration",
+    "compare": "posteriori.report.compare",
     "decide": "posteriori.decision.rule",
     "decompose_score": "posteriori.decision.scores",
     "estimate_priors": "posteriori.decision.estimated_priors",
@@ -92,6 +94,7 @@ __all__ = [
     "adjust_priors",
     "brier_score",
     "calibration_error",
+    "compare",
     "decide",
     "decompose_score",
     "estimate_priors",

@@ -184,6 +184,18 @@ class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
                 "Call fit with all rows at once, or use covariance='diagonal'.",
             ) from error
 
+    def _adopt(self, statistics: Any) -> None:
+        super()._adopt(self._own(statistics) if isinstance(statistics, Moments) else statistics)
+
+    def _own(self, sums: Moments) -> Moments | ColumnMoments:
+        """Those of this covariance; sums of each class by itself have all of them."""
+        if len(set(sums.sharing)) < len(sums.classes):
+            return sums
+        if self._is_diagonal():
+            return sums.by_column()
+        self._check_parameters(sums.classes)
+        return sums.regrouped(sharing_of(self.covariance, sums.classes))
+
     def _estimate(self, statistic: Moments | ColumnMoments) -> None:
         self._check_parameters(statistic.classes)
         if isinstance(statistic, ColumnMoments):
@@ -197,7 +209,8 @@ class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
         if not fits:
             raise StatisticsError(
                 f"These statistics were not gathered for covariance={self.covariance!r}.",
-                "Use the covariance setting of the fits they come from.",
+                "Use the covariance setting of the fits they come from; those of covariance='full' "
+                "serve any.",
             )
         self._set_priors(count)
         self._adopt_estimate(self._densities_from(statistic), count)

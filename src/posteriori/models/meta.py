@@ -75,17 +75,32 @@ def read_training(
     The classes are those of a frozen estimator, else the labels of the rows that are left. Where
     no labels are wanted, all rows are of one class.
     """
-    name = type(model).__name__
+    _check_inner(model, sample_weight)
+    known = np.asarray(model.estimator.classes_) if model._frozen and labelled else None
+    return read_pickable(X, y, sample_weight, type(model).__name__, known, labelled)
+
+
+def read_pickable(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    name: str,
+    known: Labels | None = None,
+    labelled: bool = True,
+) -> Training:
+    """Rows that can be picked out of a table, for `name`; where unlabelled, all of one class.
+
+    A row of weight zero is as good as absent. The classes are those `known`, else the labels of
+    the rows that are left.
+    """
     if is_dask(X) or hasattr(type(X), "map_sum"):
         raise ParameterError(
             f"{name} holds rows back, and cannot pick them out of a {type(X).__name__}.",
             "Pass a table X and labels y; or fit the estimator first, wrap it in "
             "sklearn.frozen.FrozenEstimator, and pass a table of other rows.",
         )
-    _check_inner(model, sample_weight)
     X = as_pickable(X)
     n_rows = count_rows(X)
-    known = np.asarray(model.estimator.classes_) if model._frozen and labelled else None
     y = y if labelled else np.zeros(n_rows, dtype=np.intp)
     classes, codes = read_labels(y, n_rows, name, known)
     weight = read_weight(sample_weight, n_rows)

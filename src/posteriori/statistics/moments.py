@@ -27,6 +27,7 @@ from posteriori.statistics.by_class import (
     moved,
     sums_by_class,
 )
+from posteriori.statistics.column_moments import ColumnMoments
 from posteriori.statistics.labels import class_counts, dense_membership, is_soft
 from posteriori.statistics.levels import recoding, union_of_columns
 from posteriori.statistics.statistic import (
@@ -136,6 +137,21 @@ class Moments(Statistic):
         """All classes in one group (4.78)."""
         return replace(
             self, sharing=(None,) * len(self.classes), scatter=self.scatter.sum(0, keepdims=True)
+        )
+
+    def regrouped(self, sharing: tuple[Hashable, ...]) -> "Moments":
+        """Of sums of each class by itself, those of other groups of classes."""
+        places = group_places(sharing)
+        scatter = np.zeros((places.max() + 1, *self.scatter.shape[1:]))
+        np.add.at(scatter, places, self.scatter[self.groups])
+        return replace(self, sharing=sharing, scatter=scatter)
+
+    def by_column(self) -> ColumnMoments:
+        """Of sums of each class by itself, those of each column alone."""
+        count = np.repeat(self.count[:, None], self.mean.shape[1], axis=1)
+        squares = np.einsum("kii->ki", self.scatter)[self.groups]
+        return ColumnMoments(
+            self.schema, self.classes, self.count, count, self.mean, squares, self.unit
         )
 
     def with_vacant_classes_centred(self) -> "Moments":

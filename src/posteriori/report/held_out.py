@@ -1,0 +1,178 @@
+"""What models answer for rows that they have not seen, all of them by the same folds.
+
+Conventions: n rows, K classes; `codes` (n,) are the classes that occurred.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import has_fit_parameter
+
+from posteriori.errors import MissingValueError, ParameterError, ShapeError
+from posteriori.models.fisher import FisherDiscriminant
+from posteriori.models.folds import check_folds, deal
+from posteriori.models.gaussian import GaussianClassifier
+from posteriori.models.meta import Training, log_probabilities
+from posteriori.rows.labels import encode
+from posteriori.statistics.moments import Moments
+from posteriori.typing import Array, Codes
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What is being fitted: a model by name, to all rows but those of a fold; `fold` 0 is none."""
+
+    model: str
+    fold: int
+    n_folds: int
+    fits: int
+    n_fits: int
+
+    def __str__(self) -> str:
+        part = f"fold {self.fold} of {self.n_folds}" if self.fold else "all rows"
+        return f"{self.model}, {part}"
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Of one model: ln p (n, K) and predicted codes (n,) of rows held back; -1 for no class.
+
+    `log_proba` is None where the model gives no probabilities. `fitted` is the model fitted to all
+    rows, in `seconds`.
+    """
+
+    name: str
+    log_proba: Array | None
+    predicted: Codes
+    fitted: Any
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Rows, the fold (n,) of each, and who is told of each fit."""
+
+    rows: Training
+    folds: Codes
+    models: Mapping[str, Any]
+    listener: Callable[[Fitting], object] | None = None
+
+    @property
+    def n_folds(self) -> int:
+        return int(self.folds.max()) + 1
+
+    def answers(self) -> list[Answers]:
+        """Those of every model."""
+        for name, model in self.models.items():
+            _check_weights(name, model, self.rows)
+        return [self._of(place, name, model) for place, (name, model) in enumerate(self._each)]
+
+    @property
+    def _each(self) -> list[tuple[str, Any]]:
+        return list(self.models.items())
+
+    def _of(self, place: int, name: str, model: Any) -> Answers:
+        n, K = len(self.rows.codes), len(self.rows.classes)
+        predicted = np.empty(n, dtype=np.intp)
+        log_proba: Array | None = np.empty((n, K))
+        for fold in range(self.n_folds):
+            self._tell(place, name, fold + 1)
+            held = np.flatnonzero(self.folds == fold)
+            fitted = self._fitted(name, model, fold)
+            X = self.rows.pick(held).X
+            if log_proba is not None and hasattr(fitted, "predict_proba"):
+                logs = self._aligned(fitted, log_probabilities(fitted, X))
+                log_proba[held], predicted[held] = logs, logs.argmax(axis=1)
+            else:
+                log_proba, predicted[held] = None, self._codes(fitted.predict(X))
+        self._tell(place, name, 0)
+        begun = perf_counter()
+        whole = self.rows.fitted(model)
+        return Answers(name, log_proba, predicted, whole, perf_counter() - begun)
+
+    def _fitted(self, name: str, model: Any, fold: int) -> Any:
+        """A copy of the model, fitted to all rows but those of the fold."""
+        try:
+            if type(model) in (GaussianClassifier, FisherDiscriminant) and self._moments:
+                sums = sum((one for k, one in enumerate(self._moments) if k != fold), 0)
+                return type(model).from_statistics(sums, **model.get_params())
+            return self.rows.pick(np.flatnonzero(self.folds != fold)).fitted(model)
+        except Exception as error:
+            error.add_note(f"This was {name}, fitted to all rows but those of fold {fold + 1}.")
+            raise
+
+    @cached_property
+    def _moments(self) -> list[Moments]:
+        """Those of each class in each fold, which make every Gaussian model; none with gaps."""
+        model = GaussianClassifier(covariance="full")
+        try:
+            return [self._moments_of(model, fold) for fold in range(self.n_folds)]
+        except MissingValueError:
+            return []
+
+    def _moments_of(self, model: GaussianClassifier, fold: int) -> Moments:
+        part = self.rows.pick(np.flatnonzero(self.folds == fold))
+        labels = self.rows.classes[part.codes]
+        found = model._read(part.X, labels, part.weight, self.rows.classes, least_classes=1)
+        sums = model._gather(found)
+        assert isinstance(sums, Moments)
+        return sums
+
+    def _aligned(self, fitted: Any, logs: Array) -> Array:
+        """ln p of all classes; -inf for those that the model has not seen."""
+        known = self.rows.classes.tolist()
+        out = np.full((len(logs), len(known)), -np.inf)
+        out[:, [known.index(label) for label in np.asarray(fitted.classes_).tolist()]] = logs
+        return out
+
+    def _codes(self, labels: Any) -> Codes:
+        place = {label: code for code, label in enumerate(self.rows.classes.tolist())}
+        return np.array([place.get(label, -1) for label in np.asarray(labels).tolist()])
+
+    def _tell(self, place: int, name: str, fold: int) -> None:
+        if self.listener is not None:
+            each = self.n_folds + 1
+            done = place * each + (fold - 1 if fold else self.n_folds)
+            fitting = Fitting(name, fold, self.n_folds, done, each * len(self.models))
+            self.listener(fitting)
+
+
+def _check_weights(name: str, model: Any, rows: Training) -> None:
+    if rows.weight is not None and not has_fit_parameter(model, "sample_weight"):
+        raise ParameterError(
+            f"sample_weight was given, but {name} takes none.",
+            "Leave the weights out, or compare models whose fit takes them.",
+        )
+
+
+def read_folds(folds: Any, rows: Training, kept: Codes | None, random_state: Any) -> Codes:
+    """The fold of each row: by a number of folds, a label a row, or a splitter with `split`.
+
+    `kept` are the places of the rows among those given, if not all of them count.
+    """
+    if hasattr(folds, "split"):
+        found = np.full(len(rows.codes), -1)
+        for fold, (_, test) in enumerate(folds.split(rows.X, rows.classes[rows.codes])):
+            found[test] = fold
+        if (found < 0).any():
+            raise ParameterError(
+                f"The folds leave out row {int((found < 0).argmax())}: every row is judged once.",
+                "Use a splitter whose test rows are all rows, such as StratifiedKFold.",
+            )
+        return found
+    if np.ndim(folds) == 1:
+        given = np.asarray(folds)
+        given = given if kept is None or len(given) == len(rows.codes) else given[kept]
+        if len(given) != len(rows.codes):
+            raise ShapeError(
+                f"folds has {len(given)} labels for {len(rows.codes)} rows.", "Give one a row."
+            )
+        labels, found = encode(given)
+        check_folds(len(labels))
+        return found
+    check_folds(folds)
+    return deal(rows, folds, random_state)
