@@ -195,7 +195,7 @@ def test_a_class_that_a_fold_has_all_rows_of_is_impossible_elsewhere():
     ("given", "error", "words"),
     [
         ({"models": []}, ShapeError, "no models"),
-        ({"models": {"a": 3}}, ParameterError, "'a' is no classifier"),
+        ({"models": {"a": 3}}, ParameterError, "3 is no classifier"),
         ({"models": [NaiveBayes]}, ParameterError, "no classifier"),
         ({"folds": 1}, ParameterError, "folds=1"),
         ({"folds": [0, 1]}, ShapeError, "2 labels for 569 rows"),

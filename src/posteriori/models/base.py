@@ -18,6 +18,7 @@ from posteriori.decision.rule import most_probable
 from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError, ScaleError
 from posteriori.models.anywhere import anywhere
+from posteriori.models.telling import Telling, linear_columns
 from posteriori.posterior.classes import log_probabilities, probabilities
 from posteriori.rows.block import Block, Features, Mixed, take_rows
 from posteriori.rows.chunked import ChunkedRows, PassLog
@@ -40,7 +41,7 @@ from posteriori.typing import Array, Labels
 _DOUBLE = np.dtype(np.float64)
 
 
-class Classifier(ClassifierMixin, BaseEstimator):
+class Classifier(Telling, ClassifierMixin, BaseEstimator):
     """A classifier trained by sums over rows."""
 
     schema_: Schema
@@ -219,6 +220,9 @@ class Classifier(ClassifierMixin, BaseEstimator):
         self._known_classes()
         codes = self._evaluate(X, lambda a: most_probable(a).astype(np.float64))
         return self.classes_[codes.astype(np.intp)]
+
+    def _parameter_columns(self) -> dict[str, list[Any]]:
+        return linear_columns(self, Columns(self.schema_).names)
 
     def _known_classes(self) -> Labels:
         try:

@@ -261,6 +261,12 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
         check_count("max_iter", self.max_iter, "steps", none=True)
         check_choice("unseen", self.unseen, get_args(Unseen))
 
+    def _caveats(self) -> tuple[str, ...]:
+        status = self.solution_.status
+        if status is Status.SEPARATED:
+            return ("the classes can be separated (see separation_)",)
+        return super()._caveats()
+
     @property
     def separation_(self) -> Separation:
         """Whether the classes can be separated, and by which columns: decided by linear programs.

@@ -186,6 +186,16 @@ class FisherDiscriminant(
     def _n_features_out(self) -> int:
         return self.scalings_.shape[1]
 
+    _estimates = "the directions onto which rows are projected, scalings_"
+
+    def _parameter_columns(self) -> dict[str, list[Any]]:
+        terms, components = Columns(self.schema_).names, self.scalings_.shape[1]
+        return {
+            "term": list(terms) * components,
+            "component": np.repeat(np.arange(1, components + 1), len(terms)).tolist(),
+            "estimate": self.scalings_.T.ravel().tolist(),
+        }
+
     def _linear_function(self) -> Linear:
         self._known_classes()
         return self._linear

@@ -16,7 +16,9 @@ from posteriori.errors import (
 )
 from posteriori.models.base import Classifier
 from posteriori.rows.rows import Rows
+from posteriori.statistics.gram import Gram
 from posteriori.statistics.statistic import Statistic
+from posteriori.typing import Array
 
 _WAITS_FOR: dict[type[PosterioriError], type[PosterioriWarning]] = {
     SingularCovarianceError: SingularCovarianceWarning,
@@ -53,6 +55,17 @@ class ClassifierFromSums(Classifier):
         self._statistics = self._gather(rows)
         self._estimate(self._statistics)
         self._prepare()
+
+    def _class_count(self) -> Array | None:
+        """The weight of each class (K,), where the sums tell it."""
+        sums = getattr(self, "_statistics", None)
+        if isinstance(sums, Gram):
+            return sums.weight * sums.target_mean
+        return getattr(sums, "class_count", getattr(sums, "count", None))
+
+    def _n_obs(self) -> float | None:
+        count = self._class_count()
+        return None if count is None else float(count.sum())
 
     @property
     def statistics_(self) -> Any:

@@ -304,6 +304,23 @@ class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
         self._known_classes()
         return self._densities.n_parameters + len(self.classes_) - 1
 
+    _estimates = "means of the classes, sd their standard deviations"
+
+    def _parameter_columns(self) -> dict[str, list[Any]]:
+        terms, K = Columns(self.schema_).names, len(self.classes_)
+        spread = np.sqrt(np.diagonal(self.covariances_, axis1=-2, axis2=-1))
+        spread = np.broadcast_to(spread, self.means_.shape)
+        found: dict[str, list[Any]] = {
+            "term": list(terms) * K,
+            "class": np.repeat(self.classes_, len(terms)).tolist(),
+            "estimate": self.means_.ravel().tolist(),
+        }
+        count = self._class_count()
+        if count is not None:
+            seen = np.sqrt(np.where(count > 0, count, np.inf))[:, None]
+            found["std_error"] = np.where(seen < np.inf, spread / seen, np.inf).ravel().tolist()
+        return found | {"sd": spread.ravel().tolist()}
+
     def _linear_function(self) -> Linear:
         self._known_classes()
         if self._linear is None:

@@ -8,7 +8,10 @@ from typing import Any, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from posteriori.arguments import check_flag
+from posteriori.errors import ParameterError
 from posteriori.likelihood.link import Link
+from posteriori.likelihood.sigmoids import Logit
 from posteriori.models.anywhere import anywhere
 from posteriori.posterior.coefficients import Intervals, coefficients_of
 from posteriori.posterior.evidence import Evidence
@@ -39,7 +42,7 @@ class Inferring:
 
     _inference: Inference
     _new_rows: Callable[[Any], MemoryRows]
-    _frame_backend: str | None = None
+    _frame_backend: str | None
 
     @abstractmethod
     def _link(self) -> Link:
@@ -116,11 +119,14 @@ class Inferring:
         level: float = 0.95,
         errors: Errors = "model",
         intervals: Intervals = "wald",
+        *,
+        odds_ratios: bool = False,
+        reference: Any = None,
     ) -> Any:
         """The coefficients as a frame of the kind that the model was fitted to.
 
         Its columns are term, class (for more than two), estimate, std_error, statistic, p_value,
-        conf_low, conf_high. For more than two classes they are contrasts with the first.
+        conf_low, conf_high. For more than two classes they are contrasts with the `reference`.
 
         Parameters
         ----------
@@ -131,6 +137,10 @@ class Inferring:
         intervals : "wald", estimate and standard errors to either side; "profile", the values
             that the likelihood (with the prior, if there is one) does not rule out: infinite at
             a side where it never does.
+        odds_ratios : estimate and ends as e to their power, by which the odds are multiplied where
+            the column grows by one; std_error stays that of the logarithm.
+        reference : the class that others are compared with, where there are more than two; by
+            default the first.
 
         >>> from posteriori import LogisticRegression
         >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
@@ -140,10 +150,37 @@ class Inferring:
         0  intercept    -3.035      2.546
         1         x0     1.214      0.913
         """
-        inference = self._fitted_inference()
+        inference = self._compared_with(reference)
+        self._check_odds(odds_ratios)
         labels = getattr(self, "classes_", None)
         found = coefficients_of(inference, labels, level, errors, intervals)
+        found = found.as_odds_ratios() if odds_ratios else found
         return make_frame(found.columns(), self._frame_backend)
+
+    def _compared_with(self, reference: Any) -> Inference:
+        """What is known of the fit, with contrasts of several classes with this one."""
+        inference, labels = self._fitted_inference(), getattr(self, "classes_", None)
+        if reference is None:
+            return inference
+        if labels is None or len(labels) < 3:
+            raise ParameterError(
+                f"reference={reference!r} is for more than two classes.", "Leave it out."
+            )
+        known = labels.tolist()
+        if reference not in known:
+            raise ParameterError(f"There is no class {reference!r}.", f"Use one of {known[:8]}.")
+        return inference.against(known.index(reference))
+
+    def _check_odds(self, wanted: bool) -> None:
+        """An error where coefficients are no logarithms of odds ratios."""
+        check_flag("odds_ratios", wanted)
+        labels = getattr(self, "classes_", None)
+        has_odds = labels is not None and (len(labels) > 2 or isinstance(self._link(), Logit))
+        if wanted and not has_odds:
+            raise ParameterError(
+                f"The coefficients of this {type(self).__name__} are no logarithms of odds ratios.",
+                "Use odds_ratios with the logit link, as LogisticRegression has it.",
+            )
 
     def glance(self) -> Any:
         """The fit as a frame with one row: likelihood, deviances, criteria, and how it ended.
@@ -157,8 +194,17 @@ class Inferring:
         """
         return make_frame(glance_of(self._fitted_inference(), self._about()), self._frame_backend)
 
-    def summary(self, level: float = 0.95, errors: Errors = "model") -> Summary:
-        """The fit on one page, to print or to look at in a notebook.
+    def summary(
+        self,
+        level: float = 0.95,
+        errors: Errors = "model",
+        *,
+        odds_ratios: bool = False,
+        reference: Any = None,
+    ) -> Summary:
+        """The fit on one page, to print or to look at in a notebook; `.latex()` for a document.
+
+        The arguments are those of `tidy`.
 
         >>> from posteriori import LogisticRegression
         >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
@@ -177,7 +223,9 @@ class Inferring:
         x0                           1.2140     0.9126   1.33  0.1834  -0.5746  3.0027
         ==============================================================================
         """
-        return summary_of(self._fitted_inference(), self._about(), level, errors)
+        inference = self._compared_with(reference)
+        self._check_odds(odds_ratios)
+        return summary_of(inference, self._about(), level, errors, odds_ratios)
 
     @anywhere
     def predict_interval(self, X: Any, level: float = 0.95, offset: Any = None) -> Array:

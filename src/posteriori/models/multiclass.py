@@ -18,11 +18,13 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
 from posteriori.models.base import Classifier
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.meta import Mask, log_probabilities, overwrite, read_labels
+from posteriori.models.telling import Telling, linear_columns
 from posteriori.posterior.coupling import couple
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import dask_rows, is_dask
@@ -39,7 +41,7 @@ def _gives_probabilities(model: "_Multiclass") -> bool:
     return hasattr(fitted[0] if fitted else model._base(), "predict_proba")
 
 
-class _Multiclass(ClassifierMixin, BaseEstimator):
+class _Multiclass(Telling, ClassifierMixin, BaseEstimator):
     """What both ways have in common: the fit of each classifier, and what is done when they clash.
 
     A subclass says which classes each classifier compares (`_comparisons`), how their margins
@@ -188,6 +190,33 @@ class _Multiclass(ClassifierMixin, BaseEstimator):
             target = np.array(sides)[codes]
             rows = None if min(sides) == 0 else np.flatnonzero(target >= 0)
             yield rows, target if rows is None else target[rows]
+
+    def _parameter_columns(self) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {"term": [], "classifier": [], "estimate": []}
+        for sides, fitted in zip(self._comparisons(), self.estimators_, strict=True):
+            names = getattr(fitted, "feature_names_in_", range(fitted.n_features_in_))
+            terms = tuple(name if isinstance(name, str) else f"x{name}" for name in names)
+            own = Columns(fitted.schema_).names if isinstance(fitted, Classifier) else terms
+            if not hasattr(fitted, "coef_"):
+                continue
+            columns = linear_columns(fitted, own)
+            found["term"] += columns["term"]
+            found["estimate"] += columns["estimate"]
+            found["classifier"] += [self._compared(sides)] * len(columns["term"])
+        return found
+
+    def _caveats(self) -> tuple[str, ...]:
+        if all(hasattr(fitted, "coef_") for fitted in self.estimators_):
+            return ()
+        return ("not all of its classifiers are linear (see estimators_)",)
+
+    def _compared(self, sides: list[int]) -> str:
+        """The classes that a classifier tells apart, in words."""
+        first, second = (
+            [label for label, side in zip(self.classes_.tolist(), sides, strict=True) if side == at]
+            for at in (0, 1)
+        )
+        return f"{second[0]} against {first[0] if len(first) == 1 else 'the rest'}"
 
     @abstractmethod
     def _comparisons(self) -> Iterator[list[int]]:

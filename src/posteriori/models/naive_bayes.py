@@ -225,6 +225,18 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
         }
         return {column.name: found[j] for j, column in enumerate(self.schema_.columns)}
 
+    def _parameter_columns(self) -> dict[str, list[Any]]:
+        names = ("term", "class", "family", "parameter", "estimate")
+        rows = [
+            (name, label, family, parameter, float(value))
+            for k, label in enumerate(self.classes_.tolist())
+            for (name, found), family in zip(self.parameters_.items(), self.families_, strict=True)
+            for parameter, value in _numbers_of(found, k)
+        ]
+        return {
+            name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
+        }
+
     def _linear_function(self) -> Linear:
         self._known_classes()
         if self._linear is not None:
@@ -235,6 +247,13 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
             "coef_ is there for poisson, exponential, bernoulli (with a pseudocount where a "
             "count is zero) and, with shared_scale=True, gaussian columns.",
         )
+
+
+def _numbers_of(found: dict[str, Any], k: int) -> list[tuple[str, float]]:
+    """The parameters of a column in class k, with names; of levels, the probability of each."""
+    if "levels" in found:
+        return list(zip(map(str, found["levels"]), found["probability"][k], strict=True))
+    return [(name, values[k]) for name, values in found.items()]
 
 
 def _entries(group: Group, X: Features) -> Any:

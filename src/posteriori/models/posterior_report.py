@@ -56,7 +56,13 @@ class PosteriorReport(AveragedClassifier):
     _weight: float | None
 
     def tidy(
-        self, level: float = 0.95, errors: Errors = "model", intervals: Intervals = "wald"
+        self,
+        level: float = 0.95,
+        errors: Errors = "model",
+        intervals: Intervals = "wald",
+        *,
+        odds_ratios: bool = False,
+        reference: Any = None,
     ) -> Any:
         """The coefficients as a frame, as in `LogisticRegression`.
 
@@ -64,12 +70,19 @@ class PosteriorReport(AveragedClassifier):
         need inference="laplace".
         """
         self._check_at_mode(errors, intervals)
-        return super().tidy(level, errors, intervals)
+        return super().tidy(level, errors, intervals, odds_ratios=odds_ratios, reference=reference)
 
-    def summary(self, level: float = 0.95, errors: Errors = "model") -> Summary:
+    def summary(
+        self,
+        level: float = 0.95,
+        errors: Errors = "model",
+        *,
+        odds_ratios: bool = False,
+        reference: Any = None,
+    ) -> Summary:
         """The fit on one page, to print or to look at in a notebook."""
         self._check_at_mode(errors, "wald")
-        found = super().summary(level, errors)
+        found = super().summary(level, errors, odds_ratios=odds_ratios, reference=reference)
         if not self._earlier.n_fits:
             return found
         (_, last), *left = found.facts[0]

@@ -1,6 +1,6 @@
 """The table of coefficients: estimates, errors, tests and intervals, as plain values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,6 +21,9 @@ class Coefficients:
     statistic: estimate / std_error, a z or, where a dispersion is estimated, a t. p_value: the
     probability of a larger one, either sign, if the coefficient were zero. They are zero and one
     where there is nothing to test: an infinite standard error, or a column that never changes.
+    `reference` is the class that others are compared with, if there are several. `odds_ratios` says
+    that estimate and ends are e to the power of coefficients; std_error stays that of the
+    coefficient, the logarithm of the ratio.
     """
 
     terms: tuple[str, ...]
@@ -31,6 +34,14 @@ class Coefficients:
     p_value: Array
     conf_low: Array
     conf_high: Array
+    reference: Any = None
+    odds_ratios: bool = False
+
+    def as_odds_ratios(self) -> "Coefficients":
+        """By what the odds are multiplied, where a column grows by one."""
+        with np.errstate(over="ignore", under="ignore"):
+            ratio, low, high = np.exp([self.estimate, self.conf_low, self.conf_high])
+        return replace(self, estimate=ratio, conf_low=low, conf_high=high, odds_ratios=True)
 
     def columns(self) -> dict[str, list[Any]]:
         """The table, column by column."""
@@ -58,9 +69,10 @@ def coefficients_of(
     if intervals == "profile":
         ends = inference.profile(level)
     shown = inference.shown
-    classes = None
+    classes = reference = None
     if labels is not None and shown.coordinates.n_activations > 1:
-        classes = tuple(np.repeat(labels[1:], len(shown.terms)).tolist())
+        classes = tuple(np.repeat(labels[shown.others], len(shown.terms)).tolist())
+        reference = labels.tolist()[shown.reference]
     return Coefficients(
         shown.terms * shown.n_contrasts,
         classes,
@@ -70,6 +82,7 @@ def coefficients_of(
         inference.p_values(statistic),
         ends[:, 0],
         ends[:, 1],
+        reference,
     )
 
 

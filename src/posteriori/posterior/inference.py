@@ -125,6 +125,12 @@ class Inference:
         out.goodness = self.goodness.without_rows()
         return out
 
+    def against(self, reference: int) -> "Inference":
+        """The same with the contrasts of several classes with another one of them."""
+        out = copy(self)
+        out.shown = replace(self.shown, reference=reference)
+        return out
+
     @property
     def n_parameters(self) -> int:
         """How many numbers were free, but for the dispersion."""

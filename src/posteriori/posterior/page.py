@@ -24,6 +24,7 @@ _POSTERIOR = (
     "Standard errors are posterior standard deviations, by the curvature of the log posterior at "
     "its mode."
 )
+_RATIOS = "Standard errors are those of the logarithm of the odds ratio."
 _JEFFREYS = "Standard errors by the expected information, without the prior, as is usual."
 
 
@@ -68,17 +69,20 @@ def glance_of(inference: Inference, about: About) -> dict[str, list[Any]]:
     return {name: [value] for name, value in found.items()}
 
 
-def summary_of(inference: Inference, about: About, level: float, errors: Errors) -> Summary:
+def summary_of(
+    inference: Inference, about: About, level: float, errors: Errors, odds_ratios: bool = False
+) -> Summary:
     """The page of a fit."""
     coefficients = coefficients_of(inference, about.labels, level, errors)
+    coefficients = coefficients.as_odds_ratios() if odds_ratios else coefficients
     return Summary(
         f"{about.name}, fitted by {_method(about)}",
         (_left(inference, about), _right(inference.goodness)),
         coefficients,
         level,
         "t" if inference.goodness.estimates_dispersion else "z",
-        None if coefficients.classes is None or about.labels is None else about.labels.tolist()[0],
-        (*_notes(inference, about, errors), *about.notes),
+        coefficients.reference,
+        (*_notes(inference, about, errors), *about.notes, *([_RATIOS] * odds_ratios)),
     )
 
 

@@ -2,7 +2,8 @@
 
 Conventions: p free parameters w (p,); K activations a row, q parameters each, Θ (K, q) for
 standardised columns. Shown are the q parameters in the user's units, the intercept first; for
-K > 1 the contrasts with the first class, (K-1)q of them, class by class.
+K > 1 the contrasts with one class, the first unless another is asked for, (K-1)q of them, class by
+class.
 """
 
 from dataclasses import dataclass
@@ -27,12 +28,14 @@ class Shown:
     """The linear map from free parameters to those shown.
 
     It is taken in two steps, so that no square of a unit overflows: first to columns that are
-    scaled but not centred, then by `unit` to the user's.
+    scaled but not centred, then by `unit` to the user's. `reference` is the class that others are
+    compared with.
     """
 
     columns: Columns
     standard: Standard
     coordinates: Coordinates
+    reference: int = 0
 
     @classmethod
     def of(cls, objective: LogPosterior) -> "Shown":
@@ -50,8 +53,12 @@ class Shown:
         """The names of all parameters shown, for messages."""
         if self.coordinates.n_activations == 1:
             return [repr(term) for term in self.terms]
-        classes = range(2, self.n_contrasts + 2)
-        return [f"{term!r} (class {k})" for k in classes for term in self.terms]
+        return [f"{term!r} (class {k + 1})" for k in self.others for term in self.terms]
+
+    @property
+    def others(self) -> list[int]:
+        """The classes that are compared with the reference."""
+        return [k for k in range(self.coordinates.n_activations) if k != self.reference]
 
     @property
     def n_contrasts(self) -> int:
@@ -72,7 +79,7 @@ class Shown:
     def mixing(self) -> Array:
         """The contrasts shown (n_contrasts, c), as made of the free vectors."""
         B = self.coordinates.contrasts
-        return B if len(B) == 1 else B[1:] - B[:1]
+        return B if len(B) == 1 else B[self.others] - B[self.reference]
 
     @cached_property
     def directions(self) -> Array:
@@ -117,4 +124,6 @@ class Shown:
         scale, intercept = self.standard.scale, self.standard.intercept
         scaled = Standard(self.standard.centre / scale, np.ones_like(scale), intercept)
         theta = scaled.to_user(np.stack([self.coordinates.expand(one) for one in w]))
-        return (theta if theta.shape[1] == 1 else theta[:, 1:] - theta[:, :1]).reshape(len(w), -1)
+        if theta.shape[1] > 1:
+            theta = theta[:, self.others] - theta[:, [self.reference]]
+        return theta.reshape(len(w), -1)

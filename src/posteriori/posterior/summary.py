@@ -1,6 +1,6 @@
-"""A fit on one page: facts, a table of coefficients, and notes, as text or HTML."""
+"""A fit on one page: facts, a table of coefficients, and notes, as text, HTML or LaTeX."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby, zip_longest
@@ -31,9 +31,53 @@ _LARGE, _SMALL = 1e6, 1e-4
 Facts = Sequence[tuple[str, str]]
 
 
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """A table of parameters, column by column; the first has their names.
+
+    Where there is a column `class`, the rows of each class go together under its label.
+    """
+
+    columns: Mapping[str, Sequence[Any]]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns that are shown, the first having none."""
+        return ("", *(name.replace("_", " ") for name in list(self.columns)[1:] if name != "class"))
+
+    def blocks(self) -> list[tuple[str, list[list[str]]]]:
+        """Headings, and rows of cells; as many rows as a page lists."""
+        shown = [values[:_MOST_ROWS] for name, values in self.columns.items() if name != "class"]
+        rows = [[_cell(value) for value in row] for row in zip(*shown, strict=True)]
+        labels = self.columns.get("class")
+        if labels is None:
+            return [("", rows)]
+        groups = groupby(range(len(rows)), key=lambda i: str(labels[i]))
+        return [
+            (shortened(f"class {label}", _NARROWEST), [_indented(rows[i]) for i in part])
+            for label, part in groups
+        ]
+
+    @property
+    def hidden(self) -> int:
+        """How many rows a page does not list."""
+        return max(len(next(iter(self.columns.values()))) - _MOST_ROWS, 0)
+
+
+def _cell(value: Any) -> str:
+    """A value as text: numbers with four digits, nothing for None."""
+    if value is None:
+        return ""
+    return f"{value:#.4g}".rstrip(".") if isinstance(value, float) else str(value)
+
+
+def _indented(cells: list[str]) -> list[str]:
+    return [_INDENT + cells[0], *cells[1:]]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Summary:
-    """What `summary()` gives: printed as text, shown as HTML in a notebook.
+    """What `summary()` gives: printed as text, shown as HTML in a notebook, and `latex()`.
 
     `facts` are two columns of names and values, `statistic` says what the statistic is called
     ("z" or "t"), `reference` is the class that others are compared with, if there are several.
@@ -41,8 +85,8 @@ class Summary:
 
     title: str
     facts: tuple[Facts, Facts]
-    coefficients: Coefficients
-    level: float
+    coefficients: Coefficients | Listing
+    level: float = 0.95
     statistic: str = "z"
     reference: Any = None
     notes: tuple[str, ...] = ()
@@ -82,6 +126,54 @@ class Summary:
             f"<ul>{listed}</ul></div>"
         )
 
+    def latex(self) -> str:
+        """The same page as two tables and a list for a LaTeX document, without packages."""
+        table = _Table.of(self, whole_terms=True)
+        facts = [
+            f"{_tex(a)} & {_tex(b)} & {_tex(c)} & {_tex(d)} \\\\"
+            for (a, b), (c, d) in zip_longest(*self.facts, fillvalue=("", ""))
+        ]
+        rows = [f"{' & '.join(map(_tex, table.names))} \\\\"]
+        for heading, block in table.blocks:
+            rows.append("\\hline")
+            if heading:
+                rows.append(f"\\multicolumn{{{len(table.names)}}}{{l}}{{{_tex(heading)}}} \\\\")
+            rows += [f"{' & '.join(_tex(cell.strip()) for cell in row)} \\\\" for row in block]
+        notes = [*([table.hidden] if table.hidden else []), *self.notes]
+        lines = [
+            f"\\noindent\\textbf{{{_tex(self.title)}}}\\par\\medskip",
+            *_tabular("lrlr", facts),
+            *_tabular("l" + "r" * (len(table.names) - 1), rows),
+            *(f"\\noindent {_tex(note)}\\par" for note in notes),
+        ]
+        return "\n".join(lines)
+
+
+def _tabular(columns: str, rows: list[str]) -> list[str]:
+    begin = f"\\noindent\\begin{{tabular}}{{{columns}}}"
+    return [begin, "\\hline", *rows, "\\hline", "\\end{tabular}\\par\\medskip"]
+
+
+def _tex(text: str) -> str:
+    r"""Plain text for LaTeX.
+
+    >>> print(_tex("a_b < 50 % & more…"))
+    a\_b $<$ 50 \% \& more\ldots{}
+    """
+    return "".join(_TEX.get(character, character) for character in text)
+
+
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "…": r"\ldots{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "[": "{[}",
+    "<": "$<$",
+    ">": "$>$",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+
 
 def _html_facts(*pairs: tuple[str, str]) -> str:
     cells = (f"<th>{escape(name)}</th><td>{escape(value)}</td>" for name, value in pairs)
@@ -89,7 +181,8 @@ def _html_facts(*pairs: tuple[str, str]) -> str:
 
 
 def _html_block(heading: str, rows: list[list[str]]) -> str:
-    first = f'<tr><th colspan="7">{escape(heading)}</th></tr>' if heading else ""
+    width = len(rows[0]) if rows else 1
+    first = f'<tr><th colspan="{width}">{escape(heading)}</th></tr>' if heading else ""
     return first + "".join(map(_html_row, rows))
 
 
@@ -110,11 +203,41 @@ class _Table:
 
     @classmethod
     def of(cls, summary: Summary, whole_terms: bool = False) -> "_Table":
+        """That of a page; with names at their whole length, if it need not fit into a line."""
         found = summary.coefficients
+        if isinstance(found, Listing):
+            return cls._of_listing(found, whole_terms)
+        return cls._of_coefficients(found, summary, whole_terms)
+
+    @classmethod
+    def _of_listing(cls, found: Listing, whole_terms: bool) -> "_Table":
+        blocks = found.blocks()
+        cells = [row for _, rows in blocks for row in rows]
+        columns = list(map(list, zip(*cells, strict=True))) if cells else [[] for _ in found.names]
+        columns = [columns[0], *(_aligned(column) for column in columns[1:])]
+        room = _WIDEST - sum(
+            max(map(len, _with(name, column))) + len(_GAP)
+            for name, column in zip(found.names[1:], columns[1:], strict=True)
+        )
+        if not whole_terms:
+            columns[0] = [shortened(term, max(room, _SHORTEST_TERM)) for term in columns[0]]
+        widths = [
+            max(map(len, _with(name, column)))
+            for name, column in zip(found.names, columns, strict=True)
+        ]
+        widths[0] += max(_NARROWEST - sum(widths) - len(_GAP) * (len(widths) - 1), 0)
+        rows = iter(zip(*columns, strict=True))
+        laid = [(heading, [list(next(rows)) for _ in block]) for heading, block in blocks]
+        hidden = f"... and {found.hidden} more: see tidy()." if found.hidden else ""
+        return cls(found.names, laid, widths, hidden)
+
+    @classmethod
+    def _of_coefficients(cls, found: Coefficients, summary: Summary, whole_terms: bool) -> "_Table":
         n = min(len(found.terms), _MOST_ROWS)
         tail = (1 - summary.level) / 2
         ends = f"[{tail:.4g}", f"{1 - tail:.4g}]"
-        names = ("", "estimate", "std error", summary.statistic, "p", *ends)
+        estimate = "odds ratio" if found.odds_ratios else "estimate"
+        names = ("", estimate, "std error", summary.statistic, "p", *ends)
         for powers in (False, True):
             columns = _numbers(found, n, powers)
             widths = [max(map(len, cells)) for cells in map(_with, names[1:], columns)]
@@ -191,7 +314,7 @@ def _aligned(cells: list[str]) -> list[str]:
     >>> _aligned(["-39.17", "0.3726", "1.000e-09"])
     ['-39.17  ', '0.3726', '1.000e-09']
     """
-    plain = [not set(cell) & set("en") for cell in cells]
+    plain = [bool(cell) and not set(cell) - set("0123456789.-") for cell in cells]
     decimals = [len(cell.partition(".")[2]) for cell in cells]
     most = max((own for own, is_plain in zip(decimals, plain, strict=True) if is_plain), default=0)
     return [

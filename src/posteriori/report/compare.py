@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from posteriori.decision.calibration import calibration_error
 from posteriori.decision.scores import brier_score
@@ -91,21 +92,19 @@ def compare(
 
 def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
     """Names and models; of two with the same name the second gets a number."""
-    if isinstance(models, Mapping):
-        found = dict(models)
-    else:
-        found = {}
-        for model in [models] if hasattr(models, "fit") else models:
-            name = " ".join(repr(model).split())
-            same = sum(other.split(" #")[0] == name for other in found)
-            found[name if not same else f"{name} #{same + 1}"] = model
-    for name, model in found.items():
+    given = list(models.values() if isinstance(models, Mapping) else models)
+    for model in given:
         if not hasattr(model, "fit") or isinstance(model, type):
-            raise ParameterError(
-                f"{name!r} is no classifier: {model!r}.", "Pass classifiers, fitted or not."
-            )
-    if not found:
+            raise ParameterError(f"{model!r} is no classifier.", "Pass classifiers, fitted or not.")
+    if not given:
         raise ShapeError("There are no models to compare.", "Pass at least one.")
+    if isinstance(models, Mapping):
+        return dict(models)
+    found: dict[str, Any] = {}
+    for model in given:
+        name = " ".join(repr(clone(model)).split())
+        same = sum(other.split(" #")[0] == name for other in found)
+        found[name if not same else f"{name} #{same + 1}"] = model
     return found
 
 

@@ -1,0 +1,216 @@
+"""Parameters, pages and reprs of fitted models, in numbers."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+
+from posteriori import (
+    GLM,
+    BayesianLogisticRegression,
+    FisherDiscriminant,
+    GaussianClassifier,
+    LeastSquaresClassifier,
+    LogisticRegression,
+    NaiveBayes,
+    OneVersusOne,
+    OneVersusRest,
+    Perceptron,
+    ProbitRegression,
+)
+from posteriori.errors import (
+    ColumnNameError,
+    ConvergenceWarning,
+    LabelError,
+    ParameterError,
+    SeparationWarning,
+)
+
+SPECTOR = sm.datasets.spector.load_pandas()
+X, Y = SPECTOR.exog, SPECTOR.endog.astype(int).to_numpy()
+IRIS = load_iris(as_frame=True)
+FLOWERS = IRIS.data + np.random.default_rng(0).normal(size=IRIS.data.shape)
+KINDS = IRIS.target_names[IRIS.target]
+
+
+def test_odds_ratios_and_their_intervals_are_those_of_statsmodels():
+    found = LogisticRegression(tol=1e-10).fit(X, Y).tidy(odds_ratios=True)
+    theirs = sm.Logit(Y, sm.add_constant(X)).fit(disp=0, tol=1e-12)
+    assert_allclose(found["estimate"], np.exp(theirs.params), rtol=1e-8)
+    ends = np.exp(theirs.conf_int())
+    assert_allclose(found[["conf_low", "conf_high"]], ends, rtol=1e-8)
+    assert_allclose(found["std_error"], theirs.bse, rtol=1e-8)
+    assert_allclose(found["p_value"], theirs.pvalues, rtol=1e-8)
+
+
+def test_a_page_of_odds_ratios_says_so():
+    page = LogisticRegression().fit(X, Y).summary(odds_ratios=True)
+    assert "odds ratio" in str(page)
+    assert re.search(r"GPA +16\.880", str(page))
+    assert "logarithm of the odds ratio" in page._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "model", [ProbitRegression(), GLM(family="poisson"), GLM(family="bernoulli", link="cloglog")]
+)
+def test_odds_ratios_of_other_links_are_an_error(model):
+    with pytest.raises(ParameterError, match="no logarithms of odds ratios"):
+        model.fit(X, Y).tidy(odds_ratios=True)
+
+
+@pytest.mark.parametrize("reference", ["setosa", "versicolor", "virginica"])
+def test_contrasts_are_with_whichever_class_is_asked_for(reference):
+    labels = [reference, *sorted(set(KINDS) - {reference})]
+    codes = np.array([labels.index(kind) for kind in KINDS])
+    theirs = sm.MNLogit(codes, sm.add_constant(FLOWERS)).fit(disp=0, tol=1e-12)
+    found = LogisticRegression(tol=1e-10).fit(FLOWERS, KINDS).tidy(reference=reference)
+    assert found["class"].unique().tolist() == labels[1:]
+    assert_allclose(found["estimate"], theirs.params.to_numpy().T.ravel(), rtol=1e-6)
+    assert_allclose(found["std_error"], theirs.bse.to_numpy().T.ravel(), rtol=1e-6)
+    page = LogisticRegression().fit(FLOWERS, KINDS).summary(reference=reference)
+    assert f"{labels[1]} against {reference}" in str(page)
+
+
+def test_a_posterior_has_contrasts_and_odds_ratios_too():
+    model = BayesianLogisticRegression().fit(FLOWERS, KINDS)
+    found = model.tidy(reference="virginica").set_index(["class", "term"])["estimate"]
+    first = model.tidy().set_index(["class", "term"])["estimate"]
+    assert found["setosa", "petal width (cm)"] == pytest.approx(
+        -first["virginica", "petal width (cm)"], rel=1e-12
+    )
+    ratio = model.tidy(odds_ratios=True).set_index(["class", "term"])["estimate"]
+    assert_allclose(np.log(ratio), first, rtol=1e-10)
+
+
+def test_a_reference_that_is_no_class_is_an_error():
+    model = LogisticRegression(prior=1.0).fit(FLOWERS, KINDS)
+    with pytest.raises(ParameterError, match="no class 'rose'"):
+        model.tidy(reference="rose")
+    with pytest.raises(ParameterError, match="more than two classes"):
+        LogisticRegression().fit(X, Y).summary(reference=1)
+
+
+def test_latex_has_the_cells_of_the_page_and_escapes_names():
+    frame = X.rename(columns={"GPA": "100 % [a_b]"})
+    latex = LogisticRegression().fit(frame, Y).summary().latex()
+    assert r"100 \% {[}a\_b] & 2.826 & 1.263 & 2.24 & 0.0252 & 0.351 & 5.301 \\" in latex
+    rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
+    assert {line.count(" & ") for line in rows} == {3, 6}
+
+
+def test_classes_of_a_gaussian_are_told_by_their_means():
+    model = GaussianClassifier(covariance="full").fit(FLOWERS, KINDS)
+    found = model.tidy().set_index(["class", "term"])
+    one = FLOWERS[KINDS == "setosa"]["petal width (cm)"]
+    row = found.loc["setosa", "petal width (cm)"]
+    assert row.estimate == pytest.approx(one.mean(), rel=1e-12)
+    assert row.sd == pytest.approx(one.std(ddof=0), rel=1e-12)
+    assert row.std_error == pytest.approx(one.std(ddof=0) / np.sqrt(50), rel=1e-12)
+
+
+def test_the_line_of_a_gaussian_has_its_criteria():
+    model = GaussianClassifier().fit(FLOWERS, KINDS)
+    line = model.glance().iloc[0]
+    assert line.n_obs == 150
+    assert line.aic == pytest.approx(2 * (24 - model.log_likelihood_), rel=1e-14)
+    assert line.bic == pytest.approx(24 * np.log(150) - 2 * model.log_likelihood_, rel=1e-14)
+
+
+def test_levels_of_naive_bayes_are_told_by_their_probabilities():
+    colour = pd.DataFrame({"colour": ["red", "red", "blue", "red"], "size": [1.0, 2.0, 3.0, 5.0]})
+    found = NaiveBayes(pseudocount=0.0).fit(colour, ["a", "a", "b", "b"]).tidy()
+    chosen = found[(found["term"] == "colour") & (found["class"] == "b")]
+    assert chosen[["parameter", "estimate"]].values.tolist() == [["blue", 0.5], ["red", 0.5]]
+    means = found[(found["parameter"] == "mean")]["estimate"].tolist()
+    assert means == [1.5, 4.0]
+
+
+def test_directions_of_fisher_are_told_by_component():
+    model = FisherDiscriminant().fit(FLOWERS, KINDS)
+    found = model.tidy()
+    second = found[found["component"] == 2]["estimate"]
+    assert_allclose(second, model.scalings_[:, 1], rtol=1e-14)
+    assert model.glance()["n_obs"][0] == 150
+
+
+def test_linear_models_tell_their_coefficients():
+    model = LeastSquaresClassifier().fit(FLOWERS, KINDS)
+    found = model.tidy()
+    W = np.column_stack([model.intercept_, model.coef_])
+    assert_allclose(found["estimate"], W.ravel(), rtol=1e-14)
+    assert found["class"].tolist() == np.repeat(model.classes_, 5).tolist()
+    assert found["term"].tolist()[:2] == ["intercept", "sepal length (cm)"]
+
+
+def test_classifiers_of_pairs_are_told_one_by_one():
+    model = OneVersusOne(estimator=LogisticRegression(prior=1.0)).fit(FLOWERS, KINDS)
+    found = model.tidy()
+    assert found["classifier"].unique().tolist() == [
+        "versicolor against setosa",
+        "virginica against setosa",
+        "virginica against versicolor",
+    ]
+    one = LogisticRegression(prior=1.0).fit(FLOWERS[50:], KINDS[50:])
+    assert_allclose(found["estimate"].iloc[-4:], one.coef_[0], rtol=1e-8)
+    curved = OneVersusRest(estimator=GaussianClassifier(covariance="full")).fit(FLOWERS, KINDS)
+    assert "not all of its classifiers are linear" in repr(curved)
+    assert "see estimators_" in str(curved.summary())
+
+
+def test_a_repr_says_what_was_fitted_and_what_to_bear_in_mind():
+    assert repr(LogisticRegression(prior=1.0)) == "LogisticRegression(prior=1.0)"
+    plain = repr(LogisticRegression(prior=1.0).fit(X, Y))
+    steps = r"converged in \d+ steps?"
+    assert re.fullmatch(
+        rf"<LogisticRegression\(prior=1.0\), fitted: 3 columns, 2 classes, {steps}>", plain
+    )
+    with pytest.warns(SeparationWarning):
+        apart = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    assert "the classes can be separated" in repr(apart)
+    with pytest.warns(ConvergenceWarning):
+        short = LogisticRegression(max_iter=1, tol=1e-12).fit(FLOWERS, KINDS)
+    assert "did not converge" in repr(short)
+
+
+def test_rows_of_a_number_come_back_with_residuals():
+    counts = np.arange(150) % 4
+    model = GLM(family="poisson").fit(FLOWERS, counts)
+    table = model.augment(FLOWERS, counts)
+    assert_allclose(table["residual"], counts - model.predict(FLOWERS), rtol=1e-14)
+    assert list(model.augment(FLOWERS).columns)[-1] == "fitted"
+
+
+def test_augmented_rows_keep_their_kind_and_their_index():
+    part = FLOWERS.iloc[[7, 3]]
+    model = LogisticRegression(prior=1.0).fit(FLOWERS, KINDS)
+    assert model.augment(part).index.tolist() == [7, 3]
+    other = pl.DataFrame({name: FLOWERS[name].to_numpy() for name in FLOWERS})
+    assert isinstance(LogisticRegression(prior=1.0).fit(other, KINDS).augment(other), pl.DataFrame)
+    bare = Perceptron().fit(X.to_numpy(), Y).augment(X.to_numpy())
+    assert list(bare.columns) == ["x0", "x1", "x2", "predicted"]
+
+
+def test_a_column_that_is_called_as_an_answer_is_not_overwritten():
+    named = X.rename(columns={"PSI": "predicted"})
+    with pytest.raises(ColumnNameError, match="'predicted' already"):
+        LogisticRegression().fit(named, Y).augment(named)
+
+
+def test_labels_that_are_no_classes_are_an_error():
+    model = LogisticRegression().fit(X, Y)
+    with pytest.raises(LabelError):
+        model.augment(X, np.full(len(X), 7))
+    with pytest.raises(LabelError, match="soft"):
+        model.augment(X, np.full((len(X), 2), 0.5))
+
+
+@pytest.mark.parametrize("ask", ["tidy", "glance", "summary"])
+def test_a_model_that_is_not_fitted_has_nothing_to_tell(ask):
+    with pytest.raises(NotFittedError):
+        getattr(NaiveBayes(), ask)()
