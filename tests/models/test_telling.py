@@ -192,7 +192,7 @@ def test_augmented_rows_keep_their_kind_and_their_index():
     assert model.augment(part).index.tolist() == [7, 3]
     other = pl.DataFrame({name: FLOWERS[name].to_numpy() for name in FLOWERS})
     assert isinstance(LogisticRegression(prior=1.0).fit(other, KINDS).augment(other), pl.DataFrame)
-    bare = Perceptron().fit(X.to_numpy(), Y).augment(X.to_numpy())
+    bare = Perceptron(averaged=True).fit(X.to_numpy(), Y).augment(X.to_numpy())
     assert list(bare.columns) == ["x0", "x1", "x2", "predicted"]
 
 

@@ -14,7 +14,7 @@ from posteriori.errors import ColumnNameError, LabelError
 from posteriori.posterior.shown import INTERCEPT
 from posteriori.posterior.summary import Listing, Summary, number_text
 from posteriori.rows.features import as_frame
-from posteriori.rows.frames import backend_of, make_frame
+from posteriori.rows.frames import make_frame
 from posteriori.rows.labels import as_vector, read_target
 from posteriori.rows.pick import as_pickable
 from posteriori.typing import Array, Codes, Labels
@@ -39,8 +39,8 @@ class Telling:
     def tidy(self) -> Any:
         """The parameters as a frame of the kind that the model was fitted to.
 
-        >>> from posteriori import Perceptron
-        >>> Perceptron().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).tidy().round(3)
+        >>> from posteriori import LeastSquaresClassifier
+        >>> LeastSquaresClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).tidy().round(3)
                 term  estimate
         0  intercept      -1.2
         1         x0       0.8
@@ -113,20 +113,15 @@ class Telling:
             table = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
             own = {f"x{j}": column.tolist() for j, column in enumerate(table.T)}
             return make_frame(own | added, self._frame_backend)
-        new = nw.from_native(make_frame(added, backend_of(X)), eager_only=True)
-        index = nw.maybe_get_index(frame)
-        if index is not None:
-            new = nw.maybe_set_index(
-                new,
-                index=nw.new_series("index", list(index), backend=nw.get_native_namespace(frame)),
-            )
-        clash = [name for name in new.columns if name in frame.columns]
+        clash = [name for name in added if name in frame.columns]
         if clash:
             raise ColumnNameError(
                 f"X has a column '{clash[0]}' already, which is what the answer would be called.",
                 "Rename that column, and fit again.",
             )
-        return nw.concat([frame, new], how="horizontal").to_native()
+        native = nw.get_native_namespace(frame)
+        columns = [nw.new_series(name, found, backend=native) for name, found in added.items()]
+        return frame.with_columns(*columns).to_native()
 
     def _added(self, X: Any, y: Any) -> dict[str, list[Any]]:
         if not hasattr(self, "classes_"):
