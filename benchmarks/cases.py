@@ -14,6 +14,7 @@ from benchmarks.bayes import (
 from benchmarks.cluster import ClusterDuel, ClusterFit, ClusterHessian, ClusterPass, ClusterSame
 from benchmarks.contender import Contender, Solver
 from benchmarks.data.forms import as_made, one_hot
+from benchmarks.decisions import CompareTime, DecideTime
 from benchmarks.equal import EqualFit, EqualMemory, WithErrors, WithSummary
 from benchmarks.files import FileMemory, FilePass
 from benchmarks.measures import (
@@ -194,9 +195,15 @@ ON_A_CLUSTER: tuple[Case, ...] = (
     ClusterDuel(ours.LOGISTIC, TWO_MILLION, 2_000_000, target=at_least(5)),
 )
 
+DECISIONS: tuple[Case, ...] = (
+    DecideTime(1_000_000, at_most(1)),
+    CompareTime("20,000 x 30 independent", at_least(3)),
+    CompareTime("20,000 x 30 independent", without_search=True),
+)
+
 IMPORTS: tuple[Case, ...] = (
     ImportTime("import posteriori", at_most(0.3)),
     ImportTime("from posteriori import GaussianClassifier", at_most(0.3)),
 )
 
-CASES = (*GENERATIVE, *DISCRIMINATIVE, *BAYESIAN, *FROM_FILES, *ON_A_CLUSTER, *IMPORTS)
+CASES = (*GENERATIVE, *DISCRIMINATIVE, *BAYESIAN, *FROM_FILES, *ON_A_CLUSTER, *DECISIONS, *IMPORTS)

@@ -69,38 +69,38 @@ class HeldOut:
         """Those of every model."""
         for name, model in self.models.items():
             _check_weights(name, model, self.rows)
-        return [self._of(place, name, model) for place, (name, model) in enumerate(self._each)]
-
-    @property
-    def _each(self) -> list[tuple[str, Any]]:
-        return list(self.models.items())
-
-    def _of(self, place: int, name: str, model: Any) -> Answers:
         n, K = len(self.rows.codes), len(self.rows.classes)
-        predicted = np.empty(n, dtype=np.intp)
-        log_proba: Array | None = np.empty((n, K))
+        predicted = {name: np.empty(n, dtype=np.intp) for name in self.models}
+        log_proba: dict[str, Array | None] = {name: np.empty((n, K)) for name in self.models}
         for fold in range(self.n_folds):
-            self._tell(place, name, fold + 1)
             held = np.flatnonzero(self.folds == fold)
-            fitted = self._fitted(name, model, fold)
-            X = self.rows.pick(held).X
-            if log_proba is not None and hasattr(fitted, "predict_proba"):
-                logs = self._aligned(fitted, log_probabilities(fitted, X))
-                log_proba[held], predicted[held] = logs, logs.argmax(axis=1)
-            else:
-                log_proba, predicted[held] = None, self._codes(fitted.predict(X))
-        self._tell(place, name, 0)
-        begun = perf_counter()
-        whole = self.rows.fitted(model)
-        return Answers(name, log_proba, predicted, whole, perf_counter() - begun)
+            rest, new = self.rows.pick(np.flatnonzero(self.folds != fold)), self.rows.pick(held).X
+            for name, model in self.models.items():
+                self._tell(name, fold + 1)
+                fitted = self._fitted(name, model, fold, rest)
+                logs = log_proba[name]
+                if logs is not None and hasattr(fitted, "predict_proba"):
+                    logs[held] = self._aligned(fitted, log_probabilities(fitted, new))
+                    predicted[name][held] = logs[held].argmax(axis=1)
+                else:
+                    log_proba[name] = None
+                    predicted[name][held] = self._codes(fitted.predict(new))
+        return [self._whole(name, log_proba[name], predicted[name]) for name in self.models]
 
-    def _fitted(self, name: str, model: Any, fold: int) -> Any:
-        """A copy of the model, fitted to all rows but those of the fold."""
+    def _whole(self, name: str, log_proba: Array | None, predicted: Codes) -> Answers:
+        """The answers of a model, with its fit to all rows."""
+        self._tell(name, 0)
+        begun = perf_counter()
+        fitted = self.rows.fitted(self.models[name])
+        return Answers(name, log_proba, predicted, fitted, perf_counter() - begun)
+
+    def _fitted(self, name: str, model: Any, fold: int, rest: Training) -> Any:
+        """A copy of the model, fitted to the rows that are not in the fold."""
         try:
             if type(model) in (GaussianClassifier, FisherDiscriminant) and self._moments:
                 sums = sum((one for k, one in enumerate(self._moments) if k != fold), 0)
                 return type(model).from_statistics(sums, **model.get_params())
-            return self.rows.pick(np.flatnonzero(self.folds != fold)).fitted(model)
+            return rest.fitted(model)
         except Exception as error:
             error.add_note(f"This was {name}, fitted to all rows but those of fold {fold + 1}.")
             raise
@@ -133,12 +133,11 @@ class HeldOut:
         place = {label: code for code, label in enumerate(self.rows.classes.tolist())}
         return np.array([place.get(label, -1) for label in np.asarray(labels).tolist()])
 
-    def _tell(self, place: int, name: str, fold: int) -> None:
+    def _tell(self, name: str, fold: int) -> None:
         if self.listener is not None:
-            each = self.n_folds + 1
-            done = place * each + (fold - 1 if fold else self.n_folds)
-            fitting = Fitting(name, fold, self.n_folds, done, each * len(self.models))
-            self.listener(fitting)
+            place, n_models = list(self.models).index(name), len(self.models)
+            done = ((fold or self.n_folds + 1) - 1) * n_models + place
+            self.listener(Fitting(name, fold, self.n_folds, done, (self.n_folds + 1) * n_models))
 
 
 def _check_weights(name: str, model: Any, rows: Training) -> None:
