@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from posteriori.models.bayesian import BayesianLogisticRegression
     from posteriori.models.calibrated import CalibratedClassifier
     from posteriori.models.deciding import DecidingClassifier
+    from posteriori.models.effects import comparisons, predictions, slopes
+    from posteriori.models.explaining import explain
     from posteriori.models.fisher import FisherDiscriminant
     from posteriori.models.gaussian import GaussianClassifier
     from posteriori.models.glm import GLM
@@ -58,13 +60,17 @@ _HOMES = {
     "brier_score": "posteriori.decision.scores",
     "calibration_error": "posteriori.decision.calibration",
     "compare": "posteriori.report.compare",
+    "comparisons": "posteriori.models.effects",
     "decide": "posteriori.decision.rule",
     "decompose_score": "posteriori.decision.scores",
     "estimate_priors": "posteriori.decision.estimated_priors",
+    "explain": "posteriori.models.explaining",
     "laplace": "posteriori.posterior.laplace",
     "log_score": "posteriori.decision.scores",
+    "predictions": "posteriori.models.effects",
     "reliability_curve": "posteriori.decision.calibration",
     "scan": "posteriori.rows.scan",
+    "slopes": "posteriori.models.effects",
     "threads": "posteriori.rows.threads",
     "undo_sampling": "posteriori.decision.changed_priors",
 }
@@ -95,13 +101,17 @@ __all__ = [
     "brier_score",
     "calibration_error",
     "compare",
+    "comparisons",
     "decide",
     "decompose_score",
     "estimate_priors",
+    "explain",
     "laplace",
     "log_score",
+    "predictions",
     "reliability_curve",
     "scan",
+    "slopes",
     "threads",
     "undo_sampling",
 ]

@@ -18,6 +18,7 @@ from posteriori.decision.rule import most_probable
 from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError, ScaleError
 from posteriori.models.anywhere import anywhere
+from posteriori.models.effects import Effects
 from posteriori.models.telling import Telling, linear_columns
 from posteriori.posterior.classes import log_probabilities, probabilities
 from posteriori.rows.block import Block, Features, Mixed, take_rows
@@ -41,7 +42,7 @@ from posteriori.typing import Array, Labels
 _DOUBLE = np.dtype(np.float64)
 
 
-class Classifier(Telling, ClassifierMixin, BaseEstimator):
+class Classifier(Telling, Effects, ClassifierMixin, BaseEstimator):
     """A classifier trained by sums over rows."""
 
     schema_: Schema

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from posteriori.decision.priors import PriorsLike
 from posteriori.errors import NotLinearError, ParameterError, StatisticsError
@@ -16,7 +17,7 @@ from posteriori.likelihood.normal import estimate_gaussian
 from posteriori.models.generative import GenerativeClassifier
 from posteriori.models.geometry import LinearCoefficients
 from posteriori.posterior.linear import Linear
-from posteriori.rows.block import Block, Features, Mixed
+from posteriori.rows.block import MISSING, Block, Features, Mixed
 from posteriori.rows.rows import Rows
 from posteriori.statistics.by_family import (
     FamilySums,
@@ -174,6 +175,13 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
             parts = (in_parts(f.log_density, _entries(g, X)) for g, f in self._parts)
             return cast(Array, sum(parts)) + self._log_priors
 
+    def _column_densities(self, X: Features) -> Array:
+        """ln p(x_j|C_k) of each column of one row (d, K); zero where an entry is missing."""
+        out = np.empty((self.n_features_in_, len(self.classes_)))
+        for group, family in self._parts:
+            out[group.columns] = _one_by_one(family, _entries(group, X))
+        return out
+
     def _checked(self, block: Block, activate: Callable[[Features], Array]) -> Array:
         def activate_in_domain(X: Features) -> Array:
             activation = activate(X)
@@ -260,6 +268,15 @@ def _entries(group: Group, X: Features) -> Any:
     """The numbers or codes of a group's columns."""
     part = group.select(X)
     return part.codes if isinstance(part, Mixed) else part
+
+
+def _one_by_one(family: Family, x: Any) -> Array:
+    """The log densities (m, K) of the columns of one row: all others are missing in turn."""
+    x = x.toarray() if isinstance(x, csr_array) else x
+    alone = np.full((x.shape[1],) * 2, MISSING if x.dtype.kind == "i" else np.nan, dtype=x.dtype)
+    np.fill_diagonal(alone, x[0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        return family.log_density(alone)
 
 
 def _is_linear(family: Family) -> bool:

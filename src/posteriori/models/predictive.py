@@ -63,7 +63,7 @@ def log_kernel(posterior: Posterior, method: str, link: ProbabilityLink) -> Kern
     is_binary = posterior.shown.coordinates.n_activations == 1
     if posterior.chains is not None or (is_binary and method == "monte_carlo"):
         function = partial(average_link_logs, link) if is_binary else average_logs
-        return FromDraws.of(posterior.shown, _some_draws(posterior), function)
+        return FromDraws.of(posterior.shown, some_draws(posterior), function)
     activations = _activations(posterior)
     if not is_binary:
         by_classes = extended_probit_logs if method == "probit" else monte_carlo_logs
@@ -82,7 +82,7 @@ def interval_kernel(posterior: Posterior, level: float, link: ProbabilityLink) -
             if is_binary
             else partial(drawn_ends, level=level)
         )
-        return FromDraws.of(posterior.shown, _some_draws(posterior, _TAIL_DRAWS), ends)
+        return FromDraws.of(posterior.shown, some_draws(posterior, _TAIL_DRAWS), ends)
     if is_binary:
         return FromGaussian(
             _activations(posterior),
@@ -98,7 +98,8 @@ def _activations(posterior: Posterior) -> Activations:
     return ActivationGaussian.of(posterior.shown, gaussian.mean, gaussian.root)
 
 
-def _some_draws(posterior: Posterior, n: int = _DRAWS) -> Array:
+def some_draws(posterior: Posterior, n: int = _DRAWS) -> Array:
+    """About `n` draws (S, p) of the free parameters, the same ones every time."""
     if posterior.chains is None:
         return posterior.free_sample(n, random_state=0)
     pooled = posterior.chains.pooled

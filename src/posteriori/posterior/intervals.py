@@ -74,8 +74,8 @@ class MeanInterval:
         a = self.activations.mean(design, block)
         if a.shape[1] == 1:
             away = self._errors(design, np.ones((len(a), 1, 1)))
-            self._check_inside(a[:, 0], block)
-            return self._ends_of_one(a[:, 0], away[:, 0])
+            check_inside(self.link, a[:, 0], block)
+            return ends_of_one(self.link, a[:, 0], away[:, 0])
         log_odds, slopes = log_odds_of_each(a)
         away = self._errors(design, slopes)
         return cast(Array, expit(np.stack([log_odds - away, log_odds + away], axis=-1)))
@@ -88,22 +88,26 @@ class MeanInterval:
         moved = slopes @ along(self.activations.shown, design, self.open)
         return np.where(lengths(moved) > _OUTSIDE, np.inf, error)
 
-    def _check_inside(self, a: Array, block: Block) -> None:
-        low, high = self.link.domain
-        outside = (a < low) | (a > high)
-        if outside.any():
-            i = int(outside.argmax())
-            raise DomainError(
-                f"Row {block.row(i)} has the activation {a[i]:.6g}; with this link only those "
-                f"{Domain(low, high).words} have a mean.",
-                "The fit does not reach so far: drop the row, or fit with a link that has no ends.",
-            )
 
-    def _ends_of_one(self, a: Array, away: Array) -> Array:
-        # The ends of the domain are not in it, but the numbers next to them are.
-        low, high = np.nextafter(self.link.domain, [np.inf, -np.inf])
-        ends = np.clip(np.stack([a - away, a + away], axis=1), low, high)
-        return np.sort(self.link.mean(ends.ravel()).reshape(ends.shape), axis=1)
+def check_inside(link: Link, a: Array, block: Block) -> None:
+    """An error for a row whose activation has no mean by this link."""
+    low, high = link.domain
+    outside = (a < low) | (a > high)
+    if outside.any():
+        i = int(outside.argmax())
+        raise DomainError(
+            f"Row {block.row(i)} has the activation {a[i]:.6g}; with this link only those "
+            f"{Domain(low, high).words} have a mean.",
+            "The fit does not reach so far: drop the row, or fit with a link that has no ends.",
+        )
+
+
+def ends_of_one(link: Link, a: Array, away: Array) -> Array:
+    """The means (n, 2) of activations so far to either side of a (n,)."""
+    # The ends of the domain are not in it, but the numbers next to them are.
+    low, high = np.nextafter(link.domain, [np.inf, -np.inf])
+    ends = np.clip(np.stack([a - away, a + away], axis=1), low, high)
+    return np.sort(link.mean(ends.ravel()).reshape(ends.shape), axis=1)
 
 
 def log_odds_of_each(a: Array) -> tuple[Array, Array]:

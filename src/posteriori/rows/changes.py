@@ -1,0 +1,176 @@
+"""Rows in which a column has other entries: what a model would say if they were such.
+
+Conventions: entries of a numeric or boolean column are numbers (n,), those of a categorical one
+codes of its levels.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from posteriori.rows.block import Features, Mixed
+from posteriori.rows.features import as_frame
+from posteriori.rows.pick import as_pickable
+from posteriori.rows.schema import Column, Schema
+from posteriori.rows.tables import ColumnTable, DenseTable, MixedTable, SparseTable, Table
+from posteriori.typing import Array
+
+Entries: TypeAlias = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Other entries in the column at this position: `new` makes them of those that are there."""
+
+    column: int
+    new: Callable[[Entries], Entries]
+
+
+Changes: TypeAlias = Sequence[Change]
+
+
+def set_to(column: int, value: float) -> Change:
+    """The same entry in every row.
+
+    >>> set_to(0, 2.0).new(np.array([5.0, 7.0]))
+    array([2., 2.])
+    """
+    return Change(column, lambda entries: np.full(entries.shape, value))
+
+
+def add_to(column: int, amount: float) -> Change:
+    """Every entry, and so much more."""
+    return Change(column, lambda entries: entries + amount)
+
+
+def changed_features(X: Features, schema: Schema, changes: Changes) -> Features:
+    """The features of a block with the changes made, one after the other; X stays as it is.
+
+    >>> schema = Schema.of_names(["a", "b"])
+    >>> changed_features(np.array([[1.0, 2.0]]), schema, [add_to(1, 0.5), set_to(0, 9.0)])
+    array([[9. , 2.5]])
+    """
+    if not changes:
+        return X
+    if isinstance(X, sparse.csr_array):
+        return _changed_sparse(X, changes)
+    if not isinstance(X, Mixed):
+        X = X.copy()
+        for change in changes:
+            X[:, change.column] = change.new(X[:, change.column])
+        return X
+    numeric, codes = X.numeric.copy(), X.codes.copy()
+    for change in changes:
+        is_level = schema.columns[change.column].kind == "categorical"
+        part: Entries = codes if is_level else numeric
+        places = schema.categorical if is_level else schema.numeric
+        entries = part[:, places.index(change.column)]
+        entries[:] = change.new(entries)
+    return Mixed(numeric, codes, X.strange)
+
+
+def _changed_sparse(X: Any, changes: Changes) -> sparse.csr_array:
+    for change in changes:
+        old = X[:, [change.column]].toarray().ravel()
+        gain, rows = change.new(old) - old, np.arange(len(old))
+        places = rows, np.full(len(old), change.column)
+        X = sparse.csr_array(X + sparse.csr_array((gain, places), shape=X.shape))
+    return X
+
+
+def entries_of(table: Table, column: int) -> Entries:
+    """One column of a table: doubles, or codes of levels."""
+    if isinstance(table, MixedTable):
+        return entries_of(_by_column(table), column)
+    if isinstance(table, SparseTable):
+        return cast(Array, table.values[:, [column]].toarray().ravel().astype(np.float64))
+    values = (
+        table.values[:, column]
+        if isinstance(table, DenseTable)
+        else cast(ColumnTable, table).columns[column]
+    )
+    is_level = table.schema.columns[column].kind == "categorical"
+    return values if is_level else values.astype(np.float64, copy=False)
+
+
+def _by_column(table: MixedTable) -> ColumnTable:
+    schema = table.schema
+    columns: dict[int, Entries] = dict(zip(schema.numeric, table.values.numeric.T, strict=True))
+    columns |= zip(schema.categorical, table.values.codes.T, strict=True)
+    return ColumnTable(tuple(columns[j] for j in range(len(schema))), schema, table.n_rows)
+
+
+def changed_table(X: Any, table: Table, changes: Changes) -> Any:
+    """The user's X with the changes made, of the same kind; `table` is what was read of it.
+
+    >>> import polars as pl
+    >>> from posteriori.rows.features import read_features
+    >>> X = pl.DataFrame({"age": [30, 40], "sex": ["f", "m"]})
+    >>> found = changed_table(X, read_features(X), [add_to(0, 0.5), set_to(1, 1)])
+    >>> found.rows()
+    [(30.5, 'm'), (40.5, 'm')]
+    """
+    entries: dict[int, Entries] = {}
+    for change in changes:
+        old = entries.get(change.column)
+        entries[change.column] = change.new(
+            entries_of(table, change.column) if old is None else old
+        )
+    frame = as_frame(X)
+    if frame is None or not table.schema.named:
+        return _with_entries(X if frame is None else frame.to_numpy(), table.schema, entries)
+    series = [_series(frame, table.schema.columns[j], new) for j, new in entries.items()]
+    return frame.with_columns(*series).to_native() if series else X
+
+
+def _with_entries(X: Any, schema: Schema, entries: dict[int, Entries]) -> Any:
+    """An array or a sparse matrix with other columns."""
+    if sparse.issparse(X):
+        # Bound by name, because a lambda sees the last one only.
+        changes = [Change(j, lambda _, new=new: new) for j, new in entries.items()]  # type: ignore[misc]
+        return _changed_sparse(sparse.csr_array(X).astype(np.float64), changes)
+    X = np.array(as_pickable(X))
+    X = X if X.dtype.kind == "O" or not entries else _wide_enough(X, schema, entries)
+    for j, new in entries.items():
+        X[:, j] = _levels(schema.columns[j], new) if _is_level(schema, j) else new
+    return X
+
+
+def _wide_enough(X: Entries, schema: Schema, entries: dict[int, Entries]) -> Entries:
+    """An array that holds the new entries: levels, or booleans or doubles."""
+    if any(_is_level(schema, j) for j in entries):
+        return X.astype(object)
+    is_boolean = all(schema.columns[j].kind == "boolean" for j in entries)
+    return X if X.dtype.kind == "b" and is_boolean else X.astype(np.float64)
+
+
+def _is_level(schema: Schema, j: int) -> bool:
+    return schema.columns[j].kind == "categorical"
+
+
+def _levels(column: Column, codes: Entries) -> Entries:
+    return np.array(column.levels, dtype=object)[codes.astype(np.intp)]
+
+
+def _series(frame: "nw.DataFrame[Any]", column: Column, new: Entries) -> "nw.Series[Any]":
+    """A column of a frame with other entries, of the type that the old ones have if it can be."""
+    backend = nw.get_native_namespace(frame)
+    if column.kind == "categorical":
+        return _level_series(frame, column, new)
+    if column.kind == "boolean":
+        return nw.new_series(column.name, new.astype(bool), nw.Boolean, backend=backend)
+    return nw.new_series(column.name, new.astype(np.float64), nw.Float64, backend=backend)
+
+
+def _level_series(frame: "nw.DataFrame[Any]", column: Column, new: Entries) -> "nw.Series[Any]":
+    levels = _levels(column, new)
+    old = frame[column.name]
+    place = {level: row for row, level in reversed(list(enumerate(old.to_list())))}
+    if all(level in place for level in set(levels)):
+        return old[[place[level] for level in levels]]
+    return nw.new_series(column.name, levels.tolist(), backend=nw.get_native_namespace(frame))
