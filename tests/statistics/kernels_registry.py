@@ -40,6 +40,7 @@ from posteriori.statistics.fit_sums import (
 from posteriori.statistics.flips import GatherFlips
 from posteriori.statistics.gram import GatherGram
 from posteriori.statistics.incomplete import GatherExpectedMoments
+from posteriori.statistics.influence import GatherInfluence
 from posteriori.statistics.leverage import GatherLeverage
 from posteriori.statistics.local_quadratic import GatherQuadratic
 from posteriori.statistics.log_level import GatherLogLevel
@@ -300,6 +301,18 @@ KERNELS: dict[str, Entry] = {
     "what stays": Entry(GatherStill(COORDINATES, RAY, SECOND.theta), CODES, weighs=False),
     "balance": Entry(GatherBalance(RAY, SECOND, 2.0), CODES, weighs=False),
     "reach": Entry(GatherReach(RAY, SECOND.theta, 40.0), CODES, weighs=False),
+    "influence": Entry(
+        GatherInfluence(TWO_CLASSES, 0.1 * RANDOM.normal(size=(D + 1, 1, D + 1)), 4.0),
+        TWO,
+        weighs=False,
+        ordered=True,
+    ),
+    "influence, many classes": Entry(
+        GatherInfluence(MANY_CLASSES, 0.1 * RANDOM.normal(size=(2 * (D + 1), K, D + 1)), 8.0),
+        CODES,
+        weighs=False,
+        ordered=True,
+    ),
 }  # fmt: skip
 
 

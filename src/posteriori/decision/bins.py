@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, betaln, xlog1py, xlogy
 
 from posteriori.errors import ParameterError
-from posteriori.typing import Array
+from posteriori.typing import Array, Codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +39,7 @@ def make_bins(
     By default there are as many as the cube root of the number of rows, which keeps the error from
     averaging within bins and that from small bins in balance.
     """
-    place = np.unique(predicted, return_inverse=True)[1]
-    held = np.bincount(place, weight)
-    wanted = max(1, round(held.sum() ** (1 / 3))) if bins is None else bins
-    middle = (np.cumsum(held) - held / 2) / held.sum()
-    _, bin_of_level = np.unique((middle * wanted).astype(np.intp), return_inverse=True)
-    bin_of_row = bin_of_level[place]
+    bin_of_row = bins_of(predicted, weight, bins)
 
     def total(values: Array) -> Array:
         return cast(Array, np.bincount(bin_of_row, weight * values))
@@ -58,6 +53,20 @@ def make_bins(
         total(predicted * (1 - predicted)),
         total((happened - predicted - gap[bin_of_row]) ** 2),
     )
+
+
+def bins_of(predicted: Array, weight: Array, bins: int | None) -> Codes:
+    """The bin of each row (n,), in the order of the predictions.
+
+    >>> bins_of(np.array([0.3, 0.1, 0.3, 0.9]), np.ones(4), 2)
+    array([1, 0, 1, 1])
+    """
+    place = np.unique(predicted, return_inverse=True)[1]
+    held = np.bincount(place, weight)
+    wanted = max(1, round(held.sum() ** (1 / 3))) if bins is None else bins
+    middle = (np.cumsum(held) - held / 2) / held.sum()
+    bin_of_level = np.unique((middle * wanted).astype(np.intp), return_inverse=True)[1]
+    return bin_of_level[place]
 
 
 def exact_interval(rate: Array, n: Array, level: float) -> tuple[Array, Array]:

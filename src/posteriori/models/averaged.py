@@ -35,6 +35,10 @@ class AveragedClassifier(DiscriminativeClassifier):
         kernel = log_kernel(self.posterior_, method, self._link())
         return self._filled(X, offset, kernel, (K,))
 
+    def _predicted(self, block: Block) -> Array:
+        method = read_predictive(self.predictive, len(self.classes_))
+        return np.exp(log_kernel(self.posterior_, method, self._link())(block))
+
     def _filled(
         self, X: Any, offset: Any, kernel: Callable[[Block], Array], shape: tuple[int, ...]
     ) -> Array:

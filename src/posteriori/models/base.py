@@ -18,6 +18,7 @@ from posteriori.decision.rule import most_probable
 from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError, ScaleError
 from posteriori.models.anywhere import anywhere
+from posteriori.models.checking import Checking
 from posteriori.models.effects import Effects
 from posteriori.models.telling import Telling, linear_columns
 from posteriori.posterior.classes import log_probabilities, probabilities
@@ -42,7 +43,7 @@ from posteriori.typing import Array, Labels
 _DOUBLE = np.dtype(np.float64)
 
 
-class Classifier(Telling, Effects, ClassifierMixin, BaseEstimator):
+class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
     """A classifier trained by sums over rows."""
 
     schema_: Schema
@@ -252,6 +253,10 @@ class ProbabilisticClassifier(Classifier):
     def predict_log_proba(self, X: Any) -> Array:
         """ln p(C_k|x), finite where the probability itself underflows."""
         return self._evaluate(X, log_probabilities, len(self._known_classes()))
+
+    def _predicted(self, block: Block) -> Array:
+        """The probabilities of the labels of a block's rows (n, K)."""
+        return probabilities(self._checked(block, self._activations))
 
     def _no_answer(self, row: int) -> ScaleError:
         return ScaleError(

@@ -13,12 +13,14 @@ from sklearn.utils import RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from posteriori.likelihood.glm import GLM_FAMILIES
 from posteriori.likelihood.link import Link
 from posteriori.models.anywhere import anywhere
 from posteriori.models.geometry import Hyperplane
 from posteriori.models.linked import LinkedClassifier
 from posteriori.models.mechanism import Mechanism, check_inside, check_means
 from posteriori.posterior.linear import Linear
+from posteriori.rows.block import Block
 from posteriori.rows.schema import Schema
 from posteriori.typing import Array, Labels
 
@@ -76,6 +78,21 @@ class RegressorOrClassifier(LinkedClassifier):
         mean = self._evaluate_with(X, offset, lambda a: self._link().mean(a[:, 0]))
         check_means(mean)
         return mean
+
+    def _predicted(self, block: Block) -> Array:
+        """The probabilities of a block's rows (n, K), or their means (n,)."""
+        if classifies(self):
+            return super()._predicted(block)
+        a = self._block_activations(block)[:, 0]
+        check_inside(a, self._mechanism)
+        mean = self._link().mean(a)
+        check_means(mean)
+        return mean
+
+    def _variance(self, mean: Array) -> Array:
+        """That of targets with these means: s V(μ)."""
+        dispersion = self._fitted_inference().goodness.dispersion
+        return dispersion * GLM_FAMILIES[self.family].variance(mean)
 
     def _evaluate_with(
         self, X: Any, offset: Any, link: Callable[[Array], Array], width: int | None = None

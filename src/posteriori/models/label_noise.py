@@ -260,3 +260,15 @@ def wrong_label_probability(
     if isinstance(loss, NoisyLogisticLoss):
         return loss.wrong_label_probability(activation[:, 0], second_of_two(target))
     return loss.wrong_label_probability(activation, of_many(len(classes))(target))
+
+
+def label_probabilities(loss: NoisyLoss, p: Array) -> Array:
+    """The probabilities of the labels (n, K), right or wrong, from those of the classes.
+
+    >>> label_probabilities(NoisyLogisticLoss(0.1, 0.2), np.array([[1.0, 0.0], [0.5, 0.5]]))
+    array([[0.9 , 0.1 ], [0.55, 0.45]])
+    """
+    if isinstance(loss, NoisyClassLoss):
+        return p @ loss.transition
+    first, second = loss.noise.flip_first, loss.noise.flip_second
+    return p @ np.array([[1 - first, first], [second, 1 - second]])

@@ -15,6 +15,7 @@ from posteriori.models.label_noise import (
     Noise,
     NoisyLoss,
     conclude,
+    label_probabilities,
     noise_facts,
     noisy_solution,
     read_label_noise,
@@ -25,6 +26,7 @@ from posteriori.models.sequential import SequentialClassifier
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import PriorLike, PriorName
+from posteriori.rows.block import Block
 from posteriori.rows.schema import Unseen
 from posteriori.solve.solution import Iteration, Solution
 from posteriori.typing import Array
@@ -126,6 +128,10 @@ class LogisticRegression(SequentialClassifier):
                 "Use a number as prior, or label_noise=0.0.",
             )
         return with_noise(prepared, self._noise)
+
+    def _predicted(self, block: Block) -> Array:
+        found = super()._predicted(block)
+        return found if self._noisy_loss is None else label_probabilities(self._noisy_loss, found)
 
     def _check_sequential(self) -> None:
         super()._check_sequential()

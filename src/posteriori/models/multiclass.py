@@ -22,6 +22,7 @@ from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
 from posteriori.models.base import Classifier
+from posteriori.models.checking import Checking
 from posteriori.models.effects import Effects
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.meta import Mask, log_probabilities, overwrite, read_labels
@@ -42,7 +43,7 @@ def _gives_probabilities(model: "_Multiclass") -> bool:
     return hasattr(fitted[0] if fitted else model._base(), "predict_proba")
 
 
-class _Multiclass(Telling, Effects, ClassifierMixin, BaseEstimator):
+class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
     """What both ways have in common: the fit of each classifier, and what is done when they clash.
 
     A subclass says which classes each classifier compares (`_comparisons`), how their margins

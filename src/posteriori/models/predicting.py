@@ -19,7 +19,7 @@ from posteriori.models.geometry import LinearCoefficients
 from posteriori.posterior.classes import log_probabilities, probabilities
 from posteriori.posterior.linear import Linear
 from posteriori.posterior.objective import LogPosterior
-from posteriori.rows.block import Features
+from posteriori.rows.block import Block, Features
 from posteriori.rows.offsets import read_offset
 from posteriori.rows.schema import Unseen
 from posteriori.typing import Array, Labels
@@ -41,6 +41,14 @@ class LinearProbabilities(LinearCoefficients, ProbabilisticClassifier):
 
     def _activations(self, X: Features) -> Array:
         return self._linear.of_rows(X, self.schema_, self.unseen)
+
+    def _predicted(self, block: Block) -> Array:
+        return self._probabilities(self._block_activations(block))
+
+    def _block_activations(self, block: Block) -> Array:
+        """The activations of a block's rows, with their offsets (n, K)."""
+        a = self._checked(block, self._activations)
+        return a if block.offset is None else a + block.offset.reshape(len(a), -1)
 
     def _no_answer(self, row: int) -> ScaleError:
         return beyond_doubles(row)

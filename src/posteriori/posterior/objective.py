@@ -164,13 +164,16 @@ class LogPosterior:
 
     def leverage(self, w: Array, roots: Array, information: Information) -> Leverage:
         """Leverages at w, where rootsᵀ roots, a direction in each row, inverts the information."""
+        kernel = GatherLeverage(self.kernel(w, information=information), self.directions(roots))
+        return self.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
+
+    def directions(self, roots: Array) -> Array:
+        """Directions of w (k, p) as those of θ (k, K, q) in the columns that are summed."""
         coordinates = self.coordinates
         vectors = roots.reshape(len(roots), coordinates.c, coordinates.k)
         if coordinates.basis is not None:
             vectors = vectors @ coordinates.basis.T
-        directions = self.standard.outward(coordinates.contrasts @ vectors)
-        kernel = GatherLeverage(self.kernel(w, information=information), directions)
-        return self.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
+        return self.standard.outward(coordinates.contrasts @ vectors)
 
     def _inward(self, hessian: Array) -> Array:
         if hessian.ndim == 1:

@@ -97,14 +97,17 @@ class GatherLeverage:
         return found + found.swapaxes(0, 1)
 
     def _moved(self, design: Design) -> Iterator[Array]:
-        """u (j, c, n) of all directions, some at a time."""
-        p, c, q = self.directions.shape
-        n = design.shape[0]
-        step = max(1, _PART_ENTRIES // max(1, n * c))
-        for low in range(0, p, step):
-            some = self.directions[low : low + step]
-            u = activations(design, some.reshape(-1, q), self.at.standard.intercept, None)
-            yield u.T.reshape(len(some), c, n)
+        return moved(design, self.directions, self.at.standard.intercept)
+
+
+def moved(design: Design, directions: Array, has_intercept: bool) -> Iterator[Array]:
+    """u (j, c, n) of all directions (p, c, q), some at a time."""
+    (p, c, q), n = directions.shape, design.shape[0]
+    step = max(1, _PART_ENTRIES // max(1, n * c))
+    for low in range(0, p, step):
+        some = directions[low : low + step]
+        u = activations(design, some.reshape(-1, q), has_intercept, None)
+        yield u.T.reshape(len(some), c, n)
 
 
 def softmax_leverage(p: Array, distances: Array) -> tuple[Array, Array]:

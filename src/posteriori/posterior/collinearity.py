@@ -1,0 +1,151 @@
+"""Columns that are nearly combinations of others: Belsley's condition indices (1991).
+
+Conventions: m design columns of unit length, with Σ φφᵀ = Σ_j λ_j v_j v_jᵀ. The condition index of
+the j-th direction is √(λ_max/λ_j). The variance of the coefficient of column k is proportional to
+Σ_j v_kj²/λ_j; the proportion of the j-th term says how much of it is due to that direction.
+
+With an intercept the columns are taken about their means, as the fits take them: an index is then
+large only where columns hang together, whatever their origins. Indices of columns as they are, with
+the intercept as one of them, are large also where a column hardly changes beside its mean; that
+makes the intercept uncertain, and nothing else.
+"""
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posteriori.design.columns import Columns
+from posteriori.design.standard import Standard
+from posteriori.linalg import unit_diagonal
+from posteriori.rows.rows import Rows
+from posteriori.statistics.gather import gather
+from posteriori.statistics.products import GatherProducts
+from posteriori.statistics.spread import GatherSpread, Spread
+from posteriori.typing import Array
+
+LARGE, VERY_LARGE = 10.0, 30.0
+"""Condition indices from which columns hang together, and from which that does harm."""
+
+_INVOLVED = 0.5
+"""Proportion of the variance of a coefficient that involves its column."""
+
+_STILL = 4e-15
+"""A column that changes by less than this share of its size changes by rounding alone."""
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """A direction in which columns nearly cancel, its condition index, and the columns in it.
+
+    `proportions` are those of the variances of their coefficients. An index is infinite where
+    columns cancel exactly.
+    """
+
+    index: float
+    columns: tuple[str, ...]
+    proportions: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Collinearity:
+    """Condition indices (m,), the largest first, and proportions of variances (m, m).
+
+    proportions[j, k] is that of index j in the variance of the coefficient of column k of `names`.
+    `uncentred` are the indices of the columns as they are, with the intercept if there is one.
+    `constant` names columns that never change, which are left out.
+    """
+
+    names: tuple[str, ...]
+    indices: Array
+    proportions: Array = field(repr=False)
+    uncentred: Array = field(repr=False)
+    constant: tuple[str, ...] = ()
+
+    @property
+    def largest(self) -> float:
+        """The largest index; one where there are no columns."""
+        return float(self.indices.max(initial=1.0))
+
+    def dependencies(self, above: float = LARGE) -> tuple[Dependency, ...]:
+        """What makes the indices above a limit, the largest first."""
+        return tuple(self._dependency(int(j)) for j in np.flatnonzero(self.indices > above))
+
+    def _dependency(self, j: int) -> Dependency:
+        """The columns with most of their variance in direction j; the two with most at least."""
+        share = self.proportions[j]
+        order = np.argsort(-share, kind="stable")
+        involved = order[: max(2, int((share > _INVOLVED).sum()))]
+        columns = tuple(self.names[k] for k in involved)
+        return Dependency(float(self.indices[j]), columns, tuple(share[involved].tolist()))
+
+
+def collinearity_of(rows: Rows, columns: Columns, intercept: bool = True) -> Collinearity:
+    """The condition indices of the columns, by two passes over the rows."""
+    standard = _standard(rows, columns, intercept)
+    found = rows.map_sum(GatherProducts(columns, standard)).matrix
+    return collinearity(standard.inward_matrix(found), standard, columns.names)
+
+
+def collinearity(products: Array, standard: Standard, names: tuple[str, ...]) -> Collinearity:
+    """The same from Σ φφᵀ (q, q) of standardised columns, the intercept first if there is one.
+
+    >>> standard = Standard(np.zeros(2), np.ones(2), False)
+    >>> found = collinearity(np.array([[1.0, 0.99], [0.99, 1.0]]), standard, ("a", "b"))
+    >>> found.indices.round(2), found.proportions[0].round(3)
+    (array([14.11, 1. ]), array([0.995, 0.995]))
+    """
+    first = int(standard.intercept)
+    centred = products[first:, first:]
+    if standard.intercept and products[0, 0] > 0:
+        centred = centred - np.outer(products[0, 1:], products[0, 1:]) / products[0, 0]
+    constant = _constant(centred, products, standard)
+    kept = np.flatnonzero(~constant)
+    indices, proportions = decompose(centred[np.ix_(kept, kept)])
+    return Collinearity(
+        tuple(names[j] for j in kept),
+        indices,
+        proportions,
+        decompose(_about_zero(products, standard))[0],
+        tuple(names[j] for j in np.flatnonzero(constant)),
+    )
+
+
+def decompose(products: Array) -> tuple[Array, Array]:
+    """Condition indices (m,) and proportions (m, m) from Σ φφᵀ, columns being scaled."""
+    correlation, _ = unit_diagonal(products)
+    values, vectors = np.linalg.eigh(correlation)
+    least = np.finfo(np.float64).eps * len(values) * values.max(initial=0.0)
+    held = np.maximum(values, least)
+    ratio = np.divide(values.max(initial=0.0), held, out=np.ones_like(held), where=held > 0)
+    shares = np.divide(vectors**2, held, out=np.ones_like(vectors), where=held > 0).T
+    indices = np.where(values > least, np.sqrt(ratio), np.inf)
+    return indices, shares / shares.sum(axis=0)
+
+
+def _standard(rows: Rows, columns: Columns, intercept: bool) -> Standard:
+    found = cast(Spread, gather(rows, GatherSpread(columns)))
+    mean, deviation = found.mean * found.unit, found.deviation * found.unit
+    size = deviation if intercept else np.hypot(deviation, mean)
+    scale = np.where(size > _STILL * abs(mean), size, np.where(mean == 0, 1.0, abs(mean)))
+    return Standard(mean if intercept else np.zeros(len(mean)), scale, intercept)
+
+
+def _constant(centred: Array, products: Array, standard: Standard) -> NDArray[np.bool_]:
+    """Which columns never change, or without an intercept are zero."""
+    squares = np.maximum(np.diagonal(centred), 0.0)
+    if not standard.intercept:
+        return squares <= 0
+    deviation = np.sqrt(squares / max(products[0, 0], np.finfo(np.float64).tiny))
+    return deviation <= _STILL * np.maximum(abs(standard.centre) / standard.scale, 1.0)
+
+
+def _about_zero(products: Array, standard: Standard) -> Array:
+    """Σ φφᵀ of the columns as they are, each over its scale; the intercept among them."""
+    if not standard.intercept:
+        return products
+    move = np.eye(len(products))
+    move[1:, 0] = standard.centre / standard.scale
+    moved = move @ products @ move.T
+    return (moved + moved.T) / 2
