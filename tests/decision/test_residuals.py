@@ -44,11 +44,11 @@ def test_a_right_model_has_one_bin_in_twenty_outside():
 
 def test_the_p_value_is_the_chance_of_so_many_bins():
     ones = np.ones(20)
-    found = BinnedResiduals(ones, 0 * ones, np.r_[3.0, -4.0, 5.0, np.zeros(17)], ones)
+    found = BinnedResiduals(ones, ones, 0 * ones, np.r_[3.0, -4.0, 5.0, np.zeros(17)], ones)
     assert found.share == pytest.approx(0.15)
     assert found.p_value == pytest.approx(binom.sf(2, 20, OUTSIDE))
     assert found.worst == 2
-    assert BinnedResiduals(ones, ones, ones, ones).p_value == 1.0
+    assert BinnedResiduals(ones, ones, ones, ones, ones).p_value == 1.0
 
 
 def test_what_was_certain_is_infinitely_far_off_or_not_at_all():

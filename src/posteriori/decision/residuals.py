@@ -24,9 +24,13 @@ OUTSIDE = 0.0455
 
 @dataclass(frozen=True, eq=False)
 class BinnedResiduals:
-    """For bins (m,) of `n` rows in the order of their predictions: means, and a standard error."""
+    """For bins (m,) of `n` rows: means of predictions and targets, and a standard error.
+
+    `place` is the mean of what the rows were put into order by.
+    """
 
     n: Array
+    place: Array
     predicted: Array
     observed: Array
     error: Array
@@ -62,24 +66,35 @@ class BinnedResiduals:
 
 
 def binned_residuals(
-    predicted: Array, observed: Array, variance: Array, weight: Array
+    predicted: Array,
+    observed: Array,
+    variance: Array,
+    weight: Array,
+    *,
+    along: Array | None = None,
+    bins: int | None = None,
 ) -> BinnedResiduals:
     """Bins of rows (n,) with these means, targets, variances of the target, and weights.
+
+    Rows are put into order by their predictions, or `along` something else. There are as many
+    `bins` of like size as Gelman and Hill take, or as many as are asked for; rows of one value stay
+    together.
 
     >>> p, t = np.repeat([0.2, 0.6], 50), np.tile([0.0, 1.0], 50)
     >>> found = binned_residuals(p, t, p * (1 - p), np.ones(100))
     >>> found.observed, found.z.round(2)
     (array([0.5, 0.5]), array([ 5.3 , -1.44]))
     """
-    bin_of_row = bins_of(predicted, weight, _number(float(weight.sum())))
+    order = predicted if along is None else along
+    wanted = _number(float(weight.sum())) if bins is None else bins
+    bin_of_row = bins_of(order, weight, wanted)
 
     def total(values: Array) -> Array:
         return cast(Array, np.bincount(bin_of_row, weight * values))
 
     n = total(np.ones_like(predicted))
-    return BinnedResiduals(
-        n, total(predicted) / n, total(observed) / n, np.sqrt(total(variance)) / n
-    )
+    place, mean, rate = (total(values) / n for values in (order, predicted, observed))
+    return BinnedResiduals(n, place, mean, rate, np.sqrt(total(variance)) / n)
 
 
 def _number(rows: float) -> int:

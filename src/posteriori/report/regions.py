@@ -1,0 +1,185 @@
+"""Which class a model chooses where, and how probable it is (extra `plots`)."""
+
+from typing import Any, Protocol
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+
+from posteriori.report.palette import GREY, class_colours, new_axes, styles, tinted
+from posteriori.report.slices import Columns, Grid, PlaneLike, grid_over, slice_of
+from posteriori.report.tables import class_place, classes_of, codes_of, probabilities
+from posteriori.typing import Array, Codes, Labels
+
+_FAINTEST, _STRONGEST = 0.06, 0.45
+_LEVELS = np.arange(1, 10) / 10
+_FILLED = np.linspace(0, 1, 11)
+
+
+class FittedClassifier(Protocol):
+    """A fitted classifier; with `predict_proba`, the regions are shaded by it."""
+
+    classes_: Labels
+
+    def predict(self, X: Any) -> Any: ...
+
+
+def decision_regions(
+    model: FittedClassifier,
+    X: Any,
+    y: Any,
+    *,
+    columns: Columns | None = None,
+    plane: PlaneLike | None = None,
+    ax: Axes | None = None,
+    resolution: int = 200,
+) -> Axes:
+    """Draw which class `model` chooses where, and how sure it is: the paler, the less sure.
+
+    Without `columns` and `plane`, X has two columns and the picture shows all there is to know.
+    With `columns`, a pair of names or numbers, the model is one of all columns of X, and the
+    picture shows two of them with the others at their mean (rounded where all of a column is whole)
+    or most frequent level. With `plane`, "fisher" or a fitted `FisherDiscriminant(n_components=2)`
+    or the like, the picture is another slice of that space: a point z stands for the row
+    x̄ + Bᵀ(z - z̄), where B is the least-squares regression of the rows of X on their coordinates,
+    that is, for the average row that falls there. `plane.transform` takes that row back to z.
+    For a model with one shared covariance and at most three classes, the Fisher plane loses
+    nothing; for others, a row off the slice may be classified otherwise than the point it is
+    drawn at.
+
+    `resolution` is the number of points along each side. Gives the Axes drawn on.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ax = decision_regions(GaussianNB().fit(X, y), X, y, columns=(2, 3))
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['0', '1', '2']
+    """
+    classes, space = classes_of(model), slice_of(X, y, columns, plane)
+    codes = codes_of(y, classes, len(space.coordinates))
+    grid = grid_over(space, resolution)
+    share = _shares(model, grid.rows).reshape(*grid.shape, -1)
+
+    axes = new_axes(ax)
+    _draw_regions(axes, grid, share)
+    draw_points(axes, space.coordinates, codes, classes)
+    _name_axes(axes, space.labels)
+    return axes
+
+
+def posterior_surface(
+    model: FittedClassifier,
+    X: Any,
+    y: Any,
+    *,
+    label: Any = None,
+    columns: Columns | None = None,
+    plane: PlaneLike | None = None,
+    ax: Axes | None = None,
+    resolution: int = 200,
+) -> Axes:
+    """Draw p(C|x) of one class: the darker, the more probable, with lines at 0.1, 0.2, ..., 0.9.
+
+    `label` is the class, by default the second of two. `columns` and `plane` choose the slice, as
+    in `decision_regions`; the heavy line is where the class is as probable as not. Gives the Axes.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ax = posterior_surface(GaussianNB().fit(X, y), X, y, label=1, columns=(2, 3))
+    >>> ax.get_title()
+    'probability of class 1'
+    """
+    classes = classes_of(model)
+    k, space = class_place(label, classes), slice_of(X, y, columns, plane)
+    codes = codes_of(y, classes, len(space.coordinates))
+    grid = grid_over(space, resolution)
+    share = probabilities(model, grid.rows)[:, k].reshape(grid.shape)
+
+    axes = new_axes(ax)
+    colour = to_rgb(styles(classes.tolist())[k].colour)
+    shades = tinted(colour, _STRONGEST * (_FILLED[:-1] + _FILLED[1:]) / 2 + _FAINTEST)
+    axes.contourf(grid.horizontal, grid.vertical, share, levels=_FILLED, colors=shades)
+    draw_points(axes, space.coordinates, codes, classes)
+    _draw_levels(axes, grid, share)
+    _name_axes(axes, space.labels)
+    axes.set_title(f"probability of class {classes.tolist()[k]}")
+    return axes
+
+
+def draw_points(axes: Axes, coordinates: Array, codes: Codes, classes: Labels) -> None:
+    """The rows (n, 2) as points, with a legend of the classes."""
+    for k, style in enumerate(styles(classes.tolist())):
+        horizontal, vertical = coordinates[codes == k].T
+        axes.scatter(
+            horizontal,
+            vertical,
+            s=26,
+            color=style.colour,
+            marker=style.marker,
+            edgecolors="black",
+            linewidths=0.6,
+            label=style.label,
+        )
+    axes.legend(title="class", framealpha=0.9)
+
+
+def _shares(model: FittedClassifier, rows: Any) -> Array:
+    """Posterior probabilities (n, K); one for the class chosen where the model has none."""
+    if hasattr(model, "predict_proba"):
+        return probabilities(model, rows)
+    chosen = np.asarray(model.predict(rows))
+    return (chosen[:, None] == np.asarray(model.classes_)).astype(np.float64)
+
+
+def _draw_regions(axes: Axes, grid: Grid, share: Array) -> None:
+    n_classes = share.shape[2]
+    surest, winner = share.max(axis=2), share.argmax(axis=2)
+    sureness = (surest - 1 / n_classes) / (1 - 1 / n_classes)
+    strength = _FAINTEST + (_STRONGEST - _FAINTEST) * sureness
+    axes.imshow(
+        tinted(class_colours(n_classes)[winner], strength),
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
+        extent=grid.extent,
+    )
+    for k in np.unique(winner):
+        lead = share[..., k] - np.delete(share, k, axis=2).max(axis=2, initial=0.0)
+        if lead.min() < 0 < lead.max():
+            axes.contour(
+                grid.horizontal, grid.vertical, lead, levels=[0.0], colors="0.25", linewidths=0.8
+            )
+
+
+def _draw_levels(axes: Axes, grid: Grid, share: Array) -> None:
+    """Lines of equal probability, each with its number, no two numbers side by side."""
+    levels = np.array([p for p in _LEVELS if share.min() < p < share.max()])
+    if not len(levels):
+        return
+    widths = np.where(levels == 0.5, 2.0, 0.8)
+    drawn = axes.contour(
+        grid.horizontal, grid.vertical, share, levels=levels, colors=GREY, linewidths=widths
+    )
+    for level, lines in zip(levels, drawn.allsegs, strict=True):
+        longest = max(lines, key=len)
+        # Where the lines run close together, their numbers still lie apart along them.
+        where = longest[round(level * (len(longest) - 1))]
+        axes.annotate(
+            f"{level:.1f}",
+            where,
+            ha="center",
+            va="center",
+            fontsize=8,
+            bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"},
+        )
+
+
+def _name_axes(axes: Axes, labels: tuple[str, str]) -> None:
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
