@@ -37,8 +37,8 @@ def residuals(
     t is one in rows of the class `label`, by default the second of two. The bins hold equal numbers
     of rows in the order of p(C|x), or of a `column` of X; rows of one value stay together, and a
     categorical column has a bin for each level. By default there are √n of them, or ten where rows
-    are few. The band is ±2 √(Σ p(1 - p)) / n of each bin: 95 % of points lie in it if the model is right. A trend along
-    a column speaks for a square of it, or another term. Gives the Axes.
+    are few. The band is ±2 √(Σ p(1 - p)) / n of each bin: 95 % of points lie in it if the model is
+    right. A trend along a column speaks for a square of it, or another term. Gives the Axes.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
