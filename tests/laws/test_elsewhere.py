@@ -148,7 +148,7 @@ def _learnt(model):
 
 def _kinds_of_errors(model):
     """Jeffreys' observed curvature, of which robust errors are made, is exact to 1e-9 only."""
-    if not hasattr(model, "tidy"):
+    if not hasattr(model, "coef_covariance_"):
         return ()
     return ("model",) if model.prior == "jeffreys" else ("model", "robust")
 
