@@ -10,15 +10,19 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.naive_bayes import GaussianNB
 
 from posteriori import (
     GLM,
     BayesianLogisticRegression,
+    CalibratedClassifier,
+    DecidingClassifier,
     FisherDiscriminant,
     GaussianClassifier,
     LeastSquaresClassifier,
     LogisticRegression,
     NaiveBayes,
+    NoveltyDetector,
     OneVersusOne,
     OneVersusRest,
     Perceptron,
@@ -161,6 +165,20 @@ def test_classifiers_of_pairs_are_told_one_by_one():
     curved = OneVersusRest(estimator=GaussianClassifier(covariance="full")).fit(FLOWERS, KINDS)
     assert "not all of its classifiers are linear" in repr(curved)
     assert "see estimators_" in str(curved.summary())
+
+
+@pytest.mark.parametrize("wrapper", [DecidingClassifier, CalibratedClassifier, NoveltyDetector])
+def test_what_is_around_another_model_tells_of_that(wrapper):
+    inner = GaussianClassifier().fit(FLOWERS, KINDS)
+    model = wrapper(GaussianClassifier())
+    model.fit(FLOWERS, KINDS)
+    assert model.tidy().equals(inner.tidy())
+    assert str(model.summary()).startswith(f"{wrapper.__name__}, fitted")
+    assert "4 columns, 3 classes" in repr(model)
+    table = model.augment(FLOWERS, KINDS)
+    assert_allclose(table["p_virginica"], model.predict_proba(FLOWERS)[:, 2], rtol=1e-9)
+    forest = wrapper(GaussianNB()).fit(FLOWERS, KINDS) if wrapper is not NoveltyDetector else model
+    assert forest is model or "in estimator_" in repr(forest)
 
 
 def test_a_repr_says_what_was_fitted_and_what_to_bear_in_mind():

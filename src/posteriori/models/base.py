@@ -224,7 +224,7 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         return self.classes_[codes.astype(np.intp)]
 
     def _parameter_columns(self) -> dict[str, list[Any]]:
-        return linear_columns(self, Columns(self.schema_).names)
+        return linear_columns(self)
 
     def _known_classes(self) -> Labels:
         try:

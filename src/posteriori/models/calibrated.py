@@ -26,7 +26,8 @@ from posteriori.models.anywhere import anywhere
 from posteriori.models.checking import Checking
 from posteriori.models.folds import check_folds, deal, out_of_fold
 from posteriori.models.logistic import LogisticRegression
-from posteriori.models.meta import Training, Wrapping, log_probabilities, read_training
+from posteriori.models.meta import Training, Wrapping, read_training
+from posteriori.models.telling import log_probabilities
 from posteriori.typing import Array, Codes, Labels
 
 _SMALLEST_LOG = float(np.log(np.finfo(np.float64).smallest_subnormal))

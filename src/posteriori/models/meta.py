@@ -11,6 +11,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from posteriori.errors import LabelError, ParameterError
+from posteriori.models.telling import Telling, linear_columns
 from posteriori.rows.dask import is_dask
 from posteriori.rows.labels import encode, read_target, read_weight
 from posteriori.rows.pick import as_pickable, count_rows, pick_rows
@@ -19,11 +20,26 @@ from posteriori.typing import Array, Codes, Labels
 Mask = NDArray[np.bool_]
 
 
-class Wrapping(BaseEstimator):
-    """An estimator around another, `estimator`, whose fitted copy is `estimator_`."""
+class Wrapping(Telling, BaseEstimator):
+    """An estimator around another, `estimator`, whose fitted copy is `estimator_`.
+
+    The parameters that it tells of are those of the latter.
+    """
 
     estimator: Any
     estimator_: Any
+
+    def _parameter_columns(self) -> dict[str, list[Any]]:
+        inner = self.estimator_
+        if isinstance(inner, Telling):
+            return inner._parameter_columns()
+        return linear_columns(inner) if hasattr(inner, "coef_") else {"term": []}
+
+    def _caveats(self) -> tuple[str, ...]:
+        inner = self.estimator_
+        if isinstance(inner, Telling):
+            return inner._caveats()
+        return () if hasattr(inner, "coef_") else ("its parameters are in estimator_",)
 
     @property
     def n_features_in_(self) -> int:
@@ -141,14 +157,6 @@ def read_labels(
             "Pass one label a row.",
         )
     return found, cast(Codes, codes)
-
-
-def log_probabilities(fitted: Any, X: Any) -> Array:
-    """From the classifier's own logarithms where it has them, which reach below 1e-308."""
-    with np.errstate(divide="ignore"):
-        if hasattr(fitted, "predict_log_proba"):
-            return cast(Array, fitted.predict_log_proba(X))
-        return np.log(fitted.predict_proba(X))
 
 
 def overwrite(found: Labels, where: Mask, label: Any) -> Labels:

@@ -18,15 +18,14 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
 from posteriori.models.base import Classifier
 from posteriori.models.checking import Checking
 from posteriori.models.effects import Effects
 from posteriori.models.gaussian import GaussianClassifier
-from posteriori.models.meta import Mask, log_probabilities, overwrite, read_labels
-from posteriori.models.telling import Telling, linear_columns
+from posteriori.models.meta import Mask, overwrite, read_labels
+from posteriori.models.telling import Telling, linear_columns, log_probabilities
 from posteriori.posterior.coupling import couple
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import dask_rows, is_dask
@@ -196,12 +195,9 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
     def _parameter_columns(self) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {"term": [], "classifier": [], "estimate": []}
         for sides, fitted in zip(self._comparisons(), self.estimators_, strict=True):
-            names = getattr(fitted, "feature_names_in_", range(fitted.n_features_in_))
-            terms = tuple(name if isinstance(name, str) else f"x{name}" for name in names)
-            own = Columns(fitted.schema_).names if isinstance(fitted, Classifier) else terms
             if not hasattr(fitted, "coef_"):
                 continue
-            columns = linear_columns(fitted, own)
+            columns = linear_columns(fitted)
             found["term"] += columns["term"]
             found["estimate"] += columns["estimate"]
             found["classifier"] += [self._compared(sides)] * len(columns["term"])

@@ -10,6 +10,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from posteriori.design.columns import Columns
 from posteriori.errors import ColumnNameError, LabelError
 from posteriori.posterior.shown import INTERCEPT
 from posteriori.posterior.summary import Listing, Summary, number_text
@@ -132,8 +133,8 @@ class Telling:
             return added
         labels: Labels = self.classes_
         added = {"predicted": np.asarray(self.predict(X)).tolist()}  # type: ignore[attr-defined]
-        if hasattr(self, "predict_log_proba"):
-            logs = np.asarray(self.predict_log_proba(X))
+        if hasattr(self, "predict_proba"):
+            logs = log_probabilities(self, X)
             columns = np.exp(logs).T.tolist()
             named = zip(labels.tolist(), columns, strict=True)
             added |= {f"p_{label}": column for label, column in named}
@@ -159,6 +160,14 @@ class Telling:
         return f"<{plain}, fitted: {', '.join([*told, *self._caveats()])}>"
 
 
+def log_probabilities(fitted: Any, X: Any) -> Array:
+    """From the classifier's own logarithms where it has them, which reach below 1e-308."""
+    with np.errstate(divide="ignore"):
+        if hasattr(fitted, "predict_log_proba"):
+            return np.asarray(fitted.predict_log_proba(X))
+        return np.log(fitted.predict_proba(X))
+
+
 def _log_loss(logs: Array, y: Any, classes: Labels) -> Array:
     _, codes = read_target(y, len(logs), classes)
     if codes.ndim == 2:
@@ -166,14 +175,23 @@ def _log_loss(logs: Array, y: Any, classes: Labels) -> Array:
     return -np.take_along_axis(logs, cast(Codes, codes)[:, None], axis=1)[:, 0]
 
 
-def linear_columns(model: Any, terms: tuple[str, ...]) -> dict[str, list[Any]]:
+def linear_columns(model: Any) -> dict[str, list[Any]]:
     """`coef_` and `intercept_` of a linear model: term, class (for more than two), estimate."""
+    terms = _terms(model)
     W = np.column_stack([np.broadcast_to(model.intercept_, len(model.coef_)), model.coef_])
     columns = {"term": [INTERCEPT, *terms] * len(W), "estimate": W.ravel().tolist()}
     if len(model.classes_) == 2:
         return columns
     labels = np.repeat(model.classes_, W.shape[1]).tolist()
     return {"term": columns["term"], "class": labels, "estimate": columns["estimate"]}
+
+
+def _terms(model: Any) -> tuple[str, ...]:
+    """The columns that the coefficients of a fitted model belong to, its own or any other."""
+    if hasattr(model, "schema_"):
+        return Columns(model.schema_).names
+    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    return tuple(name if isinstance(name, str) else f"x{name}" for name in names)
 
 
 def _in_words(name: str) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 from posteriori.errors import InferenceError
 from posteriori.models.generative import GenerativeClassifier
 from posteriori.models.inferring import Inferring
-from posteriori.models.meta import Training, log_probabilities
+from posteriori.models.meta import Training
 from posteriori.models.naive_bayes import NaiveBayes
+from posteriori.models.telling import log_probabilities
 
 _CONDITIONAL = "p(t|x)"
 _DENSITY = "p(x, t)"

@@ -16,7 +16,8 @@ from posteriori.errors import MissingValueError, ParameterError, ShapeError
 from posteriori.models.fisher import FisherDiscriminant
 from posteriori.models.folds import check_folds, deal
 from posteriori.models.gaussian import GaussianClassifier
-from posteriori.models.meta import Training, log_probabilities
+from posteriori.models.meta import Training
+from posteriori.models.telling import log_probabilities
 from posteriori.rows.labels import encode
 from posteriori.statistics.moments import Moments
 from posteriori.typing import Array, Codes
