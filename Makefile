@@ -21,6 +21,7 @@ $(BENCHED): $(INSTALLED)
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
 	$(BIN)/python examples/tumours.py
+	$(BIN)/python examples/decisions.py
 	$(BIN)/python examples/hospitals.py
 	$(BIN)/python examples/laplace_figure.py
 

@@ -56,6 +56,18 @@ def test_the_tumours_are_judged_as_the_demo_tells(told, monkeypatch):
         check_picture(name, (675, 1050))
 
 
+def test_the_decisions_are_those_that_the_demo_tells(told, monkeypatch):
+    decisions = load("decisions")
+    monkeypatch.setattr(decisions, "console", Console(soft_wrap=True))
+    decisions.main()
+    text = told()
+    assert "Bayesian logistic 0.172 0.000 0.000" in text
+    assert "Decisions('operate': 62, 'wait': 54, rejected: 74; mean expected loss 0.208" in text
+    assert "realised: 0.182 a row" in text
+    for name in ("decisions_calibration", "decisions_rejecting", "decisions_confusion"):
+        check_picture(name, (787, 1050))
+
+
 def test_the_table_of_wines_has_the_numbers_of_each_model(told, monkeypatch):
     demo = load("demo")
     monkeypatch.setattr(demo, "FITS", 1)
