@@ -83,19 +83,23 @@ class GatherQuadratic:
             return _kronecker_hessian(design, a, weight, self.standard.intercept)
         if plain and isinstance(design, Dense):
             return _softmax_hessian(design.values, a, weight, self.standard.intercept)
+        if isinstance(self.loss, SoftmaxLoss) and self.hessian == "diagonal":
+            p = probabilities(a)
+            return self._diagonal(design, p * (1 - p), weight)
         r = self.loss.information(a) if expected else self.loss.curvature(a, t)
         if weight is not None:
             r *= weight if r.ndim == 1 else weight[:, None, None]
         if self.hessian == "diagonal":
-            return self._diagonal(design, r)
+            own = r[:, None] if r.ndim == 1 else np.einsum("nkk->nk", r)
+            return self._diagonal(design, own, None)
         if r.ndim == 1:
             return bordered(design, r, self.standard.intercept)
         return blocks_of(design, r, self.standard.intercept)
 
-    def _diagonal(self, design: Design, r: Array) -> Array:
-        """The diagonal in centred columns, the only ones in which it says much."""
-        each = [r] if r.ndim == 1 else [r[:, k, k] for k in range(r.shape[1])]
-        return np.concatenate([centred_squares(design, v, self.standard) for v in each])
+    def _diagonal(self, design: Design, r: Array, weight: Array | None) -> Array:
+        """The diagonal in centred columns, the only ones in which it says much; r is (n, c)."""
+        r = r if weight is None else r * weight[:, None]
+        return np.concatenate([centred_squares(design, v, self.standard) for v in r.T])
 
 
 def centred_squares(design: Design, r: Array, standard: Standard) -> Array:
