@@ -1,7 +1,7 @@
 """From probabilities to actions: whom to operate on, and what that costs.
 
-569 breast tumours; the data come with scikit-learn. To wait with a malignant one costs 50, to operate
-on a benign one 1, and to ask for another test 0.4.
+569 breast tumours; the data come with scikit-learn. To wait with a malignant one costs 50, to
+operate on a benign one 1, and to ask for another test 0.4.
 """
 
 from pathlib import Path

@@ -11,6 +11,7 @@ from posteriori.errors import InfiniteValueError
 from posteriori.rows.memory import BLOCK_ENTRIES
 
 
+@pytest.mark.slow
 @over()
 def test_one_thread_and_two_give_the_same_bits(entry):
     # Averages over coefficients cost some hundred times what a linear function does.

@@ -51,6 +51,7 @@ def exact(name, a, t):
         return float(value), np.array(gradient, float), np.array(information, float)
 
 
+@pytest.mark.slow
 @every_loss
 def test_value_gradient_and_information_are_exact(name):
     loss, (a, t) = LOSSES[name], rows()

@@ -357,6 +357,7 @@ def test_the_number_of_centres_can_be_searched():
     assert search.best_score_ > 0.93
 
 
+@pytest.mark.slow
 def test_memory_beside_the_output_is_bounded():
     code = """
 import resource

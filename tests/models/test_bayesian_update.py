@@ -101,7 +101,9 @@ def test_quadratic_losses_learn_exactly_in_parts(parts):
 
 
 @pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize("inference", ["laplace", "monte_carlo"])
+@pytest.mark.parametrize(
+    "inference", ["laplace", pytest.param("monte_carlo", marks=pytest.mark.slow)]
+)
 def test_two_halves_are_close_to_the_whole(K, inference):
     X, y = sample(1600, K=K)
     # With 4,000 draws the error of their covariance alone moves the evidence by some 0.1.
@@ -139,7 +141,12 @@ def sharp(seed, n=500):
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("inference", "size"),
-    [("laplace", 50), ("variational", 50), ("variational", 10), ("monte_carlo", 10)],
+    [
+        ("laplace", 50),
+        ("variational", 50),
+        ("variational", 10),
+        pytest.param("monte_carlo", 10, marks=pytest.mark.slow),
+    ],
 )
 def test_many_updates_do_not_drift_far(inference, size, seed):
     X, y = sharp(seed)
@@ -185,6 +192,19 @@ def test_what_was_poor_before_an_update_stays_poor():
     new = random.normal(size=(200, 1))
     model.update(new, (new[:, 0] + random.logistic(size=200) > 0).astype(int))
     assert model.trust_.word == "poor"
+    told = model.trust_.sentence
+    assert told.startswith("The Gaussian is close to the exact posterior")
+    assert told.endswith(" An earlier fit was judged 'poor', and what it lost stays lost.")
+    assert model.check()["trust"].sentence == told
+
+
+def test_fits_that_lost_little_are_not_told_of():
+    X, y = sample()
+    model = settings().fit(X[:200], y[:200])
+    assert model.trust_.word == "good"
+    model.update(X[200:], y[200:])
+    assert model.trust_.word == "usable"
+    assert "An earlier fit" not in model.trust_.sentence
 
 
 def test_the_posterior_of_all_classes_together_is_the_prior():
@@ -389,6 +409,7 @@ def test_a_first_batch_of_few_rows_decides_nothing(inference, prior, first):
     assert (away < 0.3 * whole.posterior_.standard_deviation).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The evidence grows")  # of the first rows, which are separated
 @pytest.mark.parametrize("inference", ["laplace", "variational"])
 def test_few_rows_that_come_one_by_one_are_fitted_together(inference):

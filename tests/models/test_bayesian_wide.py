@@ -34,49 +34,88 @@ def fitted(y, **given):
 
 @pytest.mark.parametrize("name", LABELS)
 @pytest.mark.parametrize("prior", [2.0, GaussianPrior(np.eye(D) + 0.2, intercept_precision=0.5)])
-def test_with_as_many_directions_as_parameters_it_is_the_same(name, prior, monkeypatch):
+def test_with_as_many_directions_as_parameters_the_evidence_is_the_same(name, prior, monkeypatch):
     exact = fitted(LABELS[name], prior=prior)
-    wide(monkeypatch, 10_000)
+    wide(monkeypatch, 2_000)
     model = fitted(LABELS[name], prior=prior)
     assert_allclose(model.posterior_.mean, exact.posterior_.mean, atol=1e-7)
-    deviations = exact.posterior_.standard_deviation
-    assert_allclose(model.posterior_.standard_deviation, deviations, rtol=1e-6)
     assert model.log_evidence_ == pytest.approx(exact.log_evidence_, abs=1e-5)
     assert model.evidence_.standard_error < 1e-6
-    assert_allclose(model.predict_proba(NEW), exact.predict_proba(NEW), atol=1e-6)
-    assert_allclose(model.predict_interval(NEW), exact.predict_interval(NEW), atol=1e-5)
-    assert_allclose(model.tidy()["std_error"], exact.tidy()["std_error"], rtol=1e-6)
+    # Two thousand draws know standard deviations to 1.6 %.
+    deviations = exact.posterior_.standard_deviation
+    assert_allclose(model.posterior_.standard_deviation, deviations, rtol=0.08)
+    assert_allclose(model.tidy()["std_error"], exact.tidy()["std_error"], rtol=0.08)
+    assert_allclose(model.predict_proba(NEW), exact.predict_proba(NEW), atol=0.01)
+    assert_allclose(model.predict_interval(NEW), exact.predict_interval(NEW), atol=0.06)
 
 
 @pytest.mark.parametrize("name", LABELS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_with_few_directions_it_is_near(name, fit_intercept, monkeypatch):
+def test_with_few_directions_it_is_as_near_as_draws_are(name, fit_intercept, monkeypatch):
     exact = fitted(LABELS[name], fit_intercept=fit_intercept)
-    wide(monkeypatch, 20)
+    wide(monkeypatch, 40)
     model = fitted(LABELS[name], fit_intercept=fit_intercept)
     assert "stochastic traces" in model.prior_reason_
-    assert "rank 20 and a diagonal" in repr(model.posterior_)
+    assert "known by 40 draws" in repr(model.posterior_)
     ratio = model.posterior_.standard_deviation / exact.posterior_.standard_deviation
-    assert 0.97 < np.median(ratio) < 1.03
-    assert ratio.min() > 0.8
-    assert ratio.max() < 1.25
+    assert np.mean(ratio) == pytest.approx(1, abs=0.04)
+    assert np.std(ratio) == pytest.approx(80**-0.5, rel=0.4)
     error = max(model.evidence_.standard_error, 0.05)
     assert abs(model.log_evidence_ - exact.log_evidence_) < 4 * error
-    assert_allclose(model.predict_proba(NEW), exact.predict_proba(NEW), atol=0.03)
     assert model.trust_.word == "usable"
-    assert model.trust_.width == pytest.approx(1, abs=0.03)
-    assert "rank 20 and a diagonal" in model.trust_.sentence
-    assert "rank 20 and a diagonal" in str(model.summary())
+    assert "off by some 11 %" in model.trust_.sentence
+    assert "known by 40 draws" in str(model.summary())
 
 
-def test_with_fewer_rows_than_directions_it_is_exact(monkeypatch):
-    few, y = X[:30], LABELS["two"][:30]
-    exact = BayesianLogisticRegression(prior=0.5, tol=1e-9).fit(few, y)
-    wide(monkeypatch, 40)
-    model = BayesianLogisticRegression(prior=0.5, tol=1e-9).fit(few, y)
-    deviations = exact.posterior_.standard_deviation
-    assert_allclose(model.posterior_.standard_deviation, deviations, rtol=1e-6)
-    assert model.log_evidence_ == pytest.approx(exact.log_evidence_, abs=1e-6)
+HARD = {
+    "correlated": lambda Z: np.cumsum(Z, axis=1) / np.sqrt(np.arange(1, Z.shape[1] + 1)),
+    "each column twice": lambda Z: np.hstack([Z[:, : Z.shape[1] // 2]] * 2),
+    "fewer rows than columns": lambda Z: Z[:60],
+}
+
+
+@pytest.mark.parametrize("kind", HARD)
+def test_columns_that_depend_on_each_other_do_no_harm(kind, monkeypatch):
+    Z = HARD[kind](np.random.default_rng(8).normal(size=(700, 120)))
+    y = (Z[:, 0] - Z[:, 5] + np.random.default_rng(9).logistic(size=len(Z)) > 0).astype(int)
+    exact = BayesianLogisticRegression(prior=0.5, tol=1e-9).fit(Z, y)
+    wide(monkeypatch, 200)
+    monkeypatch.setattr(wide_laplace, "_ENTRIES", 121 * 200)
+    model = BayesianLogisticRegression(prior=0.5, tol=1e-9).fit(Z, y)
+    assert model.trust_.word == "usable"
+    ratio = model.posterior_.standard_deviation / exact.posterior_.standard_deviation
+    assert np.mean(ratio) == pytest.approx(1, abs=0.03)
+    assert abs(np.log(ratio)).max() < 0.25
+    for rows in (Z[:50], np.random.default_rng(10).normal(size=(50, 120))):
+        found, known = (
+            np.diff(_log_odds(each.predict_interval(rows, level=0.5))) for each in (model, exact)
+        )
+        assert_allclose(found / known, 1.0, atol=0.25)
+    error = max(model.evidence_.standard_error, 1e-4)
+    assert abs(model.log_evidence_ - exact.log_evidence_) < 4.5 * error
+
+
+def _log_odds(ends):
+    return np.log(ends) - np.log1p(-ends)
+
+
+def test_draws_that_have_not_settled_are_poor(monkeypatch):
+    wide(monkeypatch, 2)
+    monkeypatch.setattr(wide_laplace, "_LEAST_RANK", 2)
+    monkeypatch.setattr(wide_laplace, "_MORE_STEPS", 2)
+    monkeypatch.setattr(wide_laplace, "_STEPS", 2)
+    model = fitted_on(HARD["correlated"](np.random.default_rng(8).normal(size=(N, D))))
+    assert model.trust_.word == "poor"
+    assert "had not settled" in model.trust_.sentence
+
+
+def test_what_was_asked_before_changes_no_answer(monkeypatch):
+    wide(monkeypatch, 20)
+    prior = GaussianPrior(2.0, intercept_precision=0.01)
+    model = LogisticRegression(prior=prior).fit(X, LABELS["two"])
+    _ = model.log_evidence_
+    with pytest.raises(InferenceError, match="was not computed"):
+        model.tidy()
 
 
 def test_a_sparse_table_gives_the_same(monkeypatch):
@@ -97,9 +136,9 @@ def test_draws_have_its_deviations_and_average_to_its_predictions(monkeypatch):
     model = fitted(LABELS["two"], prior=2.0)
     draws = model.posterior_.sample(20_000, random_state=0)
     deviations = model.posterior_.standard_deviation
-    assert_allclose(draws.std(axis=0) / deviations, 1.0, atol=0.03)
+    assert_allclose(draws.std(axis=0) / deviations, 1.0, atol=0.04)
     drawn = fitted(LABELS["two"], prior=2.0, predictive="monte_carlo")
-    assert_allclose(drawn.predict_proba(NEW), model.predict_proba(NEW), atol=0.03)
+    assert_allclose(drawn.predict_proba(NEW), model.predict_proba(NEW), atol=0.06)
 
 
 def test_a_pickle_tells_the_same_without_the_rows(monkeypatch):

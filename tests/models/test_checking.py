@@ -8,7 +8,11 @@ import pandas as pd
 import pytest
 from laws.samples import rows_for
 from registry import ENTRIES
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression as TheirLogistic
+from sklearn.naive_bayes import GaussianNB
 
 from posteriori import (
     GLM,
@@ -16,6 +20,7 @@ from posteriori import (
     CalibratedClassifier,
     DecidingClassifier,
     GaussianClassifier,
+    GaussianPrior,
     LogisticRegression,
     NaiveBayes,
     OneVersusOne,
@@ -212,7 +217,7 @@ def test_calibration_is_that_of_the_decision_room():
 
 @pytest.mark.parametrize("y", [Y, MANY], ids=["two", "many"])
 def test_the_rows_of_the_fit_give_what_they_give_when_passed(y):
-    model = LogisticRegression(prior=1.0).fit(X, y)
+    model = LogisticRegression().fit(X, y)
     of_fit, given = model.check(), model.check(X, y)
     for name, key in (
         ("calibration", "p_value"),
@@ -223,6 +228,57 @@ def test_the_rows_of_the_fit_give_what_they_give_when_passed(y):
         np.testing.assert_allclose(of_fit[name].values[key], given[name].values[key], rtol=1e-9)
     assert "flatter" in of_fit["calibration"].sentence
     assert "flatter" not in given["calibration"].sentence
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(prior=1.0),
+        LogisticRegression(prior="evidence"),
+        LogisticRegression(prior="jeffreys"),
+        LogisticRegression(prior=GaussianPrior(precision=[1.0, 0.0, 0.0])),
+        BayesianLogisticRegression(),
+        GLM(family="bernoulli", prior=1.0),
+    ],
+    ids=str,
+)
+def test_rows_of_the_fit_are_no_judges_of_a_prior(model):
+    model.fit(X, Y)
+    of_fit, given = model.check(), model.check(X, Y)
+    for name in ("residuals", "calibration"):
+        assert of_fit[name].sentence == (
+            "Not checked: the rows of the fit say little of it where a prior holds the "
+            "coefficients; pass others, X and y."
+        )
+        assert given[name].word == "good"
+    assert of_fit["collinearity"].word == "good"
+
+
+@pytest.mark.parametrize(("n", "judged"), [(39, False), (40, True)])
+def test_rows_of_the_fit_are_judges_from_ten_for_each_coefficient(n, judged):
+    for weight in (None, np.full(n // 2, 2.0)):
+        rows = n if weight is None else n // 2
+        if weight is not None and n % 2:
+            continue
+        checks = LogisticRegression().fit(X[:rows], Y[:rows], sample_weight=weight).check()
+        for name in ("residuals", "calibration"):
+            assert (checks[name].word != "not checked") == judged
+            assert ("so many coefficients for so few rows" in checks[name].sentence) != judged
+    assert LogisticRegression(prior=0.0).fit(X, Y).check()["calibration"].word == "good"
+
+
+def test_rows_of_the_fit_would_say_the_contrary_of_new_ones():
+    """Many columns held by a weak prior: less sure than the fit's rows, surer than new ones."""
+    random = np.random.default_rng(0)
+    x, new = random.normal(size=(200, 60)), random.normal(size=(4000, 60))
+    w = np.r_[np.ones(4), np.zeros(56)]
+    y, t = (random.uniform(size=len(z)) < 1 / (1 + np.exp(-z @ w)) for z in (x, new))
+    model = LogisticRegression(prior=1.0).fit(x, y)
+    assert model.check()["calibration"].word == "not checked"
+    assert model.check(x, y)["calibration"].values["z"] < 0
+    found = model.check(new, t)["calibration"]
+    assert found.word == "bad"
+    assert found.values["z"] > 0
 
 
 def test_a_model_that_counts_columns_twice_is_too_sure():
@@ -316,6 +372,33 @@ def test_a_fit_that_was_stopped_says_so():
     assert "max_iter" in stopped["convergence"].sentence
     assert "max_epochs" in mistaken["convergence"].sentence
     assert "Of 3 fits inside, 3 did not converge" in inside.check()["convergence"].sentence
+
+
+@pytest.mark.parametrize("around", [DecidingClassifier, CalibratedClassifier])
+def test_what_is_around_another_model_does_not_answer_for_it(around):
+    silent = "Not checked: {} does not tell whether it converged."
+    for inner in (TheirLogistic(max_iter=1), GaussianNB(), RandomForestClassifier(2)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = around(inner).fit(X, Y)
+        found = model.check()["convergence"]
+        assert found.sentence == silent.format(type(inner).__name__)
+        assert found.word == "not checked"
+    for own in (GaussianClassifier(), FrozenEstimator(GaussianClassifier().fit(X, Y))):
+        found = around(own).fit(X, Y).check()["convergence"]
+        assert found.sentence == "The fit needs no iteration."
+    found = around(LogisticRegression()).fit(X, Y).check()["convergence"]
+    assert found.sentence == "The iteration converged."
+
+
+def test_models_within_models_within_models_tell_of_themselves():
+    far = DecidingClassifier(CalibratedClassifier(GaussianNB())).fit(X, Y)
+    assert "GaussianNB does not tell" in far.check()["convergence"].sentence
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        inside = OneVersusRest(estimator=LogisticRegression(solver="gradient", max_iter=1))
+        stopped = DecidingClassifier(inside).fit(X, MANY).check()["convergence"]
+    assert "Of 3 fits inside, 3 did not converge" in stopped.sentence
 
 
 def test_trust_is_that_of_the_posterior():

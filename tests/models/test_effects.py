@@ -11,9 +11,16 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import norm
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression as TheirLogistic
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 from posteriori import (
     GLM,
@@ -551,9 +558,35 @@ def test_a_column_that_never_changes_has_no_effect():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = LogisticRegression().fit(X, y)
-    table = model.comparisons(columns="x1", change="sd")
+    table = model.comparisons(columns="x1", change=(7.0, 9.0))
     assert table[["estimate", "std_error", "statistic"]].to_numpy().tolist() == [[0.0, 0.0, 0.0]]
     assert list(table["p_value"]) == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("sd", "its standard deviation says nothing"),
+        ("iqr", "the way between its quartiles says nothing"),
+        ("minmax", "its range says nothing"),
+    ],
+)
+def test_rows_that_do_not_vary_say_nothing_of_a_change(change, said):
+    X, y = _frame()
+    for model in (LogisticRegression().fit(X, y), NaiveBayes().fit(X, y)):
+        with pytest.raises(ParameterError, match=f"Column 'age' does not vary .* {said}") as error:
+            model.comparisons(X[:1], columns="age", change=change)
+        assert error.value.remedy == "Pass change=(low, high), or more rows."
+        assert model.comparisons(X[:1], columns="age", change=(30, 60))["estimate"][0] != 0.0
+
+
+def test_quartiles_that_are_equal_say_nothing():
+    X, y = _rows()
+    X[:, 0] = np.where(np.arange(len(X)) < len(X) // 10, X[:, 0], 0.0)
+    model = LogisticRegression(prior=1.0).fit(X, y)
+    with pytest.raises(ParameterError, match="Column 0 has equal quartiles"):
+        model.comparisons(columns=0, change="iqr")
+    assert model.comparisons(columns=0, change="minmax")["estimate"][0] != 0.0
 
 
 def test_models_that_have_no_rows_ask_for_them(tmp_path):
@@ -669,6 +702,62 @@ def test_any_classifier_with_probabilities_will_do():
     expected = (p(moved) - p(X[["age", "bmi"]])).mean(axis=0)[1]
     table = comparisons(forest, X[["age", "bmi"]], columns="age", change=10)
     assert_allclose(table["estimate"], [expected], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeClassifier(max_depth=3, random_state=0),
+        RandomForestClassifier(20, random_state=0),
+        GradientBoostingClassifier(n_estimators=20, random_state=0),
+        KNeighborsClassifier(15),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_probabilities_that_change_in_steps_have_no_slopes(model):
+    X, y = _stepped()
+    model.fit(X, y)
+    for given in ({}, {"average": False}, {"at": "mean"}, {"at": {"x1": [0.0]}}):
+        with pytest.raises(ParameterError, match=f"{type(model).__name__} change in steps") as e:
+            slopes(model, X, columns="x0", **given)
+        assert e.value.remedy == "Use comparisons, with a change of your own."
+    assert comparisons(model, X, columns="x0", change=1.0)["estimate"][0] > 0.05
+
+
+def test_a_column_that_a_tree_leaves_out_has_the_slope_zero():
+    X, y = _stepped()
+    stump = DecisionTreeClassifier(max_depth=1).fit(X, y)
+    assert list(slopes(stump, X, columns=["x1", "x2"])["estimate"]) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianNB(),
+        make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False)),
+        MLPClassifier((8,), activation="tanh", max_iter=60, random_state=0),
+        make_pipeline(StandardScaler(), TheirLogistic()),
+        make_pipeline(StandardScaler(), TheirLogistic(C=1e4)),
+    ],
+    ids=lambda model: " ".join(repr(model).split()),
+)
+def test_smooth_models_that_are_known_by_probabilities_have_slopes(model, shift):
+    X, y = _stepped()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X + shift, y)
+    typical = (X + shift).mean(axis=0, keepdims=True)
+    for given, rows in (({}, X + shift), ({"at": "mean"}, typical)):
+        found = slopes(model, X + shift, columns="x0", **given)["estimate"]
+        expected = _by_differences(model, rows, 0, 1e-3).mean(axis=0)[-1]
+        assert_allclose(found, [expected], rtol=1e-5 if shift == 0 else 1e-3, atol=1e-7)
+
+
+def _stepped():
+    random = np.random.default_rng(8)
+    X = random.normal(size=(200, 3))
+    return X, (2 * X[:, 0] - X[:, 1] + random.logistic(size=200) > 0).astype(int)
 
 
 def test_errors_through_a_noise_are_those_of_its_density():

@@ -231,6 +231,7 @@ def profiled(f, start, j, value):
     return found.fun
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [None, GaussianPrior(precision=2.0, mean=0.5)])
 def test_profile_intervals_are_those_of_brute_force(prior):
     X, y = cancer()
@@ -257,6 +258,7 @@ def test_profile_intervals_are_those_of_brute_force(prior):
         assert brentq(rise, w[j], w[j] + 6 * error) == pytest.approx(high, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_profile_intervals_of_many_classes_are_those_of_brute_force():
     X, y = iris()
     X = X.iloc[:, :2] - X.iloc[:, :2].mean()
@@ -386,6 +388,7 @@ def test_intervals_of_many_classes_are_the_delta_method_by_differences(prior):
     np.testing.assert_allclose(model.predict_interval(X[::30], level), wanted, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say():
     random = np.random.default_rng(6)
     w, x = np.array([0.8, -0.5]), np.array([[0.5, 1.0], [-1.0, 0.3]])
@@ -399,6 +402,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     np.testing.assert_allclose(np.mean(held, axis=0), 0.9, atol=0.045)
 
 
+@pytest.mark.slow
 def test_intervals_do_not_depend_on_blocks_storage_or_units():
     random = np.random.default_rng(7)
     X = random.normal(size=(30_000, 12)) * (random.random((30_000, 12)) < 0.3)

@@ -26,6 +26,7 @@ from posteriori.models.label_noise import uniform_transition
 from posteriori.posterior.noise import NoiseProfile
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rates", [(0.1, 0.1), (0.05, 0.2), (0.0, 0.15)])
 def test_known_rates_have_the_optimum_of_their_likelihood(rates):
     X, y, _ = labels_with_flips(80, rates, seed=1, slopes=np.array([2.0, -1.0]))
@@ -43,6 +44,7 @@ def test_known_rates_have_the_optimum_of_their_likelihood(rates):
     np.testing.assert_allclose(fit.inference.covariance(), np.linalg.inv(hessian), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_an_estimated_rate_has_the_joint_optimum_and_the_joint_standard_errors():
     X, y, _ = labels_with_flips(100, (0.1, 0.1), seed=3, slopes=np.array([2.5, -1.0]))
     fit = Fit(X, y, "estimate")
@@ -66,6 +68,7 @@ def test_an_estimated_rate_has_the_joint_optimum_and_the_joint_standard_errors()
     assert abs(found.x).max() > 1e3 or fit.solution.value <= found.fun + 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label_noise", [0.1, (0.05, 0.2), "estimate"])
 def test_weights_and_offsets_have_the_numbers_of_fifty_digits(label_noise):
     X, y, _ = labels_with_flips(120, (0.1, 0.1), seed=8, slopes=np.array([2.0]))

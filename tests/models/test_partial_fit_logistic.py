@@ -119,7 +119,7 @@ def test_rows_sorted_by_class_are_said_to_come_in_a_bad_order():
 
 
 @pytest.mark.parametrize("first", [150, 1500])
-@pytest.mark.parametrize("size", [1, 20, 400])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 20, 400])
 def test_rows_in_random_order_bring_no_warning(first, size):
     X, y = draw(first + 400, seed=5)
     model = LogisticRegression().partial_fit(X[:first], y[:first])

@@ -199,6 +199,7 @@ def test_links_that_are_not_symmetric_part_new_rows_at_the_same_plane(name):
     assert away[y == 1].min() == pytest.approx(-away[y == 0].max(), rel=0.5)
 
 
+@pytest.mark.slow
 @lopsided
 def test_where_separated_classes_part_does_not_depend_on_how_rows_are_counted(name):
     X, y = parted(30)

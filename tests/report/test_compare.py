@@ -8,11 +8,19 @@ from numpy.testing import assert_allclose
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LogisticRegression as Theirs
 from sklearn.metrics import brier_score_loss, log_loss
-from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GroupKFold,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_predict,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from posteriori import (
+    GLM,
     BayesianLogisticRegression,
     FisherDiscriminant,
     GaussianClassifier,
@@ -196,10 +204,14 @@ def test_a_class_that_a_fold_has_all_rows_of_is_impossible_elsewhere():
     [
         ({"models": []}, ShapeError, "no models"),
         ({"models": {"a": 3}}, ParameterError, "3 is no classifier"),
+        ({"models": [GLM(family="poisson")]}, ParameterError, "no classifier"),
+        ({"folds": "a"}, ParameterError, "folds='a'"),
+        ({"folds": list(FOLDS.split(CELLS, TUMOURS))}, ParameterError, "not understood"),
+        ({"folds": RepeatedStratifiedKFold(n_splits=2, n_repeats=2)}, ParameterError, "twice"),
         ({"models": [NaiveBayes]}, ParameterError, "no classifier"),
         ({"folds": 1}, ParameterError, "folds=1"),
         ({"folds": [0, 1]}, ShapeError, "2 labels for 569 rows"),
-        ({"folds": ShuffleSplit(2, random_state=0)}, ParameterError, "leave out row"),
+        ({"folds": ShuffleSplit(2, random_state=0)}, ParameterError, "leave out row|twice"),
         ({"progress": 7}, ParameterError, "progress=7"),
         ({"y": None}, LabelError, "y"),
         ({"y": TUMOURS[:4]}, ShapeError, "569"),
@@ -214,6 +226,29 @@ def test_what_cannot_be_compared_is_a_named_error(given, error, words):
     given = {"models": [NaiveBayes()], "X": CELLS, "y": TUMOURS, **given}
     with pytest.raises(error, match=words):
         compare(**given)
+
+
+def test_accuracy_is_that_of_the_rule_of_the_model():
+    model = FixedThresholdClassifier(LogisticRegression(prior=1.0), threshold=0.95)
+    table = compare(model, CELLS, TUMOURS, folds=FOLDS)
+    right = cross_val_predict(model, CELLS, TUMOURS, cv=FOLDS) == TUMOURS
+    assert table.accuracy[0] == right.mean()
+
+
+def test_rows_of_weight_zero_keep_their_place_in_notes():
+    y = np.array(["a"] * 10 + ["b"] * 10 + ["c"] * 3)
+    X = np.random.default_rng(0).normal(size=(23, 2))
+    folds, weight = np.array([0, 1] * 10 + [1, 1, 1]), np.ones(23)
+    weight[[0, 20]] = 0
+    table = compare({"naive": NaiveBayes()}, X, y, folds=folds, sample_weight=weight)
+    assert "gave row 21 the probability zero" in table.note[0]
+
+
+def test_densities_of_other_columns_are_not_compared():
+    counts = np.column_stack([CELLS[:, 0], np.floor(CELLS[:, 1])])
+    models = {"one": NaiveBayes(family={0: "gaussian", 1: "poisson"}), "none": NaiveBayes()}
+    table = compare(models, counts, TUMOURS)
+    assert table.bic.isna().sum() == 1
 
 
 def test_an_error_in_a_fold_says_which():

@@ -171,5 +171,5 @@ def test_what_has_no_forest_is_named(model, tumours):
     with pytest.raises(ParameterError, match="sort='yes'"):
         forest(model, sort="yes")
     glm = GLM(family="poisson").fit(np.arange(20.0)[:, None], np.arange(20))
-    with pytest.raises(ParameterError, match="GLM are no log odds"):
+    with pytest.raises(ParameterError, match="no logarithms of odds ratios"):
         forest(glm, odds_ratios=True)

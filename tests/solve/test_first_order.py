@@ -163,7 +163,9 @@ def test_gradients_never_ask_for_a_matrix():
     assert 1 <= objective.count("diagonal") <= 2 + 2 * renewals
 
 
-@pytest.mark.parametrize("correlation", [0.9, 0.99, 0.999, 0.9999])
+@pytest.mark.parametrize(
+    "correlation", [0.9, 0.99, 0.999, pytest.param(0.9999, marks=pytest.mark.slow)]
+)
 def test_gradients_know_how_far_they_are_where_their_metric_does_not(correlation):
     # The decrement by a diagonal can be a hundred times too small in a flat direction.
     objective = logistic(1500, 30, correlation, tolerance=1e-4)

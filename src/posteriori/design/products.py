@@ -64,10 +64,6 @@ class Design(ABC):
     def squares(self, r: Array) -> Array:
         """The diagonal of the sandwich: Σ_n r_n φ_nj² for each column j."""
 
-    @abstractmethod
-    def squares_times(self, v: Array) -> Array:
-        """Σ_j φ_nj² v_j for each row n."""
-
 
 @dataclass(frozen=True, slots=True)
 class Dense(Design):
@@ -88,9 +84,6 @@ class Dense(Design):
 
     def squares(self, r: Array) -> Array:
         return np.square(self.values).T @ r
-
-    def squares_times(self, v: Array) -> Array:
-        return np.square(self.values) @ v
 
     def cross(self, r: Array, other: Design) -> Array:
         return other.transpose_times(self.values * r[:, None]).T
@@ -133,9 +126,6 @@ class Sparse(Design):
 
     def squares(self, r: Array) -> Array:
         return cast(Array, self._squared().T @ r)
-
-    def squares_times(self, v: Array) -> Array:
-        return cast(Array, self._squared() @ v)
 
     def _squared(self) -> sparse.csr_array:
         entries = self.values.data**2, self.values.indices, self.values.indptr
@@ -184,9 +174,6 @@ class Coded(Design):
     def squares(self, r: Array) -> Array:
         return self.transpose_times(r)
 
-    def squares_times(self, v: Array) -> Array:
-        return self.times(v)
-
     def cross(self, r: Array, other: Design) -> Array:
         if isinstance(other, Coded):
             pairs = self.codes.astype(np.intp) * other.n_levels + other.codes
@@ -232,11 +219,6 @@ class Shifted(Design):
         inner, sums = self.inner.squares(r), self.inner.transpose_times(r)
         return inner + self.centre * (self.centre * r.sum() - 2 * sums)
 
-    def squares_times(self, v: Array) -> Array:
-        weighted = (v.T * self.centre).T
-        crossed = self.inner.times(weighted)
-        return self.inner.squares_times(v) - 2 * crossed + self.centre @ weighted
-
     def cross(self, r: Array, other: Design) -> Array:
         plain = self.inner.cross(r, other)
         return plain - np.outer(self.centre, other.transpose_times(r))
@@ -271,9 +253,6 @@ class Scaled(Design):
 
     def squares(self, r: Array) -> Array:
         return self.inner.squares(r) / self.scale / self.scale
-
-    def squares_times(self, v: Array) -> Array:
-        return self.inner.squares_times((v.T / self.scale / self.scale).T)
 
     def cross(self, r: Array, other: Design) -> Array:
         return self.inner.cross(r, other) / self.scale[:, None]
@@ -310,10 +289,6 @@ class Stacked(Design):
 
     def squares(self, r: Array) -> Array:
         return np.concatenate([part.squares(r) for part in self.parts])
-
-    def squares_times(self, v: Array) -> Array:
-        products = zip(self.parts, self._split(v), strict=True)
-        return np.sum([part.squares_times(each) for part, each in products], axis=0)
 
     def cross(self, r: Array, other: Design) -> Array:
         return np.concatenate([part.cross(r, other) for part in self.parts])

@@ -81,8 +81,8 @@ class BayesianLogisticRegression(SequentialPosterior):
     ----------
     posterior_ : mean, covariance (class by class, intercept first, in the user's units),
         `sample(n)`, and after Monte Carlo `draws` (chains, steps, coefficients). Of more than
-        2,100 coefficients Laplace's precision is approximated by one of low rank and a diagonal:
-        there are a mean, a `standard_deviation` and samples, but no covariance.
+        2,100 coefficients Laplace's Gaussian is known by draws of it: there are a mean, a
+        `standard_deviation` and samples, but no covariance.
     log_evidence_ : ln p(t): Laplace's approximation (4.137); the lower bound of a variational fit;
         after Monte Carlo the average over weighted draws. evidence_: the first in its parts.
     prior_ : the `GaussianPrior` that was chosen or given, in "standardised" units: precision and

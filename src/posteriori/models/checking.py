@@ -28,7 +28,9 @@ class Checking:
 
         Without arguments the rows of the fit are looked at, where the model keeps them. Rows that
         it has not seen say more of residuals and calibration: pass X and y, or the rows of `scan`;
-        their offsets count as zero. Influence is always that of the rows of the fit. Of a
+        their offsets count as zero. Where a prior holds coefficients, or there are fewer than ten
+        rows for each of them, those of the fit would mislead, and only others are judged by.
+        Influence is always that of the rows of the fit. Of a
         source of more than a million rows, residuals and calibration go by a sample.
 
         >>> from posteriori import LogisticRegression

@@ -10,6 +10,7 @@ import numpy as np
 from posteriori.arguments import either, is_number
 from posteriori.errors import ColumnNameError, LevelError, ParameterError
 from posteriori.models.populations import Population
+from posteriori.models.typical import Entry
 from posteriori.rows.changes import Change, Changes, add_to, set_to
 from posteriori.rows.factors import known_levels
 from posteriori.rows.schema import Column, Schema
@@ -18,6 +19,13 @@ ChangeName = Literal["sd", "iqr", "minmax"]
 ChangeLike: TypeAlias = float | ChangeName | tuple[float, float]
 """So much more, one standard deviation more, from quartile to quartile, from the smallest entry to
 the largest, or from one value to another."""
+
+_SAID: dict[str, str] = {
+    "sd": "its standard deviation says nothing",
+    "iqr": "the way between its quartiles says nothing",
+    "minmax": "its range says nothing",
+}
+"""Of changes that the rows are to tell, what tells nothing where they do not."""
 
 At: TypeAlias = Literal["mean"] | Mapping[str, Any] | None
 """The rows as they are, the typical row, or the rows with these values in some columns."""
@@ -112,6 +120,7 @@ def _of_numbers(people: Population, j: int, change: ChangeLike) -> Contrast:
     if is_number(change):
         return Contrast(j, f"{change:+g}", (), [add_to(j, float(change))])
     entry = people.entry(j)
+    _check_varies(entry, change)
     if change == "sd":
         return Contrast(j, "+1 sd", (), [add_to(j, entry.deviation)])
     if change == "iqr":
@@ -122,6 +131,18 @@ def _of_numbers(people: Population, j: int, change: ChangeLike) -> Contrast:
         low, high = change  # type: ignore[misc]
         ends, label = (float(low), float(high)), f"{low:g} to {high:g}"
     return Contrast(j, label, [set_to(j, ends[0])], [set_to(j, ends[1])])
+
+
+def _check_varies(entry: Entry, change: ChangeLike) -> None:
+    """An error where a change that the entries are to tell would be none."""
+    name = f"{entry.name[0].upper()}{entry.name[1:]}"
+    if isinstance(change, str) and entry.quantile(0.0) == entry.quantile(1.0):
+        problem = f"{name} does not vary in these rows, so {_SAID[change]}."
+    elif change == "iqr" and entry.quantile(0.25) == entry.quantile(0.75):
+        problem = f"{name} has equal quartiles in these rows, so {_SAID[change]}."
+    else:
+        return
+    raise ParameterError(problem, "Pass change=(low, high), or more rows.")
 
 
 def _check_change(change: Any) -> None:

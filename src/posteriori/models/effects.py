@@ -34,10 +34,11 @@ def predictions(
     model : any fitted classifier with `predict_proba`, or a `GLM` of numbers
         Standard errors and intervals are there for models fitted by likelihood. For
         `BayesianLogisticRegression` they are deviations and quantiles of draws of the posterior.
-        Other models (`GaussianClassifier`, `NaiveBayes`, those of scikit-learn, fits of more than
-        2,100 coefficients) have estimates alone.
+        Other models (`GaussianClassifier`, `NaiveBayes`, those of scikit-learn) have estimates
+        alone, and so have fits of more than 2,100 coefficients by likelihood.
     X : rows in memory
         None for those of the fit, with their weights and offsets, if the model has kept them.
+        Rows that are passed count alike, and have the offset zero.
     at : None, "mean" or {column: value or list of values}
         The rows as they are. One row: means of numbers, most frequent levels and booleans. Or all
         rows with these values in some columns, averaged, one line for each combination.
@@ -86,7 +87,8 @@ def comparisons(
     columns : a name or several; all by default.
     change : a number, "sd", "iqr", "minmax", or (low, high), for numeric columns
         So much more than each row has; a standard deviation more; from the lower quartile to the
-        upper one; from the smallest entry to the largest; from low to high. A boolean is changed
+        upper one; from the smallest entry to the largest; from low to high. What the rows say of
+        a column is an error where it does not vary in them. A boolean is changed
         from False to True, a categorical column from its first level to each of the others.
     average : whether to average over rows; otherwise each row has its own comparison.
 
@@ -132,8 +134,9 @@ def slopes(
     ∂μ/∂x_j = M w_j with M = ∂μ/∂a, the derivative through the link at the row's activation: for
     two classes p(1 - p) w_j. They are averaged over rows, with errors by the delta method, whose
     derivatives in w are exact; after a fit by a formula, whose columns may be made of x_j in any
-    way, differences over small steps stand for derivatives in x_j. Rows, models and `at` are those
-    of `predictions`.
+    way, differences over small steps stand for derivatives in x_j. So they do for models that are
+    known by `predict_proba` alone; it is an error if their probabilities change in steps, as those
+    of trees do. Rows, models and `at` are those of `predictions`.
 
     Parameters
     ----------

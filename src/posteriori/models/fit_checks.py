@@ -4,8 +4,10 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from posteriori.arguments import is_number
-from posteriori.errors import InferenceError, MissingValueError, PosterioriError
+from sklearn.frozen import FrozenEstimator
+
+from posteriori.errors import MissingValueError, PosterioriError
+from posteriori.models.held import is_held
 from posteriori.models.seen import Seen, clause
 from posteriori.posterior.checks import Check, Word
 from posteriori.posterior.collinearity import (
@@ -66,20 +68,23 @@ def where_possible(name: str) -> Callable[[Verdict], Verdict]:
 
 def convergence(model: Any) -> Check:
     """Whether the iteration ended where it should."""
-    parts = [model, *_inner(model)]
+    parts = _parts(model)
     stopped = [not part.converged_ for part in parts if hasattr(part, "converged_")]
+    silent = [part for part in parts if not (hasattr(part, "converged_") or _is_ours(part))]
     values = {"converged": not any(stopped)}
-    if not stopped:
-        return Check("convergence", "good", "The fit needs no iteration.", values)
-    if not any(stopped):
-        return Check("convergence", "good", "The iteration converged.", values)
-    return Check("convergence", "bad", _end(model, sum(stopped)), values)
+    if any(stopped):
+        return Check("convergence", "bad", _end(model, sum(stopped)), values)
+    if silent:
+        name = type(silent[0]).__name__
+        return not_checked("convergence", f"{name} does not tell whether it converged")
+    told = "The iteration converged." if stopped else "The fit needs no iteration."
+    return Check("convergence", "good", told, values)
 
 
 def _end(model: Any, n_stopped: int) -> str:
     """How an iteration ended that did not converge."""
     if not hasattr(model, "converged_"):
-        of = len(_inner(model))
+        of = len([part for part in _parts(model) if not _inner(part)])
         return f"Of {of} fits inside, {n_stopped} did not converge. Call check() of each of them."
     if not hasattr(model, "solution_"):
         return (
@@ -89,10 +94,26 @@ def _end(model: Any, n_stopped: int) -> str:
     return f"{model.solution_.status.value} {_ENDED[model.solution_.status]}"
 
 
+def _parts(model: Any) -> list[Any]:
+    """The model, and the fitted models inside of it and of each other."""
+    return [model, *(part for inside in _inner(model) for part in _parts(inside))]
+
+
 def _inner(model: Any) -> list[Any]:
-    """The fitted models inside of another."""
+    """The fitted models inside of one of ours; what others are made of is their own matter."""
+    if not _is_ours(model):
+        return []
     own = [model.estimator_] if hasattr(model, "estimator_") else []
-    return [*own, *getattr(model, "estimators_", [])]
+    return [_thawed(each) for each in (*own, *getattr(model, "estimators_", []))]
+
+
+def _thawed(model: Any) -> Any:
+    return model.estimator if isinstance(model, FrozenEstimator) else model
+
+
+def _is_ours(model: Any) -> bool:
+    """Whether a model is of this library, or made from one that is."""
+    return any(each.__module__.partition(".")[0] == "posteriori" for each in type(model).__mro__)
 
 
 def _why_no_likelihood(model: Any) -> str:
@@ -106,7 +127,7 @@ def separation(model: Any) -> Check:
     """Whether coefficients run to infinity."""
     if not hasattr(model, "_inference"):
         return not_checked("separation", _why_no_likelihood(model))
-    if _is_held(model):
+    if is_held(model):
         told = "Not needed: the prior keeps all coefficients finite, whatever the classes."
         return Check("separation", "good", told, {"kind": None, "columns": ()})
     found: Separation = model.separation_
@@ -120,17 +141,6 @@ def separation(model: Any) -> Check:
         "prior='jeffreys' or a number such as prior=1.0, or drop the columns."
     )
     return Check("separation", "bad", told, values)
-
-
-def _is_held(model: Any) -> bool:
-    """Whether a prior holds every coefficient."""
-    prior = getattr(model, "prior", None)
-    if prior is None or isinstance(prior, str) or hasattr(model, "posterior_"):
-        return prior is not None
-    try:
-        return bool(model._inference.objective.penalty.proper)
-    except InferenceError:
-        return is_number(prior) and prior > 0
 
 
 @where_possible("collinearity")
@@ -165,7 +175,7 @@ def _harm(model: Any) -> str:
     """What columns that hang together do to a model, and what to do about it."""
     if not hasattr(model, "_inference"):
         return "What each of them does cannot be told; drop or merge some of these columns."
-    if _is_held(model):
+    if is_held(model):
         return "The prior deals their effect out among them: do not read them one by one."
     return (
         "Their coefficients can hardly be told apart, though predictions suffer little. Drop or "

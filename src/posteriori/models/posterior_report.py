@@ -19,9 +19,9 @@ from posteriori.models.verdict import (
 from posteriori.posterior.arviz import to_arviz
 from posteriori.posterior.chains import effective_size_bulk, effective_size_tail, split_rhat
 from posteriori.posterior.coefficients import Intervals
+from posteriori.posterior.drawn_gaussian import DrawnGaussian
 from posteriori.posterior.evidence import Evidence
 from posteriori.posterior.inference import Errors
-from posteriori.posterior.low_rank import LowRankGaussian
 from posteriori.posterior.page import About, glance_of
 from posteriori.posterior.summary import Summary, fact_text, number_text
 from posteriori.rows.frames import make_frame
@@ -128,8 +128,8 @@ class PosteriorReport(AveragedClassifier):
             facts.append(("Rows in all", told))
         if value is not None:
             facts.append(("Log evidence", fact_text(value)))
-        if isinstance(self._found.gaussian, LowRankGaussian):
-            facts.append(("Precision", f"rank {self._found.gaussian.rank} and a diagonal"))
+        if isinstance(self._found.gaussian, DrawnGaussian):
+            facts.append(("Posterior", f"known by {self._found.gaussian.told}"))
         return tuple(facts)
 
     def _summary_notes(self) -> tuple[str, ...]:
@@ -206,8 +206,8 @@ class PosteriorReport(AveragedClassifier):
     def _judged(self, found: Found) -> Verdict:
         """How near the Gaussian is to the exact posterior."""
         gaussian, curved = found.gaussian, found.curved
-        if isinstance(gaussian, LowRankGaussian) or isinstance(curved, LowRankGaussian):
-            return verdict_on_many(*self._inference.low_rank)
+        if isinstance(gaussian, DrawnGaussian) or isinstance(curved, DrawnGaussian):
+            return verdict_on_many(self._inference.wide)
         return verdict_on(self._inference.objective, gaussian, curved)
 
     @property

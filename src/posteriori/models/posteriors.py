@@ -9,10 +9,10 @@ import numpy as np
 from posteriori.arguments import as_generator
 from posteriori.posterior.chosen_prior import Chosen, groups_of
 from posteriori.posterior.drawn_evidence import drawn_log_evidence
+from posteriori.posterior.drawn_gaussian import DrawnGaussian
 from posteriori.posterior.importance import Word
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.jeffreys import JeffreysPosterior
-from posteriori.posterior.low_rank import LowRankGaussian
 from posteriori.posterior.many_jeffreys import densities_of
 from posteriori.posterior.monte_carlo import Draws, sample_posterior
 from posteriori.posterior.normal_posterior import Gaussian
@@ -37,8 +37,8 @@ class Found:
     by one.
     """
 
-    gaussian: Gaussian | LowRankGaussian
-    curved: Gaussian | LowRankGaussian
+    gaussian: Gaussian | DrawnGaussian
+    curved: Gaussian | DrawnGaussian
     log_evidence: float | None
     penalty: Penalty
     chains: Draws | None = None
@@ -79,9 +79,10 @@ class Asked:
 def by_laplace(asked: Asked) -> Found:
     """The Gaussian of the curvature at the most probable coefficients (4.144)."""
     inference = asked.inference
-    gaussian: Gaussian | LowRankGaussian
+    gaussian: Gaussian | DrawnGaussian
     if asked.objective.is_wide:
-        gaussian, _ = inference.low_rank
+        inference.is_drawn = True
+        gaussian = inference.wide.gaussian
     else:
         gaussian = Gaussian.of(inference.w, inference.free_precision)
     evidence = inference.evidence.value if asked.has_evidence else None

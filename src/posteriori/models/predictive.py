@@ -9,14 +9,7 @@ import numpy as np
 from posteriori.arguments import check_choice, check_fraction
 from posteriori.errors import ParameterError
 from posteriori.likelihood.link import ProbabilityLink
-from posteriori.posterior.activation_gaussian import (
-    ActivationGaussian,
-    Activations,
-    FromDraws,
-    FromGaussian,
-)
-from posteriori.posterior.low_rank import LowRankGaussian
-from posteriori.posterior.low_rank_activations import LowRankActivations
+from posteriori.posterior.activation_gaussian import ActivationGaussian, FromDraws, FromGaussian
 from posteriori.posterior.predictive import kappa_logs, probability_interval, quadrature_logs
 from posteriori.posterior.predictive_classes import (
     average_link_logs,
@@ -91,10 +84,8 @@ def interval_kernel(posterior: Posterior, level: float, link: ProbabilityLink) -
     return FromGaussian(_activations(posterior), partial(class_intervals, level=level))
 
 
-def _activations(posterior: Posterior) -> Activations:
+def _activations(posterior: Posterior) -> ActivationGaussian:
     gaussian = posterior.gaussian
-    if isinstance(gaussian, LowRankGaussian):
-        return LowRankActivations.of(posterior.shown, gaussian)
     return ActivationGaussian.of(posterior.shown, gaussian.mean, gaussian.root)
 
 

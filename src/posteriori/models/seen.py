@@ -13,6 +13,7 @@ from sklearn.base import is_regressor
 from posteriori.design.columns import Columns
 from posteriori.errors import InferenceError, ParameterError, PosterioriError
 from posteriori.likelihood.loss import ClassLoss, Loss
+from posteriori.models.held import why_no_judge
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.influence import unchanged
 from posteriori.rows.block import Block
@@ -71,7 +72,10 @@ class Seen:
 
 
 def rows_of_fit(model: Any) -> Seen:
-    """The rows that a model was fitted to, if it keeps them and they are what they were."""
+    """The rows that a model was fitted to, if it keeps them and they are what they were.
+
+    Outcomes are with them where they say something of the fit.
+    """
     inference: Inference | None = getattr(model, "_inference", None)
     if inference is None:
         return Seen()
@@ -83,7 +87,9 @@ def rows_of_fit(model: Any) -> Seen:
         objective = unchanged(inference)
     except PosterioriError as error:
         return Seen(why=clause(error))
-
+    why = why_no_judge(model, inference)
+    if why is not None:
+        return Seen(objective.rows, objective.columns, why=why, of_fit=True)
     truth = _Shares(objective.loss, objective.target)
     outcomes = _outcomes(objective.rows, model._predicted, truth)
     return Seen(objective.rows, objective.columns, outcomes, of_fit=True)

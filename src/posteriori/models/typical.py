@@ -69,6 +69,17 @@ class Entry:
         return float(values[order][min(place, len(values) - 1)])
 
     @property
+    def apart(self) -> tuple[float, float]:
+        """Two values far from each other, of the same sign as the entries.
+
+        They are the outer tenths; where those are one, values nearer to zero and farther off.
+        """
+        low, high = self.quantile(0.1), self.quantile(0.9)
+        if low < high:
+            return low, high
+        return low / 16, 2 * low + (1.0 if low >= 0 else -1.0)
+
+    @property
     def most_frequent(self) -> float:
         """The entry with most weight, the smallest of several; a missing level is none."""
         values, weight = self.present

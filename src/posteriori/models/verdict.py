@@ -9,13 +9,12 @@ from typing import cast, get_args
 import numpy as np
 
 from posteriori.posterior.importance import SmoothedWeights, Word, smoothed, trust
-from posteriori.posterior.low_rank import LowRankGaussian
 from posteriori.posterior.many_jeffreys import densities_of
 from posteriori.posterior.monte_carlo import Draws
 from posteriori.posterior.normal_posterior import Gaussian
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.summary import number_text
-from posteriori.posterior.wide_laplace import Nearness
+from posteriori.posterior.wide_laplace import WideLaplace
 from posteriori.typing import Array
 
 _FEWEST_DRAWS, _MOST_DRAWS, _ACTIVATIONS = 1000, 10_000, 10**7
@@ -103,20 +102,22 @@ def verdict_on(objective: LogPosterior, gaussian: Gaussian, curved: Gaussian) ->
     return Verdict(word, f"{_SENTENCES[word]} ({told}).", k_hat, shift, width)
 
 
-def verdict_on_many(gaussian: LowRankGaussian, near: Nearness) -> Verdict:
-    """Whether a Gaussian of very many coefficients has the curvature of the posterior.
+def verdict_on_many(found: WideLaplace) -> Verdict:
+    """Whether draws have the curvature of the posterior of very many coefficients.
 
     Weights of draws say nothing there: in thousands of dimensions a few of them always have all
     the weight. Whether the posterior is Gaussian at all remains open; so it is usable at best.
     """
-    word = worst("usable", _likeness(near.width))
-    told = f"{_told(near.width)}, in the mean of all directions"
-    return Verdict(
-        word,
-        f"The Gaussian has {gaussian.told} ({told.replace('by up to', 'by')}); whether the "
-        f"exact posterior of {len(gaussian.mean):,} coefficients is Gaussian was not checked.",
-        width=near.width,
+    gaussian = found.gaussian
+    told = (
+        f"The Gaussian of the curvature is known by {gaussian.told}, so that standard deviations "
+        f"are off by some {100 * gaussian.error:.0f} %; whether the exact posterior of "
+        f"{len(gaussian.mean):,} coefficients is Gaussian was not checked."
     )
+    if found.is_settled:
+        return Verdict("usable", told)
+    more = f" The draws had not settled: they still changed by {100 * found.settled:.0f} %."
+    return Verdict("poor", told + more)
 
 
 def _weighted(
@@ -200,11 +201,15 @@ def verdict_on_chains(chains: Draws) -> Verdict:
 def after_updates(verdict: Verdict, before: Word, n_last: float, n_all: float) -> Verdict:
     """The verdict on the last of several fits, where only the rows of that one are there.
 
-    `before` is the best that can be said of what the fits before it handed on.
+    `before` is the best that can be said of what the fits before it handed on: "usable", unless
+    one of them was judged worse.
     """
     told = (
         f"{verdict.sentence} That is told of the last {number_text(n_last)} of "
         f"{number_text(n_all)} rows: those before are known by a Gaussian, and what that lost of "
         "them is not seen here; only a fit to all rows has it."
     )
-    return replace(verdict, word=worst(verdict.word, before), sentence=told)
+    word = worst(verdict.word, before)
+    if word != worst(verdict.word, "usable"):
+        told += f" An earlier fit was judged '{before}', and what it lost stays lost."
+    return replace(verdict, word=word, sentence=told)

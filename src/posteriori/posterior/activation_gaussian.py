@@ -11,7 +11,6 @@ Draws of parameters (S, p) give draws of the activations, (n, K, S).
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -74,17 +73,6 @@ class ActivationGaussian:
         return along(self.shown, design, self.root)
 
 
-class Activations(Protocol):
-    """What is known of the activations of rows."""
-
-    @property
-    def entries(self) -> int:
-        """Numbers that a row needs."""
-
-    def moments(self, block: Block) -> tuple[Array, Array]:
-        """Means (n,) and variances (n,) of one activation, or (n, K) and (n, K, K) of more."""
-
-
 @dataclass(frozen=True, eq=False)
 class FromGaussian:
     """The kernel: a block of rows to a function (n, ...) of the moments of their activations.
@@ -92,7 +80,7 @@ class FromGaussian:
     The function has means and variances (n,) as arguments, or (n, K) and (n, K, K).
     """
 
-    activations: Activations
+    activations: ActivationGaussian
     function: Callable[[Array, Array], Array]
 
     @quiet

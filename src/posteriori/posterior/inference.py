@@ -21,13 +21,11 @@ from posteriori.likelihood.glm import TargetFamily
 from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.posterior.evidence import Evidence, check_proper, evidence_of, log_determinant
 from posteriori.posterior.goodness import Goodness, rows_needed
-from posteriori.posterior.low_rank import LowRankGaussian
-from posteriori.posterior.low_rank_activations import low_rank_deviations
 from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
 from posteriori.posterior.profile import profile_ends
 from posteriori.posterior.runaway import runaway_ends
 from posteriori.posterior.shown import Shown
-from posteriori.posterior.wide_laplace import Nearness, wide_laplace
+from posteriori.posterior.wide_laplace import WideLaplace, wide_laplace
 from posteriori.rows.threads import one_blas_thread
 from posteriori.statistics.scores import GatherScores
 from posteriori.typing import Array
@@ -58,11 +56,12 @@ class Inference:
     orthonormal directions along which the objective has a minimum. What leaves them has an
     infinite standard error.
 
-    With very many parameters there is no curvature, but `low_rank` approximates it, once it is
-    asked for.
+    With very many parameters there is no curvature, but `wide` has draws by it, once it is asked
+    for; `is_drawn` says that standard errors go by these.
     """
 
     determined: Array | None = None
+    is_drawn: bool = False
 
     def __init__(
         self,
@@ -100,9 +99,8 @@ class Inference:
             self._free["model"] = self.goodness.dispersion * self._inverse(hessian)
 
     @cached_property
-    def low_rank(self) -> tuple[LowRankGaussian, Nearness]:
-        """Of very many parameters: the Gaussian of a precision of low rank and a diagonal instead
-        of the curvature, and how near it is to that."""
+    def wide(self) -> WideLaplace:
+        """Of very many parameters: draws of the Gaussian of the curvature, and its determinant."""
         with one_blas_thread():
             return wide_laplace(rows_needed(self._objective), self.w)
 
@@ -151,9 +149,8 @@ class Inference:
 
     def standard_errors(self, errors: Errors = "model") -> Array:
         """Standard errors of the parameters shown."""
-        if "low_rank" in self.__dict__ and errors == "model":
-            scaled = low_rank_deviations(self.shown, self.low_rank[0], self.shown.mixing)
-            return scaled.ravel() / self.shown.unit
+        if self.is_drawn and errors == "model":
+            return self.shown.drawn_errors(self.wide.gaussian.root)
         found = self.shown.standard_errors(self.free_covariance(errors))
         return np.where(self.undetermined(self.shown.directions), np.inf, found)
 
@@ -193,8 +190,7 @@ class Inference:
         check_proper(objective.penalty)
         found = objective.penalty, objective.coordinates.vectors(self.w), self._log_likelihood()
         if objective.is_wide:
-            near = self.low_rank[1]
-            return evidence_of(*found, near.log_determinant, near.standard_error)
+            return evidence_of(*found, self.wide.log_determinant, self.wide.standard_error)
         return evidence_of(*found, log_determinant(self.free_precision))
 
     def _log_likelihood(self) -> float:

@@ -75,12 +75,6 @@ class Shown:
         """The same of one activation (q,)."""
         return np.concatenate([np.ones(int(self.standard.intercept)), self.standard.scale])
 
-    @property
-    def mixing(self) -> Array:
-        """The contrasts shown (n_contrasts, c), as made of the free vectors."""
-        B = self.coordinates.contrasts
-        return B if len(B) == 1 else B[self.others] - B[self.reference]
-
     @cached_property
     def directions(self) -> Array:
         """The rows m with mᵀw = a parameter for scaled columns, one a parameter shown."""
@@ -101,6 +95,11 @@ class Shown:
         variance = np.einsum("ij,ij->i", self.directions @ free, self.directions)
         with np.errstate(over="ignore"):
             return np.sqrt(np.maximum(variance, 0.0)) / self.unit
+
+    def drawn_errors(self, root: Array) -> Array:
+        """The same where the covariance of the free parameters is VVᵀ, V (p, k) being the root."""
+        with np.errstate(over="ignore"):
+            return np.linalg.norm(self._scaled(root.T), axis=0) / self.unit
 
     @property
     def dependent(self) -> tuple[str, ...]:

@@ -12,9 +12,8 @@ import numpy as np
 
 from posteriori.arguments import as_generator, check_count
 from posteriori.errors import InferenceError
+from posteriori.posterior.drawn_gaussian import DrawnGaussian
 from posteriori.posterior.inference import inverse_of
-from posteriori.posterior.low_rank import LowRankGaussian
-from posteriori.posterior.low_rank_activations import low_rank_deviations
 from posteriori.posterior.monte_carlo import Draws
 from posteriori.posterior.normal_posterior import Gaussian
 from posteriori.posterior.priors import Penalty
@@ -28,18 +27,18 @@ class Posterior:
 
     mean (k,) and covariance (k, k) are class by class, the intercept first, in the user's units.
     For more than two classes the covariance has the rank of K - 1 of them, as classes sum to zero.
-    Of very many coefficients the precision is approximated by one of low rank and a diagonal: there
-    are standard deviations and samples, but no covariance.
+    Of very many coefficients the Gaussian is known by draws of it: there are standard deviations
+    and samples, but no covariance.
     """
 
     shown: Shown
-    gaussian: Gaussian | LowRankGaussian
+    gaussian: Gaussian | DrawnGaussian
     chains: Draws | None = None
 
     def __repr__(self) -> str:
         size = f"{len(self.mean)} coefficients"
-        if isinstance(self.gaussian, LowRankGaussian):
-            return f"<Posterior: a Gaussian over {size}, {self.gaussian.told}>"
+        if isinstance(self.gaussian, DrawnGaussian):
+            return f"<Posterior: a Gaussian over {size}, known by {self.gaussian.told}>"
         if self.chains is None:
             return f"<Posterior: a Gaussian over {size}>"
         return f"<Posterior: {len(self.chains.pooled)} draws of {size}>"
@@ -52,18 +51,18 @@ class Posterior:
     @cached_property
     def covariance(self) -> Array:
         """cov[θ] (k, k)."""
-        size = self.shown.coordinates.size
+        free, size = self.free_covariance, self.shown.coordinates.size
         to_user = self.in_user_units(np.eye(size)) - self.in_user_units(np.zeros(size))
-        found = to_user.T @ self.free_covariance @ to_user
+        found = to_user.T @ free @ to_user
         return (found + found.T) / 2
 
     @cached_property
     def standard_deviation(self) -> Array:
         """The root of its diagonal (k,)."""
-        if isinstance(self.gaussian, LowRankGaussian):
-            contrasts = self.shown.coordinates.contrasts
-            scaled = low_rank_deviations(self.shown, self.gaussian, contrasts)
-            return (scaled / self.shown.one_unit).ravel()
+        if isinstance(self.gaussian, DrawnGaussian):
+            root = self.gaussian.root
+            moved = self.in_user_units(root.T) - self.in_user_units(np.zeros((1, len(root))))
+            return np.linalg.norm(moved, axis=0)
         return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
 
     @cached_property
@@ -88,7 +87,7 @@ class Posterior:
     @cached_property
     def free_covariance(self) -> Array:
         """Of the free parameters (p, p)."""
-        if isinstance(self.gaussian, LowRankGaussian):
+        if isinstance(self.gaussian, DrawnGaussian):
             raise InferenceError(
                 f"The covariance of {len(self.mean):,} coefficients is not kept: their posterior "
                 f"is known by {self.gaussian.told}.",
@@ -109,10 +108,10 @@ class Posterior:
     def as_penalty(self) -> Penalty:
         """The same Gaussian, or that of the draws, as the prior of rows to come."""
         gaussian, mean = self.gaussian, self.shown.coordinates.vectors(self.free_mean)
-        if isinstance(gaussian, LowRankGaussian):
+        if isinstance(gaussian, DrawnGaussian):
             raise InferenceError(
                 f"The posterior of {len(self.mean):,} coefficients is known by {gaussian.told}, "
-                "which is near enough to predict by, but not to learn more rows from.",
+                "which is enough to predict by, but not to learn more rows from.",
                 "Fit to all rows at once: scan() reads those that do not fit in memory.",
             )
         drawn = self.chains is not None

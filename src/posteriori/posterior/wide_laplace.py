@@ -1,16 +1,18 @@
 """Laplace's approximation where there are too many parameters for a Hessian.
 
 The precision A = H + P at the optimum is known by its products with vectors, each a pass over the
-rows, and by its diagonal. What H has in common for many parameters goes into a few directions, and
-of the rest the diagonal is kept (Nyström's approximation in units in which A has ones there):
+rows, and by its diagonal. First it is approximated: what H has in common for many parameters goes
+into a few directions, and of the rest the diagonal is kept (Nyström's approximation in units in
+which A has ones there),
 
-    A ≈ diag(d) + UUᵀ,   UUᵀ = HΩ(ΩᵀHΩ)⁻¹ΩᵀH <= H,   d = the diagonal of A - UUᵀ >= that of P.
+    A ≈ diag(d) + UUᵀ = (VVᵀ)⁻¹,   UUᵀ = HΩ(ΩᵀHΩ)⁻¹ΩᵀH <= H,   d = the diagonal of A - UUᵀ.
 
-It is A itself where H has no more directions than U, as with few rows. How near it is otherwise,
-and ln|A|, are told by Lanczos' method on VᵀAV, with VVᵀ the approximate covariance: that is nearly
-the identity, so that few products and few random vectors are enough.
+VᵀAV is then not far from the identity, and Lanczos' method needs few products with it to have any
+function of it. So V(VᵀAV)^-½ε, ε being standard normal, are draws of N(0, A⁻¹) itself, whatever A
+is like; and ln|A| = -ln|VVᵀ| + the mean of εᵀ ln(VᵀAV) ε.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -18,23 +20,30 @@ from typing import cast
 import numpy as np
 
 from posteriori.posterior.curvature import curvature_diagonal, curvature_times
+from posteriori.posterior.drawn_gaussian import DrawnGaussian
 from posteriori.posterior.low_rank import LowRankGaussian
 from posteriori.posterior.objective import LogPosterior
-from posteriori.solve.lanczos import lanczos
+from posteriori.solve.lanczos import Spectrum, lanczos
 from posteriori.typing import Array
 
-_SEED = 0
+_SEED, _DRAW_SEED = 0, 1
+"""Of directions, and of draws: an approximation must not be tried by what it is made of."""
+
 _RANK, _LEAST_RANK, _ENTRIES = 256, 32, 2**23
 """Directions, as many as make so many numbers with the parameters; but not too few."""
 
 _ROUNDS = 2
 """Products that turn random directions towards those that the curvature is largest in."""
 
-_PROBES, _STEPS = 16, 20
-"""Random vectors, and products with each, that tell how near an approximation is."""
+_AT_ONCE, _FEW = 32, 4
+"""Draws that are made together, which bounds the memory for what Lanczos' method keeps; and those
+by which the number of products is found."""
 
-_CORRECTIONS, _CLOSE = 3, 0.02
-"""How often a diagonal is corrected, until the mean of variances is so near."""
+_STEPS, _MORE_STEPS = 8, 64
+"""Products for each draw; more of them where those before are not enough."""
+
+_CLOSE = 0.02
+"""By how much draws may still change with half of the products that were made."""
 
 _NOTHING = 1e-12
 """A share of the curvature that is rounding beside the largest."""
@@ -79,42 +88,78 @@ class Precision:
         return curvature_diagonal(self.objective, self.w) + prior
 
 
-@dataclass(frozen=True)
-class Nearness:
-    """ln|A|, its standard error by random vectors, and how near an approximation of A is.
+@dataclass(frozen=True, eq=False)
+class WideLaplace:
+    """The Gaussian of the curvature at the optimum, by draws, and ln|A| with its standard error.
 
-    width is its standard deviation beside that of A itself, as a root of mean squares over all
-    directions: 0.95 if it is too small by 5 %.
+    `settled` says by how much the draws still changed with the last half of the products.
     """
 
+    gaussian: DrawnGaussian
     log_determinant: float
     standard_error: float
-    width: float
+    settled: float
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether more products would hardly change the draws."""
+        return self.settled <= _CLOSE
 
 
-def wide_laplace(objective: LogPosterior, w: Array) -> tuple[LowRankGaussian, Nearness]:
-    """The Gaussian of the curvature at w, with a precision of low rank and a diagonal.
-
-    Where columns depend on many others, the diagonal of A says too much of a parameter. So it is
-    multiplied by a number that makes the mean of all variances right.
-    """
+def wide_laplace(objective: LogPosterior, w: Array) -> WideLaplace:
+    """The Gaussian of the curvature at w."""
     precision = Precision(objective, w)
-    found = _nystrom(precision)
-    near = nearness(precision, found)
-    for _ in range(_CORRECTIONS):
-        if abs(near.width - 1) <= _CLOSE:
-            break
-        diagonal = np.maximum(found.diagonal * near.width**2, precision.least)
-        found = LowRankGaussian(w, diagonal, found.factor)
-        near = nearness(precision, found)
-    return found, near
+    near, p = _nystrom(precision), len(w)
+
+    def times(vectors: Array) -> Array:
+        return near.gathered(precision.times(near.spread(vectors)))
+
+    n_draws, random = _number(p), np.random.default_rng(_DRAW_SEED)
+    root, logs = np.empty((p, n_draws)), np.empty(n_draws)
+    steps, settled = 0, np.inf
+    for low in range(0, n_draws, _AT_ONCE):
+        part = slice(low, min(low + _AT_ONCE, n_draws))
+        white = random.standard_normal((part.stop - low, p))
+        if not steps:
+            steps, settled = _enough(times, white[:_FEW])
+        seen = lanczos(times, white, steps)
+        root[:, part] = near.spread(_roots(seen)).T
+        logs[part] = [one.of(np.log) for one in seen]
+    return WideLaplace(
+        DrawnGaussian(w, root / np.sqrt(n_draws)),
+        near.log_determinant + float(logs.mean()),
+        float(logs.std(ddof=1) / np.sqrt(n_draws)),
+        settled,
+    )
+
+
+def _enough(times: Callable[[Array], Array], white: Array) -> tuple[int, float]:
+    """How many products a draw needs, and by how much half of them would change it."""
+    steps = _STEPS
+    while True:
+        seen = lanczos(times, white, steps)
+        found, before = _roots(seen), _roots([one.first(steps // 2) for one in seen])
+        settled = float(np.linalg.norm(found - before) / np.linalg.norm(found))
+        if settled <= _CLOSE or steps >= _MORE_STEPS:
+            return steps, settled
+        steps *= 2
+
+
+def _roots(seen: list[Spectrum]) -> Array:
+    """S^-½ v of each vector that was seen."""
+    return np.stack([one.times(lambda values: 1 / np.sqrt(values)) for one in seen])
+
+
+def _number(p: int) -> int:
+    """So many directions, and draws, as there is room for."""
+    return max(min(_RANK, _ENTRIES // p), _LEAST_RANK)
 
 
 def _nystrom(precision: Precision) -> LowRankGaussian:
     """diag(d) + UUᵀ with the diagonal of A."""
     w = precision.w
     unit, p = 1 / np.sqrt(precision.diagonal), len(w)
-    k = min(max(min(_RANK, _ENTRIES // p), _LEAST_RANK), p)
+    k = min(_number(p), p)
 
     def times(vectors: Array) -> Array:
         return precision.shared_times(vectors * unit) * unit
@@ -129,24 +174,6 @@ def _nystrom(precision: Precision) -> LowRankGaussian:
     factor = (moved.T @ turned[:, kept] / np.sqrt(values[kept])) / unit[:, None]
     rest = precision.diagonal - np.square(factor).sum(axis=1)
     return LowRankGaussian(w, np.maximum(rest, precision.least), factor)
-
-
-def nearness(precision: Precision, near: LowRankGaussian) -> Nearness:
-    """ln|A|, and how near an approximation of A is."""
-    p = len(near.mean)
-    signs = np.random.default_rng(_SEED).choice([-1.0, 1.0], size=(_PROBES, p))
-
-    def times(vectors: Array) -> Array:
-        return near.gathered(precision.times(near.spread(vectors)))
-
-    seen = lanczos(times, signs, _STEPS)
-    logs = np.array([one.of(np.log) for one in seen])
-    inverse = np.array([one.of(np.reciprocal) for one in seen])
-    return Nearness(
-        near.log_determinant + float(logs.mean()),
-        float(logs.std(ddof=1) / np.sqrt(_PROBES)),
-        float(np.sqrt(p / inverse.mean())),
-    )
 
 
 def _orthonormal(vectors: Array) -> Array:

@@ -86,8 +86,8 @@ def forest(
     check_fraction("level", level)
     check_flag("odds_ratios", odds_ratios)
     check_flag("sort", sort)
-    _check_odds(model, odds_ratios)
     found = _intervals(model, level)
+    model._check_odds(odds_ratios)
     shown = [term for term in found.terms if term != INTERCEPT] if terms is None else terms
     found = found.of(shown)
     if not found.terms:
@@ -196,14 +196,6 @@ def _use_log_axis(axes: Axes, window: tuple[float, float]) -> None:
 
 def _is_logistic(model: Any) -> bool:
     return isinstance(model, LogisticRegression | BayesianLogisticRegression)
-
-
-def _check_odds(model: Any, odds: bool) -> None:
-    if odds and not _is_logistic(model):
-        raise ParameterError(
-            f"The coefficients of a {type(model).__name__} are no log odds.",
-            "Leave odds_ratios out, or fit a LogisticRegression.",
-        )
 
 
 def _quantity(model: Any, odds: bool) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
 from posteriori.decision.calibration import calibration_error
 from posteriori.decision.scores import brier_score
@@ -18,8 +18,9 @@ from posteriori.report.criteria import Criteria, comparable, criteria_of
 from posteriori.report.fitting_bar import read_listener
 from posteriori.report.held_out import Answers, Fitting, HeldOut, read_folds
 from posteriori.rows.frames import backend_of, make_frame
+from posteriori.rows.labels import as_vector
 from posteriori.rows.threads import one_blas_thread
-from posteriori.typing import Array
+from posteriori.typing import Array, Codes
 
 _NO_PROBABILITIES = "gives no probabilities"
 
@@ -66,7 +67,7 @@ def compare(
     models : {name: classifier}, or classifiers, which are called by their parameters. Any with the
         scikit-learn contract; of those without `predict_proba` only the accuracy is told.
     folds : a number, the fold of each row (n,), or a splitter such as `StratifiedKFold`.
-        A number deals the rows of each class out evenly, equal rows into the same fold.
+        A number deals the rows of each class out evenly, equal rows of a class into the same fold.
     random_state : how rows are dealt out; None does it the same way every time.
     progress : True for a bar, or a function that is told of each `Fitting`.
 
@@ -82,19 +83,28 @@ def compare(
     """
     named = _named(models)
     rows = read_pickable(X, y, sample_weight, "compare")
-    kept = None if sample_weight is None else np.flatnonzero(np.asarray(sample_weight))
+    kept = _kept(rows, sample_weight)
     with one_blas_thread(), read_listener(progress) as listener:
         fold = read_folds(folds, rows, kept, random_state)
         answers = HeldOut(rows, fold, named, listener).answers()
         table = sorted((_judged(one, rows) for one in answers), key=_rank)
-    return make_frame(_columns(table, rows), backend_of(X))
+    return make_frame(_columns(table, rows, kept), backend_of(X))
+
+
+def _kept(rows: Training, sample_weight: Any) -> Codes:
+    """The places of the rows that count among those given."""
+    if sample_weight is None:
+        return np.arange(len(rows.codes))
+    return np.flatnonzero(as_vector(sample_weight))
 
 
 def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
     """Names and models; of two with the same name the second gets a number."""
+    if hasattr(models, "fit"):
+        models = [models]
     given = list(models.values() if isinstance(models, Mapping) else models)
     for model in given:
-        if not hasattr(model, "fit") or isinstance(model, type):
+        if not hasattr(model, "fit") or isinstance(model, type) or is_regressor(model):
             raise ParameterError(f"{model!r} is no classifier.", "Pass classifiers, fitted or not.")
     if not given:
         raise ShapeError("There are no models to compare.", "Pass at least one.")
@@ -128,7 +138,7 @@ def _rank(row: _Row) -> tuple[bool, float]:
     return (True, -row.accuracy) if score is None else (False, score)
 
 
-def _columns(table: list[_Row], rows: Training) -> dict[str, list[Any]]:
+def _columns(table: list[_Row], rows: Training, kept: Codes) -> dict[str, list[Any]]:
     best = table[0].losses
     behind = [_mean(_less(row.losses, best), rows.weight) for row in table]
     criteria = comparable([row.criteria for row in table])
@@ -146,7 +156,7 @@ def _columns(table: list[_Row], rows: Training) -> dict[str, list[Any]]:
         "aic": [one.aic for one in criteria],
         "n_parameters": [one.n_parameters for one in criteria],
         "seconds": [row.answers.seconds for row in table],
-        "note": [_note(row.losses, one) for row, one in zip(table, criteria, strict=True)],
+        "note": [_note(row.losses, one, kept) for row, one in zip(table, criteria, strict=True)],
     }
 
 
@@ -170,11 +180,11 @@ def _mean(values: Array | None, weight: Array | None) -> tuple[float | None, flo
     return mean, float(np.sqrt(w @ np.square(values - mean) / (n - 1) / n))
 
 
-def _note(losses: Array | None, criteria: Criteria) -> str:
+def _note(losses: Array | None, criteria: Criteria, kept: Codes) -> str:
     notes = list(criteria.reasons)
     if losses is None:
         notes.insert(0, _NO_PROBABILITIES)
     elif np.isinf(losses).any():
-        first = int(np.isinf(losses).argmax())
+        first = kept[int(np.isinf(losses).argmax())]
         notes.insert(0, f"gave row {first} the probability zero for the class that it is of")
     return "; ".join(notes)

@@ -15,7 +15,6 @@ from posteriori.models.telling import log_probabilities
 
 _CONDITIONAL = "p(t|x)"
 _DENSITY = "p(x, t)"
-_MASS = "p(x, t) of counts or levels"
 _DENSITIES = ("gaussian", "exponential")
 
 
@@ -71,8 +70,11 @@ def _joint(fitted: GenerativeClassifier, rows: Training, k: int) -> Criteria:
     own = np.take_along_axis(logs, rows.codes[:, None], axis=1)[:, 0]
     value = float(weight @ (fitted.score_samples(rows.X) + own))
     kind = _DENSITY
-    if isinstance(fitted, NaiveBayes) and not set(fitted.families_) <= set(_DENSITIES):
-        kind = _MASS
+    if isinstance(fitted, NaiveBayes):
+        masses = [j for j, name in enumerate(fitted.families_) if name not in _DENSITIES]
+        kind = (
+            f"{_DENSITY} with masses of {fitted.schema_.describe_all(masses)}" if masses else kind
+        )
     reason = "log_evidence: the parameters have no prior"
     n = float(weight.sum())
     return Criteria(kind, None, k * np.log(n) - 2 * value, 2 * (k - value), k, (reason,))

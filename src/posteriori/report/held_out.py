@@ -18,6 +18,7 @@ from posteriori.models.folds import check_folds, deal
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.meta import Training
 from posteriori.models.telling import log_probabilities
+from posteriori.posterior.summary import shortened
 from posteriori.rows.labels import encode
 from posteriori.statistics.moments import Moments
 from posteriori.typing import Array, Codes
@@ -79,13 +80,12 @@ class HeldOut:
             for name, model in self.models.items():
                 self._tell(name, fold + 1)
                 fitted = self._fitted(name, model, fold, rest)
+                predicted[name][held] = self._codes(fitted.predict(new))
                 logs = log_proba[name]
                 if logs is not None and hasattr(fitted, "predict_proba"):
                     logs[held] = self._aligned(fitted, log_probabilities(fitted, new))
-                    predicted[name][held] = logs[held].argmax(axis=1)
                 else:
                     log_proba[name] = None
-                    predicted[name][held] = self._codes(fitted.predict(new))
         return [self._whole(name, log_proba[name], predicted[name]) for name in self.models]
 
     def _whole(self, name: str, log_proba: Array | None, predicted: Codes) -> Answers:
@@ -149,24 +149,23 @@ def _check_weights(name: str, model: Any, rows: Training) -> None:
         )
 
 
-def read_folds(folds: Any, rows: Training, kept: Codes | None, random_state: Any) -> Codes:
+def read_folds(folds: Any, rows: Training, kept: Codes, random_state: Any) -> Codes:
     """The fold of each row: by a number of folds, a label a row, or a splitter with `split`.
 
-    `kept` are the places of the rows among those given, if not all of them count.
+    `kept` are the places of the rows among those given, as rows of weight zero do not count.
     """
+    listed = isinstance(folds, list | tuple)
+    in_parts = listed and any(isinstance(one, list | tuple | np.ndarray) for one in folds)
+    if isinstance(folds, str) or in_parts:
+        raise ParameterError(
+            f"folds={shortened(repr(folds), 60)} is not understood.",
+            "Use a number, one label a row, or a splitter such as StratifiedKFold.",
+        )
     if hasattr(folds, "split"):
-        found = np.full(len(rows.codes), -1)
-        for fold, (_, test) in enumerate(folds.split(rows.X, rows.classes[rows.codes])):
-            found[test] = fold
-        if (found < 0).any():
-            raise ParameterError(
-                f"The folds leave out row {int((found < 0).argmax())}: every row is judged once.",
-                "Use a splitter whose test rows are all rows, such as StratifiedKFold.",
-            )
-        return found
+        return _of_splitter(folds, rows, kept)
     if np.ndim(folds) == 1:
         given = np.asarray(folds)
-        given = given if kept is None or len(given) == len(rows.codes) else given[kept]
+        given = given[kept] if len(given) > len(rows.codes) and kept.max() < len(given) else given
         if len(given) != len(rows.codes):
             raise ShapeError(
                 f"folds has {len(given)} labels for {len(rows.codes)} rows.", "Give one a row."
@@ -176,3 +175,23 @@ def read_folds(folds: Any, rows: Training, kept: Codes | None, random_state: Any
         return found
     check_folds(folds)
     return deal(rows, folds, random_state)
+
+
+def _of_splitter(folds: Any, rows: Training, kept: Codes) -> Codes:
+    """The fold of each row, which is to be in one test part and in all other training parts."""
+    n = len(rows.codes)
+    found = np.full(n, -1)
+    for fold, (train, test) in enumerate(folds.split(rows.X, rows.classes[rows.codes])):
+        left = np.setdiff1d(np.arange(n), test)
+        if (found[test] >= 0).any() or not np.array_equal(np.sort(train), left):
+            raise ParameterError(
+                "The splitter tests a row twice, or trains by only some of the others.",
+                "Use one that tests every row once, against all others, such as StratifiedKFold.",
+            )
+        found[test] = fold
+    if (found < 0).any():
+        raise ParameterError(
+            f"The folds leave out row {kept[int((found < 0).argmax())]}: every row is judged once.",
+            "Use a splitter whose test rows are all rows, such as StratifiedKFold.",
+        )
+    return found

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
+from posteriori.errors import ParameterError
 from posteriori.report.palette import GREY, class_colours, new_axes, styles, tinted
 from posteriori.report.slices import Columns, Grid, PlaneLike, grid_over, slice_of
 from posteriori.report.tables import class_place, classes_of, codes_of, probabilities
@@ -130,17 +131,32 @@ def draw_points(axes: Axes, coordinates: Array, codes: Codes, classes: Labels) -
 
 
 def _shares(model: FittedClassifier, rows: Any) -> Array:
-    """Posterior probabilities (n, K); one for the class chosen where the model has none."""
-    if hasattr(model, "predict_proba"):
-        return probabilities(model, rows)
-    chosen = np.asarray(model.predict(rows))
-    return (chosen[:, None] == np.asarray(model.classes_)).astype(np.float64)
+    """Posterior probabilities (n, K), that of the class chosen being the largest.
+
+    It is one where the model has none; where the model does not choose the most probable class, all
+    others are zero.
+    """
+    labels = np.asarray(model.classes_)
+    found = np.asarray(model.predict(rows))
+    chosen = found[:, None] == labels
+    if not chosen.any(axis=1).all():
+        strange = found[~chosen.any(axis=1)].tolist()[0]
+        raise ParameterError(
+            f"This {type(model).__name__} decides for {strange!r}, which is none of its classes.",
+            "Draw the regions of the model inside, or decide for classes only.",
+        )
+    if not hasattr(model, "predict_proba"):
+        return chosen.astype(np.float64)
+    p = probabilities(model, rows)
+    if np.array_equal(p.argmax(axis=1), chosen.argmax(axis=1)):
+        return p
+    return np.where(chosen, p, 0.0)
 
 
 def _draw_regions(axes: Axes, grid: Grid, share: Array) -> None:
     n_classes = share.shape[2]
     surest, winner = share.max(axis=2), share.argmax(axis=2)
-    sureness = (surest - 1 / n_classes) / (1 - 1 / n_classes)
+    sureness = np.maximum(surest - 1 / n_classes, 0.0) / (1 - 1 / n_classes)
     strength = _FAINTEST + (_STRONGEST - _FAINTEST) * sureness
     axes.imshow(
         tinted(class_colours(n_classes)[winner], strength),

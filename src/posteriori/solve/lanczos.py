@@ -25,6 +25,13 @@ class Spectrum:
     basis: Array
     length: float
 
+    def first(self, k: int) -> "Spectrum":
+        """What the first k products had shown of S."""
+        whole = (self.vectors * self.values) @ self.vectors.T
+        k = min(k, len(self.values))
+        values, vectors = np.linalg.eigh(whole[:k, :k])
+        return Spectrum(np.maximum(values, 0.0), vectors, self.basis[:k], self.length)
+
     def of(self, function: Function) -> float:
         """vᵀ f(S) v."""
         return self.length**2 * float(self.vectors[0] ** 2 @ function(self.values))
