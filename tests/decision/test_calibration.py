@@ -9,6 +9,7 @@ from scipy.stats import binomtest, kstest
 from sklearn.calibration import calibration_curve
 from sklearn.isotonic import IsotonicRegression
 
+from posteriori import LogisticRegression, compare
 from posteriori.decision.bins import Bins, exact_interval, make_bins, mean_gap_by_chance
 from posteriori.decision.calibration import (
     calibration_error,
@@ -145,8 +146,9 @@ def test_the_gap_by_chance_is_that_of_the_number_of_events(p, within):
     assert_allclose(mean_gap_by_chance(bins)[0], exact_mean_gap(p), rtol=within, atol=1e-300)
 
 
-def test_the_gap_by_chance_in_a_large_bin_is_that_of_a_normal():
-    n, p = 1e8, 0.3
+@pytest.mark.parametrize("n", [1e8, 1e12, 1e200])
+def test_the_gap_by_chance_in_a_large_bin_is_that_of_a_normal(n):
+    p = 0.3
     bins = Bins(*(np.array([each]) for each in (n, p, p, n * p * (1 - p), 0.0)))
     assert_allclose(mean_gap_by_chance(bins)[0], np.sqrt(2 * p * (1 - p) / n / np.pi), rtol=1e-6)
 
@@ -175,8 +177,40 @@ def test_the_mean_square_has_no_bias_where_the_model_is_off():
 
 
 def test_a_single_row_in_a_bin_cannot_tell_chance_from_error():
-    with pytest.raises(ParameterError, match="Bin 0 holds 1 rows"):
-        calibration_error([0, 1], [0.2, 0.7], bins=2)
+    found = calibration_error([0, 1], [0.2, 0.7], bins=2)
+    assert found.mean_square is None
+    assert found.root_mean_square is None
+    assert_allclose(found.expected, (0.2 + 0.3) / 2, rtol=1e-14)
+
+
+def test_the_mean_square_is_that_of_the_bins_with_more_than_one_row():
+    y, p = np.array([0, 1, 0, 1, 1]), np.array([0.6, 0.6, 0.6, 0.6, 0.9])
+    found = calibration_error(y, p, bins=10, classes=[0, 1])
+    gaps = y[:4] - p[:4]
+    assert_allclose(found.mean_square, gaps.mean() ** 2 - gaps.var(ddof=1) / 4, rtol=1e-12)
+    assert_allclose(found.expected, (4 * 0.1 + 0.1) / 5, rtol=1e-12)
+
+
+@pytest.mark.parametrize("excess", [0.0, 1e-15, 1e-9])
+def test_weights_that_add_up_to_one_row_or_hardly_more_give_no_mean_square(excess):
+    found = calibration_error(Y, P, bins=1, sample_weight=np.full(N, (1 + excess) / N))
+    assert found.mean_square is None
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1 / 7, 1.0, 12.3, 1e200])
+@pytest.mark.parametrize("kind", ["top", "classwise"])
+def test_the_expected_error_does_not_depend_on_the_units_of_weights(scale, kind):
+    weight = np.random.default_rng(1).uniform(0.1, 2, N)
+    found = calibration_error(Y3, PROBA, kind=kind, sample_weight=weight * scale)
+    expected = calibration_error(Y3, PROBA, kind=kind, sample_weight=weight)
+    assert_allclose(found.expected, expected.expected, rtol=1e-11)
+    assert np.isfinite([found.expected, found.expected_by_chance, found.spiegelhalter.z]).all()
+
+
+@pytest.mark.parametrize("n", [10, 27, 125, 300])
+def test_equal_fractions_as_weights_give_the_expected_error_without_weights(n):
+    found = calibration_error(Y3[:n], PROBA[:n], sample_weight=np.full(n, 1 / n))
+    assert_allclose(found.expected, calibration_error(Y3[:n], PROBA[:n]).expected, rtol=1e-12)
 
 
 def test_spiegelhalters_z_is_the_brier_score_less_what_the_model_expects():
@@ -235,3 +269,14 @@ def test_arguments_out_of_range_are_named(given, words):
         reliability_curve(Y, P, **given)
     with pytest.raises(ParameterError, match="kind="):
         calibration_error(Y, P, kind="all")
+
+
+def test_models_are_compared_and_checked_with_fractions_as_weights():
+    X = RANDOM.normal(size=(N, 2))
+    model = LogisticRegression().fit(X, Y)
+    plain = compare({"a": model}, X, Y)
+    weighted = compare({"a": model}, X, Y, sample_weight=np.full(N, 1 / N))
+    names = ["calibration_error", "brier", "accuracy"]
+    assert_allclose(weighted[names].to_numpy(float), plain[names].to_numpy(float), rtol=1e-10)
+    assert model.check(X, Y, np.full(N, 1 / N))["calibration"].word == "not checked"
+    assert model.check(X, Y, np.full(N, 20.5 / N))["calibration"].values["expected_error"] > 0

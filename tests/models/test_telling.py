@@ -33,6 +33,7 @@ from posteriori.errors import (
     ConvergenceWarning,
     LabelError,
     ParameterError,
+    RankDeficiencyWarning,
     SeparationWarning,
 )
 
@@ -194,6 +195,12 @@ def test_a_repr_says_what_was_fitted_and_what_to_bear_in_mind():
     with pytest.warns(ConvergenceWarning):
         short = LogisticRegression(max_iter=1, tol=1e-12).fit(FLOWERS, KINDS)
     assert "did not converge" in repr(short)
+
+
+def test_a_repr_tells_of_columns_that_depend_on_others():
+    with pytest.warns(RankDeficiencyWarning):
+        twice = LogisticRegression().fit(X.assign(again=X["GPA"]), Y)
+    assert "some columns depend on others" in repr(twice)
 
 
 def test_rows_of_a_number_come_back_with_residuals():

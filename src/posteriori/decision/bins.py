@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, betaln, xlog1py, xlogy
 
-from posteriori.errors import ParameterError
 from posteriori.typing import Array, Codes
 
 
@@ -37,7 +36,8 @@ def make_bins(
     """Bins with equal numbers of rows, as far as rows of one prediction can stay together.
 
     By default there are as many as the cube root of the number of rows, which keeps the error from
-    averaging within bins and that from small bins in balance.
+    averaging within bins and that from small bins in balance. Weights that are whole numbers count
+    rows; of others only the ratios matter here, see `rows_of`.
     """
     bin_of_row = bins_of(predicted, weight, bins)
 
@@ -63,10 +63,33 @@ def bins_of(predicted: Array, weight: Array, bins: int | None) -> Codes:
     """
     place = np.unique(predicted, return_inverse=True)[1]
     held = np.bincount(place, weight)
-    wanted = max(1, round(held.sum() ** (1 / 3))) if bins is None else bins
+    wanted = max(1, round(rows_of(weight) ** (1 / 3))) if bins is None else bins
     middle = (np.cumsum(held) - held / 2) / held.sum()
-    bin_of_level = np.unique((middle * wanted).astype(np.intp), return_inverse=True)[1]
-    return bin_of_level[place]
+    bin_of_level = (middle * wanted + _ROUNDING).astype(np.intp)
+    return np.unique(bin_of_level, return_inverse=True)[1][place]
+
+
+_ROUNDING = 1e-9
+"""Of a bin, by which a row on its edge may miss it; of a weight, by which it may miss a number."""
+
+
+def rows_of(weight: Array) -> float:
+    """How many rows these are: the sum of whole weights, else (Σw)²/Σw² (Kish, 1965).
+
+    The latter is the number of equal weights with as much to tell, in whatever units.
+
+    >>> rows_of(np.array([1.0, 2.0, 0.0])), rows_of(np.array([0.25, 0.25])), rows_of(np.zeros(2))
+    (3.0, 2.0, 0.0)
+    """
+    total = float(weight.sum())
+    if total < _COUNTABLE and (abs(weight - np.rint(weight)) <= _ROUNDING * weight).all():
+        return total
+    share = weight / weight.max()
+    return float(share.sum() ** 2 / (share**2).sum())
+
+
+_COUNTABLE = 2.0**53
+"""From here on every double is a whole number, and no weight counts rows."""
 
 
 def exact_interval(rate: Array, n: Array, level: float) -> tuple[Array, Array]:
@@ -92,11 +115,14 @@ def mean_gap_by_chance(bins: Bins) -> Array:
     """The mean of |observed - predicted| in each bin, if the predictions are right.
 
     The number of events is taken as binomial with the mean and the variance that it has:
-    E|X - Np| = 2ν C(N, ν) p^ν (1 - p)^(N - ν + 1), with ν the first integer above Np (De Moivre).
+    E|X - Np| = 2ν C(N, ν) p^ν (1 - p)^(N - ν + 1), with ν the first integer above Np (De Moivre);
+    if it varies by many, as normal.
     """
     expected = bins.n * np.minimum(bins.predicted, 1 - bins.predicted)
     found = np.zeros_like(expected)
-    chance = bins.variance > 0
+    normal = bins.variance > _NORMAL
+    found[normal] = np.sqrt(2 * bins.variance[normal] / np.pi)
+    chance = (bins.variance > 0) & ~normal
     mean, variance = expected[chance], np.minimum(bins.variance, expected)[chance]
     p = np.maximum(1 - variance / mean, _SMALLEST_P)
     N = mean / p
@@ -107,22 +133,26 @@ def mean_gap_by_chance(bins: Bins) -> Array:
     return found / bins.n
 
 
+_NORMAL = 1e8
+"""Variance from which on a binomial is normal in this to nine digits, and its logs have fewer."""
+
 _SMALLEST_P = 1e-9
 """Below it, the binomial is a Poisson distribution to all digits that matter."""
 
 
-def mean_square_gap(bins: Bins) -> float:
+def mean_square_gap(bins: Bins) -> float | None:
     """Σ (n/N) gap² less what chance adds to it: without bias, so that it may fall below zero.
 
     From each gap² the variance of the gap is taken, as the rows of the bin show it (Kumar, Liang
-    and Ma, 2019).
+    and Ma, 2019). A bin of one row or less cannot show it and is left out; None if all are.
     """
-    few = bins.n <= 1
-    if few.any():
-        raise ParameterError(
-            f"Bin {int(few.argmax())} holds {bins.n[few][0]:.3g} rows, and chance cannot be told "
-            "from miscalibration by a single row.",
-            "Use fewer bins, more rows, or weights that count rows.",
-        )
-    square = bins.gap**2 - bins.residual / (bins.n - 1) / bins.n
-    return float(bins.n @ square / bins.n.sum())
+    told = bins.n - 1 > _MORE_THAN_ONE * bins.n
+    if not told.any():
+        return None
+    n, gap, residual = bins.n[told], bins.gap[told], bins.residual[told]
+    square = gap**2 - residual / (n - 1) / n
+    return float(n @ square / n.sum())
+
+
+_MORE_THAN_ONE = 1e-6
+"""Share of a bin by which it must exceed one row: less is the rounding of its weights."""

@@ -71,16 +71,19 @@ class CalibrationError:
     `expected` is the mean of |observed - predicted| over the rows, bin by bin. Chance alone keeps
     it from zero: a calibrated model with the same predictions has `expected_by_chance` on average.
     `mean_square` is the mean of (observed - predicted)² less what chance adds to it; having no
-    bias it may fall below zero, and `root_mean_square` is zero then.
+    bias it may fall below zero, and `root_mean_square` is zero then. Bins that hold no more than
+    one row (by weight) are left out of it; both are None if no other is there.
     """
 
     expected: float
     expected_by_chance: float
-    mean_square: float
+    mean_square: float | None
     spiegelhalter: Spiegelhalter
 
     @property
-    def root_mean_square(self) -> float:
+    def root_mean_square(self) -> float | None:
+        if self.mean_square is None:
+            return None
         return float(np.sqrt(max(0.0, self.mean_square)))
 
 
@@ -142,7 +145,9 @@ def calibration_error(
 
     With kind="top" the event is that the most probable class occurs, and the prediction its
     probability; with "classwise" every class is an event, and the errors are averaged over the
-    classes. Bins are those of `reliability_curve`, and so are the other arguments.
+    classes. Bins are those of `reliability_curve`, and so are the other arguments. Where weights
+    are fractions the mean error does not depend on their units, but what chance makes does: their
+    sum counts as the number of rows.
 
     >>> y, proba = [0, 0, 0, 1, 0, 1, 1, 1], [0.1, 0.1, 0.2, 0.2, 0.7, 0.7, 0.8, 0.8]
     >>> error = calibration_error(y, proba, kind="classwise", bins=2)
@@ -158,7 +163,7 @@ def calibration_error(
     return CalibrationError(
         float(np.mean([_mean_over_rows(each, abs(each.gap)) for each in found])),
         float(np.mean([_mean_over_rows(each, mean_gap_by_chance(each)) for each in found])),
-        float(np.mean([mean_square_gap(each) for each in found])),
+        _mean_square(found),
         _spiegelhalter(rows),
     )
 
@@ -202,6 +207,12 @@ def _events(rows: Labelled, kind: Kind) -> list[Event]:
 
 def _of_class(rows: Labelled, k: int) -> Event:
     return rows.probability[:, k], rows.codes == k
+
+
+def _mean_square(events: list[Bins]) -> float | None:
+    """The mean over those events of which it can be told."""
+    told = [square for each in events if (square := mean_square_gap(each)) is not None]
+    return float(np.mean(told)) if told else None
 
 
 def _mean_over_rows(bins: Bins, values: Array) -> float:

@@ -79,7 +79,7 @@ class CalibratedClassifier(Checking, ClassifierMixin, Wrapping):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(NaiveBayes()).fit(X, y)  # columns are not independent
     >>> round(model.temperature_, 1)
-    7.7
+    7.8
     """
 
     classes_: Labels

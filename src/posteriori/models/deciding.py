@@ -4,9 +4,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from posteriori.decision.changed_priors import log_ratio, reweigh, weighed_logs
@@ -19,6 +17,7 @@ from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
 from posteriori.models.checking import Checking
 from posteriori.models.meta import Wrapping
+from posteriori.models.training_priors import training_priors
 from posteriori.posterior.classes import log_probabilities
 from posteriori.rows.labels import read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
@@ -39,7 +38,8 @@ class DecidingClassifier(Checking, ClassifierMixin, Wrapping):
     reject_cost : the cost of rejecting a row; None if no row may be rejected.
     priors : class priors of the rows to come, if others than those of the training rows. The
         latter are the model's own (`priors_`, or scikit-learn's names for them), else the shares
-        of the classes in y, by `sample_weight` and the estimator's `class_weight`.
+        of the classes in y, by `sample_weight` and the estimator's `class_weight`. A frozen
+        model must keep its own.
 
     Fitted: estimator_, classes_, actions_ (A,), rule_, and, with `priors`, training_priors_ (K,).
 
@@ -83,7 +83,7 @@ class DecidingClassifier(Checking, ClassifierMixin, Wrapping):
         if self.priors is not None:
             new = read_priors(self.priors, classes)
             labels = None if isinstance(X, str) else y  # with a formula, y is a data frame
-            old = _training_priors(fitted, classes, labels, sample_weight)
+            old = training_priors(fitted, classes, labels, sample_weight)
             shift = log_ratio(old, new, classes)
         self.__dict__.pop("training_priors_", None)
         if old is not None:
@@ -199,34 +199,3 @@ def _labels_of(y: Any, n_rows: int) -> tuple[Labels, Codes]:
     if codes.ndim == 2:
         raise LabelError("A score needs a label a row, and y is soft.", "Pass one label a row.")
     return labels, cast(Codes, codes)
-
-
-def _training_priors(fitted: Any, classes: Labels, y: Any, sample_weight: Any) -> Array:
-    """The priors that the probabilities rest on: the model's own, or the shares of its rows."""
-    model = fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
-    for name in ("priors_", "class_prior_"):
-        if (own := getattr(model, name, None)) is not None:
-            return np.asarray(own, dtype=np.float64)
-    if (logs := getattr(model, "class_log_prior_", None)) is not None:
-        return np.exp(logs)
-    if y is None:
-        raise ParameterError(
-            "priors was given, but the priors of the training rows are not known without labels y.",
-            "Pass X and y, or use a model that keeps its priors_.",
-        )
-    return _shares(classes, y, sample_weight, getattr(model, "class_weight", None))
-
-
-def _shares(classes: Labels, y: Any, sample_weight: Any, class_weight: Any) -> Array:
-    """The share of each class in y, by weight."""
-    labels, codes = read_target(y, len(y))
-    given = read_weight(sample_weight, len(codes))
-    weight = np.ones(len(codes)) if given is None else given
-    if codes.ndim == 2:
-        total = cast(Array, codes).T @ weight
-    else:
-        if class_weight is not None:
-            weight = weight * compute_sample_weight(class_weight, labels[codes])
-        total = cast(Array, np.bincount(cast(Codes, codes), weight, len(labels)))
-    count = dict(zip(labels.tolist(), (total / total.sum()).tolist(), strict=True))
-    return np.array([count.get(label, 0.0) for label in classes.tolist()])

@@ -263,9 +263,12 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
 
     def _caveats(self) -> tuple[str, ...]:
         status = self.solution_.status
+        found = super()._caveats()
         if status is Status.SEPARATED:
-            return ("the classes can be separated (see separation_)",)
-        return super()._caveats()
+            found = ("the classes can be separated (see separation_)",)
+        if self._inference.shown.dependent:
+            found = (*found, "some columns depend on others")
+        return found
 
     @property
     def separation_(self) -> Separation:

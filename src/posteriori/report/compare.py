@@ -78,8 +78,8 @@ def compare(
     >>> table = compare(models, X, y)
     >>> table[["model", "log_score", "difference", "difference_error", "accuracy"]].round(3)
           model  log_score  difference  difference_error  accuracy
-    0    shared      0.060       0.000             0.000     0.980
-    1  logistic      0.135       0.076             0.021     0.967
+    0    shared      0.062       0.000             0.000      0.98
+    1  logistic      0.142       0.081             0.019      0.96
     """
     named = _named(models)
     rows = read_pickable(X, y, sample_weight, "compare")

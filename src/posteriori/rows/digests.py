@@ -1,8 +1,16 @@
-"""A number for each row that depends on what it holds, and not on where it stands."""
+"""A number for each row that depends on what it holds, and not on where it stands.
 
-from collections.abc import Iterator
+Each value is 64 bits: a number or truth value is its double, what is missing is the number NaN,
+and anything else a hash of its text. With a constant c_j for each column, the number of a row is
+mix(Σ_j mix(value_j ^ c_j)), modulo 2^64. So it does not matter which table holds the values, and
+the zeros of a sparse matrix, which are the same in every row, are counted once.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import lru_cache
 from hashlib import blake2b
-from itertools import repeat
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -11,13 +19,19 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from posteriori.rows.features import as_frame
-from posteriori.rows.labels import as_array
+from posteriori.rows.labels import as_array, is_missing
 
-_ROWS = 1024
-"""Rows of a sparse matrix that are written out at a time."""
+Bits = NDArray[np.uint64]
+
+_CELLS = 2**15
+"""Values that are mixed at a time, so that they stay in the cache."""
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
-def row_digests(X: Any, key: int = 0) -> NDArray[np.uint64]:
+def row_digests(X: Any, key: int = 0) -> Bits:
     """A number for each row of a table: the same for equal rows, and as good as random else.
 
     Another `key` gives other numbers.
@@ -26,36 +40,99 @@ def row_digests(X: Any, key: int = 0) -> NDArray[np.uint64]:
     >>> bool(first == third), bool(first == second)
     (True, False)
     """
-    secret = key.to_bytes(8, "little")
-    digests = (blake2b(row, digest_size=8, key=secret).digest() for row in _row_bytes(X))
-    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
-
-
-def _row_bytes(X: Any) -> Iterator[bytes]:
     frame = as_frame(X)
     if frame is not None:
-        return _frame_bytes(frame)
+        return _of_columns([_series_bits(frame[:, j]) for j in range(frame.shape[1])], key)
     if sparse.issparse(X):
-        rows = X.tocsr()
-        starts = range(0, rows.shape[0], _ROWS)
-        return (row for i in starts for row in _array_bytes(rows[i : i + _ROWS].toarray()))
-    return _array_bytes(as_array(X))
+        return _of_sparse(X, key)
+    values = as_array(X)
+    if values.dtype.kind in "fiub":
+        return _of_numbers(values, key)
+    return _of_columns([_object_bits(column) for column in values.T.tolist()], key)
 
 
-def _array_bytes(values: NDArray[Any]) -> Iterator[bytes]:
-    if values.dtype.kind not in "fiub":
-        return (repr(row).encode() for row in values.tolist())
-    # Adding zero makes -0.0 the 0.0 that it equals.
-    return (row.tobytes() for row in values.astype(np.float64) + 0.0)
+def _of_columns(columns: Sequence[Bits], key: int) -> Bits:
+    found = np.zeros(len(columns[0]), dtype=np.uint64)
+    for bits, constant in zip(columns, _constants(len(columns), key), strict=True):
+        found += _mix(bits ^ constant)
+    return _mix(found)
 
 
-def _frame_bytes(frame: "nw.DataFrame[Any]") -> Iterator[bytes]:
-    """Columns of numbers as an array has them, then all others as they are printed."""
-    columns = list(frame.iter_columns())
-    numbers = [each.to_numpy() for each in columns if each.dtype.is_numeric()]
-    others = [each.to_list() for each in columns if not each.dtype.is_numeric()]
-    first = _array_bytes(np.column_stack(numbers)) if numbers else repeat(b"", len(frame))
-    if not others:
-        return first
-    printed = (repr(row).encode() for row in zip(*others, strict=True))
-    return (number + other for number, other in zip(first, printed, strict=True))
+def _of_numbers(values: NDArray[Any], key: int) -> Bits:
+    n, d = values.shape
+    constants, rows = _constants(d, key), max(1, _CELLS // d)
+    found = np.empty(n, dtype=np.uint64)
+    for i in range(0, n, rows):
+        bits = _number_bits(values[i : i + rows])
+        found[i : i + rows] = _mix(bits ^ constants).sum(axis=1, dtype=np.uint64)
+    return _mix(found)
+
+
+def _of_sparse(X: Any, key: int) -> Bits:
+    """What a row of zeros has, and for each value stored the difference that it makes."""
+    rows = sparse.csr_array(X, copy=True)
+    rows.sum_duplicates()
+    constants = _constants(rows.shape[1], key)
+    zeros, own = _mix(constants), constants[rows.indices]
+    change = _mix(_number_bits(rows.data) ^ own) - zeros[rows.indices]
+    before = np.concatenate([np.zeros(1, np.uint64), np.cumsum(change, dtype=np.uint64)])
+    return _mix(zeros.sum(dtype=np.uint64) + before[rows.indptr[1:]] - before[rows.indptr[:-1]])
+
+
+def _series_bits(series: "nw.Series[Any]") -> Bits:
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        return _number_bits(series.cast(nw.Float64).to_numpy())
+    return _object_bits(series.to_list())
+
+
+def _number_bits(values: NDArray[Any]) -> Bits:
+    """The doubles bit by bit, with one zero and one NaN."""
+    doubles = values.astype(np.float64) + 0.0  # makes -0.0 the 0.0 that it equals
+    doubles[np.isnan(doubles)] = np.nan
+    return doubles.view(np.uint64)
+
+
+def _object_bits(values: Sequence[Any]) -> Bits:
+    numbers = [_as_number(value) for value in values]
+    bits = _number_bits(np.array([np.nan if each is None else each for each in numbers]))
+    for row, number in enumerate(numbers):
+        if number is None:
+            bits[row] = _text_bits(str(values[row]))
+    return bits
+
+
+def _as_number(value: object) -> float | None:
+    """The value as a double, NaN where there is none; None if it is no number.
+
+    >>> _as_number(True), _as_number(Decimal("0.5")), _as_number(None), _as_number("1")
+    (1.0, 0.5, nan, None)
+    """
+    if isinstance(value, str):
+        return None
+    if is_missing(value):
+        return float("nan")
+    if not isinstance(value, Real | Decimal | np.bool_):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond all doubles
+        return None
+
+
+@lru_cache(maxsize=2**14)
+def _text_bits(text: str) -> int:
+    hashed = blake2b(text.encode(errors="surrogatepass"), digest_size=8)
+    return int.from_bytes(hashed.digest(), "little")
+
+
+def _constants(n_columns: int, key: int) -> Bits:
+    """A number for each column, by place and key."""
+    places = np.arange(1, n_columns + 1, dtype=np.uint64) * _STEP
+    return _mix(places + _mix(np.array([key], dtype=np.uint64)))
+
+
+def _mix(values: Bits) -> Bits:
+    """The last step of SplitMix64 (Steele, Lea and Flood, 2014): every bit depends on all bits."""
+    mixed = (values ^ (values >> _SHIFTS[0])) * _FACTORS[0]
+    mixed = (mixed ^ (mixed >> _SHIFTS[1])) * _FACTORS[1]
+    return mixed ^ (mixed >> _SHIFTS[2])

@@ -1,0 +1,107 @@
+"""Numbers of rows: the same whatever table holds them, and different for different rows."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.naive_bayes import GaussianNB
+
+from posteriori.models.calibrated import CalibratedClassifier
+from posteriori.rows.digests import row_digests
+
+COLUMNS = {
+    "flag": [True, False, True, None],
+    "size": [1, 2, 3, 4],
+    "word": ["x", None, "x", "y"],
+    "rate": [0.5, -0.0, None, 1e300],
+}
+OBJECTS = np.array(list(zip(*COLUMNS.values(), strict=True)), dtype=object)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame(COLUMNS),
+        pd.DataFrame(COLUMNS).convert_dtypes(),
+        pd.DataFrame(OBJECTS),
+        pd.DataFrame(COLUMNS).astype({"word": "category", "flag": "boolean"}),
+        pl.DataFrame(COLUMNS),
+        pl.DataFrame(COLUMNS).cast({"word": pl.Categorical, "size": pl.Float32}),
+        pa.table(COLUMNS),
+        OBJECTS.tolist(),
+    ],
+    ids=["pandas", "nullable", "objects", "category", "polars", "categorical", "arrow", "list"],
+)
+def test_the_number_of_a_row_is_the_same_in_every_table(table):
+    assert_array_equal(row_digests(table, 3), row_digests(OBJECTS, 3))
+
+
+def test_numbers_and_truth_values_are_doubles_wherever_they_stand():
+    X = np.array([[1.0, 0.0, np.nan], [0.0, 7.0, 3.0], [1.0, -0.0, np.nan]])
+    expected = row_digests(X)
+    frame = {"a": [True, False, True], "b": [0, 7, 0], "c": [None, 3.0, np.nan]}
+    objects = np.array([[True, 0, None], [np.False_, Decimal(7), 3], [1, -0.0, pd.NA]], object)
+    for table in (pd.DataFrame(frame), pl.DataFrame(frame, strict=False), objects):
+        assert_array_equal(row_digests(table), expected)
+    for kind in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
+        assert_array_equal(row_digests(kind(X)), expected)
+    assert expected[0] == expected[2] != expected[1]
+
+
+def test_a_stored_zero_and_a_sum_of_two_entries_are_the_values_they_make():
+    data, rows, columns = [0.0, 1.0, 2.0], [0, 1, 1], [1, 0, 0]
+    table = sparse.csr_array((data, columns, [0, 1, 3, 3]), shape=(3, 2))
+    assert_array_equal(row_digests(table), row_digests(np.array([[0, 0], [3, 0], [0, 0]])))
+    assert_array_equal(
+        row_digests(sparse.coo_array((data, (rows, columns)), shape=(3, 2))), row_digests(table)
+    )
+    assert table.nnz == 3
+
+
+def test_columns_of_truth_values_have_the_numbers_of_zeros_and_ones():
+    X = np.random.default_rng(0).integers(2, size=(20, 3))
+    assert_array_equal(row_digests(X.astype(bool)), row_digests(X.astype(np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([1.0, 2.0], [2.0, 1.0]),
+        ([1.0, 1.0], [2.0, 2.0]),
+        (["1", 0.0], [1, 0.0]),
+        (["a", "b"], ["b", "a"]),
+        ([None, "x"], ["None", "x"]),
+        ([10**400, 0], [10**401, 0]),
+    ],
+)
+def test_what_differs_in_value_or_place_has_another_number(one, other):
+    first, second = row_digests(np.array([one, other], dtype=object))
+    assert first != second
+
+
+def test_among_many_rows_no_two_agree_and_every_bit_is_a_fair_coin():
+    X = np.indices((40, 40, 40)).reshape(3, -1).T
+    found = row_digests(X)
+    assert len(np.unique(found)) == len(X)
+    ones = np.unpackbits(found.view(np.uint8).reshape(-1, 8), axis=1).mean(axis=0)
+    assert abs(ones - 0.5).max() < 4.5 * 0.5 / np.sqrt(len(X))
+    for shift in (1, 40, 1600):
+        differ = (found[shift:] ^ found[:-shift]).view(np.uint8).reshape(-1, 8)
+        changed = np.unpackbits(differ, axis=1).sum(axis=1)
+        assert abs(changed.mean() - 32) < 5 * 4 / np.sqrt(len(changed))
+
+
+def test_a_column_of_truth_values_is_calibrated_alike_in_frames_and_arrays():
+    random = np.random.default_rng(3)
+    X = np.column_stack([random.normal(size=200), random.random(200) < 0.4])
+    y = (X.sum(axis=1) + random.normal(size=200) > 0.5).astype(int)
+    mixed = pd.DataFrame({"a": X[:, 0], "b": X[:, 1].astype(bool)})
+    model, other = (CalibratedClassifier(GaussianNB(), random_state=seed) for seed in (None, 1))
+    expected = model.fit(X, y).temperature_
+    assert model.fit(mixed, y).temperature_ == expected
+    assert other.fit(X, y).temperature_ != expected
