@@ -21,7 +21,7 @@ import numpy as np
 
 from posteriori.posterior.curvature import curvature_diagonal, curvature_times
 from posteriori.posterior.drawn_gaussian import DrawnGaussian
-from posteriori.posterior.low_rank import LowRankGaussian
+from posteriori.posterior.low_rank import LowRankPrecision
 from posteriori.posterior.objective import LogPosterior
 from posteriori.solve.lanczos import Spectrum, lanczos
 from posteriori.typing import Array
@@ -155,10 +155,10 @@ def _number(p: int) -> int:
     return max(min(_RANK, _ENTRIES // p), _LEAST_RANK)
 
 
-def _nystrom(precision: Precision) -> LowRankGaussian:
+def _nystrom(precision: Precision) -> LowRankPrecision:
     """diag(d) + UUᵀ with the diagonal of A."""
-    w = precision.w
-    unit, p = 1 / np.sqrt(precision.diagonal), len(w)
+    unit = 1 / np.sqrt(precision.diagonal)
+    p = len(unit)
     k = min(_number(p), p)
 
     def times(vectors: Array) -> Array:
@@ -173,7 +173,7 @@ def _nystrom(precision: Precision) -> LowRankGaussian:
     kept = values > _NOTHING * values.max(initial=0.0)
     factor = (moved.T @ turned[:, kept] / np.sqrt(values[kept])) / unit[:, None]
     rest = precision.diagonal - np.square(factor).sum(axis=1)
-    return LowRankGaussian(w, np.maximum(rest, precision.least), factor)
+    return LowRankPrecision(np.maximum(rest, precision.least), factor)
 
 
 def _orthonormal(vectors: Array) -> Array:
