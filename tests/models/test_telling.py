@@ -36,6 +36,7 @@ from posteriori.errors import (
     RankDeficiencyWarning,
     SeparationWarning,
 )
+from posteriori.posterior import objective as objectives
 
 SPECTOR = sm.datasets.spector.load_pandas()
 X, Y = SPECTOR.exog, SPECTOR.endog.astype(int).to_numpy()
@@ -233,6 +234,14 @@ def test_labels_that_are_no_classes_are_an_error():
         model.augment(X, np.full(len(X), 7))
     with pytest.raises(LabelError, match="soft"):
         model.augment(X, np.full((len(X), 2), 0.5))
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(prior=1.0), GLM(family="poisson", prior=1.0)])
+def test_a_page_without_standard_errors_has_the_estimates_and_says_why(model, monkeypatch):
+    monkeypatch.setattr(objectives, "WIDE", 3)
+    page = str(model.fit(X, Y).summary())
+    assert f"{np.atleast_2d(model.coef_)[0, 0]:#.4g}" in page
+    assert "No standard errors: With 4 parameters" in page
 
 
 @pytest.mark.parametrize("ask", ["tidy", "glance", "summary"])

@@ -950,3 +950,11 @@ def test_paths_may_be_relative(tmp_path, monkeypatch):
         ["a/part-0.parquet", Path("a/part-2.parquet"), "a/part-3.parquet"],
     ):
         _assert_same(_from(source), _in_memory())
+
+
+def test_columns_that_are_not_called_by_words_are_an_error():
+    frame = pd.DataFrame(np.eye(3))
+    with pytest.raises(ColumnNameError, match="column 0 is not called by a word"):
+        scan(frame)
+    with pytest.raises(ColumnNameError, match="target 2 is not called by a word"):
+        scan(frame.rename(columns=str), target=2)

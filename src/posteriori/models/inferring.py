@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_flag
-from posteriori.errors import ParameterError
+from posteriori.errors import InferenceError, ParameterError
 from posteriori.likelihood.link import Link
 from posteriori.likelihood.sigmoids import Logit
 from posteriori.models.anywhere import anywhere
@@ -204,7 +204,8 @@ class Inferring:
     ) -> Summary:
         """The fit on one page, to print or to look at in a notebook; `.latex()` for a document.
 
-        The arguments are those of `tidy`.
+        The arguments are those of `tidy`. Where there are no standard errors, as of more than 2,100
+        coefficients, it has the estimates alone, and says why.
 
         >>> from posteriori import LogisticRegression
         >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
@@ -225,7 +226,11 @@ class Inferring:
         """
         inference = self._compared_with(reference)
         self._check_odds(odds_ratios)
-        return summary_of(inference, self._about(), level, errors, odds_ratios)
+        try:
+            return summary_of(inference, self._about(), level, errors, odds_ratios)
+        except InferenceError as error:
+            page = super().summary()  # type: ignore[misc]
+            return replace(page, notes=(*page.notes, f"No standard errors: {error.problem}"))
 
     @anywhere
     def predict_interval(self, X: Any, level: float = 0.95, offset: Any = None) -> Array:

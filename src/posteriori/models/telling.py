@@ -177,10 +177,10 @@ def _log_loss(logs: Array, y: Any, classes: Labels) -> Array:
 
 def linear_columns(model: Any) -> dict[str, list[Any]]:
     """`coef_` and `intercept_` of a linear model: term, class (for more than two), estimate."""
-    terms = _terms(model)
-    W = np.column_stack([np.broadcast_to(model.intercept_, len(model.coef_)), model.coef_])
+    terms, slopes = _terms(model), np.atleast_2d(model.coef_)
+    W = np.column_stack([np.broadcast_to(model.intercept_, len(slopes)), slopes])
     columns = {"term": [INTERCEPT, *terms] * len(W), "estimate": W.ravel().tolist()}
-    if len(model.classes_) == 2:
+    if len(slopes) == 1:
         return columns
     labels = np.repeat(model.classes_, W.shape[1]).tolist()
     return {"term": columns["term"], "class": labels, "estimate": columns["estimate"]}

@@ -6,7 +6,7 @@ from typing import Any
 
 import narwhals.stable.v1 as nw
 
-from posteriori.errors import ParameterError
+from posteriori.errors import ColumnNameError, ParameterError
 from posteriori.rows.chunk import Roles
 from posteriori.rows.dask import is_dask, scan_dask
 from posteriori.rows.features import as_frame
@@ -62,6 +62,7 @@ def scan(
             "classes names columns of shares, but the target is not made of several columns.",
             "Leave classes out: the labels name themselves.",
         )
+    _check_name(target, "target")
     roles = Roles(
         target if target is None or isinstance(target, str) else tuple(target),
         weight,
@@ -74,6 +75,8 @@ def scan(
     frame = None if isinstance(source, str | list | tuple) else as_frame(source)
     declared: dict[str, tuple[Any, ...]] = {}
     if frame is not None:
+        for name in frame.columns:
+            _check_name(name, "column")
         declared = {name: declared_levels(frame[name]) for name in frame.columns}
         # An index of pandas is no column.
         source = import_module("pyarrow.dataset").dataset(nw.maybe_reset_index(frame).to_arrow())
@@ -82,3 +85,12 @@ def scan(
         source = import_module("pyarrow.dataset").dataset(stream.read_all())
     found = {name: levels for name, levels in declared.items() if levels}
     return file_rows(read_dataset(source, format), roles, classes, found, progress)
+
+
+def _check_name(name: Any, what: str) -> None:
+    """An error for a column that is not called by a word, such as those of a bare array."""
+    if name is not None and not isinstance(name, str | Sequence):
+        raise ColumnNameError(
+            f"The {what} {name!r} is not called by a word.",
+            "Give the columns names: frame.columns = frame.columns.astype(str).",
+        )
