@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgb
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import confusion_matrix
 
+from posteriori import decide
 from posteriori.errors import LabelError, ParameterError, ShapeError
 from posteriori.report.plots import confusion, reject_curve
 
@@ -249,3 +250,14 @@ def test_what_cannot_be_drawn_is_named(rows):
         confusion(y, np.full(60, "dog"), loss=LOSS)
     with pytest.raises(ParameterError, match="reject_cost="):
         confusion(y, np.full(60, "reject"), loss=LOSS)
+
+
+def test_decisions_are_confused_as_their_actions_are():
+    proba, loss = [0.1, 0.45, 0.9, 0.6], {0: {"go": 0, "stop": 1}, 1: {"go": 1, "stop": 0}}
+    found = decide(proba, loss, reject_cost=0.42)
+    pictures = [
+        confusion([0, 1, 1, 0], each, loss=loss, reject_cost=0.42) for each in (found, found.action)
+    ]
+    cells = [[text.get_text() for text in ax.texts] for ax in pictures]
+    assert cells[0] == cells[1]
+    assert any("cost 0.42" in cell for cell in cells[0])

@@ -11,8 +11,15 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris, load_wine
+from sklearn.model_selection import FixedThresholdClassifier
 
-from posteriori import FisherDiscriminant, GaussianClassifier, LogisticRegression, NaiveBayes
+from posteriori import (
+    DecidingClassifier,
+    FisherDiscriminant,
+    GaussianClassifier,
+    LogisticRegression,
+    NaiveBayes,
+)
 from posteriori.errors import LabelError, ParameterError, ShapeError
 from posteriori.report.plots import COLOURS, LINES, decision_regions, posterior_surface
 from posteriori.report.slices import slice_of
@@ -183,3 +190,27 @@ def test_what_cannot_be_sliced_is_named(iris, mixed):
         decision_regions(Spy(), pd.DataFrame(columns), kinds, columns=("size", "sender"))
     with pytest.raises(ParameterError, match="no two discriminant directions"):
         decision_regions(Spy(), pd.DataFrame(columns)[["size", "age"]], kinds, plane="fisher")
+
+
+def test_actions_have_regions_with_their_names_in_them():
+    X, y = load_iris(return_X_y=True)
+    loss = {0: {"go": 0, "stop": 5}, 1: {"go": 1, "stop": 0}, 2: {"go": 2, "stop": 0}}
+    model = DecidingClassifier(GaussianClassifier(), loss=loss, reject_cost=0.2)
+    model.fit(X[:, 2:], y)
+    ax = decision_regions(model, X[:, 2:], y, resolution=60)
+    assert {text.get_text() for text in ax.texts} == {"go", "reject", "stop"}
+    for text in ax.texts:
+        assert model.predict(np.array([text.xy]))[0] == text.get_text()
+    (picture,) = ax.get_images()
+    assert len(np.unique(picture.get_array())) == 3
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1", "2"]
+
+
+def test_another_rule_than_the_largest_probability_has_its_own_regions():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y > 0, 2:], y[y > 0]
+    careful = FixedThresholdClassifier(GaussianClassifier(), threshold=0.9, pos_label=2).fit(X, y)
+    plain = decision_regions(GaussianClassifier().fit(X, y), X, y, resolution=50)
+    moved = decision_regions(careful, X, y, resolution=50)
+    pictures = [ax.get_images()[0].get_array() for ax in (plain, moved)]
+    assert not np.allclose(*pictures)

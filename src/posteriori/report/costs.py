@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from posteriori.decision.decisions import Decisions
 from posteriori.decision.labelled import read_labelled
 from posteriori.decision.loss import Loss, read_loss, read_reject_cost
 from posteriori.errors import LabelError, ParameterError, ShapeError
@@ -128,7 +129,7 @@ def _with_costs(
 
 
 def _decided(decided: Any, n: int) -> list[Any]:
-    chosen = as_vector(decided)
+    chosen = as_vector(decided.action if isinstance(decided, Decisions) else decided)
     if chosen.shape != (n,):
         raise ShapeError(
             f"decided has shape {chosen.shape} for {n} rows.", "Pass one action a row."

@@ -5,14 +5,18 @@ from typing import Any, Protocol
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from numpy.typing import NDArray
+from scipy.ndimage import distance_transform_edt
 
-from posteriori.errors import ParameterError
 from posteriori.report.palette import GREY, class_colours, new_axes, styles, tinted
 from posteriori.report.slices import Columns, Grid, PlaneLike, grid_over, slice_of
 from posteriori.report.tables import class_place, classes_of, codes_of, probabilities
 from posteriori.typing import Array, Codes, Labels
 
 _FAINTEST, _STRONGEST = 0.06, 0.45
+_GREYS = 0.97, 0.74
+"""The lightest and the darkest of the greys that tell actions apart."""
+
 _LEVELS = np.arange(1, 10) / 10
 _FILLED = np.linspace(0, 1, 11)
 
@@ -48,6 +52,9 @@ def decision_regions(
     nothing; for others, a row off the slice may be classified otherwise than the point it is
     drawn at.
 
+    Where a model decides for actions, as `DecidingClassifier` does, the regions are grey, and each
+    has the name of its action in it.
+
     `resolution` is the number of points along each side. Gives the Axes drawn on.
 
     >>> import matplotlib
@@ -62,10 +69,14 @@ def decision_regions(
     classes, space = classes_of(model), slice_of(X, y, columns, plane)
     codes = codes_of(y, classes, len(space.coordinates))
     grid = grid_over(space, resolution)
-    share = _shares(model, grid.rows).reshape(*grid.shape, -1)
+    chosen = np.asarray(model.predict(grid.rows))
 
     axes = new_axes(ax)
-    _draw_regions(axes, grid, share)
+    if set(chosen.tolist()) <= set(classes.tolist()):
+        share = _shares(model, grid.rows, chosen[:, None] == classes)
+        _draw_regions(axes, grid, share.reshape(*grid.shape, -1))
+    else:
+        _draw_actions(axes, grid, chosen.reshape(grid.shape))
     draw_points(axes, space.coordinates, codes, classes)
     _name_axes(axes, space.labels)
     return axes
@@ -130,27 +141,46 @@ def draw_points(axes: Axes, coordinates: Array, codes: Codes, classes: Labels) -
     axes.legend(title="class", framealpha=0.9)
 
 
-def _shares(model: FittedClassifier, rows: Any) -> Array:
-    """Posterior probabilities (n, K), that of the class chosen being the largest.
+def _shares(model: FittedClassifier, rows: Any, chosen: NDArray[np.bool_]) -> Array:
+    """Posterior probabilities (n, K), that of the class chosen (n, K) being the largest.
 
     It is one where the model has none; where the model does not choose the most probable class, all
     others are zero.
     """
-    labels = np.asarray(model.classes_)
-    found = np.asarray(model.predict(rows))
-    chosen = found[:, None] == labels
-    if not chosen.any(axis=1).all():
-        strange = found[~chosen.any(axis=1)].tolist()[0]
-        raise ParameterError(
-            f"This {type(model).__name__} decides for {strange!r}, which is none of its classes.",
-            "Draw the regions of the model inside, or decide for classes only.",
-        )
     if not hasattr(model, "predict_proba"):
         return chosen.astype(np.float64)
     p = probabilities(model, rows)
     if np.array_equal(p.argmax(axis=1), chosen.argmax(axis=1)):
         return p
     return np.where(chosen, p, 0.0)
+
+
+def _draw_actions(axes: Axes, grid: Grid, chosen: NDArray[Any]) -> None:
+    """Regions in shades of grey, each with the name of what is done there."""
+    names = sorted(set(chosen.ravel().tolist()), key=str)
+    shades = np.linspace(*_GREYS, len(names))
+    axes.imshow(
+        sum(np.where(chosen == name, grey, 0.0) for name, grey in zip(names, shades, strict=True)),
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
+        extent=grid.extent,
+        cmap="gray",
+        vmin=0.0,
+        vmax=1.0,
+    )
+    for name in names:
+        inside = chosen == name
+        depth = distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
+        row, column = np.unravel_index(depth.argmax(), depth.shape)
+        axes.annotate(
+            str(name),
+            (grid.horizontal[column], grid.vertical[row]),
+            ha="center",
+            va="center",
+            bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": GREY},
+            zorder=4,
+        )
 
 
 def _draw_regions(axes: Axes, grid: Grid, share: Array) -> None:
