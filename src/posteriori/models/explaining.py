@@ -163,9 +163,10 @@ def _linear(model: Any) -> Linear:
 
 
 def _not_linear(model: Any) -> NotLinearError:
+    kind = type(model)
     return NotLinearError(
-        f"{type(model).__name__} has no columns whose contributions add up.",
-        "Explain a linear model, one that has coef_, or NaiveBayes.",
+        f"{kind.__module__}.{kind.__name__} has no columns whose contributions add up.",
+        "Explain a linear model of posteriori, one that has coef_, or its NaiveBayes.",
     )
 
 

@@ -100,8 +100,8 @@ def _intervals(model: Inferring, level: float) -> Intervals:
     """The table of a model, term by term and class by class."""
     if not isinstance(model, Inferring):
         raise ParameterError(
-            f"A {type(model).__name__} has no coefficients with intervals.",
-            "Pass a fitted model that was fitted by likelihood, such as LogisticRegression.",
+            f"{type(model).__module__}.{type(model).__name__} has no coefficients with intervals.",
+            "Pass a model that was fitted by likelihood, such as posteriori.LogisticRegression.",
         )
     table = model.tidy(level=level)
     if not isinstance(table, dict):
