@@ -179,6 +179,9 @@ def test_what_is_around_another_model_tells_of_that(wrapper):
     assert "4 columns, 3 classes" in repr(model)
     table = model.augment(FLOWERS, KINDS)
     assert_allclose(table["p_virginica"], model.predict_proba(FLOWERS)[:, 2], rtol=1e-9)
+    mean = model.predictions(FLOWERS, average=True)["estimate"]
+    assert_allclose(mean, model.predict_proba(FLOWERS).mean(axis=0), rtol=1e-9)
+    assert model.check(FLOWERS, KINDS)["calibration"].word in ("good", "look", "bad")
     forest = wrapper(GaussianNB()).fit(FLOWERS, KINDS) if wrapper is not NoveltyDetector else model
     assert forest is model or "in estimator_" in repr(forest)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import sparse
 
 from posteriori import GLM, GaussianPrior, LogisticRegression
@@ -53,7 +54,8 @@ def test_lanczos_finds_quadratic_forms_of_functions():
     for seen, start in zip(lanczos(lambda v: v @ S, starts, 40), starts, strict=True):
         expected = np.square(vectors.T @ start) @ np.log(values + 0.5)
         assert seen.of(lambda v: np.log(v + 0.5)) == pytest.approx(expected, rel=1e-9)
-    few = lanczos(lambda v: v @ S, starts, 12)[0]
+    few, many = (lanczos(lambda v: v @ S, starts, k)[0] for k in (12, 30))
+    assert_allclose(many.first(12).times(np.sqrt), few.times(np.sqrt), rtol=1e-6)
     expected = np.square(vectors.T @ starts[0]) @ np.log(values + 10.0)
     assert few.of(lambda v: np.log(v + 10.0)) == pytest.approx(expected, rel=1e-4)
 

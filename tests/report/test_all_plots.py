@@ -43,12 +43,6 @@ DRAWN = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 def test_every_picture_is_among_these():
     functions = {name for name in plots.__all__ if inspect.isfunction(getattr(plots, name))}
     assert functions - {"class_colours"} == set(DRAWN)

@@ -4,7 +4,6 @@ import matplotlib as mpl
 
 mpl.use("agg")
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
@@ -13,12 +12,6 @@ from scipy import stats
 
 from posteriori.errors import DataError, ParameterError
 from posteriori.report.plots import COLOURS, LINES, MARKERS, calibration
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

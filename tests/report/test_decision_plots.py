@@ -16,13 +16,6 @@ from posteriori import decide
 from posteriori.errors import LabelError, ParameterError, ShapeError
 from posteriori.report.plots import confusion, reject_curve
 
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 LABELS = np.array(["ant", "bee", "cat"])
 LOSS = np.array([[0.0, 1.0, 4.0], [2.0, 0.0, 3.0], [9.0, 5.0, 0.0]])
 

@@ -4,7 +4,6 @@ import matplotlib as mpl
 
 mpl.use("agg")
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -19,12 +18,6 @@ from sklearn.exceptions import NotFittedError
 from posteriori import GaussianClassifier, LogisticRegression, NaiveBayes
 from posteriori.errors import InfiniteValueError, LevelError, ParameterError
 from posteriori.report.plots import COLOURS, class_densities, density_ellipses
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -17,13 +17,6 @@ from posteriori import GLM, BayesianLogisticRegression, LogisticRegression, Naiv
 from posteriori.errors import ParameterError, SeparationWarning
 from posteriori.report.plots import COLOURS, MARKERS, forest
 
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 COLUMNS = ["mean radius", "mean texture", "mean symmetry"]
 
 

@@ -19,12 +19,6 @@ from posteriori.report.plots import COLOURS, MARKERS, class_colours, decision_re
 NAMES = np.array(["barolo", "grignolino", "barbera"])
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def wine():
     X, y = load_wine(return_X_y=True)

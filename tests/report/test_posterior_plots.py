@@ -4,7 +4,6 @@ import matplotlib as mpl
 
 mpl.use("agg")
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -16,12 +15,6 @@ from sklearn.datasets import load_iris
 from posteriori import BayesianLogisticRegression, GaussianPrior, LogisticRegression
 from posteriori.errors import InferenceError, ParameterError
 from posteriori.report.plots import evidence_curve, prior_and_posterior
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import matplotlib as mpl
 
 mpl.use("agg")
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -24,12 +23,6 @@ from posteriori.errors import LabelError, ParameterError, ShapeError
 from posteriori.report.plots import COLOURS, LINES, decision_regions, posterior_surface
 from posteriori.report.slices import slice_of
 from posteriori.report.tables import read_table
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

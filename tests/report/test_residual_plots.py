@@ -4,7 +4,6 @@ import matplotlib as mpl
 
 mpl.use("agg")
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -14,12 +13,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from posteriori import LeastSquaresClassifier, LogisticRegression
 from posteriori.errors import MissingValueError, ParameterError, ShapeError
 from posteriori.report.plots import residuals
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 class Known:

@@ -26,12 +26,6 @@ NOTES = (
 SOLUTION = Solution(np.zeros(2), Status.CONVERGED, NOTES, 10.0)
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 def curves(ax):
     return {line.get_label(): line for line in ax.get_lines()}
 

@@ -39,17 +39,22 @@ class Labelled:
 
     def place(self, label: Any) -> int:
         """The column of a class; None for the second of two."""
-        if label is None and self.n_classes == 2:
-            return 1
-        labels = self.classes.tolist()
-        if label is None:
-            raise ParameterError(
-                f"There are {len(labels)} classes, and label does not say which is meant.",
-                f"Pass label=, one of {labels[:8]}.",
-            )
-        if label not in labels:
-            raise ParameterError(f"There is no class {label!r}.", f"Use one of {labels[:8]}.")
-        return labels.index(label)
+        return class_place(label, self.classes)
+
+
+def class_place(label: Any, classes: Labels) -> int:
+    """The place of the class `label`; None is the second of two."""
+    labels = classes.tolist()
+    if label is None and len(labels) == 2:
+        return 1
+    if label is None:
+        raise ParameterError(
+            f"There are {len(labels)} classes, and label does not say which is meant.",
+            f"Pass label=, one of {labels[:8]}.",
+        )
+    if label not in labels:
+        raise ParameterError(f"There is no class {label!r}.", f"Use one of {labels[:8]}.")
+    return labels.index(label)
 
 
 def read_labelled(y: Any, proba: Any, classes: Any = None, sample_weight: Any = None) -> Labelled:

@@ -138,16 +138,16 @@ def _log(rows: Labelled) -> Score:
             )
         )
     with np.errstate(divide="ignore"):
-        return _mean(-np.log(own), rows.weight)
+        return mean_score(-np.log(own), rows.weight)
 
 
 def _brier(rows: Labelled) -> Score:
     happened = np.arange(rows.n_classes) == rows.codes[:, None]
     squares = ((rows.probability - happened) ** 2).sum(axis=1)
-    return _mean(squares / 2 if rows.n_classes == 2 else squares, rows.weight)
+    return mean_score(squares / 2 if rows.n_classes == 2 else squares, rows.weight)
 
 
-def _mean(values: Array, weight: Array) -> Score:
+def mean_score(values: Array, weight: Array) -> Score:
     """The mean and its standard error, of rows that occurred `weight` times."""
     total = weight.sum()
     mean = weight @ values / total

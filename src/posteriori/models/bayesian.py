@@ -7,6 +7,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from posteriori.arguments import as_generator, check_choice, check_count
+from posteriori.design.standard import STILL
 from posteriori.errors import InferenceError, ParameterError
 from posteriori.likelihood.link import ProbabilityLink
 from posteriori.likelihood.links import PROBABILITY_LINKS
@@ -38,9 +39,6 @@ from posteriori.typing import Array
 
 BROAD = 10.0
 """Standard deviation of the prior on the intercept of centred columns."""
-
-_STILL = 4e-15
-"""A column that changes by less than this share of its size changes by rounding alone."""
 
 _DIGITS = 1e-6
 """A `tol` below which the Hessian is that of the optimum itself, and not of a place next to it."""
@@ -289,7 +287,7 @@ def _by_all_rows(objective: LogPosterior) -> LogPosterior:
     standard, penalty = objective.standard, objective.penalty
     found = cast(Spread, gather(objective.rows, GatherSpread(objective.columns)))
     width = found.deviation if standard.intercept else np.hypot(found.deviation, found.mean)
-    changes = found.deviation > _STILL * abs(found.mean)
+    changes = found.deviation > STILL * abs(found.mean)
     ratio = standard.scale / np.where(changes, width * found.unit, standard.scale)
     ratio = np.concatenate([np.ones(int(standard.intercept)), ratio])
     squares = ratio**2 if penalty.precision.ndim == 1 else np.outer(ratio, ratio)

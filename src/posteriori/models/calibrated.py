@@ -23,7 +23,6 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.models.anywhere import anywhere
-from posteriori.models.checking import Checking
 from posteriori.models.folds import check_folds, deal, out_of_fold
 from posteriori.models.logistic import LogisticRegression
 from posteriori.models.meta import Training, Wrapping, read_training
@@ -37,7 +36,7 @@ _TOL = 1e-10
 """Standard errors by which a map may miss its optimum."""
 
 
-class CalibratedClassifier(Checking, ClassifierMixin, Wrapping):
+class CalibratedClassifier(ClassifierMixin, Wrapping):
     """A classifier whose probabilities are put right by rows that it has not seen.
 
     With `method="temperature"` they become softmax(b ln p), with the one number b = 1/T of the

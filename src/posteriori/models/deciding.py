@@ -15,7 +15,6 @@ from posteriori.decision.probabilities import read_proba
 from posteriori.decision.rule import read_rule
 from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
-from posteriori.models.checking import Checking
 from posteriori.models.meta import Wrapping
 from posteriori.models.training_priors import training_priors
 from posteriori.posterior.classes import log_probabilities
@@ -23,7 +22,7 @@ from posteriori.rows.labels import read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
 
 
-class DecidingClassifier(Checking, ClassifierMixin, Wrapping):
+class DecidingClassifier(ClassifierMixin, Wrapping):
     """Any classifier with probabilities, made to choose the action of least expected loss.
 
     With probabilities p_k of the estimator and losses L_ka, the action is argmin_a Σ_k p_k L_ka

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.design.columns import Columns
-from posteriori.design.standard import Standard
+from posteriori.design.standard import STILL, Standard
 from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.likelihood.domain import Domain
 from posteriori.likelihood.loss import ClassLoss, Loss
@@ -38,9 +38,6 @@ from posteriori.typing import Array, Codes
 
 _SMALL = 2**19
 """With fewer numbers than this, the last digits are had for next to nothing."""
-
-_STILL = 4e-15
-"""A column that changes by less than this share of its size changes by rounding alone."""
 
 _NEAR = 30.0
 """Deviations of the mean from zero with which a variance loses three digits at most."""
@@ -201,7 +198,7 @@ def _ever_more(levels: list[RowLevel]) -> Iterator[Rows]:
 
 
 def _constant(found: Spread) -> NDArray[np.bool_]:
-    return found.deviation <= _STILL * abs(found.mean)
+    return found.deviation <= STILL * abs(found.mean)
 
 
 def _intercept_runs(problem: Problem, penalty: Penalty, some: TargetMean) -> bool:

@@ -11,6 +11,8 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from posteriori.errors import LabelError, ParameterError
+from posteriori.models.checking import Checking
+from posteriori.models.effects import Effects
 from posteriori.models.telling import Telling, linear_columns
 from posteriori.rows.dask import is_dask
 from posteriori.rows.labels import encode, read_target, read_weight
@@ -20,7 +22,7 @@ from posteriori.typing import Array, Codes, Labels
 Mask = NDArray[np.bool_]
 
 
-class Wrapping(Telling, BaseEstimator):
+class Wrapping(Telling, Effects, Checking, BaseEstimator):
     """An estimator around another, `estimator`, whose fitted copy is `estimator_`.
 
     The parameters that it tells of are those of the latter.

@@ -83,9 +83,9 @@ class PosteriorReport(AveragedClassifier):
         """The fit on one page, to print or to look at in a notebook."""
         self._check_at_mode(errors, "wald")
         found = super().summary(level, errors, odds_ratios=odds_ratios, reference=reference)
-        if not self._earlier.n_fits:
+        (name, last), *left = found.facts[0]
+        if not self._earlier.n_fits or name != "Rows":
             return found
-        (_, last), *left = found.facts[0]
         return replace(found, facts=([("Rows of the last fit", last), *left], found.facts[1]))
 
     def _check_at_mode(self, errors: Errors, intervals: Intervals) -> None:

@@ -15,10 +15,9 @@ from posteriori.models.predictive import interval_kernel, log_kernel, read_predi
 from posteriori.posterior.activation_gaussian import FromDraws
 from posteriori.posterior.drawn_effects import DrawnMeasure
 from posteriori.posterior.effects import DeltaMeasure
-from posteriori.posterior.inference import Inference
+from posteriori.posterior.influence import unchanged
 from posteriori.posterior.intervals import MeanInterval
 from posteriori.posterior.measure import Measure
-from posteriori.posterior.objective import LogPosterior
 from posteriori.rows.block import Block
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import is_dask
@@ -27,7 +26,6 @@ from posteriori.rows.formula import Formula
 from posteriori.rows.frames import backend_of
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.tables import Table
-from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array, Labels
 
 Ends: TypeAlias = Callable[[Block], Array] | None
@@ -121,15 +119,8 @@ def _rows_of_fit(model: Any) -> MemoryRows:
         raise _no_rows(type(model).__name__) from None
     if not isinstance(objective.rows, MemoryRows):
         raise _no_rows(type(model).__name__)
-    _check_unchanged(model._inference, objective)
+    unchanged(model._inference)
     return objective.rows
-
-
-def _check_unchanged(inference: Inference, objective: LogPosterior) -> None:
-    """An error if the user has changed the rows since: their loss is no longer what it was."""
-    with one_blas_thread():
-        found = objective.likelihood(inference.w, "none", objective.information)
-    inference.goodness.learn(found.value)
 
 
 def _no_rows(name: str) -> ParameterError:

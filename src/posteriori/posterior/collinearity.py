@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.design.columns import Columns
-from posteriori.design.standard import Standard
+from posteriori.design.standard import STILL, Standard
 from posteriori.linalg import unit_diagonal
 from posteriori.rows.rows import Rows
 from posteriori.statistics.gather import gather
@@ -30,9 +30,6 @@ LARGE, VERY_LARGE = 10.0, 30.0
 
 _INVOLVED = 0.5
 """Proportion of the variance of a coefficient that involves its column."""
-
-_STILL = 4e-15
-"""A column that changes by less than this share of its size changes by rounding alone."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +125,7 @@ def _standard(rows: Rows, columns: Columns, intercept: bool) -> Standard:
     found = cast(Spread, gather(rows, GatherSpread(columns)))
     mean, deviation = found.mean * found.unit, found.deviation * found.unit
     size = deviation if intercept else np.hypot(deviation, mean)
-    scale = np.where(size > _STILL * abs(mean), size, np.where(mean == 0, 1.0, abs(mean)))
+    scale = np.where(size > STILL * abs(mean), size, np.where(mean == 0, 1.0, abs(mean)))
     return Standard(mean if intercept else np.zeros(len(mean)), scale, intercept)
 
 
@@ -138,7 +135,7 @@ def _constant(centred: Array, products: Array, standard: Standard) -> NDArray[np
     if not standard.intercept:
         return squares <= 0
     deviation = np.sqrt(squares / max(products[0, 0], np.finfo(np.float64).tiny))
-    return deviation <= _STILL * np.maximum(abs(standard.centre) / standard.scale, 1.0)
+    return deviation <= STILL * np.maximum(abs(standard.centre) / standard.scale, 1.0)
 
 
 def _about_zero(products: Array, standard: Standard) -> Array:

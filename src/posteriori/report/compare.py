@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone, is_regressor
 
 from posteriori.decision.calibration import calibration_error
-from posteriori.decision.scores import brier_score
+from posteriori.decision.scores import brier_score, mean_score
 from posteriori.errors import ParameterError, ShapeError
 from posteriori.models.meta import Training, read_pickable
 from posteriori.report.criteria import Criteria, comparable, criteria_of
@@ -173,11 +173,9 @@ def _mean(values: Array | None, weight: Array | None) -> tuple[float | None, flo
     """The mean and its standard error; the latter is blank for one row or an infinite mean."""
     if values is None:
         return None, None
-    w = np.ones(len(values)) if weight is None else weight
-    n, mean = w.sum(), float(np.average(values, weights=w))
-    if n <= 1 or not np.isfinite(mean):
-        return mean, None
-    return mean, float(np.sqrt(w @ np.square(values - mean) / (n - 1) / n))
+    found = mean_score(values, np.ones(len(values)) if weight is None else weight)
+    known = np.isfinite(found.standard_error)
+    return found.value, found.standard_error if known else None
 
 
 def _note(losses: Array | None, criteria: Criteria, kept: Codes) -> str:

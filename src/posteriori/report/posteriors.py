@@ -10,12 +10,12 @@ from scipy import stats
 from sklearn.base import clone
 
 from posteriori.arguments import is_number
+from posteriori.decision.labelled import class_place
 from posteriori.errors import InferenceError, ParameterError
 from posteriori.models.bayesian import BROAD, BayesianLogisticRegression
 from posteriori.posterior.priors import GaussianPrior, Penalty
 from posteriori.posterior.shown_posterior import Posterior
 from posteriori.report.palette import BLUE, GREY, VERMILION, legend_above, new_axes
-from posteriori.report.tables import class_place
 from posteriori.typing import Array
 
 _POINTS = 401

@@ -8,9 +8,10 @@ from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt
 
+from posteriori.decision.labelled import class_place
 from posteriori.report.palette import GREY, class_colours, new_axes, styles, tinted
 from posteriori.report.slices import Columns, Grid, PlaneLike, grid_over, slice_of
-from posteriori.report.tables import class_place, classes_of, codes_of, probabilities
+from posteriori.report.tables import classes_of, codes_of, probabilities
 from posteriori.typing import Array, Codes, Labels
 
 _FAINTEST, _STRONGEST = 0.06, 0.45

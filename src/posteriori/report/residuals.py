@@ -6,13 +6,13 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from posteriori.arguments import check_count
+from posteriori.decision.labelled import class_place
 from posteriori.decision.residuals import BinnedResiduals, binned_residuals
 from posteriori.errors import MissingValueError
 from posteriori.report.palette import BLUE, GREY, VERMILION, legend_above, new_axes
 from posteriori.report.regions import FittedClassifier
 from posteriori.report.tables import (
     Table,
-    class_place,
     classes_of,
     codes_of,
     probabilities,

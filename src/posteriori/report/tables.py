@@ -188,21 +188,6 @@ def codes_of(y: Any, classes: Labels, n_rows: int) -> Codes:
     return np.array([place[label] for label in labels.tolist()], dtype=np.intp)
 
 
-def class_place(label: Any, classes: Labels) -> int:
-    """The place of the class `label`; None is the second of two."""
-    labels = classes.tolist()
-    if label is None and len(labels) == 2:
-        return 1
-    if label is None:
-        raise ParameterError(
-            f"There are {len(labels)} classes, and label does not say which is meant.",
-            f"Pass label=, one of {labels[:8]}.",
-        )
-    if label not in labels:
-        raise ParameterError(f"There is no class {label!r}.", f"Use one of {labels[:8]}.")
-    return labels.index(label)
-
-
 def probabilities(model: Any, rows: Any) -> Array:
     """p(C_k|x) (n, K), or an error where the model has none."""
     predict = getattr(model, "predict_proba", None)
