@@ -1,11 +1,21 @@
 """Triangular factors and ranks against mpmath and NumPy."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from oracle import doubles, exact, solve
 
-from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, solve_lower, unit_diagonal
+from posteriori.linalg import (
+    COLLINEAR,
+    cholesky,
+    dependent_columns,
+    over_rows,
+    solve_lower,
+    unit_diagonal,
+)
 
 A = np.array([[4.0, 1.0, -2.0], [1.0, 3.0, 0.5], [-2.0, 0.5, 5.0]])
 
@@ -81,3 +91,41 @@ def test_unit_diagonal_survives_units_that_differ_by_hundreds_of_powers():
     matrix, scale = unit_diagonal(A * sizes * sizes[:, None])
     assert_allclose(matrix, unit_diagonal(A)[0], rtol=1e-14)
     assert_allclose(scale, np.sqrt(np.diagonal(A)) * sizes, rtol=1e-14)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n_rows", [0, 1, 700, 20_001])
+@pytest.mark.parametrize("shapes", [((1,), ()), ((20,), ()), ((20,), (4,)), ((20,), (30,))])
+def test_products_over_rows_lose_no_row(order, n_rows, shapes):
+    """Whole numbers, whose sums are exact: every row counts once, however they are run through."""
+    random = np.random.default_rng(5)
+    A, B = (random.integers(-9, 9, (n_rows, *shape)).astype(float, order=order) for shape in shapes)
+    assert_array_equal(over_rows(A, B), A.T.astype(int) @ B.astype(int))
+
+
+def test_products_of_a_matrix_with_itself_are_symmetric_and_taken_of_views():
+    X = np.asfortranarray(np.random.default_rng(6).normal(size=(30_000, 25)))[100:-100, ::2]
+    found = over_rows(X, X)
+    assert_array_equal(found, found.T)
+    assert_allclose(found, X.T @ X, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_columns", [1, 20], ids=["one column", "twenty columns"])
+def test_other_threads_go_on_while_rows_are_summed(n_columns):
+    X = np.ones((4_000_000 // n_columns, n_columns))
+    steps, done = [0], threading.Event()
+
+    def step():
+        while not done.is_set():
+            steps[0] += 1
+
+    other = threading.Thread(target=step)
+    other.start()
+    seen, begun = [], time.perf_counter()
+    while time.perf_counter() - begun < 0.2:
+        before = steps[0]
+        over_rows(X, X[:, 0])
+        seen.append(steps[0] - before)
+    done.set()
+    other.join()
+    assert np.median(seen) > 0

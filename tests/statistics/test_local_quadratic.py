@@ -120,3 +120,25 @@ def test_the_filling_of_the_sandwich_is_the_sum_of_squared_gradients(name):
         residual = np.exp(a) / np.exp(a).sum(axis=1, keepdims=True) - np.eye(K)[np.arange(N) % K]
     scores = (residual[:, :, None] * phi[:, None, :]).reshape(N, -1)
     np.testing.assert_allclose(found, scores.T @ (WEIGHT[:, None] * scores), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("n_columns", [2, 40], ids=["few columns", "many columns"])
+@pytest.mark.parametrize("far", [0.0, 60.0], ids=["unsure", "sure"])
+@pytest.mark.parametrize("rows", [1, 10])
+def test_a_softmax_has_the_curvature_of_its_formula(rows, n_columns, far):
+    """In blocks of one row or more, and where 1 - p has no digit, as p is one but for 1e-26."""
+    random = np.random.default_rng(3)
+    X = random.normal(size=(N, n_columns))
+    phi = np.column_stack([np.ones(N), X])
+    theta = random.normal(size=(K, n_columns + 1)) / n_columns
+    theta[0, 0] += far
+    a = phi @ theta.T
+    odds = np.exp(a - a[:, :1])
+    p = odds / odds.sum(axis=1, keepdims=True)
+    pairs = -p[:, :, None] * p[:, None, :]
+    pairs[:, np.arange(K), np.arange(K)] = p * (p @ (1 - np.eye(K)))
+    plain = np.einsum("n,njk,na,nb->jakb", WEIGHT, pairs, phi, phi)
+    found = sums("softmax", theta, entries=rows * n_columns, X=X, hessian="full").hessian
+    size = np.sqrt(np.outer(np.diagonal(found), np.diagonal(found)))
+    np.testing.assert_allclose(found / size, plain.reshape(found.shape) / size, atol=1e-13)
+    np.testing.assert_array_equal(found, found.T)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from posteriori.linalg import over_rows
 from posteriori.typing import Array
 
 _ROOM = 2**18
@@ -80,10 +81,10 @@ class Dense(Design):
         return self.values @ w if w.ndim == 1 else (w.T @ self.values.T).T
 
     def transpose_times(self, r: Array) -> Array:
-        return self.values.T @ r
+        return over_rows(self.values, r)
 
     def squares(self, r: Array) -> Array:
-        return np.square(self.values).T @ r
+        return over_rows(np.square(self.values), r)
 
     def cross(self, r: Array, other: Design) -> Array:
         return other.transpose_times(self.values * r[:, None]).T
@@ -95,7 +96,7 @@ class Dense(Design):
         for low in range(0, n, rows):
             part = slice(low, low + rows)
             rooted = np.multiply(self.values[part], root[part], out=room[: len(root[part])])
-            out += rooted.T @ rooted
+            out += over_rows(rooted, rooted)
         return out
 
     def shifted(self, centre: Array) -> "Dense":

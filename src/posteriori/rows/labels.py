@@ -82,7 +82,7 @@ def read_target(y: Any, n_rows: int, classes: Any = None) -> tuple[Labels, Codes
             "Add it to classes. With partial_fit name all classes in the first call: "
             "partial_fit(X, y, classes=[...]).",
         )
-    return known, np.searchsorted(known, found)[codes]
+    return known, codes if len(found) == len(known) else np.searchsorted(known, found)[codes]
 
 
 def warn_of_column() -> None:

@@ -8,6 +8,7 @@ from typing import Self, cast
 import numpy as np
 from scipy import sparse
 
+from posteriori.linalg import over_rows
 from posteriori.rows.block import Block
 from posteriori.typing import Array, Codes
 
@@ -16,6 +17,9 @@ _FAR_FROM_ZERO = 1e8
 
 _FEW = 16
 """Classes that are told apart by comparisons, one with each."""
+
+_VERY_FEW = 3
+"""Classes that are summed one after the other."""
 
 
 _kept = threading.local()
@@ -60,7 +64,7 @@ class RowsByClass:
         for k, run in self.runs:
             rows = self.rows[run]
             weight = np.ones(len(rows)) if self.weight is None else self.weight[run]
-            step = weight @ rows
+            step = over_rows(rows, weight)
             step /= weight.sum()
             mean[k] += step
             rows -= step
@@ -79,8 +83,11 @@ def order_by_class(codes: Codes, n_classes: int) -> tuple[Codes, list[int]]:
 
 def sums_by_class(X: Array, codes: Codes, n_classes: int) -> Array:
     """Sum of the rows of each class (K, d), without sorting the rows themselves."""
+    if n_classes <= _VERY_FEW:
+        hot = (codes == k for k in range(n_classes))
+        return np.array([over_rows(X, mine.astype(np.float64)) for mine in hot])
     if n_classes <= _FEW and not X.flags.c_contiguous:  # which a sparse product would copy
-        return cast(Array, (codes == np.arange(n_classes)[:, None]).astype(np.float64) @ X)
+        return over_rows((codes == np.arange(n_classes)[:, None]).astype(np.float64).T, X)
     order, ends = order_by_class(codes, n_classes)
     member = sparse.csr_array((n_classes, len(X)))
     member.data, member.indices = np.ones(len(X)), order.astype(np.int32)

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from posteriori.design.columns import Columns
+from posteriori.linalg import over_rows
 from posteriori.rows.block import Block
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
@@ -182,13 +183,14 @@ def _squares(found: RowsByClass, shape: tuple[int, ...]) -> Array:
 def _skipping_missing(X: Array, shares: Array) -> tuple[Array, Array, Array]:
     """Count, mean and sum of squares when rows belong to each class by their share (n, K)."""
     absent = np.isnan(X)
-    count = shares.T @ ~absent
+    count = over_rows(shares, ~absent)
     X = np.where(absent, 0.0, X)
-    mean = _over(shares.T @ X, count)
+    mean = _over(over_rows(shares, X), count)
     scatter = np.empty_like(mean)
     for k in range(len(mean)):
         residual = np.where(absent, 0.0, X - mean[k])
-        drift = _over(shares[:, k] @ residual, count[k])
-        scatter[k] = np.maximum(shares[:, k] @ residual**2 - count[k] * drift**2, 0.0)
+        drift = _over(over_rows(residual, shares[:, k]), count[k])
+        squares = over_rows(residual**2, shares[:, k])
+        scatter[k] = np.maximum(squares - count[k] * drift**2, 0.0)
         mean[k] += drift
     return count, mean, scatter

@@ -15,6 +15,7 @@ from posteriori.design.products import Dense, Design
 from posteriori.design.standard import Standard
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss, probabilities
+from posteriori.linalg import over_rows
 from posteriori.rows.block import Block
 from posteriori.rows.finite import check_finite
 from posteriori.statistics.statistic import Statistic
@@ -27,6 +28,9 @@ Information = Literal["observed", "expected"]
 
 _PART_ENTRIES = 2**18
 """Entries of the widest temporary of a Hessian with several activations."""
+
+_WIDE = 32
+"""Columns from which on pairs of classes are worth a product each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,37 +172,57 @@ def _kronecker_hessian(
     design: Design, a: Array, weight: Array | None, has_intercept: bool
 ) -> Array:
     """(4.110) where all rows have the same p: (diag p - ppᵀ) ⊗ Σ φφᵀ."""
-    p = probabilities(a[:1])[0]
     inner = bordered(design, np.ones(len(a)) if weight is None else weight, has_intercept)
-    return np.kron(np.diag(p) - np.outer(p, p), inner)
+    return np.kron(SoftmaxLoss().information(a[:1])[0], inner)
 
 
 def _softmax_hessian(X: Array, a: Array, weight: Array | None, has_intercept: bool) -> Array:
-    """(4.110) for dense columns: Σ (diag p - ppᵀ) ⊗ φφᵀ by one symmetric product.
-
-    The last class is had from the others, as each row of diag p - ppᵀ sums to zero.
-    """
+    """(4.110) for dense columns: Σ (diag p - ppᵀ) ⊗ φφᵀ, from what pairs of classes share."""
     K, q = a.shape[1], X.shape[1] + int(has_intercept)
-    first = (K - 1) * q
-    out = np.zeros((K * q, K * q))
-    inner = out[:first, :first]
-    rows = max(1, _PART_ENTRIES // first)
+    add_shared = _one_by_one if q >= _WIDE else _all_at_once
+    shared = np.zeros((K, q, K, q))
+    rows = max(1, _PART_ENTRIES // (q if add_shared is _one_by_one else K * q))
     for low in range(0, len(X), rows):
         part = slice(low, low + rows)
-        phi = np.empty((len(a[part]), q))
-        phi[:, int(has_intercept) :] = X[part]
+        # Column after column in memory, so that each is multiplied at a stroke.
+        phi = np.empty((q, len(a[part])))
+        phi[int(has_intercept) :] = X[part].T
         if has_intercept:
-            phi[:, 0] = 1.0
+            phi[0] = 1.0
         if weight is not None:
-            phi *= np.sqrt(weight[part])[:, None]
-        p = probabilities(a[part])[:, :-1]
-        spread = (p[:, :, None] * phi[:, None, :]).reshape(len(p), first)
-        inner -= spread.T @ spread
-        for k in range(K - 1):
-            own = slice(k * q, (k + 1) * q)
-            inner[own, own] += phi.T @ spread[:, own]
-    blocks = out.reshape(K, q, K, q)
-    blocks[:-1, :, -1, :] = -blocks[:-1, :, :-1, :].sum(axis=2)
-    blocks[-1, :, :-1, :] = blocks[:-1, :, -1, :].transpose(2, 0, 1)
-    blocks[-1, :, -1, :] = -blocks[:-1, :, -1, :].sum(axis=0)
-    return out
+            phi *= np.sqrt(weight[part])
+        add_shared(shared, phi, np.ascontiguousarray(probabilities(a[part]).T))
+    return _from_shared(shared)
+
+
+def _one_by_one(shared: Array, phi: Array, p: Array) -> None:
+    """Add S_jk = Σ p_j p_k φφᵀ for j < k, each a symmetric product of its own: half the work.
+
+    Here φ is (q, n) and p (K, n).
+    """
+    roots, rooted = np.sqrt(p), np.empty_like(phi)
+    for k, j in zip(*np.tril_indices(len(p), -1), strict=True):
+        np.multiply(phi, roots[k] * roots[j], out=rooted)
+        shared[j, :, k] += over_rows(rooted.T, rooted.T)
+
+
+def _all_at_once(shared: Array, phi: Array, p: Array) -> None:
+    """The same by one symmetric product: twice the work at a stroke, for few columns."""
+    spread = (p[:, None, :] * phi).reshape(-1, p.shape[1])
+    shared += over_rows(spread.T, spread.T).reshape(shared.shape)
+
+
+def _from_shared(shared: Array) -> Array:
+    """Blocks -S_jk off the diagonal; as each row of diag p - ppᵀ sums to zero, Σ_j S_jk on it.
+
+    No digit is lost to that where some p is close to one. S_jk is read where j < k, and made as
+    symmetric as it is but for rounding.
+    """
+    K, q = shared.shape[:2]
+    out = np.zeros((K, q, K, q))
+    for k, j in zip(*np.tril_indices(K, -1), strict=True):
+        one = (shared[j, :, k] + shared[j, :, k].T) / 2
+        out[k, :, j] = out[j, :, k] = -one
+        out[k, :, k] += one
+        out[j, :, j] += one
+    return out.reshape(K * q, K * q)

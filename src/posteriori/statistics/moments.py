@@ -17,6 +17,7 @@ import numpy as np
 
 from posteriori.design.columns import Columns
 from posteriori.errors import StatisticsError
+from posteriori.linalg import over_rows
 from posteriori.rows.block import Block, split_sparse
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
@@ -248,7 +249,7 @@ class GatherMoments:
         codes, K = cast(Codes, block.y), len(self.classes)
         count = np.bincount(codes, minlength=K)[:, None]
         mean = sums_by_class(X, codes, K) / np.maximum(count, 1)
-        products = X.T @ X
+        products = over_rows(X, X)
         scatter = products - (mean * count).T @ mean
         kept = _keeps_digits(scatter, products)
         return mean if centre is None else mean + centre, scatter[None], kept
@@ -263,8 +264,8 @@ class GatherMoments:
         kept, groups = True, group_places(self.sharing)
         for k, run in found.runs:
             rows = found.rows[run]
-            mean[k] = np.ones(len(rows)) @ rows / len(rows)
-            products = rows.T @ rows
+            mean[k] = over_rows(rows, np.ones(len(rows))) / len(rows)
+            products = over_rows(rows, rows)
             about_mean = products - np.outer(mean[k] * len(rows), mean[k])
             kept &= _keeps_digits(about_mean, products)
             scatter[groups[k]] += about_mean
@@ -285,12 +286,12 @@ class GatherMoments:
     def _products(self, found: RowsByClass, scatter: Array) -> None:
         rows = found.weighted()
         if len(scatter) == 1:
-            np.matmul(rows.T, rows, out=scatter[0])
+            scatter[0] = over_rows(rows, rows)
             return
         scatter[:] = 0.0
         groups = group_places(self.sharing)
         for k, run in found.runs:
-            scatter[groups[k]] += rows[run].T @ rows[run]
+            scatter[groups[k]] += over_rows(rows[run], rows[run])
 
     def _soft(self, X: Array, block: Block) -> tuple[Array, Array]:
         """Every row counts towards every class by its label's share."""
@@ -299,11 +300,11 @@ class GatherMoments:
         for k, g in enumerate(group_places(self.sharing)):
             total = shares[:, k].sum()
             if total > 0:
-                mean[k] = shares[:, k] @ X / total
-                drift = shares[:, k] @ (X - mean[k]) / total
+                mean[k] = over_rows(X, shares[:, k]) / total
+                drift = over_rows(X - mean[k], shares[:, k]) / total
                 mean[k] += drift
                 rows = (X - mean[k]) * np.sqrt(shares[:, k])[:, None]
-                scatter[g] += rows.T @ rows
+                scatter[g] += over_rows(rows, rows)
         return mean, scatter
 
     def _empty(self, d: int) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ from typing import cast
 import numpy as np
 from scipy import sparse
 
+from posteriori.linalg import over_rows
 from posteriori.rows.block import Block
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
@@ -73,7 +74,9 @@ class GatherSums:
         """Sum of each column in each class (K, m)."""
         X, K = block.X, len(self.classes)
         if not isinstance(X, sparse.csr_array):
-            return np.asarray(membership(block, K).T @ cast(Array, X))
+            member, values = membership(block, K), cast(Array, X)
+            is_dense = isinstance(member, np.ndarray)
+            return over_rows(member, values) if is_dense else np.asarray(member.T @ values)
         if is_soft(block):
             return cast(Array, (X.T @ membership(block, K)).T)
         # bincount takes half the time of SciPy's product with the matrix of memberships.
