@@ -141,6 +141,26 @@ def test_a_class_given_twice_counts_once():
     assert codes.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64])
+@pytest.mark.parametrize("classes", [[3, 4, 5], [2, 5, 120], [3, 5, 2**40], [5]])
+def test_whole_numbers_have_their_place_among_the_classes(dtype, classes):
+    top = np.iinfo(dtype).max
+    known = np.array([label for label in classes if label <= top])
+    y = known[np.arange(50) % len(known)].astype(dtype)
+    found, codes = read_target(y, 50, classes)
+    assert found.tolist() == classes
+    assert codes.tolist() == [i % len(known) for i in range(50)]
+    for strange in (4, 1, 121):
+        if strange not in classes:
+            with pytest.raises(LabelError, match=rf"Row 50 of y holds {strange},"):
+                read_target(np.append(y, dtype(strange)), 51, classes)
+
+
+def test_whole_numbers_at_both_ends_of_a_byte_have_their_place():
+    y = np.array([127, -128, 0], dtype=np.int8)
+    assert read_target(y, 3, [-128, 0, 127])[1].tolist() == [2, 0, 1]
+
+
 def test_a_label_that_is_not_among_the_classes_given_is_named():
     with pytest.raises(LabelError) as caught:
         read_target(["a", "c"], 2, classes=["a", "b"])

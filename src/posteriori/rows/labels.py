@@ -15,6 +15,9 @@ from posteriori.typing import Array, Codes, Labels
 
 _SUM_TOLERANCE = 1e-6
 
+_NEAR = 1024
+"""Whole numbers that lie no farther apart are looked up in a table, however few they are."""
+
 
 def as_array(values: Any) -> NDArray[Any]:
     """Lists as an array; numbers among strings stay numbers, where NumPy would spell them out."""
@@ -70,6 +73,8 @@ def read_target(y: Any, n_rows: int, classes: Any = None) -> tuple[Labels, Codes
     if y.ndim == 2:
         return _read_soft(y, classes, None if frame is None else list(frame.columns))
     known = None if classes is None else np.unique(as_vector(classes))
+    if known is not None and (places := _places_of_integers(y, known)) is not None:
+        return known, places
     found, codes = encode(y)
     if known is None:
         return found, codes
@@ -170,7 +175,7 @@ def encode(y: NDArray[Any]) -> tuple[Labels, Codes]:
         return _encode_objects(y)
     if y.dtype.kind in "iu" and len(y):
         low, high = int(y.min()), int(y.max())
-        if high - low <= max(1024, len(y)) and high <= np.iinfo(np.intp).max:
+        if high - low <= max(_NEAR, len(y)) and high <= np.iinfo(np.intp).max:
             return _encode_small_integers(y, low, high)
     classes, codes = np.unique(y, return_inverse=True)
     return classes, codes.reshape(-1)
@@ -194,6 +199,27 @@ def _encode_objects(y: NDArray[Any]) -> tuple[Labels, Codes]:
     classes = np.empty(len(ordered), dtype=object)
     classes[:] = ordered
     return classes, np.fromiter(map(place.__getitem__, labels), np.intp, len(labels))
+
+
+def _places_of_integers(y: NDArray[Any], known: Labels) -> Codes | None:
+    """The place of each label among the classes; None where one is strange, or they lie far apart.
+
+    >>> _places_of_integers(np.array([7, 4, 7]), np.array([4, 7]))
+    array([1, 0, 1])
+    """
+    if y.dtype.kind not in "iu" or known.dtype.kind not in "iu" or not len(y):
+        return None
+    low, high = int(known[0]), int(known[-1])
+    if high - low > _NEAR or high > np.iinfo(np.intp).max or y.min() < low or y.max() > high:
+        return None
+    wide = y.astype(np.intp, copy=False)  # before the shift: 127 - (-128) is no int8
+    shifted = wide if low == 0 else wide - low
+    if len(known) == high - low + 1:
+        return shifted
+    places = np.full(high - low + 1, -1, dtype=np.intp)
+    places[known.astype(np.intp) - low] = np.arange(len(known))
+    found = places.take(shifted)
+    return found if found.min() >= 0 else None
 
 
 def _encode_small_integers(y: NDArray[Any], low: int, high: int) -> tuple[Labels, Codes]:
