@@ -17,7 +17,7 @@ _PANEL = 64
 _LOCKED = 500
 """Numbers up to which a product of NumPy's keeps the lock of the interpreter while it is made."""
 
-_SHORT = 2**14
+_SHORT = 2**15
 """Entries of a matrix whose products are over too soon to be in the way of other threads."""
 
 
@@ -32,8 +32,10 @@ def over_rows(A: Array, B: Array) -> Array:
     >>> bool((over_rows(X, X) == X.T @ X).all())
     True
     """
+    if A.size < _SHORT:
+        return A.T @ B
     n, runs = len(A), _LOCKED // max(prod(A.shape[1:] + B.shape[1:]), 1) + 1
-    if runs == 1 or A.size < _SHORT or n < 2 * runs:
+    if runs == 1 or n < 2 * runs:
         return A.T @ B
     rows = n // runs
     whole = rows * runs
