@@ -9,13 +9,22 @@ from pyarrow import parquet
 
 from posteriori import (
     GLM,
+    Adaline,
     BayesianLogisticRegression,
     GaussianClassifier,
     LogisticRegression,
     NaiveBayes,
+    Perceptron,
     scan,
 )
-from posteriori.errors import Interrupted, MissingValueError, ParameterError, ShapeError
+from posteriori.errors import (
+    Interrupted,
+    MissingValueError,
+    ParameterError,
+    ShapeError,
+    SourceError,
+)
+from posteriori.statistics import sequence
 
 RANDOM = np.random.default_rng(0)
 N = 3000
@@ -165,6 +174,24 @@ def test_more_rows_may_come_from_files(folder):
     batches = GaussianClassifier().partial_fit(rows).partial_fit(scan(more, "y", columns=FEATURES))
     both = np.concatenate([X, X[:1000]]), np.concatenate([Y, Y[:1000]])
     np.testing.assert_allclose(batches.coef_, GaussianClassifier().fit(*both).coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model", [Perceptron(averaged=True), Adaline()], ids=["perceptron", "adaline"]
+)
+def test_rows_that_memory_has_no_room_for_are_not_gathered(model, folder, monkeypatch):
+    """Two copies of N rows and 3 columns are just too many for one byte less."""
+    rows, needed = scan(folder, target="y", columns=FEATURES), 2 * 8 * N * 3
+    monkeypatch.setattr(sequence, "memory_size", lambda: needed - 1)
+    with pytest.raises(SourceError, match="partial_fit"):
+        model.fit(rows)
+    model.fit(X, Y)
+    monkeypatch.setattr(sequence, "memory_size", lambda: needed)
+    model.fit(rows)
+
+
+def test_this_machine_has_memory():
+    assert 2**28 < sequence.memory_size() < 2**50
 
 
 def test_categories_say_which_level_is_the_reference(tmp_path):

@@ -286,6 +286,7 @@ def test_what_needs_the_rows_says_that_they_are_gone():
     for ask in (
         lambda: model.log_likelihood_,
         lambda: model.bic_,
+        lambda: model.log_evidence_,
         lambda: model.separation_,
         lambda: model.tidy(errors="robust"),
         lambda: model.tidy(intervals="profile"),

@@ -18,7 +18,7 @@ from posteriori.rows.schema import Unseen
 from posteriori.solve.covariance import CONSTANT
 from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.gather import gather
-from posteriori.statistics.sequence import Collect, Visits
+from posteriori.statistics.sequence import Visits, collected
 from posteriori.statistics.spread import GatherSpread, Spread
 from posteriori.typing import Array, Codes, Labels
 
@@ -104,7 +104,7 @@ class RowByRow(LinearCoefficients, Classifier):
 
     def _visits(self, rows: Rows, first: bool) -> Visits:
         """The rows in memory; the weight of the first ones is one on average."""
-        visits = Visits(rows.map_sum(Collect(rows.schema)).joined(), self._coordinates)
+        visits = Visits(collected(rows), self._coordinates)
         if self.shuffle:
             visits = visits.sorted()
         if first:

@@ -25,6 +25,11 @@ class RowlessInference(Inference):
         """Not to be had."""
         _rows_are_gone("this")
 
+    @cached_property
+    def evidence(self) -> NoReturn:
+        """Not to be had."""
+        _rows_are_gone("the evidence")
+
     def without_rows(self) -> Inference:
         """Itself: there are none."""
         return self

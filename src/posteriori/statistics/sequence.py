@@ -7,6 +7,7 @@ any source, by `map_sum` like everything else.
 Conventions: n rows, m design columns, p = m + 1 parameters, the intercept first.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,9 +16,13 @@ from typing import NamedTuple, cast
 import numpy as np
 from scipy import sparse
 
+from posteriori.errors import SourceError
 from posteriori.rows.block import Block, Features, Mixed, take_rows
+from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.finite import check_finite
+from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
+from posteriori.rows.tables import SparseTable
 from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.labels import is_soft, weights_of
 from posteriori.statistics.same_rows import fingerprints
@@ -32,6 +37,32 @@ _DIGITS = 9
 
 _KEPT = 2**24
 """Up to this many numbers (128 MiB), the rows are laid out once rather than in every epoch."""
+
+
+def collected(rows: Rows) -> Block:
+    """All rows as one block; an error where they lie elsewhere and memory has no room for them."""
+    if isinstance(rows, ChunkedRows) and not isinstance(rows.sample.rows.table, SparseTable):
+        _check_room(rows.n_rows, len(rows.schema))
+    return rows.map_sum(Collect(rows.schema)).joined()
+
+
+def _check_room(n_rows: int, n_columns: int) -> None:
+    size, room = 8 * n_rows * n_columns, memory_size()
+    if room is not None and 2 * size > room:  # they are put in order, which is a copy
+        raise SourceError(
+            f"The {n_rows:,} rows take {size / 1e9:.3g} GB in memory, and as much again to be put "
+            f"in order; this machine has {room / 1e9:.3g} GB. A model that learns row by row needs "
+            "them there.",
+            "Learn from parts of the rows, by partial_fit; or use a model that is fitted by sums, "
+            "such as LogisticRegression or LeastSquaresClassifier.",
+        )
+
+
+def memory_size() -> int | None:
+    """Bytes of memory of this machine; None where the system does not tell."""
+    if not hasattr(os, "sysconf"):
+        return None
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 @dataclass(frozen=True, eq=False)
