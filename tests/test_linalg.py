@@ -1,5 +1,6 @@
 """Triangular factors and ranks against mpmath and NumPy."""
 
+import sys
 import threading
 import time
 
@@ -112,20 +113,25 @@ def test_products_of_a_matrix_with_itself_are_symmetric_and_taken_of_views():
 
 @pytest.mark.parametrize("n_columns", [1, 20], ids=["one column", "twenty columns"])
 def test_other_threads_go_on_while_rows_are_summed(n_columns):
+    """Nothing but the sums can let the other thread go on: nobody is made to, for a minute."""
     X = np.ones((4_000_000 // n_columns, n_columns))
     steps, done = [0], threading.Event()
 
     def step():
         while not done.is_set():
             steps[0] += 1
+            time.sleep(0)
 
-    other = threading.Thread(target=step)
+    other, interval = threading.Thread(target=step), sys.getswitchinterval()
     other.start()
-    seen, begun = [], time.perf_counter()
-    while time.perf_counter() - begun < 0.2:
+    sys.setswitchinterval(60.0)
+    try:
         before = steps[0]
-        over_rows(X, X[:, 0])
-        seen.append(steps[0] - before)
-    done.set()
-    other.join()
-    assert np.median(seen) > 0
+        for _ in range(50):
+            over_rows(X, X[:, 0])
+        seen = steps[0] - before
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        other.join()
+    assert seen > 0
