@@ -33,9 +33,9 @@ def rows():
     return a, t
 
 
-def exact(name, a, t):
+def exact(name, a, t, digits=9000):
     """-Σ t ln q, its gradient and its second derivatives, from the definitions at many digits."""
-    with mp.workdps(9000):
+    with mp.workdps(digits):
         e = [mp.exp(mp.mpf(v) - mp.mpf(max(a))) for v in a]
         p = [v / mp.fsum(e) for v in e]
         T = [[mp.mpf(v) for v in row] for row in MATRICES[name]]
@@ -120,6 +120,24 @@ def test_sums_are_those_of_the_rows(name, weighted, confident, copies):
     total, gradient = loss.sum_and_gradient(a.copy(), t, weight)
     assert total == pytest.approx(ones @ loss.value(a, t), rel=1e-12)
     np.testing.assert_allclose(gradient, ones[:, None] * loss.gradient(a, t), rtol=1e-13)
+
+
+@every_loss
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("own", [0.0, 6.0, 14.0])
+def test_sums_of_activations_that_lie_together_are_exact(name, weighted, own):
+    random = np.random.default_rng(7)
+    t = np.eye(3)[random.integers(0, 3, 60)]
+    a = np.asfortranarray(random.uniform(-7, 7, (60, 3)) * (own == 0) + own * t)
+    t[:4] = TARGETS[-1] if own == 0 else t[:4]
+    weight = random.uniform(0.5, 2, len(a)) if weighted else np.ones(len(a))
+    told = (exact(name, *row, digits=60) for row in zip(a, t, strict=True))
+    value, slope, _ = zip(*told, strict=True)
+    total, gradient = LOSSES[name].sum_and_gradient(
+        a.copy("K"), np.asfortranarray(t), weight if weighted else None
+    )
+    assert total == pytest.approx(weight @ value, rel=2e-13)
+    np.testing.assert_allclose(gradient, weight[:, None] * slope, rtol=1e-12, atol=1e-15)
 
 
 def test_two_classes_are_the_logistic_case():

@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits, load_wine
 
 from posteriori import GLM, GaussianPrior, LogisticRegression, ProbitRegression
 from posteriori.errors import RankDeficiencyWarning, SeparationWarning
+from posteriori.models import doubt
 
 pytestmark = pytest.mark.filterwarnings("ignore::posteriori.errors.RankDeficiencyWarning")
 
@@ -153,6 +154,26 @@ def test_a_flag_that_few_rows_have_is_not_lost_behind_a_long_step(model, n, d, b
     alone = type(model)().fit(X[3:, 1:], y[3:])
     np.testing.assert_allclose(model.coef_[0, 1:], alone.coef_[0], rtol=1e-5, atol=1e-7)
     assert model.log_likelihood_ == pytest.approx(alone.log_likelihood_, rel=1e-9)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_overlap_of_some_rows_spares_a_pass_over_all_of_them(K, monkeypatch):
+    random = np.random.default_rng(1)
+    X = random.normal(size=(60_000, 6))
+    y = (X[:, :K] + random.gumbel(size=(len(X), K))).argmax(axis=1)
+    looks = []
+    whole = doubt._least_slope
+    monkeypatch.setattr(
+        doubt, "_least_slope", lambda part, w: looks.append(part.n_rows) or whole(part, w)
+    )
+    assert LogisticRegression().fit(X, y).separation_.kind == "none"
+    assert len(looks) == 1
+    assert looks[0] < 10_000
+    X[:, 0] = 0.0  # but for rows that the smaller part need not have
+    X[:5, 0], y[:5] = 1.0, 1
+    model, warned = fitted(LogisticRegression(), X, y)
+    assert warned
+    assert model.separation_.columns == ("x0",)
 
 
 def test_offsets_do_not_hide_a_separation():

@@ -17,6 +17,9 @@ _SHORT = 32
 _ENOUGH = 1e-3
 """A mean loss above this needs no care for probabilities close to one."""
 
+_NEAR = 30.0
+"""Activations that differ by no more than this are compared with the last, not with the largest."""
+
 
 @quiet
 def below_largest(a: Array) -> Array:
@@ -76,6 +79,30 @@ class SoftmaxLoss(ClassLoss):
 
     @quiet
     def sum_and_gradient(self, a: Array, t: Array, weight: Array | None) -> tuple[float, Array]:
+        if len(a) and np.ptp(a) <= _NEAR:
+            return self._from_last(a, t, weight)
+        return self._from_largest(a, t, weight)
+
+    def _from_last(self, a: Array, t: Array, weight: Array | None) -> tuple[float, Array]:
+        """With exp(a_k - a_K), which is one for the last class: an exponential less a row."""
+        rows, shares = a.T, t.T
+        rows -= rows[-1].copy()
+        odds = np.exp(rows[:-1])
+        sums = np.add.reduce(odds, axis=0)
+        sums += 1.0
+        if weight is None:
+            n, total = float(len(a)), sum_of_logs(sums) - float(np.vdot(rows, shares))
+        else:
+            seen = np.einsum("kn,kn->n", rows, shares)
+            n, total = weight.sum(), float(weight @ (np.log(sums) - seen))
+        if total < _ENOUGH * _NEAR * n:
+            total = float((self.value(a, t) * (1.0 if weight is None else weight)).sum())
+        last = np.reciprocal(sums, out=sums)
+        np.multiply(odds, last, out=rows[:-1])
+        rows[-1] = last
+        return total, _residual(a, t, weight)
+
+    def _from_largest(self, a: Array, t: Array, weight: Array | None) -> tuple[float, Array]:
         a -= _largest(a)[:, None]
         seen = np.einsum("nk,nk->n", a, t)
         if np.isnan(seen).any():  # zero times an activation beyond the doubles
@@ -84,10 +111,15 @@ class SoftmaxLoss(ClassLoss):
         sums = _row_sums(p)
         total = _total(p, sums, seen, weight)
         p /= sums[:, None]
-        p -= t
-        if weight is not None:
-            p *= weight[:, None]
-        return total, p
+        return total, _residual(p, t, weight)
+
+
+def _residual(p: Array, t: Array, weight: Array | None) -> Array:
+    """(p - t) w, written over p."""
+    p -= t
+    if weight is not None:
+        p *= weight[:, None]
+    return p
 
 
 def _total(p: Array, sums: Array, seen: Array, weight: Array | None) -> float:

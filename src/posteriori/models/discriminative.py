@@ -160,7 +160,7 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
             _warn_of_rank(columns, len(prepared.dependent))
         self._separation = None
         self.__dict__.pop("penalised_log_likelihood_", None)
-        solution, determined = self._without_doubt(objective, self._solve_last(prepared)), None
+        solution, determined = self._without_doubt(prepared, self._solve_last(prepared)), None
         if solution.status is Status.SEPARATED:
             found = limit(
                 objective,
@@ -225,13 +225,14 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
         return found.kind != "none"
 
     def _without_doubt(
-        self, objective: LogPosterior, solution: Solution[Array, Iteration]
+        self, prepared: Prepared, solution: Solution[Array, Iteration]
     ) -> Solution[Array, Iteration]:
         """The solution; its status is that of separated classes if it hid that they are."""
+        objective = prepared.objective
         is_known = self._separation is not None or solution.status is Status.SEPARATED
         if is_known or not self._proves_overlap(objective):
             return solution
-        if shows_overlap(objective, solution):
+        if shows_overlap(prepared.levels, solution):
             if not objective.penalty.precision.any():
                 self._separation = no_separation(objective)
             return solution

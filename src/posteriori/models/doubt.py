@@ -6,9 +6,13 @@ The next Newton step s has sᵀHs = δ², so that it moves an activation of slop
 make a sum of zero, which only those of overlapping classes can (`solve.certificates`). That takes
 the smallest slope of all rows. A solver's own word does not do: one long step can carry a row that
 is alone in a column so far out that it is not heard of again.
+
+Some of the rows will do, if their Hessian is not flat in any direction: what separates all rows
+separates these, or leaves all of them alone, and then the Hessian is flat along it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -31,6 +35,12 @@ _NOTHING = 1e-12
 
 _DOUBT = 10.0
 """A fit may be this many times farther from its optimum than it was told to be."""
+
+_MOST_STEPS = 6
+"""Newton steps from the optimum of all rows to that of some of them; three are usual."""
+
+_CLOSE = 1e-3
+"""A decrement with which it is worth to look for the smallest slope."""
 
 
 def separation_of(
@@ -85,35 +95,64 @@ def support_of(objective: LogPosterior) -> Support:
     return support
 
 
-def shows_overlap(objective: LogPosterior, solution: Solution[Array, Iteration]) -> bool:
+def shows_overlap(levels: Sequence[LogPosterior], solution: Solution[Array, Iteration]) -> bool:
     """Whether a maximum likelihood fit is at a maximum, which only overlapping classes have.
 
-    One pass over the rows, and one more with the Hessian where that does not tell.
+    A few looks at the rows of the first level; where they do not tell, one pass over all rows, and
+    one more with the Hessian.
     """
+    objective = levels[-1]
     if not solution.converged or objective.n_rows <= objective.coordinates.size:
         return False
-    kernel = objective.kernel(solution.parameters)
-    least = -objective.rows.map_sum(
-        lambda block: Most(-_least_slope(kernel, block)), block_entries=BLOCK_ENTRIES
-    ).value
+    if len(levels) > 1 and _some_overlap(levels[0], solution.parameters):
+        return True
+    least = _least_slope(objective, solution.parameters)
     last = max((step.decrement for step in solution.trace[-1:]), default=0.0)
     return least > max(_DOUBT * objective.tolerance, last) ** 2 or (
-        least > 0 and not objective.is_wide and least > _decrement(objective, solution) ** 2
+        least > 0
+        and not objective.is_wide
+        and least > _newton_step(objective, solution.parameters)[1] ** 2
     )
 
 
-def _decrement(objective: LogPosterior, solution: Solution[Array, Iteration]) -> float:
-    """√(gᵀH⁻¹g) where a fit ended; infinite if H is too flat to tell."""
-    local = objective(solution.parameters, "full")
+def _some_overlap(some: LogPosterior, w: Array) -> bool:
+    """Whether steps to the optimum of some of the rows, if they have one, show that they overlap.
+
+    With a prior that holds some columns, the optimum is no longer one of the likelihood.
+    """
+    if some.is_wide or some.penalty.precision.any():
+        return False
+    some = replace(some, factor=1.0, damping=0.0)
+    for _ in range(_MOST_STEPS):
+        step, decrement = _newton_step(some, w)
+        if decrement < _CLOSE:
+            return _least_slope(some, w) > decrement**2
+        if not np.isfinite(decrement):
+            return False
+        w = w + step
+    return False
+
+
+def _newton_step(objective: LogPosterior, w: Array) -> tuple[Array, float]:
+    """-H⁻¹g and √(gᵀH⁻¹g) at w; the latter infinite if H is too flat to tell."""
+    local = objective(w, "full")
     factored = factor_of(cast(Array, local.hessian))
     if factored is None:
-        return np.inf
+        return np.zeros_like(w), np.inf
     factor, scale = factored
-    return float(np.linalg.norm(solve_triangular(factor, local.gradient / scale, lower=True)))
+    half = solve_triangular(factor, local.gradient / scale, lower=True)
+    return -solve_triangular(factor, half, lower=True, trans=1) / scale, float(np.linalg.norm(half))
 
 
-def _least_slope(kernel: GatherQuadratic, block: Block) -> float:
+def _least_slope(objective: LogPosterior, w: Array) -> float:
     """The least slope, times the weight, of the activations of classes that rows do not have."""
+    kernel = objective.kernel(w)
+    return -objective.rows.map_sum(
+        lambda block: Most(-_least_slope_of(kernel, block)), block_entries=BLOCK_ENTRIES
+    ).value
+
+
+def _least_slope_of(kernel: GatherQuadratic, block: Block) -> float:
     standard, t = kernel.standard, kernel.target(block)
     design = standard.design(kernel.columns.design(block))
     a = activations(design, kernel.theta, standard.intercept, block.offset)

@@ -161,7 +161,9 @@ class Roles:
         if len(self.targets) == 1:
             y = table.column(self.targets[0])
         rest = (None if name is None else table.column(name) for name in (self.weight, self.offset))
-        return Chunk(table.select(self.features(table.column_names)), y, *rest)
+        # Columns that are named were found when the source was first opened.
+        features = self.columns or self.features(table.column_names)
+        return Chunk(table.select(list(features)), y, *rest)
 
 
 @dataclass(frozen=True)

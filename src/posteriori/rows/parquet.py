@@ -8,8 +8,8 @@ from typing import Any
 PART_ROWS = 2**18
 """Row groups that lie together are read as one part until it has this many rows."""
 
-_BUFFER = 2**17
-"""Bytes of a column that are read at once: few enough to be in the cache when they are decoded."""
+_BUFFER = 2**14
+"""Bytes of a column in which the head of a page is looked for; the rest of it is read past them."""
 
 
 @dataclass(frozen=True, eq=False)

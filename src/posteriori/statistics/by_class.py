@@ -16,7 +16,7 @@ _FAR_FROM_ZERO = 1e8
 """(mean / sd)² beyond which the mean of a block is refined from its residuals."""
 
 _FEW = 16
-"""Classes that are told apart by comparisons, one with each."""
+"""Classes that are summed by a product with a column for each."""
 
 _VERY_FEW = 3
 """Classes that are summed one after the other."""
@@ -87,7 +87,7 @@ def sums_by_class(X: Array, codes: Codes, n_classes: int) -> Array:
         hot = (codes == k for k in range(n_classes))
         return np.array([over_rows(X, mine.astype(np.float64)) for mine in hot])
     if n_classes <= _FEW and not X.flags.c_contiguous:  # which a sparse product would copy
-        return over_rows((codes == np.arange(n_classes)[:, None]).astype(np.float64).T, X)
+        return over_rows(np.eye(n_classes).take(codes, axis=1).T, X)
     order, ends = order_by_class(codes, n_classes)
     member = sparse.csr_array((n_classes, len(X)))
     member.data, member.indices = np.ones(len(X)), order.astype(np.int32)

@@ -226,31 +226,32 @@ class GatherMoments:
             if self.unit is not None:
                 X = X / self.unit
             count = class_counts(block, len(self.classes))
-            mean, scatter = self._soft(X, block) if is_soft(block) else self._hard(X, block)
+            is_hard = not is_soft(block)
+            mean, scatter = self._hard(X, block, count) if is_hard else self._soft(X, block)
         if not np.isfinite(mean).all():
             check_finite(block, self.columns.schema)
         unit = np.ones(X.shape[1]) if self.unit is None else self.unit
         return Moments(self.columns.schema, self.classes, self.sharing, count, mean, scatter, unit)
 
-    def _hard(self, X: Array, block: Block) -> tuple[Array, Array]:
+    def _hard(self, X: Array, block: Block, count: Array) -> tuple[Array, Array]:
         """About zero where that keeps the digits, else about the class means of the block."""
         if block.weight is None:
-            about_zero = self._pooled if len(set(self.sharing)) == 1 else self._by_group
-            mean, scatter, exact = about_zero(X, block)
+            is_pooled = len(set(self.sharing)) == 1
+            found = self._pooled(X, block, count) if is_pooled else self._by_group(X, block)
+            mean, scatter, exact = found
             if exact:
                 return mean, scatter
         return self._about_means(X, block)
 
-    def _pooled(self, X: Array, block: Block) -> tuple[Array, Array, bool]:
+    def _pooled(self, X: Array, block: Block, count: Array) -> tuple[Array, Array, bool]:
         """Σxxᵀ - Σ N_k m_k m_kᵀ, and whether no more than two digits cancelled."""
         centre = centre_if_far(X)
         if centre is not None:
             X = moved(X, centre)
-        codes, K = cast(Codes, block.y), len(self.classes)
-        count = np.bincount(codes, minlength=K)[:, None]
-        mean = sums_by_class(X, codes, K) / np.maximum(count, 1)
+        sums = sums_by_class(X, cast(Codes, block.y), len(self.classes))
+        mean = sums / np.maximum(count, 1)[:, None]
         products = over_rows(X, X)
-        scatter = products - (mean * count).T @ mean
+        scatter = products - sums.T @ mean
         kept = _keeps_digits(scatter, products)
         return mean if centre is None else mean + centre, scatter[None], kept
 
