@@ -2,10 +2,16 @@
 
 import signal
 
+import dask
+import dask.array as da
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import csv, parquet
+from scipy import sparse
+from sklearn.base import clone
 
 from posteriori import (
     GLM,
@@ -24,6 +30,8 @@ from posteriori.errors import (
     ShapeError,
     SourceError,
 )
+from posteriori.rows import files
+from posteriori.rows.chunk import Chunk
 from posteriori.statistics import sequence
 
 RANDOM = np.random.default_rng(0)
@@ -32,7 +40,13 @@ X = RANDOM.normal(size=(N, 3))
 Y = np.array(["no", "so", "yes"])[
     (X @ RANDOM.normal(size=(3, 3)) + RANDOM.gumbel(size=(N, 3))).argmax(axis=1)
 ]
-TABLE = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": Y, "n": RANDOM.poisson(2, N)})
+COUNTS = RANDOM.poisson(2, N)
+SHARES = np.column_stack([X[:, 0] < 0, X[:, 0] >= 0]) * 0.75 + 0.125
+WEIGHT = RANDOM.integers(0, 3, N).astype(float)
+TABLE = pa.table(
+    {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": Y, "n": COUNTS}
+    | {"no": SHARES[:, 0], "yes": SHARES[:, 1], "w": WEIGHT}
+)
 FEATURES = ["a", "b", "c"]
 
 
@@ -128,6 +142,28 @@ def test_a_fit_tells_how_often_it_read_its_rows(folder):
     assert not hasattr(model.fit(X, Y), "passes_")
 
 
+def test_a_fit_to_dask_tells_how_much_it_read():
+    rows = da.from_array(X, chunks=(900, 3)), da.from_array(Y, chunks=900)
+    log = GaussianClassifier().fit(*rows).passes_
+    assert (log.passes, log.bytes_read) == (2, 2 * (X.nbytes + Y.nbytes))
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        (np.asfortranarray, 8 * 3 * N),
+        (lambda x: sparse.csr_array(x), 12 * 3 * N + 4 * (N + 1)),
+        (lambda x: pl.DataFrame(x), 8 * 3 * N),
+        (lambda x: pa.table(list(x.T), FEATURES), 8 * 3 * N),
+    ],
+)
+def test_chunks_know_what_they_take_in_memory(form, expected):
+    assert Chunk(form(X)).n_bytes == expected
+    assert Chunk(form(X), X[:, 0], pl.Series(WEIGHT)).n_bytes == expected + 16 * N
+    frame = pd.DataFrame(X)
+    assert Chunk(frame, frame[0]).n_bytes == frame.memory_usage().sum() + frame[0].memory_usage()
+
+
 def test_a_function_is_told_of_every_pass(folder):
     steps = []
     rows = scan(folder, "y", columns=FEATURES, progress=steps.append)
@@ -179,15 +215,67 @@ def test_more_rows_may_come_from_files(folder):
 @pytest.mark.parametrize(
     "model", [Perceptron(averaged=True), Adaline()], ids=["perceptron", "adaline"]
 )
-def test_rows_that_memory_has_no_room_for_are_not_gathered(model, folder, monkeypatch):
+def test_rows_that_memory_has_no_room_for_are_not_put_in_order(model, folder, monkeypatch):
     """Two copies of N rows and 3 columns are just too many for one byte less."""
     rows, needed = scan(folder, target="y", columns=FEATURES), 2 * 8 * N * 3
     monkeypatch.setattr(sequence, "memory_size", lambda: needed - 1)
-    with pytest.raises(SourceError, match="partial_fit"):
+    with pytest.raises(SourceError, match="shuffle=False"):
         model.fit(rows)
     model.fit(X, Y)
     monkeypatch.setattr(sequence, "memory_size", lambda: needed)
     model.fit(rows)
+
+
+def _csv(folder):
+    csv.write_csv(parquet.read_table(folder), folder.parent / "rows.csv")
+    return folder.parent / "rows.csv"
+
+
+def _dask(folder):
+    return [dask.delayed(pd.read_parquet)(part) for part in sorted(folder.iterdir())]
+
+
+@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["labels", "shares"])
+@pytest.mark.parametrize("source", [lambda folder: folder, _csv, _dask])
+@pytest.mark.parametrize(
+    "model",
+    [
+        Perceptron(averaged=True, shuffle=False, max_epochs=3),
+        Perceptron(shuffle=False, max_epochs=2),
+        Adaline(shuffle=False, max_epochs=4),
+    ],
+    ids=["averaged", "perceptron", "adaline"],
+)
+def test_rows_are_learnt_in_their_order_where_they_lie(
+    model, source, kind, weighted, folder, monkeypatch
+):
+    target = "y" if kind == "labels" else ["no", "yes"]
+    y = Y if kind == "labels" else SHARES
+    weight = WEIGHT if weighted else None
+    here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
+    monkeypatch.setattr(sequence, "memory_size", lambda: 1)
+    monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * 700)
+    monkeypatch.setattr(sequence.Collected, "joined", _at_most(1400, sequence.Collected.joined))
+    rows = scan(source(folder), target, weight="w" if weighted else None, columns=FEATURES)
+    there = model.fit(rows)
+    assert there.n_updates_ == here.n_updates_
+    assert there.n_iter_ == here.n_iter_
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
+    np.testing.assert_allclose(there.intercept_, here.intercept_, rtol=1e-10, atol=1e-12)
+    assert there.passes_.passes > there.n_iter_
+
+
+def _at_most(n_rows, joined):
+    """What brings rows together, which must not be many."""
+
+    def few(self):
+        found = joined(self)
+        assert len(found.y) <= n_rows
+        return found
+
+    return few
 
 
 def test_this_machine_has_memory():

@@ -70,7 +70,7 @@ def test_an_epoch_is_one_row_after_the_other(K, noise):
     walk = Walk.from_zero(4, K)
     W, times = walk.weights, []
     for _ in range(3):
-        walk = perceptron_epoch(walk, visits(X, codes, weight).segments(order))
+        walk = perceptron_epoch(walk, visits(X, codes, weight), order)
         W, seen, n_updates = one_by_one(X, codes, weight, order, W)
         times.append((seen, n_updates))
         assert_allclose(walk.weights, W, rtol=1e-12, atol=1e-12)
@@ -83,7 +83,7 @@ def test_an_epoch_is_one_row_after_the_other(K, noise):
 
 def test_the_first_update_shares_the_loss_among_classes_that_tie():
     X = np.array([[2.0], [1.0]])
-    walk = perceptron_epoch(Walk.from_zero(2, 3), visits(X, np.array([1, 1])).segments([0, 1]))
+    walk = perceptron_epoch(Walk.from_zero(2, 3), visits(X, np.array([1, 1])))
     assert_allclose(walk.weights, [[-0.5, 1.0, -0.5], [-1.0, 2.0, -1.0]])
     assert walk.n_updates == 1
 
@@ -91,11 +91,11 @@ def test_the_first_update_shares_the_loss_among_classes_that_tie():
 def test_an_update_makes_the_error_of_its_row_smaller():
     """By |φ|² (4.56)."""
     X, codes, _ = problem(2)
-    walk = perceptron_epoch(Walk.from_zero(4, 2), visits(X, codes).segments(np.arange(100)))
+    walk = perceptron_epoch(Walk.from_zero(4, 2), visits(X, codes))
     phi, t = np.column_stack([np.ones(400), X]), np.where(codes == 1, 1.0, -1.0)
     before = -(phi @ walk.weights)[:, 0] * t
     i = int(np.flatnonzero(before[100:] >= 0)[0]) + 100
-    after = perceptron_epoch(walk, visits(X, codes).segments(np.array([i])))
+    after = perceptron_epoch(walk, visits(X, codes), np.array([i]))
     assert_allclose(-(phi[i] @ after.weights)[0] * t[i], before[i] - phi[i] @ phi[i])
 
 
@@ -191,7 +191,8 @@ def test_an_adaline_epoch_is_one_row_after_the_other(K, rate):
     X, codes, weight = problem(K)
     order = np.random.default_rng(2).permutation(len(X))
     W = np.random.default_rng(3).normal(size=(4, 1 if K == 2 else K))
-    found = adaline_epoch(W, visits(X, codes, weight).segments(order), rate)
+    *found, n_visits = adaline_epoch(W, visits(X, codes, weight), rate, order)
+    assert n_visits == len(X)
     expected = lms_one_by_one(X, codes, weight, order, W, rate)
     for a, b in zip(found, expected, strict=True):
         assert_allclose(a, b, rtol=1e-10, atol=1e-12)

@@ -12,7 +12,7 @@ from posteriori.rows.memory import read_rows
 from posteriori.statistics import sequence
 from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.same_rows import fingerprints
-from posteriori.statistics.sequence import Collect, Visits
+from posteriori.statistics.sequence import Collect, Visits, mean_square
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal(size=(40, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 0.0]
@@ -121,7 +121,7 @@ def test_weights_can_be_multiplied():
     found = visits(X, Y).weighted(3.0)
     assert_array_equal(all_of(found)[2], 3.0)
     rows = all_of(found)[0]
-    assert_allclose(found.mean_square(), (rows**2).sum(axis=1).mean(), rtol=1e-12)
+    assert_allclose(mean_square(found), (rows**2).sum(axis=1).mean(), rtol=1e-12)
 
 
 def test_fingerprints_are_those_of_the_row_in_any_storage():

@@ -20,7 +20,7 @@ from posteriori.solve.perceptron import (
     suspects,
 )
 from posteriori.solve.separation import are_separable
-from posteriori.statistics.sequence import Visits
+from posteriori.statistics.sequence import Walkable, mean_square
 from posteriori.typing import Array, Codes
 
 
@@ -60,7 +60,8 @@ class Perceptron(RowByRow):
     at the end of each epoch and their means. With `averaged=True`, classes that overlap are no
     reason for a warning.
 
-    The rows must fit into memory. A weight multiplies the update that its row makes; with
+    With `shuffle=True` the rows must fit into memory; without, those of a source that is larger
+    are read anew in each epoch. A weight multiplies the update that its row makes; with
     `shuffle=True`, weight 2 is exactly the row twice.
 
     Examples
@@ -91,11 +92,11 @@ class Perceptron(RowByRow):
         self.random_state = random_state
         self.unseen = unseen
 
-    def _begin(self, visits: Visits) -> None:
+    def _begin(self, visits: Walkable) -> None:
         p = len(self._coordinates.scale) + 1
         self._walk = Walk.from_zero(p, len(self.classes_))
 
-    def _learn(self, rows: Rows, visits: Visits, orders: Orders) -> None:
+    def _learn(self, rows: Rows, visits: Walkable, orders: Orders) -> None:
         K = len(self.classes_)
         found = learn(
             visits,
@@ -112,9 +113,9 @@ class Perceptron(RowByRow):
         self.converged_ = found.outcome is Outcome.CONVERGED
         self.separable_ = found.outcome is not Outcome.INSEPARABLE
 
-    def _learn_once(self, visits: Visits, order: Codes) -> None:
+    def _learn_once(self, visits: Walkable, order: Codes | None) -> None:
         before = self._walk.n_updates
-        walk = perceptron_epoch(self._walk, visits.segments(order))
+        walk = perceptron_epoch(self._walk, visits, order)
         self._arrive(walk, walk.mean() if self.averaged else walk.weights)
         self.converged_ = walk.n_updates == before
         self.separable_ = None
@@ -175,9 +176,10 @@ class Adaline(RowByRow):
     converged_, n_iter_ (epochs), n_updates_ (visits); coef_ (1, d) for two classes, else (K, d);
     intercept_; classes_; n_parameters_.
 
-    The rows must fit into memory. Several rows are worked on at once, with the same result as one
-    by one. A weight multiplies the step of its row; with `shuffle=True`, weight 2 is exactly the
-    row twice.
+    With `shuffle=True` the rows must fit into memory; without, those of a source that is larger
+    are read anew in each epoch. Several rows are worked on at once, with the same result as one by
+    one. A weight multiplies the step of its row; with `shuffle=True`, weight 2 is exactly the row
+    twice.
 
     Examples
     --------
@@ -209,14 +211,14 @@ class Adaline(RowByRow):
         self.tol = tol
         self.unseen = unseen
 
-    def _begin(self, visits: Visits) -> None:
+    def _begin(self, visits: Walkable) -> None:
         K = len(self.classes_)
         self._last = np.zeros((len(self._coordinates.scale) + 1, 1 if K == 2 else K))
         self._mean = self._last
-        self._rate = float(self.learning_rate) / visits.mean_square()
+        self._rate = float(self.learning_rate) / mean_square(visits)
         self.n_iter_ = self.n_updates_ = 0
 
-    def _learn(self, rows: Rows, visits: Visits, orders: Orders) -> None:
+    def _learn(self, rows: Rows, visits: Walkable, orders: Orders) -> None:
         for _ in range(int(self.max_epochs)):
             self._visit(visits, orders())
             worst = float(abs(squared_error_gradient(self._mean, visits)).max())
@@ -234,20 +236,20 @@ class Adaline(RowByRow):
             )
         self._set_weights(self._mean)
 
-    def _learn_once(self, visits: Visits, order: Codes) -> None:
+    def _learn_once(self, visits: Walkable, order: Codes | None) -> None:
         self._visit(visits, order)
         self.converged_ = float(abs(squared_error_gradient(self._mean, visits)).max()) <= self.tol
         self._set_weights(self._mean)
 
-    def _visit(self, visits: Visits, order: Codes) -> None:
+    def _visit(self, visits: Walkable, order: Codes | None) -> None:
         """One epoch e: steps that fall as e^(-3/4), and a mean in which it counts e² times."""
         self.n_iter_ += 1
         e = self.n_iter_
         rate = self._rate * e**-0.75
-        self._last, mean = adaline_epoch(self._last, visits.segments(order), rate)
+        self._last, mean, n_visits = adaline_epoch(self._last, visits, rate, order)
         share = 6 * e / ((e + 1) * (2 * e + 1))  # e² out of 1 + 4 + ... + e²
         self._mean = self._mean + share * (mean - self._mean)
-        self.n_updates_ += len(order)
+        self.n_updates_ += n_visits
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

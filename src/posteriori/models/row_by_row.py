@@ -18,21 +18,23 @@ from posteriori.rows.schema import Unseen
 from posteriori.solve.covariance import CONSTANT
 from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.gather import gather
-from posteriori.statistics.sequence import Visits, collected
+from posteriori.statistics.sequence import Walkable, mean_weight, visits_of
 from posteriori.statistics.spread import GatherSpread, Spread
 from posteriori.typing import Array, Codes, Labels
 
-Orders = Callable[[], Codes]
+Orders = Callable[[], Codes | None]
+"""The order of the rows in the next epoch; None for that in which they lie."""
 
 
 class RowByRow(LinearCoefficients, Classifier):
-    """What both have in common: rows in memory, in an order, and linear activations.
+    """What both have in common: rows in an order, and linear activations.
 
     The rows are gathered into memory from wherever they lie. Columns are centred and scaled inside,
     by the rows of the fit or of the first `partial_fit`. With `shuffle`, each epoch has a random
     order, drawn from `random_state` for the set of rows: it does not depend on the order in which
     they came, and the same row twice counts as one row of twice the weight. Without, the rows are
-    visited in the order given. A weight multiplies the step that a row makes.
+    visited in the order given, and where memory has no room for them they stay where they lie. A
+    weight multiplies the step that a row makes.
     """
 
     max_epochs: int
@@ -52,15 +54,15 @@ class RowByRow(LinearCoefficients, Classifier):
         self._learn(rows, visits, self._orders(len(visits)))
 
     @abstractmethod
-    def _begin(self, visits: Visits) -> None:
+    def _begin(self, visits: Walkable) -> None:
         """Set the parameters to where learning starts."""
 
     @abstractmethod
-    def _learn(self, rows: Rows, visits: Visits, orders: Orders) -> None:
+    def _learn(self, rows: Rows, visits: Walkable, orders: Orders) -> None:
         """Visit the rows until there is nothing more to learn."""
 
     @abstractmethod
-    def _learn_once(self, visits: Visits, order: Codes) -> None:
+    def _learn_once(self, visits: Walkable, order: Codes | None) -> None:
         """Visit the rows once."""
 
     def partial_fit(
@@ -102,20 +104,17 @@ class RowByRow(LinearCoefficients, Classifier):
             )
         return rows
 
-    def _visits(self, rows: Rows, first: bool) -> Visits:
-        """The rows in memory; the weight of the first ones is one on average."""
-        visits = Visits(collected(rows), self._coordinates)
-        if self.shuffle:
-            visits = visits.sorted()
+    def _visits(self, rows: Rows, first: bool) -> Walkable:
+        """The rows to be visited; the weight of the first ones is one on average."""
+        visits = visits_of(rows, self._coordinates, self.shuffle)
         if first:
-            weight = cast(Array, visits.block.weight)
-            self._weight_unit = float(weight.max() * np.mean(weight / weight.max()))
+            self._weight_unit = mean_weight(visits)
         return visits.weighted(1 / self._weight_unit)
 
     def _orders(self, n_rows: int, n_epochs: int = 0) -> Orders:
         """Orders of the rows, one after the other, where so many epochs have been made before."""
         if not self.shuffle:
-            return lambda: np.arange(n_rows)
+            return lambda: None
         seed = self.random_state
         if n_epochs and isinstance(seed, int | np.integer):
             seed = [int(seed), n_epochs]  # not the orders of those epochs again

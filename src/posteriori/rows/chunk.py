@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 
 import narwhals.stable.v1 as nw
 import numpy as np
+from scipy import sparse
 
 from posteriori.errors import ColumnNameError, ColumnTypeError, DataError, LevelError, ShapeError
 from posteriori.rows.arrow import is_arrow, label_codes, plain_numbers, plain_table
@@ -34,9 +35,26 @@ class Chunk(NamedTuple):
     def n_rows(self) -> int:
         return int(self.X.shape[0])
 
+    @property
+    def n_bytes(self) -> int:
+        """What all of it takes in memory."""
+        return sum(_bytes_of(part) for part in self if part is not None)
+
     def take(self, places: Codes) -> "Chunk":
         """Some of the rows."""
         return Chunk(*(None if part is None else _take(part, places) for part in self))
+
+
+def _bytes_of(values: Any) -> int:
+    native = nw.from_native(values, allow_series=True, pass_through=True)
+    if isinstance(native, nw.Series):
+        native = native.to_frame()
+    if isinstance(native, nw.DataFrame):
+        return int(native.estimated_size())
+    if sparse.issparse(values):
+        values = values.tocsr()
+        return int(values.data.nbytes + values.indices.nbytes + values.indptr.nbytes)
+    return int(np.asarray(values).nbytes)
 
 
 def _take(values: Any, places: Codes) -> Any:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any, NamedTuple, Self, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 from posteriori.errors import Interrupted, LabelError, ParameterError
 from posteriori.rows.chunk import SIDES, Chunk, Reader
@@ -53,13 +53,11 @@ class PassLog:
         )
 
     def __str__(self) -> str:
-        """The bytes are told where they are known, which they are not in Dask.
+        """How often, and how much in memory: decoded, and without columns that are not needed.
 
-        >>> str(PassLog(7, 16_350_000_000, 8.1)), str(PassLog(7))
-        ('7, 16.4 GB read', '7')
+        >>> str(PassLog(7, 16_350_000_000, 8.1))
+        '7, 16.4 GB read'
         """
-        if not self.bytes_read:
-            return str(self.passes)
         size, units = float(self.bytes_read), ["B", "kB", "MB", "GB", "TB"]
         while size >= 1000 and len(units) > 1:
             size, units = size / 1000, units[1:]
@@ -97,6 +95,9 @@ class ChunkedRows(ABC):
     sides: tuple[int, ...] | None = field(default=None, kw_only=True)
     _seen: list[Look] = field(default_factory=list, kw_only=True, repr=False)
 
+    is_far: ClassVar[bool] = False
+    """Whether the rows lie on other machines, which they had better not leave."""
+
     @property
     def look(self) -> Look:
         """What a first look at all rows has learnt, when it is first asked for."""
@@ -118,6 +119,13 @@ class ChunkedRows(ABC):
             "Answers for these rows are not written to a file.",
             "Pass the collection itself: the answers are a collection like it.",
         )
+
+    @abstractmethod
+    def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
+        """The state after `step` has seen the chunks one after the other, in their order: a pass.
+
+        What has been learnt goes from chunk to chunk, and the rows stay where they lie.
+        """
 
     def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
         """Run `kernel` on every block, and add up what comes back in the order of the rows."""

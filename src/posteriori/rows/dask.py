@@ -14,7 +14,7 @@ from functools import cache, lru_cache, reduce
 from importlib import import_module
 from math import isnan, log2
 from operator import add
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 from uuid import uuid4
 
 import numpy as np
@@ -31,12 +31,14 @@ from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.features import as_frame
 from posteriori.rows.look import Drawn, Look, look_at, sample_limit, whole_look
+from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes, read_progress
 from posteriori.rows.rows import Kernel
 from posteriori.rows.schema import Schema
 from posteriori.rows.threads import one_blas_thread
 
 S = TypeVar("S")
+T = TypeVar("T")
 Parts = tuple[Any, ...]
 
 _HALVINGS = 3
@@ -71,6 +73,8 @@ class DaskRows(ChunkedRows):
     roles: Roles | None = None
     halvings: int = _HALVINGS
 
+    is_far: ClassVar[bool] = True
+
     def __reduce__(self) -> Any:
         seen = [replace(look, drawn=Drawn(1, 0)) for look in self._seen]
         kept = {name: getattr(self, name) for name in ("real", "soft_classes", "known", "sides")}
@@ -80,7 +84,9 @@ class DaskRows(ChunkedRows):
         first = _Sent(_LookAt(self.roles, self.soft_classes, self.halvings))
         with self.one_pass(None):
             found = self._compute(first, range(len(self.chunks)), 2)
-        return whole_look([] if found is None else [found])
+            look = whole_look([] if found is None else [found])
+            self.log.read(look.n_bytes)
+        return look
 
     def _learnt_schema(self) -> Schema:
         found = self.look.schema()
@@ -94,17 +100,43 @@ class DaskRows(ChunkedRows):
         return replace(self, chunks=tuple(chunks), _seen=[])
 
     def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
+        task = _Sent(_AddUp(self._read_chunk, kernel, block_entries))
+        found = self._compute(task, self._with_rows, _AT_ONCE)
+        self._count()
+        return cast(S, found)
+
+    def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
+        """A chain of tasks: nothing but the state goes from worker to worker."""
+        dask = import_module("dask")
+        go_on = dask.delayed(_go_on, pure=False)
+        with self.one_pass(self.n_rows):
+            sent = dask.delayed(_Sent(_Step(self._read_chunk, step)), pure=False, traverse=False)
+            found = dask.delayed(state, pure=False, traverse=False)
+            for i in self._with_rows:
+                found = go_on(sent, found, i, *self.chunks[i])
+            result = _or_raise(found.compute())
+            self._count()
+        return cast(T, result)
+
+    def _count(self) -> None:
+        """All chunks have been read once more."""
+        self.log.read(self.look.n_bytes)
+        self.progress.advance(self.n_rows)
+
+    @property
+    def _with_rows(self) -> list[int]:
+        """The numbers of chunks that are not empty."""
         if not self.chunks:
             raise SourceError(
                 "These rows were left where they lie when they were pickled.", "Read them again."
             )
         lengths = dict(self.look.lengths)
-        starts = self.look.starts()
-        numbers = [i for i in range(len(self.chunks)) if lengths[i]]
-        task = _Sent(_AddUp(self.roles, self.reader, kernel, block_entries, lengths, starts))
-        found = self._compute(task, numbers, _AT_ONCE)
-        self.progress.advance(self.n_rows)
-        return cast(S, found)
+        return [i for i in range(len(self.chunks)) if lengths[i]]
+
+    @property
+    def _read_chunk(self) -> "_ReadChunk":
+        look = self.look
+        return _ReadChunk(self.roles, self.reader, dict(look.lengths), look.starts())
 
     def _compute(self, task: "_Sent", numbers: Sequence[int], at_once: int) -> Any:
         """The sum of a task over chunks, `at_once` added in a task: as many sums come back."""
@@ -119,10 +151,7 @@ class DaskRows(ChunkedRows):
         while len(found) > at_once:
             groups = [found[i : i + at_once] for i in range(0, len(found), at_once)]
             found = [plus(*group) if len(group) > 1 else group[0] for group in groups]
-        result = _plus(*dask.compute(*found))
-        if isinstance(result, _Failed):
-            raise result.kind(result.problem, result.remedy)
-        return result
+        return _or_raise(_plus(*dask.compute(*found)))
 
 
 def _left_behind(roles: Roles | None, seen: list[Look], kept: dict[str, Any]) -> DaskRows:
@@ -163,6 +192,13 @@ class _Failed(NamedTuple):
     remedy: str
 
 
+def _or_raise(result: Any) -> Any:
+    """What came back from the workers, or the error that did."""
+    if isinstance(result, _Failed):
+        raise result.kind(result.problem, result.remedy)
+    return result
+
+
 def _tried(task: Callable[[], Any]) -> Any:
     _keep_some_memory()
     try:
@@ -191,6 +227,12 @@ def _run(sent: _Sent, number: int, *parts: Any) -> Any:
     return _tried(lambda: sent.value(number, *parts))
 
 
+def _go_on(sent: _Sent, state: Any, number: int, *parts: Any) -> Any:
+    if isinstance(state, _Failed):
+        return state
+    return _tried(lambda: sent.value(state, number, *parts))
+
+
 def _plus(*parts: Any) -> Any:
     failed = next((part for part in parts if isinstance(part, _Failed)), None)
     return _tried(lambda: reduce(add, parts)) if failed is None else failed
@@ -206,21 +248,20 @@ class _LookAt:
 
     def __call__(self, number: int, *parts: Any) -> Look:
         chunk = _chunk(self.roles, number, parts)
-        return look_at(number, chunk, _where(number), self.classes, self.halvings)
+        found = look_at(number, chunk, _where(number), self.classes, self.halvings)
+        return replace(found, n_bytes=chunk.n_bytes)
 
 
 @dataclass(frozen=True)
-class _AddUp:
-    """The task of summing a kernel over a chunk."""
+class _ReadChunk:
+    """How a chunk becomes rows in memory, the same as when it was first looked at."""
 
     roles: Roles | None
     reader: Reader
-    kernel: Kernel[Any]
-    block_entries: int | None
     lengths: dict[int, int]
     starts: dict[int, int]
 
-    def __call__(self, number: int, *parts: Any) -> Any:
+    def __call__(self, number: int, parts: Parts) -> MemoryRows:
         chunk = _chunk(self.roles, number, parts)
         if chunk.n_rows != self.lengths[number]:
             raise SourceError(
@@ -229,8 +270,30 @@ class _AddUp:
                 "Chunks must be the same each time they are made: fix seeds, and do not change "
                 "their files.",
             )
-        rows = self.reader(chunk, self.starts[number], _where(number))
-        return rows.add_up(self.kernel, self.block_entries)
+        return self.reader(chunk, self.starts[number], _where(number))
+
+
+@dataclass(frozen=True)
+class _AddUp:
+    """The task of summing a kernel over a chunk."""
+
+    read: _ReadChunk
+    kernel: Kernel[Any]
+    block_entries: int | None
+
+    def __call__(self, number: int, *parts: Any) -> Any:
+        return self.read(number, parts).add_up(self.kernel, self.block_entries)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The task of going on from a state with the rows of a chunk."""
+
+    read: _ReadChunk
+    step: Callable[[Any, MemoryRows], Any]
+
+    def __call__(self, state: Any, number: int, *parts: Any) -> Any:
+        return self.step(state, self.read(number, parts))
 
 
 def _where(number: int) -> str:

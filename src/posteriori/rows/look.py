@@ -217,7 +217,10 @@ def _joined(parts: list[Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """Columns, labels and some rows of parts, and how many rows each part has."""
+    """Columns, labels and some rows of parts, and how many rows each part has.
+
+    `n_bytes` is what all parts take in memory, where whoever looks at them says so.
+    """
 
     columns: tuple[SeenColumn, ...]
     named: bool
@@ -225,6 +228,7 @@ class Look:
     lengths: tuple[tuple[int, int], ...]
     weight: float
     drawn: Drawn
+    n_bytes: int = 0
 
     def __add__(self, other: "Look") -> "Look":
         if not other.columns or not self.columns:
@@ -238,6 +242,7 @@ class Look:
             self.lengths + other.lengths,
             self.weight + other.weight,
             self.drawn + other.drawn,
+            self.n_bytes + other.n_bytes,
         )
 
     def schema(self) -> Schema:

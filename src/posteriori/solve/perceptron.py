@@ -9,13 +9,15 @@ Both solvers take many rows at a time and do to W what one row after the other w
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
 
 from posteriori.linalg import solve_lower
 from posteriori.statistics.pairs import Mask
-from posteriori.statistics.sequence import Segment, Visits
+from posteriori.statistics.sequence import Segment, Walkable
 from posteriori.typing import Array, Codes
 
 _FEWEST, _MOST = 8, 4096
@@ -70,9 +72,9 @@ class Perceived(NamedTuple):
 
 
 def learn(
-    visits: Visits,
+    visits: Walkable,
     walk: Walk,
-    orders: Callable[[], Codes],
+    orders: Callable[[], Codes | None],
     separable: Callable[[Array], bool],
     *,
     max_epochs: int,
@@ -88,7 +90,7 @@ def learn(
     best, fewest, asked = walk.weights, np.inf, False
     enough = _ENOUGH + 2 * len(walk.weights) ** 2
     for epoch in range(1, max_epochs + 1):
-        before, walk = walk.n_updates, perceptron_epoch(walk, visits.segments(orders()))
+        before, walk = walk.n_updates, perceptron_epoch(walk, visits, orders())
         if walk.n_updates == before:
             return Perceived(walk.mean() if averaged else walk.weights, walk, Outcome.CONVERGED)
         for candidate in () if averaged else (walk.weights, walk.mean()):
@@ -102,12 +104,15 @@ def learn(
     return Perceived(walk.mean() if averaged else best, walk, Outcome.MAX_EPOCHS)
 
 
-def perceptron_epoch(walk: Walk, segments: Iterable[Segment]) -> Walk:
+def perceptron_epoch(walk: Walk, visits: Walkable, order: Codes | None = None) -> Walk:
     """One visit to every row: W changes where a row is not strictly on its own side (4.55)."""
-    for segment in segments:
-        update = _two_classes if walk.weights.shape[1] == 1 else _many_classes
-        walk = update(walk, segment)
+    walk = visits.fold(_walk_on, walk, order)
     return replace(walk, n_epochs=walk.n_epochs + 1)
+
+
+def _walk_on(walk: Walk, segments: Iterable[Segment]) -> Walk:
+    update = _two_classes if walk.weights.shape[1] == 1 else _many_classes
+    return reduce(update, segments, walk)
 
 
 def _times(walk: Walk, weight: Array) -> Array:
@@ -181,24 +186,35 @@ def mistakes(weights: Array, segment: Segment) -> Mask:
     return _against_others(activation, segment.codes)[1]
 
 
-def mistaken_weight(weights: Array, visits: Visits) -> float:
+def mistaken_weight(weights: Array, visits: Walkable) -> float:
     """The weight of all rows that are not strictly on their own side."""
-    every = visits.segments(np.arange(len(visits)))
-    return float(sum(segment.weight @ mistakes(weights, segment) for segment in every))
+
+    def step(total: float, segments: Iterable[Segment]) -> float:
+        found = (float(segment.weight @ mistakes(weights, segment)) for segment in segments)
+        return sum(found, total)
+
+    return visits.fold(step, 0.0)
 
 
-def suspects(weights: Array, visits: Visits) -> list[int]:
+def suspects(weights: Array, visits: Walkable) -> list[int]:
     """The classes in the order of the weight of mistakes that they take part in."""
-    K = max(weights.shape[1], 2)
-    blame = np.zeros(K)
-    for segment in visits.segments(np.arange(len(visits))):
-        wrong = mistakes(weights, segment)
-        codes, weight = segment.codes[wrong], segment.weight[wrong]
-        blame += np.bincount(codes, weight, minlength=K)
-        if weights.shape[1] > 1:
-            others, _ = _against_others(segment.rows[wrong] @ weights, codes)
-            blame += np.bincount(others.argmax(axis=1), weight, minlength=K)
+
+    def step(blame: Array, segments: Iterable[Segment]) -> Array:
+        return reduce(add, (_blame(weights, segment) for segment in segments), blame)
+
+    blame = visits.fold(step, np.zeros(max(weights.shape[1], 2)))
     return [int(k) for k in np.argsort(-blame, kind="stable")]
+
+
+def _blame(weights: Array, segment: Segment) -> Array:
+    """The weight of the mistakes that each class takes part in."""
+    K, wrong = max(weights.shape[1], 2), mistakes(weights, segment)
+    codes, weight = segment.codes[wrong], segment.weight[wrong]
+    blame = np.bincount(codes, weight, minlength=K).astype(np.float64)
+    if weights.shape[1] > 1:
+        others, _ = _against_others(segment.rows[wrong] @ weights, codes)
+        blame += np.bincount(others.argmax(axis=1), weight, minlength=K)
+    return blame
 
 
 def targets(codes: Codes, n_outputs: int) -> Array:
@@ -208,23 +224,42 @@ def targets(codes: Codes, n_outputs: int) -> Array:
     return np.eye(n_outputs)[codes]
 
 
-def adaline_epoch(weights: Array, segments: Iterable[Segment], rate: float) -> tuple[Array, Array]:
-    """One visit to every row, W ← W + η φ (t - Wᵀφ)ᵀ; gives W and its mean over the visits.
+class _Course(NamedTuple):
+    """W, its sum over the visits made, by weight; their weight and their number."""
+
+    weights: Array
+    total: Array
+    time: float = 0.0
+    n_visits: int = 0
+
+
+def adaline_epoch(
+    weights: Array, visits: Walkable, rate: float, order: Codes | None = None
+) -> tuple[Array, Array, int]:
+    """One visit to every row, W ← W + η φ (t - Wᵀφ)ᵀ; gives W, its mean, and how many visits.
 
     η = rate · weight of the row, but no more than 1/|φ|², which would fit the row alone.
     """
-    total, time = np.zeros_like(weights), 0.0
-    for segment in segments:
-        squares = np.einsum("ij,ij->i", segment.rows, segment.rows)
-        steps = np.minimum(rate * segment.weight, 1 / squares)
-        t = targets(segment.codes, weights.shape[1])
-        for low in range(0, len(t), _CHUNK):
-            here = slice(low, low + _CHUNK)
-            weights, sums = _chunk(
-                weights, segment.rows[here], t[here], steps[here], segment.weight[here]
-            )
-            total, time = total + sums, time + float(segment.weight[here].sum())
-    return weights, total / time
+
+    def step(course: _Course, segments: Iterable[Segment]) -> _Course:
+        return reduce(lambda course, segment: _run_on(course, segment, rate), segments, course)
+
+    course = visits.fold(step, _Course(weights, np.zeros_like(weights)), order)
+    return course.weights, course.total / course.time, course.n_visits
+
+
+def _run_on(course: _Course, segment: Segment, rate: float) -> _Course:
+    weights, total, time, n_visits = course
+    squares = np.einsum("ij,ij->i", segment.rows, segment.rows)
+    steps = np.minimum(rate * segment.weight, 1 / squares)
+    t = targets(segment.codes, weights.shape[1])
+    for low in range(0, len(t), _CHUNK):
+        here = slice(low, low + _CHUNK)
+        weights, sums = _chunk(
+            weights, segment.rows[here], t[here], steps[here], segment.weight[here]
+        )
+        total, time = total + sums, time + float(segment.weight[here].sum())
+    return _Course(weights, total, time, n_visits + len(t))
 
 
 def _chunk(W: Array, rows: Array, t: Array, steps: Array, weight: Array) -> tuple[Array, Array]:
@@ -239,11 +274,16 @@ def _chunk(W: Array, rows: Array, t: Array, steps: Array, weight: Array) -> tupl
     return W + rows.T @ errors, left[0] * W + rows.T @ (errors * left[:, None])
 
 
-def squared_error_gradient(weights: Array, visits: Visits) -> Array:
+def squared_error_gradient(weights: Array, visits: Walkable) -> Array:
     """The mean of φ (t - Wᵀφ)ᵀ over the rows (p, c), zero at the least squares answer (4.15)."""
-    total, time = np.zeros_like(weights), 0.0
-    for segment in visits.segments(np.arange(len(visits))):
-        errors = targets(segment.codes, weights.shape[1]) - segment.rows @ weights
-        total += segment.rows.T @ (errors * segment.weight[:, None])
-        time += float(segment.weight.sum())
+
+    def step(state: tuple[Array, float], segments: Iterable[Segment]) -> tuple[Array, float]:
+        total, time = state
+        for segment in segments:
+            errors = targets(segment.codes, weights.shape[1]) - segment.rows @ weights
+            total = total + segment.rows.T @ (errors * segment.weight[:, None])
+            time += float(segment.weight.sum())
+        return total, time
+
+    total, time = visits.fold(step, (np.zeros_like(weights), 0.0))
     return total / time

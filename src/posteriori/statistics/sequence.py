@@ -1,17 +1,18 @@
-"""All rows in one place, for solvers that visit them one after the other.
+"""The rows themselves, for solvers that visit them one after the other.
 
 The other models need sums, so their rows may lie anywhere. A sequential solver needs the rows
-themselves, in an order of its own and many times over: they are gathered into memory here, from
-any source, by `map_sum` like everything else.
+themselves, many times over. In an order of its own it needs them in memory: they are gathered here,
+from any source, by `map_sum` like everything else. In the order in which they lie, they may stay
+there, and what has been learnt goes from chunk to chunk.
 
 Conventions: n rows, m design columns, p = m + 1 parameters, the intercept first.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +21,7 @@ from posteriori.errors import SourceError
 from posteriori.rows.block import Block, Features, Mixed, take_rows
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.finite import check_finite
+from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import SparseTable
@@ -28,6 +30,8 @@ from posteriori.statistics.labels import is_soft, weights_of
 from posteriori.statistics.same_rows import fingerprints
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes
+
+S = TypeVar("S")
 
 _SEGMENT = 2**17
 """Numbers that are laid out for the solver at a time: a mebibyte of doubles."""
@@ -39,23 +43,41 @@ _KEPT = 2**24
 """Up to this many numbers (128 MiB), the rows are laid out once rather than in every epoch."""
 
 
+def visits_of(rows: Rows, coordinates: Coordinates, shuffled: bool) -> "Visits | Streamed":
+    """The rows in memory where there is room for them, else where they lie, in their order."""
+    if isinstance(rows, ChunkedRows):
+        if not shuffled and (rows.is_far or not _has_room(rows)):
+            return Streamed(rows, coordinates)
+        if not _has_room(rows):
+            raise _no_room(rows)
+    visits = Visits(collected(rows), coordinates)
+    return visits.sorted() if shuffled else visits
+
+
 def collected(rows: Rows) -> Block:
-    """All rows as one block; an error where they lie elsewhere and memory has no room for them."""
-    if isinstance(rows, ChunkedRows) and not isinstance(rows.sample.rows.table, SparseTable):
-        _check_room(rows.n_rows, len(rows.schema))
+    """All rows as one block."""
     return rows.map_sum(Collect(rows.schema)).joined()
 
 
-def _check_room(n_rows: int, n_columns: int) -> None:
-    size, room = 8 * n_rows * n_columns, memory_size()
-    if room is not None and 2 * size > room:  # they are put in order, which is a copy
-        raise SourceError(
-            f"The {n_rows:,} rows take {size / 1e9:.3g} GB in memory, and as much again to be put "
-            f"in order; this machine has {room / 1e9:.3g} GB. A model that learns row by row needs "
-            "them there.",
-            "Learn from parts of the rows, by partial_fit; or use a model that is fitted by sums, "
-            "such as LogisticRegression or LeastSquaresClassifier.",
-        )
+def _has_room(rows: ChunkedRows) -> bool:
+    room = memory_size()
+    is_sparse = isinstance(rows.sample.rows.table, SparseTable)
+    return is_sparse or room is None or 2 * _size(rows) <= room  # put in order, they are a copy
+
+
+def _size(rows: ChunkedRows) -> int:
+    """Bytes of the rows in memory."""
+    return 8 * rows.n_rows * len(rows.schema)
+
+
+def _no_room(rows: ChunkedRows) -> SourceError:
+    return SourceError(
+        f"The {rows.n_rows:,} rows take {_size(rows) / 1e9:.3g} GB in memory, and as much again to "
+        f"be put in order; this machine has {cast(int, memory_size()) / 1e9:.3g} GB. To visit them "
+        "in a random order they must be there.",
+        "Set shuffle=False, which visits them in the order in which they lie; or use a model that "
+        "is fitted by sums, such as LogisticRegression or LeastSquaresClassifier.",
+    )
 
 
 def memory_size() -> int | None:
@@ -115,6 +137,20 @@ class Collect:
         return Collected((block,))
 
 
+Step = Callable[[S, "Iterable[Segment]"], S]
+"""What has been learnt, and rows to be visited, to what is known after them."""
+
+
+class Walkable(Protocol):
+    """Rows that can be visited one after the other."""
+
+    def __len__(self) -> int: ...
+
+    def fold(self, step: Step[S], state: S, order: Codes | None = None) -> S:
+        """The state after all rows, in the order given or that in which they lie."""
+        ...
+
+
 class Segment(NamedTuple):
     """Some rows to be visited: φ (k, p), class codes (k,) and weights (k,)."""
 
@@ -132,6 +168,10 @@ class Visits:
 
     def __len__(self) -> int:
         return self.block.X.shape[0]
+
+    def fold(self, step: Step[S], state: S, order: Codes | None = None) -> S:
+        """The state after all rows, in the order given or that in which they lie."""
+        return step(state, self.segments(np.arange(len(self)) if order is None else order))
 
     def segments(self, order: Codes) -> Iterator[Segment]:
         """The rows in the order given, a segment at a time."""
@@ -155,15 +195,7 @@ class Visits:
     def weighted(self, factor: float) -> "Visits":
         """The same rows, their weights multiplied."""
         weight = cast(Array, self.block.weight) * factor
-        return Visits(replace(self.block, weight=weight), self.coordinates)
-
-    def mean_square(self) -> float:
-        """The mean of |φ|² over the rows, by weight."""
-        total = sum(
-            float(weight @ np.einsum("ij,ij->i", rows, rows))
-            for rows, _, weight in self.segments(np.arange(len(self)))
-        )
-        return total / float(cast(Array, self.block.weight).sum())
+        return replace(self, block=replace(self.block, weight=weight))
 
     def sorted(self) -> "Visits":
         """The same rows in an order that depends on them alone, each but once.
@@ -195,3 +227,60 @@ class Visits:
         counts /= counts.sum()
         means = sums / sums[:, :1].sum() / np.where(counts > 0, counts, 1.0)[:, None]
         return counts @ (means - counts @ means) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class Streamed:
+    """Rows that stay where they lie, visited chunk by chunk in their order.
+
+    `factor` multiplies their weights.
+    """
+
+    rows: ChunkedRows
+    coordinates: Coordinates
+    factor: float = 1.0
+
+    def __len__(self) -> int:
+        return self.rows.n_rows
+
+    def fold(self, step: Step[S], state: S, order: Codes | None = None) -> S:
+        """The state after all rows, in the order in which they lie."""
+        coordinates, factor = self.coordinates, self.factor
+
+        def of_chunk(state: S, chunk: MemoryRows) -> S:
+            return Visits(collected(chunk), coordinates).weighted(factor).fold(step, state)
+
+        return self.rows.fold(of_chunk, state)
+
+    def weighted(self, factor: float) -> "Streamed":
+        """The same rows, their weights multiplied."""
+        return replace(self, factor=self.factor * factor)
+
+
+def mean_weight(visits: Walkable) -> float:
+    """The mean weight of all rows, without a sum that could leave the doubles."""
+
+    def step(state: tuple[int, float], segments: Iterable[Segment]) -> tuple[int, float]:
+        count, mean = state
+        for segment in segments:
+            own = float(segment.weight.max())
+            own *= float(np.mean(segment.weight / own))
+            count += len(segment.weight)
+            mean += (own - mean) * len(segment.weight) / count
+        return count, mean
+
+    return visits.fold(step, (0, 0.0))[1]
+
+
+def mean_square(visits: Walkable) -> float:
+    """The mean of |φ|² over the rows, by weight."""
+
+    def step(state: tuple[float, float], segments: Iterable[Segment]) -> tuple[float, float]:
+        total, time = state
+        for rows, _, weight in segments:
+            total += float(weight @ np.einsum("ij,ij->i", rows, rows))
+            time += float(weight.sum())
+        return total, time
+
+    total, time = visits.fold(step, (0.0, 0.0))
+    return total / time
