@@ -4,12 +4,13 @@ import signal
 
 import dask
 import dask.array as da
+import fsspec
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from pyarrow import csv, parquet
+from pyarrow import csv, dataset, parquet
 from scipy import sparse
 from sklearn.base import clone
 
@@ -140,6 +141,19 @@ def test_a_fit_tells_how_often_it_read_its_rows(folder):
     assert GaussianClassifier().fit(rows).passes_.passes == 1
     assert "Passes" in str(LogisticRegression().fit(rows).summary())
     assert not hasattr(model.fit(X, Y), "passes_")
+
+
+def test_files_of_another_file_system_are_read_by_a_dataset(folder):
+    there = fsspec.filesystem("memory")
+    for path in folder.iterdir():
+        there.pipe(f"/store/{path.name}", path.read_bytes())
+    source = dataset.dataset("/store", filesystem=there, format="parquet")
+    model = LogisticRegression(tol=1e-8).fit(scan(source, "y", columns=FEATURES))
+    expected = LogisticRegression(tol=1e-8).fit(X, Y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-10)
+    there.rm("/store/part-2.parquet")
+    with pytest.raises(SourceError, match=r"part-2\.parquet"):
+        model.fit(scan(source, "y", columns=FEATURES))
 
 
 def test_a_fit_to_dask_tells_how_much_it_read():

@@ -667,13 +667,6 @@ def test_a_file_that_is_not_what_its_name_says(tmp_path, name, text):
         _from(tmp_path / name)
 
 
-def test_a_csv_whose_later_rows_are_of_another_kind(tmp_path):
-    numbers = "".join(f"{i},{'no' if i % 3 else 'yes'}\n" for i in range(300_000))
-    (tmp_path / "a.csv").write_text("x,y\n" + numbers + "many,yes\n")
-    with pytest.raises(SourceError, match=r"conversion error.*many"):
-        _from(tmp_path / "a.csv")
-
-
 @pytest.mark.parametrize(
     "values",
     [

@@ -1,19 +1,22 @@
 """Rows in files larger than memory: CSV, Parquet and Arrow IPC, by pyarrow.dataset."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from pathlib import Path
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar, cast
 
 from posteriori.errors import ColumnTypeError, DataError, ParameterError, SourceError
 from posteriori.rows.chunk import Chunk, Roles, told_where
 from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.csv import CsvFiles, until_types_hold
 from posteriori.rows.look import Look, look_at, sample_limit, whole_look
+from posteriori.rows.memory import MemoryRows
 from posteriori.rows.parquet import Part, parts_of
+from posteriori.rows.paths import FORMATS, files_in, format_of, suffix_of
 from posteriori.rows.progress import Passes, read_progress
 from posteriori.rows.rows import Kernel
 from posteriori.rows.schema import Schema
@@ -28,16 +31,6 @@ BATCH_ENTRIES = 2**21
 _LONGEST_BATCH = 2**17
 _READ_AHEAD = 4
 """Batches that are read while others are summed."""
-
-_FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".arrow": "ipc",
-    ".ipc": "ipc",
-    ".feather": "ipc",
-}
 
 
 class Mark(NamedTuple):
@@ -72,7 +65,10 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FileRows(ChunkedRows):
-    """Rows of a pyarrow dataset. The next batches are read while these are summed."""
+    """Rows of a pyarrow dataset, or of CSV files whose types are learnt in the first look.
+
+    The next batches are read while these are summed.
+    """
 
     dataset: Any
     roles: Roles
@@ -96,6 +92,9 @@ class FileRows(ChunkedRows):
             return parts_of(self.dataset)
 
     def _first_look(self) -> Look:
+        return until_types_hold(self._look_at_all)
+
+    def _look_at_all(self) -> Look:
         found: list[Look] = []
         least = self._least_halvings()
 
@@ -135,15 +134,42 @@ class FileRows(ChunkedRows):
             )
         return cast(S, total.value)
 
+    def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
+        reader = self.reader
+        with self.one_pass(self.n_rows), self._watched():
+            for start, table in self._tables():
+                rows = reader(self.roles.split(table), start, _where(start, table.num_rows))
+                state = step(state, rows)
+                self.progress.advance(rows.n_rows)
+        return state
+
     def each(self, make: Callable[[Chunk], list[T]], receive: Callable[[list[T]], object]) -> None:
-        def made(start: int, table: Any) -> list[T]:
+        answered = 0
+
+        def made(start: int, table: Any) -> _Total:
+            rest = table.slice(max(answered - start, 0))  # after a column got a wider type
             try:
-                return make(self.roles.split(table))
+                return _Total(rest.num_rows, make(self.roles.split(rest)) if rest.num_rows else [])
             except DataError as error:
                 raise told_where(error, _where(start, table.num_rows)) from error
 
-        with self.one_pass(None):
-            self._fold(made, receive)
+        def take_in(made: _Total) -> None:
+            nonlocal answered
+            answered += made.n_rows
+            receive(made.value)
+
+        def answer() -> None:
+            with self.one_pass(None):
+                self._fold(made, take_in)
+
+        self._settle_types()
+        until_types_hold(answer)
+
+    def _settle_types(self) -> None:
+        """Which empty entries are missing numbers, and which are empty texts, if no look told."""
+        if isinstance(self.dataset, CsvFiles) and not self._seen:
+            with self._watched():
+                self.dataset.settle(self._columns)
 
     def _fold(self, task: Callable[[int, Any], T], receive: Callable[[T], object]) -> None:
         """`receive` gets `task` of every table and the number of its first row, in order.
@@ -153,12 +179,9 @@ class FileRows(ChunkedRows):
 
         def of_part(part: Part) -> tuple[int, T]:
             found: list[Any] = []
-            start = part.start
-            for table in part.batches(self._columns, self.dataset.schema, self._batch_rows):
-                self.log.read(table.nbytes)
+            for start, table in self._tables_of(part):
                 value = task(start, table)
                 found[:] = [found[0] + value] if found else [value]
-                start += table.num_rows
             return part.n_rows, cast(T, found[0])
 
         def of_table(each: tuple[int, Any]) -> tuple[int, T]:
@@ -174,17 +197,30 @@ class FileRows(ChunkedRows):
             else:
                 map_in_order(of_table, self._stream(), take_in)
 
-    def _stream(self) -> Iterator[tuple[int, Any]]:
+    def _tables(self) -> Iterator[tuple[int, Any]]:
         """Tables and the numbers of their first rows, in the order of files and rows."""
+        if self._parts is None:
+            return self._stream()
+        return chain.from_iterable(map(self._tables_of, self._parts))
+
+    def _tables_of(self, part: Part) -> Iterator[tuple[int, Any]]:
+        start = part.start
+        for table in part.batches(self._columns, self.dataset.schema, self._batch_rows):
+            self.log.read(table.nbytes)
+            yield start, table
+            start += table.num_rows
+
+    def _stream(self) -> Iterator[tuple[int, Any]]:
+        """The same by pyarrow's scanner, which reads ahead."""
         pyarrow = import_module("pyarrow")
-        scanner = self.dataset.scanner(
+        batches = self.dataset.to_batches(
             columns=self._columns,
             batch_size=self._batch_rows,
             batch_readahead=_READ_AHEAD,
             fragment_readahead=1,
         )
         start = 0
-        for batch in scanner.to_batches():
+        for batch in batches:
             if batch.num_rows:
                 self.log.read(batch.nbytes)
                 yield start, pyarrow.Table.from_batches([batch])
@@ -198,9 +234,11 @@ class FileRows(ChunkedRows):
         arrow_error = import_module("pyarrow").ArrowException
         try:
             yield
-        except (arrow_error, OSError) as error:
+        except (arrow_error, OSError, SourceError) as error:
             for mark in self.marks:
                 mark.check()
+            if isinstance(error, SourceError):
+                raise
             raise SourceError(
                 f"The source cannot be read: {error}.",
                 "Look at the file; for CSV, name the types in a pyarrow dataset of your own.",
@@ -229,7 +267,10 @@ def _where(start: int, n_rows: int) -> str:
 
 
 def read_dataset(source: Any, format: str | None) -> Any:
-    """A path, a glob, a folder, a list of files or a dataset, as a pyarrow dataset."""
+    """A path, a glob, a folder, a list of files or a dataset, as a pyarrow dataset or CSV files.
+
+    The types of a dataset are the user's word; those of CSV files are ours to widen.
+    """
     try:
         datasets = import_module("pyarrow.dataset")
     except ImportError as error:
@@ -239,13 +280,13 @@ def read_dataset(source: Any, format: str | None) -> Any:
         ) from error
     if isinstance(source, datasets.Dataset):
         return source
-    if format is not None and format not in _FORMATS.values():
+    if format is not None and format not in FORMATS.values():
         raise ParameterError(
             f"format={format!r} is not known.", "Use 'parquet', 'csv' or 'ipc', or leave it out."
         )
-    paths = _files(_paths(source), format)
-    kind: Any = format or _format_of(paths)
-    if all(_suffix(path) == ".tsv" for path in paths):
+    paths = files_in(source, format)
+    kind: Any = format or format_of(paths)
+    if all(suffix_of(path) == ".tsv" for path in paths):
         options = import_module("pyarrow.csv").ParseOptions(delimiter="\t")
         kind = datasets.CsvFileFormat(options)
     try:
@@ -254,11 +295,12 @@ def read_dataset(source: Any, format: str | None) -> Any:
         # Of all files: the first may have no rows to tell types by.
         every = [datasets.dataset(name, format=kind).schema for name in names]
         whole = _unified([found.schema, *every])
-        return datasets.dataset(names, format=kind, partitioning="hive", schema=whole)
+        dataset = datasets.dataset(names, format=kind, partitioning="hive", schema=whole)
     except (OSError, import_module("pyarrow").ArrowException) as error:
         raise SourceError(
             f"{str(source)!r} cannot be read: {error}.", "Look at the path and the format."
         ) from error
+    return CsvFiles(dataset) if isinstance(dataset.format, datasets.CsvFileFormat) else dataset
 
 
 def _unified(schemas: list[Any]) -> Any:
@@ -269,58 +311,6 @@ def _unified(schemas: list[Any]) -> Any:
     return pyarrow.schema([field.with_type(views.get(field.type, field.type)) for field in whole])
 
 
-def _paths(source: Any) -> list[Path]:
-    """The files and folders that are named, in order."""
-    if isinstance(source, list | tuple):
-        paths = [path for each in source for path in _paths(each)]
-    elif any(sign in str(source) for sign in "*?["):
-        path = Path(str(source)).expanduser()
-        anchor = Path(path.anchor) if path.anchor else Path()
-        paths = sorted(anchor.glob(str(path.relative_to(anchor) if path.anchor else path)))
-    else:
-        paths = [Path(source).expanduser()]
-    missing = [path for path in paths if not path.exists()]
-    if missing or not paths:
-        raise SourceError(
-            f"There is no file {str(missing[0] if missing else source)!r}.",
-            "Look at the path; a folder is read with all files in it.",
-        )
-    return paths
-
-
-def _files(paths: list[Path], format: str | None) -> list[Path]:
-    """The files, and those in folders whose names say a format that is read, in order."""
-    found = [path for each in paths for path in ([each] if each.is_file() else _inside(each))]
-    if format is not None:
-        return found
-    named = [path for path in found if path in paths or _suffix(path) in _FORMATS]
-    return named or found
-
-
-def _inside(folder: Path) -> list[Path]:
-    """Files in a folder and those below it, without hidden ones and marks of success."""
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    below = ((path, path.relative_to(folder).parts) for path in files)
-    return [path for path, parts in below if not any(part[0] in "._" for part in parts)]
-
-
-def _format_of(paths: Sequence[Path]) -> str:
-    """The format that the names say."""
-    found = {_FORMATS[suffix] for path in paths if (suffix := _suffix(path)) in _FORMATS}
-    if len(found) != 1:
-        raise ParameterError(
-            f"The names of the files say {'several formats' if found else 'no format'}"
-            f"{': ' + ', '.join(sorted(found)) if found else ''}.",
-            "Pass format='parquet', 'csv' or 'ipc', and files of that format alone.",
-        )
-    return found.pop()
-
-
-def _suffix(path: Path) -> str:
-    """The ending that tells the format, before that of a compression."""
-    return path.with_suffix("").suffix if path.suffix in (".gz", ".bz2", ".zst") else path.suffix
-
-
 def file_rows(
     dataset: Any, roles: Roles, classes: Any, declared: Mapping[str, tuple[Any, ...]], progress: Any
 ) -> FileRows:
@@ -328,7 +318,10 @@ def file_rows(
 
     `declared` has the order of the levels of columns, where a frame has one.
     """
-    roles = replace(roles, columns=tuple(roles.features(dataset.schema.names)))
+    features = roles.features(dataset.schema.names)
+    roles = replace(roles, columns=tuple(features))
+    if isinstance(dataset, CsvFiles):
+        dataset.declare_doubles([*features, *filter(None, (roles.weight, roles.offset))])
     files = getattr(dataset, "files", ())
     marks = tuple(Mark.of(path) for path in files if os.path.exists(path))
     _check_types(dataset.schema, roles)
