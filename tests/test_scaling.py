@@ -29,6 +29,8 @@ from benchmarks.scaling.measure import chunked_rows, columns_of, counted_passes,
 from benchmarks.scaling.simulate import MOST_CHUNKS, Tasks, Weather, parents, simulate
 
 from posteriori.rows import dask as dask_rows
+from posteriori.rows.chunk import Reader
+from posteriori.rows.dask_tasks import AddUp, ReadChunk, Sent
 
 DOCUMENT = (Path(__file__).parents[1] / "docs" / "scaling.md").read_text(encoding="utf-8")
 
@@ -64,10 +66,11 @@ class TestSizes:
     def test_of_what_is_sent_to_the_workers(self, kind, shape, first):
         """With many chunks, whose first rows have large numbers."""
         rows = rows_of(shape)
-        reader = dask_rows.Reader(rows.schema, rows.classes)
+        reader = Reader(rows.schema, rows.classes)
         lengths = dict.fromkeys(range(70_000, 72_000), 10**6)
         starts = {i: first + i * 10**6 for i in lengths}
-        sent = dask_rows._AddUp(None, reader, kernel_of(kind, shape), None, lengths, starts)
+        read = ReadChunk(None, reader, lengths, starts)
+        sent = AddUp(read, kernel_of(kind, shape), None)
         size = len(cloudpickle.dumps(sent))
         assert size == pytest.approx(kernel_bytes(kind, shape, 2000), rel=0.1)
 
@@ -94,7 +97,7 @@ class TestSizes:
 
         monkeypatch.setattr("dask.compute", compute)
         rows = chunked_rows(Shape(chunks, 2), 1)
-        rows._compute(dask_rows._Sent(None), range(chunks), FAN_IN)
+        rows._compute(Sent(None), range(chunks), FAN_IN)
         assert len(tasks) == 3 * chunks + n_sums(chunks) - (chunks > 1)
         assert len(parents(chunks)) == chunks + n_sums(chunks)
 

@@ -5,41 +5,37 @@ made again in every pass, where they are summed: a lost worker takes nothing wit
 has the same bits whoever did what. Only a few sums come back.
 """
 
-import ctypes
-import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, reduce
 from importlib import import_module
 from math import isnan, log2
-from operator import add
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast
-from uuid import uuid4
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
-from posteriori.errors import (
-    ColumnTypeError,
-    DataError,
-    ParameterError,
-    PosterioriError,
-    ShapeError,
-    SourceError,
-)
-from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
+from posteriori.errors import ColumnTypeError, ParameterError, ShapeError, SourceError
+from posteriori.rows.chunk import Roles
 from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.features import as_frame
-from posteriori.rows.look import Drawn, Look, look_at, sample_limit, whole_look
+from posteriori.rows.dask_tasks import (
+    AddUp,
+    GoOn,
+    LookAt,
+    Parts,
+    ReadChunk,
+    Sent,
+    go_on,
+    or_raise,
+    plus,
+    run,
+)
+from posteriori.rows.look import Drawn, Look, sample_limit, whole_look
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes, read_progress
 from posteriori.rows.rows import Kernel
 from posteriori.rows.schema import Schema
-from posteriori.rows.threads import one_blas_thread
 
 S = TypeVar("S")
 T = TypeVar("T")
-Parts = tuple[Any, ...]
 
 _HALVINGS = 3
 """One row in eight at most is drawn in the first look, so that what comes back is never all."""
@@ -48,12 +44,8 @@ _AT_ONCE = 8
 """Sums that one task adds up: a cluster takes milliseconds a task. First looks, which bring rows
 along, are added up in pairs."""
 
-
 _LITTLE = 2**20
 """Bytes of what all tasks of a pass are told, up to which each is told it by itself."""
-
-_KEPT = {-1: 2**26, -3: 2**24}
-"""Limits of glibc's malloc.h: bytes of M_TRIM_THRESHOLD and M_MMAP_THRESHOLD."""
 
 
 def is_dask(X: Any) -> bool:
@@ -81,7 +73,7 @@ class DaskRows(ChunkedRows):
         return _left_behind, (self.roles, seen, kept)
 
     def _first_look(self) -> Look:
-        first = _Sent(_LookAt(self.roles, self.soft_classes, self.halvings))
+        first = Sent(LookAt(self.roles, self.soft_classes, self.halvings))
         with self.one_pass(None):
             found = self._compute(first, range(len(self.chunks)), 2)
             look = whole_look([] if found is None else [found])
@@ -100,7 +92,7 @@ class DaskRows(ChunkedRows):
         return replace(self, chunks=tuple(chunks), _seen=[])
 
     def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
-        task = _Sent(_AddUp(self._read_chunk, kernel, block_entries))
+        task = Sent(AddUp(self._read_chunk, kernel, block_entries))
         found = self._compute(task, self._with_rows, _AT_ONCE)
         self._count()
         return cast(S, found)
@@ -108,13 +100,13 @@ class DaskRows(ChunkedRows):
     def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
         """A chain of tasks: nothing but the state goes from worker to worker."""
         dask = import_module("dask")
-        go_on = dask.delayed(_go_on, pure=False)
+        after = dask.delayed(go_on, pure=False)
         with self.one_pass(self.n_rows):
-            sent = dask.delayed(_Sent(_Step(self._read_chunk, step)), pure=False, traverse=False)
+            sent = dask.delayed(Sent(GoOn(self._read_chunk, step)), pure=False, traverse=False)
             found = dask.delayed(state, pure=False, traverse=False)
             for i in self._with_rows:
-                found = go_on(sent, found, i, *self.chunks[i])
-            result = _or_raise(found.compute())
+                found = after(sent, found, i, *self.chunks[i])
+            result = or_raise(found.compute())
             self._count()
         return cast(T, result)
 
@@ -134,11 +126,11 @@ class DaskRows(ChunkedRows):
         return [i for i in range(len(self.chunks)) if lengths[i]]
 
     @property
-    def _read_chunk(self) -> "_ReadChunk":
+    def _read_chunk(self) -> ReadChunk:
         look = self.look
-        return _ReadChunk(self.roles, self.reader, dict(look.lengths), look.starts())
+        return ReadChunk(self.roles, self.reader, dict(look.lengths), look.starts())
 
-    def _compute(self, task: "_Sent", numbers: Sequence[int], at_once: int) -> Any:
+    def _compute(self, task: Sent, numbers: Sequence[int], at_once: int) -> Any:
         """The sum of a task over chunks, `at_once` added in a task: as many sums come back."""
         if not numbers:
             return None
@@ -146,194 +138,16 @@ class DaskRows(ChunkedRows):
         # With each task if that is little, as what tasks share is one more step on their way.
         shared = len(task.packed) * len(numbers) > _LITTLE
         sent = dask.delayed(task, pure=False, traverse=False) if shared else task
-        run, plus = (dask.delayed(f, pure=False) for f in (_run, _plus))
-        found = [run(sent, i, *self.chunks[i]) for i in numbers]
+        each, both = (dask.delayed(f, pure=False) for f in (run, plus))
+        found = [each(sent, i, *self.chunks[i]) for i in numbers]
         while len(found) > at_once:
             groups = [found[i : i + at_once] for i in range(0, len(found), at_once)]
-            found = [plus(*group) if len(group) > 1 else group[0] for group in groups]
-        return _or_raise(_plus(*dask.compute(*found)))
+            found = [both(*group) if len(group) > 1 else group[0] for group in groups]
+        return or_raise(plus(*dask.compute(*found)))
 
 
 def _left_behind(roles: Roles | None, seen: list[Look], kept: dict[str, Any]) -> DaskRows:
     return DaskRows((), roles, _seen=seen, **kept)
-
-
-# What runs on the workers.
-
-
-class _Sent:
-    """Something that is sent to the workers as it is now, closures and all.
-
-    Not a dataclass, whose fields Dask would search for collections.
-    """
-
-    def __init__(self, value: Any) -> None:
-        self.packed: bytes = import_module("cloudpickle").dumps(value)
-
-    @property
-    def value(self) -> Any:
-        return _unpacked(self.packed)
-
-    def __dask_tokenize__(self) -> str:
-        return uuid4().hex
-
-
-@lru_cache(maxsize=2)
-def _unpacked(packed: bytes) -> Any:
-    """Once for all chunks of a worker."""
-    return import_module("cloudpickle").loads(packed)
-
-
-class _Failed(NamedTuple):
-    """An error in place of a sum, so that the first in the order of the rows is raised."""
-
-    kind: type[PosterioriError]
-    problem: str
-    remedy: str
-
-
-def _or_raise(result: Any) -> Any:
-    """What came back from the workers, or the error that did."""
-    if isinstance(result, _Failed):
-        raise result.kind(result.problem, result.remedy)
-    return result
-
-
-def _tried(task: Callable[[], Any]) -> Any:
-    _keep_some_memory()
-    try:
-        with one_blas_thread():
-            return task()
-    except PosterioriError as error:
-        return _Failed(type(error), error.problem, error.remedy)
-
-
-@cache
-def _keep_some_memory() -> None:
-    """Let a worker keep up to 64 MiB of what is freed, for the blocks to come.
-
-    Dask sets its workers to hand all of it back at once, so that every temporary array of every
-    block would have to be asked for page by page: a Hessian then takes half as long again.
-    """
-    if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
-        return
-    with suppress(AttributeError, OSError, TypeError):  # where there is no such thing
-        set_limit = ctypes.CDLL(None).mallopt
-        for limit, size in _KEPT.items():
-            set_limit(limit, size)
-
-
-def _run(sent: _Sent, number: int, *parts: Any) -> Any:
-    return _tried(lambda: sent.value(number, *parts))
-
-
-def _go_on(sent: _Sent, state: Any, number: int, *parts: Any) -> Any:
-    if isinstance(state, _Failed):
-        return state
-    return _tried(lambda: sent.value(state, number, *parts))
-
-
-def _plus(*parts: Any) -> Any:
-    failed = next((part for part in parts if isinstance(part, _Failed)), None)
-    return _tried(lambda: reduce(add, parts)) if failed is None else failed
-
-
-@dataclass(frozen=True)
-class _LookAt:
-    """The task of a first look at a chunk."""
-
-    roles: Roles | None
-    classes: Any
-    halvings: int
-
-    def __call__(self, number: int, *parts: Any) -> Look:
-        chunk = _chunk(self.roles, number, parts)
-        found = look_at(number, chunk, _where(number), self.classes, self.halvings)
-        return replace(found, n_bytes=chunk.n_bytes)
-
-
-@dataclass(frozen=True)
-class _ReadChunk:
-    """How a chunk becomes rows in memory, the same as when it was first looked at."""
-
-    roles: Roles | None
-    reader: Reader
-    lengths: dict[int, int]
-    starts: dict[int, int]
-
-    def __call__(self, number: int, parts: Parts) -> MemoryRows:
-        chunk = _chunk(self.roles, number, parts)
-        if chunk.n_rows != self.lengths[number]:
-            raise SourceError(
-                f"Chunk {number} has {chunk.n_rows:,} rows, and had {self.lengths[number]:,} "
-                "when it was first looked at.",
-                "Chunks must be the same each time they are made: fix seeds, and do not change "
-                "their files.",
-            )
-        return self.reader(chunk, self.starts[number], _where(number))
-
-
-@dataclass(frozen=True)
-class _AddUp:
-    """The task of summing a kernel over a chunk."""
-
-    read: _ReadChunk
-    kernel: Kernel[Any]
-    block_entries: int | None
-
-    def __call__(self, number: int, *parts: Any) -> Any:
-        return self.read(number, parts).add_up(self.kernel, self.block_entries)
-
-
-@dataclass(frozen=True)
-class _Step:
-    """The task of going on from a state with the rows of a chunk."""
-
-    read: _ReadChunk
-    step: Callable[[Any, MemoryRows], Any]
-
-    def __call__(self, state: Any, number: int, *parts: Any) -> Any:
-        return self.step(state, self.read(number, parts))
-
-
-def _where(number: int) -> str:
-    return f"In chunk {number} (rows counted from 0 there)"
-
-
-def _chunk(roles: Roles | None, number: int, parts: Parts) -> Chunk:
-    """The parts of a chunk, laid out in memory as they are wherever they come from."""
-    if roles is not None:
-        return roles.split(_frame(roles, number, parts[0]))
-    chunk = Chunk(*map(_in_one_piece, parts))
-    for what, values in zip(("y", "sample_weight", "offset"), chunk[1:], strict=True):
-        if values is not None and values.shape[0] != chunk.n_rows:
-            raise ShapeError(
-                f"{_where(number)}: X has {chunk.n_rows:,} rows, but {what} {values.shape[0]:,}.",
-                "Cut them into chunks at the same rows.",
-            )
-    return chunk
-
-
-def _frame(roles: Roles, number: int, values: Any) -> Any:
-    """A chunk that has the columns named; an error where it is no frame or lacks them."""
-    frame = as_frame(values)
-    if frame is None:
-        raise ColumnTypeError(
-            f"Chunk {number} is no data frame but {type(values).__name__}.",
-            "Pass delayed frames, or Dask arrays to fit(X, y).",
-        )
-    try:
-        roles.features(frame.columns)
-    except DataError as error:
-        raise told_where(error, _where(number)) from error
-    return values
-
-
-def _in_one_piece(values: Any) -> Any:
-    """A view with gaps is copied, as a transfer to another worker would."""
-    if isinstance(values, np.ndarray) and not values.flags.forc:
-        return np.ascontiguousarray(values)
-    return values
 
 
 # What the user has.
@@ -452,7 +266,7 @@ def predict_dask(method: Callable[[Any], Any], X: Any, shape: tuple[int, ...], d
     belongs to an estimator, which is sent as it is now, whatever it learns afterwards.
     """
     name = getattr(method, "__name__", "predict")
-    answer = _Answer(_Sent(method), np.empty((0, *shape), dtype), name)
+    answer = _Answer(Sent(method), np.empty((0, *shape), dtype), name)
     if hasattr(type(X), "rechunk"):
         X = _whole_rows(X)
         options = {"chunks": (X.chunks[0], *shape)} if shape else {"drop_axis": 1}
@@ -468,7 +282,7 @@ def predict_dask(method: Callable[[Any], Any], X: Any, shape: tuple[int, ...], d
 class _Answer:
     """A method of an estimator, which may be asked about no rows at all."""
 
-    def __init__(self, method: _Sent, none: Any, name: str) -> None:
+    def __init__(self, method: Sent, none: Any, name: str) -> None:
         self._method, self.none, self.__name__ = method, none, name
 
     def __call__(self, X: Any) -> Any:

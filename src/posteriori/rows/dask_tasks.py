@@ -1,0 +1,211 @@
+"""What runs on the workers of a Dask cluster: looks at chunks, sums of them, and steps by them.
+
+An error comes back in place of a sum, so that the first in the order of the rows is raised.
+"""
+
+import ctypes
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, reduce
+from importlib import import_module
+from operator import add
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+
+from posteriori.errors import (
+    ColumnTypeError,
+    DataError,
+    PosterioriError,
+    ShapeError,
+    SourceError,
+)
+from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
+from posteriori.rows.features import as_frame
+from posteriori.rows.look import Look, look_at
+from posteriori.rows.memory import MemoryRows
+from posteriori.rows.rows import Kernel
+from posteriori.rows.threads import one_blas_thread
+
+Parts = tuple[Any, ...]
+
+_KEPT = {-1: 2**26, -3: 2**24}
+"""Limits of glibc's malloc.h: bytes of M_TRIM_THRESHOLD and M_MMAP_THRESHOLD."""
+
+
+class Sent:
+    """Something that is sent to the workers as it is now, closures and all.
+
+    Not a dataclass, whose fields Dask would search for collections.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.packed: bytes = import_module("cloudpickle").dumps(value)
+
+    @property
+    def value(self) -> Any:
+        return _unpacked(self.packed)
+
+    def __dask_tokenize__(self) -> str:
+        return uuid4().hex
+
+
+@lru_cache(maxsize=2)
+def _unpacked(packed: bytes) -> Any:
+    """Once for all chunks of a worker."""
+    return import_module("cloudpickle").loads(packed)
+
+
+class Failed(NamedTuple):
+    """An error in place of a sum, so that the first in the order of the rows is raised."""
+
+    kind: type[PosterioriError]
+    problem: str
+    remedy: str
+
+
+def or_raise(result: Any) -> Any:
+    """What came back from the workers, or the error that did."""
+    if isinstance(result, Failed):
+        raise result.kind(result.problem, result.remedy)
+    return result
+
+
+def _tried(task: Callable[[], Any]) -> Any:
+    _keep_some_memory()
+    try:
+        with one_blas_thread():
+            return task()
+    except PosterioriError as error:
+        return Failed(type(error), error.problem, error.remedy)
+
+
+@cache
+def _keep_some_memory() -> None:
+    """Let a worker keep up to 64 MiB of what is freed, for the blocks to come.
+
+    Dask sets its workers to hand all of it back at once, so that every temporary array of every
+    block would have to be asked for page by page: a Hessian then takes half as long again.
+    """
+    if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
+        return
+    with suppress(AttributeError, OSError, TypeError):  # where there is no such thing
+        set_limit = ctypes.CDLL(None).mallopt
+        for limit, size in _KEPT.items():
+            set_limit(limit, size)
+
+
+def run(sent: Sent, number: int, *parts: Any) -> Any:
+    return _tried(lambda: sent.value(number, *parts))
+
+
+def go_on(sent: Sent, state: Any, number: int, *parts: Any) -> Any:
+    if isinstance(state, Failed):
+        return state
+    return _tried(lambda: sent.value(state, number, *parts))
+
+
+def plus(*parts: Any) -> Any:
+    failed = next((part for part in parts if isinstance(part, Failed)), None)
+    return _tried(lambda: reduce(add, parts)) if failed is None else failed
+
+
+@dataclass(frozen=True)
+class LookAt:
+    """The task of a first look at a chunk."""
+
+    roles: Roles | None
+    classes: Any
+    halvings: int
+
+    def __call__(self, number: int, *parts: Any) -> Look:
+        chunk = _chunk(self.roles, number, parts)
+        found = look_at(number, chunk, _where(number), self.classes, self.halvings)
+        return replace(found, n_bytes=chunk.n_bytes)
+
+
+@dataclass(frozen=True)
+class ReadChunk:
+    """How a chunk becomes rows in memory, the same as when it was first looked at."""
+
+    roles: Roles | None
+    reader: Reader
+    lengths: dict[int, int]
+    starts: dict[int, int]
+
+    def __call__(self, number: int, parts: Parts) -> MemoryRows:
+        chunk = _chunk(self.roles, number, parts)
+        if chunk.n_rows != self.lengths[number]:
+            raise SourceError(
+                f"Chunk {number} has {chunk.n_rows:,} rows, and had {self.lengths[number]:,} "
+                "when it was first looked at.",
+                "Chunks must be the same each time they are made: fix seeds, and do not change "
+                "their files.",
+            )
+        return self.reader(chunk, self.starts[number], _where(number))
+
+
+@dataclass(frozen=True)
+class AddUp:
+    """The task of summing a kernel over a chunk."""
+
+    read: ReadChunk
+    kernel: Kernel[Any]
+    block_entries: int | None
+
+    def __call__(self, number: int, *parts: Any) -> Any:
+        return self.read(number, parts).add_up(self.kernel, self.block_entries)
+
+
+@dataclass(frozen=True)
+class GoOn:
+    """The task of going on from a state with the rows of a chunk."""
+
+    read: ReadChunk
+    step: Callable[[Any, MemoryRows], Any]
+
+    def __call__(self, state: Any, number: int, *parts: Any) -> Any:
+        return self.step(state, self.read(number, parts))
+
+
+def _where(number: int) -> str:
+    return f"In chunk {number} (rows counted from 0 there)"
+
+
+def _chunk(roles: Roles | None, number: int, parts: Parts) -> Chunk:
+    """The parts of a chunk, laid out in memory as they are wherever they come from."""
+    if roles is not None:
+        return roles.split(_frame(roles, number, parts[0]))
+    chunk = Chunk(*map(_in_one_piece, parts))
+    for what, values in zip(("y", "sample_weight", "offset"), chunk[1:], strict=True):
+        if values is not None and values.shape[0] != chunk.n_rows:
+            raise ShapeError(
+                f"{_where(number)}: X has {chunk.n_rows:,} rows, but {what} {values.shape[0]:,}.",
+                "Cut them into chunks at the same rows.",
+            )
+    return chunk
+
+
+def _frame(roles: Roles, number: int, values: Any) -> Any:
+    """A chunk that has the columns named; an error where it is no frame or lacks them."""
+    frame = as_frame(values)
+    if frame is None:
+        raise ColumnTypeError(
+            f"Chunk {number} is no data frame but {type(values).__name__}.",
+            "Pass delayed frames, or Dask arrays to fit(X, y).",
+        )
+    try:
+        roles.features(frame.columns)
+    except DataError as error:
+        raise told_where(error, _where(number)) from error
+    return values
+
+
+def _in_one_piece(values: Any) -> Any:
+    """A view with gaps is copied, as a transfer to another worker would."""
+    if isinstance(values, np.ndarray) and not values.flags.forc:
+        return np.ascontiguousarray(values)
+    return values
