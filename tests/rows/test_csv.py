@@ -180,18 +180,19 @@ def test_an_empty_target_is_a_missing_label(tmp_path):
         _logistic(scan(path, "y"))
 
 
-def test_an_empty_text_is_a_level_wherever_it_stands(tmp_path):
-    texts = np.where(IS_LATE, TEXTS, "")
-    late, early = (
-        _csv(tmp_path / name, count=column)
-        for name, column in (("late.csv", texts), ("early.csv", texts[::-1]))
-    )
-    assert _learnt(late)["count"] == "null"
-    assert _learnt(early)["count"] == "string"
-    for path, column in ((late, texts), (early, texts[::-1])):
-        expected = _logistic(FRAME[["place"]].assign(count=column), YES)
-        assert expected.schema_.columns[1].levels == ("", "blue", "green", "red")
-        _assert_same(_logistic(scan(path, "y")), expected)
+@pytest.mark.parametrize("empty", ["", "NA"])
+@pytest.mark.parametrize("first", [True, False])
+def test_an_empty_text_is_missing_wherever_it_stands(tmp_path, empty, first):
+    """As it is to pandas and polars; it is no level of its own."""
+    is_there = IS_LATE if first else IS_LATE[::-1]
+    path = _csv(tmp_path / "a.csv", count=np.where(is_there, TEXTS, empty))
+    assert _learnt(path)["count"] == ("null" if first else "string")
+    X = FRAME[["place"]].assign(count=np.where(is_there, TEXTS, None))
+    found, expected = NaiveBayes().fit(scan(path, "y")), NaiveBayes().fit(X, YES)
+    assert found.schema_.columns[1].levels == ("blue", "green", "red")
+    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-10)
+    with pytest.raises(MissingValueError, match="column 'count'"):
+        _logistic(scan(path, "y"))
 
 
 def test_empty_first_and_dates_later_are_neither_numbers_nor_levels(tmp_path):
@@ -247,6 +248,17 @@ def test_the_file_of_a_bad_value_is_the_one_named(tmp_path):
         _logistic(scan(tmp_path / "a", "y"))
 
 
+def test_a_late_row_of_too_many_values_is_told_with_its_file(tmp_path):
+    (tmp_path / "a").mkdir()
+    _csv(tmp_path / "a" / "part-0.csv")
+    with _csv(tmp_path / "a" / "part-1.csv").open("a") as out:
+        out.write("1,2,3,4\n")
+    with pytest.raises(
+        SourceError, match=r"part-1\.csv cannot be read: .*Expected 3 columns, got 4"
+    ):
+        _logistic(scan(tmp_path / "a", "y"))
+
+
 def test_the_types_of_a_dataset_are_the_users_word(tmp_path):
     path = _csv(tmp_path / "a.csv", count=_halves(COUNT))
     with pytest.raises(SourceError, match=r"conversion error to int64: invalid value '\d\.5'"):
@@ -272,7 +284,7 @@ def test_answers_for_rows_that_hold_more_later(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "values", [_gaps(), np.where(IS_LATE, TEXTS, "")], ids=["numbers", "texts"]
+    "values", [_gaps(), np.where(IS_LATE, TEXTS, None)], ids=["numbers", "texts"]
 )
 def test_answers_for_rows_that_are_empty_first(tmp_path, values):
     X = FRAME[["place"]].assign(count=values)

@@ -30,6 +30,15 @@ def until_types_hold(read: Callable[[], T]) -> T:
             continue
 
 
+def csv_format(separator: str) -> Any:
+    """How text is cut into values. An empty entry is missing, in a column of text as in others."""
+    csv = import_module("pyarrow.csv")
+    return import_module("pyarrow.dataset").CsvFileFormat(
+        csv.ParseOptions(delimiter=separator),
+        convert_options=csv.ConvertOptions(strings_can_be_null=True),
+    )
+
+
 class CsvFiles:
     """A dataset of CSV files whose types grow with what is read.
 
@@ -64,16 +73,11 @@ class CsvFiles:
             except invalid as error:
                 misfit = _Misfit.of(file, str(error))
                 if misfit is None:
-                    raise
+                    raise SourceError(
+                        f"The file {file.path} cannot be read: {error}.", "Correct it there."
+                    ) from error
                 self._make_room(misfit)
                 raise Widened from error
-
-    def settle(self, columns: Iterable[str]) -> None:
-        """Learn the types of columns that are empty in the first rows, by a pass over these."""
-        is_null = import_module("pyarrow.types").is_null
-        empty = [name for name in columns if is_null(self.schema.field(name).type)]
-        if empty:
-            until_types_hold(lambda: sum(1 for _ in self.to_batches(columns=empty)))
 
     def _make_room(self, misfit: "_Misfit") -> None:
         """The type that holds the value too; an error if there is none."""

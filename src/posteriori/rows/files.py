@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from posteriori.errors import ColumnTypeError, DataError, ParameterError, SourceError
 from posteriori.rows.chunk import Chunk, Roles, told_where
 from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.csv import CsvFiles, until_types_hold
+from posteriori.rows.csv import CsvFiles, csv_format, until_types_hold
 from posteriori.rows.look import Look, look_at, sample_limit, whole_look
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.parquet import Part, parts_of
@@ -162,14 +162,7 @@ class FileRows(ChunkedRows):
             with self.one_pass(None):
                 self._fold(made, take_in)
 
-        self._settle_types()
         until_types_hold(answer)
-
-    def _settle_types(self) -> None:
-        """Which empty entries are missing numbers, and which are empty texts, if no look told."""
-        if isinstance(self.dataset, CsvFiles) and not self._seen:
-            with self._watched():
-                self.dataset.settle(self._columns)
 
     def _fold(self, task: Callable[[int, Any], T], receive: Callable[[T], object]) -> None:
         """`receive` gets `task` of every table and the number of its first row, in order.
@@ -286,9 +279,8 @@ def read_dataset(source: Any, format: str | None) -> Any:
         )
     paths = files_in(source, format)
     kind: Any = format or format_of(paths)
-    if all(suffix_of(path) == ".tsv" for path in paths):
-        options = import_module("pyarrow.csv").ParseOptions(delimiter="\t")
-        kind = datasets.CsvFileFormat(options)
+    if kind == "csv":
+        kind = csv_format("\t" if all(suffix_of(path) == ".tsv" for path in paths) else ",")
     try:
         names = [str(path) for path in paths]
         found = datasets.dataset(names, format=kind, partitioning="hive")

@@ -30,9 +30,9 @@ def scan(
     """Rows that are read when they are needed, however many there are.
 
     Every model fits to them: `model.fit(scan("trips/", target="tip"))`; those that learn row by row
-    (`Perceptron`, `Adaline`) keep all rows in memory for it. Types, levels of categorical columns
-    and classes are learnt in one first look when they are first needed, and checked in every later
-    pass.
+    in a random order (`Perceptron`, `Adaline`) keep all rows in memory for it. Types, levels of
+    categorical columns and classes are learnt in one first look when they are first needed, and
+    checked in every later pass. In CSV files an empty entry is missing, as are NA, NaN and null.
 
     Parameters
     ----------
