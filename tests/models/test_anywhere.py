@@ -143,6 +143,19 @@ def test_a_fit_tells_how_often_it_read_its_rows(folder):
     assert not hasattr(model.fit(X, Y), "passes_")
 
 
+def test_rows_of_which_none_was_left_out_are_a_start_too(tmp_path):
+    """The first look keeps all of them, and fits start on some; before, they took ten passes."""
+    n = 60_000
+    x = np.random.default_rng(3).normal(size=(n, 2))
+    y = x[:, 0] + np.random.default_rng(4).logistic(size=n) > 0
+    parquet.write_table(pa.table({"a": x[:, 0], "b": x[:, 1], "y": y}), tmp_path / "a.parquet")
+    rows = scan(tmp_path / "a.parquet", "y")
+    assert rows.look.drawn.n_rows == n
+    model = LogisticRegression().fit(rows)
+    assert model.passes_.passes <= 5
+    np.testing.assert_allclose(model.coef_, LogisticRegression().fit(x, y).coef_, atol=1e-6)
+
+
 def test_files_of_another_file_system_are_read_by_a_dataset(folder):
     there = fsspec.filesystem("memory")
     for path in folder.iterdir():

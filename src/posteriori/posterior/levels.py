@@ -48,14 +48,16 @@ def row_levels(rows: Rows, p: int) -> list[RowLevel]:
 
 
 def _first_looked_at(rows: ChunkedRows, least: int) -> list[RowLevel]:
-    """The rows that the first look has brought into memory, if they are some of many."""
+    """The rows that the first look has brought into memory; some of them if they are not few."""
     if rows.n_rows // _GROWTH < least or not rows.look.drawn.n_rows:
         return []
-    found = rows.sample
-    n = found.rows.n_rows
-    if not least <= n <= rows.n_rows // 2 or not np.isfinite(found.times):
+    some, times = rows.sample
+    if some.n_rows > rows.n_rows // 2:
+        some, more = sample_rows(some, _GROWTH)
+        times *= more
+    if some.n_rows < least or not np.isfinite(times):
         return []
-    return [RowLevel(found.rows, found.times, n / rows.n_rows)]
+    return [RowLevel(some, times, some.n_rows / rows.n_rows)]
 
 
 def on_levels(full: LogPosterior, levels: Sequence[RowLevel]) -> list[LogPosterior]:

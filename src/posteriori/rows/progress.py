@@ -94,11 +94,12 @@ def read_progress(progress: Any) -> Listener | None:
 
 
 class Bar:
-    """A bar for each pass, by rich; it is gone when the pass is over."""
+    """A bar for each pass, by rich, gone when the pass is over; a line where there is no screen."""
 
-    def __init__(self) -> None:
+    def __init__(self, console: Any = None) -> None:
         try:
             self._rich = import_module("rich.progress")
+            self._console = console or import_module("rich.console").Console()
         except ImportError as error:
             raise ParameterError(
                 "The bar is drawn by rich, which is not installed.",
@@ -106,30 +107,42 @@ class Bar:
             ) from error
         self._bar: Any = None
         self._task: Any = None
+        self._last: Step | None = None
 
     def __call__(self, step: Step) -> None:
         if step.rows == 0:
             self.end()
-            self._begin(step)
-        self._bar.update(self._task, completed=step.rows)
+            if self._console.is_terminal or self._console.is_jupyter:
+                self._begin(step)
+        self._last = step
+        if self._bar is not None:
+            self._bar.update(self._task, completed=step.rows)
         if step.is_last:
             self.end()
 
     def end(self) -> None:
-        """Take the bar away."""
+        """Take the bar away; or say what it would have shown."""
         if self._bar is not None:
             self._bar.stop()
-            self._bar = None
+        elif self._last is not None:
+            self._console.print(f"{_known(self._last)}: {self._last.rows:,} rows", highlight=False)
+        self._bar = self._last = None
 
     def _begin(self, step: Step) -> None:
         rich = self._rich
-        known = "" if step.objective is None else f" objective {step.objective:.8g}"
         self._bar = rich.Progress(
-            rich.TextColumn(f"pass {step.number}{known}"),
+            rich.TextColumn(_known(step)),
             rich.BarColumn(),
             rich.TextColumn("{task.completed:,.0f} rows"),
             rich.TimeRemainingColumn(),
+            console=self._console,
             transient=True,
         )
         self._task = self._bar.add_task("", total=step.n_rows)
         self._bar.start()
+
+
+def _known(step: Step) -> str:
+    """The number of a pass, and what the one before it came to."""
+    objective = "" if step.objective is None else f" objective {step.objective:.8g}"
+    return f"pass {step.number}{objective}"
