@@ -263,8 +263,7 @@ def _dask(folder):
 
 
 @pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", ["labels", "shares"])
+@pytest.mark.parametrize(("kind", "weighted"), [("labels", False), ("shares", True)])
 @pytest.mark.parametrize("source", [lambda folder: folder, _csv, _dask])
 @pytest.mark.parametrize(
     "model",
