@@ -144,7 +144,7 @@ def test_a_fit_tells_how_often_it_read_its_rows(folder):
 
 
 def test_rows_of_which_none_was_left_out_are_a_start_too(tmp_path):
-    """The first look keeps all of them, and fits start on some; before, they took ten passes."""
+    """The first look keeps all of them, and fits start on some."""
     n = 60_000
     x = np.random.default_rng(3).normal(size=(n, 2))
     y = x[:, 0] + np.random.default_rng(4).logistic(size=n) > 0
@@ -291,6 +291,18 @@ def test_rows_are_learnt_in_their_order_where_they_lie(
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
     np.testing.assert_allclose(there.intercept_, here.intercept_, rtol=1e-10, atol=1e-12)
     assert there.passes_.passes > there.n_iter_
+
+
+def test_rows_that_became_more_between_epochs_are_told_of():
+    """In a store that does not say when its files were written."""
+    there = fsspec.filesystem("memory")
+    there.pipe("/more/a.csv", b"x,y\n" + b"1.5,no\n2.5,yes\n" * 20)
+    source = dataset.dataset("/more", filesystem=there, format="csv")
+    rows = scan(source, "y")
+    assert rows.fold(lambda seen, part: seen + part.n_rows, 0) == 40
+    there.pipe("/more/a.csv", b"x,y\n" + b"1.5,no\n2.5,yes\n" * 21)
+    with pytest.raises(SourceError, match="The source has 42 rows, and had 40"):
+        rows.fold(lambda seen, part: seen + part.n_rows, 0)
 
 
 def _at_most(n_rows, joined):

@@ -126,22 +126,28 @@ class FileRows(ChunkedRows):
             return _Total(rows.n_rows, rows.add_up(kernel, block_entries))
 
         self._fold(add_up, total.add)
-        if total.n_rows != self.n_rows:
-            raise SourceError(
-                f"The source has {total.n_rows:,} rows, and had {self.n_rows:,} when it was first "
-                "looked at.",
-                "Scan again, and fit to what is there now.",
-            )
+        self._check_number(total.n_rows)
         return cast(S, total.value)
 
     def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
-        reader = self.reader
+        reader, seen = self.reader, 0
         with self.one_pass(self.n_rows), self._watched():
             for start, table in self._tables():
                 rows = reader(self.roles.split(table), start, _where(start, table.num_rows))
                 state = step(state, rows)
                 self.progress.advance(rows.n_rows)
+                seen += rows.n_rows
+            self._check_number(seen)
         return state
+
+    def _check_number(self, n_rows: int) -> None:
+        """An error where a pass met more rows, or fewer, than the first look."""
+        if n_rows != self.n_rows:
+            raise SourceError(
+                f"The source has {n_rows:,} rows, and had {self.n_rows:,} when it was first "
+                "looked at.",
+                "Scan again, and fit to what is there now.",
+            )
 
     def each(self, make: Callable[[Chunk], list[T]], receive: Callable[[list[T]], object]) -> None:
         answered = 0
