@@ -1,5 +1,6 @@
 """Answers for rows that lie in files or in Dask, and what a fit to them tells on the way."""
 
+import pickle
 import signal
 
 import dask
@@ -31,9 +32,11 @@ from posteriori.errors import (
     ShapeError,
     SourceError,
 )
-from posteriori.rows import files
+from posteriori.rows import chunked, dask_kept, dask_tasks, files
+from posteriori.rows import dask as rows_in_dask
 from posteriori.rows.chunk import Chunk
-from posteriori.statistics import sequence
+from posteriori.rows.kept import Room, room_here
+from posteriori.statistics.collect import Collected
 
 RANDOM = np.random.default_rng(0)
 N = 3000
@@ -245,11 +248,11 @@ def test_more_rows_may_come_from_files(folder):
 def test_rows_that_memory_has_no_room_for_are_not_put_in_order(model, folder, monkeypatch):
     """Two copies of N rows and 3 columns are just too many for one byte less."""
     rows, needed = scan(folder, target="y", columns=FEATURES), 2 * 8 * N * 3
-    monkeypatch.setattr(sequence, "memory_size", lambda: needed - 1)
+    monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", needed - 1))
     with pytest.raises(SourceError, match="shuffle=False"):
         model.fit(rows)
     model.fit(X, Y)
-    monkeypatch.setattr(sequence, "memory_size", lambda: needed)
+    monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", needed))
     model.fit(rows)
 
 
@@ -281,9 +284,9 @@ def test_rows_are_learnt_in_their_order_where_they_lie(
     y = Y if kind == "labels" else SHARES
     weight = WEIGHT if weighted else None
     here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
-    monkeypatch.setattr(sequence, "memory_size", lambda: 1)
+    monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", 1))
     monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * 700)
-    monkeypatch.setattr(sequence.Collected, "joined", _at_most(1400, sequence.Collected.joined))
+    monkeypatch.setattr(Collected, "joined", _at_most(1400, Collected.joined))
     rows = scan(source(folder), target, weight="w" if weighted else None, columns=FEATURES)
     there = model.fit(rows)
     assert there.n_updates_ == here.n_updates_
@@ -291,6 +294,42 @@ def test_rows_are_learnt_in_their_order_where_they_lie(
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
     np.testing.assert_allclose(there.intercept_, here.intercept_, rtol=1e-10, atol=1e-12)
     assert there.passes_.passes > there.n_iter_
+
+
+@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
+@pytest.mark.parametrize(("kind", "weighted"), [("labels", True), ("shares", False)])
+@pytest.mark.parametrize(
+    "model",
+    [
+        Perceptron(averaged=True, max_epochs=3, random_state=0),
+        Perceptron(max_epochs=2, random_state=np.random.default_rng(1)),
+        Adaline(max_epochs=4, random_state=2),
+    ],
+    ids=["averaged", "perceptron", "adaline"],
+)
+def test_rows_in_dask_are_shuffled_where_they_lie(model, kind, weighted, folder, monkeypatch):
+    """What comes back of them after the first look is less than one row in five."""
+    target = "y" if kind == "labels" else ["no", "yes"]
+    y = Y if kind == "labels" else SHARES
+    weight = WEIGHT if weighted else None
+    here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
+    rows = scan(_dask(folder), target, weight="w" if weighted else None, columns=FEATURES)
+    _ = rows.look
+    back = []
+
+    def told(result):
+        back.append(len(pickle.dumps(result)))
+        return dask_tasks.or_raise(result)
+
+    for module in (rows_in_dask, dask_kept):
+        monkeypatch.setattr(module, "or_raise", told)
+    there = model.fit(rows)
+    assert len(back) > there.n_iter_
+    assert max(back) < 8 * len(FEATURES) * N / 5
+    assert there.n_updates_ == here.n_updates_
+    assert there.n_iter_ == here.n_iter_
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
+    np.testing.assert_allclose(there.intercept_, here.intercept_, rtol=1e-10, atol=1e-12)
 
 
 def test_rows_that_became_more_between_epochs_are_told_of():
@@ -317,7 +356,7 @@ def _at_most(n_rows, joined):
 
 
 def test_this_machine_has_memory():
-    assert 2**28 < sequence.memory_size() < 2**50
+    assert 2**28 < room_here().n_bytes < 2**50
 
 
 def test_categories_say_which_level_is_the_reference(tmp_path):

@@ -15,18 +15,22 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from posteriori import GLM, GaussianClassifier, LogisticRegression, NaiveBayes
+from posteriori import GLM, Adaline, GaussianClassifier, LogisticRegression, NaiveBayes
 from posteriori.errors import (
     ColumnNameError,
     ColumnTypeError,
+    ConvergenceWarning,
     LabelError,
     ParameterError,
     ShapeError,
     SourceError,
 )
+from posteriori.rows import dask as rows_in_dask
 from posteriori.rows import look
 from posteriori.rows.chunk import Roles
 from posteriori.rows.dask import DaskRows, dask_rows, is_dask, predict_dask, scan_dask
+from posteriori.rows.dask_kept import room_on_workers
+from posteriori.rows.kept import Room, room_here
 from posteriori.rows.scan import scan
 
 dask = pytest.importorskip("dask")
@@ -299,6 +303,9 @@ class TestAPass:
 
 
 class TestWhatIsWrongIsNamed:
+    def test_without_a_cluster_this_machine_has_to_have_room(self) -> None:
+        assert room_on_workers() == room_here()
+
     def test_a_chunk_that_is_not_the_same_twice(self) -> None:
         sizes = iter([10, 9])
 
@@ -457,6 +464,40 @@ class TestCluster:
         other = dask.delayed(lambda: frame(np.random.default_rng().integers(10**4)), pure=False)
         with pytest.raises(SourceError, match="when it was first looked at"):
             NaiveBayes().fit(scan(other(), target="label"))
+
+    def test_rows_are_put_in_order_on_a_worker(self, client: Any) -> None:
+        chunks, model = slow_chunks(7, 0.0), Adaline(random_state=0, max_epochs=3, tol=1e-9)
+        with pytest.warns(ConvergenceWarning):
+            found = model.fit(scan(chunks, target="label")).coef_
+        rows = scan(chunks, target="label")
+        kept = rows.keep(lambda block: [len(block.y)], sum)
+        keeper = kept.ask(lambda _: os.getpid())
+        assert keeper in client.run(os.getpid).values()
+        assert kept.then(lambda n: n / 7).ask(lambda share: share) == 2000
+        os.kill(keeper, signal.SIGKILL)
+        assert kept.ask(lambda n: n) == 14_000
+        client.wait_for_workers(2)
+        with dask.config.set(scheduler="threads"), pytest.warns(ConvergenceWarning):
+            expected = model.fit(scan(chunks, target="label")).coef_
+        assert_array_equal(found, expected)
+
+    def test_errors_of_what_is_kept_come_back_as_they_are(self, client: Any) -> None:
+        def refuse(total: Any) -> Any:
+            raise ShapeError(f"There are {total}.", "Pass more.")
+
+        rows = scan(slow_chunks(2, 0.0), target="label")
+        with pytest.raises(ShapeError, match=r"There are 4000. Pass more."):
+            rows.keep(lambda block: [len(block.y)], lambda parts: refuse(sum(parts)))
+
+    def test_the_largest_worker_has_to_have_room_for_rows_in_an_order(
+        self, client: Any, monkeypatch: Any
+    ) -> None:
+        owner, n_bytes = room_on_workers()
+        [limit] = {worker["memory_limit"] for worker in client.scheduler_info()["workers"].values()}
+        assert (owner, n_bytes) == ("the largest worker", limit)
+        monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room(owner, 10_000))
+        with pytest.raises(SourceError, match=r"the largest worker has 1e-05 GB\..*shuffle=False"):
+            Adaline().fit(scan(slow_chunks(2, 0.0), target="label"))
 
     def test_a_worker_killed_in_the_middle_of_a_fit_changes_no_bit(
         self, client: Any, monkeypatch: Any

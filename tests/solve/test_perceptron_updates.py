@@ -19,7 +19,7 @@ from posteriori.solve.perceptron import (
     targets,
 )
 from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.sequence import Visits
+from posteriori.statistics.sequence import Shuffle, Visits
 
 
 def visits(X, codes, weight=None):
@@ -66,11 +66,12 @@ def one_by_one(X, codes, weight, order, W):
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_an_epoch_is_one_row_after_the_other(K, noise):
     X, codes, weight = problem(K, noise=noise)
-    order = np.random.default_rng(1).permutation(len(X))
+    shuffle = Shuffle(1)
+    order = shuffle.of(len(X))
     walk = Walk.from_zero(4, K)
     W, times = walk.weights, []
     for _ in range(3):
-        walk = perceptron_epoch(walk, visits(X, codes, weight), order)
+        walk = perceptron_epoch(walk, visits(X, codes, weight), shuffle)
         W, seen, n_updates = one_by_one(X, codes, weight, order, W)
         times.append((seen, n_updates))
         assert_allclose(walk.weights, W, rtol=1e-12, atol=1e-12)
@@ -95,7 +96,7 @@ def test_an_update_makes_the_error_of_its_row_smaller():
     phi, t = np.column_stack([np.ones(400), X]), np.where(codes == 1, 1.0, -1.0)
     before = -(phi @ walk.weights)[:, 0] * t
     i = int(np.flatnonzero(before[100:] >= 0)[0]) + 100
-    after = perceptron_epoch(walk, visits(X, codes), np.array([i]))
+    after = perceptron_epoch(walk, visits(X[[i]], codes[[i]]))
     assert_allclose(-(phi[i] @ after.weights)[0] * t[i], before[i] - phi[i] @ phi[i])
 
 
@@ -125,7 +126,7 @@ def _learnt(rows, K, separable=lambda weights: True, **options):
     random = np.random.default_rng(0)
     given = {"max_epochs": 100, "averaged": False, **options}
     start = Walk.from_zero(len(rows.coordinates.scale) + 1, K)
-    return learn(rows, start, lambda: random.permutation(len(rows)), separable, **given)
+    return learn(rows, start, lambda: Shuffle(int(random.integers(2**63))), separable, **given)
 
 
 def test_the_question_of_separability_is_asked_once_and_only_when_it_pays():
@@ -189,9 +190,10 @@ def lms_one_by_one(X, codes, weight, order, W, rate):
 @pytest.mark.parametrize("rate", [0.01, 0.5])
 def test_an_adaline_epoch_is_one_row_after_the_other(K, rate):
     X, codes, weight = problem(K)
-    order = np.random.default_rng(2).permutation(len(X))
+    shuffle = Shuffle(2)
+    order = shuffle.of(len(X))
     W = np.random.default_rng(3).normal(size=(4, 1 if K == 2 else K))
-    *found, n_visits = adaline_epoch(W, visits(X, codes, weight), rate, order)
+    *found, n_visits = adaline_epoch(W, visits(X, codes, weight), rate, shuffle)
     assert n_visits == len(X)
     expected = lms_one_by_one(X, codes, weight, order, W, rate)
     for a, b in zip(found, expected, strict=True):

@@ -24,6 +24,7 @@ from posteriori.rows.block import Block, take_block
 from posteriori.rows.schema import Schema
 from posteriori.statistics.by_family import GatherByFamily, group_columns
 from posteriori.statistics.class_ranges import GatherClassRanges
+from posteriori.statistics.collect import Collect
 from posteriori.statistics.column_moments import GatherColumnMoments
 from posteriori.statistics.coordinates import Coordinates, GatherSample
 from posteriori.statistics.counts import GatherCounts
@@ -61,7 +62,6 @@ from posteriori.statistics.quadratic_bound import GatherBound
 from posteriori.statistics.room import GatherEdge, GatherRoom
 from posteriori.statistics.sample import TakeOneOf
 from posteriori.statistics.scores import GatherScores
-from posteriori.statistics.sequence import Collect
 from posteriori.statistics.spread import GatherSpread
 from posteriori.statistics.statistic import Statistic
 from posteriori.statistics.sums import GatherSums

@@ -10,9 +10,10 @@ from posteriori.design.columns import Columns
 from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.rows.memory import read_rows
 from posteriori.statistics import sequence
+from posteriori.statistics.collect import Collect
 from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.same_rows import fingerprints
-from posteriori.statistics.sequence import Collect, Visits, mean_square
+from posteriori.statistics.sequence import Visits, mean_square
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal(size=(40, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 0.0]

@@ -20,8 +20,8 @@ from posteriori.solve.perceptron import (
     suspects,
 )
 from posteriori.solve.separation import are_separable
-from posteriori.statistics.sequence import Walkable, mean_square
-from posteriori.typing import Array, Codes
+from posteriori.statistics.sequence import Shuffle, Walkable, mean_square
+from posteriori.typing import Array
 
 
 class Perceptron(RowByRow):
@@ -60,9 +60,9 @@ class Perceptron(RowByRow):
     at the end of each epoch and their means. With `averaged=True`, classes that overlap are no
     reason for a warning.
 
-    With `shuffle=True` the rows must fit into memory; without, those of a source that is larger
-    are read anew in each epoch. A weight multiplies the update that its row makes; with
-    `shuffle=True`, weight 2 is exactly the row twice.
+    With `shuffle=True` the rows must fit into memory (of one worker, if they lie in Dask); without,
+    those of a source that is larger are read anew in each epoch. A weight multiplies the update
+    that its row makes; with `shuffle=True`, weight 2 is exactly the row twice.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Perceptron(RowByRow):
         self.converged_ = found.outcome is Outcome.CONVERGED
         self.separable_ = found.outcome is not Outcome.INSEPARABLE
 
-    def _learn_once(self, visits: Walkable, order: Codes | None) -> None:
+    def _learn_once(self, visits: Walkable, order: Shuffle | None) -> None:
         before = self._walk.n_updates
         walk = perceptron_epoch(self._walk, visits, order)
         self._arrive(walk, walk.mean() if self.averaged else walk.weights)
@@ -176,10 +176,10 @@ class Adaline(RowByRow):
     converged_, n_iter_ (epochs), n_updates_ (visits); coef_ (1, d) for two classes, else (K, d);
     intercept_; classes_; n_parameters_.
 
-    With `shuffle=True` the rows must fit into memory; without, those of a source that is larger
-    are read anew in each epoch. Several rows are worked on at once, with the same result as one by
-    one. A weight multiplies the step of its row; with `shuffle=True`, weight 2 is exactly the row
-    twice.
+    With `shuffle=True` the rows must fit into memory (of one worker, if they lie in Dask); without,
+    those of a source that is larger are read anew in each epoch. Several rows are worked on at
+    once, with the same result as one by one. A weight multiplies the step of its row; with
+    `shuffle=True`, weight 2 is exactly the row twice.
 
     Examples
     --------
@@ -236,12 +236,12 @@ class Adaline(RowByRow):
             )
         self._set_weights(self._mean)
 
-    def _learn_once(self, visits: Walkable, order: Codes | None) -> None:
+    def _learn_once(self, visits: Walkable, order: Shuffle | None) -> None:
         self._visit(visits, order)
         self.converged_ = float(abs(squared_error_gradient(self._mean, visits)).max()) <= self.tol
         self._set_weights(self._mean)
 
-    def _visit(self, visits: Walkable, order: Codes | None) -> None:
+    def _visit(self, visits: Walkable, order: Shuffle | None) -> None:
         """One epoch e: steps that fall as e^(-3/4), and a mean in which it counts e² times."""
         self.n_iter_ += 1
         e = self.n_iter_

@@ -18,23 +18,24 @@ from posteriori.rows.schema import Unseen
 from posteriori.solve.covariance import CONSTANT
 from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.gather import gather
-from posteriori.statistics.sequence import Walkable, mean_weight, visits_of
+from posteriori.statistics.sequence import Shuffle, Walkable, mean_weight, visits_of
 from posteriori.statistics.spread import GatherSpread, Spread
-from posteriori.typing import Array, Codes, Labels
+from posteriori.typing import Array, Labels
 
-Orders = Callable[[], Codes | None]
+Orders = Callable[[], Shuffle | None]
 """The order of the rows in the next epoch; None for that in which they lie."""
 
 
 class RowByRow(LinearCoefficients, Classifier):
     """What both have in common: rows in an order, and linear activations.
 
-    The rows are gathered into memory from wherever they lie. Columns are centred and scaled inside,
-    by the rows of the fit or of the first `partial_fit`. With `shuffle`, each epoch has a random
-    order, drawn from `random_state` for the set of rows: it does not depend on the order in which
-    they came, and the same row twice counts as one row of twice the weight. Without, the rows are
-    visited in the order given, and where memory has no room for them they stay where they lie. A
-    weight multiplies the step that a row makes.
+    The rows are brought together from wherever they lie: here, or on one worker of the cluster that
+    has them. Columns are centred and scaled inside, by the rows of the fit or of the first
+    `partial_fit`. With `shuffle`, each epoch has a random order, drawn from `random_state` for the
+    set of rows: it does not depend on the order in which they came, and the same row twice counts
+    as one row of twice the weight. Without, the rows are visited in the order given, and where
+    memory has no room for them they stay where they lie. A weight multiplies the step that a row
+    makes.
     """
 
     max_epochs: int
@@ -51,7 +52,7 @@ class RowByRow(LinearCoefficients, Classifier):
         self._coordinates = _coordinates_of(rows)
         visits = self._visits(rows, first=True)
         self._begin(visits)
-        self._learn(rows, visits, self._orders(len(visits)))
+        self._learn(rows, visits, self._orders())
 
     @abstractmethod
     def _begin(self, visits: Walkable) -> None:
@@ -62,7 +63,7 @@ class RowByRow(LinearCoefficients, Classifier):
         """Visit the rows until there is nothing more to learn."""
 
     @abstractmethod
-    def _learn_once(self, visits: Walkable, order: Codes | None) -> None:
+    def _learn_once(self, visits: Walkable, order: Shuffle | None) -> None:
         """Visit the rows once."""
 
     def partial_fit(
@@ -90,7 +91,7 @@ class RowByRow(LinearCoefficients, Classifier):
         visits = self._visits(rows, first)
         if first:
             self._begin(visits)
-        self._learn_once(visits, self._orders(len(visits), 0 if first else self.n_iter_)())
+        self._learn_once(visits, self._orders(0 if first else self.n_iter_)())
 
     def _read_more(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Rows:
         if classes is None and not hasattr(type(X), "map_sum"):
@@ -111,7 +112,7 @@ class RowByRow(LinearCoefficients, Classifier):
             self._weight_unit = mean_weight(visits)
         return visits.weighted(1 / self._weight_unit)
 
-    def _orders(self, n_rows: int, n_epochs: int = 0) -> Orders:
+    def _orders(self, n_epochs: int = 0) -> Orders:
         """Orders of the rows, one after the other, where so many epochs have been made before."""
         if not self.shuffle:
             return lambda: None
@@ -119,7 +120,7 @@ class RowByRow(LinearCoefficients, Classifier):
         if n_epochs and isinstance(seed, int | np.integer):
             seed = [int(seed), n_epochs]  # not the orders of those epochs again
         random = as_generator(seed)
-        return lambda: random.permutation(n_rows)
+        return lambda: Shuffle(int(random.integers(2**63)))
 
     def _set_weights(self, weights: Array) -> None:
         """Activations of the columns as they are from W (p, c) of the standardised ones."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 from posteriori.errors import Interrupted, LabelError, ParameterError
 from posteriori.rows.chunk import SIDES, Chunk, Reader
+from posteriori.rows.kept import Here, Kept, Room, room_here
 from posteriori.rows.look import Look, SeenLabels
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes
@@ -126,6 +127,15 @@ class ChunkedRows(ABC):
 
         What has been learnt goes from chunk to chunk, and the rows stay where they lie.
         """
+
+    def keep(self, kernel: Kernel[S], make: Callable[[S], T]) -> Kept[T]:
+        """What `make` gives for a sum of all rows as large as they are, kept near them: a pass."""
+        return Here(make(self.map_sum(kernel)))
+
+    @property
+    def room(self) -> Room:
+        """The memory that something can be kept in."""
+        return room_here()
 
     def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
         """Run `kernel` on every block, and add up what comes back in the order of the rows."""

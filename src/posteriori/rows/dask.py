@@ -7,8 +7,10 @@ has the same bits whoever did what. Only a few sums come back.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from importlib import import_module
 from math import isnan, log2
+from operator import add
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from posteriori.errors import ColumnTypeError, ParameterError, ShapeError, SourceError
 from posteriori.rows.chunk import Roles
 from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.dask_kept import OnWorker, room_on_workers
 from posteriori.rows.dask_tasks import (
     AddUp,
     GoOn,
@@ -23,11 +26,11 @@ from posteriori.rows.dask_tasks import (
     Parts,
     ReadChunk,
     Sent,
-    go_on,
     or_raise,
     plus,
     run,
 )
+from posteriori.rows.kept import Kept, Room
 from posteriori.rows.look import Drawn, Look, sample_limit, whole_look
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes, read_progress
@@ -100,7 +103,7 @@ class DaskRows(ChunkedRows):
     def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
         """A chain of tasks: nothing but the state goes from worker to worker."""
         dask = import_module("dask")
-        after = dask.delayed(go_on, pure=False)
+        after = dask.delayed(run, pure=False)
         with self.one_pass(self.n_rows):
             sent = dask.delayed(Sent(GoOn(self._read_chunk, step)), pure=False, traverse=False)
             found = dask.delayed(state, pure=False, traverse=False)
@@ -109,6 +112,19 @@ class DaskRows(ChunkedRows):
             result = or_raise(found.compute())
             self._count()
         return cast(T, result)
+
+    def keep(self, kernel: Kernel[S], make: Callable[[S], T]) -> Kept[T]:
+        """One worker gets the sums of all chunks, and keeps what it makes of them."""
+        task = Sent(AddUp(self._read_chunk, kernel, None))
+        with self.one_pass(self.n_rows):
+            sums = self._each_chunk(task, self._with_rows)
+            kept = OnWorker.made(lambda *sums: make(reduce(add, sums)), *sums)
+            self._count()
+        return kept
+
+    @property
+    def room(self) -> Room:
+        return room_on_workers()
 
     def _count(self) -> None:
         """All chunks have been read once more."""
@@ -135,15 +151,20 @@ class DaskRows(ChunkedRows):
         if not numbers:
             return None
         dask = import_module("dask")
-        # With each task if that is little, as what tasks share is one more step on their way.
-        shared = len(task.packed) * len(numbers) > _LITTLE
-        sent = dask.delayed(task, pure=False, traverse=False) if shared else task
-        each, both = (dask.delayed(f, pure=False) for f in (run, plus))
-        found = [each(sent, i, *self.chunks[i]) for i in numbers]
+        both, found = dask.delayed(plus, pure=False), self._each_chunk(task, numbers)
         while len(found) > at_once:
             groups = [found[i : i + at_once] for i in range(0, len(found), at_once)]
             found = [both(*group) if len(group) > 1 else group[0] for group in groups]
         return or_raise(plus(*dask.compute(*found)))
+
+    def _each_chunk(self, task: Sent, numbers: Sequence[int]) -> list[Any]:
+        """A task for each chunk, delayed."""
+        dask = import_module("dask")
+        # With each task if that is little, as what tasks share is one more step on their way.
+        shared = len(task.packed) * len(numbers) > _LITTLE
+        sent = dask.delayed(task, pure=False, traverse=False) if shared else task
+        each = dask.delayed(run, pure=False)
+        return [each(sent, i, *self.chunks[i]) for i in numbers]
 
 
 def _left_behind(roles: Roles | None, seen: list[Look], kept: dict[str, Any]) -> DaskRows:

@@ -98,14 +98,10 @@ def _keep_some_memory() -> None:
             set_limit(limit, size)
 
 
-def run(sent: Sent, number: int, *parts: Any) -> Any:
-    return _tried(lambda: sent.value(number, *parts))
-
-
-def go_on(sent: Sent, state: Any, number: int, *parts: Any) -> Any:
-    if isinstance(state, Failed):
-        return state
-    return _tried(lambda: sent.value(state, number, *parts))
+def run(sent: Sent, *parts: Any) -> Any:
+    """What was sent, called with the parts; or the first error that is one of them."""
+    failed = next((part for part in parts if isinstance(part, Failed)), None)
+    return _tried(lambda: sent.value(*parts)) if failed is None else failed
 
 
 def plus(*parts: Any) -> Any:

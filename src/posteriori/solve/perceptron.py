@@ -17,7 +17,7 @@ import numpy as np
 
 from posteriori.linalg import solve_lower
 from posteriori.statistics.pairs import Mask
-from posteriori.statistics.sequence import Segment, Walkable
+from posteriori.statistics.sequence import Segment, Shuffle, Walkable
 from posteriori.typing import Array, Codes
 
 _FEWEST, _MOST = 8, 4096
@@ -74,7 +74,7 @@ class Perceived(NamedTuple):
 def learn(
     visits: Walkable,
     walk: Walk,
-    orders: Callable[[], Codes | None],
+    orders: Callable[[], Shuffle | None],
     separable: Callable[[Array], bool],
     *,
     max_epochs: int,
@@ -104,7 +104,7 @@ def learn(
     return Perceived(walk.mean() if averaged else best, walk, Outcome.MAX_EPOCHS)
 
 
-def perceptron_epoch(walk: Walk, visits: Walkable, order: Codes | None = None) -> Walk:
+def perceptron_epoch(walk: Walk, visits: Walkable, order: Shuffle | None = None) -> Walk:
     """One visit to every row: W changes where a row is not strictly on its own side (4.55)."""
     walk = visits.fold(_walk_on, walk, order)
     return replace(walk, n_epochs=walk.n_epochs + 1)
@@ -234,7 +234,7 @@ class _Course(NamedTuple):
 
 
 def adaline_epoch(
-    weights: Array, visits: Walkable, rate: float, order: Codes | None = None
+    weights: Array, visits: Walkable, rate: float, order: Shuffle | None = None
 ) -> tuple[Array, Array, int]:
     """One visit to every row, W ← W + η φ (t - Wᵀφ)ᵀ; gives W, its mean, and how many visits.
 

@@ -1,14 +1,13 @@
 """The rows themselves, for solvers that visit them one after the other.
 
 The other models need sums, so their rows may lie anywhere. A sequential solver needs the rows
-themselves, many times over. In an order of its own it needs them in memory: they are gathered here,
-from any source, by `map_sum` like everything else. In the order in which they lie, they may stay
-there, and what has been learnt goes from chunk to chunk.
+themselves, many times over. In an order of its own it needs them in one memory: that of this
+process, or of one worker of the cluster on which they lie. In the order in which they lie, they may
+stay there, and what has been learnt goes from chunk to chunk.
 
 Conventions: n rows, m design columns, p = m + 1 parameters, the intercept first.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,17 +17,15 @@ import numpy as np
 from scipy import sparse
 
 from posteriori.errors import SourceError
-from posteriori.rows.block import Block, Features, Mixed, take_rows
+from posteriori.rows.block import Block, take_rows
 from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.finite import check_finite
+from posteriori.rows.kept import Kept
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
-from posteriori.rows.schema import Schema
 from posteriori.rows.tables import SparseTable
+from posteriori.statistics.collect import Collect, Collected, collected
 from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.labels import is_soft, weights_of
 from posteriori.statistics.same_rows import fingerprints
-from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes
 
 S = TypeVar("S")
@@ -43,26 +40,28 @@ _KEPT = 2**24
 """Up to this many numbers (128 MiB), the rows are laid out once rather than in every epoch."""
 
 
-def visits_of(rows: Rows, coordinates: Coordinates, shuffled: bool) -> "Visits | Streamed":
-    """The rows in memory where there is room for them, else where they lie, in their order."""
-    if isinstance(rows, ChunkedRows):
-        if not shuffled and (rows.is_far or not _has_room(rows)):
-            return Streamed(rows, coordinates)
-        if not _has_room(rows):
-            raise _no_room(rows)
-    visits = Visits(collected(rows), coordinates)
-    return visits.sorted() if shuffled else visits
+def visits_of(rows: Rows, coordinates: Coordinates, shuffled: bool) -> "Visits | Asked | Streamed":
+    """The rows in one memory where there is room for them, else where they lie, in their order."""
+    if not isinstance(rows, ChunkedRows):
+        visits = Visits(collected(rows), coordinates)
+        return visits.sorted() if shuffled else visits
+    if not shuffled and (rows.is_far or not _has_room(rows)):
+        return Streamed(rows, coordinates)
+    if not _has_room(rows):
+        raise _no_room(rows)
 
+    def put_together(every: Collected) -> Visits:
+        visits = Visits(every.joined(), coordinates)
+        return visits.sorted() if shuffled else visits
 
-def collected(rows: Rows) -> Block:
-    """All rows as one block."""
-    return rows.map_sum(Collect(rows.schema)).joined()
+    return Asked(rows.keep(Collect(rows.schema), put_together))
 
 
 def _has_room(rows: ChunkedRows) -> bool:
-    room = memory_size()
-    is_sparse = isinstance(rows.sample.rows.table, SparseTable)
-    return is_sparse or room is None or 2 * _size(rows) <= room  # put in order, they are a copy
+    if isinstance(rows.sample.rows.table, SparseTable):
+        return True
+    room = rows.room.n_bytes
+    return room is None or 2 * _size(rows) <= room  # put in order, they are a copy
 
 
 def _size(rows: ChunkedRows) -> int:
@@ -71,70 +70,14 @@ def _size(rows: ChunkedRows) -> int:
 
 
 def _no_room(rows: ChunkedRows) -> SourceError:
+    owner, room = rows.room
     return SourceError(
         f"The {rows.n_rows:,} rows take {_size(rows) / 1e9:.3g} GB in memory, and as much again to "
-        f"be put in order; this machine has {cast(int, memory_size()) / 1e9:.3g} GB. To visit them "
-        "in a random order they must be there.",
+        f"be put in order; {owner} has {cast(int, room) / 1e9:.3g} GB. To be visited in a random "
+        "order they must be there.",
         "Set shuffle=False, which visits them in the order in which they lie; or use a model that "
         "is fitted by sums, such as LogisticRegression or LeastSquaresClassifier.",
     )
-
-
-def memory_size() -> int | None:
-    """Bytes of memory of this machine; None where the system does not tell."""
-    if not hasattr(os, "sysconf"):
-        return None
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-@dataclass(frozen=True, eq=False)
-class Collected(Statistic):
-    """The blocks themselves, in their order."""
-
-    blocks: tuple[Block, ...]
-
-    def __add__(self, other: "Collected") -> "Collected":
-        return Collected(self.blocks + other.blocks)
-
-    def joined(self) -> Block:
-        """One block of all rows: each with one class, and with a weight.
-
-        A row with a soft label becomes one row for each class that shares it, by its share.
-        """
-        X = _stacked([block.X for block in self.blocks])
-        y = np.concatenate([cast(Array, block.y) for block in self.blocks])
-        weight = np.concatenate([weights_of(block) for block in self.blocks])
-        if is_soft(self.blocks[0]):
-            rows, codes = np.nonzero(y)
-            return Block(take_rows(X, rows), codes, weight[rows] * y[rows, codes], 0)
-        return Block(X, y, weight, 0)
-
-
-def _stacked(parts: list[Features]) -> Features:
-    if len(parts) == 1:
-        return parts[0]
-    if isinstance(parts[0], Mixed):
-        mixed = cast(list[Mixed], parts)
-        numeric = np.concatenate([part.numeric for part in mixed])
-        return Mixed(numeric, np.concatenate([part.codes for part in mixed]))
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(cast(list[Array], parts))
-    return sparse.csr_array(sparse.vstack(parts, format="csr"))
-
-
-@dataclass(frozen=True, eq=False)
-class Collect:
-    """The kernel: a block as it is, if all its entries are there and finite."""
-
-    schema: Schema
-
-    def __call__(self, block: Block) -> Collected:
-        X = block.X.numeric if isinstance(block.X, Mixed) else block.X
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = X.sum()
-        if not np.isfinite(total):
-            check_finite(block, self.schema)
-        return Collected((block,))
 
 
 Step = Callable[[S, "Iterable[Segment]"], S]
@@ -144,11 +87,20 @@ Step = Callable[[S, "Iterable[Segment]"], S]
 class Walkable(Protocol):
     """Rows that can be visited one after the other."""
 
-    def __len__(self) -> int: ...
-
-    def fold(self, step: Step[S], state: S, order: Codes | None = None) -> S:
+    def fold(self, step: Step[S], state: S, order: "Shuffle | None" = None) -> S:
         """The state after all rows, in the order given or that in which they lie."""
         ...
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """A random order by its seed, which is drawn where the rows are."""
+
+    seed: int
+
+    def of(self, n_rows: int) -> Codes:
+        """The order of so many rows."""
+        return np.random.default_rng(self.seed).permutation(n_rows)
 
 
 class Segment(NamedTuple):
@@ -169,9 +121,10 @@ class Visits:
     def __len__(self) -> int:
         return self.block.X.shape[0]
 
-    def fold(self, step: Step[S], state: S, order: Codes | None = None) -> S:
+    def fold(self, step: Step[S], state: S, order: Shuffle | None = None) -> S:
         """The state after all rows, in the order given or that in which they lie."""
-        return step(state, self.segments(np.arange(len(self)) if order is None else order))
+        n = len(self)
+        return step(state, self.segments(np.arange(n) if order is None else order.of(n)))
 
     def segments(self, order: Codes) -> Iterator[Segment]:
         """The rows in the order given, a segment at a time."""
@@ -230,6 +183,21 @@ class Visits:
 
 
 @dataclass(frozen=True, eq=False)
+class Asked:
+    """Rows in one memory, which may be that of another process: they are visited there."""
+
+    visits: Kept[Visits]
+
+    def fold(self, step: Step[S], state: S, order: Shuffle | None = None) -> S:
+        """The state after all rows, in the order given or that in which they were put."""
+        return self.visits.ask(lambda visits: visits.fold(step, state, order))
+
+    def weighted(self, factor: float) -> "Asked":
+        """The same rows, their weights multiplied."""
+        return Asked(self.visits.then(lambda visits: visits.weighted(factor)))
+
+
+@dataclass(frozen=True, eq=False)
 class Streamed:
     """Rows that stay where they lie, visited chunk by chunk in their order.
 
@@ -240,10 +208,7 @@ class Streamed:
     coordinates: Coordinates
     factor: float = 1.0
 
-    def __len__(self) -> int:
-        return self.rows.n_rows
-
-    def fold(self, step: Step[S], state: S, order: Codes | None = None) -> S:
+    def fold(self, step: Step[S], state: S, order: Shuffle | None = None) -> S:
         """The state after all rows, in the order in which they lie."""
         coordinates, factor = self.coordinates, self.factor
 
