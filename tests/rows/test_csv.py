@@ -12,6 +12,7 @@ import pytest
 
 from posteriori import GLM, GaussianClassifier, LogisticRegression, NaiveBayes, scan
 from posteriori.errors import ColumnTypeError, LabelError, MissingValueError, SourceError
+from posteriori.rows.schema import Column, Schema
 
 N = 100_000
 LATE = 90_000
@@ -300,3 +301,63 @@ def test_answers_for_truths_that_turn_into_texts(tmp_path):
     with pytest.raises(ColumnTypeError, match="'count' is categorical but was boolean in the fit"):
         _answers(_logistic(X, YES), scan(path, columns=["place", "count"]), tmp_path / "new")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv"]
+
+
+# Text that looks like something else.
+
+LOOKS = {"truths": ["true", "false", "maybe"], "numbers": ["01", "2", "A"]}
+DAYS = ["2024-01-01", "2024-01-02", "never"]
+
+
+def _levels(of, n, seed=0):
+    random = np.random.default_rng(seed)
+    x = random.normal(size=n)
+    frame = pd.DataFrame({"x": x, "level": random.choice(of, n)})
+    return frame, np.array(of)[(x + random.logistic(size=n) > 0) * random.integers(1, len(of), n)]
+
+
+def _written(path, frame, y):
+    frame.assign(y=y).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("of", LOOKS.values(), ids=LOOKS)
+def test_what_was_text_in_the_fit_is_read_as_text(tmp_path, of):
+    """New rows have but the levels and labels that look like something else."""
+    X, y = _levels(of, 300)
+    more, labels = _levels(of[:2], 100, seed=1)
+    first = scan(_written(tmp_path / "a.csv", X, y), "y")
+    new = scan(_written(tmp_path / "b.csv", more, labels), "y")
+    assert new.schema.columns[1].kind != "categorical"
+    model = _logistic(X, y)
+    found = _answers(model, new, tmp_path / "answers.parquet")
+    np.testing.assert_allclose(found, model.predict_proba(more), rtol=1e-10)
+    batches = NaiveBayes().partial_fit(first).partial_fit(new)
+    assert batches.classes_.tolist() == sorted(of)
+    expected = NaiveBayes().partial_fit(X, y).partial_fit(more, labels, classes=sorted(of))
+    found = batches.predict_proba(more)
+    np.testing.assert_allclose(found, expected.predict_proba(more), rtol=1e-12)
+
+
+@pytest.mark.parametrize("of", [*LOOKS.values(), DAYS], ids=[*LOOKS, "days"])
+def test_columns_whose_levels_are_given_are_text(tmp_path, of):
+    X, _ = _levels(of[:2], 100)
+    path = _written(tmp_path / "a.csv", X, YES[:100])
+    given = {"level": [of[2], *of[:2]]}
+    rows = scan(path, "y", categories=given)
+    assert rows.schema.columns[1].levels == tuple(given["level"])
+    table = scan(pa.table(X.assign(y=YES[:100])), "y", categories=given)
+    np.testing.assert_array_equal(
+        NaiveBayes().fit(rows).predict_proba(X), NaiveBayes().fit(table).predict_proba(X)
+    )
+
+
+def test_partitions_are_what_their_folders_say(tmp_path):
+    X, y = _levels(["01", "2"], 100)
+    for part in ("zone=1", "zone=2"):
+        (tmp_path / part).mkdir()
+        _written(tmp_path / part / "a.csv", X, y)
+    rows = scan(tmp_path, "y", categories={"level": ["01", "2"]})
+    assert [column.kind for column in rows.schema.columns] == ["numeric", "categorical", "numeric"]
+    again = rows.read_as(Schema((Column("zone", "categorical", ("1", "2")),), named=True))
+    assert again is rows

@@ -37,6 +37,8 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(X, ChunkedRows):
             check_is_fitted(self)
             labels = list(getattr(self, "classes_", ()))
+            if hasattr(self, "schema_"):
+                X = X.read_as(self.schema_)
 
             def of_chunk(chunk: Chunk) -> Any:
                 own = settings if chunk.offset is None else {**settings, "offset": chunk.offset}

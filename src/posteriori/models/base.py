@@ -116,6 +116,7 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         if not hasattr(type(X), "map_sum"):
             return self._make_rows(X, y, sample_weight, classes, **reading)
         if isinstance(X, ChunkedRows) and schema is not None:
+            X = X.read_as(schema, getattr(self, "classes_", None))
             X, classes = X.known_as(schema, classes, reading.get("new_levels", False)), None
         if any(given is not None for given in (y, sample_weight, classes)):
             raise ParameterError(

@@ -141,8 +141,8 @@ def _read(model: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
             "Pass a table X and labels y.",
         )
     if is_regressor(model):
-        return X.with_numbers().known_as(model.schema_, None)
-    return X.known_as(model.schema_, model.classes_)
+        return X.read_as(model.schema_).with_numbers().known_as(model.schema_, None)
+    return X.read_as(model.schema_, model.classes_).known_as(model.schema_, model.classes_)
 
 
 def _read_table(model: Any, X: Any, y: Any, sample_weight: Any) -> MemoryRows:

@@ -217,6 +217,10 @@ class ChunkedRows(ABC):
             schema = replace(schema, columns=tuple(columns))
         return replace(self, known=Known(schema, classes))
 
+    def read_as(self, schema: Schema, classes: Labels | None = None) -> Self:
+        """The same rows, read as those of a fit, where the source itself leaves that open."""
+        return self
+
     def with_numbers(self) -> Self:
         """The same rows with the target as a number."""
         if self.look.labels is None:

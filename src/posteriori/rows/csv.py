@@ -64,6 +64,19 @@ class CsvFiles:
         whole = [name for name in names if self.schema.field(name).type == pyarrow.int64()]
         self._declare(dict.fromkeys(whole, pyarrow.float64()))
 
+    def with_text(self, names: Iterable[str]) -> "CsvFiles":
+        """The same files, these columns of theirs read as they are written."""
+        text = import_module("pyarrow").string()
+        written = {
+            name for file in self._dataset.get_fragments() for name in file.physical_schema.names
+        }
+        types = {name: text for name in names if name in written}
+        if all(self.schema.field(name).type == text for name in types):
+            return self
+        found = CsvFiles(self._dataset)
+        found._declare(types)
+        return found
+
     def to_batches(self, **options: Any) -> Iterator[Any]:
         """As of a dataset, but file by file: pyarrow does not say in which one it has failed."""
         invalid = import_module("pyarrow").ArrowInvalid
@@ -120,7 +133,8 @@ class _Misfit(NamedTuple):
             f"The file {self.path}{line} has {self.value!r} in column '{self.column}', which "
             f"holds {'numbers' if is_number else held} elsewhere.",
             "Correct the value, or leave it empty if it is missing; if the column is meant to be "
-            "text, scan a pyarrow dataset in which it is a string.",
+            "text, name its levels by categories, or scan a pyarrow dataset in which it is a "
+            "string.",
         )
 
 

@@ -21,6 +21,7 @@ from posteriori.rows.progress import Passes, read_progress
 from posteriori.rows.rows import Kernel
 from posteriori.rows.schema import Schema
 from posteriori.rows.threads import map_in_order
+from posteriori.typing import Labels
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -90,6 +91,15 @@ class FileRows(ChunkedRows):
     def _parts(self) -> list[Part] | None:
         with self._watched():
             return parts_of(self.dataset)
+
+    def read_as(self, schema: Schema, classes: Labels | None = None) -> "FileRows":
+        if not isinstance(self.dataset, CsvFiles):
+            return self
+        text = [column.name for column in schema.columns if column.kind == "categorical"]
+        if isinstance(self.roles.target, str) and classes is not None:
+            text += [self.roles.target] * all(isinstance(label, str) for label in classes)
+        dataset = self.dataset.with_text(text)
+        return self if dataset is self.dataset else replace(self, dataset=dataset, _seen=[])
 
     def _first_look(self) -> Look:
         return until_types_hold(self._look_at_all)
@@ -319,6 +329,7 @@ def file_rows(
     features = roles.features(dataset.schema.names)
     roles = replace(roles, columns=tuple(features))
     if isinstance(dataset, CsvFiles):
+        dataset = dataset.with_text(roles.categories)
         dataset.declare_doubles([*features, *filter(None, (roles.weight, roles.offset))])
     files = getattr(dataset, "files", ())
     marks = tuple(Mark.of(path) for path in files if os.path.exists(path))

@@ -44,6 +44,7 @@ def scan(
     columns : the features; all columns that are nothing else, if they are not given.
     categories : the levels of columns of text, in order, the first being the reference; without
         them they are those that occur, sorted or in the order in which a frame declares them.
+        In CSV files these columns are text, whatever they look like.
     classes : what columns of shares are called, where their names do not say it.
     format : "parquet", "csv" or "ipc", where the names of the files do not say it.
     progress : True shows a bar for each pass; a function is called with where the pass is.
