@@ -8,16 +8,10 @@ from scipy import sparse
 
 from posteriori.rows.block import Block, Features, Mixed, take_rows
 from posteriori.rows.finite import check_finite
-from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
 from posteriori.statistics.labels import is_soft, weights_of
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array
-
-
-def collected(rows: Rows) -> Block:
-    """All rows as one block."""
-    return rows.map_sum(Collect(rows.schema)).joined()
 
 
 @dataclass(frozen=True, eq=False)

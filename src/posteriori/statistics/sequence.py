@@ -23,7 +23,7 @@ from posteriori.rows.kept import Kept
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.tables import SparseTable
-from posteriori.statistics.collect import Collect, Collected, collected
+from posteriori.statistics.collect import Collect, Collected
 from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.same_rows import fingerprints
 from posteriori.typing import Array, Codes
@@ -39,29 +39,32 @@ _DIGITS = 9
 _KEPT = 2**24
 """Up to this many numbers (128 MiB), the rows are laid out once rather than in every epoch."""
 
+_COPIES = 3
+"""As they came, in one piece, and in order: so often the rows are in memory for a while."""
+
 
 def visits_of(rows: Rows, coordinates: Coordinates, shuffled: bool) -> "Visits | Asked | Streamed":
     """The rows in one memory where there is room for them, else where they lie, in their order."""
-    if not isinstance(rows, ChunkedRows):
-        visits = Visits(collected(rows), coordinates)
-        return visits.sorted() if shuffled else visits
-    if not shuffled and (rows.is_far or not _has_room(rows)):
-        return Streamed(rows, coordinates)
-    if not _has_room(rows):
-        raise _no_room(rows)
 
     def put_together(every: Collected) -> Visits:
         visits = Visits(every.joined(), coordinates)
         return visits.sorted() if shuffled else visits
 
-    return Asked(rows.keep(Collect(rows.schema), put_together))
+    collect = Collect(rows.schema)
+    if not isinstance(rows, ChunkedRows):
+        return put_together(rows.map_sum(collect))
+    if not shuffled and (rows.is_far or not _has_room(rows)):
+        return Streamed(rows, coordinates)
+    if not _has_room(rows):
+        raise _no_room(rows)
+    return Asked(rows.keep(collect, put_together))
 
 
 def _has_room(rows: ChunkedRows) -> bool:
     if isinstance(rows.sample.rows.table, SparseTable):
         return True
     room = rows.room.n_bytes
-    return room is None or 2 * _size(rows) <= room  # put in order, they are a copy
+    return room is None or _COPIES * _size(rows) <= room
 
 
 def _size(rows: ChunkedRows) -> int:
@@ -72,9 +75,9 @@ def _size(rows: ChunkedRows) -> int:
 def _no_room(rows: ChunkedRows) -> SourceError:
     owner, room = rows.room
     return SourceError(
-        f"The {rows.n_rows:,} rows take {_size(rows) / 1e9:.3g} GB in memory, and as much again to "
-        f"be put in order; {owner} has {cast(int, room) / 1e9:.3g} GB. To be visited in a random "
-        "order they must be there.",
+        f"The {rows.n_rows:,} rows take {_size(rows) / 1e9:.3g} GB in memory, and twice as much "
+        f"again while they are put in order; {owner} has {cast(int, room) / 1e9:.3g} GB. To be "
+        "visited in a random order they must be there.",
         "Set shuffle=False, which visits them in the order in which they lie; or use a model that "
         "is fitted by sums, such as LogisticRegression or LeastSquaresClassifier.",
     )
@@ -211,9 +214,11 @@ class Streamed:
     def fold(self, step: Step[S], state: S, order: Shuffle | None = None) -> S:
         """The state after all rows, in the order in which they lie."""
         coordinates, factor = self.coordinates, self.factor
+        collect = Collect(self.rows.schema)
 
         def of_chunk(state: S, chunk: MemoryRows) -> S:
-            return Visits(collected(chunk), coordinates).weighted(factor).fold(step, state)
+            visits = Visits(chunk.map_sum(collect).joined(), coordinates)
+            return visits.weighted(factor).fold(step, state)
 
         return self.rows.fold(of_chunk, state)
 
