@@ -89,22 +89,17 @@ def noisy(K, n=300, seed=0, b=0.3):
     return a, (p.cumsum(axis=1) < random.random((n, 1))).sum(axis=1)
 
 
-@parametrize_with_checks([CalibratedClassifier(SklearnLogistic())])
-@pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
-def test_keeps_the_contract_of_scikit_learn(estimator, check):
-    check(estimator)
-
-
 @pytest.mark.slow
 @parametrize_with_checks(
     [
+        CalibratedClassifier(SklearnLogistic()),
         CalibratedClassifier(SklearnLogistic(), method="platt"),
         CalibratedClassifier(LogisticRegression()),
         CalibratedClassifier(LogisticRegression(), method="platt"),
     ]
 )
 @pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
-def test_keeps_the_contract_of_scikit_learn_in_time(estimator, check):
+def test_keeps_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
 

@@ -439,7 +439,9 @@ def test_columns_with_levels_reach_an_estimator_that_reads_them(way):
 
 
 @BOTH
-@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil"])
+@pytest.mark.parametrize(
+    "form", ["csr", "csc", *(pytest.param(form, marks=pytest.mark.slow) for form in ("coo", "lil"))]
+)
 def test_sparse_rows_give_the_same_as_dense_ones(way, form):
     X = np.where(abs(X_BLOBS) > 2, X_BLOBS, 0.0)
     for rows in (sparse.csr_array(X).asformat(form), sparse.csr_matrix(X).asformat(form)):

@@ -65,6 +65,7 @@ def test_a_direction_that_separates_some_leaves_the_others_at_zero():
     assert margins.n_clear == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["none", "quasi", "complete"])
 def test_many_columns_are_decided_without_programs(kind, monkeypatch):
     random = np.random.default_rng(2)
