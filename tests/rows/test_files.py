@@ -633,7 +633,7 @@ def test_a_path_that_is_not_there(tmp_path, source):
 
 
 def test_a_folder_or_list_without_files(tmp_path):
-    with pytest.raises((SourceError, ParameterError), match="no f"):
+    with pytest.raises(SourceError, match="There is no file in the folder"):
         scan(tmp_path, "y")
     with pytest.raises(SourceError, match="no file"):
         scan([], "y")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial, wraps
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
     def answer(self: Any, X: Any, *arguments: Any, to: Any = None, **settings: Any) -> Any:
         if isinstance(X, ChunkedRows):
             check_is_fitted(self)
+            check_offsets(X, self, method.__name__)
             labels = list(getattr(self, "classes_", ()))
             if hasattr(self, "schema_"):
                 X = X.read_as(self.schema_)
@@ -44,7 +46,7 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
                 own = settings if chunk.offset is None else {**settings, "offset": chunk.offset}
                 return named(method(self, chunk.X, *arguments, **own), what, labels)
 
-            return write_answers(X, of_chunk, to)
+            return write_answers(X, of_chunk, to, labels)
         if is_dask(X):
             check_is_fitted(self)
             own = partial(getattr(self, method.__name__), *arguments, **settings)
@@ -72,3 +74,12 @@ def _kind(model: Any, name: str) -> tuple[tuple[int, ...], Any]:
     if name == "predict_interval":
         return (2,) if K <= 2 else (K, 2), np.float64
     return (K,) if name == "decision_function" and K > 2 else (), np.float64
+
+
+def check_offsets(rows: ChunkedRows, model: Any, method: str) -> None:
+    """An error for offsets that would count for nothing."""
+    if rows.has_offsets and "offset" not in signature(getattr(model, method)).parameters:
+        raise ParameterError(
+            f"{type(model).__name__} knows no offsets, and the rows have some.",
+            "Scan them without offset, or use a model of activations, such as LogisticRegression.",
+        )

@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from posteriori.decision.rule import most_probable
 from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError, ScaleError
-from posteriori.models.anywhere import anywhere
+from posteriori.models.anywhere import anywhere, check_offsets
 from posteriori.models.checking import Checking
 from posteriori.models.effects import Effects
 from posteriori.models.telling import Telling, linear_columns
@@ -28,6 +28,7 @@ from posteriori.rows.dask import dask_rows, is_dask
 from posteriori.rows.finite import check_finite
 from posteriori.rows.formula import Formula, read_formula
 from posteriori.rows.frames import backend_of
+from posteriori.rows.labels import as_vector
 from posteriori.rows.memory import (
     SERIAL_ENTRIES,
     MemoryRows,
@@ -115,9 +116,13 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         # Not isinstance: asking a lazy frame for its schema would make it work one out.
         if not hasattr(type(X), "map_sum"):
             return self._make_rows(X, y, sample_weight, classes, **reading)
-        if isinstance(X, ChunkedRows) and schema is not None:
-            X = X.read_as(schema, getattr(self, "classes_", None))
-            X, classes = X.known_as(schema, classes, reading.get("new_levels", False)), None
+        if isinstance(X, ChunkedRows):
+            check_offsets(X, self, "fit")
+            if schema is None and classes is not None and not X.soft:
+                schema, classes = X.schema, np.unique(as_vector(classes))
+            if schema is not None:
+                X = X.read_as(schema, getattr(self, "classes_", classes))
+                X, classes = X.known_as(schema, classes, reading.get("new_levels", False)), None
         if any(given is not None for given in (y, sample_weight, classes)):
             raise ParameterError(
                 f"{name} was given rows, which have labels and weights of their own, and others.",

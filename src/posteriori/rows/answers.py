@@ -1,8 +1,10 @@
 """Answers for rows that do not fit in memory, written to a Parquet file part by part."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -16,42 +18,85 @@ Answer = Callable[[Chunk], Mapping[str, NDArray[Any]]]
 """Columns of answers for the rows of a chunk."""
 
 
-def write_answers(rows: ChunkedRows, answer: Answer, to: Any) -> Path:
-    """A Parquet file with the answers for all rows, in their order.
+def write_answers(rows: ChunkedRows, answer: Answer, to: Any, labels: Sequence[Any]) -> Path:
+    """A Parquet file with the answers for all rows, in their order; `labels` may be among them.
 
     The file appears when it is whole: what goes wrong before leaves nothing behind.
     """
+    pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    path = _new_file(to, rows)
+    half_done = path.with_name(f".{path.name}.{os.getpid()}")
+    writer: Any = None
+
+    def column(values: NDArray[Any]) -> Any:
+        return pyarrow.array(values, pyarrow.array(labels).type if values.dtype == object else None)
+
+    def make(chunk: Chunk) -> list[Any]:
+        return [pyarrow.table({name: column(own) for name, own in answer(chunk).items()})]
+
+    def write(tables: list[Any]) -> None:
+        nonlocal writer
+        with _told_of(path):
+            for table in tables:
+                if writer is None:
+                    writer = parquet.ParquetWriter(half_done, table.schema)
+                writer.write_table(table)
+
+    try:
+        with _told_of(path):
+            half_done.touch()
+        rows.each(make, write)
+        if writer is None:
+            raise ShapeError("There are no rows.", "Pass a source with at least one row.")
+        with _told_of(path):
+            writer.close()
+            half_done.replace(path)
+    finally:
+        if writer is not None and writer.is_open:
+            writer.close()
+        with suppress(OSError):  # of a name that was no name for a file
+            half_done.unlink(missing_ok=True)
+    return path
+
+
+def _new_file(to: Any, rows: ChunkedRows) -> Path:
+    """The file that is named, if answers may be written there."""
     if to is None:
         raise ParameterError(
             "The answers for rows of a source may be too many for memory, and no file is named.",
             "Name one: predict_proba(rows, to='answers.parquet').",
         )
-    pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    path = Path(to)
-    half_done = path.with_name(f".{path.name}.{os.getpid()}")
-    writer: Any = None
-
-    def make(chunk: Chunk) -> list[Any]:
-        return [pyarrow.table(dict(answer(chunk)))]
-
-    def write(tables: list[Any]) -> None:
-        nonlocal writer
-        for table in tables:
-            if writer is None:
-                writer = parquet.ParquetWriter(half_done, table.schema)
-            writer.write_table(table)
-
-    try:
-        rows.each(make, write)
-        if writer is None:
-            raise ShapeError("There are no rows.", "Pass a source with at least one row.")
-        writer.close()
-        half_done.replace(path)
-    finally:
-        if writer is not None and writer.is_open:
-            writer.close()
-        half_done.unlink(missing_ok=True)
+    if not isinstance(to, str | PathLike) or not str(to):
+        raise ParameterError(
+            f"to={to!r} names no file.", "Name one: predict_proba(rows, to='answers.parquet')."
+        )
+    path = Path(to).expanduser()
+    with _told_of(path):
+        if not path.parent.is_dir():
+            raise ParameterError(
+                f"There is no folder {str(path.parent)!r} for the answers.",
+                "Make it, or name another.",
+            )
+        if path.exists() and not path.is_file():
+            raise ParameterError(f"to={str(to)!r} is no file.", "Name a file in it, or beside it.")
+    if path.resolve() in {Path(file).resolve() for file in rows.files}:
+        raise ParameterError(
+            f"to={str(to)!r} is one of the files that the rows are read from.",
+            "Name another file for the answers.",
+        )
     return path
+
+
+@contextmanager
+def _told_of(path: Path) -> Iterator[None]:
+    """What the system says against writing, as an error of the file and not of the source."""
+    try:
+        yield
+    except OSError as error:
+        raise ParameterError(
+            f"The answers cannot be written to {str(path)!r}: {error.strerror or error}.",
+            "Name a file that can be written, where there is room.",
+        ) from error
 
 
 def named(values: NDArray[Any], what: str, labels: list[Any]) -> dict[str, NDArray[Any]]:

@@ -133,6 +133,16 @@ class ChunkedRows(ABC):
         return Here(make(self.map_sum(kernel)))
 
     @property
+    @abstractmethod
+    def has_offsets(self) -> bool:
+        """Whether rows have numbers that are added to the activations."""
+
+    @property
+    def files(self) -> Sequence[str]:
+        """The files that the rows are read from, where there are any."""
+        return ()
+
+    @property
     def room(self) -> Room:
         """The memory that something can be kept in."""
         return room_here()

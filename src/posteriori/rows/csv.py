@@ -1,7 +1,7 @@
 """CSV files, in which a column may turn out to hold more than its first rows show."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from io import BytesIO
 from typing import Any, NamedTuple, TypeVar
@@ -16,9 +16,12 @@ _MISFIT = re.compile(
 )
 """How pyarrow tells of a value that is not of the type of its column."""
 
+_NEWLINES = "newlines_in_values"
+"""What pyarrow names where lines were cut within quotes."""
+
 
 class Widened(Exception):
-    """A column has got a wider type: read again."""
+    """A column has got a wider type, or lines another end: read again."""
 
 
 def until_types_hold(read: Callable[[], T]) -> T:
@@ -30,11 +33,11 @@ def until_types_hold(read: Callable[[], T]) -> T:
             continue
 
 
-def csv_format(separator: str) -> Any:
+def csv_format(separator: str, newlines: bool = False) -> Any:
     """How text is cut into values. An empty entry is missing, in a column of text as in others."""
     csv = import_module("pyarrow.csv")
     return import_module("pyarrow.dataset").CsvFileFormat(
-        csv.ParseOptions(delimiter=separator),
+        csv.ParseOptions(delimiter=separator, newlines_in_values=newlines),
         convert_options=csv.ConvertOptions(strings_can_be_null=True),
     )
 
@@ -44,11 +47,12 @@ class CsvFiles:
 
     pyarrow learns types from the first megabyte of each file. Where a later value does not fit,
     its column gets a wider type for all who hold these files, and `Widened` tells them to begin
-    again. So files whose first megabyte tells the truth are read no more than once.
+    again. So files whose first megabyte tells the truth are read no more than once. `mixed` has the
+    errors of columns that hold text in some files, unless they are to be read as text.
     """
 
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
+    def __init__(self, dataset: Any, mixed: Mapping[str, SourceError]) -> None:
+        self._dataset, self._mixed = dataset, mixed
 
     @property
     def schema(self) -> Any:
@@ -71,19 +75,29 @@ class CsvFiles:
             name for file in self._dataset.get_fragments() for name in file.physical_schema.names
         }
         types = {name: text for name in names if name in written}
-        if all(self.schema.field(name).type == text for name in types):
+        if all(self.schema.field(name).type == text and name not in self._mixed for name in types):
             return self
-        found = CsvFiles(self._dataset)
+        mixed = {name: error for name, error in self._mixed.items() if name not in types}
+        found = CsvFiles(self._dataset, mixed)
         found._declare(types)
         return found
 
-    def to_batches(self, **options: Any) -> Iterator[Any]:
+    def to_batches(self, columns: list[str], **options: Any) -> Iterator[Any]:
         """As of a dataset, but file by file: pyarrow does not say in which one it has failed."""
+        for name in columns:
+            if name in self._mixed:
+                raise self._mixed[name]
         invalid = import_module("pyarrow").ArrowInvalid
         for file in self._dataset.get_fragments():
             try:
-                yield from file.to_batches(schema=self.schema, **options)
+                yield from file.to_batches(schema=self.schema, columns=columns, **options)
             except invalid as error:
+                if (
+                    _NEWLINES in str(error)
+                    and not self._dataset.format.parse_options.newlines_in_values
+                ):
+                    self._allow_newlines()
+                    raise Widened from error
                 misfit = _Misfit.of(file, str(error))
                 if misfit is None:
                     raise SourceError(
@@ -106,6 +120,18 @@ class CsvFiles:
         fields = [field.with_type(types.get(field.name, field.type)) for field in old.schema]
         self._dataset = datasets.FileSystemDataset(
             list(old.get_fragments()), pyarrow.schema(fields), old.format, old.filesystem
+        )
+
+    def _allow_newlines(self) -> None:
+        """Look for quotes before lines are cut, which takes longer."""
+        old = self._dataset
+        format = csv_format(old.format.parse_options.delimiter, newlines=True)
+        fragments = [
+            format.make_fragment(file.path, file.filesystem, file.partition_expression)
+            for file in old.get_fragments()
+        ]
+        self._dataset = import_module("pyarrow.dataset").FileSystemDataset(
+            fragments, old.schema, format, old.filesystem
         )
 
 

@@ -123,6 +123,12 @@ class DaskRows(ChunkedRows):
         return kept
 
     @property
+    def has_offsets(self) -> bool:
+        if self.roles is not None:
+            return self.roles.offset is not None
+        return any(len(parts) > 3 and parts[3] is not None for parts in self.chunks[:1])
+
+    @property
     def room(self) -> Room:
         return room_on_workers()
 

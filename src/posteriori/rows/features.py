@@ -14,6 +14,7 @@ from posteriori.errors import (
     ColumnNameError,
     ColumnNameWarning,
     ColumnTypeError,
+    ParameterError,
     ShapeError,
     warn,
 )
@@ -32,6 +33,10 @@ def read_features(
     Levels that the schema lacks are coded `UNSEEN` or, with `new_levels`, added to it.
     """
     table: DenseTable | SparseTable
+    if hasattr(type(X), "map_sum"):
+        raise ParameterError(
+            "Rows of a source are not taken here.", "Pass a table in memory: an array or a frame."
+        )
     if sparse.issparse(X):
         table = _from_sparse(X)
     elif (frame := as_frame(X)) is not None:

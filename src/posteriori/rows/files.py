@@ -1,7 +1,7 @@
 """Rows in files larger than memory: CSV, Parquet and Arrow IPC, by pyarrow.dataset."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,14 +9,14 @@ from importlib import import_module
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar, cast
 
-from posteriori.errors import ColumnTypeError, DataError, ParameterError, SourceError
+from posteriori.errors import DataError, SourceError
 from posteriori.rows.chunk import Chunk, Roles, told_where
 from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.csv import CsvFiles, csv_format, until_types_hold
+from posteriori.rows.csv import CsvFiles, until_types_hold
+from posteriori.rows.datasets import check_types, without_index
 from posteriori.rows.look import Look, look_at, sample_limit, whole_look
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.parquet import Part, parts_of
-from posteriori.rows.paths import FORMATS, files_in, format_of, suffix_of
 from posteriori.rows.progress import Passes, read_progress
 from posteriori.rows.rows import Kernel
 from posteriori.rows.schema import Schema
@@ -75,6 +75,14 @@ class FileRows(ChunkedRows):
     roles: Roles
     marks: tuple[Mark, ...] = ()
     declared: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    @property
+    def files(self) -> Sequence[str]:
+        return [mark.path for mark in self.marks]
+
+    @property
+    def has_offsets(self) -> bool:
+        return self.roles.offset is not None
 
     @property
     def _columns(self) -> list[str]:
@@ -214,10 +222,16 @@ class FileRows(ChunkedRows):
 
     def _tables_of(self, part: Part) -> Iterator[tuple[int, Any]]:
         start = part.start
-        for table in part.batches(self._columns, self.dataset.schema, self._batch_rows):
-            self.log.read(table.nbytes)
-            yield start, table
-            start += table.num_rows
+        batches = part.batches(self._columns, self.dataset.schema, self._batch_rows)
+        try:
+            for table in batches:
+                self.log.read(table.nbytes)
+                yield start, table
+                start += table.num_rows
+        except (OSError, import_module("pyarrow").ArrowException) as error:
+            raise SourceError(
+                f"The file {part.path} cannot be read: {error}.", "Look at it, or leave it out."
+            ) from error
 
     def _stream(self) -> Iterator[tuple[int, Any]]:
         """The same by pyarrow's scanner, which reads ahead."""
@@ -275,50 +289,6 @@ def _where(start: int, n_rows: int) -> str:
     return f"In rows {start:,} to {start + n_rows - 1:,}, counted from 0 there"
 
 
-def read_dataset(source: Any, format: str | None) -> Any:
-    """A path, a glob, a folder, a list of files or a dataset, as a pyarrow dataset or CSV files.
-
-    The types of a dataset are the user's word; those of CSV files are ours to widen.
-    """
-    try:
-        datasets = import_module("pyarrow.dataset")
-    except ImportError as error:
-        raise ParameterError(
-            "Files are read by pyarrow, which is not installed.",
-            "Install it: pip install 'posteriori[files]'.",
-        ) from error
-    if isinstance(source, datasets.Dataset):
-        return source
-    if format is not None and format not in FORMATS.values():
-        raise ParameterError(
-            f"format={format!r} is not known.", "Use 'parquet', 'csv' or 'ipc', or leave it out."
-        )
-    paths = files_in(source, format)
-    kind: Any = format or format_of(paths)
-    if kind == "csv":
-        kind = csv_format("\t" if all(suffix_of(path) == ".tsv" for path in paths) else ",")
-    try:
-        names = [str(path) for path in paths]
-        found = datasets.dataset(names, format=kind, partitioning="hive")
-        # Of all files: the first may have no rows to tell types by.
-        every = [datasets.dataset(name, format=kind).schema for name in names]
-        whole = _unified([found.schema, *every])
-        dataset = datasets.dataset(names, format=kind, partitioning="hive", schema=whole)
-    except (OSError, import_module("pyarrow").ArrowException) as error:
-        raise SourceError(
-            f"{str(source)!r} cannot be read: {error}.", "Look at the path and the format."
-        ) from error
-    return CsvFiles(dataset) if isinstance(dataset.format, datasets.CsvFileFormat) else dataset
-
-
-def _unified(schemas: list[Any]) -> Any:
-    """All columns, each of the type that holds what any of the files has of it."""
-    pyarrow = import_module("pyarrow")
-    whole = pyarrow.unify_schemas(schemas, promote_options="permissive")
-    views = {pyarrow.string_view(): pyarrow.string()} if hasattr(pyarrow, "string_view") else {}
-    return pyarrow.schema([field.with_type(views.get(field.type, field.type)) for field in whole])
-
-
 def file_rows(
     dataset: Any, roles: Roles, classes: Any, declared: Mapping[str, tuple[Any, ...]], progress: Any
 ) -> FileRows:
@@ -326,35 +296,13 @@ def file_rows(
 
     `declared` has the order of the levels of columns, where a frame has one.
     """
-    features = roles.features(dataset.schema.names)
+    features = roles.features(without_index(dataset.schema, roles))
     roles = replace(roles, columns=tuple(features))
     if isinstance(dataset, CsvFiles):
         dataset = dataset.with_text(roles.categories)
         dataset.declare_doubles([*features, *filter(None, (roles.weight, roles.offset))])
     files = getattr(dataset, "files", ())
     marks = tuple(Mark.of(path) for path in files if os.path.exists(path))
-    _check_types(dataset.schema, roles)
+    check_types(dataset.schema, roles)
     passes = Passes(read_progress(progress))
     return FileRows(dataset, roles, marks, declared, soft_classes=classes, progress=passes)
-
-
-def _check_types(schema: Any, roles: Roles) -> None:
-    """An error for a feature that is neither a number nor a level, before any row is read."""
-    types = import_module("pyarrow.types")
-    for name in roles.features(schema.names):
-        kind = schema.field(name).type
-        inner = kind.value_type if types.is_dictionary(kind) else kind
-        known = (
-            types.is_integer,
-            types.is_floating,
-            types.is_decimal,
-            types.is_boolean,
-            types.is_string,
-            types.is_large_string,
-            types.is_null,
-        )
-        if not any(is_it(inner) for is_it in known):
-            raise ColumnTypeError(
-                f"Column '{name}' holds {kind}, which is neither a number nor a level.",
-                "Leave it out of columns, or write it as numbers or strings.",
-            )

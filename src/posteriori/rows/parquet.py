@@ -29,10 +29,14 @@ class Part:
         file = import_module("pyarrow.parquet").ParquetFile(
             self.path, metadata=self.metadata, buffer_size=_BUFFER, pre_buffer=False
         )
-        own = [name for name in columns if name in file.schema_arrow.names]
+        held = file.schema_arrow
+        own = [name for name in columns if name in held.names]
+        other = [name for name in own if held.field(name).type != schema.field(name).type]
         with file:
             for batch in file.iter_batches(n_rows, list(self.groups), own, use_threads=False):
                 table = pyarrow.Table.from_batches([batch])
+                for name in other:
+                    table = _with_type(table, name, schema.field(name).type)
                 yield self._whole(table, columns, schema) if len(own) < len(columns) else table
 
     def _whole(self, table: Any, columns: list[str], schema: Any) -> Any:
@@ -46,6 +50,13 @@ class Part:
         return table
 
 
+def _with_type(table: Any, name: str, kind: Any) -> Any:
+    """With a column of another type: as the dataset has it, whatever the file holds."""
+    place, column = table.column_names.index(name), table.column(name)
+    is_float = import_module("pyarrow").types.is_floating(kind)
+    return table.set_column(place, name, column.cast(kind, safe=not is_float))
+
+
 def parts_of(dataset: Any) -> list[Part] | None:
     """The parts of a dataset of Parquet files, in order; None for any other."""
     datasets = import_module("pyarrow.dataset")
@@ -54,7 +65,11 @@ def parts_of(dataset: Any) -> list[Part] | None:
         return None
     parts: list[Part] = []
     start = 0
-    for fragment in dataset.get_fragments():
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # some of the rows are filtered out
+        return None
+    for fragment in fragments:
         keys = datasets.get_partition_keys(fragment.partition_expression)
         for groups, n_rows in _runs(fragment.metadata):
             parts.append(Part(fragment.path, fragment.metadata, groups, start, n_rows, keys))
@@ -67,7 +82,8 @@ def _runs(metadata: Any) -> Iterator[tuple[tuple[int, ...], int]]:
     groups: list[int] = []
     n_rows = 0
     for group in range(metadata.num_row_groups):
-        groups, n_rows = [*groups, group], n_rows + metadata.row_group(group).num_rows
+        groups.append(group)
+        n_rows += metadata.row_group(group).num_rows
         if n_rows >= PART_ROWS:
             yield tuple(groups), n_rows
             groups, n_rows = [], 0

@@ -1,16 +1,18 @@
 """Data where they lie, as rows that every model fits to: `scan`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import narwhals.stable.v1 as nw
 
-from posteriori.errors import ColumnNameError, ParameterError
+from posteriori.errors import ColumnNameError, ColumnTypeError, ParameterError
+from posteriori.rows.arrow import is_arrow
 from posteriori.rows.chunk import Roles
 from posteriori.rows.dask import is_dask, scan_dask
+from posteriori.rows.datasets import plain_type, read_dataset
 from posteriori.rows.features import as_frame
-from posteriori.rows.files import file_rows, read_dataset
+from posteriori.rows.files import file_rows
 from posteriori.rows.rows import Rows
 from posteriori.rows.series import declared_levels
 
@@ -37,7 +39,8 @@ def scan(
     Parameters
     ----------
     source : a path, a glob, a folder (with hive partitions), a list of files, a pyarrow dataset
-        or table, a pandas or polars frame, a DuckDB relation; a Dask data frame, delayed frames.
+        or table, a pandas or polars frame, a DuckDB relation (which is read into memory); a Dask
+        data frame, delayed frames. Hidden files are left out, and an index of pandas is no column.
     target : the column of class labels, or of numbers; several columns with the share of each
         class, which name the classes.
     weight, offset : columns of row weights, and of numbers added to the activations.
@@ -65,14 +68,16 @@ def scan(
         )
     _check_name(target, "target")
     roles = Roles(
-        target if target is None or isinstance(target, str) else tuple(target),
-        weight,
-        offset,
-        None if columns is None else tuple(columns),
-        {name: tuple(levels) for name, levels in (categories or {}).items()},
+        target if target is None or isinstance(target, str) else _names("target", target, 1),
+        _name("weight", weight),
+        _name("offset", offset),
+        None if columns is None else _names("columns", columns),
+        _levels(categories),
     )
     if is_dask(source) or (isinstance(source, list | tuple) and any(map(is_dask, source))):
         return scan_dask(source, roles, classes, progress)
+    if is_arrow(source) and type(source).__name__ == "RecordBatch":
+        source = import_module("pyarrow").Table.from_batches([source])
     frame = None if isinstance(source, str | list | tuple) else as_frame(source)
     declared: dict[str, tuple[Any, ...]] = {}
     if frame is not None:
@@ -80,12 +85,67 @@ def scan(
             _check_name(name, "column")
         declared = {name: declared_levels(frame[name]) for name in frame.columns}
         # An index of pandas is no column.
-        source = import_module("pyarrow.dataset").dataset(nw.maybe_reset_index(frame).to_arrow())
+        source = _dataset_of(nw.maybe_reset_index(frame).to_arrow)
     elif hasattr(type(source), "__arrow_c_stream__"):  # such as a relation of DuckDB
         stream = import_module("pyarrow").RecordBatchReader.from_stream(source)
-        source = import_module("pyarrow.dataset").dataset(stream.read_all())
+        source = _dataset_of(stream.read_all)
     found = {name: levels for name, levels in declared.items() if levels}
-    return file_rows(read_dataset(source, format), roles, classes, found, progress)
+    return file_rows(read_dataset(source, format, roles), roles, classes, found, progress)
+
+
+def _dataset_of(read: Callable[[], Any]) -> Any:
+    """An Arrow table as a dataset, its types such as files have."""
+    pyarrow = import_module("pyarrow")
+    try:
+        table = read()
+    except (pyarrow.ArrowException, OverflowError, TypeError) as error:
+        raise ColumnTypeError(
+            f"The frame holds what Arrow has no column for: {error}.",
+            "Leave the column out of the frame, or make it one of numbers or text.",
+        ) from error
+    fields = [field.with_type(plain_type(field.type)) for field in table.schema]
+    whole = pyarrow.schema(fields, metadata=table.schema.metadata)
+    return import_module("pyarrow.dataset").dataset(table.cast(whole))
+
+
+def _names(what: str, names: Any, least: int = 0) -> tuple[str, ...]:
+    """Several columns by name."""
+    found = (None,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    if len(found) < least or not all(isinstance(name, str) for name in found):
+        raise ParameterError(
+            f"{what}={names!r} does not name columns.", f"Pass a list of names: {what}=['a', 'b']."
+        )
+    return found
+
+
+def _name(what: str, name: Any) -> str | None:
+    """One column by name."""
+    if name is not None and not isinstance(name, str):
+        raise ParameterError(
+            f"{what} is a {type(name).__name__}, and no name of a column.",
+            f"Write {what} as a column of the source, and name it.",
+        )
+    return name
+
+
+def _levels(categories: Any) -> dict[str, tuple[str, ...]]:
+    """The levels of columns, each once."""
+    if categories is None:
+        return {}
+    if not isinstance(categories, Mapping):
+        raise ParameterError(
+            f"categories is a {type(categories).__name__}, which says no levels.",
+            "Pass the levels of each column: categories={'size': ['small', 'big']}.",
+        )
+    found = {name: tuple(map(str, levels)) for name, levels in categories.items()}
+    for name, levels in found.items():
+        twice = [level for level in levels if levels.count(level) > 1]
+        if twice:
+            raise ParameterError(
+                f"categories has the level {twice[0]!r} of column '{name}' twice.",
+                "Name each level once.",
+            )
+    return found
 
 
 def _check_name(name: Any, what: str) -> None:

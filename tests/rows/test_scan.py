@@ -1,0 +1,403 @@
+"""What may be scanned: each file once, each column as it is meant; what is wrong is named."""
+
+import gzip
+from decimal import Decimal
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import dataset, feather, parquet
+
+from posteriori import (
+    Adaline,
+    FisherDiscriminant,
+    GaussianClassifier,
+    LeastSquaresClassifier,
+    LogisticRegression,
+    NaiveBayes,
+    Perceptron,
+    scan,
+)
+from posteriori.errors import ColumnTypeError, ParameterError, SourceError
+
+RANDOM = np.random.default_rng(4)
+N = 200
+FRAME = pd.DataFrame(
+    {
+        "a": RANDOM.normal(size=N),
+        "c": RANDOM.choice(["r", "s", "t"], N),
+        "o": RANDOM.normal(size=N),
+        "y": RANDOM.choice(["no", "yes"], N),
+    }
+)
+PLAIN = FRAME[["a", "y"]]
+
+
+def fit(rows, model=LogisticRegression):
+    return model().fit(rows)
+
+
+def written(path, frame=PLAIN):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    {".parquet": frame.to_parquet, ".csv": frame.to_csv}[path.suffix](path, index=False)
+    return path
+
+
+def assert_same(one, other):
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-6, atol=1e-9)
+    assert one.log_likelihood_ == pytest.approx(other.log_likelihood_, rel=1e-10)
+
+
+# Which files.
+
+
+@pytest.mark.parametrize("glob", ["**", "**/*", "**/*.parquet", "*", "s/*", "s", "[s]", "s/x.*"])
+def test_each_file_is_read_once(tmp_path, glob):
+    written(tmp_path / "s" / "x.parquet")
+    assert scan(str(tmp_path / glob), target="y").n_rows == N
+
+
+def test_a_file_that_is_named_twice_is_an_error(tmp_path):
+    file = written(tmp_path / "s" / "x.parquet")
+    for source in ([tmp_path, file], [file, str(file)], [str(tmp_path / "*"), tmp_path / "s"]):
+        with pytest.raises(SourceError, match=r"x\.parquet' is named twice"):
+            scan(source, target="y")
+
+
+@pytest.mark.parametrize("name", ["v11 [1]", "really?", "5*"])
+def test_signs_of_globs_may_be_part_of_a_name(tmp_path, name):
+    file = written(tmp_path / name / "x [2].parquet")
+    for source in (tmp_path / name, str(file), [file]):
+        assert scan(source, target="y").n_rows == N
+
+
+def test_globs_leave_out_what_folders_leave_out(tmp_path):
+    written(tmp_path / "x.parquet")
+    for other in ("_SUCCESS", ".x.parquet.crc", "README.md"):
+        (tmp_path / other).write_text("nothing")
+    assert scan(str(tmp_path / "*"), target="y").n_rows == N
+    written(tmp_path / "_hidden" / ".y.parquet")
+    assert scan(str(tmp_path / "**"), target="y").n_rows == N
+    assert scan(str(tmp_path / "_hidden" / ".*"), target="y").n_rows == N
+
+
+def test_tabs_and_commas_are_not_mixed(tmp_path):
+    written(tmp_path / "x.csv")
+    PLAIN.to_csv(tmp_path / "y.tsv", sep="\t", index=False)
+    with pytest.raises(ParameterError, match="separated by tabs"):
+        scan(tmp_path, target="y")
+
+
+# Which columns, and of which type.
+
+
+def test_the_types_of_a_parquet_dataset_are_the_users_word(tmp_path):
+    frame = PLAIN.assign(z=np.arange(N) % 3)
+    file = written(tmp_path / "x.parquet", frame)
+    schema = pa.schema([("a", pa.float64()), ("z", pa.string()), ("y", pa.string())])
+    found = fit(scan(dataset.dataset(file, schema=schema), target="y"))
+    expected = LogisticRegression().fit(frame[["a", "z"]].astype({"z": str}), frame["y"])
+    assert found.schema_ == expected.schema_
+    assert_same(found, expected)
+
+
+def test_rows_that_a_dataset_filters_are_left_out(tmp_path):
+    file = written(tmp_path / "x.parquet")
+    some = dataset.dataset(file).filter(dataset.field("a") > 0)
+    assert_same(fit(scan(some, target="y")), fit(scan(PLAIN[PLAIN["a"] > 0], target="y")))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather", "table", "batch"])
+def test_an_index_of_pandas_is_no_column(tmp_path, kind):
+    frame = PLAIN[PLAIN["a"] > -1]
+    table = pa.Table.from_pandas(frame)
+    assert "__index_level_0__" in table.column_names
+    if kind == "parquet":
+        parquet.write_table(table, tmp_path / "x.parquet")
+    elif kind == "feather":
+        feather.write_feather(table, tmp_path / "x.feather")
+    source = {"table": table, "batch": table.combine_chunks().to_batches()[0]}.get(kind, tmp_path)
+    found = fit(scan(source, target="y"))
+    assert found.feature_names_in_.tolist() == ["a"]
+    named = scan(source, target="y", columns=["a", "__index_level_0__"])
+    assert len(named.schema) == 2
+
+
+TEXTS = {
+    "text": pa.array(FRAME["c"]).cast(pa.string()),
+    "large": pa.array(FRAME["c"]).cast(pa.large_string()),
+    "dictionary": pa.array(FRAME["c"]).cast(pa.string()).dictionary_encode(),
+    "view": pa.array(FRAME["c"]).cast(pa.string()).cast(pa.string_view()),
+}
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+@pytest.mark.parametrize("other", TEXTS)
+@pytest.mark.parametrize("first", ["text", "view"])
+def test_text_may_be_stored_in_several_ways(tmp_path, first, other, ending):
+    for name in (first, other):
+        table = pa.table({"a": FRAME["a"], "c": TEXTS[name], "y": FRAME["y"]})
+        if ending == "parquet":
+            parquet.write_table(table, tmp_path / f"{name}.parquet")
+        else:
+            feather.write_feather(table, tmp_path / f"{name}.arrow")
+    rows = FRAME if first == other else pd.concat([FRAME, FRAME])
+    expected = LogisticRegression().fit(rows[["a", "c"]], rows["y"])
+    assert_same(fit(scan(tmp_path, target="y")), expected)
+
+
+@pytest.mark.parametrize("kind", [pa.decimal32(7, 2), pa.decimal64(9, 2), pa.decimal256(50, 2)])
+def test_decimals_of_any_width(tmp_path, kind):
+    numbers = pa.array([Decimal(int(100 * a)) / 100 for a in FRAME["a"]])
+    table = pa.table({"a": numbers.cast(kind), "y": FRAME["y"]})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    feather.write_feather(
+        pa.table({"a": np.arange(5), "y": ["no", "yes"] * 2 + ["no"]}), tmp_path / "x.arrow"
+    )
+    feather.write_feather(pa.table({"a": numbers, "y": FRAME["y"]}), tmp_path / "y.arrow")
+    plain = FRAME[["y"]].assign(a=np.array(numbers.cast(pa.float64())))
+    expected = LogisticRegression().fit(plain[["a"]], plain["y"])
+    assert_same(fit(scan(tmp_path / "x.parquet", target="y")), expected)
+    assert scan(str(tmp_path / "*.arrow"), target="y").sample.rows.n_rows == N + 5
+
+
+def test_columns_that_differ_are_an_error_only_where_they_are_read(tmp_path):
+    parquet.write_table(
+        pa.table({"a": [1.0, 2.0], "z": [1, 2], "y": [0, 1]}), tmp_path / "0.parquet"
+    )
+    parquet.write_table(
+        pa.table({"a": [3.0, 4.0], "z": ["u", "v"], "y": [0, 1]}), tmp_path / "1.parquet"
+    )
+    assert scan(tmp_path, "y", columns=["a"]).n_rows == 4
+    with pytest.raises(SourceError, match=r"'z' holds int64 in .*0\.parquet, and string in .*1\.p"):
+        scan(tmp_path, "y")
+
+
+def test_text_in_some_csv_files_is_text_where_its_levels_are_known(tmp_path):
+    first = PLAIN.assign(z=RANDOM.choice(["1", "2"], N))
+    other = PLAIN.assign(z=RANDOM.choice(["1", "x"], N))
+    written(tmp_path / "0.csv", first)
+    written(tmp_path / "1.csv", other)
+    both = pd.concat([first, other])
+    expected = LogisticRegression().fit(both[["a", "z"]], both["y"])
+    rows = scan(tmp_path, target="y", categories={"z": ["1", "2", "x"]})
+    assert_same(fit(rows), expected)
+    path = expected.predict_proba(scan(tmp_path, columns=["a", "z"]), to=tmp_path / "p.parquet")
+    found = parquet.read_table(path).to_pandas().to_numpy()
+    np.testing.assert_allclose(found, expected.predict_proba(both[["a", "z"]]), rtol=1e-12)
+    assert scan(str(tmp_path / "*.csv"), "y", columns=["a"]).n_rows == 2 * N
+    with pytest.raises(SourceError, match=r"'z' holds int64 in .*0\.csv, and string in .*1\.csv"):
+        fit(scan(str(tmp_path / "*.csv"), target="y"))
+
+
+def test_truths_in_one_csv_file_and_texts_in_the_next_are_levels(tmp_path):
+    first = PLAIN.assign(z=RANDOM.choice(["true", "false"], N))
+    other = PLAIN.assign(z=RANDOM.choice(["true", "perhaps"], N))
+    written(tmp_path / "0.csv", first)
+    written(tmp_path / "1.csv", other)
+    both = pd.concat([first, other])
+    expected = LogisticRegression().fit(both[["a", "z"]], both["y"])
+    assert_same(fit(scan(tmp_path, target="y")), expected)
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_lines_may_end_within_quotes(tmp_path, ending):
+    """In files so large that they are cut before quotes are looked for."""
+    text = np.where(np.arange(N) % 3 == 0, "one\nline, and more\n" + 30_000 * "x", "plain")
+    frame = FRAME.assign(note=text)
+    opened = gzip.open if ending == "csv.gz" else open
+    with opened(tmp_path / f"x.{ending}", "wt") as file:
+        frame.to_csv(file, index=False)
+    rows = scan(tmp_path, "y", columns=["a", "c"])
+    assert_same(fit(rows), LogisticRegression().fit(FRAME[["a", "c"]], FRAME["y"]))
+
+
+def test_text_that_is_not_in_utf_8_is_told_of(tmp_path):
+    frame = PLAIN.assign(c="häuser")
+    frame.to_csv(tmp_path / "x.csv", index=False, encoding="latin-1")
+    with pytest.raises(ColumnTypeError, match=r"'c' holds binary.* in UTF-8"):
+        scan(tmp_path, "y")
+    frame.rename(columns={"c": "größe"}).to_csv(tmp_path / "x.csv", index=False, encoding="latin-1")
+    with pytest.raises(SourceError, match="must be written in UTF-8"):
+        scan(tmp_path, "y")
+
+
+# What is no source, and no name.
+
+
+@pytest.mark.parametrize("source", [None, 3, b"x", [None], {"a": 1}.keys()])
+def test_what_is_no_source(source):
+    with pytest.raises(ParameterError, match="is no source of rows"):
+        scan(source, "y")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"target": []}, r"target=\[\] does not name columns"),
+        ({"target": ["y", 3]}, "does not name columns"),
+        ({"columns": "a"}, "columns='a' does not name columns"),
+        ({"columns": [0]}, r"columns=\[0\] does not name columns"),
+        ({"weight": np.ones(N)}, "weight is a ndarray, and no name"),
+        ({"offset": 3.0}, "offset is a float, and no name"),
+        ({"categories": ["c"]}, "categories is a list, which says no levels"),
+        ({"categories": {"c": ["r", "s", "t", "r"]}}, "the level 'r' of column 'c' twice"),
+        ({"categories": {"c": [1, "1"]}}, "the level '1' of column 'c' twice"),
+    ],
+)
+def test_what_names_no_column(given, told):
+    with pytest.raises(ParameterError, match=told):
+        scan(FRAME, **{"target": "y", **given})
+
+
+@pytest.mark.parametrize(
+    "values", [[1 + 2j] * N, [1, "x"] * (N // 2), [10**30] * N], ids=["complex", "objects", "large"]
+)
+def test_frames_that_arrow_cannot_hold(values):
+    with pytest.raises(ColumnTypeError, match="holds what Arrow has no column for"):
+        scan(FRAME.assign(a=values), "y")
+
+
+def test_polars_behind_a_stream():
+    frame = pl.DataFrame(
+        {"a": FRAME["a"].to_numpy(), "c": FRAME["c"].tolist(), "y": FRAME["y"].tolist()}
+    )
+
+    class Stream:
+        def __arrow_c_stream__(self, requested=None):
+            return frame.__arrow_c_stream__(requested)
+
+    expected = LogisticRegression().fit(FRAME[["a", "c"]], FRAME["y"])
+    assert_same(fit(scan(Stream(), "y")), expected)
+
+
+# Offsets.
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianClassifier,
+        NaiveBayes,
+        Perceptron,
+        Adaline,
+        LeastSquaresClassifier,
+        FisherDiscriminant,
+    ],
+)
+def test_offsets_are_an_error_for_models_that_have_none(model, tmp_path):
+    rows = scan(FRAME, "y", columns=["a"], offset="o")
+    with pytest.raises(ParameterError, match=f"{model.__name__} knows no offsets"):
+        model().fit(rows)
+    fitted = model(averaged=True) if model is Perceptron else model()
+    fitted.fit(FRAME[["a"]], FRAME["y"])
+    with pytest.raises(ParameterError, match=f"{model.__name__} knows no offsets"):
+        fitted.predict(rows, to=tmp_path / "x.parquet")
+    if hasattr(fitted, "partial_fit"):
+        with pytest.raises(ParameterError, match=f"{model.__name__} knows no offsets"):
+            fitted.partial_fit(rows)
+
+
+# Answers.
+
+
+def answered(to, rows=None):
+    model = LogisticRegression().fit(PLAIN[["a"]], PLAIN["y"])
+    return model.predict(scan(PLAIN[["a"]]) if rows is None else rows, to=to)
+
+
+def test_answers_never_take_the_place_of_what_they_are_about(tmp_path):
+    file = written(tmp_path / "x.parquet")
+    for to in (file, str(tmp_path / "." / "x.parquet")):
+        with pytest.raises(ParameterError, match="one of the files that the rows are read from"):
+            answered(to, scan(tmp_path, columns=["a"]))
+    assert parquet.read_table(file).column_names == ["a", "y"]
+
+
+@pytest.mark.parametrize(
+    ("to", "told"),
+    [
+        ("", "to='' names no file"),
+        (1, "to=1 names no file"),
+        (".", "is no file"),
+        ("/dev/null", "is no file"),
+        ("nowhere/x.parquet", "There is no folder"),
+        ("x.csv/x.parquet", "There is no folder"),
+        (300 * "x", "cannot be written to .*: File name too long"),
+    ],
+)
+def test_answers_that_have_no_place_are_told_of(tmp_path, monkeypatch, to, told):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "x.csv")
+    with pytest.raises(ParameterError, match=told):
+        answered(to)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_home_is_where_answers_may_go(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert answered("~/x.parquet") == tmp_path / "x.parquet"
+    assert [path.name for path in tmp_path.iterdir()] == ["x.parquet"]
+
+
+def test_a_disk_that_is_full_is_no_fault_of_the_source(tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parquet, "ParquetWriter", full)
+    with pytest.raises(ParameterError, match=r"written to .*x\.parquet': No space left on device"):
+        answered(tmp_path / "x.parquet", scan(written(tmp_path / "a.csv"), columns=["a"]))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_labels_have_one_type_in_all_parts_of_the_answers(tmp_path):
+    labels = np.array([Decimal("1"), Decimal("10")], dtype=object)[(PLAIN["a"] > 0).astype(int)]
+    model = GaussianClassifier().fit(PLAIN[["a"]], labels)
+    low, high = PLAIN[PLAIN["a"] < -0.5], PLAIN[PLAIN["a"] > 0.5]
+    parts = [written(tmp_path / "0.parquet", low), written(tmp_path / "1.parquet", high)]
+    found = parquet.read_table(model.predict(scan(parts, columns=["a"]), to=tmp_path / "p.parquet"))
+    assert sorted(set(found["prediction"].to_pylist())) == [1, 10]
+
+
+# Batches, and what does not take rows.
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LogisticRegression, partial(Perceptron, random_state=0), GaussianClassifier, NaiveBayes],
+    ids=["logistic", "perceptron", "gaussian", "naive"],
+)
+@pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
+def test_a_first_batch_may_lack_a_class_that_is_named(model, tmp_path):
+    one, rest = PLAIN[PLAIN["y"] == "no"].head(9), PLAIN.head(20)
+    first = scan(written(tmp_path / "x.csv", one), "y")
+    found = model().partial_fit(first, classes=["no", "yes"])
+    found.partial_fit(scan(rest, "y"))
+    assert found.classes_.tolist() == ["no", "yes"]
+    expected = model().partial_fit(one[["a"]], one["y"], classes=["no", "yes"])
+    expected.partial_fit(rest[["a"]], rest["y"])
+    np.testing.assert_allclose(
+        found.decision_function(PLAIN[["a"]]), expected.decision_function(PLAIN[["a"]]), rtol=1e-6
+    )
+
+
+def test_a_table_is_asked_for_where_rows_are_not_taken():
+    rows = scan(PLAIN, "y")
+    model = FisherDiscriminant().fit(rows)
+    with pytest.raises(ParameterError, match="Rows of a source are not taken here"):
+        model.transform(rows)
+
+
+def test_the_file_that_cannot_be_read_is_named(tmp_path):
+    for name in ("0", "1"):
+        written(tmp_path / f"{name}.parquet")
+    rows = scan(tmp_path, "y")
+    held = (tmp_path / "1.parquet").read_bytes()
+    (tmp_path / "1.parquet").write_bytes(held[:4] + b"\xff" * 200 + held[204:])
+    with pytest.raises(SourceError, match=r"The file .*1\.parquet (cannot be read|has changed)"):
+        fit(rows)
+    with pytest.raises(SourceError, match=r"The file .*1\.parquet cannot be read"):
+        fit(scan(tmp_path, "y"))
