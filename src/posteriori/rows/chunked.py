@@ -151,8 +151,7 @@ class ChunkedRows(ABC):
         """Run `kernel` on every block, and add up what comes back in the order of the rows."""
         with self.one_pass(self.n_rows):
             found = self._sum(kernel, block_entries)
-        value = getattr(found, "value", None)
-        self.progress.objective = value if isinstance(value, float) else None
+        self.progress.objective = getattr(found, "objective", None)
         return found
 
     @contextmanager

@@ -41,6 +41,11 @@ class LocalQuadratic(Statistic):
     gradient: Array
     hessian: Array | None = None
 
+    @property
+    def objective(self) -> float:
+        """What is shown of a pass on the way to the optimum."""
+        return self.value
+
     def __add__(self, other: "LocalQuadratic") -> "LocalQuadratic":
         hessian = None
         with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
