@@ -246,8 +246,8 @@ def test_more_rows_may_come_from_files(folder):
     "model", [Perceptron(averaged=True), Adaline()], ids=["perceptron", "adaline"]
 )
 def test_rows_that_memory_has_no_room_for_are_not_put_in_order(model, folder, monkeypatch):
-    """Three copies of N rows and 3 columns are just too many for one byte less."""
-    rows, needed = scan(folder, target="y", columns=FEATURES), 3 * 8 * N * 3
+    """Six copies of N rows and 3 columns are just too many for one byte less."""
+    rows, needed = scan(folder, target="y", columns=FEATURES), 6 * 8 * N * 3
     monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", needed - 1))
     with pytest.raises(SourceError, match="shuffle=False"):
         model.fit(rows)

@@ -12,7 +12,8 @@ from posteriori.errors import ParameterError
 from posteriori.rows.answers import named, write_answers
 from posteriori.rows.chunk import Chunk
 from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.dask import is_dask, predict_dask
+from posteriori.rows.dask import is_dask
+from posteriori.rows.dask_answers import predict_dask
 
 _NAMES = {
     "predict": "prediction",
@@ -49,8 +50,9 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
             return write_answers(X, of_chunk, to, labels)
         if is_dask(X):
             check_is_fitted(self)
+            offset = settings.pop("offset", None)
             own = partial(getattr(self, method.__name__), *arguments, **settings)
-            return predict_dask(own, X, *_kind(self, method.__name__))
+            return predict_dask(own, X, *_kind(self, method.__name__), offset)
         if to is not None:
             raise ParameterError(
                 "to= names a file for the rows of scan(), but X is in memory.",

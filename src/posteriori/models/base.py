@@ -24,7 +24,7 @@ from posteriori.models.telling import Telling, linear_columns
 from posteriori.posterior.classes import log_probabilities, probabilities
 from posteriori.rows.block import Block, Features, Mixed, take_rows
 from posteriori.rows.chunked import ChunkedRows, PassLog
-from posteriori.rows.dask import dask_rows, is_dask
+from posteriori.rows.dask import dask_rows, is_dask, is_table
 from posteriori.rows.finite import check_finite
 from posteriori.rows.formula import Formula, read_formula
 from posteriori.rows.frames import backend_of
@@ -107,8 +107,9 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         self.formula_ = None
         schema = reading.get("schema")
         if is_dask(X):
-            X = dask_rows(X, y, sample_weight, classes=classes if schema is None else None)
-            y, sample_weight, classes = None, None, None if schema is None else classes
+            shares = classes if schema is None and is_table(y) else None
+            X = dask_rows(X, y, sample_weight, classes=shares)
+            y, sample_weight, classes = None, None, classes if shares is None else None
         is_source = isinstance(X, ChunkedRows)
         self._frame_backend = None if is_source else backend_of(y if isinstance(X, str) else X)
         if isinstance(X, str):

@@ -125,6 +125,12 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
             return found
         return overwrite(found, self._clashes(margins), self.reject_label)
 
+    @property
+    def _prediction_dtype(self) -> Any:
+        if self.ambiguous == "largest":
+            return self.classes_.dtype
+        return overwrite(self.classes_[:0], np.zeros(0, dtype=bool), self.reject_label).dtype
+
     def ambiguous_rows(self, X: Any) -> Mask:
         """Whether the classifiers contradict each other, for each row, (n,)."""
         return self._clashes(self._margins(X))

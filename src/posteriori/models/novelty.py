@@ -119,6 +119,10 @@ class NoveltyDetector(Wrapping):
         """Whether each row is like none of those learnt from, (n,)."""
         return self.score_samples(X) < self.threshold_
 
+    @property
+    def _prediction_dtype(self) -> Any:
+        return overwrite(self.classes_[:0], np.zeros(0, dtype=bool), self.reject_label).dtype
+
     @available_if(_classifies)  # type: ignore[untyped-decorator]
     @anywhere
     def predict(self, X: Any) -> Labels:

@@ -52,21 +52,30 @@ _LITTLE = 2**20
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection; dask is not imported to know it."""
+    """Whether X is a Dask collection or a list of them; dask is not imported to know it."""
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and all(map(is_dask, X))
     return hasattr(type(X), "__dask_graph__")  # on X itself, this would build the graph
+
+
+def is_table(y: Any) -> bool:
+    """Whether a Dask collection is known to have several columns, such as the shares of classes."""
+    return hasattr(type(y), "ndim") and y.ndim == 2
 
 
 @dataclass(frozen=True, eq=False)
 class DaskRows(ChunkedRows):
     """Rows in delayed chunks: one frame each if there are `roles`, else features, target, ....
 
-    `halvings` is how often the rows drawn in the first look will be halved at least. Pickled, as
-    a part of what is sent to the workers, the rows stay behind: what was learnt of them goes along.
+    `halvings` is how often the rows drawn in the first look will be halved at least, `cuts` the
+    rows of each chunk where they were known from the start. Pickled, as a part of what is sent to
+    the workers, the rows stay behind: what was learnt of them goes along.
     """
 
     chunks: tuple[Parts, ...]
     roles: Roles | None = None
     halvings: int = _HALVINGS
+    cuts: tuple[int, ...] | None = None
 
     is_far: ClassVar[bool] = True
 
@@ -88,9 +97,9 @@ class DaskRows(ChunkedRows):
         return found if self.roles is None else self.roles.with_levels(found)
 
     def with_offset(self, offset: Any) -> "DaskRows":
-        """The same rows with offsets, which are in Dask too and cut at the same rows."""
-        parts = _parts(_aligned(None, offset, "offset"))
-        _check_number(len(self.chunks), len(parts), "offset")
+        """The same rows with offsets, which are in Dask too."""
+        parts = parts_of(aligned(self.cuts, offset, "offset"))
+        check_number(len(self.chunks), len(parts), "offset")
         chunks = ((*own[:3], part) for own, part in zip(self.chunks, parts, strict=True))
         return replace(self, chunks=tuple(chunks), _seen=[])
 
@@ -194,7 +203,7 @@ def scan_dask(source: Any, roles: Roles, classes: Any = None, progress: Any = Fa
             "A Dask array has no names of columns that could be scanned.",
             "Pass it to fit together with its target: fit(X, y).",
         )
-    chunks = tuple((part,) for each in sources for part in _parts(each))
+    chunks = tuple((part,) for each in sources for part in parts_of(each, alone=True))
     passes = Passes(read_progress(progress))
     return DaskRows(chunks, roles, soft_classes=classes, progress=passes)
 
@@ -206,19 +215,20 @@ def dask_rows(
 
     Arrays of known chunks are cut as X is; where sizes are unknown they must agree already.
     """
-    X = _whole_rows(X)
+    X = whole_rows(X)
+    cuts = lengths_of(X)
     others = {"y": y, "sample_weight": sample_weight, "offset": offset}
-    aligned = [_aligned(X, values, what) for what, values in others.items()]
-    parts = [_parts(X), *(None if each is None else _parts(each) for each in aligned)]
+    cut = [aligned(cuts, values, what) for what, values in others.items()]
+    parts = [parts_of(X), *(None if each is None else parts_of(each) for each in cut)]
     n = len(parts[0] or ())
     for what, own in zip(others, parts[1:], strict=True):
         if own is not None:
-            _check_number(n, len(own), what)
+            check_number(n, len(own), what)
     chunks = zip(*([None] * n if own is None else own for own in parts), strict=True)
-    return DaskRows(tuple(chunks), None, _halvings(X), soft_classes=classes)
+    return DaskRows(tuple(chunks), None, _halvings(X), cuts, soft_classes=classes)
 
 
-def _check_number(n_chunks: int, found: int, what: str) -> None:
+def check_number(n_chunks: int, found: int, what: str) -> None:
     if found != n_chunks:
         raise ShapeError(
             f"X has {n_chunks} chunks of rows, but {what} {found}.",
@@ -226,7 +236,7 @@ def _check_number(n_chunks: int, found: int, what: str) -> None:
         )
 
 
-def _whole_rows(X: Any) -> Any:
+def whole_rows(X: Any) -> Any:
     """An array with all columns in one chunk; anything else as it is."""
     if not hasattr(type(X), "rechunk"):
         return X
@@ -238,7 +248,7 @@ def _whole_rows(X: Any) -> Any:
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
 
 
-def _aligned(X: Any, values: Any, what: str) -> Any:
+def aligned(cuts: tuple[int, ...] | None, values: Any, what: str) -> Any:
     """Targets, weights or offsets in the chunks of X, where these are known."""
     if values is None:
         return None
@@ -250,17 +260,17 @@ def _aligned(X: Any, values: Any, what: str) -> Any:
     if not hasattr(type(values), "rechunk"):
         return values
     values = values if values.ndim == 1 or values.numblocks[1] == 1 else values.rechunk({1: -1})
-    ours, theirs = _lengths(X), _lengths(values)
-    if ours is None or theirs is None or ours == theirs:
+    theirs = lengths_of(values)
+    if cuts is None or theirs is None or cuts == theirs:
         return values
-    if sum(ours) != sum(theirs):
+    if sum(cuts) != sum(theirs):
         raise ShapeError(
-            f"X has {sum(ours):,} rows, but {what} {sum(theirs):,}.", "Pass one of each a row."
+            f"X has {sum(cuts):,} rows, but {what} {sum(theirs):,}.", "Pass one of each a row."
         )
-    return values.rechunk({0: ours})
+    return values.rechunk({0: cuts})
 
 
-def _lengths(values: Any) -> tuple[int, ...] | None:
+def lengths_of(values: Any) -> tuple[int, ...] | None:
     """The rows of each chunk of an array, where they are known."""
     if not hasattr(type(values), "rechunk") or any(map(isnan, values.chunks[0])):
         return None
@@ -269,53 +279,23 @@ def _lengths(values: Any) -> tuple[int, ...] | None:
 
 def _halvings(X: Any) -> int:
     """How often rows drawn from X will be halved: looks at chunks are then small at once."""
-    lengths = _lengths(X)
+    lengths = lengths_of(X)
     if lengths is None:
         return _HALVINGS
     limit = sample_limit(X.shape[1])
     return max(_HALVINGS, int(log2(max(sum(lengths), 1) / (2 * limit))))
 
 
-def _parts(values: Any) -> list[Any]:
-    """The delayed chunks of a collection, in the order of the rows."""
+def parts_of(values: Any, alone: bool = False) -> list[Any]:
+    """The delayed chunks of a collection or a list of them, in the order of the rows.
+
+    Frames that are read from files may be cut otherwise than they say, where Dask thinks that
+    this is faster; those that are not `alone` are left as they are, for they must fit each other.
+    """
+    if isinstance(values, list | tuple):
+        return [part for each in values for part in parts_of(each, alone)]
     if not hasattr(type(values), "to_delayed"):
         return [values]
+    if hasattr(type(values), "simplify") and not alone:
+        return list(values.simplify().to_delayed(optimize_graph=False))
     return list(np.ravel(cast(Any, values.to_delayed())))
-
-
-# Predictions.
-
-
-def predict_dask(method: Callable[[Any], Any], X: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """`method` of every chunk of a Dask collection, as a Dask array that is computed later.
-
-    `shape` is that of the answer for one row: () for a label, (K,) for probabilities. `method`
-    belongs to an estimator, which is sent as it is now, whatever it learns afterwards.
-    """
-    name = getattr(method, "__name__", "predict")
-    answer = _Answer(Sent(method), np.empty((0, *shape), dtype), name)
-    if hasattr(type(X), "rechunk"):
-        X = _whole_rows(X)
-        options = {"chunks": (X.chunks[0], *shape)} if shape else {"drop_axis": 1}
-        return X.map_blocks(answer, meta=answer.none, **options)
-    if hasattr(type(X), "map_partitions"):
-        return X.map_partitions(answer, meta=answer.none)
-    dask = import_module("dask")
-    array = import_module("dask.array")
-    found = dask.delayed(answer, pure=False, traverse=False)(X)
-    return array.from_delayed(found, (np.nan, *shape), meta=answer.none)
-
-
-class _Answer:
-    """A method of an estimator, which may be asked about no rows at all."""
-
-    def __init__(self, method: Sent, none: Any, name: str) -> None:
-        self._method, self.none, self.__name__ = method, none, name
-
-    def __call__(self, X: Any) -> Any:
-        if X.shape[0] == 0:
-            return self.none
-        return np.asarray(self._method.value(X)).astype(self.none.dtype, copy=False)
-
-    def __dask_tokenize__(self) -> str:
-        return self._method.__dask_tokenize__()

@@ -12,6 +12,9 @@ from posteriori.rows.kept import Kept, Room, room_here
 S = TypeVar("S")
 T = TypeVar("T")
 
+_OURS = 0.6
+"""Share of the memory of a worker beyond which Dask begins to write to the disk."""
+
 
 @dataclass(frozen=True, eq=False)
 class OnWorker(Kept[T]):
@@ -50,4 +53,5 @@ def room_on_workers() -> Room:
     except ValueError:
         return room_here()
     limits = [worker["memory_limit"] for worker in client.scheduler_info()["workers"].values()]
-    return Room("the largest worker", max(limits) if limits and all(limits) else None)
+    room = int(_OURS * max(limits)) if limits and all(limits) else None
+    return Room("the largest worker", room)

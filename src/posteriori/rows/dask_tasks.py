@@ -175,6 +175,12 @@ def _chunk(roles: Roles | None, number: int, parts: Parts) -> Chunk:
     """The parts of a chunk, laid out in memory as they are wherever they come from."""
     if roles is not None:
         return roles.split(_frame(roles, number, parts[0]))
+    strange = [part for part in parts if part is not None and not hasattr(part, "shape")]
+    if strange:
+        raise ColumnTypeError(
+            f"Chunk {number} holds a {type(strange[0]).__name__}, which is no array and no frame.",
+            "Pass delayed arrays or frames.",
+        )
     chunk = Chunk(*map(_in_one_piece, parts))
     for what, values in zip(("y", "sample_weight", "offset"), chunk[1:], strict=True):
         if values is not None and values.shape[0] != chunk.n_rows:
@@ -201,7 +207,10 @@ def _frame(roles: Roles, number: int, values: Any) -> Any:
 
 
 def _in_one_piece(values: Any) -> Any:
-    """A view with gaps is copied, as a transfer to another worker would."""
-    if isinstance(values, np.ndarray) and not values.flags.forc:
-        return np.ascontiguousarray(values)
+    """A view with gaps is copied, as a transfer to another worker would.
+
+    So is what a transfer has put in an odd place, where sums may have other last bits.
+    """
+    if isinstance(values, np.ndarray) and not (values.flags.forc and values.flags.aligned):
+        return np.array(values, order="A")
     return values

@@ -37,6 +37,10 @@ def read_features(
         raise ParameterError(
             "Rows of a source are not taken here.", "Pass a table in memory: an array or a frame."
         )
+    if hasattr(type(X), "__dask_graph__"):
+        raise ParameterError(
+            "A Dask collection is not taken here.", "Pass X.compute(), or some of its rows."
+        )
     if sparse.issparse(X):
         table = _from_sparse(X)
     elif (frame := as_frame(X)) is not None:

@@ -204,8 +204,8 @@ def _scrambled(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def _joined(parts: list[Any]) -> Any:
     if parts[0] is None or len(parts) == 1:
         return parts[0]
-    if sparse.issparse(parts[0]):
-        return sparse.vstack(parts, format="csr")
+    if any(map(sparse.issparse, parts)):
+        return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr")
     natives = [nw.from_native(part, allow_series=True, pass_through=True) for part in parts]
     if isinstance(natives[0], nw.DataFrame):
         return nw.concat(natives).to_native()

@@ -20,6 +20,10 @@ class Collected(Statistic):
 
     blocks: tuple[Block, ...]
 
+    def __sizeof__(self) -> int:
+        """Of which Dask wants to know."""
+        return sum(block.n_bytes for block in self.blocks)
+
     def __add__(self, other: "Collected") -> "Collected":
         return Collected(self.blocks + other.blocks)
 
@@ -44,9 +48,9 @@ def _stacked(parts: list[Features]) -> Features:
         mixed = cast(list[Mixed], parts)
         numeric = np.concatenate([part.numeric for part in mixed])
         return Mixed(numeric, np.concatenate([part.codes for part in mixed]))
-    if isinstance(parts[0], np.ndarray):
+    if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(cast(list[Array], parts))
-    return sparse.csr_array(sparse.vstack(parts, format="csr"))
+    return sparse.csr_array(sparse.vstack([sparse.csr_array(part) for part in parts], format="csr"))
 
 
 @dataclass(frozen=True, eq=False)

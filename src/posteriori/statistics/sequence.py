@@ -26,7 +26,7 @@ from posteriori.rows.tables import SparseTable
 from posteriori.statistics.collect import Collect, Collected
 from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.same_rows import fingerprints
-from posteriori.typing import Array, Codes
+from posteriori.typing import Array, Codes, Labels
 
 S = TypeVar("S")
 
@@ -39,8 +39,9 @@ _DIGITS = 9
 _KEPT = 2**24
 """Up to this many numbers (128 MiB), the rows are laid out once rather than in every epoch."""
 
-_COPIES = 3
-"""As they came, in one piece, and in order: so often the rows are in memory for a while."""
+_COPIES = 4
+"""As they came, in one piece, in order, and on their way: so often the rows are in memory for a
+while, and twice more laid out as far as they are kept so."""
 
 
 def visits_of(rows: Rows, coordinates: Coordinates, shuffled: bool) -> "Visits | Asked | Streamed":
@@ -64,20 +65,23 @@ def _has_room(rows: ChunkedRows) -> bool:
     if isinstance(rows.sample.rows.table, SparseTable):
         return True
     room = rows.room.n_bytes
-    return room is None or _COPIES * _size(rows) <= room
+    return room is None or _size(rows) <= room
 
 
 def _size(rows: ChunkedRows) -> int:
-    """Bytes of the rows in memory."""
-    return 8 * rows.n_rows * len(rows.schema)
+    """Bytes of memory while the rows are put in order; one of several classes is several rows."""
+    once = 8 * rows.n_rows * len(rows.schema)
+    if rows.soft:
+        once *= len(cast(Labels, rows.classes))
+    return _COPIES * once + 2 * min(once, 8 * _KEPT)
 
 
 def _no_room(rows: ChunkedRows) -> SourceError:
     owner, room = rows.room
     return SourceError(
-        f"The {rows.n_rows:,} rows take {_size(rows) / 1e9:.3g} GB in memory, and twice as much "
-        f"again while they are put in order; {owner} has {cast(int, room) / 1e9:.3g} GB. To be "
-        "visited in a random order they must be there.",
+        f"To be visited in a random order, the {rows.n_rows:,} rows must be in one memory. They "
+        f"take {_size(rows) / 1e9:.3g} GB while they are put in order; {owner} has room for "
+        f"{cast(int, room) / 1e9:.3g} GB.",
         "Set shuffle=False, which visits them in the order in which they lie; or use a model that "
         "is fitted by sums, such as LogisticRegression or LeastSquaresClassifier.",
     )
@@ -123,6 +127,10 @@ class Visits:
 
     def __len__(self) -> int:
         return self.block.X.shape[0]
+
+    def __sizeof__(self) -> int:
+        """Of which Dask wants to know."""
+        return self.block.n_bytes
 
     def fold(self, step: Step[S], state: S, order: Shuffle | None = None) -> S:
         """The state after all rows, in the order given or that in which they lie."""
