@@ -13,11 +13,13 @@ from pyarrow import dataset, feather, parquet
 
 from posteriori import (
     Adaline,
+    DecidingClassifier,
     FisherDiscriminant,
     GaussianClassifier,
     LeastSquaresClassifier,
     LogisticRegression,
     NaiveBayes,
+    NoveltyDetector,
     Perceptron,
     scan,
 )
@@ -360,6 +362,30 @@ def test_labels_have_one_type_in_all_parts_of_the_answers(tmp_path):
     parts = [written(tmp_path / "0.parquet", low), written(tmp_path / "1.parquet", high)]
     found = parquet.read_table(model.predict(scan(parts, columns=["a"]), to=tmp_path / "p.parquet"))
     assert sorted(set(found["prediction"].to_pylist())) == [1, 10]
+
+
+@pytest.mark.parametrize("reject", [None, "unknown", -1])
+def test_rejected_rows_have_their_label_in_a_file_too(tmp_path, reject):
+    model = NoveltyDetector(GaussianClassifier(), false_alarm=0.1, reject_label=reject)
+    model.fit(PLAIN[["a"]], PLAIN["y"])
+    rows = scan(PLAIN[["a"]])
+    if reject == -1:
+        with pytest.raises(ParameterError, match=r"several kinds.*\['no', 'yes', -1\]"):
+            model.predict(rows, to=tmp_path / "x.parquet")
+        return
+    found = parquet.read_table(model.predict(rows, to=tmp_path / "x.parquet"))["prediction"]
+    assert found.to_pylist() == model.predict(PLAIN[["a"]]).tolist()
+    assert reject in found.to_pylist()
+
+
+def test_actions_may_be_of_another_kind_than_classes(tmp_path):
+    loss = [[0.0, 1.0], [1.0, 0.0]]
+    model = DecidingClassifier(
+        LogisticRegression(), loss=loss, actions=["wait", "treat"], reject_cost=0.45
+    )
+    model.fit(PLAIN[["a"]], (PLAIN["a"] > 0).astype(int) + RANDOM.integers(0, 2, N) > 0)
+    found = parquet.read_table(model.predict(scan(PLAIN[["a"]]), to=tmp_path / "x.parquet"))
+    assert found["prediction"].to_pylist() == model.predict(PLAIN[["a"]]).tolist()
 
 
 # Batches, and what does not take rows.

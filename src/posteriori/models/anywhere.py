@@ -14,6 +14,7 @@ from posteriori.rows.chunk import Chunk
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import is_dask
 from posteriori.rows.dask_answers import predict_dask
+from posteriori.typing import Labels
 
 _NAMES = {
     "predict": "prediction",
@@ -47,7 +48,7 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
                 own = settings if chunk.offset is None else {**settings, "offset": chunk.offset}
                 return named(method(self, chunk.X, *arguments, **own), what, labels)
 
-            return write_answers(X, of_chunk, to, labels)
+            return write_answers(X, of_chunk, to, list(_possible(self)) if labels else ())
         if is_dask(X):
             check_is_fitted(self)
             offset = settings.pop("offset", None)
@@ -63,14 +64,17 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
+def _possible(model: Any) -> Labels:
+    """All that `predict` may answer, where these are labels."""
+    return model._possible_answers if hasattr(model, "_possible_answers") else model.classes_
+
+
 def _kind(model: Any, name: str) -> tuple[tuple[int, ...], Any]:
     """The shape of the answer for one row, and the type of its numbers or labels."""
     labels = getattr(model, "classes_", None)
     K = 1 if labels is None else len(labels)
     if name == "predict":
-        if hasattr(model, "_prediction_dtype"):
-            return (), model._prediction_dtype
-        return (), np.float64 if labels is None else labels.dtype
+        return (), np.float64 if labels is None else _possible(model).dtype
     if name in ("predict_proba", "predict_log_proba"):
         return (K,), np.float64
     if name == "predict_interval":

@@ -182,8 +182,8 @@ class DecidingClassifier(ClassifierMixin, Wrapping):
         return clone(self.estimator).fit(X, y, sample_weight=sample_weight)
 
     @property
-    def _prediction_dtype(self) -> Any:
-        return choices(self.actions_, self.reject_cost is not None, self.rule_.label).dtype
+    def _possible_answers(self) -> Any:
+        return choices(self.actions_, self.reject_cost is not None, self.rule_.label)
 
     def __sklearn_tags__(self) -> Tags:
         tags, base = super().__sklearn_tags__(), get_tags(self.estimator)

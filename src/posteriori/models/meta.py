@@ -169,6 +169,12 @@ def overwrite(found: Labels, where: Mask, label: Any) -> Labels:
     return out
 
 
+def with_label(labels: Labels, label: Any) -> Labels:
+    """The labels and one more, of the type that `overwrite` gives."""
+    found = np.append(labels, labels[-1:])
+    return overwrite(found, np.arange(len(found)) == len(labels), label)
+
+
 def _holds(dtype: np.dtype[Any], label: Any) -> bool:
     """Whether an array of this type gives the label back unchanged."""
     if (dtype.kind == "b") != isinstance(label, bool | np.bool_):

@@ -24,7 +24,7 @@ from posteriori.models.base import Classifier
 from posteriori.models.checking import Checking
 from posteriori.models.effects import Effects
 from posteriori.models.gaussian import GaussianClassifier
-from posteriori.models.meta import Mask, overwrite, read_labels
+from posteriori.models.meta import Mask, overwrite, read_labels, with_label
 from posteriori.models.telling import Telling, linear_columns, log_probabilities
 from posteriori.posterior.coupling import couple
 from posteriori.rows.chunked import ChunkedRows
@@ -126,10 +126,10 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         return overwrite(found, self._clashes(margins), self.reject_label)
 
     @property
-    def _prediction_dtype(self) -> Any:
+    def _possible_answers(self) -> Labels:
         if self.ambiguous == "largest":
-            return self.classes_.dtype
-        return overwrite(self.classes_[:0], np.zeros(0, dtype=bool), self.reject_label).dtype
+            return self.classes_
+        return with_label(self.classes_, self.reject_label)
 
     def ambiguous_rows(self, X: Any) -> Mask:
         """Whether the classifiers contradict each other, for each row, (n,)."""

@@ -17,7 +17,7 @@ from posteriori.errors import (
 )
 from posteriori.models.anywhere import anywhere
 from posteriori.models.folds import check_folds, deal, out_of_fold
-from posteriori.models.meta import Mask, Training, Wrapping, overwrite, read_training
+from posteriori.models.meta import Mask, Training, Wrapping, overwrite, read_training, with_label
 from posteriori.typing import Array, Labels
 
 
@@ -120,8 +120,8 @@ class NoveltyDetector(Wrapping):
         return self.score_samples(X) < self.threshold_
 
     @property
-    def _prediction_dtype(self) -> Any:
-        return overwrite(self.classes_[:0], np.zeros(0, dtype=bool), self.reject_label).dtype
+    def _possible_answers(self) -> Labels:
+        return with_label(self.classes_, self.reject_label)
 
     @available_if(_classifies)  # type: ignore[untyped-decorator]
     @anywhere

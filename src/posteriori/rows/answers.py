@@ -19,7 +19,7 @@ Answer = Callable[[Chunk], Mapping[str, NDArray[Any]]]
 
 
 def write_answers(rows: ChunkedRows, answer: Answer, to: Any, labels: Sequence[Any]) -> Path:
-    """A Parquet file with the answers for all rows, in their order; `labels` may be among them.
+    """A Parquet file with the answers for all rows, in their order; `labels` may occur in them.
 
     The file appears when it is whole: what goes wrong before leaves nothing behind.
     """
@@ -28,8 +28,10 @@ def write_answers(rows: ChunkedRows, answer: Answer, to: Any, labels: Sequence[A
     half_done = path.with_name(f".{path.name}.{os.getpid()}")
     writer: Any = None
 
+    kind = _type_of(labels)
+
     def column(values: NDArray[Any]) -> Any:
-        return pyarrow.array(values, pyarrow.array(labels).type if values.dtype == object else None)
+        return pyarrow.array(values, kind if values.dtype == object else None)
 
     def make(chunk: Chunk) -> list[Any]:
         return [pyarrow.table({name: column(own) for name, own in answer(chunk).items()})]
@@ -57,6 +59,18 @@ def write_answers(rows: ChunkedRows, answer: Answer, to: Any, labels: Sequence[A
         with suppress(OSError):  # of a name that was no name for a file
             half_done.unlink(missing_ok=True)
     return path
+
+
+def _type_of(labels: Sequence[Any]) -> Any:
+    """The type of a column of labels, the same in all its parts."""
+    pyarrow = import_module("pyarrow")
+    try:
+        return pyarrow.array(labels).type
+    except pyarrow.ArrowException as error:
+        raise ParameterError(
+            f"The answers are of several kinds, which no column of a file holds: {list(labels)}.",
+            "Let reject_label be of the kind of the classes.",
+        ) from error
 
 
 def _new_file(to: Any, rows: ChunkedRows) -> Path:

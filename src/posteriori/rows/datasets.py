@@ -50,7 +50,7 @@ def read_dataset(source: Any, format: str | None, roles: Roles) -> Any:
     return CsvFiles(dataset, {each.column: each.error() for each in mixed}) if is_csv else dataset
 
 
-class Mixed(NamedTuple):
+class Clash(NamedTuple):
     """A column of which two files hold what has no type in common."""
 
     column: str
@@ -66,7 +66,7 @@ class Mixed(NamedTuple):
         )
 
 
-def _unified(found: Any, every: dict[str, Any], is_csv: bool) -> tuple[Any, list[Mixed]]:
+def _unified(found: Any, every: dict[str, Any], is_csv: bool) -> tuple[Any, list[Clash]]:
     """All columns, each of the type that holds what any of the files has of it.
 
     Those that have none are text, and told of. `found` has the columns that folders name, too.
@@ -80,17 +80,17 @@ def _unified(found: Any, every: dict[str, Any], is_csv: bool) -> tuple[Any, list
     for name, kinds in held.items():
         kind = _common(list(kinds), is_csv)
         if kind is None:
-            mixed.append(_mixed(name, kinds, is_csv))
+            mixed.append(_clash(name, kinds, is_csv))
         types[name] = pyarrow.string() if kind is None else kind
     return pyarrow.schema(list(types.items()), metadata=found.metadata), mixed
 
 
-def _mixed(name: str, found: dict[Any, str], is_csv: bool) -> Mixed:
+def _clash(name: str, found: dict[Any, str], is_csv: bool) -> Clash:
     pairs = (
         (one, other) for one in found for other in found if _common([one, other], is_csv) is None
     )
     one, other = next(pairs)
-    return Mixed(name, (found[one], one), (found[other], other))
+    return Clash(name, (found[one], one), (found[other], other))
 
 
 def _common(kinds: list[Any], is_csv: bool) -> Any:
@@ -124,7 +124,7 @@ def _is_text(kind: Any) -> bool:
     return str(inner) in ("string", "large_string", "string_view")
 
 
-def _without(schema: Any, mixed: list[Mixed], roles: Roles) -> Any:
+def _without(schema: Any, mixed: list[Clash], roles: Roles) -> Any:
     """Without columns that have no type; an error where one of them is needed."""
     needed = roles.needed(without_index(schema, roles))
     for each in mixed:

@@ -141,7 +141,8 @@ def as_frame(X: Any) -> "nw.DataFrame[Any] | None":
         ) from error
     if isinstance(frame, nw.LazyFrame):
         raise ColumnTypeError(
-            "X is a lazy frame, whose rows are not in memory.", "Call collect() on it first."
+            "X is a lazy frame, whose rows are not in memory.",
+            f"Call {'compute' if hasattr(type(X), '__dask_graph__') else 'collect'}() on it first.",
         )
     return frame if isinstance(frame, nw.DataFrame) else None
 
