@@ -227,6 +227,13 @@ def test_text_that_is_not_in_utf_8_is_told_of(tmp_path):
         scan(tmp_path, "y")
 
 
+@pytest.mark.parametrize("role", ["target", "weight", "offset"])
+def test_several_values_a_row_are_no_label_and_no_number(role):
+    table = pa.table({"a": [1.0, 2.0], "y": ["no", "yes"], "z": [[1.0, 2.0], [3.0]]})
+    with pytest.raises(ColumnTypeError, match=r"'z' holds list<.*>, several values a row"):
+        scan(table, **{"target": "y", "columns": ["a"], role: "z"})
+
+
 # What is no source, and no name.
 
 

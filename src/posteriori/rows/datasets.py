@@ -144,6 +144,12 @@ def without_index(schema: Any, roles: Roles) -> list[str]:
 def check_types(schema: Any, roles: Roles) -> None:
     """An error for a feature that is neither a number nor a level, before any row is read."""
     types = import_module("pyarrow.types")
+    for name in filter(None, (*roles.targets, roles.weight, roles.offset)):
+        if types.is_nested(schema.field(name).type):
+            raise ColumnTypeError(
+                f"Column '{name}' holds {schema.field(name).type}, several values a row.",
+                "Write one value a row; shares of classes are a column for each class.",
+            )
     for name in roles.features(schema.names):
         kind = schema.field(name).type
         inner = kind.value_type if types.is_dictionary(kind) else kind
