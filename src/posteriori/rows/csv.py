@@ -1,7 +1,7 @@
 """CSV files, in which a column may turn out to hold more than its first rows show."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from io import BytesIO
 from typing import Any, NamedTuple, TypeVar
@@ -68,8 +68,10 @@ class CsvFiles:
         whole = [name for name in names if self.schema.field(name).type == pyarrow.int64()]
         self._declare(dict.fromkeys(whole, pyarrow.float64()))
 
-    def with_text(self, names: Iterable[str]) -> "CsvFiles":
+    def with_text(self, names: Collection[str]) -> "CsvFiles":
         """The same files, these columns of theirs read as they are written."""
+        if not names:
+            return self
         text = import_module("pyarrow").string()
         written = {
             name for file in self._dataset.get_fragments() for name in file.physical_schema.names

@@ -1,5 +1,6 @@
 """Data where they lie, as rows that every model fits to: `scan`."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -139,7 +140,7 @@ def _levels(categories: Any) -> dict[str, tuple[str, ...]]:
         )
     found = {name: tuple(map(str, levels)) for name, levels in categories.items()}
     for name, levels in found.items():
-        twice = [level for level in levels if levels.count(level) > 1]
+        twice = [level for level, times in Counter(levels).items() if times > 1]
         if twice:
             raise ParameterError(
                 f"categories has the level {twice[0]!r} of column '{name}' twice.",
