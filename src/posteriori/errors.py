@@ -148,7 +148,7 @@ class InferenceError(PosterioriError, AttributeError):
 
 
 class Interrupted(_Coded, KeyboardInterrupt):
-    """The user has stopped a pass over the rows."""
+    """The user has stopped a fit."""
 
     code = "P401"
 

@@ -37,6 +37,7 @@ from posteriori.rows import dask as rows_in_dask
 from posteriori.rows.chunk import Chunk
 from posteriori.rows.kept import Room, room_here
 from posteriori.statistics.collect import Collected
+from posteriori.statistics.sequence import Shuffle
 
 RANDOM = np.random.default_rng(0)
 N = 3000
@@ -227,6 +228,25 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(folder):
         model.fit(scan(folder, "y", columns=FEATURES, progress=stop))
     np.testing.assert_array_equal(model.coef_, before)
     assert not issubclass(Interrupted, Exception)
+
+
+@pytest.mark.parametrize("model", [Perceptron(averaged=True), Adaline(tol=1e-12)])
+@pytest.mark.parametrize("source", [lambda folder: folder, lambda folder: _dask(folder)])
+@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
+def test_an_interrupt_between_passes_tells_the_epoch(model, source, folder, monkeypatch):
+    model = clone(model).set_params(max_epochs=3).fit(X, Y)
+    before, epochs = model.coef_.copy(), []
+
+    def stop(self, n_rows):
+        epochs.append(n_rows)
+        if len(epochs) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return np.arange(n_rows)
+
+    monkeypatch.setattr(Shuffle, "of", stop)
+    with pytest.raises(Interrupted, match=r"Stopped in epoch 2\. What was being fitted is as"):
+        model.fit(scan(source(folder), "y", columns=FEATURES))
+    np.testing.assert_array_equal(model.coef_, before)
 
 
 def test_more_rows_may_come_from_files(folder):

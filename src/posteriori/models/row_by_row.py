@@ -1,14 +1,15 @@
 """What classifiers that are learnt row after row have in common (4.1.7)."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self, cast, get_args
 
 import numpy as np
 
 from posteriori.arguments import as_generator, check_choice, check_count, check_flag
 from posteriori.design.columns import Columns
-from posteriori.errors import LabelError, ScaleError
+from posteriori.errors import Interrupted, LabelError, ScaleError
 from posteriori.models.base import Classifier
 from posteriori.models.geometry import LinearCoefficients
 from posteriori.posterior.linear import Linear
@@ -52,7 +53,8 @@ class RowByRow(LinearCoefficients, Classifier):
         self._coordinates = _coordinates_of(rows)
         visits = self._visits(rows, first=True)
         self._begin(visits)
-        self._learn(rows, visits, self._orders())
+        with _counted(self._orders()) as orders:
+            self._learn(rows, visits, orders)
 
     @abstractmethod
     def _begin(self, visits: Walkable) -> None:
@@ -157,6 +159,27 @@ class RowByRow(LinearCoefficients, Classifier):
         """Free numbers: one function less than classes, as only differences decide."""
         d, K = self._linear_function().weights.shape
         return (d + 1) * (K - 1)
+
+
+@contextmanager
+def _counted(orders: Orders) -> Iterator[Orders]:
+    """Orders of epochs; an interrupt tells how many have been asked for."""
+    n_epochs = 0
+
+    def next_one() -> Shuffle | None:
+        nonlocal n_epochs
+        n_epochs += 1
+        return orders()
+
+    try:
+        yield next_one
+    except Interrupted:  # in a pass, which has told of itself
+        raise
+    except KeyboardInterrupt as error:
+        raise Interrupted(
+            f"Stopped in epoch {n_epochs}. What was being fitted is as it was before.",
+            "Fit again, with fewer max_epochs if they take too long.",
+        ) from error
 
 
 def _coordinates_of(rows: Rows) -> Coordinates:
