@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -44,9 +44,9 @@ def write_answers(rows: ChunkedRows, answer: Answer, to: Any, labels: Sequence[A
                     writer = parquet.ParquetWriter(half_done, table.schema)
                 writer.write_table(table)
 
+    with _told_of(path):
+        half_done.touch()
     try:
-        with _told_of(path):
-            half_done.touch()
         rows.each(make, write)
         if writer is None:
             raise ShapeError("There are no rows.", "Pass a source with at least one row.")
@@ -56,8 +56,7 @@ def write_answers(rows: ChunkedRows, answer: Answer, to: Any, labels: Sequence[A
     finally:
         if writer is not None and writer.is_open:
             writer.close()
-        with suppress(OSError):  # of a name that was no name for a file
-            half_done.unlink(missing_ok=True)
+        half_done.unlink(missing_ok=True)
     return path
 
 

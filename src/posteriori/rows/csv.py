@@ -51,7 +51,7 @@ class CsvFiles:
     errors of columns that hold text in some files, unless they are to be read as text.
     """
 
-    def __init__(self, dataset: Any, mixed: Mapping[str, SourceError]) -> None:
+    def __init__(self, dataset: Any, mixed: Mapping[str, Callable[[], SourceError]]) -> None:
         self._dataset, self._mixed = dataset, mixed
 
     @property
@@ -88,7 +88,7 @@ class CsvFiles:
         """As of a dataset, but file by file: pyarrow does not say in which one it has failed."""
         for name in columns:
             if name in self._mixed:
-                raise self._mixed[name]
+                raise self._mixed[name]()
         invalid = import_module("pyarrow").ArrowInvalid
         for file in self._dataset.get_fragments():
             try:

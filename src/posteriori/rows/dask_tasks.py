@@ -74,7 +74,11 @@ def or_raise(result: Any) -> Any:
     return result
 
 
-def _tried(task: Callable[[], Any]) -> Any:
+def _tried(task: Callable[[], Any], parts: Parts) -> Any:
+    """What the task makes of the parts, or its error; or the first of theirs."""
+    failed = next((part for part in parts if isinstance(part, Failed)), None)
+    if failed is not None:
+        return failed
     _keep_some_memory()
     try:
         with one_blas_thread():
@@ -100,13 +104,11 @@ def _keep_some_memory() -> None:
 
 def run(sent: Sent, *parts: Any) -> Any:
     """What was sent, called with the parts; or the first error that is one of them."""
-    failed = next((part for part in parts if isinstance(part, Failed)), None)
-    return _tried(lambda: sent.value(*parts)) if failed is None else failed
+    return _tried(lambda: sent.value(*parts), parts)
 
 
 def plus(*parts: Any) -> Any:
-    failed = next((part for part in parts if isinstance(part, Failed)), None)
-    return _tried(lambda: reduce(add, parts)) if failed is None else failed
+    return _tried(lambda: reduce(add, parts), parts)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def read_dataset(source: Any, format: str | None, roles: Roles) -> Any:
             f"{str(source)!r} cannot be read: {error}.",
             "Look at the path and the format; text must be written in UTF-8.",
         ) from error
-    return CsvFiles(dataset, {each.column: each.error() for each in mixed}) if is_csv else dataset
+    return CsvFiles(dataset, {each.column: each.error for each in mixed}) if is_csv else dataset
 
 
 class Clash(NamedTuple):
