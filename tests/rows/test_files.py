@@ -192,9 +192,10 @@ def _feather(path):
     return path
 
 
+@pytest.mark.parametrize("cache", [None, False], ids=["decoded once", "read in each pass"])
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-def test_any_source_gives_the_fit_in_memory(tmp_path, source):
-    rows = scan(source(tmp_path), "y")
+def test_any_source_gives_the_fit_in_memory(tmp_path, source, cache):
+    rows = scan(source(tmp_path), "y", cache=cache)
     assert isinstance(rows, Rows)
     assert rows.n_rows == N
     _assert_same(LogisticRegression(tol=1e-8).fit(rows), _in_memory())
@@ -559,7 +560,7 @@ def test_the_bits_do_not_depend_on_what_was_read_before(folder):
 
 
 def test_the_log_counts_passes(folder):
-    rows = scan(folder, "y", columns=["size", "count"])
+    rows = scan(folder, "y", columns=["size", "count"], cache=False)
     assert rows.log.passes == 0
     assert rows.n_rows == N
     assert rows.log.passes == 1

@@ -3,13 +3,14 @@
 What is not as plain as that (gaps, levels, decimals) is left to the readers of any frame.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.rows.schema import Schema
-from posteriori.rows.tables import ColumnTable
+from posteriori.rows.tables import ColumnTable, DenseTable, Table
 from posteriori.typing import Codes, Labels
 
 _NUMBERS = {
@@ -33,14 +34,49 @@ def plain_numbers(column: Any) -> NDArray[Any] | None:
     return chunk.to_numpy(zero_copy_only=False)
 
 
-def plain_table(table: Any, schema: Schema) -> ColumnTable | None:
+def plain_table(table: Any, schema: Schema) -> Table | None:
     """A table of numbers with the columns of the schema; None for any other."""
     if schema.categorical or not schema.named or table.column_names != list(schema.names):
         return None
     columns = [plain_numbers(column) for column in table.columns]
     if any(values is None for values in columns):
         return None
-    return ColumnTable(tuple(v for v in columns if v is not None), schema, table.num_rows)
+    found = tuple(values for values in columns if values is not None)
+    if _share_memory(table):
+        whole = _side_by_side(found)
+        if whole is not None:
+            return DenseTable(whole, schema)
+    return ColumnTable(found, schema, table.num_rows)
+
+
+def _share_memory(table: Any) -> bool:
+    """Whether all columns are in one piece of memory, where they always lie in the same way."""
+    owners = set()
+    for column in table.columns:
+        owner = column.chunk(0).buffers()[1].parent if column.num_chunks == 1 else None
+        owners.add(None if owner is None else owner.address)
+    return len(owners) == 1 and None not in owners
+
+
+class _SideBySide:
+    """Columns as one array, which keeps them in memory."""
+
+    def __init__(self, columns: tuple[NDArray[Any], ...], gap: int) -> None:
+        self._columns, first = columns, columns[0]
+        shape, strides = (len(first), len(columns)), (first.itemsize, gap)
+        self.__array_interface__ = first.__array_interface__ | {"shape": shape, "strides": strides}
+
+
+def _side_by_side(columns: tuple[NDArray[Any], ...]) -> NDArray[Any] | None:
+    """One array of columns that lie at equal distances; None if they do not."""
+    first = columns[0]
+    if any(values.dtype != first.dtype for values in columns):
+        return None
+    begins = [values.__array_interface__["data"][0] for values in columns]
+    gaps = {high - low for low, high in pairwise(begins)} or {first.nbytes}
+    gap = min(gaps)
+    is_matrix = len(gaps) == 1 and gap >= first.nbytes and gap % first.itemsize == 0
+    return np.asarray(_SideBySide(columns, gap)) if is_matrix else None
 
 
 def label_codes(column: Any, classes: Labels) -> Codes | None:

@@ -20,6 +20,7 @@ from posteriori.rows.parquet import Part, parts_of
 from posteriori.rows.progress import Passes, read_progress
 from posteriori.rows.rows import Kernel
 from posteriori.rows.schema import Schema
+from posteriori.rows.spool import Spool, read_cache
 from posteriori.rows.threads import map_in_order
 from posteriori.typing import Labels
 
@@ -68,13 +69,15 @@ class Mark(NamedTuple):
 class FileRows(ChunkedRows):
     """Rows of a pyarrow dataset, or of CSV files whose types are learnt in the first look.
 
-    The next batches are read while these are summed.
+    The next batches are read while these are summed. After the first look they come from the
+    `spool`, where there is one.
     """
 
     dataset: Any
     roles: Roles
     marks: tuple[Mark, ...] = ()
     declared: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    spool: Spool = field(default_factory=Spool)
 
     @property
     def files(self) -> Sequence[str]:
@@ -107,7 +110,9 @@ class FileRows(ChunkedRows):
         if isinstance(self.roles.target, str) and classes is not None:
             text += [self.roles.target] * all(isinstance(label, str) for label in classes)
         dataset = self.dataset.with_text(text)
-        return self if dataset is self.dataset else replace(self, dataset=dataset, _seen=[])
+        if dataset is self.dataset:
+            return self
+        return replace(self, dataset=dataset, spool=self.spool.fresh(), _seen=[])
 
     def _first_look(self) -> Look:
         return until_types_hold(self._look_at_all)
@@ -117,6 +122,7 @@ class FileRows(ChunkedRows):
         least = self._least_halvings()
 
         def glance(start: int, table: Any) -> Look:
+            self.spool.put(start, table)
             known = max(least, found[0].drawn.halvings if found else 0)
             where = _where(start, table.num_rows)
             return look_at(start, self.roles.split(table), where, self.soft_classes, known)
@@ -125,7 +131,8 @@ class FileRows(ChunkedRows):
             found[:] = [found[0] + look] if found else [look]
 
         parts = self._parts
-        with self.one_pass(None if parts is None else sum(part.n_rows for part in parts)):
+        n_rows = None if parts is None else sum(part.n_rows for part in parts)
+        with self.one_pass(n_rows), self.spool.filling():
             self._fold(glance, receive)
         return whole_look(found)
 
@@ -222,6 +229,9 @@ class FileRows(ChunkedRows):
 
     def _tables_of(self, part: Part) -> Iterator[tuple[int, Any]]:
         start = part.start
+        if self.spool.is_whole:
+            yield from self._spooled(start, start + part.n_rows)
+            return
         batches = part.batches(self._columns, self.dataset.schema, self._batch_rows)
         try:
             for table in batches:
@@ -235,6 +245,9 @@ class FileRows(ChunkedRows):
 
     def _stream(self) -> Iterator[tuple[int, Any]]:
         """The same by pyarrow's scanner, which reads ahead."""
+        if self.spool.is_whole:
+            yield from self._spooled(0)
+            return
         pyarrow = import_module("pyarrow")
         batches = self.dataset.to_batches(
             columns=self._columns,
@@ -248,6 +261,12 @@ class FileRows(ChunkedRows):
                 self.log.read(batch.nbytes)
                 yield start, pyarrow.Table.from_batches([batch])
                 start += batch.num_rows
+
+    def _spooled(self, low: int, high: int | None = None) -> Iterator[tuple[int, Any]]:
+        """The same, as they were decoded in the first look."""
+        for start, table in self.spool.tables(low, high):
+            self.log.read(table.nbytes)
+            yield start, table
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -290,12 +309,20 @@ def _where(start: int, n_rows: int) -> str:
 
 
 def file_rows(
-    dataset: Any, roles: Roles, classes: Any, declared: Mapping[str, tuple[Any, ...]], progress: Any
+    dataset: Any,
+    roles: Roles,
+    classes: Any,
+    declared: Mapping[str, tuple[Any, ...]],
+    progress: Any,
+    cache: Any,
 ) -> FileRows:
     """The rows of a dataset, with the marks of its files.
 
     `declared` has the order of the levels of columns, where a frame has one.
     """
+    spool = read_cache(cache)
+    if isinstance(dataset, import_module("pyarrow.dataset").InMemoryDataset):
+        spool = Spool()
     features = roles.features(without_index(dataset.schema, roles))
     roles = replace(roles, columns=tuple(features))
     if isinstance(dataset, CsvFiles):
@@ -305,4 +332,4 @@ def file_rows(
     marks = tuple(Mark.of(path) for path in files if os.path.exists(path))
     check_types(dataset.schema, roles)
     passes = Passes(read_progress(progress))
-    return FileRows(dataset, roles, marks, declared, soft_classes=classes, progress=passes)
+    return FileRows(dataset, roles, marks, declared, spool, soft_classes=classes, progress=passes)

@@ -4,6 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 S = TypeVar("S")
@@ -42,8 +43,17 @@ class Room(NamedTuple):
     n_bytes: int | None
 
 
+LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Where Linux tells a container how much memory it may take."""
+
+
 def room_here() -> Room:
-    """The memory of this machine."""
+    """The memory of this machine, or of this container."""
     if not hasattr(os, "sysconf"):
         return Room("this machine", None)
-    return Room("this machine", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    allowed = (Path(path).read_text().strip() for path in LIMITS if os.path.exists(path))
+    container = min((int(limit) for limit in allowed if limit.isdigit()), default=machine)
+    if container < machine:
+        return Room("this container", container)
+    return Room("this machine", machine)

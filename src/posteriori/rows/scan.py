@@ -28,6 +28,7 @@ def scan(
     categories: Mapping[str, Sequence[Any]] | None = None,
     classes: Any = None,
     format: str | None = None,
+    cache: Any = None,
     progress: Any = False,
 ) -> Rows:
     """Rows that are read when they are needed, however many there are.
@@ -51,6 +52,10 @@ def scan(
         In CSV files these columns are text, whatever they look like.
     classes : what columns of shares are called, where their names do not say it.
     format : "parquet", "csv" or "ipc", where the names of the files do not say it.
+    cache : where what was read is kept, decoded, for later passes. None: in a temporary file, as
+        long as that takes no more than a quarter of the memory and half of the free disk; True:
+        there whatever it takes; a folder: in a file there; False: nowhere, the files are read in
+        each pass. The file is gone with the rows.
     progress : True shows a bar for each pass; a function is called with where the pass is.
 
     >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
@@ -76,6 +81,11 @@ def scan(
         _levels(categories),
     )
     if is_dask(source) or (isinstance(source, list | tuple) and any(map(is_dask, source))):
+        if cache is not None:
+            raise ParameterError(
+                "cache is for files, but the source is a Dask collection.",
+                "Leave it out; source.persist() keeps what its workers have read.",
+            )
         return scan_dask(source, roles, classes, progress)
     if is_arrow(source) and type(source).__name__ == "RecordBatch":
         source = import_module("pyarrow").Table.from_batches([source])
@@ -91,7 +101,8 @@ def scan(
         stream = import_module("pyarrow").RecordBatchReader.from_stream(source)
         source = _dataset_of(stream.read_all)
     found = {name: levels for name, levels in declared.items() if levels}
-    return file_rows(read_dataset(source, format, roles), roles, classes, found, progress)
+    dataset = read_dataset(source, format, roles)
+    return file_rows(dataset, roles, classes, found, progress, cache)
 
 
 def _dataset_of(read: Callable[[], Any]) -> Any:

@@ -1,0 +1,343 @@
+"""What was decoded once comes back as it was, from a file that nobody sees."""
+
+import errno
+import gc
+import os
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+import pytest
+
+import posteriori.rows.spool as spools
+from posteriori import GaussianClassifier, LogisticRegression, scan
+from posteriori.errors import Interrupted, ParameterError, SourceError
+from posteriori.rows.arrow import plain_table
+from posteriori.rows.csv import CsvFiles
+from posteriori.rows.kept import LIMITS, Room, room_here
+from posteriori.rows.memory import MemoryRows
+from posteriori.rows.parquet import Part
+from posteriori.rows.schema import Column, Schema
+from posteriori.rows.spool import Spool
+from posteriori.rows.tables import ColumnTable, DenseTable
+
+N = 3000
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(N, 3))
+Y = RANDOM.uniform(size=N) < 1 / (1 + np.exp(-X[:, 0]))
+TABLE = pa.table({**{f"x{j}": X[:, j] for j in range(3)}, "y": Y})
+ANY = pa.table(
+    {
+        "double": pa.array([1.5, None, float("nan"), 1e300, -0.0]),
+        "single": pa.array([1.5, 2.5, None, 0.1, 0.2], pa.float32()),
+        "whole": pa.array([1, 2, 3, None, 2**62]),
+        "flag": [True, None, False, True, True],
+        "text": ["a", "", None, "ä", "long " * 20],
+        "level": pa.array(["a", None, "b", "a", "b"]).dictionary_encode(),
+        "empty": pa.nulls(5),
+    }
+)
+
+
+def _parquet(folder):
+    for i in range(3):
+        part = TABLE.slice(i * 1000, 1000)
+        pq.write_table(part, folder / f"part-{i}.parquet", row_group_size=400)
+    return folder
+
+
+def _csv(folder):
+    csv.write_csv(TABLE, folder / "rows.csv")
+    return folder / "rows.csv"
+
+
+SOURCES = {"Parquet": _parquet, "CSV": _csv}
+READERS = {"Parquet": (Part, "batches"), "CSV": (CsvFiles, "to_batches")}
+
+
+@pytest.fixture(params=SOURCES)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def source(kind, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return SOURCES[kind](folder)
+
+
+@pytest.fixture
+def reads(kind, monkeypatch):
+    """How often the files themselves were asked for rows."""
+    owner, name = READERS[kind]
+    plain, found = getattr(owner, name), []
+
+    def counted(*args, **given):
+        found.append(1)
+        return plain(*args, **given)
+
+    monkeypatch.setattr(owner, name, counted)
+    return found
+
+
+def _filled(tables, **given):
+    spool = Spool("always", **given)
+    with spool.filling():
+        for start, table in tables.items():
+            spool.put(start, table)
+    return spool
+
+
+@pytest.mark.parametrize(
+    "table",
+    [ANY, ANY.slice(1, 3), pa.concat_tables([ANY, ANY.slice(2)]), TABLE, TABLE.slice(7, 1)],
+    ids=["any", "a slice", "in chunks", "numbers", "a row"],
+)
+def test_a_table_comes_back_as_it_was(table):
+    ((start, found),) = _filled({5: table}).tables(0)
+    assert start == 5
+    assert found.schema == table.schema
+    found.validate(full=True)
+    for name in table.column_names:
+        ours, theirs = found.column(name), table.column(name)
+        assert [len(chunk) for chunk in ours.chunks] == [len(chunk) for chunk in theirs.chunks]
+        np.testing.assert_equal(ours.to_pylist(), theirs.to_pylist())
+
+
+def test_tables_come_in_the_order_of_rows_however_they_were_put():
+    starts = [2000, 0, 1000, 500]
+    spool = _filled({start: TABLE.slice(start, 10) for start in starts})
+    assert spool.is_whole
+    assert [start for start, _ in spool.tables(0)] == sorted(starts)
+    assert [start for start, _ in spool.tables(500, 2000)] == [500, 1000]
+    for start, table in spool.tables(0):
+        assert table.equals(TABLE.slice(start, 10))
+
+
+def test_nothing_is_kept_unless_it_is_asked_for():
+    spool = Spool()
+    with spool.filling():
+        spool.put(0, TABLE)
+    assert not spool.is_whole
+
+
+def test_files_are_read_in_the_first_look_alone(source, reads):
+    rows = scan(source, "y")
+    rows.look  # noqa: B018
+    first = len(reads)
+    found = LogisticRegression(tol=1e-8).fit(rows)
+    assert len(reads) == first > 0
+    expected = LogisticRegression(tol=1e-8).fit(X, Y)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-10)
+    assert found.passes_.passes > 2
+    assert found.passes_.bytes_read == pytest.approx(TABLE.nbytes * found.passes_.passes, rel=0.1)
+
+
+def test_files_are_read_in_each_pass_if_nothing_is_to_be_kept(source, reads):
+    rows = scan(source, "y", cache=False)
+    found = LogisticRegression(tol=1e-8).fit(rows)
+    assert len(reads) == len(reads) // found.passes_.passes * found.passes_.passes
+    assert found.passes_.passes > 2
+    kept = LogisticRegression(tol=1e-8).fit(scan(source, "y"))
+    np.testing.assert_allclose(kept.coef_, found.coef_, rtol=1e-13)
+    np.testing.assert_allclose(kept.coef_covariance_, found.coef_covariance_, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("share", "is_whole"), [(0.0, False), (0.5, False), (2.0, True)])
+def test_what_takes_too_much_is_read_in_each_pass(source, reads, share, is_whole, monkeypatch):
+    room = int(4 * share * TABLE.nbytes)
+    monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", room))
+    rows = scan(source, "y")
+    rows.look  # noqa: B018
+    first = len(reads)
+    found = GaussianClassifier().fit(rows)
+    assert rows.spool.is_whole == is_whole
+    assert len(reads) == (first if is_whole else 2 * first)
+    np.testing.assert_allclose(found.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
+
+
+def test_memory_and_disk_say_how_much_may_be_kept(tmp_path, monkeypatch):
+    with open(tmp_path / "file", "wb") as file:
+        free = os.fstatvfs(file.fileno())
+        disk = free.f_bavail * free.f_frsize / 2
+        monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", 4000))
+        assert spools._room_for(file) == 1000
+        monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", None))
+        assert spools._room_for(file) == pytest.approx(disk, rel=0.1)
+
+
+def _full(*args, **given):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_done_without(source, reads, monkeypatch):
+    monkeypatch.setattr(spools.os, "pwrite", _full)
+    rows = scan(source, "y")
+    rows.look  # noqa: B018
+    first = len(reads)
+    GaussianClassifier().fit(rows)
+    assert not rows.spool.is_whole
+    assert len(reads) == 2 * first
+
+
+def test_a_folder_that_cannot_be_written_to_is_done_without(source, monkeypatch):
+    monkeypatch.setattr(spools.tempfile, "TemporaryFile", _full)
+    rows = scan(source, "y")
+    GaussianClassifier().fit(rows)
+    assert not rows.spool.is_whole
+
+
+@pytest.mark.parametrize("what", [(spools.os, "pwrite"), (spools.tempfile, "TemporaryFile")])
+def test_a_full_disk_is_an_error_where_the_user_asked_for_it(source, what, tmp_path, monkeypatch):
+    monkeypatch.setattr(*what, _full)
+    with pytest.raises(SourceError, match=rf"{tmp_path}.*No space left") as error:
+        GaussianClassifier().fit(scan(source, "y", cache=tmp_path))
+    assert "cache=False" in str(error.value)
+
+
+def test_bytes_that_are_written_in_part_are_followed_by_the_rest(source, monkeypatch):
+    pwrite = os.pwrite
+    monkeypatch.setattr(spools.os, "pwrite", lambda f, piece, at: pwrite(f, piece[:1000], at))
+    found = GaussianClassifier().fit(scan(source, "y"))
+    np.testing.assert_allclose(found.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("cache", [True, "a folder"])
+def test_what_is_asked_for_is_kept_whatever_it_takes(source, cache, tmp_path, monkeypatch):
+    monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", 0))
+    made = []
+    plain = spools.tempfile.TemporaryFile
+    monkeypatch.setattr(
+        spools.tempfile, "TemporaryFile", lambda dir: made.append(dir) or plain(dir=dir)
+    )
+    rows = scan(source, "y", cache=True if cache is True else tmp_path)
+    GaussianClassifier().fit(rows)
+    assert rows.spool.is_whole
+    assert made == [None if cache is True else str(tmp_path)]
+    assert os.listdir(tmp_path) == ["data"]
+
+
+def test_a_folder_may_begin_at_home(source, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert spools.read_cache("~")._folder == str(tmp_path)
+
+
+@pytest.mark.parametrize("cache", [3, [], "nowhere"])
+def test_what_is_no_folder_is_an_error(source, cache):
+    with pytest.raises(ParameterError, match="folder"):
+        scan(source, "y", cache=cache)
+
+
+def test_a_system_without_the_means_reads_files_in_each_pass(source, monkeypatch):
+    monkeypatch.delattr(spools.os, "pwrite")
+    rows = scan(source, "y")
+    GaussianClassifier().fit(rows)
+    assert not rows.spool.is_whole
+    with pytest.raises(ParameterError, match="on this system"):
+        scan(source, "y", cache=True)
+
+
+def test_rows_in_memory_are_not_kept_again():
+    rows = scan(pads.dataset(TABLE), "y", cache=True)
+    GaussianClassifier().fit(rows)
+    assert not rows.spool.is_whole
+
+
+def test_the_file_is_gone_with_the_rows(source):
+    rows = scan(source, "y")
+    model = GaussianClassifier().fit(rows)
+    number = rows.spool._number
+    assert os.fstat(number).st_nlink == 0
+    assert os.fstat(number).st_size > TABLE.nbytes / 2
+    del rows, model
+    gc.collect()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)
+
+
+def test_rows_that_travel_are_read_again(source, reads):
+    rows = scan(source, "y")
+    expected = GaussianClassifier().fit(rows)
+    first = len(reads)
+    again = pickle.loads(pickle.dumps(rows.spool))
+    assert not again.is_whole
+    with again.filling():
+        again.put(0, TABLE)
+    assert again.is_whole
+    assert rows.spool.is_whole
+    assert len(reads) == first
+    np.testing.assert_array_equal(GaussianClassifier().fit(rows).coef_, expected.coef_)
+
+
+def test_a_look_that_is_stopped_leaves_nothing(source):
+    def stop(step):
+        if step.rows:
+            raise KeyboardInterrupt
+
+    rows = scan(source, "y", progress=stop)
+    with pytest.raises(Interrupted):
+        GaussianClassifier().fit(rows)
+    assert not rows.spool.is_whole
+    assert rows.spool._file is None
+
+
+def test_a_column_that_gets_a_wider_type_is_kept_as_such(tmp_path):
+    """Whole numbers in the first mebibyte, decimals after it."""
+    numbers = [*range(300_000), 0.5]
+    lines = (f"{x},{'yes' if i % 3 else 'no'}" for i, x in enumerate(numbers))
+    (tmp_path / "rows.csv").write_text("\n".join(["x,y", *lines]))
+    rows = scan(tmp_path / "rows.csv", "y", columns=["x"])
+    assert rows.n_rows == len(numbers)
+    kept = pa.concat_tables([table for _, table in rows.spool.tables(0)])
+    np.testing.assert_array_equal(kept.column("x").to_numpy(), numbers)
+
+
+SCHEMA = Schema(tuple(Column(f"x{j}", "numeric") for j in range(3)), named=True)
+
+
+def test_columns_that_lie_side_by_side_are_not_copied():
+    ((_, kept),) = _filled({0: TABLE}).tables(0)
+    table = plain_table(kept.select(SCHEMA.names), SCHEMA)
+    assert isinstance(table, DenseTable)
+    assert not table.copies
+    del kept
+    gc.collect()
+    np.testing.assert_array_equal(table.values, X)
+    with pytest.raises(ValueError, match="read-only"):
+        table.values[0, 0] = 1.0
+    rows = MemoryRows(table)
+    total = rows.map_sum(lambda block: block.X.sum(axis=0))
+    np.testing.assert_allclose(total, X.sum(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        TABLE,
+        TABLE.set_column(1, "x1", pa.array(X[:, 1].astype(np.float32))),
+        pa.concat_tables([TABLE.slice(0, 10), TABLE.slice(10, 20)]),
+    ],
+    ids=["elsewhere", "other types", "in chunks"],
+)
+@pytest.mark.parametrize("spooled", [False, True])
+def test_columns_that_do_not_lie_side_by_side_are_put_there(table, spooled):
+    found = table
+    if spooled:
+        ((_, found),) = _filled({0: table}).tables(0)
+    columns = plain_table(found.select(SCHEMA.names), SCHEMA)
+    assert isinstance(columns, DenseTable if spooled and table is TABLE else ColumnTable)
+    expected = np.column_stack([table.column(name).to_numpy() for name in SCHEMA.names])
+    np.testing.assert_array_equal(columns.cut(3, 20), expected[3:20])
+
+
+def test_a_container_has_the_memory_that_it_is_given(tmp_path, monkeypatch):
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr("posteriori.rows.kept.LIMITS", (str(limit), *LIMITS))
+    machine = room_here()
+    for text, expected in [("max\n", machine), ("1048576\n", Room("this container", 2**20))]:
+        limit.write_text(text)
+        assert room_here() == expected
