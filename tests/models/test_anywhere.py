@@ -36,8 +36,9 @@ from posteriori.rows import chunked, dask_kept, dask_tasks, files
 from posteriori.rows import dask as rows_in_dask
 from posteriori.rows.chunk import Chunk
 from posteriori.rows.kept import Room, room_here
+from posteriori.statistics import bins
+from posteriori.statistics.bins import Shuffle
 from posteriori.statistics.collect import Collected
-from posteriori.statistics.sequence import Shuffle
 
 RANDOM = np.random.default_rng(0)
 N = 3000
@@ -237,11 +238,11 @@ def test_an_interrupt_between_passes_tells_the_epoch(model, source, folder, monk
     model = clone(model).set_params(max_epochs=3).fit(X, Y)
     before, epochs = model.coef_.copy(), []
 
-    def stop(self, n_rows):
-        epochs.append(n_rows)
+    def stop(self, sizes):
+        epochs.append(sizes)
         if len(epochs) == 2:
             signal.raise_signal(signal.SIGINT)
-        return np.arange(n_rows)
+        return ((i, np.arange(size)) for i, size in enumerate(sizes))
 
     monkeypatch.setattr(Shuffle, "of", stop)
     with pytest.raises(Interrupted, match=r"Stopped in epoch 2\. What was being fitted is as"):
@@ -262,16 +263,31 @@ def test_more_rows_may_come_from_files(folder):
     np.testing.assert_allclose(batches.coef_, GaussianClassifier().fit(*both).coef_, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
+ROW_BY_ROW = pytest.mark.parametrize(
     "model", [Perceptron(averaged=True), Adaline()], ids=["perceptron", "adaline"]
 )
-def test_rows_that_memory_has_no_room_for_are_not_put_in_order(model, folder, monkeypatch):
+
+
+@ROW_BY_ROW
+def test_rows_that_a_worker_has_no_room_for_are_not_put_in_order(model, folder, monkeypatch):
     """Six copies of N rows and 3 columns are just too many for one byte less."""
-    rows, needed = scan(folder, target="y", columns=FEATURES), 6 * 8 * N * 3
-    monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", needed - 1))
-    with pytest.raises(SourceError, match="shuffle=False"):
+    rows, needed = scan(_dask(folder), target="y", columns=FEATURES), 6 * 8 * N * 3
+    monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room("a worker", needed - 1))
+    with pytest.raises(SourceError, match=r"a worker has room for (.|\n)*shuffle=False"):
         model.fit(rows)
     model.fit(X, Y)
+    monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room("a worker", needed))
+    model.fit(rows)
+
+
+@ROW_BY_ROW
+def test_a_bin_that_memory_has_no_room_for_is_not_put_in_order(model, folder, monkeypatch):
+    """Six copies of the eighth part of N rows and 3 columns, and one byte less."""
+    monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
+    rows, needed = scan(folder, target="y", columns=FEATURES), 6 * (8 * N * 3 // 8)
+    monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", needed - 1))
+    with pytest.raises(SourceError, match=r"this machine has room for (.|\n)*shuffle=False"):
+        model.fit(rows)
     monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", needed))
     model.fit(rows)
 
@@ -304,7 +320,7 @@ def test_rows_are_learnt_in_their_order_where_they_lie(
     y = Y if kind == "labels" else SHARES
     weight = WEIGHT if weighted else None
     here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
-    monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", 1))
+    monkeypatch.setattr(bins, "BIN_ENTRIES", 3 * 700)
     monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * 700)
     monkeypatch.setattr(Collected, "joined", _at_most(1400, Collected.joined))
     rows = scan(source(folder), target, weight="w" if weighted else None, columns=FEATURES)
@@ -316,17 +332,42 @@ def test_rows_are_learnt_in_their_order_where_they_lie(
     assert there.passes_.passes > there.n_iter_
 
 
+SHUFFLED = [
+    Perceptron(averaged=True, max_epochs=3, random_state=0),
+    Perceptron(max_epochs=2, random_state=np.random.default_rng(1)),
+    Adaline(max_epochs=4, random_state=2),
+]
+
+
+@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
+@pytest.mark.parametrize(("kind", "weighted"), [("labels", False), ("labels", True), ("shares", 1)])
+@pytest.mark.parametrize("source", [lambda folder: folder, _csv])
+@pytest.mark.parametrize("model", SHUFFLED, ids=["averaged", "perceptron", "adaline"])
+def test_rows_in_files_are_shuffled_on_disk(model, source, kind, weighted, folder, monkeypatch):
+    """Never more of them are in memory than a batch, or a bin of an eighth."""
+    target = "y" if kind == "labels" else ["no", "yes"]
+    y = Y if kind == "labels" else SHARES
+    weight = WEIGHT if weighted else None
+    monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
+    here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
+    other = clone(model).set_params(random_state=5)
+    other.fit(TABLE.select(FEATURES).to_pandas(), y, weight)
+    monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * N // 8)
+    monkeypatch.setattr(Collected, "joined", _at_most(N // 3, Collected.joined))
+    rows = scan(source(folder), target, weight="w" if weighted else None, columns=FEATURES)
+    there = model.fit(rows)
+    assert there.n_updates_ == here.n_updates_
+    assert there.n_iter_ == here.n_iter_
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
+    np.testing.assert_allclose(there.intercept_, here.intercept_, rtol=1e-10, atol=1e-12)
+    assert abs(other.coef_ - here.coef_).max() > 1e-6
+    # The first look, the spread, the bins; and two that show that no line separates the classes.
+    assert there.passes_.passes == (3 if isinstance(model, Adaline) else 5)
+
+
 @pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
 @pytest.mark.parametrize(("kind", "weighted"), [("labels", True), ("shares", False)])
-@pytest.mark.parametrize(
-    "model",
-    [
-        Perceptron(averaged=True, max_epochs=3, random_state=0),
-        Perceptron(max_epochs=2, random_state=np.random.default_rng(1)),
-        Adaline(max_epochs=4, random_state=2),
-    ],
-    ids=["averaged", "perceptron", "adaline"],
-)
+@pytest.mark.parametrize("model", SHUFFLED, ids=["averaged", "perceptron", "adaline"])
 def test_rows_in_dask_are_shuffled_where_they_lie(model, kind, weighted, folder, monkeypatch):
     """What comes back of them after the first look is less than one row in five."""
     target = "y" if kind == "labels" else ["no", "yes"]
@@ -357,7 +398,7 @@ def test_rows_that_became_more_between_epochs_are_told_of():
     there = fsspec.filesystem("memory")
     there.pipe("/more/a.csv", b"x,y\n" + b"1.5,no\n2.5,yes\n" * 20)
     source = dataset.dataset("/more", filesystem=there, format="csv")
-    rows = scan(source, "y")
+    rows = scan(source, "y", cache=False)
     assert rows.fold(lambda seen, part: seen + part.n_rows, 0) == 40
     there.pipe("/more/a.csv", b"x,y\n" + b"1.5,no\n2.5,yes\n" * 21)
     with pytest.raises(SourceError, match="The source has 42 rows, and had 40"):

@@ -4,6 +4,7 @@ import errno
 import gc
 import os
 import pickle
+import tempfile
 
 import numpy as np
 import pyarrow as pa
@@ -161,13 +162,12 @@ def test_what_takes_too_much_is_read_in_each_pass(source, reads, share, is_whole
 
 
 def test_memory_and_disk_say_how_much_may_be_kept(tmp_path, monkeypatch):
-    with open(tmp_path / "file", "wb") as file:
-        free = os.fstatvfs(file.fileno())
-        disk = free.f_bavail * free.f_frsize / 2
-        monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", 4000))
-        assert spools._room_for(file) == 1000
-        monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", None))
-        assert spools._room_for(file) == pytest.approx(disk, rel=0.1)
+    monkeypatch.setattr(spools, "free_in", {str(tmp_path): 3000, None: 600}.get)
+    monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", 4000))
+    assert spools._room_in(str(tmp_path)) == 1000
+    assert spools._room_in(None) == 300
+    monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", None))
+    assert spools._room_in(str(tmp_path)) == 1500
 
 
 def _full(*args, **given):
@@ -175,7 +175,7 @@ def _full(*args, **given):
 
 
 def test_a_full_disk_is_done_without(source, reads, monkeypatch):
-    monkeypatch.setattr(spools.os, "pwrite", _full)
+    monkeypatch.setattr(os, "pwrite", _full)
     rows = scan(source, "y")
     rows.look  # noqa: B018
     first = len(reads)
@@ -185,13 +185,13 @@ def test_a_full_disk_is_done_without(source, reads, monkeypatch):
 
 
 def test_a_folder_that_cannot_be_written_to_is_done_without(source, monkeypatch):
-    monkeypatch.setattr(spools.tempfile, "TemporaryFile", _full)
+    monkeypatch.setattr(tempfile, "TemporaryFile", _full)
     rows = scan(source, "y")
     GaussianClassifier().fit(rows)
     assert not rows.spool.is_whole
 
 
-@pytest.mark.parametrize("what", [(spools.os, "pwrite"), (spools.tempfile, "TemporaryFile")])
+@pytest.mark.parametrize("what", [(os, "pwrite"), (tempfile, "TemporaryFile")])
 def test_a_full_disk_is_an_error_where_the_user_asked_for_it(source, what, tmp_path, monkeypatch):
     monkeypatch.setattr(*what, _full)
     with pytest.raises(SourceError, match=rf"{tmp_path}.*No space left") as error:
@@ -199,9 +199,18 @@ def test_a_full_disk_is_an_error_where_the_user_asked_for_it(source, what, tmp_p
     assert "cache=False" in str(error.value)
 
 
+def test_a_system_that_writes_at_the_end_of_a_seek_alone(source, monkeypatch):
+    monkeypatch.delattr(os, "pwrite")
+    monkeypatch.delattr(os, "posix_fadvise")
+    rows = scan(source, "y")
+    found = GaussianClassifier().fit(rows)
+    assert rows.spool.is_whole
+    np.testing.assert_allclose(found.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
+
+
 def test_bytes_that_are_written_in_part_are_followed_by_the_rest(source, monkeypatch):
     pwrite = os.pwrite
-    monkeypatch.setattr(spools.os, "pwrite", lambda f, piece, at: pwrite(f, piece[:1000], at))
+    monkeypatch.setattr(os, "pwrite", lambda f, piece, at: pwrite(f, piece[:1000], at))
     found = GaussianClassifier().fit(scan(source, "y"))
     np.testing.assert_allclose(found.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
 
@@ -210,10 +219,8 @@ def test_bytes_that_are_written_in_part_are_followed_by_the_rest(source, monkeyp
 def test_what_is_asked_for_is_kept_whatever_it_takes(source, cache, tmp_path, monkeypatch):
     monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", 0))
     made = []
-    plain = spools.tempfile.TemporaryFile
-    monkeypatch.setattr(
-        spools.tempfile, "TemporaryFile", lambda dir: made.append(dir) or plain(dir=dir)
-    )
+    plain = tempfile.TemporaryFile
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: made.append(dir) or plain(dir=dir))
     rows = scan(source, "y", cache=True if cache is True else tmp_path)
     GaussianClassifier().fit(rows)
     assert rows.spool.is_whole
@@ -223,22 +230,13 @@ def test_what_is_asked_for_is_kept_whatever_it_takes(source, cache, tmp_path, mo
 
 def test_a_folder_may_begin_at_home(source, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert spools.read_cache("~")._folder == str(tmp_path)
+    assert spools.read_cache("~").folder == str(tmp_path)
 
 
 @pytest.mark.parametrize("cache", [3, [], "nowhere"])
 def test_what_is_no_folder_is_an_error(source, cache):
     with pytest.raises(ParameterError, match="folder"):
         scan(source, "y", cache=cache)
-
-
-def test_a_system_without_the_means_reads_files_in_each_pass(source, monkeypatch):
-    monkeypatch.delattr(spools.os, "pwrite")
-    rows = scan(source, "y")
-    GaussianClassifier().fit(rows)
-    assert not rows.spool.is_whole
-    with pytest.raises(ParameterError, match="on this system"):
-        scan(source, "y", cache=True)
 
 
 def test_rows_in_memory_are_not_kept_again():
@@ -250,7 +248,7 @@ def test_rows_in_memory_are_not_kept_again():
 def test_the_file_is_gone_with_the_rows(source):
     rows = scan(source, "y")
     model = GaussianClassifier().fit(rows)
-    number = rows.spool._number
+    number = rows.spool._scratch._file.fileno()
     assert os.fstat(number).st_nlink == 0
     assert os.fstat(number).st_size > TABLE.nbytes / 2
     del rows, model
@@ -282,7 +280,7 @@ def test_a_look_that_is_stopped_leaves_nothing(source):
     with pytest.raises(Interrupted):
         GaussianClassifier().fit(rows)
     assert not rows.spool.is_whole
-    assert rows.spool._file is None
+    assert rows.spool._scratch is None
 
 
 def test_a_column_that_gets_a_wider_type_is_kept_as_such(tmp_path):

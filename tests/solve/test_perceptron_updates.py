@@ -18,8 +18,9 @@ from posteriori.solve.perceptron import (
     suspects,
     targets,
 )
+from posteriori.statistics.bins import Shuffle
 from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.sequence import Shuffle, Visits
+from posteriori.statistics.sequence import Visits
 
 
 def visits(X, codes, weight=None):
@@ -67,7 +68,7 @@ def one_by_one(X, codes, weight, order, W):
 def test_an_epoch_is_one_row_after_the_other(K, noise):
     X, codes, weight = problem(K, noise=noise)
     shuffle = Shuffle(1)
-    order = shuffle.of(len(X))
+    [(_, order)] = shuffle.of([len(X)])
     walk = Walk.from_zero(4, K)
     W, times = walk.weights, []
     for _ in range(3):
@@ -191,7 +192,7 @@ def lms_one_by_one(X, codes, weight, order, W, rate):
 def test_an_adaline_epoch_is_one_row_after_the_other(K, rate):
     X, codes, weight = problem(K)
     shuffle = Shuffle(2)
-    order = shuffle.of(len(X))
+    [(_, order)] = shuffle.of([len(X)])
     W = np.random.default_rng(3).normal(size=(4, 1 if K == 2 else K))
     *found, n_visits = adaline_epoch(W, visits(X, codes, weight), rate, shuffle)
     assert n_visits == len(X)

@@ -56,7 +56,7 @@ def test_rows_come_in_their_order_standardised_after_an_intercept(source, block_
 @pytest.mark.parametrize("kept", [0, 10**9])
 def test_segments_follow_an_order_laid_out_or_not(kept, monkeypatch):
     monkeypatch.setattr(sequence, "_SEGMENT", 40)
-    monkeypatch.setattr(sequence, "_KEPT", kept)
+    monkeypatch.setattr(sequence, "LAID_OUT", kept)
     X = RANDOM.normal(size=(300, 3))
     found, order = visits(X, np.arange(300) % 2), RANDOM.permutation(300)
     parts = list(found.segments(order))

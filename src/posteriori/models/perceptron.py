@@ -20,7 +20,8 @@ from posteriori.solve.perceptron import (
     suspects,
 )
 from posteriori.solve.separation import are_separable
-from posteriori.statistics.sequence import Shuffle, Walkable, mean_square
+from posteriori.statistics.bins import Shuffle
+from posteriori.statistics.sequence import Walkable, mean_square
 from posteriori.typing import Array
 
 

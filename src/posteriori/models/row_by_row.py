@@ -17,10 +17,12 @@ from posteriori.rows.block import Features
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
 from posteriori.solve.covariance import CONSTANT
+from posteriori.statistics.bins import Shuffle
 from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.gather import gather
-from posteriori.statistics.sequence import Shuffle, Walkable, mean_weight, visits_of
+from posteriori.statistics.sequence import Walkable, mean_weight
 from posteriori.statistics.spread import GatherSpread, Spread
+from posteriori.statistics.walks import visits_of
 from posteriori.typing import Array, Labels
 
 Orders = Callable[[], Shuffle | None]

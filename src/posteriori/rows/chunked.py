@@ -143,6 +143,11 @@ class ChunkedRows(ABC):
         return ()
 
     @property
+    def folder(self) -> str | None:
+        """Where what memory should not hold is kept on disk; None: with other temporary files."""
+        return None
+
+    @property
     def room(self) -> Room:
         """The memory that something can be kept in."""
         return room_here()

@@ -84,6 +84,10 @@ class FileRows(ChunkedRows):
         return [mark.path for mark in self.marks]
 
     @property
+    def folder(self) -> str | None:
+        return self.spool.folder
+
+    @property
     def has_offsets(self) -> bool:
         return self.roles.offset is not None
 

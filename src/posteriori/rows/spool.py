@@ -1,19 +1,17 @@
 """What files hold, decoded once and kept on disk, so that later passes need not decode it again."""
 
 import io
-import mmap
 import os
 import tempfile
-import threading
-import weakref
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import IO, Any, Literal, NamedTuple
+from typing import Any, Literal, cast
 
 from posteriori.errors import ParameterError, SourceError
 from posteriori.rows.kept import room_here
+from posteriori.rows.scratch import Place, Scratch, free_in
 
 _SHARE_OF_MEMORY = 4
 """Where nobody asks for it, a spool takes a quarter of the memory at most: so much the system can
@@ -23,21 +21,11 @@ _SHARE_OF_DISK = 2
 """And half of what is free on the disk."""
 
 
-class _Place(NamedTuple):
-    """Where a table lies in the file, in bytes."""
-
-    offset: int
-    length: int
-
-
 class Spool:
-    """Tables by the number of their first row, in a file without a name.
+    """Tables by the number of their first row, on disk as they lie in memory.
 
-    They lie there as they do in memory, and are mapped into it one at a time. Nobody else can cut
-    the file short under a reader, and it is gone with its last reader, however the process ends.
-
-    `folder` is where it lies (None: where temporary files do). One that is kept "if it fits" is
-    given up where there is no room for it; for one that is kept "always" that is an error.
+    `folder` is where (None: where temporary files do). What is kept "if it fits" is given up where
+    there is no room for it; for what is kept "always" that is an error.
     """
 
     def __init__(
@@ -45,25 +33,21 @@ class Spool:
         kept: Literal["never", "if it fits", "always"] = "never",
         folder: str | None = None,
     ) -> None:
-        self._kept, self._folder = kept, folder
-        self._adding = threading.Lock()
-        self._close = weakref.finalize(self, lambda: None)
+        self._kept, self.folder = kept, folder
         self._forget()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without the file, which belongs to this process."""
-        return Spool, (self._kept, self._folder)
+        return Spool, (self._kept, self.folder)
 
     def fresh(self) -> "Spool":
         """An empty one in the same place."""
-        return Spool(self._kept, self._folder)
+        return Spool(self._kept, self.folder)
 
     def _forget(self) -> None:
-        self._close()
-        self._file: IO[bytes] | None = None
-        self._places: dict[int, _Place] = {}
+        self._scratch: Scratch | None = None
+        self._places: dict[int, Place] = {}
         self._starts: list[int] = []
-        self._end = 0
         self._limit = float("inf")
 
     @property
@@ -82,71 +66,52 @@ class Spool:
         except BaseException:
             self._forget()
             raise
-        if self._end > self._limit:
+        if self._is_full:
             self._forget()
         self._starts = sorted(self._places)
 
     def _open(self) -> None:
         try:
-            self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115, closed with self
-            self._close = weakref.finalize(self, self._file.close)
+            self._scratch = Scratch(self.folder)
             if self._kept == "if it fits":
-                self._limit = _room_for(self._file)
+                self._limit = _room_in(self.folder)
         except OSError as error:
             self._give_up(error)
 
     def put(self, start: int, table: Any) -> None:
         """Take in a table; several threads may do so at once."""
-        if self._file is None or self._end > self._limit:
+        if self._scratch is None or self._is_full:
             return
-        pieces = _pieces(table)
-        length = sum(map(len, pieces))
-        with self._adding:
-            place = _Place(self._end, length)
-            self._end += -(-length // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
-            self._places[start] = place
-        if self._end <= self._limit:
-            try:
-                _write(self._file.fileno(), pieces, place.offset)
-            except OSError as error:
-                self._give_up(error)
+        try:
+            self._places[start] = self._scratch.add(_pieces(table))
+        except OSError as error:
+            self._give_up(error)
+
+    @property
+    def _is_full(self) -> bool:
+        return self._scratch is not None and self._scratch.size > self._limit
 
     def _give_up(self, error: OSError) -> None:
         """Do without; an error where the user has asked for it."""
         self._limit = -1
         if self._kept == "always":
-            folder = tempfile.gettempdir() if self._folder is None else self._folder
             raise SourceError(
-                f"What was read cannot be kept in {folder}: {error}.",
+                f"What was read cannot be kept in {self.folder or tempfile.gettempdir()}: {error}.",
                 "Name a folder with room, cache='...'; or have the files read in each pass, "
                 "cache=False.",
             ) from error
 
     def tables(self, low: int, high: int | None = None) -> Iterator[tuple[int, Any]]:
         """The tables that begin in these rows, each with the number of its first row."""
+        pyarrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
+        scratch = cast(Scratch, self._scratch)
         first = bisect_left(self._starts, low)
         last = len(self._starts) if high is None else bisect_left(self._starts, high)
-        starts = self._starts[first:last]
-        for start, following in zip(starts, [*starts[1:], None], strict=True):
-            if following is not None:
-                self._ask_for(self._places[following])
-            yield start, self._table(self._places[start])
-
-    def _table(self, place: _Place) -> Any:
-        pyarrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
-        offset, length = place
-        window = mmap.mmap(self._number, length, access=mmap.ACCESS_READ, offset=offset)
-        return ipc.open_stream(pyarrow.py_buffer(window)).read_all()
-
-    def _ask_for(self, place: _Place) -> None:
-        """Have the system read it from the disk, where it is not in memory any more."""
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(self._number, *place, os.POSIX_FADV_WILLNEED)
-
-    @property
-    def _number(self) -> int:
-        assert self._file is not None
-        return self._file.fileno()
+        for i in range(first, last):
+            if i + 1 < last:
+                scratch.ask_for(self._places[self._starts[i + 1]])
+            window = scratch.window(self._places[self._starts[i]])
+            yield self._starts[i], ipc.open_stream(pyarrow.py_buffer(window)).read_all()
 
 
 class _Pieces(io.RawIOBase):
@@ -172,39 +137,26 @@ def _pieces(table: Any) -> list[Any]:
     return out.found
 
 
-def _write(file: int, pieces: list[Any], offset: int) -> None:
-    for piece in pieces:
-        rest = memoryview(piece)
-        while len(rest):
-            written = os.pwrite(file, rest, offset)
-            rest, offset = rest[written:], offset + written
-
-
-def _room_for(file: IO[bytes]) -> float:
+def _room_in(folder: str | None) -> float:
     """Bytes that may be kept without being asked for."""
-    disk, memory = os.fstatvfs(file.fileno()), room_here().n_bytes
-    free = disk.f_bavail * disk.f_frsize / _SHARE_OF_DISK
-    return free if memory is None else min(free, memory / _SHARE_OF_MEMORY)
+    disk, memory = free_in(folder) / _SHARE_OF_DISK, room_here().n_bytes
+    return disk if memory is None else min(disk, memory / _SHARE_OF_MEMORY)
 
 
 def read_cache(cache: Any) -> Spool:
     """What the user asked for: a spool where there is room, in any case, in a folder, or none."""
-    has_means = hasattr(os, "pwrite")
     if cache is None:
-        return Spool("if it fits" if has_means else "never")
+        return Spool("if it fits")
     if cache is False:
         return Spool("never")
-    if cache is not True and not isinstance(cache, str | os.PathLike):
+    if cache is True:
+        return Spool("always")
+    if not isinstance(cache, str | os.PathLike):
         raise ParameterError(
             f"cache={cache!r} is neither True, False, None nor a folder.",
             "Leave it out, or name a folder with room for what is read.",
         )
-    if not has_means:
-        raise ParameterError(
-            "What is read cannot be kept in a file on this system.",
-            "Leave cache out: the files are read in each pass.",
-        )
-    folder = None if cache is True else os.path.expanduser(os.fspath(cache))
-    if folder is not None and not os.path.isdir(folder):
+    folder = os.path.expanduser(os.fspath(cache))
+    if not os.path.isdir(folder):
         raise ParameterError(f"cache={cache!r} is no folder.", "Make it, or name another.")
     return Spool("always", folder)

@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from posteriori.linalg import solve_lower
+from posteriori.statistics.bins import Shuffle
 from posteriori.statistics.pairs import Mask
-from posteriori.statistics.sequence import Segment, Shuffle, Walkable
+from posteriori.statistics.sequence import Segment, Walkable
 from posteriori.typing import Array, Codes
 
 _FEWEST, _MOST = 8, 4096

@@ -9,6 +9,9 @@ from posteriori.typing import Array, Codes
 
 Prints = NDArray[np.uint64]
 
+_CELLS = 2**15
+"""Numbers that are mixed at a time, so that they stay in the cache."""
+
 
 def fingerprints(X: Features, codes: Codes) -> Prints:
     """A 64-bit number for each row with its class: the same for the same rows, dense or sparse.
@@ -24,6 +27,12 @@ def fingerprints(X: Features, codes: Codes) -> Prints:
         return _mixed_up(_of_entries(X) + _odd_numbers(1, start=0) * (codes + 1).astype(np.uint64))
 
 
+def entry_prints(X: Features) -> Prints:
+    """The same for a row whatever its class."""
+    with np.errstate(over="ignore"):
+        return _mixed_up(_of_entries(X))
+
+
 def _of_entries(X: Features) -> Prints:
     if isinstance(X, Mixed):
         levels = X.codes.astype(np.float64) + 1.0
@@ -35,9 +44,14 @@ def _of_entries(X: Features) -> Prints:
 
 
 def _of_dense(X: Array, start: int) -> Prints:
-    bits = _mixed_up(_bits(X))
-    bits *= _odd_numbers(X.shape[1], start)
-    return bits.sum(axis=1, dtype=np.uint64)
+    n, d = X.shape
+    found, odd = np.empty(n, dtype=np.uint64), _odd_numbers(d, start)
+    step = max(1, _CELLS // max(d, 1))
+    for low in range(0, n, step):
+        bits = _mixed_up(_bits(X[low : low + step]))
+        bits *= odd
+        bits.sum(axis=1, dtype=np.uint64, out=found[low : low + step])
+    return found
 
 
 def _of_sparse(X: sparse.csr_array) -> Prints:
