@@ -16,7 +16,7 @@ from benchmarks.contender import Contender, Solver
 from benchmarks.data.forms import as_made, one_hot
 from benchmarks.decisions import CompareTime, DecideTime
 from benchmarks.equal import EqualFit, EqualMemory, WithErrors, WithSummary
-from benchmarks.files import FileMemory, FilePass
+from benchmarks.files import FileFit, FileMemory, FilePass
 from benchmarks.measures import (
     Agreement,
     Case,
@@ -181,6 +181,7 @@ FROM_FILES: tuple[Case, ...] = tuple(
     )
     for case in (
         FilePass(contender, "20,000,000 x 20 in Parquet", 20_000_000, n_classes, at_least(0.7)),
+        FileFit(contender, "20,000,000 x 20 in Parquet", 20_000_000, n_classes, at_least(0.7)),
         FileMemory(contender, "20,000,000 x 20 in Parquet", 20_000_000, n_classes, at_most(700)),
     )
 )

@@ -32,13 +32,12 @@ Orders = Callable[[], Shuffle | None]
 class RowByRow(LinearCoefficients, Classifier):
     """What both have in common: rows in an order, and linear activations.
 
-    The rows are brought together from wherever they lie: here, or on one worker of the cluster that
-    has them. Columns are centred and scaled inside, by the rows of the fit or of the first
-    `partial_fit`. With `shuffle`, each epoch has a random order, drawn from `random_state` for the
-    set of rows: it does not depend on the order in which they came, and the same row twice counts
-    as one row of twice the weight. Without, the rows are visited in the order given, and where
-    memory has no room for them they stay where they lie. A weight multiplies the step that a row
-    makes.
+    The rows are brought together from wherever they lie: here, on disk, or on one worker of the
+    cluster that has them. Columns are centred and scaled inside, by the rows of the fit or of the
+    first `partial_fit`. With `shuffle`, each epoch has a random order, drawn from `random_state`
+    for the set of rows: it does not depend on the order in which they came, and the same row twice
+    counts as one row of twice the weight. Without, the rows are visited in the order given, where
+    they lie if they are many. A weight multiplies the step that a row makes.
     """
 
     max_epochs: int

@@ -1,7 +1,7 @@
 """Rows in files larger than memory: CSV, Parquet and Arrow IPC, by pyarrow.dataset."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -252,7 +252,6 @@ class FileRows(ChunkedRows):
         if self.spool.is_whole:
             yield from self._spooled(0)
             return
-        pyarrow = import_module("pyarrow")
         batches = self.dataset.to_batches(
             columns=self._columns,
             batch_size=self._batch_rows,
@@ -260,11 +259,10 @@ class FileRows(ChunkedRows):
             fragment_readahead=1,
         )
         start = 0
-        for batch in batches:
-            if batch.num_rows:
-                self.log.read(batch.nbytes)
-                yield start, pyarrow.Table.from_batches([batch])
-                start += batch.num_rows
+        for table in _together(batches, self._batch_rows):
+            self.log.read(table.nbytes)
+            yield start, table
+            start += table.num_rows
 
     def _spooled(self, low: int, high: int | None = None) -> Iterator[tuple[int, Any]]:
         """The same, as they were decoded in the first look."""
@@ -306,6 +304,20 @@ class _Total:
 
     def __add__(self, other: "_Total") -> "_Total":
         return _Total(self.n_rows + other.n_rows, self.value + other.value)
+
+
+def _together(batches: Iterable[Any], n_rows: int) -> Iterator[Any]:
+    """Batches, which may be small, as tables of at most so many rows and not many more bytes."""
+    pyarrow = import_module("pyarrow")
+    found: list[Any] = []
+    for batch in chain(batches, [None]):
+        rows, n_bytes = sum(each.num_rows for each in found), sum(each.nbytes for each in found)
+        is_enough = batch is None or rows + batch.num_rows > n_rows or n_bytes > 8 * BATCH_ENTRIES
+        if rows and is_enough:
+            yield pyarrow.Table.from_batches(found).combine_chunks()
+            found = []
+        if batch is not None and batch.num_rows:
+            found.append(batch)
 
 
 def _where(start: int, n_rows: int) -> str:

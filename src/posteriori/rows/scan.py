@@ -33,8 +33,7 @@ def scan(
 ) -> Rows:
     """Rows that are read when they are needed, however many there are.
 
-    Every model fits to them: `model.fit(scan("trips/", target="tip"))`; those that learn row by row
-    in a random order (`Perceptron`, `Adaline`) keep all rows in memory for it. Types, levels of
+    Every model fits to them: `model.fit(scan("trips/", target="tip"))`. Types, levels of
     categorical columns and classes are learnt in one first look when they are first needed, and
     checked in every later pass. In CSV files an empty entry is missing, as are NA, NaN and null.
 
@@ -55,7 +54,8 @@ def scan(
     cache : where what was read is kept, decoded, for later passes. None: in a temporary file, as
         long as that takes no more than a quarter of the memory and half of the free disk; True:
         there whatever it takes; a folder: in a file there; False: nowhere, the files are read in
-        each pass. The file is gone with the rows.
+        each pass. The file is gone with the rows. Models that learn row by row in a random order
+        (`Perceptron`, `Adaline`) keep rows in that folder in any case.
     progress : True shows a bar for each pass; a function is called with where the pass is.
 
     >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
