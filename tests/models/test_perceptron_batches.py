@@ -49,7 +49,8 @@ def test_batches_have_orders_of_their_own(model, seed, monkeypatch):
     orders, learn_once = [], model._learn_once
 
     def listen(self, visits, order):
-        orders.append(order.of(300).tolist())
+        [(_, own)] = order.of([300])
+        orders.append(own.tolist())
         learn_once(self, visits, order)
 
     monkeypatch.setattr(model, "_learn_once", listen)

@@ -12,7 +12,7 @@ or None. `offset` is added to the activations: (n,), or (n, K) where each class 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from scipy.sparse import csr_array
 
 from posteriori.rows.schema import Strange
 from posteriori.typing import Array, Codes
+
+T = TypeVar("T", bound=np.generic)
 
 MISSING = -1
 """Code of a categorical entry that is missing."""
@@ -82,8 +84,14 @@ class Block:
 def take_rows(X: Features, rows: Codes) -> Features:
     """Some of the rows."""
     if isinstance(X, Mixed):
-        return Mixed(X.numeric.take(rows, axis=0), X.codes.take(rows, axis=0), X.strange)
-    return X.take(rows, axis=0) if isinstance(X, np.ndarray) else X[rows]
+        return Mixed(_take(X.numeric, rows), _take(X.codes, rows), X.strange)
+    return _take(X, rows) if isinstance(X, np.ndarray) else X[rows]
+
+
+def _take(values: NDArray[T], rows: Codes) -> NDArray[T]:
+    """Some rows of an array, column by column if it lies so in memory."""
+    by_column = values.strides[0] < values.strides[1]
+    return values.T.take(rows, axis=1).T if by_column else values.take(rows, axis=0)
 
 
 def take_block(block: Block, rows: Codes) -> Block:

@@ -1,9 +1,10 @@
 """The rows themselves, gathered from any source by `map_sum` like everything else."""
 
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from posteriori.rows.block import Block, Features, Mixed, take_rows
@@ -12,6 +13,8 @@ from posteriori.rows.schema import Schema
 from posteriori.statistics.labels import is_soft, weights_of
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +45,23 @@ class Collected(Statistic):
 
 
 def _stacked(parts: list[Features]) -> Features:
-    if len(parts) == 1:
-        return parts[0]
     if isinstance(parts[0], Mixed):
         mixed = cast(list[Mixed], parts)
-        numeric = np.concatenate([part.numeric for part in mixed])
-        return Mixed(numeric, np.concatenate([part.codes for part in mixed]))
+        numeric, codes = ([getattr(part, of) for part in mixed] for of in ("numeric", "codes"))
+        return Mixed(_row_by_row(numeric), _row_by_row(codes), mixed[0].strange)
     if all(isinstance(part, np.ndarray) for part in parts):
-        return np.concatenate(cast(list[Array], parts))
+        return _row_by_row(cast(list[Array], parts))
+    if len(parts) == 1:
+        return parts[0]
     return sparse.csr_array(sparse.vstack([sparse.csr_array(part) for part in parts], format="csr"))
+
+
+def _row_by_row(parts: list[NDArray[T]]) -> NDArray[T]:
+    """One array in which each row lies in one piece, as it is to be visited."""
+    if len(parts) == 1:
+        return np.ascontiguousarray(parts[0])
+    out = np.empty((sum(map(len, parts)), parts[0].shape[1]), dtype=parts[0].dtype)
+    return np.concatenate(parts, out=out)
 
 
 @dataclass(frozen=True, eq=False)
