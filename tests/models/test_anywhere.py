@@ -36,7 +36,7 @@ from posteriori.rows import chunked, dask_kept, dask_tasks, files
 from posteriori.rows import dask as rows_in_dask
 from posteriori.rows.chunk import Chunk
 from posteriori.rows.kept import Room, room_here
-from posteriori.statistics import bins
+from posteriori.statistics import bins, walks
 from posteriori.statistics.bins import Shuffle
 from posteriori.statistics.collect import Collected
 
@@ -290,6 +290,26 @@ def test_a_bin_that_memory_has_no_room_for_is_not_put_in_order(model, folder, mo
         model.fit(rows)
     monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", needed))
     model.fit(rows)
+
+
+@ROW_BY_ROW
+def test_a_disk_that_has_no_room_for_the_rows_is_named(model, folder, monkeypatch):
+    monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
+    monkeypatch.setattr(walks, "free_in", {None: 2 * 8 * N * 3 - 1}.get)
+    with pytest.raises(SourceError, match="the folder of temporary files has room for"):
+        model.fit(scan(folder, target="y", columns=FEATURES))
+    monkeypatch.setattr(walks, "free_in", {None: 2 * 8 * N * 3}.get)
+    model.fit(scan(folder, target="y", columns=FEATURES))
+
+
+@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
+def test_rows_that_have_no_room_are_visited_where_they_lie(folder, monkeypatch):
+    here = Adaline(shuffle=False, max_epochs=2).fit(X, Y)
+    monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", 1))
+    rows = scan(folder, target="y", columns=FEATURES)
+    there = Adaline(shuffle=False, max_epochs=2).fit(rows)
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
+    assert there.passes_.passes > 3
 
 
 def _csv(folder):

@@ -952,6 +952,20 @@ def test_batches_of_many_bytes_stay_apart(monkeypatch):
     assert [part.num_rows for part in files._together([batch] * 5, 1000)] == [20, 20, 10]
 
 
+def test_batches_with_dictionaries_stay_apart(tmp_path):
+    """All levels together would need wider codes than those of each file."""
+    for i in range(3):
+        levels = pa.array([f"{i}-{j}" for j in range(60)])
+        codes = pa.array(np.arange(120) % 60, pa.int8())
+        level = pa.DictionaryArray.from_arrays(codes, levels)
+        feather.write_feather(
+            pa.table({"level": level, "y": np.arange(120) // 60}), str(tmp_path / f"{i}.feather")
+        )
+    rows = scan(tmp_path, "y")
+    assert len(rows.schema.columns[0].levels) == 180
+    assert NaiveBayes().fit(rows).classes_.tolist() == [0, 1]
+
+
 def test_paths_may_be_relative(tmp_path, monkeypatch):
     _parquet(tmp_path / "a", _parts(PLAIN))
     monkeypatch.chdir(tmp_path)

@@ -5,7 +5,9 @@ import gc
 import os
 import pickle
 import tempfile
+from weakref import WeakSet
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
@@ -14,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import posteriori.rows.spool as spools
-from posteriori import GaussianClassifier, LogisticRegression, scan
+from posteriori import Adaline, GaussianClassifier, LogisticRegression, scan
 from posteriori.errors import Interrupted, ParameterError, SourceError
 from posteriori.rows.arrow import plain_table
 from posteriori.rows.csv import CsvFiles
@@ -85,11 +87,11 @@ def reads(kind, monkeypatch):
     return found
 
 
-def _filled(tables, **given):
-    spool = Spool("always", **given)
-    with spool.filling():
+def _filled(tables, spool=None):
+    spool = Spool("always") if spool is None else spool
+    with spool.filling() as put:
         for start, table in tables.items():
-            spool.put(start, table)
+            put(start, table)
     return spool
 
 
@@ -120,10 +122,7 @@ def test_tables_come_in_the_order_of_rows_however_they_were_put():
 
 
 def test_nothing_is_kept_unless_it_is_asked_for():
-    spool = Spool()
-    with spool.filling():
-        spool.put(0, TABLE)
-    assert not spool.is_whole
+    assert not _filled({0: TABLE}, Spool()).is_whole
 
 
 def test_files_are_read_in_the_first_look_alone(source, reads):
@@ -162,12 +161,64 @@ def test_what_takes_too_much_is_read_in_each_pass(source, reads, share, is_whole
 
 
 def test_memory_and_disk_say_how_much_may_be_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(spools, "_unasked", [])
     monkeypatch.setattr(spools, "free_in", {str(tmp_path): 3000, None: 600}.get)
     monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", 4000))
     assert spools._room_in(str(tmp_path)) == 1000
     assert spools._room_in(None) == 300
     monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", None))
     assert spools._room_in(str(tmp_path)) == 1500
+
+
+def test_all_that_is_kept_unasked_counts_together(monkeypatch):
+    monkeypatch.setattr(spools, "_unasked", WeakSet())
+    room = int(4 * 1.5 * TABLE.nbytes)
+    monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", room))
+    first, second = (_filled({0: TABLE}, Spool("if it fits")) for _ in range(2))
+    assert first.is_whole
+    assert not second.is_whole
+    del first
+    gc.collect()
+    assert _filled({0: TABLE}, Spool("if it fits")).is_whole
+
+
+def test_looks_at_the_same_time_do_not_mix():
+    spool, own = Spool("always"), {0: TABLE.slice(0, 10), 10: TABLE.slice(10, 10)}
+    with spool.filling() as first:
+        first(0, own[0])
+        with spool.filling() as second:
+            second(0, TABLE.slice(100, 20))
+        assert [table.num_rows for _, table in spool.tables(0)] == [20]
+        first(10, own[10])
+    for start, table in spool.tables(0):
+        assert table.equals(own[start])
+
+
+def test_answers_are_as_many_as_rows_were_seen(tmp_path):
+    there = fsspec.filesystem("memory")
+    there.pipe("/answers/a.csv", b"x,y\n" + b"1.5,no\n2.5,yes\n" * 20)
+    source = pads.dataset("/answers", filesystem=there, format="csv")
+    rows = scan(source, "y", cache=False)
+    model = LogisticRegression(prior=1.0).fit(rows)
+    there.pipe("/answers/a.csv", b"x,y\n" + b"1.5,no\n2.5,yes\n" * 21)
+    with pytest.raises(SourceError, match="The source has 42 rows, and had 40"):
+        model.predict(rows, to=tmp_path / "answers.parquet")
+    assert not (tmp_path / "answers.parquet").exists()
+
+
+def test_many_small_tables_take_no_file_each(tmp_path):
+    """A process may have some 1,000 files open."""
+    resource = pytest.importorskip("resource")
+    for i in range(80):
+        pq.write_table(TABLE.slice(10 * i, 10), tmp_path / f"{i:03d}.parquet")
+    rows = scan(tmp_path, "y")
+    rows.look  # noqa: B018
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 20, hard))
+    try:
+        Adaline(max_epochs=1, tol=10).fit(rows)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def _full(*args, **given):
@@ -220,7 +271,9 @@ def test_what_is_asked_for_is_kept_whatever_it_takes(source, cache, tmp_path, mo
     monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", 0))
     made = []
     plain = tempfile.TemporaryFile
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: made.append(dir) or plain(dir=dir))
+    monkeypatch.setattr(
+        tempfile, "TemporaryFile", lambda dir, **given: made.append(dir) or plain(dir=dir, **given)
+    )
     rows = scan(source, "y", cache=True if cache is True else tmp_path)
     GaussianClassifier().fit(rows)
     assert rows.spool.is_whole
@@ -228,9 +281,22 @@ def test_what_is_asked_for_is_kept_whatever_it_takes(source, cache, tmp_path, mo
     assert os.listdir(tmp_path) == ["data"]
 
 
-def test_a_folder_may_begin_at_home(source, tmp_path, monkeypatch):
+def test_a_folder_may_begin_at_home_or_here(source, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
     assert spools.read_cache("~").folder == str(tmp_path)
+    assert spools.read_cache("data").folder == str(tmp_path / "data")
+
+
+def test_a_machine_without_a_folder_for_temporary_files_says_so(source, monkeypatch):
+    def nowhere(*args, **given):
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    monkeypatch.setattr(tempfile, "TemporaryFile", nowhere)
+    GaussianClassifier().fit(scan(source, "y"))
+    with pytest.raises(SourceError, match=r"kept in the folder of temporary files: .*No usable"):
+        GaussianClassifier().fit(scan(source, "y", cache=True))
 
 
 @pytest.mark.parametrize("cache", [3, [], "nowhere"])
@@ -239,16 +305,17 @@ def test_what_is_no_folder_is_an_error(source, cache):
         scan(source, "y", cache=cache)
 
 
-def test_rows_in_memory_are_not_kept_again():
-    rows = scan(pads.dataset(TABLE), "y", cache=True)
+def test_rows_in_memory_are_not_kept_again(tmp_path):
+    rows = scan(pads.dataset(TABLE), "y", cache=tmp_path)
     GaussianClassifier().fit(rows)
     assert not rows.spool.is_whole
+    assert rows.folder == str(tmp_path)
 
 
 def test_the_file_is_gone_with_the_rows(source):
     rows = scan(source, "y")
     model = GaussianClassifier().fit(rows)
-    number = rows.spool._scratch._file.fileno()
+    number = rows.spool._filled.scratch._file.fileno()
     assert os.fstat(number).st_nlink == 0
     assert os.fstat(number).st_size > TABLE.nbytes / 2
     del rows, model
@@ -263,9 +330,7 @@ def test_rows_that_travel_are_read_again(source, reads):
     first = len(reads)
     again = pickle.loads(pickle.dumps(rows.spool))
     assert not again.is_whole
-    with again.filling():
-        again.put(0, TABLE)
-    assert again.is_whole
+    assert _filled({0: TABLE}, again).is_whole
     assert rows.spool.is_whole
     assert len(reads) == first
     np.testing.assert_array_equal(GaussianClassifier().fit(rows).coef_, expected.coef_)
@@ -280,7 +345,6 @@ def test_a_look_that_is_stopped_leaves_nothing(source):
     with pytest.raises(Interrupted):
         GaussianClassifier().fit(rows)
     assert not rows.spool.is_whole
-    assert rows.spool._scratch is None
 
 
 def test_a_column_that_gets_a_wider_type_is_kept_as_such(tmp_path):

@@ -11,6 +11,7 @@ from posteriori.design.columns import Columns
 from posteriori.rows.memory import read_rows
 from posteriori.statistics import bins
 from posteriori.statistics.bins import Shuffle, bins_of, n_bins
+from posteriori.statistics.collect import Collected
 from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.dealt import Dealt, deal
 from posteriori.statistics.walks import visits_of
@@ -86,6 +87,25 @@ def test_rows_that_come_often_are_one(small_bins, tmp_path):
     assert n_bins(4 * N, 2) == 4 * len(there.sizes)
     assert sum(there.sizes) == N
     _assert_same(_all(there, Shuffle(2)), _all(here, Shuffle(2)))
+
+
+def test_a_row_that_comes_again_and_again_fills_no_bin(small_bins, tmp_path, monkeypatch):
+    """Nine of ten rows are the same; in two chunks that makes two of them."""
+    same = FRAME.iloc[np.where(RANDOM.uniform(size=N) < 0.9, 0, np.arange(N))]
+    joined, largest = Collected.joined, []
+
+    def counted(self):
+        found = joined(self)
+        largest.append(len(found.y))
+        return found
+
+    here = _in_memory(same, ["a", "b"])
+    monkeypatch.setattr(Collected, "joined", counted)
+    there = _on_disk(same, ["a", "b"], tmp_path)
+    chunks, in_bins = largest[:2], largest[2:]
+    assert sum(chunks) == N
+    assert max(in_bins) < N // 8
+    _assert_same(_all(there, Shuffle(5)), _all(here, Shuffle(5)))
 
 
 def test_weights_can_be_multiplied(small_bins, tmp_path):

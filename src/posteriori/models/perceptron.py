@@ -61,10 +61,10 @@ class Perceptron(RowByRow):
     at the end of each epoch and their means. With `averaged=True`, classes that overlap are no
     reason for a warning.
 
-    Rows of files are never all in memory. With `shuffle=True` they are dealt out on disk, into bins
-    that are visited in random orders; those in Dask must have room on one worker. Without, they are
-    visited where they lie. A weight multiplies the update that its row makes; with `shuffle=True`,
-    weight 2 is exactly the row twice.
+    Rows of files with more than 4 million numbers are not brought into memory. With `shuffle=True`
+    they are dealt out on disk, into bins that are visited in random orders; those in Dask must have
+    room on one worker. Without, they are visited where they lie. A weight multiplies the update
+    that its row makes; with `shuffle=True`, weight 2 is exactly the row twice.
 
     Examples
     --------
@@ -178,9 +178,9 @@ class Adaline(RowByRow):
     converged_, n_iter_ (epochs), n_updates_ (visits); coef_ (1, d) for two classes, else (K, d);
     intercept_; classes_; n_parameters_.
 
-    Rows of files are never all in memory, as in `Perceptron`. Several rows are worked on at once,
-    with the same result as one by one. A weight multiplies the step of its row; with
-    `shuffle=True`, weight 2 is exactly the row twice.
+    Many rows of files stay on disk, as in `Perceptron`. Several rows are worked on at once, with
+    the same result as one by one. A weight multiplies the step of its row; with `shuffle=True`,
+    weight 2 is exactly the row twice.
 
     Examples
     --------

@@ -126,7 +126,7 @@ class FileRows(ChunkedRows):
         least = self._least_halvings()
 
         def glance(start: int, table: Any) -> Look:
-            self.spool.put(start, table)
+            put(start, table)
             known = max(least, found[0].drawn.halvings if found else 0)
             where = _where(start, table.num_rows)
             return look_at(start, self.roles.split(table), where, self.soft_classes, known)
@@ -136,7 +136,7 @@ class FileRows(ChunkedRows):
 
         parts = self._parts
         n_rows = None if parts is None else sum(part.n_rows for part in parts)
-        with self.one_pass(n_rows), self.spool.filling():
+        with self.one_pass(n_rows), self.spool.filling() as put:
             self._fold(glance, receive)
         return whole_look(found)
 
@@ -198,6 +198,8 @@ class FileRows(ChunkedRows):
                 self._fold(made, take_in)
 
         until_types_hold(answer)
+        if self._seen:
+            self._check_number(answered)
 
     def _fold(self, task: Callable[[int, Any], T], receive: Callable[[T], object]) -> None:
         """`receive` gets `task` of every table and the number of its first row, in order.
@@ -307,17 +309,24 @@ class _Total:
 
 
 def _together(batches: Iterable[Any], n_rows: int) -> Iterator[Any]:
-    """Batches, which may be small, as tables of at most so many rows and not many more bytes."""
+    """Batches, which may be small, as tables of at most so many rows and not many more bytes.
+
+    Those with dictionaries, which may differ, stay apart.
+    """
     pyarrow = import_module("pyarrow")
     found: list[Any] = []
-    for batch in chain(batches, [None]):
-        rows, n_bytes = sum(each.num_rows for each in found), sum(each.nbytes for each in found)
-        is_enough = batch is None or rows + batch.num_rows > n_rows or n_bytes > 8 * BATCH_ENTRIES
-        if rows and is_enough:
+    rows = n_bytes = 0
+    for batch in batches:
+        if found and (rows + batch.num_rows > n_rows or n_bytes > 8 * BATCH_ENTRIES):
             yield pyarrow.Table.from_batches(found).combine_chunks()
-            found = []
-        if batch is not None and batch.num_rows:
+            found, rows, n_bytes = [], 0, 0
+        if any(map(pyarrow.types.is_dictionary, batch.schema.types)) and batch.num_rows:
+            yield pyarrow.Table.from_batches([batch])
+        elif batch.num_rows:
             found.append(batch)
+            rows, n_bytes = rows + batch.num_rows, n_bytes + batch.nbytes
+    if found:
+        yield pyarrow.Table.from_batches(found).combine_chunks()
 
 
 def _where(start: int, n_rows: int) -> str:
@@ -338,7 +347,7 @@ def file_rows(
     """
     spool = read_cache(cache)
     if isinstance(dataset, import_module("pyarrow.dataset").InMemoryDataset):
-        spool = Spool()
+        spool = Spool("never", spool.folder)
     features = roles.features(without_index(dataset.schema, roles))
     roles = replace(roles, columns=tuple(features))
     if isinstance(dataset, CsvFiles):

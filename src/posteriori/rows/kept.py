@@ -52,7 +52,7 @@ def room_here() -> Room:
     if not hasattr(os, "sysconf"):
         return Room("this machine", None)
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    allowed = (Path(path).read_text().strip() for path in LIMITS if os.path.exists(path))
+    allowed = (Path(path).read_text().strip() for path in LIMITS if os.access(path, os.R_OK))
     container = min((int(limit) for limit in allowed if limit.isdigit()), default=machine)
     if container < machine:
         return Room("this container", container)

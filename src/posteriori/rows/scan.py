@@ -54,8 +54,9 @@ def scan(
     cache : where what was read is kept, decoded, for later passes. None: in a temporary file, as
         long as that takes no more than a quarter of the memory and half of the free disk; True:
         there whatever it takes; a folder: in a file there; False: nowhere, the files are read in
-        each pass. The file is gone with the rows. Models that learn row by row in a random order
-        (`Perceptron`, `Adaline`) keep rows in that folder in any case.
+        each pass. The file is gone with the rows and the models that were fitted to them. Models
+        that learn row by row in a random order (`Perceptron`, `Adaline`) keep many rows in that
+        folder in any case.
     progress : True shows a bar for each pass; a function is called with where the pass is.
 
     >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile

@@ -7,7 +7,10 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
+
+_MAPPED = 2**20
+"""Fewer bytes than this are read: each map takes one of the files that a process may have open."""
 
 
 class Place(NamedTuple):
@@ -25,15 +28,15 @@ class Scratch:
     """
 
     def __init__(self, folder: str | None) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115, closed below
-        self.close = weakref.finalize(self, self._file.close)
-        self._adding = threading.Lock()
+        self._file: Any = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115, see below
+        weakref.finalize(self, self._file.close)
+        self._moving = threading.Lock()
         self.size = 0
 
     def add(self, pieces: Sequence[Any]) -> Place:
         """Keep bytes, in one run; several threads may do so at once."""
         length = sum(memoryview(piece).nbytes for piece in pieces)
-        with self._adding:
+        with self._moving:
             place = Place(self.size, length)
             self.size += -(-length // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
         offset = place.offset
@@ -47,17 +50,19 @@ class Scratch:
     def _write(self, piece: memoryview, offset: int) -> int:
         if hasattr(os, "pwrite"):
             return os.pwrite(self._file.fileno(), piece, offset)
-        with self._adding:
+        with self._moving:
             self._file.seek(offset)
-            written = self._file.write(piece)
-            self._file.flush()
-            return written
+            return int(self._file.write(piece))
 
     def window(self, place: Place) -> memoryview:
-        """The bytes, in memory only where they are looked at."""
+        """The bytes; many of them are in memory only where they are looked at."""
         offset, length = place
-        file = self._file.fileno()
-        return memoryview(mmap.mmap(file, length, access=mmap.ACCESS_READ, offset=offset))
+        if length >= _MAPPED:
+            file = self._file.fileno()
+            return memoryview(mmap.mmap(file, length, access=mmap.ACCESS_READ, offset=offset))
+        with self._moving:
+            self._file.seek(offset)
+            return memoryview(self._file.read(length))
 
     def ask_for(self, place: Place) -> None:
         """Have the system read from the disk what will be needed next, unless it has it at hand."""
@@ -65,6 +70,14 @@ class Scratch:
             os.posix_fadvise(self._file.fileno(), *place, os.POSIX_FADV_WILLNEED)
 
 
+def name_of(folder: str | None) -> str:
+    """What to call a folder in a message; there may be none for temporary files."""
+    return "the folder of temporary files" if folder is None else folder
+
+
 def free_in(folder: str | None) -> int:
-    """Bytes that are free on the disk of a folder, or of temporary files."""
-    return shutil.disk_usage(folder or tempfile.gettempdir()).free
+    """Bytes that are free on the disk of a folder, or of temporary files if these have one."""
+    try:
+        return shutil.disk_usage(folder or tempfile.gettempdir()).free
+    except FileNotFoundError:
+        return 0

@@ -3,12 +3,11 @@
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
-from tempfile import gettempdir
 from typing import Any, NamedTuple
 
 from posteriori.errors import SourceError
 from posteriori.rows.block import Block
-from posteriori.rows.scratch import Place, Scratch
+from posteriori.rows.scratch import Place, Scratch, name_of
 
 _ALIGNED = 64
 """Arrays begin at multiples of this, as they do in memory."""
@@ -52,7 +51,7 @@ class Stored:
             yield
         except OSError as error:
             raise SourceError(
-                f"The rows cannot be put in order in {self._folder or gettempdir()}: {error}.",
+                f"The rows cannot be put in order in {name_of(self._folder)}: {error}.",
                 "Name a folder with room, scan(..., cache='...'); or set shuffle=False, which "
                 "visits them in the order in which they lie.",
             ) from error

@@ -16,6 +16,7 @@ from posteriori.rows.stored import Stored
 from posteriori.statistics.bins import Shuffle, bins_of, n_bins
 from posteriori.statistics.collect import Collect, Collected
 from posteriori.statistics.coordinates import Coordinates
+from posteriori.statistics.same_rows import merged
 from posteriori.statistics.sequence import ClassSums, Step, Visits
 from posteriori.typing import Codes, Labels
 
@@ -65,7 +66,8 @@ def deal(rows: ChunkedRows, coordinates: Coordinates) -> Dealt:
     chunks, collect = _Chunks(rows.folder, count), Collect(rows.schema)
 
     def step(sums: ClassSums, chunk: MemoryRows) -> ClassSums:
-        block = chunk.map_sum(collect).joined()
+        # Rows that come often would fill a bin, if they came to it one by one.
+        block, _ = merged(chunk.map_sum(collect).joined())
         chunks.put(block)
         return sums + Visits(block, coordinates, again=False).class_sums(n_classes)
 
@@ -90,7 +92,7 @@ def deal(rows: ChunkedRows, coordinates: Coordinates) -> Dealt:
 
 
 class _Chunks:
-    """Chunks on disk as they came, the rows of each in the order of their bins."""
+    """Chunks on disk, the rows of each in the order of their bins."""
 
     def __init__(self, folder: str | None, count: int) -> None:
         self._count, self._stored = count, Stored(folder)
@@ -115,5 +117,4 @@ class _Chunks:
 
 def _some(block: Block, rows: Codes) -> Block:
     """Some rows of a block, without the numbers that they had."""
-    found = take_block(block, rows)
-    return Block(found.X, found.y, found.weight, 0)
+    return replace(take_block(block, rows), kept=None)

@@ -1,10 +1,12 @@
 """Finding rows that are the same in every entry, in any storage."""
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from posteriori.rows.block import Features, Mixed
+from posteriori.rows.block import Block, Features, Mixed, take_rows
 from posteriori.typing import Array, Codes
 
 Prints = NDArray[np.uint64]
@@ -31,6 +33,19 @@ def entry_prints(X: Features) -> Prints:
     """The same for a row whatever its class."""
     with np.errstate(over="ignore"):
         return _mixed_up(_of_entries(X))
+
+
+def merged(block: Block) -> tuple[Block, Prints]:
+    """The rows of a block, each but once and with the weight of all that are the same.
+
+    They come in the order of their fingerprints, which are given too.
+    """
+    codes, weight = cast(Codes, block.y), cast(Array, block.weight)
+    prints, first, group = np.unique(
+        fingerprints(block.X, codes), return_index=True, return_inverse=True
+    )
+    total = np.bincount(group, weight).astype(np.float64)
+    return Block(take_rows(block.X, first), codes[first], total, 0), prints
 
 
 def _of_entries(X: Features) -> Prints:

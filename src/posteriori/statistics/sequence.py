@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol, TypeVar, cast
 import numpy as np
 from scipy import sparse
 
-from posteriori.rows.block import Block, take_rows
+from posteriori.rows.block import Block, take_block
 from posteriori.statistics.bins import Shuffle, bins_of, n_bins
 from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.same_rows import fingerprints
+from posteriori.statistics.same_rows import merged
 from posteriori.typing import Array, Codes
 
 S = TypeVar("S")
@@ -112,22 +112,18 @@ class Visits:
 
         With the `importance` that columns have in all rows, these are the rows of one bin.
         """
-        block = self.block
-        codes, weight = cast(Codes, block.y), cast(Array, block.weight)
-        prints = fingerprints(block.X, codes)
-        _, first, group = np.unique(prints, return_index=True, return_inverse=True)
-        count = 1 if importance is not None else n_bins(len(first), block.X.shape[1])
+        block, prints = merged(self.block)
+        once = replace(self, block=block)
+        count = 1 if importance is not None else n_bins(len(once), block.X.shape[1])
         if importance is None:
-            importance = self.class_sums(int(codes.max()) + 1).importance()
+            importance = once.class_sums(int(cast(Codes, block.y).max()) + 1).importance()
         # Not a product, the last bits of which would depend on where a row stands.
-        every = self.segments(np.arange(len(self)))
+        every = once.segments(np.arange(len(once)))
         place = np.concatenate([(segment.rows * importance).sum(axis=1) for segment in every])
-        bins = bins_of(block.X, count)[first]
-        order = np.lexsort((prints[first], np.round(place[first], _DIGITS), bins))
-        chosen = first[order]
-        total = np.bincount(group, weight).astype(np.float64)[order]
-        found = Block(take_rows(block.X, chosen), codes[chosen], total, 0)
+        bins = bins_of(block.X, count)
+        order = np.lexsort((prints, np.round(place, _DIGITS), bins))
         sizes = np.bincount(bins, minlength=count) if count > 1 else ()
+        found = replace(take_block(block, order), kept=None)
         return Visits(found, self.coordinates, tuple(map(int, sizes)))
 
     def class_sums(self, n_classes: int) -> "ClassSums":

@@ -14,6 +14,7 @@ from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.kept import Kept
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
+from posteriori.rows.scratch import free_in, name_of
 from posteriori.rows.tables import SparseTable
 from posteriori.statistics.bins import Shuffle, n_bins
 from posteriori.statistics.collect import Collect, Collected
@@ -41,30 +42,55 @@ def visits_of(
     collect = Collect(rows.schema)
     if not isinstance(rows, ChunkedRows):
         return put_together(rows.map_sum(collect))
-    n_rows = _n_visits(rows)
+    # A row of several classes is several rows.
+    n_rows = rows.n_rows * (len(cast(Labels, rows.classes)) if rows.soft else 1)
+    n_bytes = 8 * n_rows * len(rows.schema)
     count = 1 if rows.is_far else n_bins(n_rows, len(rows.schema))
-    if not shuffled and (rows.is_far or count > 1):
+    has_room = _has_room(rows, n_bytes // count)
+    if not shuffled and (rows.is_far or count > 1 or not has_room):
         return Streamed(rows, coordinates)
-    _check_room(rows, 8 * n_rows * len(rows.schema) // count)
-    return deal(rows, coordinates) if count > 1 else Asked(rows.keep(collect, put_together))
+    if not has_room:
+        raise _no_room(rows, n_bytes, count)
+    if count == 1:
+        return Asked(rows.keep(collect, put_together))
+    _check_disk(rows, n_bytes)
+    return deal(rows, coordinates)
 
 
-def _n_visits(rows: ChunkedRows) -> int:
-    """Rows to be visited: one of several classes is several rows."""
-    return rows.n_rows * (len(cast(Labels, rows.classes)) if rows.soft else 1)
+def _needed(n_bytes: int) -> int:
+    """Bytes of memory while so many bytes of rows are put in order."""
+    return _COPIES * n_bytes + 2 * min(n_bytes, 8 * LAID_OUT)
 
 
-def _check_room(rows: ChunkedRows, n_bytes: int) -> None:
-    """An error if so many bytes of rows cannot be put in order in memory."""
-    needed, (owner, room) = _COPIES * n_bytes + 2 * min(n_bytes, 8 * LAID_OUT), rows.room
-    if room is None or needed <= room or isinstance(rows.sample.rows.table, SparseTable):
-        return
-    raise SourceError(
-        f"To be visited in a random order, the {rows.n_rows:,} rows are put in order in memory. "
-        f"That takes {needed / 1e9:.3g} GB at once; {owner} has room for {room / 1e9:.3g} GB.",
+def _has_room(rows: ChunkedRows, n_bytes: int) -> bool:
+    room = rows.room.n_bytes
+    is_sparse = isinstance(rows.sample.rows.table, SparseTable)
+    return room is None or _needed(n_bytes) <= room or is_sparse
+
+
+def _no_room(rows: ChunkedRows, n_bytes: int, count: int) -> SourceError:
+    owner, room = rows.room
+    part = "" if count == 1 else f", one part of {count:,} after the other"
+    return SourceError(
+        f"To be visited in a random order, the {rows.n_rows:,} rows are put in order in memory"
+        f"{part}. That takes {_needed(n_bytes // count) / 1e9:.3g} GB at once; {owner} has room "
+        f"for {cast(int, room) / 1e9:.3g} GB.",
         "Set shuffle=False, which visits them in the order in which they lie; or use a model that "
         "is fitted by sums, such as LogisticRegression or LeastSquaresClassifier.",
     )
+
+
+def _check_disk(rows: ChunkedRows, n_bytes: int) -> None:
+    """An error where the disk has no room for the rows, as they come and in order."""
+    free = free_in(rows.folder)
+    if free < 2 * n_bytes:
+        raise SourceError(
+            f"To be visited in a random order, the {rows.n_rows:,} rows are put in order on disk. "
+            f"That takes {2 * n_bytes / 1e9:.3g} GB; {name_of(rows.folder)} has room for "
+            f"{free / 1e9:.3g} GB.",
+            "Name a folder with room, scan(..., cache='...'); or set shuffle=False, which visits "
+            "them in the order in which they lie.",
+        )
 
 
 @dataclass(frozen=True, eq=False)
