@@ -5,6 +5,7 @@ all columns from the cache of the system, which holds the files after the first 
 the first look reads what that has decoded, from a temporary file; a whole fit is both.
 """
 
+import os
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -117,6 +118,7 @@ def folder(n_rows: int, n_classes: int) -> tempfile.TemporaryDirectory[str]:
         y = (X @ slopes + random.gumbel(size=(n, n_classes))).argmax(axis=1).astype(np.int8)
         table = {f"x{j}": X[:, j] for j in range(COLUMNS)} | {"y": y}
         parquet.write_table(pa.table(table), Path(out.name) / f"part-{number:04d}.parquet")
+    os.sync()  # the system shall not be busy with them when others write
     return out
 
 

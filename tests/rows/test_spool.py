@@ -5,7 +5,6 @@ import gc
 import os
 import pickle
 import tempfile
-from weakref import WeakSet
 
 import fsspec
 import numpy as np
@@ -18,12 +17,14 @@ import pytest
 import posteriori.rows.spool as spools
 from posteriori import Adaline, GaussianClassifier, LogisticRegression, scan
 from posteriori.errors import Interrupted, ParameterError, SourceError
+from posteriori.rows import files, parquet
 from posteriori.rows.arrow import plain_table
 from posteriori.rows.csv import CsvFiles
 from posteriori.rows.kept import LIMITS, Room, room_here
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.parquet import Part
 from posteriori.rows.schema import Column, Schema
+from posteriori.rows.scratch import Scratch
 from posteriori.rows.spool import Spool
 from posteriori.rows.tables import ColumnTable, DenseTable
 
@@ -89,10 +90,14 @@ def reads(kind, monkeypatch):
 
 def _filled(tables, spool=None):
     spool = Spool("always") if spool is None else spool
-    with spool.filling() as put:
-        for start, table in tables.items():
-            put(start, table)
+    spool.begin()
+    for start, table in tables.items():
+        spool.put(start, table)
     return spool
+
+
+def _is_whole(rows):
+    return rows.spool.find(0, rows.n_rows) is not None
 
 
 @pytest.mark.parametrize(
@@ -101,7 +106,7 @@ def _filled(tables, spool=None):
     ids=["any", "a slice", "in chunks", "numbers", "a row"],
 )
 def test_a_table_comes_back_as_it_was(table):
-    ((start, found),) = _filled({5: table}).tables(0)
+    ((start, found),) = _filled({5: table}).find(5, 5 + table.num_rows)
     assert start == 5
     assert found.schema == table.schema
     found.validate(full=True)
@@ -112,17 +117,28 @@ def test_a_table_comes_back_as_it_was(table):
 
 
 def test_tables_come_in_the_order_of_rows_however_they_were_put():
-    starts = [2000, 0, 1000, 500]
+    starts = [20, 0, 10, 30, 50]
     spool = _filled({start: TABLE.slice(start, 10) for start in starts})
-    assert spool.is_whole
-    assert [start for start, _ in spool.tables(0)] == sorted(starts)
-    assert [start for start, _ in spool.tables(500, 2000)] == [500, 1000]
-    for start, table in spool.tables(0):
+    assert [start for start, _ in spool.find(0, 40)] == [0, 10, 20, 30]
+    assert [start for start, _ in spool.find(10, 30)] == [10, 20]
+    for low, high in [(0, 60), (40, 60), (0, 35), (5, 20), (60, 70)]:
+        assert spool.find(low, high) is None
+    for start, table in spool.find(0, 40):
         assert table.equals(TABLE.slice(start, 10))
 
 
+def test_a_table_is_taken_in_once():
+    spool = _filled({0: TABLE})
+    size = spool._held._scratch.size
+    spool.put(0, TABLE)
+    assert spool._held._scratch.size == size
+
+
 def test_nothing_is_kept_unless_it_is_asked_for():
-    assert not _filled({0: TABLE}, Spool()).is_whole
+    assert _filled({0: TABLE}, Spool()).find(0, N) is None
+    spool = Spool("always")
+    spool.put(0, TABLE)  # before a first look has begun
+    assert spool.find(0, N) is None
 
 
 def test_files_are_read_in_the_first_look_alone(source, reads):
@@ -155,13 +171,13 @@ def test_what_takes_too_much_is_read_in_each_pass(source, reads, share, is_whole
     rows.look  # noqa: B018
     first = len(reads)
     found = GaussianClassifier().fit(rows)
-    assert rows.spool.is_whole == is_whole
-    assert len(reads) == (first if is_whole else 2 * first)
+    assert _is_whole(rows) == is_whole
+    assert is_whole == (len(reads) == first)
+    assert len(reads) <= 2 * first
     np.testing.assert_allclose(found.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
 
 
 def test_memory_and_disk_say_how_much_may_be_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(spools, "_unasked", [])
     monkeypatch.setattr(spools, "free_in", {str(tmp_path): 3000, None: 600}.get)
     monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", 4000))
     assert spools._room_in(str(tmp_path)) == 1000
@@ -170,28 +186,87 @@ def test_memory_and_disk_say_how_much_may_be_kept(tmp_path, monkeypatch):
     assert spools._room_in(str(tmp_path)) == 1500
 
 
-def test_all_that_is_kept_unasked_counts_together(monkeypatch):
-    monkeypatch.setattr(spools, "_unasked", WeakSet())
-    room = int(4 * 1.5 * TABLE.nbytes)
+@pytest.mark.parametrize(
+    ("kept", "reading", "writing", "is_whole"),
+    [
+        ("if it fits", 1.0, 0.9, True),
+        ("if it fits", 1.0, 3.0, False),
+        ("if it fits", 0.1, 0.3, True),
+        ("always", 1.0, 9.0, True),
+    ],
+)
+def test_a_disk_that_is_slow_is_done_without(kept, reading, writing, is_whole, monkeypatch):
+    """Slow is what takes longer than all else, and more than a second; until time has passed."""
+    now, add = [0.0], Scratch.add
+
+    def slow(self, pieces):
+        now[0] += writing
+        return add(self, pieces)
+
+    monkeypatch.setattr(spools, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(Scratch, "add", slow)
+    spool = Spool(kept)
+    spool.begin()
+    for i in range(3):
+        now[0] += reading
+        spool.put(10 * i, TABLE.slice(10 * i, 10))
+    assert (spool.find(0, 30) is not None) == is_whole
+    now[0] += 100.0
+    for i in range(3):
+        spool.put(10 * i, TABLE.slice(10 * i, 10))
+    assert pa.concat_tables(table for _, table in spool.find(0, 30)).equals(TABLE.slice(0, 30))
+
+
+def test_a_later_pass_takes_in_what_the_first_look_had_no_time_for(source, reads, monkeypatch):
+    monkeypatch.setattr(spools._Held, "_is_slow", property(lambda self: bool(self.tables)))
+    monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * 300)
+    rows = scan(source, "y")
+    rows.look  # noqa: B018
+    first = len(reads)
+    assert not _is_whole(rows)
+    monkeypatch.setattr(spools._Held, "_is_slow", False)
+    model = GaussianClassifier().fit(rows)
+    assert len(reads) > first
+    assert _is_whole(rows)
+    second = len(reads)
+    np.testing.assert_array_equal(GaussianClassifier().fit(rows).coef_, model.coef_)
+    assert len(reads) == second
+    np.testing.assert_allclose(model.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
+
+
+def test_files_that_have_no_room_are_read_in_part(tmp_path, monkeypatch):
+    """Of five row groups in a file each is of use without the others."""
+    monkeypatch.setattr(parquet, "PART_ROWS", 1)
+    pq.write_table(TABLE, tmp_path / "rows.parquet", row_group_size=600)
+    room = int(4 * 0.5 * TABLE.nbytes)
     monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", room))
-    first, second = (_filled({0: TABLE}, Spool("if it fits")) for _ in range(2))
-    assert first.is_whole
-    assert not second.is_whole
-    del first
-    gc.collect()
-    assert _filled({0: TABLE}, Spool("if it fits")).is_whole
+    rows = scan(tmp_path, "y")
+    rows.look  # noqa: B018
+    asked = []
+    batches = Part.batches
+    monkeypatch.setattr(Part, "batches", lambda self, *a: asked.append(1) or batches(self, *a))
+    found = GaussianClassifier().fit(rows)
+    assert 1 <= len(asked) <= 3
+    np.testing.assert_allclose(found.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
+
+
+def test_rows_that_come_one_after_the_other_are_kept_all_or_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * 300)
+    room = int(4 * 0.5 * TABLE.nbytes)
+    monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", room))
+    rows = scan(_csv(tmp_path), "y")
+    GaussianClassifier().fit(rows)
+    assert rows.spool._held is None
 
 
 def test_looks_at_the_same_time_do_not_mix():
-    spool, own = Spool("always"), {0: TABLE.slice(0, 10), 10: TABLE.slice(10, 10)}
-    with spool.filling() as first:
-        first(0, own[0])
-        with spool.filling() as second:
-            second(0, TABLE.slice(100, 20))
-        assert [table.num_rows for _, table in spool.tables(0)] == [20]
-        first(10, own[10])
-    for start, table in spool.tables(0):
-        assert table.equals(own[start])
+    """Whoever reads goes on with what was there when he began."""
+    spool = _filled({0: TABLE.slice(0, 10), 10: TABLE.slice(10, 10)})
+    reading = spool.find(0, 20)
+    assert next(reading)[1].equals(TABLE.slice(0, 10))
+    _filled({0: TABLE.slice(100, 5)}, spool)
+    assert next(reading)[1].equals(TABLE.slice(10, 10))
+    assert spool.find(0, 20) is None
 
 
 def test_answers_are_as_many_as_rows_were_seen(tmp_path):
@@ -231,7 +306,7 @@ def test_a_full_disk_is_done_without(source, reads, monkeypatch):
     rows.look  # noqa: B018
     first = len(reads)
     GaussianClassifier().fit(rows)
-    assert not rows.spool.is_whole
+    assert not _is_whole(rows)
     assert len(reads) == 2 * first
 
 
@@ -239,7 +314,7 @@ def test_a_folder_that_cannot_be_written_to_is_done_without(source, monkeypatch)
     monkeypatch.setattr(tempfile, "TemporaryFile", _full)
     rows = scan(source, "y")
     GaussianClassifier().fit(rows)
-    assert not rows.spool.is_whole
+    assert not _is_whole(rows)
 
 
 @pytest.mark.parametrize("what", [(os, "pwrite"), (tempfile, "TemporaryFile")])
@@ -255,7 +330,7 @@ def test_a_system_that_writes_at_the_end_of_a_seek_alone(source, monkeypatch):
     monkeypatch.delattr(os, "posix_fadvise")
     rows = scan(source, "y")
     found = GaussianClassifier().fit(rows)
-    assert rows.spool.is_whole
+    assert _is_whole(rows)
     np.testing.assert_allclose(found.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
 
 
@@ -276,7 +351,7 @@ def test_what_is_asked_for_is_kept_whatever_it_takes(source, cache, tmp_path, mo
     )
     rows = scan(source, "y", cache=True if cache is True else tmp_path)
     GaussianClassifier().fit(rows)
-    assert rows.spool.is_whole
+    assert _is_whole(rows)
     assert made == [None if cache is True else str(tmp_path)]
     assert os.listdir(tmp_path) == ["data"]
 
@@ -308,14 +383,14 @@ def test_what_is_no_folder_is_an_error(source, cache):
 def test_rows_in_memory_are_not_kept_again(tmp_path):
     rows = scan(pads.dataset(TABLE), "y", cache=tmp_path)
     GaussianClassifier().fit(rows)
-    assert not rows.spool.is_whole
+    assert not _is_whole(rows)
     assert rows.folder == str(tmp_path)
 
 
 def test_the_file_is_gone_with_the_rows(source):
     rows = scan(source, "y")
     model = GaussianClassifier().fit(rows)
-    number = rows.spool._filled.scratch._file.fileno()
+    number = rows.spool._held._scratch._file.fileno()
     assert os.fstat(number).st_nlink == 0
     assert os.fstat(number).st_size > TABLE.nbytes / 2
     del rows, model
@@ -329,22 +404,27 @@ def test_rows_that_travel_are_read_again(source, reads):
     expected = GaussianClassifier().fit(rows)
     first = len(reads)
     again = pickle.loads(pickle.dumps(rows.spool))
-    assert not again.is_whole
-    assert _filled({0: TABLE}, again).is_whole
-    assert rows.spool.is_whole
+    assert again.find(0, N) is None
+    assert _filled({0: TABLE}, again).find(0, N) is not None
+    assert _is_whole(rows)
     assert len(reads) == first
     np.testing.assert_array_equal(GaussianClassifier().fit(rows).coef_, expected.coef_)
 
 
-def test_a_look_that_is_stopped_leaves_nothing(source):
+def test_a_look_that_was_stopped_can_be_made_again(source):
+    stops = [True]
+
     def stop(step):
-        if step.rows:
+        if step.rows and stops:
+            stops.pop()
             raise KeyboardInterrupt
 
     rows = scan(source, "y", progress=stop)
     with pytest.raises(Interrupted):
         GaussianClassifier().fit(rows)
-    assert not rows.spool.is_whole
+    found = GaussianClassifier().fit(rows)
+    assert _is_whole(rows)
+    np.testing.assert_allclose(found.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
 
 
 def test_a_column_that_gets_a_wider_type_is_kept_as_such(tmp_path):
@@ -354,7 +434,7 @@ def test_a_column_that_gets_a_wider_type_is_kept_as_such(tmp_path):
     (tmp_path / "rows.csv").write_text("\n".join(["x,y", *lines]))
     rows = scan(tmp_path / "rows.csv", "y", columns=["x"])
     assert rows.n_rows == len(numbers)
-    kept = pa.concat_tables([table for _, table in rows.spool.tables(0)])
+    kept = pa.concat_tables([table for _, table in rows.spool.find(0, rows.n_rows)])
     np.testing.assert_array_equal(kept.column("x").to_numpy(), numbers)
 
 
@@ -362,7 +442,7 @@ SCHEMA = Schema(tuple(Column(f"x{j}", "numeric") for j in range(3)), named=True)
 
 
 def test_columns_that_lie_side_by_side_are_not_copied():
-    ((_, kept),) = _filled({0: TABLE}).tables(0)
+    ((_, kept),) = _filled({0: TABLE}).find(0, N)
     table = plain_table(kept.select(SCHEMA.names), SCHEMA)
     assert isinstance(table, DenseTable)
     assert not table.copies
@@ -389,7 +469,7 @@ def test_columns_that_lie_side_by_side_are_not_copied():
 def test_columns_that_do_not_lie_side_by_side_are_put_there(table, spooled):
     found = table
     if spooled:
-        ((_, found),) = _filled({0: table}).tables(0)
+        ((_, found),) = _filled({0: table}).find(0, table.num_rows)
     columns = plain_table(found.select(SCHEMA.names), SCHEMA)
     assert isinstance(columns, DenseTable if spooled and table is TABLE else ColumnTable)
     expected = np.column_stack([table.column(name).to_numpy() for name in SCHEMA.names])

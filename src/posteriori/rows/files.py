@@ -126,7 +126,6 @@ class FileRows(ChunkedRows):
         least = self._least_halvings()
 
         def glance(start: int, table: Any) -> Look:
-            put(start, table)
             known = max(least, found[0].drawn.halvings if found else 0)
             where = _where(start, table.num_rows)
             return look_at(start, self.roles.split(table), where, self.soft_classes, known)
@@ -136,9 +135,13 @@ class FileRows(ChunkedRows):
 
         parts = self._parts
         n_rows = None if parts is None else sum(part.n_rows for part in parts)
-        with self.one_pass(n_rows), self.spool.filling() as put:
+        self.spool.begin()
+        with self.one_pass(n_rows):
             self._fold(glance, receive)
-        return whole_look(found)
+        look = whole_look(found)
+        if parts is None:  # which come one after the other, and are of use together
+            self.spool.drop_unless(0, look.n_rows)
+        return look
 
     def _least_halvings(self) -> int:
         """Halvings of the sample that will be needed, where files tell how many rows they have."""
@@ -210,11 +213,13 @@ class FileRows(ChunkedRows):
         def of_part(part: Part) -> tuple[int, T]:
             found: list[Any] = []
             for start, table in self._tables_of(part):
+                self.spool.put(start, table)
                 value = task(start, table)
                 found[:] = [found[0] + value] if found else [value]
             return part.n_rows, cast(T, found[0])
 
         def of_table(each: tuple[int, Any]) -> tuple[int, T]:
+            self.spool.put(*each)
             return each[1].num_rows, task(*each)
 
         def take_in(result: tuple[int, T]) -> None:
@@ -234,14 +239,13 @@ class FileRows(ChunkedRows):
         return chain.from_iterable(map(self._tables_of, self._parts))
 
     def _tables_of(self, part: Part) -> Iterator[tuple[int, Any]]:
+        kept = self.spool.find(part.start, part.start + part.n_rows)
+        return self._counted(self._decoded(part) if kept is None else kept)
+
+    def _decoded(self, part: Part) -> Iterator[tuple[int, Any]]:
         start = part.start
-        if self.spool.is_whole:
-            yield from self._spooled(start, start + part.n_rows)
-            return
-        batches = part.batches(self._columns, self.dataset.schema, self._batch_rows)
         try:
-            for table in batches:
-                self.log.read(table.nbytes)
+            for table in part.batches(self._columns, self.dataset.schema, self._batch_rows):
                 yield start, table
                 start += table.num_rows
         except (OSError, import_module("pyarrow").ArrowException) as error:
@@ -251,9 +255,10 @@ class FileRows(ChunkedRows):
 
     def _stream(self) -> Iterator[tuple[int, Any]]:
         """The same by pyarrow's scanner, which reads ahead."""
-        if self.spool.is_whole:
-            yield from self._spooled(0)
-            return
+        kept = self.spool.find(0, self.n_rows) if self._seen else None
+        return self._counted(self._scanned() if kept is None else kept)
+
+    def _scanned(self) -> Iterator[tuple[int, Any]]:
         batches = self.dataset.to_batches(
             columns=self._columns,
             batch_size=self._batch_rows,
@@ -262,13 +267,11 @@ class FileRows(ChunkedRows):
         )
         start = 0
         for table in _together(batches, self._batch_rows):
-            self.log.read(table.nbytes)
             yield start, table
             start += table.num_rows
 
-    def _spooled(self, low: int, high: int | None = None) -> Iterator[tuple[int, Any]]:
-        """The same, as they were decoded in the first look."""
-        for start, table in self.spool.tables(low, high):
+    def _counted(self, tables: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+        for start, table in tables:
             self.log.read(table.nbytes)
             yield start, table
 

@@ -52,11 +52,11 @@ def scan(
     classes : what columns of shares are called, where their names do not say it.
     format : "parquet", "csv" or "ipc", where the names of the files do not say it.
     cache : where what was read is kept, decoded, for later passes. None: in a temporary file, as
-        long as that takes no more than a quarter of the memory and half of the free disk; True:
-        there whatever it takes; a folder: in a file there; False: nowhere, the files are read in
-        each pass. The file is gone with the rows and the models that were fitted to them. Models
-        that learn row by row in a random order (`Perceptron`, `Adaline`) keep many rows in that
-        folder in any case.
+        far as that takes no more than a quarter of the memory and half of the free disk, and the
+        disk is not too slow; True: there in any case; a folder: in a file there; False: nowhere,
+        the files are read in each pass. The file is gone with the rows and the models that were
+        fitted to them. Models that learn row by row in a random order (`Perceptron`, `Adaline`)
+        keep many rows in that folder in any case.
     progress : True shows a bar for each pass; a function is called with where the pass is.
 
     >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile

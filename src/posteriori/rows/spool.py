@@ -2,27 +2,29 @@
 
 import io
 import os
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import Any, Literal, cast
-from weakref import WeakSet
+from threading import get_ident
+from time import perf_counter
+from typing import Any, Literal, NamedTuple, cast
 
 from posteriori.errors import ParameterError, SourceError
 from posteriori.rows.kept import room_here
 from posteriori.rows.scratch import Place, Scratch, free_in, name_of
 
-_SHARE_OF_MEMORY = 4
-"""Where nobody asks for it, a spool takes a quarter of the memory at most: so much the system can
+_OF_MEMORY = 1 / 4
+"""Where nobody asks for it, a spool takes this share of the memory at most: so much the system can
 keep at hand, beside all else."""
 
-_SHARE_OF_DISK = 2
-"""And half of what is free on the disk."""
+_OF_DISK = 1 / 2
+"""And of what is free on the disk."""
 
+_OF_TIME = 1 / 2
+"""And of the time of those who read: a system has who writes wait for the disk, when too much is
+still to be written there. Tables that are left out for that are taken in by a later pass."""
 
-_unasked: WeakSet[Scratch] = WeakSet()
-"""What this process keeps without having been asked to."""
+_PATIENCE = 1.0
+"""Seconds before that is judged."""
 
 Kept = Literal["never", "if it fits", "always"]
 
@@ -30,13 +32,13 @@ Kept = Literal["never", "if it fits", "always"]
 class Spool:
     """Tables by the number of their first row, on disk as they lie in memory.
 
-    `folder` is where (None: where temporary files do). What is kept "if it fits" is given up where
-    there is no room for it; for what is kept "always" that is an error.
+    `folder` is where (None: where temporary files do). Kept "if it fits", it takes in tables as
+    long as there is room for them; if they are kept "always", it is an error that there is none.
     """
 
     def __init__(self, kept: Kept = "never", folder: str | None = None) -> None:
         self._kept, self.folder = kept, folder
-        self._filled: _Filling | None = None
+        self._held: _Held | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without the file, which belongs to this process."""
@@ -46,77 +48,103 @@ class Spool:
         """An empty one in the same place."""
         return Spool(self._kept, self.folder)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the tables can be had from here."""
-        return self._filled is not None
+    def begin(self) -> None:
+        """Take in tables from now on, and forget those before."""
+        self._held = None if self._kept == "never" else _Held(self._kept, self.folder)
 
-    @contextmanager
-    def filling(self) -> Iterator[Callable[[int, Any], None]]:
-        """What takes in tables within, of several threads if need be; they can be had afterwards.
+    def put(self, start: int, table: Any) -> None:
+        """Take in a table, unless it is here; several threads may do so at once."""
+        held = self._held
+        if held is not None and start not in held.tables:
+            held.put(start, table)
 
-        Whoever fills it at the same time does so for himself, and the last one counts.
+    def find(self, low: int, high: int) -> Iterator[tuple[int, Any]] | None:
+        """The tables of these rows, each with the number of its first row; None if one is not here.
+
+        They are read while others may begin the spool again.
         """
-        found = _Filling(self._kept, self.folder)
-        yield found.put
-        self._filled = found if found.places and not found.is_full else None
+        return None if self._held is None else self._held.find(low, high)
 
-    def tables(self, low: int, high: int | None = None) -> Iterator[tuple[int, Any]]:
-        """The tables that begin in these rows, each with the number of its first row."""
-        pyarrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
-        filled = cast(_Filling, self._filled)
-        scratch, places = cast(Scratch, filled.scratch), filled.places
-        starts = sorted(places)
-        first = bisect_left(starts, low)
-        last = len(starts) if high is None else bisect_left(starts, high)
-        for i in range(first, last):
-            if i + 1 < last:
-                scratch.ask_for(places[starts[i + 1]])
-            window = scratch.window(places[starts[i]])
-            yield starts[i], ipc.open_stream(pyarrow.py_buffer(window)).read_all()
+    def drop_unless(self, low: int, high: int) -> None:
+        """Keep nothing, if there is no room for all these rows."""
+        held = self._held
+        if held is not None and held.is_full and held.find(low, high) is None:
+            self._held = None
 
 
-class _Filling:
-    """The tables of one look, as they come in."""
+class _Table(NamedTuple):
+    """Where a table lies, and how many rows it has."""
+
+    place: Place
+    n_rows: int
+
+
+class _Held:
+    """The tables of one file; `is_full` says that there was no room for more."""
 
     def __init__(self, kept: Kept, folder: str | None) -> None:
         self._kept, self._folder = kept, folder
-        self.scratch: Scratch | None = None
-        self.places: dict[int, Place] = {}
+        self._scratch: Scratch | None = None
+        self.tables: dict[int, _Table] = {}
+        self.is_full = False
         self._limit = float("inf")
-        if kept == "never":
-            return
+        self._begun, self._writing = perf_counter(), 0.0
+        self._threads: set[int] = set()
         try:
-            self.scratch = Scratch(folder)
+            self._scratch = Scratch(folder)
             if kept == "if it fits":
                 self._limit = _room_in(folder)
-                _unasked.add(self.scratch)
         except OSError as error:
             self._give_up(error)
 
     def put(self, start: int, table: Any) -> None:
-        """Take in a table."""
-        if self.scratch is None or self.is_full:
+        """Take in a table, if there is room and time."""
+        if self._scratch is None or self._scratch.size + table.nbytes > self._limit:
+            self.is_full = True
+        if self.is_full or self._is_slow:
             return
+        begun = perf_counter()
         try:
-            self.places[start] = self.scratch.add(_pieces(table))
+            place = cast(Scratch, self._scratch).add(_pieces(table))
+            self.tables[start] = _Table(place, table.num_rows)
         except OSError as error:
             self._give_up(error)
+        self._threads.add(get_ident())
+        self._writing += perf_counter() - begun
 
     @property
-    def is_full(self) -> bool:
-        """Whether there was no room for all."""
-        return self.scratch is not None and self.scratch.size > self._limit
+    def _is_slow(self) -> bool:
+        """Whether writing has taken too much of the time so far."""
+        passed = perf_counter() - self._begun
+        is_slow = self._writing > _OF_TIME * len(self._threads) * passed
+        return is_slow and passed > _PATIENCE and self._kept == "if it fits"
 
     def _give_up(self, error: OSError) -> None:
-        """Do without; an error where the user has asked for it."""
-        self._limit = -1
+        """Take in no more; an error where the user has asked for it."""
+        self.is_full = True
         if self._kept == "always":
             raise SourceError(
                 f"What was read cannot be kept in {name_of(self._folder)}: {error}.",
                 "Name a folder with room, cache='...'; or have the files read in each pass, "
                 "cache=False.",
             ) from error
+
+    def find(self, low: int, high: int) -> Iterator[tuple[int, Any]] | None:
+        """The tables of these rows; None if one is not here."""
+        starts = []
+        while low < high and low in self.tables:
+            starts.append(low)
+            low += self.tables[low].n_rows
+        return self._read(starts) if low == high else None
+
+    def _read(self, starts: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        pyarrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
+        scratch = cast(Scratch, self._scratch)
+        places = [self.tables[start].place for start in starts]
+        for i, start in enumerate(starts):
+            if i + 1 < len(places):
+                scratch.ask_for(places[i + 1])
+            yield start, ipc.open_stream(pyarrow.py_buffer(scratch.window(places[i]))).read_all()
 
 
 class _Pieces(io.RawIOBase):
@@ -143,10 +171,9 @@ def _pieces(table: Any) -> list[Any]:
 
 
 def _room_in(folder: str | None) -> float:
-    """Bytes that may be kept without being asked for, beside those that are so already."""
-    disk, memory = free_in(folder) / _SHARE_OF_DISK, room_here().n_bytes
-    taken = sum(scratch.size for scratch in _unasked)
-    return disk if memory is None else min(disk, memory / _SHARE_OF_MEMORY - taken)
+    """Bytes that may be kept without being asked for."""
+    disk, memory = _OF_DISK * free_in(folder), room_here().n_bytes
+    return disk if memory is None else min(disk, _OF_MEMORY * memory)
 
 
 def read_cache(cache: Any) -> Spool:
