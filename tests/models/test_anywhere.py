@@ -317,6 +317,12 @@ def _csv(folder):
     return folder.parent / "rows.csv"
 
 
+def _given(kind, weighted):
+    """The columns of the target, the target itself, and the weights."""
+    target, y = ("y", Y) if kind == "labels" else (["no", "yes"], SHARES)
+    return target, y, WEIGHT if weighted else None
+
+
 def _dask(folder):
     return [dask.delayed(pd.read_parquet)(part) for part in sorted(folder.iterdir())]
 
@@ -336,9 +342,7 @@ def _dask(folder):
 def test_rows_are_learnt_in_their_order_where_they_lie(
     model, source, kind, weighted, folder, monkeypatch
 ):
-    target = "y" if kind == "labels" else ["no", "yes"]
-    y = Y if kind == "labels" else SHARES
-    weight = WEIGHT if weighted else None
+    target, y, weight = _given(kind, weighted)
     here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
     monkeypatch.setattr(bins, "BIN_ENTRIES", 3 * 700)
     monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * 700)
@@ -365,9 +369,7 @@ SHUFFLED = [
 @pytest.mark.parametrize("model", SHUFFLED, ids=["averaged", "perceptron", "adaline"])
 def test_rows_in_files_are_shuffled_on_disk(model, source, kind, weighted, folder, monkeypatch):
     """Never more of them are in memory than a batch, or a bin of an eighth."""
-    target = "y" if kind == "labels" else ["no", "yes"]
-    y = Y if kind == "labels" else SHARES
-    weight = WEIGHT if weighted else None
+    target, y, weight = _given(kind, weighted)
     monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
     here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
     other = clone(model).set_params(random_state=5)
@@ -390,9 +392,7 @@ def test_rows_in_files_are_shuffled_on_disk(model, source, kind, weighted, folde
 @pytest.mark.parametrize("model", SHUFFLED, ids=["averaged", "perceptron", "adaline"])
 def test_rows_in_dask_are_shuffled_where_they_lie(model, kind, weighted, folder, monkeypatch):
     """What comes back of them after the first look is less than one row in five."""
-    target = "y" if kind == "labels" else ["no", "yes"]
-    y = Y if kind == "labels" else SHARES
-    weight = WEIGHT if weighted else None
+    target, y, weight = _given(kind, weighted)
     here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
     rows = scan(_dask(folder), target, weight="w" if weighted else None, columns=FEATURES)
     _ = rows.look

@@ -5,7 +5,9 @@ import gc
 import os
 import pickle
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
+import dask
 import fsspec
 import numpy as np
 import pyarrow as pa
@@ -155,9 +157,11 @@ def test_files_are_read_in_the_first_look_alone(source, reads):
 
 def test_files_are_read_in_each_pass_if_nothing_is_to_be_kept(source, reads):
     rows = scan(source, "y", cache=False)
+    rows.look  # noqa: B018
+    first = len(reads)
     found = LogisticRegression(tol=1e-8).fit(rows)
-    assert len(reads) == len(reads) // found.passes_.passes * found.passes_.passes
     assert found.passes_.passes > 2
+    assert len(reads) == first * found.passes_.passes
     kept = LogisticRegression(tol=1e-8).fit(scan(source, "y"))
     np.testing.assert_allclose(kept.coef_, found.coef_, rtol=1e-13)
     np.testing.assert_allclose(kept.coef_covariance_, found.coef_covariance_, rtol=1e-12)
@@ -259,8 +263,19 @@ def test_rows_that_come_one_after_the_other_are_kept_all_or_not(tmp_path, monkey
     assert rows.spool._held is None
 
 
-def test_looks_at_the_same_time_do_not_mix():
-    """Whoever reads goes on with what was there when he began."""
+def test_looks_at_the_same_time_do_not_mix(source, monkeypatch):
+    """Four threads learn of the same rows at once, and all of them meet all rows."""
+    monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * 100)
+    for _ in range(5):
+        rows = scan(source, "y")
+        with ThreadPoolExecutor(4) as pool:
+            looks = [pool.submit(getattr, rows, "n_rows") for _ in range(4)]
+            assert [look.result() for look in looks] == [N] * 4
+        total = rows.map_sum(lambda block: block.X.sum(axis=0))
+        np.testing.assert_allclose(total, X.sum(axis=0), rtol=1e-11)
+
+
+def test_who_reads_goes_on_with_what_was_there_when_he_began():
     spool = _filled({0: TABLE.slice(0, 10), 10: TABLE.slice(10, 10)})
     reading = spool.find(0, 20)
     assert next(reading)[1].equals(TABLE.slice(0, 10))
@@ -289,7 +304,7 @@ def test_many_small_tables_take_no_file_each(tmp_path):
     rows = scan(tmp_path, "y")
     rows.look  # noqa: B018
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 20, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 20, hard))
     try:
         Adaline(max_epochs=1, tol=10).fit(rows)
     finally:
@@ -380,6 +395,11 @@ def test_what_is_no_folder_is_an_error(source, cache):
         scan(source, "y", cache=cache)
 
 
+def test_dask_keeps_what_it_is_told_to():
+    with pytest.raises(ParameterError, match=r"cache is for files(.|\n)*persist"):
+        scan(dask.delayed(lambda: TABLE.to_pandas())(), "y", cache=True)
+
+
 def test_rows_in_memory_are_not_kept_again(tmp_path):
     rows = scan(pads.dataset(TABLE), "y", cache=tmp_path)
     GaussianClassifier().fit(rows)
@@ -403,12 +423,14 @@ def test_rows_that_travel_are_read_again(source, reads):
     rows = scan(source, "y")
     expected = GaussianClassifier().fit(rows)
     first = len(reads)
-    again = pickle.loads(pickle.dumps(rows.spool))
-    assert again.find(0, N) is None
-    assert _filled({0: TABLE}, again).find(0, N) is not None
+    again = pickle.loads(pickle.dumps(rows))
+    assert not _is_whole(again)
+    found = GaussianClassifier().fit(again)
+    assert len(reads) == 2 * first
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-13)
     assert _is_whole(rows)
-    assert len(reads) == first
     np.testing.assert_array_equal(GaussianClassifier().fit(rows).coef_, expected.coef_)
+    assert len(reads) == 2 * first
 
 
 def test_a_look_that_was_stopped_can_be_made_again(source):

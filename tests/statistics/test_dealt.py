@@ -13,7 +13,7 @@ from posteriori.statistics import bins
 from posteriori.statistics.bins import Shuffle, bins_of, n_bins
 from posteriori.statistics.collect import Collected
 from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.dealt import Dealt, deal
+from posteriori.statistics.dealt import Dealt
 from posteriori.statistics.walks import visits_of
 
 RANDOM = np.random.default_rng(4)
@@ -45,7 +45,7 @@ def _on_disk(frame, columns, folder):
     for i, part in enumerate([frame[:half], frame[half:]]):
         pq.write_table(pa.Table.from_pandas(part, preserve_index=False), folder / f"{i}.parquet")
     rows = scan(folder, "y", weight="w", columns=columns)
-    return deal(rows, _coordinates(rows))
+    return visits_of(rows, _coordinates(rows), shuffled=True)
 
 
 def _all(visits, order=None):

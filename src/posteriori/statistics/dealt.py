@@ -59,10 +59,12 @@ class Dealt:
         return replace(self, factor=self.factor * factor)
 
 
-def deal(rows: ChunkedRows, coordinates: Coordinates) -> Dealt:
-    """All rows in their bins: a pass over them, and then each bin is put in order."""
-    n_classes, n_columns = len(cast(Labels, rows.classes)), len(rows.schema)
-    count = n_bins(rows.n_rows * (n_classes if rows.soft else 1), n_columns)
+def deal(rows: ChunkedRows, coordinates: Coordinates, count: int) -> Dealt:
+    """All rows in so many bins, or fewer if there are few different ones.
+
+    That is a pass over them, and then each bin is put in order.
+    """
+    n_classes = len(cast(Labels, rows.classes))
     chunks, collect = _Chunks(rows.folder, count), Collect(rows.schema)
 
     def step(sums: ClassSums, chunk: MemoryRows) -> ClassSums:
@@ -85,7 +87,7 @@ def deal(rows: ChunkedRows, coordinates: Coordinates) -> Dealt:
         return Dealt(stored, sizes, coordinates)
 
     dealt = in_order(map(chunks.bin, range(count)))
-    fewer = n_bins(sum(dealt.sizes), n_columns)
+    fewer = n_bins(sum(dealt.sizes), len(rows.schema))
     if fewer == count:
         return dealt
     return in_order(dealt.bins_from(i, count // fewer) for i in range(fewer))

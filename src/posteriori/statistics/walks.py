@@ -54,7 +54,7 @@ def visits_of(
     if count == 1:
         return Asked(rows.keep(collect, put_together))
     _check_disk(rows, n_bytes)
-    return deal(rows, coordinates)
+    return deal(rows, coordinates, count)
 
 
 def _needed(n_bytes: int) -> int:
