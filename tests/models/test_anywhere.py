@@ -348,7 +348,7 @@ def test_rows_are_learnt_in_their_order_where_they_lie(
     monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * 700)
     monkeypatch.setattr(Collected, "joined", _at_most(1400, Collected.joined))
     rows = scan(source(folder), target, weight="w" if weighted else None, columns=FEATURES)
-    there = model.fit(rows)
+    there = clone(model).fit(rows)
     assert there.n_updates_ == here.n_updates_
     assert there.n_iter_ == here.n_iter_
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
@@ -377,7 +377,7 @@ def test_rows_in_files_are_shuffled_on_disk(model, source, kind, weighted, folde
     monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * N // 8)
     monkeypatch.setattr(Collected, "joined", _at_most(N // 3, Collected.joined))
     rows = scan(source(folder), target, weight="w" if weighted else None, columns=FEATURES)
-    there = model.fit(rows)
+    there = clone(model).fit(rows)
     assert there.n_updates_ == here.n_updates_
     assert there.n_iter_ == here.n_iter_
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
@@ -390,21 +390,28 @@ def test_rows_in_files_are_shuffled_on_disk(model, source, kind, weighted, folde
 @pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
 @pytest.mark.parametrize(("kind", "weighted"), [("labels", True), ("shares", False)])
 @pytest.mark.parametrize("model", SHUFFLED, ids=["averaged", "perceptron", "adaline"])
-def test_rows_in_dask_are_shuffled_where_they_lie(model, kind, weighted, folder, monkeypatch):
+@pytest.mark.parametrize("n_workers", [1, 3])
+def test_rows_in_dask_are_shuffled_where_they_lie(
+    model, kind, weighted, n_workers, folder, monkeypatch
+):
     """What comes back of them after the first look is less than one row in five."""
     target, y, weight = _given(kind, weighted)
+    monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
+    needed = 6 * 8 * (2 if kind == "shares" else 1) * N * 3 // n_workers
+    room = Room("each worker", needed, n_workers)
+    monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: room)
     here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
     rows = scan(_dask(folder), target, weight="w" if weighted else None, columns=FEATURES)
     _ = rows.look
-    back = []
+    back, or_raise = [], dask_tasks.or_raise
 
     def told(result):
         back.append(len(pickle.dumps(result)))
-        return dask_tasks.or_raise(result)
+        return or_raise(result)
 
-    for module in (rows_in_dask, dask_kept):
+    for module in (rows_in_dask, dask_kept, dask_tasks):
         monkeypatch.setattr(module, "or_raise", told)
-    there = model.fit(rows)
+    there = clone(model).fit(rows)
     assert len(back) > there.n_iter_
     assert max(back) < 8 * len(FEATURES) * N / 5
     assert there.n_updates_ == here.n_updates_

@@ -1,5 +1,6 @@
 """Dask gives the numbers of memory, whatever the chunks are and whoever sums them."""
 
+import gc
 import os
 import pickle
 import signal
@@ -43,9 +44,10 @@ from posteriori.rows import look
 from posteriori.rows.chunk import Roles
 from posteriori.rows.dask import DaskRows, dask_rows, is_dask, scan_dask
 from posteriori.rows.dask_answers import predict_dask
-from posteriori.rows.dask_kept import room_on_workers
+from posteriori.rows.dask_kept import OnWorkers, room_on_workers
 from posteriori.rows.kept import Room, room_here
 from posteriori.rows.scan import scan
+from posteriori.statistics import bins, walks
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -680,15 +682,58 @@ class TestCluster:
         with pytest.raises(ShapeError, match=r"There are 4000. Pass more."):
             rows.keep(lambda block: [len(block.y)], lambda parts: refuse(sum(parts)))
 
-    def test_the_largest_worker_has_to_have_room_for_rows_in_an_order(
+    def test_each_worker_has_to_have_room_for_its_share_of_rows_in_an_order(
         self, client: Any, monkeypatch: Any
     ) -> None:
-        owner, n_bytes = room_on_workers()
+        room = room_on_workers()
         [limit] = {worker["memory_limit"] for worker in client.scheduler_info()["workers"].values()}
-        assert (owner, n_bytes) == ("the largest worker", int(0.6 * limit))
-        monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room(owner, 10_000))
-        with pytest.raises(SourceError, match=r"the largest worker has room for 1e-05 GB\."):
+        assert room == Room("each worker", int(0.6 * limit), 2)
+        monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room("each worker", 10_000, 2))
+        with pytest.raises(SourceError, match=r"each worker has room for 1e-05 GB\."):
             Adaline().fit(scan(slow_chunks(2, 0.0), target="label"))
+
+    def test_rows_that_one_worker_has_no_room_for_are_dealt_out(
+        self, client: Any, monkeypatch: Any
+    ) -> None:
+        """One of two is killed between epochs, which changes no bit."""
+        chunks, model = slow_chunks(7, 0.0), Adaline(random_state=0, max_epochs=3, tol=1e-9)
+        monkeypatch.setattr(bins, "BIN_ENTRIES", 8000)
+        with dask.config.set(scheduler="threads"), pytest.warns(ConvergenceWarning):
+            in_one_memory = model.fit(scan(chunks, target="label")).coef_
+        needed = walks._needed(8 * 14_000 * 4 // 2)
+        monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room("each", needed, 2))
+        with pytest.warns(ConvergenceWarning):
+            expected = model.fit(scan(chunks, target="label")).coef_
+        assert_allclose(expected, in_one_memory, rtol=1e-13)
+        fold, victims = OnWorkers.fold, []
+
+        def watched(self: Any, *args: Any) -> Any:
+            keepers = self.ask_each(lambda _: os.getpid())
+            if not victims:
+                assert len(set(keepers)) == 2
+                seen = fold(self, lambda seen, i, _: [*seen, (i, os.getpid())], [], args[-1])
+                assert seen == [(told, keepers[i]) for i, told in args[-1]]
+                os.kill(keepers[0], signal.SIGKILL)
+                victims.append(keepers[0])
+            return fold(self, *args)
+
+        monkeypatch.setattr(OnWorkers, "fold", watched)
+        with pytest.warns(ConvergenceWarning):
+            found = model.fit(scan(chunks, target="label")).coef_
+        assert victims
+        assert_array_equal(found, expected)
+        client.wait_for_workers(2)
+
+    def test_rows_are_there_as_long_as_the_model(self, client: Any) -> None:
+        """Though nobody else holds on to what the workers have of them."""
+        X = da.random.default_rng(0).normal(size=(2000, 3), chunks=(500, 3)).persist()
+        y = (X[:, 0] > 0).astype(int).persist()
+        model = LogisticRegression(prior=1.0).fit(X, y)
+        objective = model._inference.objective
+        expected = objective(model.solution_.parameters, "none").value
+        del X, y
+        gc.collect()
+        assert objective(model.solution_.parameters, "none").value == expected
 
     def test_a_worker_killed_in_the_middle_of_a_fit_changes_no_bit(
         self, client: Any, monkeypatch: Any

@@ -1,5 +1,6 @@
-"""Rows dealt out on disk are visited as they would be in memory."""
+"""Rows dealt out on disk or to workers are visited as they would be in memory."""
 
+import dask
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -8,8 +9,10 @@ import pytest
 
 from posteriori import scan
 from posteriori.design.columns import Columns
+from posteriori.rows import dask as rows_in_dask
+from posteriori.rows.kept import Room
 from posteriori.rows.memory import read_rows
-from posteriori.statistics import bins
+from posteriori.statistics import bins, walks
 from posteriori.statistics.bins import Shuffle, bins_of, n_bins
 from posteriori.statistics.collect import Collected
 from posteriori.statistics.coordinates import Coordinates
@@ -40,12 +43,27 @@ def _in_memory(frame, columns):
     return visits_of(rows, _coordinates(rows), shuffled=True)
 
 
-def _on_disk(frame, columns, folder):
-    half = len(frame) // 3
-    for i, part in enumerate([frame[:half], frame[half:]]):
+def _on_disk(frame, columns, folder, monkeypatch):
+    third = len(frame) // 3
+    for i, part in enumerate([frame[:third], frame[third:]]):
         pq.write_table(pa.Table.from_pandas(part, preserve_index=False), folder / f"{i}.parquet")
     rows = scan(folder, "y", weight="w", columns=columns)
     return visits_of(rows, _coordinates(rows), shuffled=True)
+
+
+def _on_workers(frame, columns, folder, monkeypatch):
+    """Three workers, none of which has room for half of the rows."""
+    third = len(frame) // 3
+    chunks = [dask.delayed(part) for part in (frame[:third], frame[third:third], frame[third:])]
+    rows = scan(chunks, "y", weight="w", columns=columns)
+    needed = walks._needed(8 * len(frame) * len(columns) // 3)
+    monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room("each worker", needed, 3))
+    dealt = visits_of(rows, _coordinates(rows), shuffled=True)
+    assert len(dealt.bins.held.held) == min(3, len(dealt.sizes))
+    return dealt
+
+
+ELSEWHERE = pytest.mark.parametrize("deal", [_on_disk, _on_workers], ids=["disk", "workers"])
 
 
 def _all(visits, order=None):
@@ -69,27 +87,33 @@ def small_bins(monkeypatch):
 
 @pytest.mark.parametrize(("columns", "count"), [(["a", "b"], 8), (["a", "f"], 8), (["f"], 1)])
 @pytest.mark.parametrize("order", [None, Shuffle(1)])
-def test_rows_come_in_the_same_order_as_in_memory(columns, count, order, small_bins, tmp_path):
+@ELSEWHERE
+def test_rows_come_in_the_same_order_as_in_memory(
+    deal, columns, count, order, small_bins, tmp_path, monkeypatch
+):
     """Of f and the class there are nine different rows, which need one bin."""
-    here, there = _in_memory(FRAME, columns), _on_disk(FRAME, columns, tmp_path)
+    here, there = _in_memory(FRAME, columns), deal(FRAME, columns, tmp_path, monkeypatch)
     assert isinstance(there, Dealt)
     assert len(there.sizes) == count
     assert tuple(there.sizes) == (here.sizes or (len(here),))
     _assert_same(_all(there, order), _all(here, order))
 
 
-def test_rows_that_come_often_are_one(small_bins, tmp_path):
+@ELSEWHERE
+def test_rows_that_come_often_are_one(deal, small_bins, tmp_path, monkeypatch):
     """Four times as many rows would need four times as many bins."""
     times = np.tile(np.arange(N), 4)
     often = FRAME.iloc[RANDOM.permutation(times)]
     once = FRAME.assign(w=4 * FRAME["w"])
-    here, there = _in_memory(once, ["a", "b"]), _on_disk(often, ["a", "b"], tmp_path)
+    here = _in_memory(once, ["a", "b"])
+    there = deal(often, ["a", "b"], tmp_path, monkeypatch)
     assert n_bins(4 * N, 2) == 4 * len(there.sizes)
     assert sum(there.sizes) == N
     _assert_same(_all(there, Shuffle(2)), _all(here, Shuffle(2)))
 
 
-def test_a_row_that_comes_again_and_again_fills_no_bin(small_bins, tmp_path, monkeypatch):
+@ELSEWHERE
+def test_a_row_that_comes_again_and_again_fills_no_bin(deal, small_bins, tmp_path, monkeypatch):
     """Nine of ten rows are the same; in two chunks that makes two of them."""
     same = FRAME.iloc[np.where(RANDOM.uniform(size=N) < 0.9, 0, np.arange(N))]
     joined, largest = Collected.joined, []
@@ -101,15 +125,16 @@ def test_a_row_that_comes_again_and_again_fills_no_bin(small_bins, tmp_path, mon
 
     here = _in_memory(same, ["a", "b"])
     monkeypatch.setattr(Collected, "joined", counted)
-    there = _on_disk(same, ["a", "b"], tmp_path)
+    there = deal(same, ["a", "b"], tmp_path, monkeypatch)
     chunks, in_bins = largest[:2], largest[2:]
     assert sum(chunks) == N
     assert max(in_bins) < N // 8
     _assert_same(_all(there, Shuffle(5)), _all(here, Shuffle(5)))
 
 
-def test_weights_can_be_multiplied(small_bins, tmp_path):
-    there = _on_disk(FRAME, ["a", "b"], tmp_path)
+@ELSEWHERE
+def test_weights_can_be_multiplied(deal, small_bins, tmp_path, monkeypatch):
+    there = deal(FRAME, ["a", "b"], tmp_path, monkeypatch)
     _, _, weight = _all(there.weighted(2.0).weighted(1.5))
     assert weight.sum() == pytest.approx(3 * FRAME["w"].sum(), rel=1e-12)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 from posteriori.errors import Interrupted, LabelError, ParameterError
 from posteriori.rows.chunk import SIDES, Chunk, Reader
@@ -95,9 +95,6 @@ class ChunkedRows(ABC):
     known: "Known | None" = field(default=None, kw_only=True)
     sides: tuple[int, ...] | None = field(default=None, kw_only=True)
     _seen: list[Look] = field(default_factory=list, kw_only=True, repr=False)
-
-    is_far: ClassVar[bool] = False
-    """Whether the rows lie on other machines, which they had better not leave."""
 
     @property
     def look(self) -> Look:

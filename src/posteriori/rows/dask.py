@@ -11,21 +11,23 @@ from functools import reduce
 from importlib import import_module
 from math import isnan, log2
 from operator import add
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from posteriori.errors import ColumnTypeError, ParameterError, ShapeError, SourceError
 from posteriori.rows.chunk import Roles
 from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.dask_kept import OnWorker, room_on_workers
+from posteriori.rows.dask_kept import OnWorker, OnWorkers, room_on_workers
 from posteriori.rows.dask_tasks import (
     AddUp,
     GoOn,
     LookAt,
+    Make,
     Parts,
     ReadChunk,
     Sent,
+    chain,
     or_raise,
     plus,
     run,
@@ -68,7 +70,8 @@ class DaskRows(ChunkedRows):
     """Rows in delayed chunks: one frame each if there are `roles`, else features, target, ....
 
     `halvings` is how often the rows drawn in the first look will be halved at least, `cuts` the
-    rows of each chunk where they were known from the start. Pickled, as a part of what is sent to
+    rows of each chunk where they were known from the start. `owners` are the collections that the
+    chunks come from: what these have on the workers is there as long as they are. Pickled, as a part of what is sent to
     the workers, the rows stay behind: what was learnt of them goes along.
     """
 
@@ -76,8 +79,7 @@ class DaskRows(ChunkedRows):
     roles: Roles | None = None
     halvings: int = _HALVINGS
     cuts: tuple[int, ...] | None = None
-
-    is_far: ClassVar[bool] = True
+    owners: tuple[Any, ...] = ()
 
     def __reduce__(self) -> Any:
         seen = [replace(look, drawn=Drawn(1, 0)) for look in self._seen]
@@ -101,7 +103,7 @@ class DaskRows(ChunkedRows):
         parts = parts_of(aligned(self.cuts, offset, "offset"))
         check_number(len(self.chunks), len(parts), "offset")
         chunks = ((*own[:3], part) for own, part in zip(self.chunks, parts, strict=True))
-        return replace(self, chunks=tuple(chunks), _seen=[])
+        return replace(self, chunks=tuple(chunks), owners=(*self.owners, offset), _seen=[])
 
     def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
         task = Sent(AddUp(self._read_chunk, kernel, block_entries))
@@ -111,14 +113,9 @@ class DaskRows(ChunkedRows):
 
     def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
         """A chain of tasks: nothing but the state goes from worker to worker."""
-        dask = import_module("dask")
-        after = dask.delayed(run, pure=False)
+        turns = ((i, *self.chunks[i]) for i in self._with_rows)
         with self.one_pass(self.n_rows):
-            sent = dask.delayed(Sent(GoOn(self._read_chunk, step)), pure=False, traverse=False)
-            found = dask.delayed(state, pure=False, traverse=False)
-            for i in self._with_rows:
-                found = after(sent, found, i, *self.chunks[i])
-            result = or_raise(found.compute())
+            result = chain(Sent(GoOn(self._read_chunk, step)), state, turns)
             self._count()
         return cast(T, result)
 
@@ -130,6 +127,16 @@ class DaskRows(ChunkedRows):
             kept = OnWorker.made(lambda *sums: make(reduce(add, sums)), *sums)
             self._count()
         return kept
+
+    def deal(
+        self, split: Callable[[MemoryRows], Sequence[S]], make: Callable[..., T], n_parts: int
+    ) -> OnWorkers[T]:
+        """What `make` gives for the first parts of all chunks, for the second, ...: a pass."""
+        task = Sent(Make(self._read_chunk, split))
+        with self.one_pass(self.n_rows):
+            dealt = OnWorkers.dealt(self._each_chunk(task, self._with_rows), make, n_parts)
+            self._count()
+        return dealt
 
     @property
     def has_offsets(self) -> bool:
@@ -205,7 +212,7 @@ def scan_dask(source: Any, roles: Roles, classes: Any = None, progress: Any = Fa
         )
     chunks = tuple((part,) for each in sources for part in parts_of(each, alone=True))
     passes = Passes(read_progress(progress))
-    return DaskRows(chunks, roles, soft_classes=classes, progress=passes)
+    return DaskRows(chunks, roles, owners=tuple(sources), soft_classes=classes, progress=passes)
 
 
 def dask_rows(
@@ -225,7 +232,7 @@ def dask_rows(
         if own is not None:
             check_number(n, len(own), what)
     chunks = zip(*([None] * n if own is None else own for own in parts), strict=True)
-    return DaskRows(tuple(chunks), None, _halvings(X), cuts, soft_classes=classes)
+    return DaskRows(tuple(chunks), None, _halvings(X), cuts, (X, *cut), soft_classes=classes)
 
 
 def check_number(n_chunks: int, found: int, what: str) -> None:

@@ -5,7 +5,7 @@ An error comes back in place of a sum, so that the first in the order of the row
 
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, reduce
@@ -111,6 +111,17 @@ def plus(*parts: Any) -> Any:
     return _tried(lambda: reduce(add, parts), parts)
 
 
+def chain(sent: Sent, state: Any, turns: Iterable[Sequence[Any]]) -> Any:
+    """The state after what was sent has gone on from it, turn by turn, wherever these lie."""
+    dask = import_module("dask")
+    after = dask.delayed(run, pure=False)
+    step = dask.delayed(sent, pure=False, traverse=False)
+    found = dask.delayed(state, pure=False, traverse=False)
+    for turn in turns:
+        found = after(step, found, *turn)
+    return or_raise(found.compute())
+
+
 @dataclass(frozen=True)
 class LookAt:
     """The task of a first look at a chunk."""
@@ -156,6 +167,17 @@ class AddUp:
 
     def __call__(self, number: int, *parts: Any) -> Any:
         return self.read(number, parts).add_up(self.kernel, self.block_entries)
+
+
+@dataclass(frozen=True)
+class Make:
+    """The task of making something of the rows of a chunk."""
+
+    read: ReadChunk
+    make: Callable[[MemoryRows], Any]
+
+    def __call__(self, number: int, *parts: Any) -> Any:
+        return self.make(self.read(number, parts))
 
 
 @dataclass(frozen=True)

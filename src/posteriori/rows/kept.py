@@ -37,10 +37,14 @@ class Here(Kept[T]):
 
 
 class Room(NamedTuple):
-    """Whose memory something can be kept in, and its bytes; None where they are not known."""
+    """Whose memory something can be kept in, and its bytes; None where they are not known.
+
+    There may be several such `places`, each with as many bytes.
+    """
 
     owner: str
     n_bytes: int | None
+    places: int = 1
 
 
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")

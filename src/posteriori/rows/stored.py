@@ -1,13 +1,15 @@
 """Blocks of rows on disk, for what must visit them again and again and has no room for them."""
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from posteriori.errors import SourceError
 from posteriori.rows.block import Block
 from posteriori.rows.scratch import Place, Scratch, name_of
+
+S = TypeVar("S")
 
 _ALIGNED = 64
 """Arrays begin at multiples of this, as they do in memory."""
@@ -63,3 +65,9 @@ class Stored:
         begins = (0, *(-(-end // _ALIGNED) * _ALIGNED for end in ends))
         head, *arrays = (window[low:high] for low, high in zip(begins, ends, strict=False))
         return pickle.loads(head, buffers=arrays)
+
+    def fold(self, step: Callable[[S, Block], S], state: S, turns: Sequence[int]) -> S:
+        """The state after `step` has seen the blocks of these numbers, one after the other."""
+        for number in turns:
+            state = step(state, self.get(number))
+        return state

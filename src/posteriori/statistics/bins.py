@@ -46,6 +46,13 @@ class Shuffle:
 
     def of(self, sizes: Sequence[int]) -> Iterator[tuple[int, Codes]]:
         """Bins of so many rows, and the order of the rows in each."""
+        turns, random = self.begun(sizes)
+        return ((i, random.permutation(sizes[i])) for i in turns)
+
+    def begun(self, sizes: Sequence[int]) -> tuple[list[int], np.random.Generator]:
+        """The order of the bins, and what draws those of the rows in each, one after the other.
+
+        Bins that are empty draw nothing.
+        """
         random = np.random.default_rng(self.seed)
-        for i in random.permutation(len(sizes)):
-            yield int(i), random.permutation(sizes[i])
+        return random.permutation(len(sizes)).tolist(), random

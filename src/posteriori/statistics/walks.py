@@ -2,8 +2,9 @@
 
 The models that need sums leave their rows wherever they lie. A sequential solver needs the rows
 themselves, many times over. In an order of its own it needs them in one memory, that of this
-process or of one worker of the cluster on which they lie; or dealt out on disk into bins. In the
-order in which they lie, they may stay there, and what has been learnt goes from chunk to chunk.
+process or of one worker of the cluster on which they lie; or dealt out into bins, on disk or on
+several workers. In the order in which they lie, they may stay there, and what has been learnt goes
+from chunk to chunk.
 """
 
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import TypeVar, cast
 
 from posteriori.errors import SourceError
 from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.dask import DaskRows
 from posteriori.rows.kept import Kept
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
@@ -19,7 +21,9 @@ from posteriori.rows.tables import SparseTable
 from posteriori.statistics.bins import Shuffle, n_bins
 from posteriori.statistics.collect import Collect, Collected
 from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.dealt import Dealt, deal
+from posteriori.statistics.deal_to_disk import deal_to_disk
+from posteriori.statistics.deal_to_workers import deal_to_workers
+from posteriori.statistics.dealt import Dealt
 from posteriori.statistics.sequence import LAID_OUT, Step, Visits
 from posteriori.typing import Labels
 
@@ -44,17 +48,21 @@ def visits_of(
         return put_together(rows.map_sum(collect))
     # A row of several classes is several rows.
     n_rows = rows.n_rows * (len(cast(Labels, rows.classes)) if rows.soft else 1)
-    n_bytes = 8 * n_rows * len(rows.schema)
-    count = 1 if rows.is_far else n_bins(n_rows, len(rows.schema))
-    has_room = _has_room(rows, n_bytes // count)
-    if not shuffled and (rows.is_far or count > 1 or not has_room):
+    count, n_bytes = n_bins(n_rows, len(rows.schema)), 8 * n_rows * len(rows.schema)
+    in_dask, fits = isinstance(rows, DaskRows), _has_room(rows, n_bytes)
+    if not shuffled and (in_dask or count > 1 or not fits):
         return Streamed(rows, coordinates)
-    if not has_room:
-        raise _no_room(rows, n_bytes, count)
-    if count == 1:
+    n_parts = count
+    if in_dask:
+        n_parts = 1 if fits else min(count, rows.room.places)
+    if not _has_room(rows, n_bytes // n_parts):
+        raise _no_room(rows, n_bytes, n_parts)
+    if n_parts == 1:
         return Asked(rows.keep(collect, put_together))
+    if isinstance(rows, DaskRows):
+        return deal_to_workers(rows, coordinates, count, n_parts)
     _check_disk(rows, n_bytes)
-    return deal(rows, coordinates, count)
+    return deal_to_disk(rows, coordinates, count)
 
 
 def _needed(n_bytes: int) -> int:
@@ -68,13 +76,13 @@ def _has_room(rows: ChunkedRows, n_bytes: int) -> bool:
     return room is None or _needed(n_bytes) <= room or is_sparse
 
 
-def _no_room(rows: ChunkedRows, n_bytes: int, count: int) -> SourceError:
-    owner, room = rows.room
-    part = "" if count == 1 else f", one part of {count:,} after the other"
+def _no_room(rows: ChunkedRows, n_bytes: int, n_parts: int) -> SourceError:
+    room = rows.room
+    takes = "That takes" if n_parts == 1 else f"Each of {n_parts:,} parts takes"
     return SourceError(
-        f"To be visited in a random order, the {rows.n_rows:,} rows are put in order in memory"
-        f"{part}. That takes {_needed(n_bytes // count) / 1e9:.3g} GB at once; {owner} has room "
-        f"for {cast(int, room) / 1e9:.3g} GB.",
+        f"To be visited in a random order, the {rows.n_rows:,} rows are put in order in memory. "
+        f"{takes} {_needed(n_bytes // n_parts) / 1e9:.3g} GB; {room.owner} has room for "
+        f"{cast(int, room.n_bytes) / 1e9:.3g} GB.",
         "Set shuffle=False, which visits them in the order in which they lie; or use a model that "
         "is fitted by sums, such as LogisticRegression or LeastSquaresClassifier.",
     )
