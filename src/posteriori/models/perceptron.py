@@ -62,9 +62,10 @@ class Perceptron(RowByRow):
     reason for a warning.
 
     Rows of files with more than 4 million numbers are not brought into memory. With `shuffle=True`
-    they are dealt out on disk, into bins that are visited in random orders; those in Dask must have
-    room on one worker. Without, they are visited where they lie. A weight multiplies the update
-    that its row makes; with `shuffle=True`, weight 2 is exactly the row twice.
+    they are dealt out on disk, into bins that are visited in random orders; those in Dask go to one
+    worker, or to several if none has room for all. Without, they are visited where they lie. A
+    weight multiplies the update that its row makes; with `shuffle=True`, weight 2 is exactly the
+    row twice.
 
     Examples
     --------

@@ -32,7 +32,7 @@ Orders = Callable[[], Shuffle | None]
 class RowByRow(LinearCoefficients, Classifier):
     """What both have in common: rows in an order, and linear activations.
 
-    The rows are brought together from wherever they lie: here, on disk, or on one worker of the
+    The rows are brought together from wherever they lie: here, on disk, or on workers of the
     cluster that has them. Columns are centred and scaled inside, by the rows of the fit or of the
     first `partial_fit`. With `shuffle`, each epoch has a random order, drawn from `random_state`
     for the set of rows: it does not depend on the order in which they came, and the same row twice

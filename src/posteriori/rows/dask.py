@@ -71,8 +71,8 @@ class DaskRows(ChunkedRows):
 
     `halvings` is how often the rows drawn in the first look will be halved at least, `cuts` the
     rows of each chunk where they were known from the start. `owners` are the collections that the
-    chunks come from: what these have on the workers is there as long as they are. Pickled, as a part of what is sent to
-    the workers, the rows stay behind: what was learnt of them goes along.
+    chunks come from: what these have on the workers is there as long as they are. Pickled, as a
+    part of what is sent to the workers, the rows stay behind: what was learnt of them goes along.
     """
 
     chunks: tuple[Parts, ...]
