@@ -90,6 +90,12 @@ def reads(kind, monkeypatch):
     return found
 
 
+def _fit(rows):
+    """A fit after a look that found it worth while to keep what it read."""
+    _ = rows.look
+    return GaussianClassifier().fit(rows)
+
+
 def _filled(tables, spool=None):
     spool = Spool("always") if spool is None else spool
     spool.begin()
@@ -174,7 +180,7 @@ def test_what_takes_too_much_is_read_in_each_pass(source, reads, share, is_whole
     rows = scan(source, "y")
     rows.look  # noqa: B018
     first = len(reads)
-    found = GaussianClassifier().fit(rows)
+    found = _fit(rows)
     assert _is_whole(rows) == is_whole
     assert is_whole == (len(reads) == first)
     assert len(reads) <= 2 * first
@@ -229,11 +235,11 @@ def test_a_later_pass_takes_in_what_the_first_look_had_no_time_for(source, reads
     first = len(reads)
     assert not _is_whole(rows)
     monkeypatch.setattr(spools._Held, "_is_slow", False)
-    model = GaussianClassifier().fit(rows)
+    model = _fit(rows)
     assert len(reads) > first
     assert _is_whole(rows)
     second = len(reads)
-    np.testing.assert_array_equal(GaussianClassifier().fit(rows).coef_, model.coef_)
+    np.testing.assert_array_equal(_fit(rows).coef_, model.coef_)
     assert len(reads) == second
     np.testing.assert_allclose(model.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
 
@@ -249,7 +255,7 @@ def test_files_that_have_no_room_are_read_in_part(tmp_path, monkeypatch):
     asked = []
     batches = Part.batches
     monkeypatch.setattr(Part, "batches", lambda self, *a: asked.append(1) or batches(self, *a))
-    found = GaussianClassifier().fit(rows)
+    found = _fit(rows)
     assert 1 <= len(asked) <= 3
     np.testing.assert_allclose(found.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
 
@@ -259,7 +265,7 @@ def test_rows_that_come_one_after_the_other_are_kept_all_or_not(tmp_path, monkey
     room = int(4 * 0.5 * TABLE.nbytes)
     monkeypatch.setattr(spools, "room_here", lambda: Room("this machine", room))
     rows = scan(_csv(tmp_path), "y")
-    GaussianClassifier().fit(rows)
+    _fit(rows)
     assert rows.spool._held is None
 
 
@@ -320,7 +326,7 @@ def test_a_full_disk_is_done_without(source, reads, monkeypatch):
     rows = scan(source, "y")
     rows.look  # noqa: B018
     first = len(reads)
-    GaussianClassifier().fit(rows)
+    _fit(rows)
     assert not _is_whole(rows)
     assert len(reads) == 2 * first
 
@@ -328,7 +334,7 @@ def test_a_full_disk_is_done_without(source, reads, monkeypatch):
 def test_a_folder_that_cannot_be_written_to_is_done_without(source, monkeypatch):
     monkeypatch.setattr(tempfile, "TemporaryFile", _full)
     rows = scan(source, "y")
-    GaussianClassifier().fit(rows)
+    _fit(rows)
     assert not _is_whole(rows)
 
 
@@ -336,7 +342,7 @@ def test_a_folder_that_cannot_be_written_to_is_done_without(source, monkeypatch)
 def test_a_full_disk_is_an_error_where_the_user_asked_for_it(source, what, tmp_path, monkeypatch):
     monkeypatch.setattr(*what, _full)
     with pytest.raises(SourceError, match=rf"{tmp_path}.*No space left") as error:
-        GaussianClassifier().fit(scan(source, "y", cache=tmp_path))
+        _fit(scan(source, "y", cache=tmp_path))
     assert "cache=False" in str(error.value)
 
 
@@ -344,7 +350,7 @@ def test_a_system_that_writes_at_the_end_of_a_seek_alone(source, monkeypatch):
     monkeypatch.delattr(os, "pwrite")
     monkeypatch.delattr(os, "posix_fadvise")
     rows = scan(source, "y")
-    found = GaussianClassifier().fit(rows)
+    found = _fit(rows)
     assert _is_whole(rows)
     np.testing.assert_allclose(found.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
 
@@ -352,7 +358,7 @@ def test_a_system_that_writes_at_the_end_of_a_seek_alone(source, monkeypatch):
 def test_bytes_that_are_written_in_part_are_followed_by_the_rest(source, monkeypatch):
     pwrite = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda f, piece, at: pwrite(f, piece[:1000], at))
-    found = GaussianClassifier().fit(scan(source, "y"))
+    found = _fit(scan(source, "y"))
     np.testing.assert_allclose(found.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
 
 
@@ -365,7 +371,7 @@ def test_what_is_asked_for_is_kept_whatever_it_takes(source, cache, tmp_path, mo
         tempfile, "TemporaryFile", lambda dir, **given: made.append(dir) or plain(dir=dir, **given)
     )
     rows = scan(source, "y", cache=True if cache is True else tmp_path)
-    GaussianClassifier().fit(rows)
+    _fit(rows)
     assert _is_whole(rows)
     assert made == [None if cache is True else str(tmp_path)]
     assert os.listdir(tmp_path) == ["data"]
@@ -384,9 +390,9 @@ def test_a_machine_without_a_folder_for_temporary_files_says_so(source, monkeypa
 
     monkeypatch.setattr(tempfile, "gettempdir", nowhere)
     monkeypatch.setattr(tempfile, "TemporaryFile", nowhere)
-    GaussianClassifier().fit(scan(source, "y"))
+    _fit(scan(source, "y"))
     with pytest.raises(SourceError, match=r"kept in the folder of temporary files: .*No usable"):
-        GaussianClassifier().fit(scan(source, "y", cache=True))
+        _fit(scan(source, "y", cache=True))
 
 
 @pytest.mark.parametrize("cache", [3, [], "nowhere"])
@@ -402,14 +408,14 @@ def test_dask_keeps_what_it_is_told_to():
 
 def test_rows_in_memory_are_not_kept_again(tmp_path):
     rows = scan(pads.dataset(TABLE), "y", cache=tmp_path)
-    GaussianClassifier().fit(rows)
+    _fit(rows)
     assert not _is_whole(rows)
     assert rows.folder == str(tmp_path)
 
 
 def test_the_file_is_gone_with_the_rows(source):
     rows = scan(source, "y")
-    model = GaussianClassifier().fit(rows)
+    model = _fit(rows)
     number = rows.spool._held._scratch._file.fileno()
     assert os.fstat(number).st_nlink == 0
     assert os.fstat(number).st_size > TABLE.nbytes / 2
@@ -421,15 +427,15 @@ def test_the_file_is_gone_with_the_rows(source):
 
 def test_rows_that_travel_are_read_again(source, reads):
     rows = scan(source, "y")
-    expected = GaussianClassifier().fit(rows)
+    expected = _fit(rows)
     first = len(reads)
     again = pickle.loads(pickle.dumps(rows))
     assert not _is_whole(again)
-    found = GaussianClassifier().fit(again)
+    found = _fit(again)
     assert len(reads) == 2 * first
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-13)
     assert _is_whole(rows)
-    np.testing.assert_array_equal(GaussianClassifier().fit(rows).coef_, expected.coef_)
+    np.testing.assert_array_equal(_fit(rows).coef_, expected.coef_)
     assert len(reads) == 2 * first
 
 
@@ -443,8 +449,8 @@ def test_a_look_that_was_stopped_can_be_made_again(source):
 
     rows = scan(source, "y", progress=stop)
     with pytest.raises(Interrupted):
-        GaussianClassifier().fit(rows)
-    found = GaussianClassifier().fit(rows)
+        _fit(rows)
+    found = _fit(rows)
     assert _is_whole(rows)
     np.testing.assert_allclose(found.coef_, GaussianClassifier().fit(X, Y).coef_, rtol=1e-10)
 

@@ -129,11 +129,16 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
                 f"{name} was given rows, which have labels and weights of their own, and others.",
                 "Pass the rows alone.",
             )
+        if isinstance(X, ChunkedRows) and not reading:
+            self._look_ahead(X)
         if X.classes is None:
             raise LabelError(f"{name} was given rows without labels.", "Name their target.")
         if isinstance(X, ChunkedRows):
             check_several(X.classes, X.n_rows, name, reading.get("least_classes", 2))
         return cast(Rows, X)
+
+    def _look_ahead(self, rows: ChunkedRows) -> None:
+        """Sum along with the first look at the rows, where one sum is all that is needed."""
 
     def _make_rows(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any

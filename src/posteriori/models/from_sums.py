@@ -15,6 +15,7 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.models.base import Classifier
+from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.rows import Rows
 from posteriori.statistics.gram import Gram
 from posteriori.statistics.statistic import Statistic
@@ -51,8 +52,14 @@ class ClassifierFromSums(Classifier):
     def _prepare(self) -> None:
         """Work out what prediction needs from the parameters."""
 
+    def _look_ahead(self, rows: ChunkedRows) -> None:
+        rows.look_ahead(self._gather)
+
     def _fit_rows(self, rows: Rows) -> None:
-        self._statistics = self._gather(rows)
+        if isinstance(rows, ChunkedRows):
+            self._statistics = rows.gathered(self._gather)
+        else:
+            self._statistics = self._gather(rows)
         self._estimate(self._statistics)
         self._prepare()
 

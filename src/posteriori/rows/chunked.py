@@ -15,7 +15,7 @@ from posteriori.rows.kept import Here, Kept, Room, room_here
 from posteriori.rows.look import Look, SeenLabels
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes
-from posteriori.rows.rows import Kernel
+from posteriori.rows.rows import Kernel, Rows
 from posteriori.rows.schema import Column, Schema, levels_of_both
 from posteriori.typing import Labels
 
@@ -128,6 +128,13 @@ class ChunkedRows(ABC):
     def keep(self, kernel: Kernel[S], make: Callable[[S], T]) -> Kept[T]:
         """What `make` gives for a sum of all rows as large as they are, kept near them: a pass."""
         return Here(make(self.map_sum(kernel)))
+
+    def look_ahead(self, gather: Callable[[Rows], Any]) -> None:  # noqa: B027, it may do nothing
+        """If there was no first look, `gather` may make its sums along with it, for `gathered`."""
+
+    def gathered(self, gather: Callable[[Rows], S]) -> S:
+        """What `gather` makes of the rows, or has made of them ahead."""
+        return gather(self)
 
     @property
     @abstractmethod

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -10,7 +10,8 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar, cast
 
 from posteriori.errors import DataError, SourceError
-from posteriori.rows.chunk import Chunk, Roles, told_where
+from posteriori.rows.ahead import Glimpse, Surprise, gather_ahead
+from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.csv import CsvFiles, until_types_hold
 from posteriori.rows.datasets import check_types, without_index
@@ -18,7 +19,7 @@ from posteriori.rows.look import Look, look_at, sample_limit, whole_look
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.parquet import Part, parts_of
 from posteriori.rows.progress import Passes, read_progress
-from posteriori.rows.rows import Kernel
+from posteriori.rows.rows import Kernel, Rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.spool import Spool, read_cache
 from posteriori.rows.threads import map_in_order
@@ -78,6 +79,7 @@ class FileRows(ChunkedRows):
     marks: tuple[Mark, ...] = ()
     declared: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     spool: Spool = field(default_factory=Spool)
+    _ahead: list[Any] = field(default_factory=list, repr=False)
 
     @property
     def files(self) -> Sequence[str]:
@@ -100,7 +102,10 @@ class FileRows(ChunkedRows):
         return max(1, min(_LONGEST_BATCH, BATCH_ENTRIES // max(len(self._columns), 1)))
 
     def _learnt_schema(self) -> Schema:
-        return self.roles.with_levels(self.look.schema().in_order(self.declared))
+        return self._schema_of(self.look)
+
+    def _schema_of(self, look: Look) -> Schema:
+        return self.roles.with_levels(look.schema().in_order(self.declared))
 
     @cached_property
     def _parts(self) -> list[Part] | None:
@@ -119,29 +124,85 @@ class FileRows(ChunkedRows):
         return replace(self, dataset=dataset, spool=self.spool.fresh(), _seen=[])
 
     def _first_look(self) -> Look:
-        return until_types_hold(self._look_at_all)
+        def look() -> Look:
+            self.spool.begin()
+            found = self._look_at_all(lambda start, table, look: _Total()).look
+            self._keep_whole(found.n_rows)
+            return found
 
-    def _look_at_all(self) -> Look:
-        found: list[Look] = []
+        return until_types_hold(look)
+
+    def _keep_whole(self, n_rows: int) -> None:
+        """Keep no tables that come one after the other, unless all: they are of use together."""
+        if self._parts is None:
+            self.spool.drop_unless(0, n_rows)
+
+    def _look_at_all(self, beside: Callable[[int, Any, Look], "_Total"]) -> "_Seen":
+        """The look at all rows, and what else is summed: of each table, and the look at it."""
+        found: list[_Seen] = []
         least = self._least_halvings()
 
-        def glance(start: int, table: Any) -> Look:
-            known = max(least, found[0].drawn.halvings if found else 0)
-            where = _where(start, table.num_rows)
-            return look_at(start, self.roles.split(table), where, self.soft_classes, known)
+        def see(start: int, table: Any) -> _Seen:
+            known = max(least, found[0].look.drawn.halvings if found else 0)
+            look = self._look_at(start, table, known)
+            return _Seen(look, beside(start, table, look))
 
-        def receive(look: Look) -> None:
-            found[:] = [found[0] + look] if found else [look]
+        def receive(seen: _Seen) -> None:
+            found[:] = [found[0] + seen] if found else [seen]
 
         parts = self._parts
-        n_rows = None if parts is None else sum(part.n_rows for part in parts)
-        self.spool.begin()
-        with self.one_pass(n_rows):
-            self._fold(glance, receive)
-        look = whole_look(found)
-        if parts is None:  # which come one after the other, and are of use together
-            self.spool.drop_unless(0, look.n_rows)
-        return look
+        with self.one_pass(None if parts is None else sum(part.n_rows for part in parts)):
+            self._fold(see, receive)
+        return _Seen(whole_look([seen.look for seen in found]), found[0].beside)
+
+    def _look_at(self, start: int, table: Any, halvings: int = 0) -> Look:
+        where = _where(start, table.num_rows)
+        return look_at(start, self.roles.split(table), where, self.soft_classes, halvings)
+
+    def look_ahead(self, gather: Callable[[Rows], Any]) -> None:
+        self._ahead.clear()
+        is_new = not self._seen and self.known is None
+        glimpse = self._glimpse(self._parts) if is_new and self._parts else None
+        if glimpse is not None:
+            self._ahead.append((gather, gather_ahead(self, glimpse, gather)))
+
+    def gathered(self, gather: Callable[[Rows], S]) -> S:
+        asked, found = self._ahead.pop() if self._ahead else (None, None)
+        return gather(self) if asked != gather or found is None else cast(S, found)
+
+    def _glimpse(self, parts: Sequence[Part]) -> Glimpse | None:
+        """What a few rows show; None if something is wrong with them, which all rows will tell."""
+        try:
+            with self._watched():
+                few = {parts[i].start: parts[i] for i in (0, len(parts) // 2, -1)}
+                look = whole_look(
+                    [self._look_at(*next(self._tables_of(part))) for part in few.values()]
+                )
+            if look.labels is None:
+                return None
+            schema = self._schema_of(look)
+            return Glimpse(schema, look.labels.classes(), look.labels.soft)
+        except DataError:
+            return None
+
+    def look_and_sum(self, glimpse: Glimpse, kernel: Kernel[S], block_entries: int | None) -> S:
+        reader = Reader(glimpse.schema, glimpse.classes, named=self.soft_classes)
+        surprises: list[int] = []
+
+        def add_up(start: int, table: Any, look: Look) -> _Total:
+            if not surprises and glimpse.covers(look):
+                with suppress(DataError):
+                    rows = reader(self.roles.split(table), start, _where(start, table.num_rows))
+                    return _Total(rows.n_rows, rows.add_up(kernel, block_entries))
+            surprises.append(start)
+            return _Total()
+
+        self.spool.begin_if_asked()
+        look, total = self._look_at_all(add_up)
+        self._seen.append(look)
+        if surprises or not glimpse.is_of(self):
+            raise Surprise
+        return cast(S, total.value)
 
     def _least_halvings(self) -> int:
         """Halvings of the sample that will be needed, where files tell how many rows they have."""
@@ -152,6 +213,7 @@ class FileRows(ChunkedRows):
 
     def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
         reader, total = self.reader, _Total()
+        self.spool.begin_once()
 
         def add_up(start: int, table: Any) -> _Total:
             rows = reader(self.roles.split(table), start, _where(start, table.num_rows))
@@ -159,6 +221,7 @@ class FileRows(ChunkedRows):
 
         self._fold(add_up, total.add)
         self._check_number(total.n_rows)
+        self._keep_whole(total.n_rows)
         return cast(S, total.value)
 
     def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
@@ -308,7 +371,19 @@ class _Total:
         self.n_rows += other.n_rows
 
     def __add__(self, other: "_Total") -> "_Total":
+        if self.value is None or other.value is None:
+            return self if other.value is None else other
         return _Total(self.n_rows + other.n_rows, self.value + other.value)
+
+
+class _Seen(NamedTuple):
+    """A look at tables, and what was summed beside."""
+
+    look: Look
+    beside: _Total
+
+    def __add__(self, other: "_Seen") -> "_Seen":  # type: ignore[override]
+        return _Seen(self.look + other.look, self.beside + other.beside)
 
 
 def _together(batches: Iterable[Any], n_rows: int) -> Iterator[Any]:

@@ -39,6 +39,7 @@ class Spool:
     def __init__(self, kept: Kept = "never", folder: str | None = None) -> None:
         self._kept, self.folder = kept, folder
         self._held: _Held | None = None
+        self._has_begun = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without the file, which belongs to this process."""
@@ -50,7 +51,18 @@ class Spool:
 
     def begin(self) -> None:
         """Take in tables from now on, and forget those before."""
+        self._has_begun = True
         self._held = None if self._kept == "never" else _Held(self._kept, self.folder)
+
+    def begin_once(self) -> None:
+        """Take in tables from now on, unless it was begun before."""
+        if not self._has_begun:
+            self.begin()
+
+    def begin_if_asked(self) -> None:
+        """Take in tables from now on if the user wants it, though they may not be needed again."""
+        if self._kept == "always":
+            self.begin()
 
     def put(self, start: int, table: Any) -> None:
         """Take in a table, unless it is here; several threads may do so at once."""

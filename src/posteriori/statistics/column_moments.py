@@ -50,12 +50,14 @@ class ColumnMoments(Statistic):
         self, other = in_same_units(self, other)
         total, share, pair = merge_weights(self.count, other.count)
         step = other.mean - self.mean
+        with np.errstate(over="ignore", invalid="ignore"):
+            scatter = self.scatter + other.scatter + pair * step**2
         return replace(
             self,
             class_count=self.class_count + other.class_count,
             count=total,
             mean=self.mean + step * share,
-            scatter=self.scatter + other.scatter + pair * step**2,
+            scatter=scatter,
         )
 
     def in_units(self, unit: Array) -> "ColumnMoments":

@@ -56,12 +56,14 @@ class Gram(Statistic):
         step = other.mean - self.mean
         target_step = other.target_mean - self.target_mean
         pair = self.weight * share
+        with np.errstate(over="ignore", invalid="ignore"):
+            scatter = self.scatter + other.scatter + pair * np.outer(step, step)
         return replace(
             self,
             weight=total,
             mean=self.mean + step * share,
             target_mean=self.target_mean + target_step * share,
-            scatter=self.scatter + other.scatter + pair * np.outer(step, step),
+            scatter=scatter,
             cross=self.cross + other.cross + pair * np.outer(step, target_step),
         )
 

@@ -105,12 +105,13 @@ class Moments(Statistic):
         self, other = in_same_units(self, other)
         total, share, pair = merge_weights(self.count, other.count)
         step = other.mean - self.mean
-        scatter = self.scatter + other.scatter
-        if len(scatter) == 1:
-            scatter[0] += (step * pair[:, None]).T @ step
-        else:
-            for k, g in enumerate(self.groups):
-                scatter[g] += np.outer(pair[k] * step[k], step[k])
+        with np.errstate(over="ignore", invalid="ignore"):
+            scatter = self.scatter + other.scatter
+            if len(scatter) == 1:
+                scatter[0] += (step * pair[:, None]).T @ step
+            else:
+                for k, g in enumerate(self.groups):
+                    scatter[g] += np.outer(pair[k] * step[k], step[k])
         mean = self.mean + step * share[:, None]
         return replace(self, count=total, mean=mean, scatter=scatter)
 
