@@ -213,7 +213,7 @@ class FileRows(ChunkedRows):
 
     def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
         reader, total = self.reader, _Total()
-        self.spool.begin_once()
+        self.spool.go_on()
 
         def add_up(start: int, table: Any) -> _Total:
             rows = reader(self.roles.split(table), start, _where(start, table.num_rows))

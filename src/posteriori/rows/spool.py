@@ -19,12 +19,16 @@ keep at hand, beside all else."""
 _OF_DISK = 1 / 2
 """And of what is free on the disk."""
 
-_OF_TIME = 1 / 2
-"""And of the time of those who read: a system has who writes wait for the disk, when too much is
-still to be written there. Tables that are left out for that are taken in by a later pass."""
+_DEAR = 2.0
+"""And each table of it at most so often the time to read one, which two later passes save. A system
+has who writes wait for the disk, when too much is still to be written there. The rest is left for
+the next pass."""
 
-_PATIENCE = 1.0
-"""Seconds before that is judged."""
+_LITTLE = 0.02
+"""Seconds a table that are never too much: nobody waits for the disk in so short a time."""
+
+_JUDGED = 4
+"""Tables by which this is judged, the last of them most."""
 
 Kept = Literal["never", "if it fits", "always"]
 
@@ -54,10 +58,12 @@ class Spool:
         self._has_begun = True
         self._held = None if self._kept == "never" else _Held(self._kept, self.folder)
 
-    def begin_once(self) -> None:
-        """Take in tables from now on, unless it was begun before."""
+    def go_on(self) -> None:
+        """Take in what is not here yet."""
         if not self._has_begun:
             self.begin()
+        elif self._held is not None:
+            self._held.go_on()
 
     def begin_if_asked(self) -> None:
         """Take in tables from now on if the user wants it, though they may not be needed again."""
@@ -100,14 +106,20 @@ class _Held:
         self.tables: dict[int, _Table] = {}
         self.is_full = False
         self._limit = float("inf")
-        self._begun, self._writing = perf_counter(), 0.0
-        self._threads: set[int] = set()
+        self.go_on()
         try:
             self._scratch = Scratch(folder)
             if kept == "if it fits":
                 self._limit = _room_in(folder)
         except OSError as error:
             self._give_up(error)
+
+    def go_on(self) -> None:
+        """Take in tables as long as that is not slow."""
+        self._is_slow = False
+        self._reading = self._writing = 0.0
+        self._ends: dict[int, float] = {}
+        self._n_judged = 0
 
     def put(self, start: int, table: Any) -> None:
         """Take in a table, if there is room and time."""
@@ -121,15 +133,19 @@ class _Held:
             self.tables[start] = _Table(place, table.num_rows)
         except OSError as error:
             self._give_up(error)
-        self._threads.add(get_ident())
-        self._writing += perf_counter() - begun
+        self._judge(begun, perf_counter())
 
-    @property
-    def _is_slow(self) -> bool:
-        """Whether writing has taken too much of the time so far."""
-        passed = perf_counter() - self._begun
-        is_slow = self._writing > _OF_TIME * len(self._threads) * passed
-        return is_slow and passed > _PATIENCE and self._kept == "if it fits"
+    def _judge(self, begun: float, ended: float) -> None:
+        """See whether writing has become slow beside reading; each thread does both."""
+        before = self._ends.get(get_ident())
+        self._ends[get_ident()] = ended
+        if before is None or self._kept == "always":
+            return
+        self._reading += (begun - before - self._reading) / _JUDGED
+        self._writing += (ended - begun - self._writing) / _JUDGED
+        self._n_judged += 1
+        most = max(_DEAR * self._reading, _LITTLE)
+        self._is_slow |= self._n_judged >= _JUDGED and self._writing > most
 
     def _give_up(self, error: OSError) -> None:
         """Take in no more; an error where the user has asked for it."""
