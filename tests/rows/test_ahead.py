@@ -1,8 +1,11 @@
 """Sums along with the first look are those of a pass of their own."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from posteriori import (
     FisherDiscriminant,
@@ -159,6 +162,18 @@ def test_sums_ahead_are_of_the_fit_that_made_them(write):
     )
     np.testing.assert_allclose(model.means_, expected.means_, rtol=1e-9)
     assert model.statistics_.__class__ is expected.statistics_.__class__
+
+
+def test_fits_at_the_same_time_have_their_own_sums(write):
+    models = [GaussianClassifier(), LeastSquaresClassifier(), NaiveBayes(), FisherDiscriminant()]
+    folder = write(FRAME)
+    for _ in range(5):
+        rows = _scan(folder)
+        with ThreadPoolExecutor(4) as pool:
+            found = [pool.submit(clone(model).fit, rows) for model in models]
+            answers = [_answers(each.result()) for each in found]
+        for model, ours in zip(models, answers, strict=True):
+            np.testing.assert_array_equal(ours, _answers(model.fit(rows)))
 
 
 def test_nothing_is_kept_on_disk_for_one_pass_but_for_the_next(write):

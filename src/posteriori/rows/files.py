@@ -79,7 +79,7 @@ class FileRows(ChunkedRows):
     marks: tuple[Mark, ...] = ()
     declared: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     spool: Spool = field(default_factory=Spool)
-    _ahead: list[Any] = field(default_factory=list, repr=False)
+    _ahead: dict[Callable[[Rows], Any], Any] = field(default_factory=dict, repr=False)
 
     @property
     def files(self) -> Sequence[str]:
@@ -160,15 +160,15 @@ class FileRows(ChunkedRows):
         return look_at(start, self.roles.split(table), where, self.soft_classes, halvings)
 
     def look_ahead(self, gather: Callable[[Rows], Any]) -> None:
-        self._ahead.clear()
+        self._ahead.pop(gather, None)
         is_new = not self._seen and self.known is None
         glimpse = self._glimpse(self._parts) if is_new and self._parts else None
         if glimpse is not None:
-            self._ahead.append((gather, gather_ahead(self, glimpse, gather)))
+            self._ahead[gather] = gather_ahead(self, glimpse, gather)
 
     def gathered(self, gather: Callable[[Rows], S]) -> S:
-        asked, found = self._ahead.pop() if self._ahead else (None, None)
-        return gather(self) if asked != gather or found is None else cast(S, found)
+        found = self._ahead.pop(gather, None)
+        return gather(self) if found is None else cast(S, found)
 
     def _glimpse(self, parts: Sequence[Part]) -> Glimpse | None:
         """What a few rows show; None if something is wrong with them, which all rows will tell."""
