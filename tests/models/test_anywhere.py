@@ -397,7 +397,8 @@ def test_rows_in_dask_are_shuffled_where_they_lie(
     """What comes back of them after the first look is less than one row in five."""
     target, y, weight = _given(kind, weighted)
     monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
-    needed = 6 * 8 * (2 if kind == "shares" else 1) * N * 3 // n_workers
+    needed = 6 * 8 * (2 if kind == "shares" else 1) * N * 3
+    needed = needed if n_workers == 1 else needed * 3 // 8  # three of eight bins, or six of sixteen
     room = Room("each worker", needed, n_workers)
     monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: room)
     here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)

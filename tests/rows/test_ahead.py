@@ -15,7 +15,13 @@ from posteriori import (
     NaiveBayes,
     scan,
 )
-from posteriori.errors import LabelError, MissingValueError, ParameterError, ShapeError
+from posteriori.errors import (
+    Interrupted,
+    LabelError,
+    MissingValueError,
+    ParameterError,
+    ShapeError,
+)
 
 FILES = 7
 N = 700
@@ -149,19 +155,27 @@ def test_parameters_are_held_against_all_classes(write):
         GaussianClassifier(priors={"no": 0.5, "maybe": 0.5}).fit(_scan(write(frame)))
 
 
-def test_sums_ahead_are_of_the_fit_that_made_them(write):
+def test_nothing_is_left_of_a_fit_that_fails(write):
     rows, model = _scan(write(FRAME.assign(y="no")), "abc"), GaussianClassifier()
     with pytest.raises(LabelError):
         model.fit(rows)
+    assert vars(model) == vars(GaussianClassifier())
     assert rows.look.n_rows == N
-    rows = _scan(write(FRAME.assign(c=FRAME["a"])), "abc")
-    rows.look_ahead(model._gather)
-    model.set_params(covariance="diagonal").fit(rows)
-    expected = GaussianClassifier(covariance="diagonal").fit(
-        FRAME.assign(c=FRAME["a"])[list("abc")], FRAME["y"], FRAME["w"]
-    )
-    np.testing.assert_allclose(model.means_, expected.means_, rtol=1e-9)
-    assert model.statistics_.__class__ is expected.statistics_.__class__
+
+
+def test_rows_with_two_sides_are_summed_by_these(write):
+    frame = FRAME.assign(y=(FRAME["y"] == "no").astype(int))
+    found = GaussianClassifier().fit(_scan(write(frame), "abc").comparing([1, 0]))
+    expected = GaussianClassifier().fit(frame[list("abc")], 1 - frame["y"], frame["w"])
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+
+
+def test_a_stop_at_the_very_first_is_told_like_any_other(write):
+    def stop(step):
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="Stopped in pass 1"):
+        GaussianClassifier().fit(_scan(write(FRAME), progress=stop))
 
 
 def test_fits_at_the_same_time_have_their_own_sums(write):

@@ -56,7 +56,8 @@ def _on_workers(frame, columns, folder, monkeypatch):
     third = len(frame) // 3
     chunks = [dask.delayed(part) for part in (frame[:third], frame[third:third], frame[third:])]
     rows = scan(chunks, "y", weight="w", columns=columns)
-    needed = walks._needed(8 * len(frame) * len(columns) // 3)
+    count = n_bins(len(frame), len(columns))
+    needed = walks._needed(8 * len(frame) * len(columns) * -(-count // 3) // count)
     monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room("each worker", needed, 3))
     dealt = visits_of(rows, _coordinates(rows), shuffled=True)
     assert len(dealt.bins.held.held) == min(3, len(dealt.sizes))

@@ -38,6 +38,7 @@ class ClassifierFromSums(Classifier):
     """
 
     _statistics: Statistic | None
+    _ahead: Statistic | None
     _statistic_types: tuple[type[Statistic], ...]
     _why_no_sums = "the model is not fitted."
 
@@ -53,13 +54,11 @@ class ClassifierFromSums(Classifier):
         """Work out what prediction needs from the parameters."""
 
     def _look_ahead(self, rows: ChunkedRows) -> None:
-        rows.look_ahead(self._gather)
+        self._ahead = rows.look_ahead(self._gather)
 
     def _fit_rows(self, rows: Rows) -> None:
-        if isinstance(rows, ChunkedRows):
-            self._statistics = rows.gathered(self._gather)
-        else:
-            self._statistics = self._gather(rows)
+        ahead = self.__dict__.pop("_ahead", None)
+        self._statistics = self._gather(rows) if ahead is None else ahead
         self._estimate(self._statistics)
         self._prepare()
 

@@ -6,7 +6,7 @@ all rows finds others, the sums are thrown away, and made again in a pass of the
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -94,7 +94,7 @@ class _Ahead:
         return self.rows.look_and_sum(self.glimpse, kernel, block_entries)
 
 
-def gather_ahead(rows: Unseen, glimpse: Glimpse, gather: Callable[[Rows], Any]) -> Any:
+def gather_ahead(rows: Unseen, glimpse: Glimpse, gather: Callable[[Rows], S]) -> S | None:
     """What `gather` makes of rows that are first looked at meanwhile; None if it must do so again.
 
     What it says against a few rows it need not say against all.

@@ -129,12 +129,12 @@ class ChunkedRows(ABC):
         """What `make` gives for a sum of all rows as large as they are, kept near them: a pass."""
         return Here(make(self.map_sum(kernel)))
 
-    def look_ahead(self, gather: Callable[[Rows], Any]) -> None:  # noqa: B027, it may do nothing
-        """If there was no first look, `gather` may make its sums along with it, for `gathered`."""
+    def look_ahead(self, gather: Callable[[Rows], S]) -> S | None:
+        """What `gather` makes of the rows along with the first look; None if it is to do so later.
 
-    def gathered(self, gather: Callable[[Rows], S]) -> S:
-        """What `gather` makes of the rows, or has made of them ahead."""
-        return gather(self)
+        It may have to where there was a look before, or where that finds more than a few rows show.
+        """
+        return None
 
     @property
     @abstractmethod
@@ -167,8 +167,8 @@ class ChunkedRows(ABC):
     def one_pass(self, n_rows: int | None) -> Iterator[None]:
         """A pass over the rows: counted, told of, and named if it is interrupted."""
         begun = perf_counter()
-        self.progress.begin(n_rows)
         try:
+            self.progress.begin(n_rows)
             yield
         except KeyboardInterrupt as error:
             raise Interrupted(

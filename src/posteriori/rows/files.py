@@ -79,7 +79,6 @@ class FileRows(ChunkedRows):
     marks: tuple[Mark, ...] = ()
     declared: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     spool: Spool = field(default_factory=Spool)
-    _ahead: dict[Callable[[Rows], Any], Any] = field(default_factory=dict, repr=False)
 
     @property
     def files(self) -> Sequence[str]:
@@ -159,16 +158,12 @@ class FileRows(ChunkedRows):
         where = _where(start, table.num_rows)
         return look_at(start, self.roles.split(table), where, self.soft_classes, halvings)
 
-    def look_ahead(self, gather: Callable[[Rows], Any]) -> None:
-        self._ahead.pop(gather, None)
-        is_new = not self._seen and self.known is None
-        glimpse = self._glimpse(self._parts) if is_new and self._parts else None
-        if glimpse is not None:
-            self._ahead[gather] = gather_ahead(self, glimpse, gather)
-
-    def gathered(self, gather: Callable[[Rows], S]) -> S:
-        found = self._ahead.pop(gather, None)
-        return gather(self) if found is None else cast(S, found)
+    def look_ahead(self, gather: Callable[[Rows], S]) -> S | None:
+        as_they_are = self.known is None and self.sides is None and not self.real
+        if self._seen or not as_they_are or not self._parts:
+            return None
+        glimpse = self._glimpse(self._parts)
+        return None if glimpse is None else gather_ahead(self, glimpse, gather)
 
     def _glimpse(self, parts: Sequence[Part]) -> Glimpse | None:
         """What a few rows show; None if something is wrong with them, which all rows will tell."""

@@ -55,8 +55,9 @@ def visits_of(
     n_parts = count
     if in_dask:
         n_parts = 1 if fits else min(count, rows.room.places)
-    if not _has_room(rows, n_bytes // n_parts):
-        raise _no_room(rows, n_bytes, n_parts)
+    largest = n_bytes * -(-count // n_parts) // count
+    if not _has_room(rows, largest):
+        raise _no_room(rows, largest, n_parts)
     if n_parts == 1:
         return Asked(rows.keep(collect, put_together))
     if isinstance(rows, DaskRows):
@@ -77,11 +78,12 @@ def _has_room(rows: ChunkedRows, n_bytes: int) -> bool:
 
 
 def _no_room(rows: ChunkedRows, n_bytes: int, n_parts: int) -> SourceError:
+    """What to say where the largest of the parts, of so many bytes, has no room."""
     room = rows.room
     takes = "That takes" if n_parts == 1 else f"Each of {n_parts:,} parts takes"
     return SourceError(
         f"To be visited in a random order, the {rows.n_rows:,} rows are put in order in memory. "
-        f"{takes} {_needed(n_bytes // n_parts) / 1e9:.3g} GB; {room.owner} has room for "
+        f"{takes} {_needed(n_bytes) / 1e9:.3g} GB; {room.owner} has room for "
         f"{cast(int, room.n_bytes) / 1e9:.3g} GB.",
         "Set shuffle=False, which visits them in the order in which they lie; or use a model that "
         "is fitted by sums, such as LogisticRegression or LeastSquaresClassifier.",
