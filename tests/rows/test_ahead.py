@@ -105,7 +105,8 @@ def test_what_a_few_rows_do_not_show_is_found_in_the_look(model, surprise, write
 
 
 @EVERY_MODEL
-def test_files_of_one_class_each(model, write):
+def test_rows_that_are_sorted_by_class(model, write):
+    """Of the first, the middle and the last file each has another class, and some have one."""
     frame = FRAME.sort_values("y", ignore_index=True)
     found = model.fit(_scan(write(frame)))
     assert found.passes_.passes == 1

@@ -31,7 +31,7 @@ from posteriori.errors import (
     SourceError,
     WeightError,
 )
-from posteriori.rows import files
+from posteriori.rows.arrow import together
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.rows import Rows
 
@@ -939,17 +939,16 @@ def test_small_batches_are_put_together_in_their_order():
     table = pa.table({"x": np.arange(100.0)})
     cuts = [0, 10, 10, 30, 35, 75, 99, 100]
     parts = [pa.record_batch({"x": np.arange(low, high, 1.0)}) for low, high in pairwise(cuts)]
-    found = list(files._together(parts, 40))
+    found = list(together(parts, 40, 10**6))
     assert [part.num_rows for part in found] == [35, 40, 25]
     assert all(part.column("x").num_chunks == 1 for part in found)
     assert pa.concat_tables(found).equals(table)
-    assert list(files._together([], 40)) == []
+    assert list(together([], 40, 10**6)) == []
 
 
-def test_batches_of_many_bytes_stay_apart(monkeypatch):
-    monkeypatch.setattr(files, "BATCH_ENTRIES", 15)
+def test_batches_of_many_bytes_stay_apart():
     [batch] = pa.table({"x": np.arange(10.0)}).to_batches()
-    assert [part.num_rows for part in files._together([batch] * 5, 1000)] == [20, 20, 10]
+    assert [part.num_rows for part in together([batch] * 5, 1000, 8 * 15)] == [20, 20, 10]
 
 
 def test_batches_with_dictionaries_stay_apart(tmp_path):

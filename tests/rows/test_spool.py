@@ -459,6 +459,7 @@ def test_rows_that_travel_are_read_again(source, reads):
     found = _fit(again)
     assert len(reads) == 2 * first
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-13)
+    assert _is_whole(again)
     assert _is_whole(rows)
     np.testing.assert_array_equal(_fit(rows).coef_, expected.coef_)
     assert len(reads) == 2 * first

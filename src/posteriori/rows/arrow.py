@@ -3,6 +3,8 @@
 What is not as plain as that (gaps, levels, decimals) is left to the readers of any frame.
 """
 
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -90,3 +92,24 @@ def label_codes(column: Any, classes: Labels) -> Codes | None:
     codes = [place.get(name, -1) for name in whole.dictionary.to_pylist()]
     found = np.array(codes, dtype=np.intp)[whole.indices.to_numpy(zero_copy_only=False)]
     return None if (found < 0).any() else found
+
+
+def together(batches: Iterable[Any], n_rows: int, most_bytes: int) -> Iterator[Any]:
+    """Batches, which may be small, as tables of at most so many rows and not many more bytes.
+
+    Those with dictionaries, which may differ, stay apart.
+    """
+    pyarrow = import_module("pyarrow")
+    found: list[Any] = []
+    rows = n_bytes = 0
+    for batch in batches:
+        if found and (rows + batch.num_rows > n_rows or n_bytes > most_bytes):
+            yield pyarrow.Table.from_batches(found).combine_chunks()
+            found, rows, n_bytes = [], 0, 0
+        if any(map(pyarrow.types.is_dictionary, batch.schema.types)) and batch.num_rows:
+            yield pyarrow.Table.from_batches([batch])
+        elif batch.num_rows:
+            found.append(batch)
+            rows, n_bytes = rows + batch.num_rows, n_bytes + batch.nbytes
+    if found:
+        yield pyarrow.Table.from_batches(found).combine_chunks()

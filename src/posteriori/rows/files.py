@@ -1,21 +1,23 @@
 """Rows in files larger than memory: CSV, Parquet and Arrow IPC, by pyarrow.dataset."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from posteriori.errors import DataError, SourceError
 from posteriori.rows.ahead import Glimpse, Surprise, gather_ahead
+from posteriori.rows.arrow import together
 from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.csv import CsvFiles, until_types_hold
 from posteriori.rows.datasets import check_types, without_index
 from posteriori.rows.look import Look, look_at, sample_limit, whole_look
+from posteriori.rows.mark import Mark
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.parquet import Part, parts_of
 from posteriori.rows.progress import Passes, read_progress
@@ -34,36 +36,6 @@ BATCH_ENTRIES = 2**21
 _LONGEST_BATCH = 2**17
 _READ_AHEAD = 4
 """Batches that are read while others are summed."""
-
-
-class Mark(NamedTuple):
-    """A file as it was when it was first looked at."""
-
-    path: str
-    number: int
-    size: int
-    changed: tuple[int, int]
-
-    @classmethod
-    def of(cls, path: str) -> "Mark":
-        found = os.stat(path)
-        times = found.st_mtime_ns, found.st_ctime_ns
-        return cls(path, found.st_ino, found.st_size, times)
-
-    def check(self) -> None:
-        """An error unless the file is still what it was."""
-        try:
-            now = Mark.of(self.path)
-        except OSError as error:
-            raise SourceError(
-                f"The file {self.path} is gone since it was first looked at.",
-                "Put it back, or scan again.",
-            ) from error
-        if now != self:
-            raise SourceError(
-                f"The file {self.path} has changed since it was first looked at.",
-                "Scan again, and fit to what is there now.",
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,11 +165,11 @@ class FileRows(ChunkedRows):
             return _Total()
 
         self.spool.begin_if_asked()
-        look, total = self._look_at_all(add_up)
-        self._seen.append(look)
+        seen = self._look_at_all(add_up)
+        self._seen.append(seen.look)
         if surprises or not glimpse.is_of(self):
             raise Surprise
-        return cast(S, total.value)
+        return cast(S, seen.beside.value)
 
     def _least_halvings(self) -> int:
         """Halvings of the sample that will be needed, where files tell how many rows they have."""
@@ -324,7 +296,7 @@ class FileRows(ChunkedRows):
             fragment_readahead=1,
         )
         start = 0
-        for table in _together(batches, self._batch_rows):
+        for table in together(batches, self._batch_rows, 8 * BATCH_ENTRIES):
             yield start, table
             start += table.num_rows
 
@@ -371,35 +343,15 @@ class _Total:
         return _Total(self.n_rows + other.n_rows, self.value + other.value)
 
 
-class _Seen(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Seen:
     """A look at tables, and what was summed beside."""
 
     look: Look
     beside: _Total
 
-    def __add__(self, other: "_Seen") -> "_Seen":  # type: ignore[override]
+    def __add__(self, other: "_Seen") -> "_Seen":
         return _Seen(self.look + other.look, self.beside + other.beside)
-
-
-def _together(batches: Iterable[Any], n_rows: int) -> Iterator[Any]:
-    """Batches, which may be small, as tables of at most so many rows and not many more bytes.
-
-    Those with dictionaries, which may differ, stay apart.
-    """
-    pyarrow = import_module("pyarrow")
-    found: list[Any] = []
-    rows = n_bytes = 0
-    for batch in batches:
-        if found and (rows + batch.num_rows > n_rows or n_bytes > 8 * BATCH_ENTRIES):
-            yield pyarrow.Table.from_batches(found).combine_chunks()
-            found, rows, n_bytes = [], 0, 0
-        if any(map(pyarrow.types.is_dictionary, batch.schema.types)) and batch.num_rows:
-            yield pyarrow.Table.from_batches([batch])
-        elif batch.num_rows:
-            found.append(batch)
-            rows, n_bytes = rows + batch.num_rows, n_bytes + batch.nbytes
-    if found:
-        yield pyarrow.Table.from_batches(found).combine_chunks()
 
 
 def _where(start: int, n_rows: int) -> str:

@@ -80,7 +80,7 @@ def _has_room(rows: ChunkedRows, n_bytes: int) -> bool:
 def _no_room(rows: ChunkedRows, n_bytes: int, n_parts: int) -> SourceError:
     """What to say where the largest of the parts, of so many bytes, has no room."""
     room = rows.room
-    takes = "That takes" if n_parts == 1 else f"Each of {n_parts:,} parts takes"
+    takes = "That takes" if n_parts == 1 else f"The largest of {n_parts:,} parts takes"
     return SourceError(
         f"To be visited in a random order, the {rows.n_rows:,} rows are put in order in memory. "
         f"{takes} {_needed(n_bytes) / 1e9:.3g} GB; {room.owner} has room for "
