@@ -82,7 +82,7 @@ class LabelError(DataError):
 
 
 class WeightError(DataError):
-    """Sample weights that are negative, not finite, or all zero."""
+    """Sample weights that are negative, not finite, all zero, or too large or small to sum."""
 
     code = "P107"
 

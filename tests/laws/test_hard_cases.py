@@ -241,6 +241,10 @@ BAD = [
     Bad("a weight of NaN", weights(with_one(np.nan)), WeightError, ("row 4", "nan")),
     Bad("an infinite weight", weights(with_one(np.inf)), WeightError, ("row 4", "inf")),
     Bad("weights of another length", weights(lambda n: np.ones(n - 1)), ShapeError, ("(89,)",)),
+    Bad("weights of 1e307", weights(lambda n: np.full(n, 1e307)), WeightError,
+        ("too large", "inf")),
+    Bad("weights of 1e-308", weights(lambda n: np.full(n, 1e-308)), WeightError,
+        ("too small", "9e-307")),
     Bad("weights in words", weights(lambda n: np.full(n, "much")), WeightError),
     Bad("weights in a matrix", weights(lambda n: np.ones((n, 2))), ShapeError),
 ]  # fmt: skip

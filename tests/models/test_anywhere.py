@@ -231,6 +231,20 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(folder):
     assert not issubclass(Interrupted, Exception)
 
 
+@pytest.mark.parametrize("source", [lambda folder: folder, lambda folder: _dask(folder)])
+def test_an_interrupt_outside_of_passes_tells_the_last_one(source, folder, monkeypatch):
+    model = LogisticRegression().fit(X, Y)
+    before = model.coef_.copy()
+
+    def stop(*args):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(LogisticRegression, "_solve", stop)
+    with pytest.raises(Interrupted, match=r"Stopped after pass \d, row 3,000 of 3,000\. What"):
+        model.fit(scan(source(folder), "y", columns=FEATURES))
+    np.testing.assert_array_equal(model.coef_, before)
+
+
 @pytest.mark.parametrize("model", [Perceptron(averaged=True), Adaline(tol=1e-12)])
 @pytest.mark.parametrize("source", [lambda folder: folder, lambda folder: _dask(folder)])
 @pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")

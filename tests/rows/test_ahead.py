@@ -22,6 +22,7 @@ from posteriori.errors import (
     ParameterError,
     ShapeError,
 )
+from posteriori.rows.files import FileRows
 
 FILES = 7
 N = 700
@@ -177,6 +178,17 @@ def test_a_stop_at_the_very_first_is_told_like_any_other(write):
 
     with pytest.raises(Interrupted, match="Stopped in pass 1"):
         GaussianClassifier().fit(_scan(write(FRAME), progress=stop))
+
+
+def test_a_stop_while_a_few_rows_are_read_is_told(write, monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    rows, model = _scan(write(FRAME)), GaussianClassifier()
+    monkeypatch.setattr(FileRows, "_look_at", stop)
+    with pytest.raises(Interrupted, match=r"Stopped before the first pass\. What was"):
+        model.fit(rows)
+    assert vars(model) == vars(GaussianClassifier())
 
 
 def test_fits_at_the_same_time_have_their_own_sums(write):

@@ -21,7 +21,7 @@ from posteriori.errors import (
     WeightError,
 )
 from posteriori.rows.chunk import Chunk, Reader, Roles
-from posteriori.rows.look import Drawn, look_at, whole_look
+from posteriori.rows.look import Drawn, look_at, sure_halvings, whole_look
 from posteriori.rows.memory import read_rows
 
 N = 60
@@ -139,6 +139,20 @@ def test_the_sample_has_between_one_and_two_limits_of_many_rows(n, limit, size):
     assert (np.diff(rows) > 0).all()
     weights = np.concatenate([chunk.weight for _, _, chunk in sorted(drawn.parts)])
     np.testing.assert_array_equal(weights, rows + 1)
+
+
+@pytest.mark.parametrize("n", [10, 199, 201, 1700, 3300, 100_000])
+@pytest.mark.parametrize("limit", [1, 100])
+def test_halvings_that_are_sure_change_no_sample(n, limit):
+    """What a sample is halved to is the same, but for far fewer rows on the way."""
+    plain, sure = (
+        _drawn([Drawn.of(i, _numbered(i, i * n, n), limit, halvings) for i in range(3)])
+        for halvings in (0, sure_halvings(3 * n, limit))
+    )
+    assert sure[0].halvings == plain[0].halvings
+    np.testing.assert_array_equal(sure[1], plain[1])
+    if limit == 100:
+        assert sure_halvings(3 * n, limit) >= plain[0].halvings - 1
 
 
 def test_few_rows_are_all_kept():
@@ -296,6 +310,15 @@ def test_classes_of_weightless_rows_alone_are_left_out():
     reader = Reader(look.schema(), look.labels.classes())
     counted = [reader(chunk, 0, "").map_sum(lambda b: list(b.y)) for chunk in chunks]
     assert reduce(add, counted) == [0, 1, 0]
+
+
+@pytest.mark.parametrize(("weight", "match"), [(4e304, "too large"), (1e-307, "too small")])
+def test_weights_that_no_sum_can_hold_are_refused(weight, match):
+    """Though each part by itself would do."""
+    X, w = np.ones((3, 1)), np.full(3, weight)
+    parts = [look_at(i, Chunk(X, np.arange(3), w / 3), "") for i in range(9)]
+    with pytest.raises(WeightError, match=match):
+        whole_look(parts)
 
 
 def test_no_row_has_any_weight():

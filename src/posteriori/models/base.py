@@ -74,9 +74,12 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
             rows = read()
             self.__dict__.pop("passes_", None)
             self._remember(rows.schema, cast(Labels, rows.classes))
-            self._fit_rows(rows)
-            if isinstance(rows, ChunkedRows):
-                self.passes_ = rows.log.since_last()
+            if not isinstance(rows, ChunkedRows):
+                self._fit_rows(rows)
+                return self
+            with rows.between_passes():
+                self._fit_rows(rows)
+            self.passes_ = rows.log.since_last()
         return self
 
     @contextmanager
@@ -130,7 +133,8 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
                 "Pass the rows alone.",
             )
         if isinstance(X, ChunkedRows) and not reading:
-            self._look_ahead(X)
+            with X.between_passes():
+                self._look_ahead(X)
         if X.classes is None:
             raise LabelError(f"{name} was given rows without labels.", "Name their target.")
         if isinstance(X, ChunkedRows):

@@ -171,14 +171,22 @@ class ChunkedRows(ABC):
             self.progress.begin(n_rows)
             yield
         except KeyboardInterrupt as error:
-            raise Interrupted(
-                f"Stopped in {self.progress.now}. What was being fitted is as it was before.",
-                "Fit again; what a first look at the same rows has learnt is kept.",
-            ) from error
+            raise _stopped(f"in {self.progress.now}") from error
         finally:
             self.progress.end()
         self.log.passes += 1
         self.log.seconds += perf_counter() - begun
+
+    @contextmanager
+    def between_passes(self) -> Iterator[None]:
+        """What is done with the rows, in passes or not: named if it is interrupted."""
+        try:
+            yield
+        except Interrupted:  # in a pass, or in an epoch
+            raise
+        except KeyboardInterrupt as error:
+            now = self.progress.now
+            raise _stopped("before the first pass" if now is None else f"after {now}") from error
 
     @cached_property
     def schema(self) -> Schema:
@@ -250,3 +258,10 @@ def _with_more(column: Column, found: Column | None) -> Column:
     if column.kind != "categorical" or found is None:
         return column
     return replace(column, levels=levels_of_both(column.levels, found.levels))
+
+
+def _stopped(where: str) -> Interrupted:
+    return Interrupted(
+        f"Stopped {where}. What was being fitted is as it was before.",
+        "Fit again; what a first look at the same rows has learnt is kept.",
+    )

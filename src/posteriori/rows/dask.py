@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from importlib import import_module
-from math import isnan, log2
+from math import isnan
 from operator import add
 from typing import Any, TypeVar, cast
 
@@ -33,7 +33,7 @@ from posteriori.rows.dask_tasks import (
     run,
 )
 from posteriori.rows.kept import Kept, Room
-from posteriori.rows.look import Drawn, Look, sample_limit, whole_look
+from posteriori.rows.look import Drawn, Look, sample_limit, sure_halvings, whole_look
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes, read_progress
 from posteriori.rows.rows import Kernel
@@ -289,8 +289,7 @@ def _halvings(X: Any) -> int:
     lengths = lengths_of(X)
     if lengths is None:
         return _HALVINGS
-    limit = sample_limit(X.shape[1])
-    return max(_HALVINGS, int(log2(max(sum(lengths), 1) / (2 * limit))))
+    return max(_HALVINGS, sure_halvings(sum(lengths), sample_limit(X.shape[1])))
 
 
 def parts_of(values: Any, alone: bool = False) -> list[Any]:

@@ -16,7 +16,7 @@ from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.csv import CsvFiles, until_types_hold
 from posteriori.rows.datasets import check_types, without_index
-from posteriori.rows.look import Look, look_at, sample_limit, whole_look
+from posteriori.rows.look import Look, look_at, sample_limit, sure_halvings, whole_look
 from posteriori.rows.mark import Mark
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.parquet import Part, parts_of
@@ -175,8 +175,7 @@ class FileRows(ChunkedRows):
         """Halvings of the sample that will be needed, where files tell how many rows they have."""
         n_rows = sum(part.n_rows for part in self._parts or ())
         limit = sample_limit(len(self.roles.features(self.dataset.schema.names)))
-        # One less, as it is a matter of chance.
-        return max(0, (n_rows // (2 * limit)).bit_length() - 2)
+        return sure_halvings(n_rows, limit)
 
     def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
         reader, total = self.reader, _Total()

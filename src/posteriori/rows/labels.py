@@ -18,6 +18,9 @@ _SUM_TOLERANCE = 1e-6
 _NEAR = 1024
 """Whole numbers that lie no farther apart are looked up in a table, however few they are."""
 
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-305, 1e305
+"""Sums of weights whose products with ordinary numbers are doubles with all their digits."""
+
 
 def as_array(values: Any) -> NDArray[Any]:
     """Lists as an array; numbers among strings stay numbers, where NumPy would spell them out."""
@@ -257,7 +260,7 @@ def _check_present(y: NDArray[Any]) -> None:
 
 
 def read_weight(weight: Any, n_rows: int) -> Array | None:
-    """Weights as doubles: finite, not negative, not all zero."""
+    """Weights as doubles: finite, not negative, not all zero, with a sum of ordinary size."""
     if weight is None:
         return None
     w = as_vector(weight)
@@ -278,4 +281,16 @@ def read_weight(weight: Any, n_rows: int) -> Array | None:
         raise WeightError(
             "sample_weight is zero in every row: no rows are left.", "Give some row a weight."
         )
+    with np.errstate(over="ignore"):
+        check_total_weight(float(w.sum()))
     return cast(Array, w)
+
+
+def check_total_weight(total: float) -> None:
+    """An error where sums with such weights would be infinite, or lose their digits."""
+    if not _LEAST_WEIGHT <= total <= _MOST_WEIGHT:
+        size = "large" if total > 1 else "small"
+        raise WeightError(
+            f"The weights are too {size}: they sum to {total:g}.",
+            "Divide all of them by the largest.",
+        )

@@ -3,6 +3,7 @@
 The looks at parts of the rows are added up, in any order: what comes out is the same.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
@@ -24,7 +25,7 @@ from posteriori.errors import (
 from posteriori.rows.arrow import is_arrow, plain_numbers
 from posteriori.rows.chunk import Chunk, Reader, read_some_weights, told_where
 from posteriori.rows.features import read_features
-from posteriori.rows.labels import as_vector, encode, read_target
+from posteriori.rows.labels import as_vector, check_total_weight, encode, read_target
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.schema import Column, Schema
 from posteriori.rows.series import declared_levels
@@ -195,10 +196,14 @@ class Drawn:
 
 def _scrambled(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Numbers that look random, the same for the same input (the last steps of MurmurHash3)."""
-    x = numbers
+    x, shift = numbers.copy(), np.uint64(33)
+    shifted = x >> shift
     for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
-        x = (x ^ (x >> np.uint64(33))) * np.uint64(factor)
-    return x ^ (x >> np.uint64(33))
+        x ^= shifted
+        x *= np.uint64(factor)
+        np.right_shift(x, shift, out=shifted)
+    x ^= shifted
+    return x
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -284,6 +289,18 @@ def sample_limit(n_columns: int) -> int:
     return max(SAMPLE_ENTRIES // max(n_columns, 1), 1)
 
 
+def sure_halvings(n_rows: int, limit: int) -> int:
+    """How often a sample of so many rows is halved at least, but for one chance in 10^12.
+
+    >>> sure_halvings(200, 100), sure_halvings(1000, 100), sure_halvings(10**6, 100)
+    (0, 2, 12)
+    """
+    halvings = 0
+    while (mean := n_rows / 2**halvings) - 7.0 * math.sqrt(mean) > 2 * limit:
+        halvings += 1
+    return halvings
+
+
 def whole_look(parts: list[Look]) -> Look:
     """The looks at all parts as one; an error if there are no rows."""
     found = reduce(lambda a, b: a + b, parts) if parts else None
@@ -293,6 +310,7 @@ def whole_look(parts: list[Look]) -> Look:
         raise WeightError(
             "The weight is zero in every row: no rows are left.", "Give some row a weight."
         )
+    check_total_weight(found.weight)
     return found
 
 
@@ -337,6 +355,8 @@ def _declared(X: Any, j: int) -> tuple[Any, ...]:
 def _labels(y: Any, n: int, weight: Array | None, classes: Any) -> SeenLabels:
     if is_arrow(y) and hasattr(y, "chunks"):
         y = y.cast(y.type.value_type) if hasattr(y.type, "value_type") else y
+        numbers = plain_numbers(y)
+        y = y if numbers is None else numbers
     values = as_vector(y)
     if values.ndim == 2 and values.shape[1] > 1:
         names, soft = read_target(y, n, classes)
