@@ -342,6 +342,26 @@ def _dask(folder):
 
 
 @pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
+@pytest.mark.parametrize("averaged", [False, True])
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("seed", [2, 8, 24, 28, 46, 56])
+def test_rows_of_few_values_are_learnt_alike_wherever_they_lie(seed, shuffle, averaged, tmp_path):
+    """Many of them lie on a boundary, where the last bits of sums must not decide."""
+    random = np.random.default_rng(seed)
+    n, K = 250 + seed, 2 + seed % 3 // 2
+    values, labels = random.integers(-2, 3, size=(n, 3)), random.integers(K, size=n)
+    frame = pd.DataFrame(values.astype(float), columns=list("abc")).assign(y=labels)
+    for i, part in enumerate(np.split(np.arange(n), [11, 40, 170])):
+        frame.iloc[part].to_parquet(tmp_path / f"{i}.parquet")
+    model = Perceptron(shuffle=shuffle, averaged=averaged, max_epochs=30, random_state=0)
+    expected = clone(model).fit(frame[list("abc")], labels)
+    for rows in (scan(tmp_path, "y"), scan(_dask(tmp_path), "y")):
+        found = clone(model).fit(rows)
+        assert found.n_updates_ == expected.n_updates_
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
 @pytest.mark.parametrize(("kind", "weighted"), [("labels", False), ("shares", True)])
 @pytest.mark.parametrize("source", [lambda folder: folder, _csv, _dask])
 @pytest.mark.parametrize(

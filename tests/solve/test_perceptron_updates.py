@@ -1,5 +1,7 @@
 """Updates of many rows at once against one row after the other."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -210,3 +212,37 @@ def test_the_gradient_is_zero_at_the_least_squares_answer(K):
     assert_allclose(squared_error_gradient(W, visits(X, codes, weight)), 0.0, atol=1e-13)
     zero = squared_error_gradient(np.zeros_like(W), visits(X, codes, weight))
     assert_allclose(zero, phi.T @ (weight[:, None] * t) / weight.sum(), rtol=1e-12)
+
+
+def _exactly(phi, codes, weight, K):
+    """One epoch of the perceptron in fractions: W, and the number of updates."""
+    W = [[Fraction(0)] * len(phi[0]) for _ in range(K)]
+    n_updates = 0
+    for row, own, size in zip(phi, codes, weight, strict=True):
+        a = [sum(u * v for u, v in zip(w, row, strict=True)) for w in W]
+        largest = max(a[k] for k in range(K) if k != own)
+        if a[own] > largest:
+            continue
+        n_updates += 1
+        winners = [k for k in range(K) if k != own and a[k] == largest]
+        for k, share in [(own, Fraction(1)), *((k, -Fraction(1, len(winners))) for k in winners)]:
+            W[k] = [w + size * share * x for w, x in zip(W[k], row, strict=True)]
+    return W, n_updates
+
+
+@pytest.mark.parametrize("K", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(5))
+def test_rounding_does_not_decide_who_is_on_the_boundary(K, seed):
+    """Entries are sevenths and weights ninths, which doubles do not hold: many ties, all seen."""
+    random = np.random.default_rng([seed, K])
+    whole, ninths = random.integers(-3, 4, size=(200, 2)), random.integers(1, 4, size=200)
+    codes = random.integers(K, size=200)
+    exact = [[Fraction(1), *(Fraction(int(x), 7) for x in row)] for row in whole]
+    W, n_updates = _exactly(exact, codes, [Fraction(int(w), 9) for w in ninths], K)
+    rows = visits(whole / 7, codes, ninths / 9)
+    walk = perceptron_epoch(Walk.from_zero(3, K), rows)
+    assert walk.n_updates == n_updates
+    expected = np.array(W, dtype=float).T
+    if K == 2:  # the one activation is that of the second class less that of the first
+        expected = (expected[:, 1:] - expected[:, :1]) / 2
+    assert_allclose(walk.weights, expected, rtol=0, atol=1e-12)

@@ -6,6 +6,7 @@ have one activation, W (p, 1), positive for the second class; more have one a cl
 Both solvers take many rows at a time and do to W what one row after the other would do to it.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -27,6 +28,10 @@ _FEWEST, _MOST = 8, 4096
 _ENOUGH = 2000
 """Updates after which it is decided whether the classes can be separated at all, and twice p² more:
 about as much work as the linear program that decides it."""
+
+_ROUNDING = 1e-12
+"""Activations, and sums of weights, that differ by less than this share are equal: their last bits
+depend on where the rows lie, and few different values have many rows on a boundary."""
 
 _CHUNK = 64
 """Rows whose least-mean-squares updates are worked out in one triangular system."""
@@ -96,7 +101,7 @@ def learn(
             return Perceived(walk.mean() if averaged else walk.weights, walk, Outcome.CONVERGED)
         for candidate in () if averaged else (walk.weights, walk.mean()):
             mistakes = mistaken_weight(candidate, visits)
-            if mistakes < fewest:
+            if mistakes < (1.0 - _ROUNDING) * fewest:
                 best, fewest = candidate, mistakes
         if not asked and (walk.n_updates >= enough or epoch == max_epochs):
             asked = True
@@ -121,22 +126,38 @@ def _times(walk: Walk, weight: Array) -> Array:
     return walk.time + np.concatenate([np.zeros(1), np.cumsum(weight)])
 
 
+def _blur(rows: Array) -> Array:
+    """What rounding may do to the activations of rows, for each unit of the size of W (k,)."""
+    return _ROUNDING * np.sqrt(np.einsum("ij,ij->i", rows, rows))
+
+
+def _size(W: Array) -> float:
+    """The size of W, and that of a step, of which W is the sum."""
+    return 1.0 + math.sqrt(np.vdot(W, W))
+
+
 def _two_classes(walk: Walk, segment: Segment) -> Walk:
     """w ← w + φt where wᵀφt ≤ 0, t = ±1 (4.55)."""
-    signed = segment.rows * np.where(segment.codes == 1, 1.0, -1.0)[:, None]
-    steps = signed * segment.weight[:, None]
-    w, drag = walk.weights[:, 0].copy(), walk.drag[:, 0].copy()
+    sign = np.where(segment.codes == 1, 1.0, -1.0)
+    # One column and one parameter more take off what rounding may have added.
+    blurred = np.empty((len(sign), len(walk.weights) + 1))
+    signed = np.multiply(segment.rows, sign[:, None], out=blurred[:, :-1])
+    blurred[:, -1] = -_blur(segment.rows)
+    w_and_size = np.append(walk.weights[:, 0], _size(walk.weights))
+    w, drag = w_and_size[:-1], walk.drag[:, 0].copy()
     times, n_updates = _times(walk, segment.weight), walk.n_updates
     i, ahead, n = 0, _FEWEST, len(signed)
     while i < n:
-        wrong = signed[i : i + ahead] @ w <= 0
+        wrong = blurred[i : i + ahead] @ w_and_size <= 0
         first = int(wrong.argmax())
         if not wrong[first]:
             i, ahead = i + ahead, min(2 * ahead, _MOST)
             continue
         i += first
-        w += steps[i]
-        drag += times[i] * steps[i]
+        step = segment.weight[i] * signed[i]
+        w += step
+        w_and_size[-1] = _size(w)
+        drag += times[i] * step
         n_updates += 1
         i, ahead = i + 1, max(2 * first, _FEWEST)
     return replace(
@@ -151,16 +172,18 @@ def _many_classes(walk: Walk, segment: Segment) -> Walk:
     """
     W, drag = walk.weights.copy(), walk.drag.copy()
     times, n_updates = _times(walk, segment.weight), walk.n_updates
-    rows, codes = segment.rows, segment.codes
+    rows, codes, blur = segment.rows, segment.codes, _blur(segment.rows)
     i, ahead, n = 0, _FEWEST, len(rows)
     while i < n:
-        others, wrong = _against_others(rows[i : i + ahead] @ W, codes[i : i + ahead])
+        here = slice(i, i + ahead)
+        near = _size(W) * blur[here]
+        others, wrong = _against_others(rows[here] @ W, codes[here], near)
         first = int(wrong.argmax())
         if not wrong[first]:
             i, ahead = i + ahead, min(2 * ahead, _MOST)
             continue
         i += first
-        winners = others[first] == others[first].max()
+        winners = others[first] >= others[first].max() - near[first]
         change = np.where(winners, -1.0 / np.count_nonzero(winners), 0.0)
         change[codes[i]] = 1.0
         step = np.outer(rows[i], segment.weight[i] * change)
@@ -171,20 +194,23 @@ def _many_classes(walk: Walk, segment: Segment) -> Walk:
     return replace(walk, weights=W, drag=drag, time=float(times[-1]), n_updates=n_updates)
 
 
-def _against_others(activation: Array, codes: Codes) -> tuple[Array, Mask]:
-    """The activations of the other classes, -∞ for the own one, and where one is not below it."""
+def _against_others(activation: Array, codes: Codes, near: Array) -> tuple[Array, Mask]:
+    """The activations of the other classes, -∞ for the own one, and where one is not below it.
+
+    Those that are as `near` to each other as this (k,) are equal.
+    """
     places = np.arange(len(codes))
     own = activation[places, codes]
     activation[places, codes] = -np.inf
-    return activation, own <= activation.max(axis=1)
+    return activation, own <= activation.max(axis=1) + near
 
 
 def mistakes(weights: Array, segment: Segment) -> Mask:
     """Which rows of a segment are not strictly on their own side (k,)."""
-    activation = segment.rows @ weights
+    activation, near = segment.rows @ weights, _size(weights) * _blur(segment.rows)
     if weights.shape[1] == 1:
-        return np.where(segment.codes == 1, activation[:, 0], -activation[:, 0]) <= 0
-    return _against_others(activation, segment.codes)[1]
+        return np.where(segment.codes == 1, activation[:, 0], -activation[:, 0]) <= near
+    return _against_others(activation, segment.codes, near)[1]
 
 
 def mistaken_weight(weights: Array, visits: Walkable) -> float:
@@ -213,7 +239,7 @@ def _blame(weights: Array, segment: Segment) -> Array:
     codes, weight = segment.codes[wrong], segment.weight[wrong]
     blame = np.bincount(codes, weight, minlength=K).astype(np.float64)
     if weights.shape[1] > 1:
-        others, _ = _against_others(segment.rows[wrong] @ weights, codes)
+        others, _ = _against_others(segment.rows[wrong] @ weights, codes, np.zeros(len(codes)))
         blame += np.bincount(others.argmax(axis=1), weight, minlength=K)
     return blame
 
