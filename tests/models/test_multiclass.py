@@ -21,7 +21,8 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from posteriori import scan
+import posteriori as ours
+from posteriori import FisherDiscriminant, NaiveBayes, scan
 from posteriori.errors import ColumnTypeError, LabelError, ParameterError, ShapeError
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.multiclass import OneVersusOne, OneVersusRest
@@ -597,3 +598,24 @@ def test_passes_over_a_source_are_those_of_all_classifiers():
     assert model.passes_.passes == 1 + len(model.estimators_)  # a first look, and one for each
     assert model.passes_.bytes_read > 0
     assert not hasattr(model.fit(X_BLOBS, Y_BLOBS), "passes_")
+
+
+@pytest.mark.filterwarnings("ignore::posteriori.errors.SingularCovarianceWarning")
+@pytest.mark.parametrize(
+    "base",
+    [ours.LogisticRegression(prior=1.0, tol=1e-9), NaiveBayes(), FisherDiscriminant(shrinkage=0.1)],
+    ids=str,
+)
+def test_pairs_know_the_levels_that_only_other_classes_have(base, tmp_path):
+    """So the rows of the fit can be predicted, and files give the same answer."""
+    random = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    colour = np.where(y == 2, "teal", random.choice(["blue", "red"], size=90))
+    frame = pd.DataFrame({"size": random.normal(size=90) + y, "colour": colour})
+    model = OneVersusOne(estimator=base).fit(frame, y)
+    assert all(e.schema_.columns[1].levels == ("blue", "red", "teal") for e in model.estimators_)
+    frame.assign(y=y).to_parquet(tmp_path / "rows.parquet")
+    elsewhere = OneVersusOne(estimator=base).fit(scan(tmp_path, "y"))
+    found = elsewhere.predict_proba(frame)
+    np.testing.assert_allclose(model.predict_proba(frame), found, rtol=1e-9)
+    assert model.score(frame, y) > 0.6

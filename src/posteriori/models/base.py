@@ -68,6 +68,10 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         """
         return self._fit_to(lambda: self._read(X, y, sample_weight, classes))
 
+    def _fit_to_some(self, X: Any, y: Any, sample_weight: Any, schema: Schema) -> Self:
+        """Fit to a table of some of the rows whose columns, with all levels, are in the schema."""
+        return self._fit_to(lambda: self._read(X, y, sample_weight, None, schema=schema))
+
     def _fit_to(self, read: Callable[[], Rows]) -> Self:
         """Fit to the rows that `read` gives; a fit that fails leaves the estimator as it was."""
         with self._all_or_nothing():

@@ -29,8 +29,10 @@ from posteriori.models.telling import Telling, linear_columns, log_probabilities
 from posteriori.posterior.coupling import couple
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import dask_rows, is_dask
+from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.labels import encode, read_weight
 from posteriori.rows.pick import as_pickable, count_rows, pick_rows
+from posteriori.rows.schema import Schema
 from posteriori.typing import Array, Codes, Labels
 
 _LARGEST_MARGIN = 1e300
@@ -86,10 +88,18 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         self._check(classes, n_rows, weight)
         self.__dict__.pop("passes_", None)
         self.classes_ = classes
+        schema = self._known_levels(X)
         self.estimators_ = [
-            self._fit_one(X, rows, target, weight) for rows, target in self._tasks(codes)
+            self._fit_one(X, rows, target, weight, schema) for rows, target in self._tasks(codes)
         ]
         return self
+
+    def _known_levels(self, X: Any) -> Schema | None:
+        """The columns of all rows, for estimators that can be told of levels some rows lack."""
+        if not isinstance(self._base(), Classifier) or as_frame(X) is None:
+            return None
+        found = read_features(X, None, type(self).__name__).schema
+        return found if found.categorical else None
 
     def _fit_source(self, rows: ChunkedRows, y: Any, sample_weight: Any) -> Self:
         name, base = type(self).__name__, self._base()
@@ -273,9 +283,18 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
                 "Use an estimator that computes its kernel.",
             )
 
-    def _fit_one(self, X: Any, rows: Codes | None, target: Codes, weight: Array | None) -> Any:
+    def _fit_one(
+        self,
+        X: Any,
+        rows: Codes | None,
+        target: Codes,
+        weight: Array | None,
+        schema: Schema | None,
+    ) -> Any:
         if rows is not None:
             X, weight = pick_rows(X, rows), None if weight is None else weight[rows]
+        if schema is not None:
+            return clone(self._base())._fit_to_some(X, target, weight, schema)
         given = {} if weight is None else {"sample_weight": weight}
         return clone(self._base()).fit(X, target, **given)
 
@@ -351,8 +370,8 @@ class OneVersusOne(_Multiclass):
     not: where comparisons are close, the most probable class may be another than the one with most
     votes.
 
-    A classifier sees the rows of its two classes only; what occurs in other classes alone, such as
-    a level of a categorical column, is unknown to it. (Of a source of rows it knows all levels.)
+    A classifier sees the rows of its two classes only. One of this library knows the levels of
+    categorical columns that other classes have; to any other, what these alone have is unknown.
 
     `estimator` is any two-class classifier (by default `GaussianClassifier()`). `ambiguous` says
     what `predict` does with ambiguous rows: "largest" takes the most votes all the same, "reject"
@@ -370,9 +389,9 @@ class OneVersusOne(_Multiclass):
         for i, j in self._pairs():
             yield [{i: 0, j: 1}.get(k, -1) for k in range(len(self.classes_))]
 
-    def _fit_one(self, X: Any, rows: Codes | None, target: Codes, weight: Array | None) -> Any:
+    def _fit_one(self, *given: Any) -> Any:
         try:
-            return super()._fit_one(X, rows, target, weight)
+            return super()._fit_one(*given)
         except Exception as error:
             error.add_note("Rows are counted among those of the two classes being compared.")
             raise
