@@ -23,6 +23,7 @@ from posteriori import (
     LogisticRegression,
     NaiveBayes,
     Perceptron,
+    ProbitRegression,
     scan,
 )
 from posteriori.errors import (
@@ -32,7 +33,7 @@ from posteriori.errors import (
     ShapeError,
     SourceError,
 )
-from posteriori.rows import chunked, dask_kept, dask_tasks, files
+from posteriori.rows import chunked, dask_kept, dask_tasks, files, look
 from posteriori.rows import dask as rows_in_dask
 from posteriori.rows.chunk import Chunk
 from posteriori.rows.kept import Room, room_here
@@ -335,6 +336,36 @@ def _given(kind, weighted):
     """The columns of the target, the target itself, and the weights."""
     target, y = ("y", Y) if kind == "labels" else (["no", "yes"], SHARES)
     return target, y, WEIGHT if weighted else None
+
+
+@pytest.mark.parametrize("entries", [2**11, 2**22])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        LogisticRegression(prior="evidence"),
+        BayesianLogisticRegression(),
+        ProbitRegression(prior=1.0),
+    ],
+    ids=str,
+)
+def test_fits_go_the_same_way_wherever_counted_rows_lie(model, entries, tmp_path, monkeypatch):
+    """At the usual tolerance, which leaves a part of a standard error that others would not."""
+    monkeypatch.setattr(look, "SAMPLE_ENTRIES", entries)
+    random = np.random.default_rng(1)
+    X = random.normal(size=(20_000, 3))
+    y = (X @ [1.0, -0.5, 0.2] + random.logistic(size=len(X)) > 0.3).astype(int)
+    for i, part in enumerate(np.split(np.arange(len(X)), [3_001, 3_009, 14_000])):
+        table = pd.DataFrame(X[part], columns=list("abc")).assign(y=y[part])
+        table.to_parquet(tmp_path / f"{i}.parquet", row_group_size=1_000)
+    expected = clone(model).fit(X, y)
+    in_dask = (da.from_array(each, chunks=[(6_000, 13_999, 1), 3][: each.ndim]) for each in (X, y))
+    for given in ((scan(tmp_path, "y"),), in_dask):
+        found = clone(model).fit(*given)
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-12)
+        errors = (np.diag(each.coef_covariance_) for each in (found, expected))
+        np.testing.assert_allclose(*errors, rtol=1e-11)
+        assert found.n_iter_ == expected.n_iter_
 
 
 def _dask(folder):

@@ -21,8 +21,9 @@ from posteriori.errors import (
     WeightError,
 )
 from posteriori.rows.chunk import Chunk, Reader, Roles
-from posteriori.rows.look import Drawn, look_at, sure_halvings, whole_look
+from posteriori.rows.look import Drawn, look_at, sample_limit, sample_of, whole_look
 from posteriori.rows.memory import read_rows
+from posteriori.rows.one_in import one_in
 
 N = 60
 CUTS = [0, 7, 7, 30, 31, N]
@@ -141,18 +142,31 @@ def test_the_sample_has_between_one_and_two_limits_of_many_rows(n, limit, size):
     np.testing.assert_array_equal(weights, rows + 1)
 
 
-@pytest.mark.parametrize("n", [10, 199, 201, 1700, 3300, 100_000])
-@pytest.mark.parametrize("limit", [1, 100])
-def test_halvings_that_are_sure_change_no_sample(n, limit):
-    """What a sample is halved to is the same, but for far fewer rows on the way."""
-    plain, sure = (
-        _drawn([Drawn.of(i, _numbered(i, i * n, n), limit, halvings) for i in range(3)])
-        for halvings in (0, sure_halvings(3 * n, limit))
-    )
-    assert sure[0].halvings == plain[0].halvings
-    np.testing.assert_array_equal(sure[1], plain[1])
-    if limit == 100:
-        assert sure_halvings(3 * n, limit) >= plain[0].halvings - 1
+@pytest.mark.parametrize("n", [399, 401, 5000, 10_001])
+def test_one_in_many_of_counted_rows_does_not_depend_on_how_they_are_cut(n, monkeypatch):
+    monkeypatch.setattr(looking, "SAMPLE_ENTRIES", 200)
+    many = sample_of(n, 1)
+    X = np.arange(n, dtype=float)[:, None]
+    for cuts in ([0, n], [0, 1, 130, 131, 300, n]):
+        looks = [
+            look_at(a, Chunk(X[a:b]), "", many=many, start=a)
+            for a, b in reversed([*pairwise(cuts)])
+        ]
+        drawn = whole_look(looks).drawn
+        found = np.concatenate([chunk.X[:, 0] for _, _, chunk in sorted(drawn.parts)])
+        assert drawn.halvings == 0
+        assert (found // many).tolist() == sorted(set(found // many))  # one of each at most
+        assert n // many <= len(found) <= min(-(-n // many), 400)
+        np.testing.assert_array_equal(found, one_in(many, 0, n))
+
+
+def test_so_many_rows_are_one_sample():
+    """Powers of two, eight at least, so that no more than twice the limit are kept."""
+    limit = sample_limit(20)
+    assert sample_of(2 * limit, 20) == 1
+    assert sample_of(2 * limit + 1, 20) == sample_of(16 * limit, 20) == 8
+    assert sample_of(16 * limit + 1, 20) == 16
+    assert sample_of(10**12, 20) == 2**22
 
 
 def test_few_rows_are_all_kept():

@@ -8,12 +8,12 @@ import numpy as np
 
 from posteriori.posterior.objective import LogPosterior
 from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.look import GROWTH, sample_of
 from posteriori.rows.rows import Rows
 from posteriori.statistics.sample import sample_rows
 
 _ROWS_PER_PARAMETER = 12
 _SMALLEST_SAMPLE = 1000
-_GROWTH = 8
 _DAMPING = 0.1
 """Precision that keeps a subsample whose classes can be separated from running away."""
 
@@ -37,9 +37,14 @@ def row_levels(rows: Rows, p: int) -> list[RowLevel]:
         levels += _first_looked_at(rows, least)
         if len(levels) == 1:
             return levels
-    while levels[-1].rows.n_rows // _GROWTH >= least:
+    # The first as many as a first look at rows elsewhere keeps, so that fits go the same way.
+    many = max(GROWTH, sample_of(rows.n_rows, len(rows.schema)))
+    if len(levels) > 1 or rows.n_rows // many < least:
+        many = GROWTH
+    while levels[-1].rows.n_rows // many >= least:
         last = levels[-1]
-        drawn, times = sample_rows(last.rows, _GROWTH)
+        drawn, times = sample_rows(last.rows, many)
+        many = GROWTH
         if not np.isfinite(times):
             break
         share = drawn.n_rows / rows.n_rows
@@ -49,11 +54,11 @@ def row_levels(rows: Rows, p: int) -> list[RowLevel]:
 
 def _first_looked_at(rows: ChunkedRows, least: int) -> list[RowLevel]:
     """The rows that the first look has brought into memory; some of them if they are not few."""
-    if rows.n_rows // _GROWTH < least or not rows.look.drawn.n_rows:
+    if rows.n_rows // GROWTH < least or not rows.look.drawn.n_rows:
         return []
     some, times = rows.sample
     if some.n_rows > rows.n_rows // 2:
-        some, more = sample_rows(some, _GROWTH)
+        some, more = sample_rows(some, GROWTH)
         times *= more
     if some.n_rows < least or not np.isfinite(times):
         return []

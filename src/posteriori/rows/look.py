@@ -3,7 +3,6 @@
 The looks at parts of the rows are added up, in any order: what comes out is the same.
 """
 
-import math
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
@@ -27,6 +26,7 @@ from posteriori.rows.chunk import Chunk, Reader, read_some_weights, told_where
 from posteriori.rows.features import read_features
 from posteriori.rows.labels import as_vector, check_total_weight, encode, read_target
 from posteriori.rows.memory import MemoryRows
+from posteriori.rows.one_in import one_in
 from posteriori.rows.schema import Column, Schema
 from posteriori.rows.series import declared_levels
 from posteriori.rows.tables import ColumnTable
@@ -34,6 +34,9 @@ from posteriori.typing import Array, Codes, Labels
 
 SAMPLE_ENTRIES = 2**22
 """Numbers in the rows that are kept from a first look, or up to twice as many."""
+
+GROWTH = 8
+"""How many times as many rows a fit goes on to, from some of them, at least."""
 
 Levels = tuple[Any, ...]
 
@@ -145,10 +148,11 @@ def _too_many() -> Problem:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Rows taken by chance: those whose number, scrambled, is below 2^(64 - halvings).
+    """Some of the rows: one in so many, where all are counted, or else by chance.
 
-    Halved until they are few enough, they depend on all the rows alone, not on how looks at them
-    were added up. `parts` are numbered by their chunks; `keys` are the scrambled numbers.
+    Then they are those whose number, scrambled, is below 2^(64 - halvings). Halved until they are
+    few enough, they depend on all the rows alone, not on how looks at them were added up. `parts`
+    are numbered by their chunks; `keys` are the scrambled numbers.
     """
 
     limit: int
@@ -161,6 +165,13 @@ class Drawn:
         first = _scrambled(np.array([number], dtype=np.uint64))
         keys = _scrambled(np.arange(chunk.n_rows, dtype=np.uint64) + first[0])
         return cls(limit, 0, ((number, keys, chunk),)).halved(halvings).few()
+
+    @classmethod
+    def one_in(cls, many: int, number: int, chunk: Chunk, limit: int, start: int) -> "Drawn":
+        """One in so many rows of a chunk whose first row is number `start` of all."""
+        places = one_in(many, start, chunk.n_rows)
+        keys = _scrambled((start + places).astype(np.uint64))
+        return cls(limit, 0, ((number, keys, chunk if many == 1 else chunk.take(places)),))
 
     def __add__(self, other: "Drawn") -> "Drawn":
         halvings = max(self.halvings, other.halvings)
@@ -265,8 +276,21 @@ class Look:
         return sum(n for _, n in self.lengths)
 
 
-def look_at(number: int, chunk: Chunk, where: str, classes: Any = None, halvings: int = 0) -> Look:
-    """A first look at a part of the rows; `classes` names columns of soft labels."""
+def look_at(
+    number: int,
+    chunk: Chunk,
+    where: str,
+    classes: Any = None,
+    *,
+    halvings: int = 0,
+    many: int | None = None,
+    start: int = 0,
+) -> Look:
+    """A first look at a part of the rows; `classes` names columns of soft labels.
+
+    Some rows are kept: one in `many`, if it is known that the part begins with row `start`; or so
+    few as `halvings` leave, and later looks.
+    """
     n = chunk.n_rows
     if n == 0:
         return Look((), True, None, ((number, 0),), 0.0, Drawn(1, 0))
@@ -280,7 +304,10 @@ def look_at(number: int, chunk: Chunk, where: str, classes: Any = None, halvings
         labels = _without_labels(Problem(number, told_where(labels.problem.error, where)))
     limit = sample_limit(len(columns))
     total = float(n if weight is None else weight.sum())
-    drawn = Drawn.of(number, chunk, limit, halvings)
+    if many is None:
+        drawn = Drawn.of(number, chunk, limit, halvings)
+    else:
+        drawn = Drawn.one_in(many, number, chunk, limit, start)
     return Look(columns, named, labels, ((number, n),), total, drawn)
 
 
@@ -289,16 +316,16 @@ def sample_limit(n_columns: int) -> int:
     return max(SAMPLE_ENTRIES // max(n_columns, 1), 1)
 
 
-def sure_halvings(n_rows: int, limit: int) -> int:
-    """How often a sample of so many rows is halved at least, but for one chance in 10^12.
+def sample_of(n_rows: int, n_columns: int) -> int:
+    """Of how many rows a first look keeps one, where it is known how many there are.
 
-    >>> sure_halvings(200, 100), sure_halvings(1000, 100), sure_halvings(10**6, 100)
-    (0, 2, 12)
+    >>> sample_of(400_000, 20), sample_of(500_000, 20), sample_of(20_000_000, 20)
+    (1, 8, 64)
     """
-    halvings = 0
-    while (mean := n_rows / 2**halvings) - 7.0 * math.sqrt(mean) > 2 * limit:
-        halvings += 1
-    return halvings
+    many = 1
+    while n_rows / many > 2 * sample_limit(n_columns):
+        many *= 2
+    return many if many == 1 else max(many, GROWTH)
 
 
 def whole_look(parts: list[Look]) -> Look:

@@ -8,11 +8,12 @@ from scipy import sparse
 
 from posteriori.rows.block import Block, Features, Mixed, take_block
 from posteriori.rows.memory import MemoryRows
+from posteriori.rows.one_in import one_in
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import table_of
 from posteriori.statistics.statistic import Statistic
-from posteriori.typing import Codes, Labels
+from posteriori.typing import Labels
 
 _LOOK = 2**20
 """Numbers a block when few of them are looked at."""
@@ -66,26 +67,13 @@ def _stack(parts: list[Features]) -> Features:
 
 @dataclass(frozen=True, eq=False)
 class TakeOneOf:
-    """The kernel: one row of each `many` consecutive ones.
-
-    Which one is scrambled from group to group, so that labels that come in turns are not missed;
-    it depends on the number of the row alone, not on where blocks begin.
-    """
+    """The kernel: one row of each `many` consecutive ones, by their numbers."""
 
     many: int
 
     def __call__(self, block: Block) -> Sample:
-        n = block.X.shape[0]
-        groups = np.arange(block.start // self.many, (block.start + n - 1) // self.many + 1)
-        places = groups * self.many + scrambled(groups) % self.many - block.start
-        places = places[(places >= 0) & (places < n)]
+        places = one_in(self.many, block.start, block.X.shape[0])
         return Sample((take_block(block, places),), _weight_of(block))
-
-
-def scrambled(numbers: Codes) -> Codes:
-    """Whole numbers that look random, the same for the same input."""
-    mixed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return ((mixed ^ (mixed >> np.uint64(29))) >> np.uint64(33)).astype(np.intp)
 
 
 def sample_rows(rows: Rows, many: int) -> tuple[MemoryRows, float]:
