@@ -103,9 +103,12 @@ class TestSizes:
 
 
 class TestPasses:
-    @pytest.mark.parametrize("shape", [Shape(200_000, 5), Shape(60_000, 30)], ids=str)
+    @pytest.mark.parametrize(
+        "shape", [Shape(200_000, 5), Shape(60_000, 30), Shape(70_000, 30)], ids=str
+    )
     def test_of_a_fit(self, shape):
-        assert abs(sum(passes(shape)) - counted_passes(shape)) <= 1
+        """Never more than expected; up to two fewer, as gradients better the metric on the way."""
+        assert 0 <= sum(passes(shape)) - counted_passes(shape) <= 2
 
     def test_no_sample_is_large_enough_for_many_columns(self):
         assert passes(Shape(10**9, 500)).products == 0

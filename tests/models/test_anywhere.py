@@ -358,9 +358,11 @@ def test_fits_go_the_same_way_wherever_counted_rows_lie(model, entries, tmp_path
     for i, part in enumerate(np.split(np.arange(len(X)), [3_001, 3_009, 14_000])):
         table = pd.DataFrame(X[part], columns=list("abc")).assign(y=y[part])
         table.to_parquet(tmp_path / f"{i}.parquet", row_group_size=1_000)
+        table.to_csv(tmp_path / f"{i}.csv", index=False)
     expected = clone(model).fit(X, y)
+    in_files = [(scan(sorted(tmp_path.glob(f"*.{kind}")), "y"),) for kind in ("parquet", "csv")]
     in_dask = (da.from_array(each, chunks=[(6_000, 13_999, 1), 3][: each.ndim]) for each in (X, y))
-    for given in ((scan(tmp_path, "y"),), in_dask):
+    for given in (*in_files, in_dask):
         found = clone(model).fit(*given)
         np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-12)
         errors = (np.diag(each.coef_covariance_) for each in (found, expected))

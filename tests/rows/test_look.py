@@ -21,7 +21,7 @@ from posteriori.errors import (
     WeightError,
 )
 from posteriori.rows.chunk import Chunk, Reader, Roles
-from posteriori.rows.look import Drawn, look_at, sample_limit, sample_of, whole_look
+from posteriori.rows.look import Drawn, look_at, sample_halvings, sample_limit, whole_look
 from posteriori.rows.memory import read_rows
 from posteriori.rows.one_in import one_in
 
@@ -142,31 +142,30 @@ def test_the_sample_has_between_one_and_two_limits_of_many_rows(n, limit, size):
     np.testing.assert_array_equal(weights, rows + 1)
 
 
-@pytest.mark.parametrize("n", [399, 401, 5000, 10_001])
-def test_one_in_many_of_counted_rows_does_not_depend_on_how_they_are_cut(n, monkeypatch):
-    monkeypatch.setattr(looking, "SAMPLE_ENTRIES", 200)
-    many = sample_of(n, 1)
+@pytest.mark.parametrize("n", [200, 399, 401, 5000, 10_001])
+@pytest.mark.parametrize("early", [False, True])
+def test_counted_rows_are_drawn_alike_however_they_are_cut(n, early, monkeypatch):
+    monkeypatch.setattr(looking, "SAMPLE_ENTRIES", 100)
+    known = sample_halvings(n, 1)
+    many = 2**known
     X = np.arange(n, dtype=float)[:, None]
-    for cuts in ([0, n], [0, 1, 130, 131, 300, n]):
-        looks = [
-            look_at(a, Chunk(X[a:b]), "", many=many, start=a)
-            for a, b in reversed([*pairwise(cuts)])
-        ]
-        drawn = whole_look(looks).drawn
-        found = np.concatenate([chunk.X[:, 0] for _, _, chunk in sorted(drawn.parts)])
-        assert drawn.halvings == 0
-        assert (found // many).tolist() == sorted(set(found // many))  # one of each at most
-        assert n // many <= len(found) <= min(-(-n // many), 400)
+    schema = look_at(0, Chunk(X), "").schema()
+    for cuts in ([0, n], [0, 1, 130, 131, 190, n]):
+        spans, halvings = reversed([*pairwise(cuts)]), known if early else 0
+        looks = [look_at(a, Chunk(X[a:b]), "", halvings=halvings, start=a) for a, b in spans]
+        found = whole_look(looks).drawn.rows(Reader(schema, None)).table.values[:, 0]
         np.testing.assert_array_equal(found, one_in(many, 0, n))
+        assert n // many <= len(found) <= min(-(-n // many), 200)
+        assert (found // many).tolist() == sorted(set(found // many))  # one of each at most
 
 
 def test_so_many_rows_are_one_sample():
-    """Powers of two, eight at least, so that no more than twice the limit are kept."""
+    """All up to twice the limit, else one in eight or fewer."""
     limit = sample_limit(20)
-    assert sample_of(2 * limit, 20) == 1
-    assert sample_of(2 * limit + 1, 20) == sample_of(16 * limit, 20) == 8
-    assert sample_of(16 * limit + 1, 20) == 16
-    assert sample_of(10**12, 20) == 2**22
+    assert sample_halvings(2 * limit, 20) == 0
+    assert sample_halvings(2 * limit + 1, 20) == sample_halvings(16 * limit, 20) == 3
+    assert sample_halvings(16 * limit + 1, 20) == 4
+    assert sample_halvings(10**12, 20) == 22
 
 
 def test_few_rows_are_all_kept():
@@ -175,11 +174,14 @@ def test_few_rows_are_all_kept():
     assert rows.tolist() == list(range(200))
 
 
-@pytest.mark.parametrize("numbers", [lambda i: i, lambda i: 500 * i, lambda i: 2**33 + 500 * i])
-def test_all_rows_are_as_likely_to_be_drawn(numbers):
-    """Pearson's statistic for where rows lie in the source, and for where in their chunk."""
+@pytest.mark.parametrize("start", [lambda i: None, lambda i: 500 * i, lambda i: 2**35 + 500 * i])
+def test_all_rows_are_as_likely_to_be_drawn(start):
+    """Pearson's statistic for where rows lie in the source, and for where in their chunk.
+
+    As one in so many is taken all along the source, that is more even than chance would be.
+    """
     n_chunks, size, limit = 200, 500, 4000
-    parts = [Drawn.of(numbers(i), _numbered(i, size * i, size), limit, 0) for i in range(n_chunks)]
+    parts = [Drawn.of(i, _numbered(i, size * i, size), limit, 0, start(i)) for i in range(n_chunks)]
     _, rows = _drawn(parts)
     assert limit * 0.95 < len(rows) <= 2 * limit
     for places, bins in ((rows // 2000, 50), (rows % size // 10, 50), (rows % 7, 7)):
@@ -188,7 +190,21 @@ def test_all_rows_are_as_likely_to_be_drawn(numbers):
         width = np.array([len(range(k, total, 7)) for k in range(7)]) if bins == 7 else total / bins
         expected = len(rows) * width / total
         statistic = ((counts - expected) ** 2 / expected).sum()
-        assert chi2.ppf(0.001, bins - 1) < statistic < chi2.ppf(0.999, bins - 1)
+        assert statistic < chi2.ppf(0.999, bins - 1)
+        assert statistic > chi2.ppf(0.001, bins - 1) or bins == 50
+
+
+def test_no_place_among_many_is_preferred():
+    """Among consecutive rows, and among those that come next to each other in two halvings."""
+    for many in (2, 8, 24, 64):
+        rows = one_in(many, 0, 4000 * many)
+        assert len(rows) == 4000
+        for counts in (np.bincount(rows % many), np.bincount(rows[::2] % many)):
+            expected = counts.sum() / many
+            statistic = ((counts - expected) ** 2 / expected).sum()
+            assert chi2.ppf(0.001, many - 1) < statistic < chi2.ppf(0.999, many - 1)
+        steps = np.diff(rows)  # from 1 to 2 many - 1, a triangle
+        assert steps.std() == pytest.approx(many * ((1 - many**-2) / 6) ** 0.5, rel=0.05)
 
 
 def test_the_limit_is_set_by_the_columns(monkeypatch):

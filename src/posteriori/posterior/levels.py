@@ -8,7 +8,7 @@ import numpy as np
 
 from posteriori.posterior.objective import LogPosterior
 from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.look import GROWTH, sample_of
+from posteriori.rows.look import GROWTH, sample_halvings
 from posteriori.rows.rows import Rows
 from posteriori.statistics.sample import sample_rows
 
@@ -38,7 +38,7 @@ def row_levels(rows: Rows, p: int) -> list[RowLevel]:
         if len(levels) == 1:
             return levels
     # The first as many as a first look at rows elsewhere keeps, so that fits go the same way.
-    many = max(GROWTH, sample_of(rows.n_rows, len(rows.schema)))
+    many = max(GROWTH, 2 ** sample_halvings(rows.n_rows, len(rows.schema)))
     if len(levels) > 1 or rows.n_rows // many < least:
         many = GROWTH
     while levels[-1].rows.n_rows // many >= least:

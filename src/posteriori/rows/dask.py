@@ -34,7 +34,7 @@ from posteriori.rows.dask_tasks import (
     run,
 )
 from posteriori.rows.kept import Kept, Room
-from posteriori.rows.look import GROWTH, Drawn, Look, sample_of, whole_look
+from posteriori.rows.look import Drawn, Look, sample_halvings, whole_look
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes, read_progress
 from posteriori.rows.rows import Kernel
@@ -70,15 +70,15 @@ def is_table(y: Any) -> bool:
 class DaskRows(ChunkedRows):
     """Rows in delayed chunks: one frame each if there are `roles`, else features, target, ....
 
-    `cuts` are the rows of each chunk and `many` of how many rows the first look keeps one, where
-    that was known from the start. `owners` are the collections that the
+    `halvings` is how often the rows drawn in the first look will be halved at least, `cuts` the
+    rows of each chunk where they were known from the start. `owners` are the collections that the
     chunks come from: what these have on the workers is there as long as they are. Pickled, as a
     part of what is sent to the workers, the rows stay behind: what was learnt of them goes along.
     """
 
     chunks: tuple[Parts, ...]
     roles: Roles | None = None
-    many: int | None = None
+    halvings: int = _HALVINGS
     cuts: tuple[int, ...] | None = None
     owners: tuple[Any, ...] = ()
 
@@ -89,7 +89,7 @@ class DaskRows(ChunkedRows):
 
     def _first_look(self) -> Look:
         starts = None if self.cuts is None else (0, *accumulate(self.cuts))
-        first = Sent(LookAt(self.roles, self.soft_classes, _HALVINGS, self.many, starts))
+        first = Sent(LookAt(self.roles, self.soft_classes, self.halvings, starts))
         with self.one_pass(None):
             found = self._compute(first, range(len(self.chunks)), 2)
             look = whole_look([] if found is None else [found])
@@ -234,7 +234,7 @@ def dask_rows(
         if own is not None:
             check_number(n, len(own), what)
     chunks = zip(*([None] * n if own is None else own for own in parts), strict=True)
-    return DaskRows(tuple(chunks), None, _sample_of(X), cuts, (X, *cut), soft_classes=classes)
+    return DaskRows(tuple(chunks), None, _halvings(X), cuts, (X, *cut), soft_classes=classes)
 
 
 def check_number(n_chunks: int, found: int, what: str) -> None:
@@ -286,10 +286,12 @@ def lengths_of(values: Any) -> tuple[int, ...] | None:
     return tuple(map(int, values.chunks[0]))
 
 
-def _sample_of(X: Any) -> int | None:
-    """Of how many rows of X the first look keeps one, where it is known how many there are."""
+def _halvings(X: Any) -> int:
+    """How often rows drawn from X will be halved: looks at chunks are then small at once."""
     lengths = lengths_of(X)
-    return None if lengths is None else max(GROWTH, sample_of(sum(lengths), X.shape[1]))
+    if lengths is None:
+        return _HALVINGS
+    return max(_HALVINGS, sample_halvings(sum(lengths), X.shape[1]))
 
 
 def parts_of(values: Any, alone: bool = False) -> list[Any]:

@@ -129,20 +129,13 @@ class LookAt:
     roles: Roles | None
     classes: Any
     halvings: int
-    many: int | None
     starts: tuple[int, ...] | None
 
     def __call__(self, number: int, *parts: Any) -> Look:
         chunk = _chunk(self.roles, number, parts)
-        found = look_at(
-            number,
-            chunk,
-            _where(number),
-            self.classes,
-            halvings=self.halvings,
-            many=self.many,
-            start=0 if self.starts is None else self.starts[number],
-        )
+        start = None if self.starts is None else self.starts[number]
+        where, halvings = _where(number), self.halvings
+        found = look_at(number, chunk, where, self.classes, halvings=halvings, start=start)
         return replace(found, n_bytes=chunk.n_bytes)
 
 

@@ -16,7 +16,7 @@ from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.csv import CsvFiles, until_types_hold
 from posteriori.rows.datasets import check_types, without_index
-from posteriori.rows.look import Look, look_at, sample_of, whole_look
+from posteriori.rows.look import Look, look_at, sample_halvings, whole_look
 from posteriori.rows.mark import Mark
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.parquet import Part, parts_of
@@ -111,11 +111,11 @@ class FileRows(ChunkedRows):
     def _look_at_all(self, beside: Callable[[int, Any, Look], "_Total"]) -> "_Seen":
         """The look at all rows, and what else is summed: of each table, and the look at it."""
         found: list[_Seen] = []
-        many = self._sample_of()
+        least = self._least_halvings()
 
         def see(start: int, table: Any) -> _Seen:
-            halvings = found[0].look.drawn.halvings if found else 0
-            look = self._look_at(start, table, halvings, many)
+            known = max(least, found[0].look.drawn.halvings if found else 0)
+            look = self._look_at(start, table, known)
             return _Seen(look, beside(start, table, look))
 
         def receive(seen: _Seen) -> None:
@@ -126,16 +126,9 @@ class FileRows(ChunkedRows):
             self._fold(see, receive)
         return _Seen(whole_look([seen.look for seen in found]), found[0].beside)
 
-    def _look_at(self, start: int, table: Any, halvings: int = 0, many: int | None = None) -> Look:
-        return look_at(
-            start,
-            self.roles.split(table),
-            _where(start, table.num_rows),
-            self.soft_classes,
-            halvings=halvings,
-            many=many,
-            start=start,
-        )
+    def _look_at(self, start: int, table: Any, halvings: int = 0) -> Look:
+        chunk, where = self.roles.split(table), _where(start, table.num_rows)
+        return look_at(start, chunk, where, self.soft_classes, halvings=halvings, start=start)
 
     def look_ahead(self, gather: Callable[[Rows], S]) -> S | None:
         as_they_are = self.known is None and self.sides is None and not self.real
@@ -178,12 +171,10 @@ class FileRows(ChunkedRows):
             raise Surprise
         return cast(S, seen.beside.value)
 
-    def _sample_of(self) -> int | None:
-        """Of how many rows one is kept, where files tell how many they have."""
-        if self._parts is None:
-            return None
-        n_columns = len(self.roles.features(self.dataset.schema.names))
-        return sample_of(sum(part.n_rows for part in self._parts), n_columns)
+    def _least_halvings(self) -> int:
+        """Halvings of the sample that will be needed, where files tell how many rows they have."""
+        n_rows = sum(part.n_rows for part in self._parts or ())
+        return sample_halvings(n_rows, len(self.roles.features(self.dataset.schema.names)))
 
     def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
         reader, total = self.reader, _Total()

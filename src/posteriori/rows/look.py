@@ -26,7 +26,7 @@ from posteriori.rows.chunk import Chunk, Reader, read_some_weights, told_where
 from posteriori.rows.features import read_features
 from posteriori.rows.labels import as_vector, check_total_weight, encode, read_target
 from posteriori.rows.memory import MemoryRows
-from posteriori.rows.one_in import one_in
+from posteriori.rows.one_in import is_one_in, one_in
 from posteriori.rows.schema import Column, Schema
 from posteriori.rows.series import declared_levels
 from posteriori.rows.tables import ColumnTable
@@ -37,6 +37,12 @@ SAMPLE_ENTRIES = 2**22
 
 GROWTH = 8
 """How many times as many rows a fit goes on to, from some of them, at least."""
+
+_FIRST = GROWTH.bit_length() - 1
+"""Halvings that leave one row in so many."""
+
+_LONGEST_CHUNK = 2**36
+"""Rows of a chunk that are numbered by themselves."""
 
 Levels = tuple[Any, ...]
 
@@ -148,30 +154,29 @@ def _too_many() -> Problem:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Some of the rows: one in so many, where all are counted, or else by chance.
+    """Some of the rows: one in 2^halvings, by their numbers, halved until they are few enough.
 
-    Then they are those whose number, scrambled, is below 2^(64 - halvings). Halved until they are
-    few enough, they depend on all the rows alone, not on how looks at them were added up. `parts`
-    are numbered by their chunks; `keys` are the scrambled numbers.
+    Which they are depends on all the rows alone, not on how looks at them were added up. `parts`
+    have the number of their chunk, and those of their rows.
     """
 
     limit: int
     halvings: int
-    parts: tuple[tuple[int, NDArray[np.uint64], Chunk], ...] = ()
+    parts: tuple[tuple[int, Codes, Chunk], ...] = ()
 
     @classmethod
-    def of(cls, number: int, chunk: Chunk, limit: int, halvings: int) -> "Drawn":
-        """From the rows of a chunk, where it is known that so many halvings are needed at least."""
-        first = _scrambled(np.array([number], dtype=np.uint64))
-        keys = _scrambled(np.arange(chunk.n_rows, dtype=np.uint64) + first[0])
-        return cls(limit, 0, ((number, keys, chunk),)).halved(halvings).few()
+    def of(
+        cls, number: int, chunk: Chunk, limit: int, halvings: int, start: int | None = None
+    ) -> "Drawn":
+        """From a chunk, where it is known that so many halvings are needed at least.
 
-    @classmethod
-    def one_in(cls, many: int, number: int, chunk: Chunk, limit: int, start: int) -> "Drawn":
-        """One in so many rows of a chunk whose first row is number `start` of all."""
-        places = one_in(many, start, chunk.n_rows)
-        keys = _scrambled((start + places).astype(np.uint64))
-        return cls(limit, 0, ((number, keys, chunk if many == 1 else chunk.take(places)),))
+        It begins with row `start`; with a number of its own, where rows before are not counted.
+        """
+        first = number * _LONGEST_CHUNK if start is None else start
+        places = one_in(2**halvings, first, chunk.n_rows)
+        some = chunk.take(places) if halvings else chunk
+        parts = ((number, first + places, some),) if len(places) else ()
+        return cls(limit, halvings, parts).few()
 
     def __add__(self, other: "Drawn") -> "Drawn":
         halvings = max(self.halvings, other.halvings)
@@ -180,7 +185,7 @@ class Drawn:
 
     @property
     def n_rows(self) -> int:
-        return sum(len(keys) for _, keys, _ in self.parts)
+        return sum(len(rows) for _, rows, _ in self.parts)
 
     def few(self) -> "Drawn":
         found = self
@@ -191,30 +196,22 @@ class Drawn:
     def halved(self, halvings: int) -> "Drawn":
         if halvings == self.halvings:
             return self
-        most = np.uint64(2 ** (64 - halvings) - 1)
-        kept = ((i, keys, chunk, np.flatnonzero(keys <= most)) for i, keys, chunk in self.parts)
+        kept = (
+            (i, rows, chunk, np.flatnonzero(is_one_in(2**halvings, rows)))
+            for i, rows, chunk in self.parts
+        )
         parts = tuple(
-            (i, keys[places], chunk.take(places)) for i, keys, chunk, places in kept if len(places)
+            (i, rows[places], chunk.take(places)) for i, rows, chunk, places in kept if len(places)
         )
         return Drawn(self.limit, halvings, parts)
 
     def rows(self, reader: Reader) -> MemoryRows:
-        """The rows taken, in the order in which they lie."""
-        parts = [chunk for _, _, chunk in sorted(self.parts, key=lambda part: part[0])]
+        """The rows taken, in the order in which they lie: all, or one in `GROWTH` at most."""
+        few = self.halved(max(self.halvings, _FIRST)) if self.halvings else self
+        ordered = sorted((few if few.n_rows else self).parts, key=lambda part: part[0])
+        parts = [chunk for _, _, chunk in ordered]
         whole = Chunk(*(_joined([part[i] for part in parts]) for i in range(4)))
         return reader(whole, 0, "in a sample of the rows")
-
-
-def _scrambled(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Numbers that look random, the same for the same input (the last steps of MurmurHash3)."""
-    x, shift = numbers.copy(), np.uint64(33)
-    shifted = x >> shift
-    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
-        x ^= shifted
-        x *= np.uint64(factor)
-        np.right_shift(x, shift, out=shifted)
-    x ^= shifted
-    return x
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -283,13 +280,12 @@ def look_at(
     classes: Any = None,
     *,
     halvings: int = 0,
-    many: int | None = None,
-    start: int = 0,
+    start: int | None = None,
 ) -> Look:
     """A first look at a part of the rows; `classes` names columns of soft labels.
 
-    Some rows are kept: one in `many`, if it is known that the part begins with row `start`; or so
-    few as `halvings` leave, and later looks.
+    Some of the rows are kept: at most as many as `halvings` leave of them. The first of them is
+    row number `start` of all, if that is known.
     """
     n = chunk.n_rows
     if n == 0:
@@ -304,10 +300,7 @@ def look_at(
         labels = _without_labels(Problem(number, told_where(labels.problem.error, where)))
     limit = sample_limit(len(columns))
     total = float(n if weight is None else weight.sum())
-    if many is None:
-        drawn = Drawn.of(number, chunk, limit, halvings)
-    else:
-        drawn = Drawn.one_in(many, number, chunk, limit, start)
+    drawn = Drawn.of(number, chunk, limit, halvings, start)
     return Look(columns, named, labels, ((number, n),), total, drawn)
 
 
@@ -316,16 +309,16 @@ def sample_limit(n_columns: int) -> int:
     return max(SAMPLE_ENTRIES // max(n_columns, 1), 1)
 
 
-def sample_of(n_rows: int, n_columns: int) -> int:
-    """Of how many rows a first look keeps one, where it is known how many there are.
+def sample_halvings(n_rows: int, n_columns: int) -> int:
+    """How often the rows kept from a first look are halved, if they are so many.
 
-    >>> sample_of(400_000, 20), sample_of(500_000, 20), sample_of(20_000_000, 20)
-    (1, 8, 64)
+    >>> [sample_halvings(n, 20) for n in (400_000, 500_000, 20_000_000)]
+    [0, 3, 6]
     """
-    many = 1
-    while n_rows / many > 2 * sample_limit(n_columns):
-        many *= 2
-    return many if many == 1 else max(many, GROWTH)
+    most, halvings = 2 * sample_limit(n_columns), 0
+    while n_rows > most * 2**halvings:
+        halvings += 1
+    return max(halvings, _FIRST) if halvings else 0
 
 
 def whole_look(parts: list[Look]) -> Look:
