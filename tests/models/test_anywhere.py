@@ -367,6 +367,8 @@ def test_fits_go_the_same_way_wherever_counted_rows_lie(model, entries, tmp_path
         np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-12)
         errors = (np.diag(each.coef_covariance_) for each in (found, expected))
         np.testing.assert_allclose(*errors, rtol=1e-11)
+        if hasattr(model, "inference"):
+            assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-13)
         assert found.n_iter_ == expected.n_iter_
 
 

@@ -619,3 +619,22 @@ def test_pairs_know_the_levels_that_only_other_classes_have(base, tmp_path):
     found = elsewhere.predict_proba(frame)
     np.testing.assert_allclose(model.predict_proba(frame), found, rtol=1e-9, atol=1e-10)
     assert model.score(frame, y) > 0.6
+
+
+@BOTH
+def test_a_fit_that_is_interrupted_leaves_all_as_it_was(way, monkeypatch):
+    model = way(estimator=ours.LogisticRegression(prior=1.0)).fit(X_BLOBS, Y_BLOBS)
+    before, found = vars(model).copy(), model.predict_proba(X_BLOBS)
+    fit, calls = ours.LogisticRegression.fit, []
+
+    def stop(self, *args, **kwargs):
+        calls.append(self)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return fit(self, *args, **kwargs)
+
+    monkeypatch.setattr(ours.LogisticRegression, "fit", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X_BLOBS, np.arange(len(X_BLOBS)) % 4)
+    assert vars(model) == before
+    np.testing.assert_array_equal(model.predict_proba(X_BLOBS), found)

@@ -194,19 +194,6 @@ def test_all_rows_are_as_likely_to_be_drawn(start):
         assert statistic > chi2.ppf(0.001, bins - 1) or bins == 50
 
 
-def test_no_place_among_many_is_preferred():
-    """Among consecutive rows, and among those that come next to each other in two halvings."""
-    for many in (2, 8, 24, 64):
-        rows = one_in(many, 0, 4000 * many)
-        assert len(rows) == 4000
-        for counts in (np.bincount(rows % many), np.bincount(rows[::2] % many)):
-            expected = counts.sum() / many
-            statistic = ((counts - expected) ** 2 / expected).sum()
-            assert chi2.ppf(0.001, many - 1) < statistic < chi2.ppf(0.999, many - 1)
-        steps = np.diff(rows)  # from 1 to 2 many - 1, a triangle
-        assert steps.std() == pytest.approx(many * ((1 - many**-2) / 6) ** 0.5, rel=0.05)
-
-
 def test_the_limit_is_set_by_the_columns(monkeypatch):
     monkeypatch.setattr(looking, "SAMPLE_ENTRIES", 4000)
     X = np.random.default_rng(1).normal(size=(3000, 20))

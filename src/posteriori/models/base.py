@@ -21,6 +21,7 @@ from posteriori.models.anywhere import anywhere, check_offsets
 from posteriori.models.checking import Checking
 from posteriori.models.effects import Effects
 from posteriori.models.telling import Telling, linear_columns
+from posteriori.models.unchanged import unchanged_on_error
 from posteriori.posterior.classes import log_probabilities, probabilities
 from posteriori.rows.block import Block, Features, Mixed, take_rows
 from posteriori.rows.chunked import ChunkedRows, PassLog
@@ -89,13 +90,8 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """What is learnt within, on one BLAS thread, is forgotten if an error ends it."""
-        before = dict(self.__dict__)
-        try:
-            with one_blas_thread():
-                yield
-        except BaseException:
-            self.__dict__ = before
-            raise
+        with unchanged_on_error(self), one_blas_thread():
+            yield
 
     @abstractmethod
     def _fit_rows(self, rows: Rows) -> None:

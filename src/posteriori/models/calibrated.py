@@ -27,6 +27,7 @@ from posteriori.models.folds import check_folds, deal, out_of_fold
 from posteriori.models.logistic import LogisticRegression
 from posteriori.models.meta import Training, Wrapping, read_training
 from posteriori.models.telling import log_probabilities
+from posteriori.models.unchanged import all_or_nothing
 from posteriori.typing import Array, Codes, Labels
 
 _SMALLEST_LOG = float(np.log(np.finfo(np.float64).smallest_subnormal))
@@ -99,6 +100,7 @@ class CalibratedClassifier(ClassifierMixin, Wrapping):
         self.folds = folds
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the estimator, and the map of its probabilities; weight zero is as good as absent."""
         check_choice("method", self.method, ["temperature", "platt"])

@@ -26,6 +26,7 @@ from posteriori.models.effects import Effects
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.meta import Mask, overwrite, read_labels, with_label
 from posteriori.models.telling import Telling, linear_columns, log_probabilities
+from posteriori.models.unchanged import all_or_nothing
 from posteriori.posterior.coupling import couple
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import dask_rows, is_dask
@@ -63,6 +64,7 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         self.ambiguous = ambiguous
         self.reject_label = reject_label
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit every classifier; a row of weight zero is as good as absent.
 

@@ -18,6 +18,7 @@ from posteriori.errors import (
 from posteriori.models.anywhere import anywhere
 from posteriori.models.folds import check_folds, deal, out_of_fold
 from posteriori.models.meta import Mask, Training, Wrapping, overwrite, read_training, with_label
+from posteriori.models.unchanged import all_or_nothing
 from posteriori.typing import Array, Labels
 
 
@@ -89,6 +90,7 @@ class NoveltyDetector(Wrapping):
         self.folds = folds
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the estimator, and find the density below which a row is novel.
 

@@ -37,10 +37,7 @@ def row_levels(rows: Rows, p: int) -> list[RowLevel]:
         levels += _first_looked_at(rows, least)
         if len(levels) == 1:
             return levels
-    # The first as many as a first look at rows elsewhere keeps, so that fits go the same way.
-    many = max(GROWTH, 2 ** sample_halvings(rows.n_rows, len(rows.schema)))
-    if len(levels) > 1 or rows.n_rows // many < least:
-        many = GROWTH
+    many = _first_growth(rows, least) if len(levels) == 1 else GROWTH
     while levels[-1].rows.n_rows // many >= least:
         last = levels[-1]
         drawn, times = sample_rows(last.rows, many)
@@ -50,6 +47,15 @@ def row_levels(rows: Rows, p: int) -> list[RowLevel]:
         share = drawn.n_rows / rows.n_rows
         levels.append(RowLevel(drawn, last.factor * times, share))
     return levels[::-1]
+
+
+def _first_growth(rows: Rows, least: int) -> int:
+    """How many times the rows of the largest subsample all rows are.
+
+    It has as many as a first look at rows elsewhere would keep, so that fits go the same way.
+    """
+    many = max(GROWTH, 2 ** sample_halvings(rows.n_rows, len(rows.schema)))
+    return many if rows.n_rows // many >= least else GROWTH
 
 
 def _first_looked_at(rows: ChunkedRows, least: int) -> list[RowLevel]:
