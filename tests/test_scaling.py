@@ -28,7 +28,9 @@ from benchmarks.scaling.cost import (
 from benchmarks.scaling.measure import chunked_rows, columns_of, counted_passes, kernel_of, rows_of
 from benchmarks.scaling.simulate import MOST_CHUNKS, Tasks, Weather, parents, simulate
 
+from posteriori.posterior import levels
 from posteriori.rows import dask as dask_rows
+from posteriori.rows import look
 from posteriori.rows.chunk import Reader
 from posteriori.rows.dask_tasks import AddUp, ReadChunk, Sent
 
@@ -110,9 +112,18 @@ class TestPasses:
         """Never more than expected; up to two fewer, as gradients better the metric on the way."""
         assert 0 <= sum(passes(shape)) - counted_passes(shape) <= 2
 
+    def test_of_a_fit_whose_sample_takes_a_pass(self, monkeypatch):
+        monkeypatch.setattr(look, "SAMPLE_ENTRIES", 2**15)
+        shape = Shape(60_000, 80)
+        assert sample_rows(shape.n, shape.d) < 12 * shape.p
+        counted = counted_passes(shape)
+        assert counted <= sum(passes(shape))
+        monkeypatch.setattr(levels, "MOST_ENTRIES", 0)
+        assert counted < counted_passes(shape)
+
     def test_no_sample_is_large_enough_for_many_columns(self):
-        assert passes(Shape(10**9, 500)).products == 0
-        assert passes(Shape(10**9, 1000)).products == 1
+        assert passes(Shape(10**9, 2300)).products == 0
+        assert passes(Shape(10**9, 2400)).products == 1
 
     def test_sample_is_that_of_the_first_look(self):
         import dask

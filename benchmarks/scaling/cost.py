@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from posteriori.posterior.levels import MOST_ENTRIES
 from posteriori.rows.look import sample_limit
 
 Kind = Literal["gradient", "hessian", "moments"]
@@ -279,15 +280,18 @@ def passes(shape: Shape, tol: float = 1e-4) -> Passes:
     """A maximum likelihood fit of `LogisticRegression`: what its solver expects of itself.
 
     With a sample of m rows the metric is off by 1.3 √(p/m), and so much smaller is the error after
-    each pass; at first it is √(pn/m) standard errors. One pass more is the first look. With no
-    sample large enough three passes look at the columns, one of them at their products, the metric
-    is a diagonal, and one pass shows that the classes overlap, which a sample does otherwise.
+    each pass; at first it is √(pn/m) standard errors. One pass more is the first look, and one
+    brings the sample if that of the look is not large enough. With none three passes look at the
+    columns, one of them at their products, the metric is a diagonal, and one pass shows that the
+    classes overlap, which a sample does otherwise.
     """
-    p, m = shape.p, sample_rows(shape.n, shape.d)
+    p, m, looks = shape.p, sample_rows(shape.n, shape.d), 1
     least = max(1000, 12 * p)
-    if shape.n // 8 >= least and m >= least:
+    if m < least:
+        m, looks = min(2 * least, MOST_ENTRIES // shape.d, shape.n // 8), 2
+    if m >= least:
         rate = min(max(1.3 * math.sqrt(p / m), 1e-3), 0.9)
         steps = math.log(math.sqrt(p * shape.n / m) / tol) / -math.log(rate)
-        return Passes(1 + max(1, math.ceil(steps)), 0)
+        return Passes(looks + max(1, math.ceil(steps)), 0)
     steps = math.log(math.sqrt(shape.n) / tol**2) / -math.log(_STEP)
     return Passes(4 + math.ceil(steps), 1)

@@ -63,6 +63,7 @@ FITS = (
     Shape(2_000_000, 20),
     Shape(400_000, 20, 4),
     Shape(150_000, 200),
+    Shape(100_000, 700),
     Shape(20_000, 1000),
 )
 """Fits whose passes are counted."""

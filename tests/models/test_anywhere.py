@@ -22,6 +22,8 @@ from posteriori import (
     GaussianClassifier,
     LogisticRegression,
     NaiveBayes,
+    OneVersusOne,
+    OneVersusRest,
     Perceptron,
     ProbitRegression,
     scan,
@@ -33,6 +35,7 @@ from posteriori.errors import (
     ShapeError,
     SourceError,
 )
+from posteriori.models import fitting
 from posteriori.rows import chunked, dask_kept, dask_tasks, files, look
 from posteriori.rows import dask as rows_in_dask
 from posteriori.rows.chunk import Chunk
@@ -338,38 +341,68 @@ def _given(kind, weighted):
     return target, y, WEIGHT if weighted else None
 
 
-@pytest.mark.parametrize("entries", [2**11, 2**22])
+def _data(kind):
+    """Rows of three classes, and their weights."""
+    random = np.random.default_rng(1)
+    X = random.normal(size=(12_000, 40 if kind == "wide" else 3))
+    scores = X[:, :3] @ random.normal(size=(3, 3)) + random.gumbel(size=(len(X), 3))
+    weight = random.choice([0.0, 0.0, 1.0, 2.5], size=len(X)) if kind == "weights of zero" else None
+    return X, scores.argmax(axis=1), weight
+
+
+def _told(model):
+    """Coefficients, standard errors and what the fit is worth, of each classifier."""
+    for each in getattr(model, "estimators_", [model]):
+        yield each.coef_
+        yield np.diag(each.coef_covariance_)
+        yield each.log_evidence_ if hasattr(each, "inference") else each.log_likelihood_
+        yield each.n_iter_
+
+
+@pytest.mark.parametrize(
+    ("kind", "entries"),
+    [("usual", 2**11), ("usual", 2**22), ("weights of zero", 2**11), ("wide", 2**11)],
+)
 @pytest.mark.parametrize(
     "model",
     [
         LogisticRegression(),
         LogisticRegression(prior="evidence"),
         BayesianLogisticRegression(),
-        ProbitRegression(prior=1.0),
+        OneVersusOne(estimator=LogisticRegression()),
+        OneVersusOne(estimator=ProbitRegression(prior=1.0)),
+        OneVersusRest(estimator=LogisticRegression()),
     ],
     ids=str,
 )
-def test_fits_go_the_same_way_wherever_counted_rows_lie(model, entries, tmp_path, monkeypatch):
+def test_fits_go_the_same_way_wherever_rows_lie(model, kind, entries, tmp_path, monkeypatch):
     """At the usual tolerance, which leaves a part of a standard error that others would not."""
     monkeypatch.setattr(look, "SAMPLE_ENTRIES", entries)
-    random = np.random.default_rng(1)
-    X = random.normal(size=(20_000, 3))
-    y = (X @ [1.0, -0.5, 0.2] + random.logistic(size=len(X)) > 0.3).astype(int)
-    for i, part in enumerate(np.split(np.arange(len(X)), [3_001, 3_009, 14_000])):
-        table = pd.DataFrame(X[part], columns=list("abc")).assign(y=y[part])
-        table.to_parquet(tmp_path / f"{i}.parquet", row_group_size=1_000)
-        table.to_csv(tmp_path / f"{i}.csv", index=False)
-    expected = clone(model).fit(X, y)
-    in_files = [(scan(sorted(tmp_path.glob(f"*.{kind}")), "y"),) for kind in ("parquet", "csv")]
-    in_dask = (da.from_array(each, chunks=[(6_000, 13_999, 1), 3][: each.ndim]) for each in (X, y))
-    for given in (*in_files, in_dask):
-        found = clone(model).fit(*given)
-        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-12)
-        errors = (np.diag(each.coef_covariance_) for each in (found, expected))
-        np.testing.assert_allclose(*errors, rtol=1e-11)
-        if hasattr(model, "inference"):
-            assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-13)
-        assert found.n_iter_ == expected.n_iter_
+    monkeypatch.setattr(fitting, "_SMALL", 0)
+    X, y, weight = _data(kind)
+    names = [f"x{j}" for j in range(X.shape[1])]
+    frame = pd.DataFrame(X, columns=names).assign(y=y)
+    columns = {"target": "y"}
+    if weight is not None:
+        frame, columns = frame.assign(w=weight), {"target": "y", "weight": "w"}
+    parts = [frame.iloc[part] for part in np.split(np.arange(len(X)), [3_001, 3_009, 8_000])]
+    for i, part in enumerate(parts):
+        part.to_parquet(tmp_path / f"{i}.parquet", row_group_size=1_000)
+        if kind != "wide":  # which takes long
+            part.to_csv(tmp_path / f"{i}.csv", index=False)
+    expected = [*_told(clone(model).fit(X, y, sample_weight=weight))]
+    endings = {path.suffix for path in tmp_path.iterdir()}
+    sources = [sorted(tmp_path.glob(f"*{ending}")) for ending in sorted(endings)]
+    sources.append([dask.delayed(part, pure=False) for part in parts])
+    cuts = (6_000, 5_999, 1)
+    in_dask = [
+        None if each is None else da.from_array(each, chunks=[cuts, X.shape[1]][: each.ndim])
+        for each in (X, y, weight)
+    ]
+    for given in (*((scan(source, **columns),) for source in sources), in_dask):
+        found = _told(clone(model).fit(*given))
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-13)
 
 
 def _dask(folder):

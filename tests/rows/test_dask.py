@@ -46,6 +46,7 @@ from posteriori.rows.dask import DaskRows, dask_rows, is_dask, scan_dask
 from posteriori.rows.dask_answers import predict_dask
 from posteriori.rows.dask_kept import OnWorkers, room_on_workers
 from posteriori.rows.kept import Room, room_here
+from posteriori.rows.one_in import one_in
 from posteriori.rows.scan import scan
 from posteriori.statistics import bins, walks
 
@@ -373,7 +374,28 @@ class TestAPass:
 
     def test_small_rows_are_not_drawn_whole(self) -> None:
         rows = scan(cut(frame(), 1000), target="label")
-        assert rows.look.drawn.n_rows < N / 6
+        assert 0 < rows.drawn.n_rows < N / 6
+
+    def test_rows_are_drawn_by_numbers_that_the_first_look_has_learnt(self) -> None:
+        """In a pass of its own, once; the rows are those that memory takes."""
+        data = frame()
+        rows = scan(cut(data, 300, 900, 900, 2000), target="label", columns=["a"])
+        assert rows.look.drawn.n_rows == 0
+        assert rows.log.passes == 1
+        expected = data["a"].to_numpy()[one_in(8, 0, N)]
+        compared = rows.comparing([0, -1, 1])
+        for each in (rows, rows, compared):
+            assert_array_equal(
+                np.concatenate([part.X["a"] for _, part in each.drawn.parts]), expected
+            )
+        assert rows.log.passes == 2
+        assert rows.log.bytes_read == 2 * rows.look.n_bytes
+        own = data["label"].to_numpy()[one_in(8, 0, N)] != rows.classes[1]
+        assert_array_equal(compared.sample.rows.table.cut(0, own.sum())[:, 0], expected[own])
+        n_own = (data["label"] != rows.classes[1]).sum()
+        assert compared.n_rows == n_own
+        assert compared.n_source == N
+        assert compared.sample.times == n_own / own.sum()
 
     def test_what_is_sent_leaves_the_rows_behind(self) -> None:
         rows = scan(cut(frame(20_000), 1000), target="label")

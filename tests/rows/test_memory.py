@@ -1,7 +1,7 @@
 """Sums over blocks in memory: the same bits from any number of threads, and errors that name the
 row the user knows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from posteriori.rows.finite import check_finite
 from posteriori.rows.memory import (
     BLOCK_ENTRIES,
     SERIAL_ENTRIES,
+    Among,
     MemoryRows,
     read_new_rows,
     read_rows,
@@ -143,6 +144,27 @@ def test_levels_and_targets_are_dropped_with_their_rows():
     assert block.y.tolist() == [[0.5, 0.5], [1.0, 0.0]]
     assert block.weight.tolist() == [1.0, 2.0]
     assert [block.row(i) for i in (0, 1)] == [0, 2]
+
+
+def test_rows_that_are_some_of_others_know_their_numbers():
+    X, weight = np.arange(10.0)[:, None], np.array([1.0, 0.0, 2.0, 3.0])
+    picked = np.array([1, 4, 5, 9])
+    rows = read_rows(X[picked], [0, 1, 0, 1], weight)
+    own = replace(rows, among=Among(picked, 10))
+    assert (rows.n_rows, rows.n_source) == (4, 4)
+    assert (own.n_rows, own.n_source) == (4, 10)
+    found = own.map_sum(lambda block: [(block, [block.row(i) for i in range(len(block.X))])])
+    for block, numbers in found:
+        assert numbers == block.X[:, 0].tolist()
+    assert [number for _, numbers in found for number in numbers] == [1, 5, 9]
+
+
+def test_rows_that_count_are_rows_of_their_own():
+    rows = read_rows(np.arange(4.0)[:, None], [0, 1, 0, 1], [1.0, 0.0, 2.0, 3.0])
+    own = rows.counting()
+    assert own.table.values[:, 0].tolist() == [0.0, 2.0, 3.0]
+    assert (own.y.tolist(), own.weight.tolist()) == ([0, 0, 1], [1.0, 2.0, 3.0])
+    assert own.counting() is own
 
 
 def test_a_class_that_only_weightless_rows_have_is_absent():

@@ -1,12 +1,15 @@
 """Samples of rows: which rows, with what belongs to them, from any storage."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.rows.memory import read_rows
+from posteriori.rows.memory import Among, read_rows
+from posteriori.rows.one_in import one_in
 from posteriori.statistics.sample import TakeOneOf, sample_rows
 
 N = 103
@@ -60,3 +63,17 @@ def test_rows_of_weight_zero_are_not_sampled():
     rows = read_rows(NUMBERS[:, None], (NUMBERS % 2).astype(int), sample_weight=weight)
     taken, _ = sample_rows(rows, 2)
     assert (taken.weight > 0).all()
+
+
+def test_rows_are_taken_by_the_numbers_they_have_among_others():
+    """Whether others have the weight zero, or are not there."""
+    y, many = (NUMBERS % 2).astype(int), 4
+    kept = np.flatnonzero(NUMBERS % 5 != 2)
+    expected = np.intersect1d(one_in(many, 0, N), kept)
+    there = read_rows(NUMBERS[:, None], y, sample_weight=np.isin(np.arange(N), kept).astype(float))
+    picked = replace(read_rows(NUMBERS[kept, None], y[kept]), among=Among(kept, N))
+    for rows in (there, picked):
+        for block_entries in (None, 9):
+            found = rows.map_sum(TakeOneOf(many), block_entries=block_entries)
+            values = found.rows(rows.schema, rows.classes).table.values[:, 0]
+            np.testing.assert_array_equal(values, expected)

@@ -8,6 +8,7 @@ A classifier sets `schema_`, `classes_` and its parameters in `_fit_rows`, and g
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
@@ -32,6 +33,7 @@ from posteriori.rows.frames import backend_of
 from posteriori.rows.labels import as_vector
 from posteriori.rows.memory import (
     SERIAL_ENTRIES,
+    Among,
     MemoryRows,
     check_several,
     read_new_rows,
@@ -69,9 +71,19 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         """
         return self._fit_to(lambda: self._read(X, y, sample_weight, classes))
 
-    def _fit_to_some(self, X: Any, y: Any, sample_weight: Any, schema: Schema) -> Self:
-        """Fit to a table of some of the rows whose columns, with all levels, are in the schema."""
-        return self._fit_to(lambda: self._read(X, y, sample_weight, None, schema=schema))
+    def _fit_to_some(
+        self, X: Any, y: Any, sample_weight: Any, among: Among | None, schema: Schema | None
+    ) -> Self:
+        """Fit to a table of some rows, with the numbers that these have `among` all.
+
+        `schema` has the columns with the levels of all rows, where some may lack them.
+        """
+
+        def read() -> Rows:
+            rows = self._read(X, y, sample_weight, None, schema=schema)
+            return replace(cast(MemoryRows, rows), among=among)
+
+        return self._fit_to(read)
 
     def _fit_to(self, read: Callable[[], Rows]) -> Self:
         """Fit to the rows that `read` gives; a fit that fails leaves the estimator as it was."""

@@ -18,7 +18,7 @@ from posteriori.likelihood.domain import Domain
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, unit_diagonal
 from posteriori.models.inside import start_inside
-from posteriori.posterior.levels import RowLevel, on_levels, row_levels
+from posteriori.posterior.levels import RowLevel, all_rows, on_levels, row_levels
 from posteriori.posterior.objective import Coordinates, LogPosterior
 from posteriori.posterior.priors import (
     GaussianPrior,
@@ -95,9 +95,9 @@ def prepare(problem: Problem) -> Prepared:
     """Standardise the columns, find a start, and leave out what cannot be told apart."""
     q = len(problem.columns.names) + int(problem.intercept)
     coordinates = Coordinates(problem.n_activations, q)
-    levels = row_levels(problem.rows, coordinates.size)
-    if problem.domain.is_bounded:  # what is inside for some of the rows need not be for all
-        levels = levels[-1:]
+    levels = [all_rows(problem.rows)]
+    if not problem.domain.is_bounded:  # where what is inside for some rows need not be for all
+        levels = row_levels(problem.rows, coordinates.size)
     standard, constant = _standardise(problem, levels)
     mean = levels[0].rows.map_sum(GatherTargetMean(problem.target))
     penalty = read_prior(problem.prior, standard)

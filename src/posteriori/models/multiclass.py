@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
 from posteriori.models.base import Classifier
 from posteriori.models.checking import Checking
+from posteriori.models.discriminative import DiscriminativeClassifier
 from posteriori.models.effects import Effects
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.meta import Mask, overwrite, read_labels, with_label
@@ -32,6 +33,7 @@ from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import dask_rows, is_dask
 from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.labels import encode, read_weight
+from posteriori.rows.memory import Among
 from posteriori.rows.pick import as_pickable, count_rows, pick_rows
 from posteriori.rows.schema import Schema
 from posteriori.typing import Array, Codes, Labels
@@ -43,6 +45,11 @@ _LARGEST_MARGIN = 1e300
 def _gives_probabilities(model: "_Multiclass") -> bool:
     fitted = getattr(model, "estimators_", None)
     return hasattr(fitted[0] if fitted else model._base(), "predict_proba")
+
+
+def _is_ours(estimator: Any) -> bool:
+    """Whether its fit is one of those here, which can be told what others cannot."""
+    return getattr(type(estimator), "fit", None) in (Classifier.fit, DiscriminativeClassifier.fit)
 
 
 class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
@@ -83,6 +90,7 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         n_rows = count_rows(X)
         classes, codes = read_labels(y, n_rows, type(self).__name__)
         weight = read_weight(sample_weight, n_rows)
+        kept = None
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             present, codes = encode(codes[kept])
@@ -90,15 +98,15 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         self._check(classes, n_rows, weight)
         self.__dict__.pop("passes_", None)
         self.classes_ = classes
-        schema = self._known_levels(X)
+        whole = _Whole(X, weight, kept, n_rows, self._known_levels(X))
         self.estimators_ = [
-            self._fit_one(X, rows, target, weight, schema) for rows, target in self._tasks(codes)
+            self._fit_one(whole, rows, target) for rows, target in self._tasks(codes)
         ]
         return self
 
     def _known_levels(self, X: Any) -> Schema | None:
         """The columns of all rows, for estimators that can be told of levels some rows lack."""
-        if not isinstance(self._base(), Classifier) or as_frame(X) is None:
+        if not _is_ours(self._base()) or as_frame(X) is None:
             return None
         found = read_features(X, None, type(self).__name__).schema
         return found if found.categorical else None
@@ -285,20 +293,14 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
                 "Use an estimator that computes its kernel.",
             )
 
-    def _fit_one(
-        self,
-        X: Any,
-        rows: Codes | None,
-        target: Codes,
-        weight: Array | None,
-        schema: Schema | None,
-    ) -> Any:
+    def _fit_one(self, whole: "_Whole", rows: Codes | None, target: Codes) -> Any:
+        X, weight, estimator = whole.X, whole.weight, clone(self._base())
         if rows is not None:
             X, weight = pick_rows(X, rows), None if weight is None else weight[rows]
-        if schema is not None:
-            return clone(self._base())._fit_to_some(X, target, weight, schema)
+        if _is_ours(estimator):
+            return estimator._fit_to_some(X, target, weight, whole.among(rows), whole.schema)
         given = {} if weight is None else {"sample_weight": weight}
-        return clone(self._base()).fit(X, target, **given)
+        return estimator.fit(X, target, **given)
 
     def _margins(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -308,6 +310,25 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         if len(self.classes_) == 2:
             return (margins[:, 0] > 0).astype(np.intp)
         return self._scores(margins).argmax(axis=1)
+
+
+class _Whole(NamedTuple):
+    """The rows that count, out of `n_rows`, with their numbers if these are not all of them.
+
+    `schema` has the columns, where an estimator can be told of levels that some rows lack.
+    """
+
+    X: Any
+    weight: Array | None
+    kept: Codes | None
+    n_rows: int
+    schema: Schema | None
+
+    def among(self, rows: Codes | None) -> Among | None:
+        """The numbers of some of them; None if these are all there are."""
+        if rows is None:
+            return None if self.kept is None else Among(self.kept, self.n_rows)
+        return Among(rows if self.kept is None else self.kept[rows], self.n_rows)
 
 
 class OneVersusRest(_Multiclass):

@@ -9,11 +9,15 @@ import numpy as np
 from posteriori.posterior.objective import LogPosterior
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.look import GROWTH, sample_halvings
+from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.statistics.sample import sample_rows
 
 _ROWS_PER_PARAMETER = 12
 _SMALLEST_SAMPLE = 1000
+MOST_ENTRIES = 2**26
+"""Numbers of a subsample at most; where these are too few rows, a fit starts without one."""
+
 _DAMPING = 0.1
 """Precision that keeps a subsample whose classes can be separated from running away."""
 
@@ -29,46 +33,49 @@ class RowLevel(NamedTuple):
     share: float
 
 
+def all_rows(rows: Rows) -> RowLevel:
+    """The last level."""
+    return RowLevel(rows, 1.0, 1.0)
+
+
 def row_levels(rows: Rows, p: int) -> list[RowLevel]:
     """Subsamples that grow up to all rows; only these if they are few for p parameters."""
-    levels = [RowLevel(rows, 1.0, 1.0)]
+    levels = [all_rows(rows)]
     least = max(_SMALLEST_SAMPLE, _ROWS_PER_PARAMETER * p)
-    if isinstance(rows, ChunkedRows):  # of which no more is brought into memory than was
-        levels += _first_looked_at(rows, least)
-        if len(levels) == 1:
-            return levels
-    many = _first_growth(rows, least) if len(levels) == 1 else GROWTH
+    many = _first_growth(rows, least)
     while levels[-1].rows.n_rows // many >= least:
         last = levels[-1]
-        drawn, times = sample_rows(last.rows, many)
-        many = GROWTH
-        if not np.isfinite(times):
+        some, times = _one_in(last.rows, many)
+        if some.n_rows < least or not np.isfinite(times):
             break
-        share = drawn.n_rows / rows.n_rows
-        levels.append(RowLevel(drawn, last.factor * times, share))
+        levels.append(RowLevel(some, last.factor * times, some.n_rows / rows.n_rows))
+        many = GROWTH
     return levels[::-1]
 
 
 def _first_growth(rows: Rows, least: int) -> int:
-    """How many times the rows of the largest subsample all rows are.
+    """How many times the rows of the largest subsample all rows are: the same from every source.
 
-    It has as many as a first look at rows elsewhere would keep, so that fits go the same way.
+    It has the rows that a first look brings into memory; where these are too few for so many
+    columns, more of them, as far as there is room.
     """
-    many = max(GROWTH, 2 ** sample_halvings(rows.n_rows, len(rows.schema)))
-    return many if rows.n_rows // many >= least else GROWTH
+    usual = _usual_growth(rows)
+    if rows.n_rows // usual >= least:
+        return usual
+    most = min(2 * least, MOST_ENTRIES // len(rows.schema))
+    return max(GROWTH, rows.n_rows // max(most, 1))
 
 
-def _first_looked_at(rows: ChunkedRows, least: int) -> list[RowLevel]:
-    """The rows that the first look has brought into memory; some of them if they are not few."""
-    if rows.n_rows // GROWTH < least or not rows.look.drawn.n_rows:
-        return []
-    some, times = rows.sample
-    if some.n_rows > rows.n_rows // 2:
-        some, more = sample_rows(some, GROWTH)
-        times *= more
-    if some.n_rows < least or not np.isfinite(times):
-        return []
-    return [RowLevel(some, times, some.n_rows / rows.n_rows)]
+def _usual_growth(rows: Rows) -> int:
+    n_rows = rows.n_source if isinstance(rows, ChunkedRows | MemoryRows) else rows.n_rows
+    return max(GROWTH, 2 ** sample_halvings(n_rows, len(rows.schema)))
+
+
+def _one_in(rows: Rows, many: int) -> tuple[MemoryRows, float]:
+    """One row in `many`, in memory, and how many times their weight all rows have."""
+    if isinstance(rows, ChunkedRows) and many >= _usual_growth(rows):
+        return rows.one_in(many)
+    return sample_rows(rows, many)
 
 
 def on_levels(full: LogPosterior, levels: Sequence[RowLevel]) -> list[LogPosterior]:

@@ -235,10 +235,9 @@ class Reader:
 
 def _compared(rows: MemoryRows, sides: Codes) -> MemoryRows:
     """The rows with the side of their class as the label."""
-    found = sides[cast(Codes, rows.y)]
-    neither, weight = found < 0, rows.weight
-    if neither.any():
-        weight = np.where(neither, 0.0, 1.0 if weight is None else weight)
+    found, weight = sides[cast(Codes, rows.y)], rows.weight
+    if (sides < 0).any():
+        weight = np.where(found < 0, 0.0, 1.0 if weight is None else weight)
     return replace(rows, y=np.maximum(found, 0), weight=weight, classes=SIDES)
 
 

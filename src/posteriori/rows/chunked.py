@@ -9,10 +9,12 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any, NamedTuple, Self, TypeVar, cast
 
+import numpy as np
+
 from posteriori.errors import Interrupted, LabelError, ParameterError
 from posteriori.rows.chunk import SIDES, Chunk, Reader
 from posteriori.rows.kept import Here, Kept, Room, room_here
-from posteriori.rows.look import Look, SeenLabels
+from posteriori.rows.look import Drawn, Look, SeenLabels
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes
 from posteriori.rows.rows import Kernel, Rows
@@ -103,6 +105,11 @@ class ChunkedRows(ABC):
             self._seen.append(self._first_look())
         return self._seen[0]
 
+    @property
+    def drawn(self) -> Drawn:
+        """Some of the rows, as the first look has brought them along."""
+        return self.look.drawn
+
     @abstractmethod
     def _first_look(self) -> Look:
         """Look at all rows."""
@@ -158,7 +165,7 @@ class ChunkedRows(ABC):
 
     def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
         """Run `kernel` on every block, and add up what comes back in the order of the rows."""
-        with self.one_pass(self.n_rows):
+        with self.one_pass(self.n_source):
             found = self._sum(kernel, block_entries)
         self.progress.objective = getattr(found, "objective", None)
         return found
@@ -197,7 +204,22 @@ class ChunkedRows(ABC):
 
     @property
     def n_rows(self) -> int:
+        return self.n_source if self.sides is None else self._compared[1]
+
+    @property
+    def n_source(self) -> int:
+        """All rows, where `n_rows` are only those of the classes that are compared."""
         return self.look.n_rows
+
+    @property
+    def _weight(self) -> float:
+        return self.look.weight if self.sides is None else self._compared[0]
+
+    @cached_property
+    def _compared(self) -> tuple[float, int]:
+        """The weight of the rows whose classes are compared, and their number."""
+        sides = np.array(self.sides)
+        return cast(SeenLabels, self.look.labels).of(self._all_classes[sides >= 0])
 
     @cached_property
     def classes(self) -> Labels | None:
@@ -222,11 +244,17 @@ class ChunkedRows(ABC):
 
     @cached_property
     def sample(self) -> Sampled:
-        """Some of the rows, from the first look."""
-        every = self.look.drawn.rows(replace(self.reader, sides=None))
-        drawn = float(every.n_rows if every.weight is None else every.weight.sum())
-        rows = every if self.sides is None else self.look.drawn.rows(self.reader)
-        return Sampled(rows, self.look.weight / drawn if drawn else float("inf"))
+        """Some of the rows, in memory: as many as were brought there."""
+        return self._sampled(self.drawn)
+
+    def one_in(self, many: int) -> Sampled:
+        """One row in `many`, a power of two, of those that were brought into memory."""
+        return self._sampled(self.drawn.halved(many.bit_length() - 1))
+
+    def _sampled(self, drawn: Drawn) -> Sampled:
+        rows = drawn.rows(self.reader)
+        weight = float(rows.n_rows if rows.weight is None else rows.weight.sum())
+        return Sampled(rows, self._weight / weight if weight else float("inf"))
 
     def comparing(self, sides: Sequence[int]) -> Self:
         """The same rows with two labels: for each class its side, 0 or 1, or -1 for neither."""

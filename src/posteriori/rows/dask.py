@@ -22,6 +22,7 @@ from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask_kept import OnWorker, OnWorkers, room_on_workers
 from posteriori.rows.dask_tasks import (
     AddUp,
+    Draw,
     GoOn,
     LookAt,
     Make,
@@ -34,7 +35,7 @@ from posteriori.rows.dask_tasks import (
     run,
 )
 from posteriori.rows.kept import Kept, Room
-from posteriori.rows.look import Drawn, Look, sample_halvings, whole_look
+from posteriori.rows.look import Drawn, Look, sample_halvings, sample_limit, whole_look
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes, read_progress
 from posteriori.rows.rows import Kernel
@@ -44,11 +45,13 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _HALVINGS = 3
-"""One row in eight at most is drawn in the first look, so that what comes back is never all."""
+"""One row in eight at most is drawn, so that what comes back is never all."""
 
 _AT_ONCE = 8
-"""Sums that one task adds up: a cluster takes milliseconds a task. First looks, which bring rows
-along, are added up in pairs."""
+"""Sums that one task adds up: a cluster takes milliseconds a task."""
+
+_ROWS_AT_ONCE = 2
+"""The same, where they bring rows along."""
 
 _LITTLE = 2**20
 """Bytes of what all tasks of a pass are told, up to which each is told it by itself."""
@@ -70,16 +73,16 @@ def is_table(y: Any) -> bool:
 class DaskRows(ChunkedRows):
     """Rows in delayed chunks: one frame each if there are `roles`, else features, target, ....
 
-    `halvings` is how often the rows drawn in the first look will be halved at least, `cuts` the
-    rows of each chunk where they were known from the start. `owners` are the collections that the
+    `cuts` are the rows of each chunk where they were known from the start; some of the rows are
+    then drawn in the first look, one in 2^`halvings`. `owners` are the collections that the
     chunks come from: what these have on the workers is there as long as they are. Pickled, as a
     part of what is sent to the workers, the rows stay behind: what was learnt of them goes along.
     """
 
     chunks: tuple[Parts, ...]
     roles: Roles | None = None
-    halvings: int = _HALVINGS
     cuts: tuple[int, ...] | None = None
+    halvings: int = 0
     owners: tuple[Any, ...] = ()
 
     def __reduce__(self) -> Any:
@@ -91,10 +94,24 @@ class DaskRows(ChunkedRows):
         starts = None if self.cuts is None else (0, *accumulate(self.cuts))
         first = Sent(LookAt(self.roles, self.soft_classes, self.halvings, starts))
         with self.one_pass(None):
-            found = self._compute(first, range(len(self.chunks)), 2)
+            at_once = _AT_ONCE if starts is None else _ROWS_AT_ONCE
+            found = self._compute(first, range(len(self.chunks)), at_once)
             look = whole_look([] if found is None else [found])
             self.log.read(look.n_bytes)
         return look
+
+    @property
+    def drawn(self) -> Drawn:
+        """Some of the rows: where chunks did not say which row they begin with, by a pass."""
+        look = self.look
+        if self.chunks and self.cuts is None and not look.drawn.n_rows:
+            d = len(look.columns)
+            task = Sent(Draw(self._read_chunk, sample_limit(d), _halvings(look.n_rows, d)))
+            with self.one_pass(look.n_rows):
+                found = self._compute(task, self._with_rows, _ROWS_AT_ONCE)
+                self._count()
+            look = self._seen[0] = replace(look, drawn=found)
+        return look.drawn
 
     def _learnt_schema(self) -> Schema:
         found = self.look.schema()
@@ -116,7 +133,7 @@ class DaskRows(ChunkedRows):
     def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
         """A chain of tasks: nothing but the state goes from worker to worker."""
         turns = ((i, *self.chunks[i]) for i in self._with_rows)
-        with self.one_pass(self.n_rows):
+        with self.one_pass(self.n_source):
             result = chain(Sent(GoOn(self._read_chunk, step)), state, turns)
             self._count()
         return cast(T, result)
@@ -124,7 +141,7 @@ class DaskRows(ChunkedRows):
     def keep(self, kernel: Kernel[S], make: Callable[[S], T]) -> Kept[T]:
         """One worker gets the sums of all chunks, and keeps what it makes of them."""
         task = Sent(AddUp(self._read_chunk, kernel, None))
-        with self.one_pass(self.n_rows):
+        with self.one_pass(self.n_source):
             sums = self._each_chunk(task, self._with_rows)
             kept = OnWorker.made(lambda *sums: make(reduce(add, sums)), *sums)
             self._count()
@@ -135,7 +152,7 @@ class DaskRows(ChunkedRows):
     ) -> OnWorkers[T]:
         """What `make` gives for the first parts of all chunks, for the second, ...: a pass."""
         task = Sent(Make(self._read_chunk, split))
-        with self.one_pass(self.n_rows):
+        with self.one_pass(self.n_source):
             dealt = OnWorkers.dealt(self._each_chunk(task, self._with_rows), make, n_parts)
             self._count()
         return dealt
@@ -153,7 +170,7 @@ class DaskRows(ChunkedRows):
     def _count(self) -> None:
         """All chunks have been read once more."""
         self.log.read(self.look.n_bytes)
-        self.progress.advance(self.n_rows)
+        self.progress.advance(self.n_source)
 
     @property
     def _with_rows(self) -> list[int]:
@@ -234,7 +251,8 @@ def dask_rows(
         if own is not None:
             check_number(n, len(own), what)
     chunks = zip(*([None] * n if own is None else own for own in parts), strict=True)
-    return DaskRows(tuple(chunks), None, _halvings(X), cuts, (X, *cut), soft_classes=classes)
+    halvings = 0 if cuts is None else _halvings(sum(cuts), X.shape[1])
+    return DaskRows(tuple(chunks), None, cuts, halvings, (X, *cut), soft_classes=classes)
 
 
 def check_number(n_chunks: int, found: int, what: str) -> None:
@@ -286,12 +304,9 @@ def lengths_of(values: Any) -> tuple[int, ...] | None:
     return tuple(map(int, values.chunks[0]))
 
 
-def _halvings(X: Any) -> int:
-    """How often rows drawn from X will be halved: looks at chunks are then small at once."""
-    lengths = lengths_of(X)
-    if lengths is None:
-        return _HALVINGS
-    return max(_HALVINGS, sample_halvings(sum(lengths), X.shape[1]))
+def _halvings(n_rows: int, n_columns: int) -> int:
+    """How often rows are halved before some of them are brought to the client."""
+    return max(_HALVINGS, sample_halvings(n_rows, n_columns))
 
 
 def parts_of(values: Any, alone: bool = False) -> list[Any]:

@@ -25,7 +25,7 @@ from posteriori.errors import (
 )
 from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
 from posteriori.rows.features import as_frame
-from posteriori.rows.look import Look, look_at
+from posteriori.rows.look import Drawn, Look, look_at
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Kernel
 from posteriori.rows.threads import one_blas_thread
@@ -149,6 +149,10 @@ class ReadChunk:
     starts: dict[int, int]
 
     def __call__(self, number: int, parts: Parts) -> MemoryRows:
+        return self.reader(self.chunk(number, parts), self.starts[number], _where(number))
+
+    def chunk(self, number: int, parts: Parts) -> Chunk:
+        """The chunk, which is as long as it was."""
         chunk = _chunk(self.roles, number, parts)
         if chunk.n_rows != self.lengths[number]:
             raise SourceError(
@@ -157,7 +161,20 @@ class ReadChunk:
                 "Chunks must be the same each time they are made: fix seeds, and do not change "
                 "their files.",
             )
-        return self.reader(chunk, self.starts[number], _where(number))
+        return chunk
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The task of drawing some of the rows of a chunk."""
+
+    read: ReadChunk
+    limit: int
+    halvings: int
+
+    def __call__(self, number: int, *parts: Any) -> Drawn:
+        start = self.read.starts[number]
+        return Drawn.of(start, self.read.chunk(number, parts), self.limit, self.halvings)
 
 
 @dataclass(frozen=True)

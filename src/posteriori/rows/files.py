@@ -191,7 +191,7 @@ class FileRows(ChunkedRows):
 
     def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
         reader, seen = self.reader, 0
-        with self.one_pass(self.n_rows), self._watched():
+        with self.one_pass(self.n_source), self._watched():
             for start, table in self._tables():
                 rows = reader(self.roles.split(table), start, _where(start, table.num_rows))
                 state = step(state, rows)
@@ -202,9 +202,9 @@ class FileRows(ChunkedRows):
 
     def _check_number(self, n_rows: int) -> None:
         """An error where a pass met more rows, or fewer, than the first look."""
-        if n_rows != self.n_rows:
+        if n_rows != self.n_source:
             raise SourceError(
-                f"The source has {n_rows:,} rows, and had {self.n_rows:,} when it was first "
+                f"The source has {n_rows:,} rows, and had {self.n_source:,} when it was first "
                 "looked at.",
                 "Scan again, and fit to what is there now.",
             )
@@ -283,7 +283,7 @@ class FileRows(ChunkedRows):
 
     def _stream(self) -> Iterator[tuple[int, Any]]:
         """The same by pyarrow's scanner, which reads ahead."""
-        kept = self.spool.find(0, self.n_rows) if self._seen else None
+        kept = self.spool.find(0, self.n_source) if self._seen else None
         return self._counted(self._scanned() if kept is None else kept)
 
     def _scanned(self) -> Iterator[tuple[int, Any]]:

@@ -41,9 +41,6 @@ GROWTH = 8
 _FIRST = GROWTH.bit_length() - 1
 """Halvings that leave one row in so many."""
 
-_LONGEST_CHUNK = 2**36
-"""Rows of a chunk that are numbered by themselves."""
-
 Levels = tuple[Any, ...]
 
 _MOST_CLASSES = 10_000
@@ -104,10 +101,14 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SeenLabels:
-    """Labels in order, and the weight of the rows with each; or why there are none."""
+    """Labels in order, the weight of the rows with each and their number; or why there are none.
+
+    Rows of weight zero do not count, nor do those of soft labels.
+    """
 
     labels: Labels
     weight: Array
+    count: Array
     problem: Problem | None = None
     soft: bool = False
 
@@ -123,14 +124,22 @@ class SeenLabels:
             return _without_labels(Problem(np.inf, error))
         if len(labels) > _MOST_CLASSES:
             return _without_labels(_too_many())
-        weights = np.concatenate([self.weight, other.weight])
-        return SeenLabels(labels, np.bincount(codes, weights).astype(np.float64))
+
+        def both(ours: Array, theirs: Array) -> Array:
+            return np.bincount(codes, np.concatenate([ours, theirs])).astype(np.float64)
+
+        return SeenLabels(labels, both(self.weight, other.weight), both(self.count, other.count))
 
     def classes(self) -> Labels:
         """The labels of rows that count; an error if there are none."""
         if self.problem is not None:
             raise self.problem.error
         return self.labels if self.soft else self.labels[self.weight > 0]
+
+    def of(self, chosen: Labels) -> tuple[float, int]:
+        """The weight of all rows with one of some labels, and their number."""
+        own = np.isin(self.labels, chosen)
+        return float(self.weight[own].sum()), int(self.count[own].sum())
 
 
 def _joined_labels(a: Labels, b: Labels) -> Labels:
@@ -140,7 +149,7 @@ def _joined_labels(a: Labels, b: Labels) -> Labels:
 
 
 def _without_labels(problem: Problem) -> SeenLabels:
-    return SeenLabels(np.empty(0), np.empty(0), problem)
+    return SeenLabels(np.empty(0), np.empty(0), np.empty(0), problem)
 
 
 def _too_many() -> Problem:
@@ -157,25 +166,19 @@ class Drawn:
     """Some of the rows: one in 2^halvings, by their numbers, halved until they are few enough.
 
     Which they are depends on all the rows alone, not on how looks at them were added up. `parts`
-    have the number of their chunk, and those of their rows.
+    have the numbers of their rows.
     """
 
     limit: int
     halvings: int
-    parts: tuple[tuple[int, Codes, Chunk], ...] = ()
+    parts: tuple[tuple[Codes, Chunk], ...] = ()
 
     @classmethod
-    def of(
-        cls, number: int, chunk: Chunk, limit: int, halvings: int, start: int | None = None
-    ) -> "Drawn":
-        """From a chunk, where it is known that so many halvings are needed at least.
-
-        It begins with row `start`; with a number of its own, where rows before are not counted.
-        """
-        first = number * _LONGEST_CHUNK if start is None else start
-        places = one_in(2**halvings, first, chunk.n_rows)
+    def of(cls, start: int, chunk: Chunk, limit: int, halvings: int) -> "Drawn":
+        """From a chunk that begins with row `start`, where so many halvings are needed at least."""
+        places = one_in(2**halvings, start, chunk.n_rows)
         some = chunk.take(places) if halvings else chunk
-        parts = ((number, first + places, some),) if len(places) else ()
+        parts = ((start + places, some),) if len(places) else ()
         return cls(limit, halvings, parts).few()
 
     def __add__(self, other: "Drawn") -> "Drawn":
@@ -185,7 +188,7 @@ class Drawn:
 
     @property
     def n_rows(self) -> int:
-        return sum(len(rows) for _, rows, _ in self.parts)
+        return sum(len(rows) for rows, _ in self.parts)
 
     def few(self) -> "Drawn":
         found = self
@@ -197,21 +200,19 @@ class Drawn:
         if halvings == self.halvings:
             return self
         kept = (
-            (i, rows, chunk, np.flatnonzero(is_one_in(2**halvings, rows)))
-            for i, rows, chunk in self.parts
+            (rows, chunk, np.flatnonzero(is_one_in(2**halvings, rows)))
+            for rows, chunk in self.parts
         )
         parts = tuple(
-            (i, rows[places], chunk.take(places)) for i, rows, chunk, places in kept if len(places)
+            (rows[places], chunk.take(places)) for rows, chunk, places in kept if len(places)
         )
         return Drawn(self.limit, halvings, parts)
 
     def rows(self, reader: Reader) -> MemoryRows:
-        """The rows taken, in the order in which they lie: all, or one in `GROWTH` at most."""
-        few = self.halved(max(self.halvings, _FIRST)) if self.halvings else self
-        ordered = sorted((few if few.n_rows else self).parts, key=lambda part: part[0])
-        parts = [chunk for _, _, chunk in ordered]
+        """The rows that have a weight, in the order in which they lie."""
+        parts = [chunk for _, chunk in sorted(self.parts, key=lambda part: part[0][0])]
         whole = Chunk(*(_joined([part[i] for part in parts]) for i in range(4)))
-        return reader(whole, 0, "in a sample of the rows")
+        return reader(whole, 0, "in a sample of the rows").counting()
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -241,6 +242,7 @@ class Look:
     lengths: tuple[tuple[int, int], ...]
     weight: float
     drawn: Drawn
+    is_sparse: bool = False
     n_bytes: int = 0
 
     def __add__(self, other: "Look") -> "Look":
@@ -255,6 +257,7 @@ class Look:
             self.lengths + other.lengths,
             self.weight + other.weight,
             self.drawn + other.drawn,
+            self.is_sparse or other.is_sparse,
             self.n_bytes + other.n_bytes,
         )
 
@@ -284,8 +287,8 @@ def look_at(
 ) -> Look:
     """A first look at a part of the rows; `classes` names columns of soft labels.
 
-    Some of the rows are kept: at most as many as `halvings` leave of them. The first of them is
-    row number `start` of all, if that is known.
+    Some of the rows are kept, at most as many as `halvings` leave of them, if it is known that
+    the first one is row number `start` of all.
     """
     n = chunk.n_rows
     if n == 0:
@@ -300,8 +303,8 @@ def look_at(
         labels = _without_labels(Problem(number, told_where(labels.problem.error, where)))
     limit = sample_limit(len(columns))
     total = float(n if weight is None else weight.sum())
-    drawn = Drawn.of(number, chunk, limit, halvings, start)
-    return Look(columns, named, labels, ((number, n),), total, drawn)
+    drawn = Drawn(limit, 0) if start is None else Drawn.of(start, chunk, limit, halvings)
+    return Look(columns, named, labels, ((number, n),), total, drawn, sparse.issparse(chunk.X))
 
 
 def sample_limit(n_columns: int) -> int:
@@ -382,10 +385,12 @@ def _labels(y: Any, n: int, weight: Array | None, classes: Any) -> SeenLabels:
         names, soft = read_target(y, n, classes)
         own = cast(Array, soft)
         total = own.sum(0) if weight is None else weight @ own
-        return SeenLabels(names, total, soft=True)
+        return SeenLabels(names, total, np.zeros(len(names)), soft=True)
     try:
         found, codes = read_target(values, n)
     except LabelError as error:
         return _without_labels(Problem(0, error))
-    counts = np.bincount(cast(Codes, codes), weight, minlength=len(found))
-    return SeenLabels(found, counts.astype(np.float64))
+    K, each = len(found), cast(Codes, codes)
+    count = np.bincount(each if weight is None else each[weight > 0], minlength=K)
+    total = count if weight is None else np.bincount(each, weight, minlength=K)
+    return SeenLabels(found, total.astype(np.float64), count.astype(np.float64))

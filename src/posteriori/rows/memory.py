@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from posteriori.rows.features import read_features
 from posteriori.rows.labels import read_target, read_weight
 from posteriori.rows.rows import Kernel
 from posteriori.rows.schema import Schema
-from posteriori.rows.tables import SparseTable, Table
+from posteriori.rows.tables import SparseTable, Table, table_of
 from posteriori.rows.threads import map_in_order
 from posteriori.typing import Array, Codes, Labels
 
@@ -35,11 +35,19 @@ RUNS = 32
 Run = list[tuple[int, int]]
 
 
+class Among(NamedTuple):
+    """The numbers that rows have among others, in their order, and how many there are in all."""
+
+    numbers: Codes
+    n_rows: int
+
+
 @dataclass(frozen=True)
 class MemoryRows:
     """A table with its targets and weights; the in-memory `Rows`.
 
-    `start` is the number of the first row, where these are a part of others.
+    `start` is the number of the first row, where these are a part of others; `among` has the
+    numbers of all, where these are picked out of others.
     """
 
     table: Table
@@ -48,6 +56,7 @@ class MemoryRows:
     classes: Labels | None = None
     offset: Array | None = None
     start: int = 0
+    among: Among | None = None
 
     @property
     def schema(self) -> Schema:
@@ -56,6 +65,11 @@ class MemoryRows:
     @property
     def n_rows(self) -> int:
         return self.table.n_rows
+
+    @property
+    def n_source(self) -> int:
+        """Rows of the source that these are picked out of."""
+        return self.n_rows if self.among is None else self.among.n_rows
 
     @property
     def soft(self) -> bool:
@@ -77,6 +91,14 @@ class MemoryRows:
         """The same sum by this thread alone, for rows that are one part of many."""
         spans = self._spans(block_entries or SUM_ENTRIES)
         return reduce(add, (kernel(self._block(*span)) for span in spans))
+
+    def counting(self) -> "MemoryRows":
+        """The rows that have a weight."""
+        if self.weight is None or self.weight.all():
+            return self
+        own = self._block(0, self.n_rows)
+        table = table_of(own.X, self.schema)
+        return MemoryRows(table, own.y, own.weight, self.classes, own.offset)
 
     def fill(self, out: Array, values: Callable[[Block], Array]) -> Array:
         """Write `values` of every block into its rows of `out`."""
@@ -121,7 +143,10 @@ class MemoryRows:
         y = None if self.y is None else self.y[low:high]
         offset = None if self.offset is None else self.offset[low:high]
         weight = None if self.weight is None else self.weight[low:high]
-        block = Block(X, y, weight, self.start + low, None, offset)
+        start, numbers = self.start + low, None
+        if self.among is not None:
+            start, numbers = 0, self.among.numbers[low:high]
+        block = Block(X, y, weight, start, numbers, offset)
         if weight is None or weight.all():
             return block
         return take_block(block, np.flatnonzero(weight))

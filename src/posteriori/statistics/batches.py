@@ -70,7 +70,7 @@ class EveryKth:
 
     @cached_property
     def _view(self) -> MemoryRows | None:
-        if not isinstance(self.rows, MemoryRows):
+        if not isinstance(self.rows, MemoryRows) or self.rows.among is not None:
             return None
         own = slice(self.first, None, self.stride)
         table = _every(self.rows.table, own)

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from posteriori.rows.block import Block, Features, Mixed, take_block
 from posteriori.rows.memory import MemoryRows
-from posteriori.rows.one_in import one_in
+from posteriori.rows.one_in import is_one_in, one_in
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import table_of
@@ -72,7 +72,10 @@ class TakeOneOf:
     many: int
 
     def __call__(self, block: Block) -> Sample:
-        places = one_in(self.many, block.start, block.X.shape[0])
+        if block.kept is None:
+            places = one_in(self.many, block.start, block.X.shape[0])
+        else:
+            places = np.flatnonzero(is_one_in(self.many, block.start + block.kept))
         return Sample((take_block(block, places),), _weight_of(block))
 
 

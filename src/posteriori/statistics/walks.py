@@ -17,7 +17,6 @@ from posteriori.rows.kept import Kept
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.scratch import free_in, name_of
-from posteriori.rows.tables import SparseTable
 from posteriori.statistics.bins import Shuffle, n_bins
 from posteriori.statistics.collect import Collect, Collected
 from posteriori.statistics.coordinates import Coordinates
@@ -73,8 +72,7 @@ def _needed(n_bytes: int) -> int:
 
 def _has_room(rows: ChunkedRows, n_bytes: int) -> bool:
     room = rows.room.n_bytes
-    is_sparse = isinstance(rows.sample.rows.table, SparseTable)
-    return room is None or _needed(n_bytes) <= room or is_sparse
+    return room is None or _needed(n_bytes) <= room or rows.look.is_sparse
 
 
 def _no_room(rows: ChunkedRows, n_bytes: int, n_parts: int) -> SourceError:
