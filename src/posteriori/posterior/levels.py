@@ -15,7 +15,7 @@ from posteriori.statistics.sample import sample_rows
 
 _ROWS_PER_PARAMETER = 12
 _SMALLEST_SAMPLE = 1000
-MOST_ENTRIES = 2**26
+MOST_ENTRIES = 2**25
 """Numbers of a subsample at most; where these are too few rows, a fit starts without one."""
 
 _DAMPING = 0.1
@@ -23,6 +23,9 @@ _DAMPING = 0.1
 
 _NOISE = 0.3
 """How near to the optimum of a subsample it pays to go, in its distance from that of all rows."""
+
+
+_Counted = ChunkedRows | MemoryRows
 
 
 class RowLevel(NamedTuple):
@@ -62,12 +65,13 @@ def _first_growth(rows: Rows, least: int) -> int:
     usual = _usual_growth(rows)
     if rows.n_rows // usual >= least:
         return usual
-    most = min(2 * least, MOST_ENTRIES // len(rows.schema))
+    width = rows.width if isinstance(rows, _Counted) else len(rows.schema)
+    most = min(2 * least, int(MOST_ENTRIES / width))
     return max(GROWTH, rows.n_rows // max(most, 1))
 
 
 def _usual_growth(rows: Rows) -> int:
-    n_rows = rows.n_source if isinstance(rows, ChunkedRows | MemoryRows) else rows.n_rows
+    n_rows = rows.n_source if isinstance(rows, _Counted) else rows.n_rows
     return max(GROWTH, 2 ** sample_halvings(n_rows, len(rows.schema)))
 
 

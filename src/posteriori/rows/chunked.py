@@ -212,6 +212,12 @@ class ChunkedRows(ABC):
         return self.look.n_rows
 
     @property
+    def width(self) -> float:
+        """Numbers of a row, on average."""
+        stored = self.look.n_stored
+        return len(self.schema) if stored is None else max(stored / self.n_source, 1.0)
+
+    @property
     def _weight(self) -> float:
         return self.look.weight if self.sides is None else self._compared[0]
 

@@ -233,7 +233,8 @@ def _joined(parts: list[Any]) -> Any:
 class Look:
     """Columns, labels and some rows of parts, and how many rows each part has.
 
-    `n_bytes` is what all parts take in memory, where whoever looks at them says so.
+    `n_stored` are the numbers that sparse parts hold, None if none of them is sparse; `n_bytes` is
+    what all parts take in memory, where whoever looks at them says so.
     """
 
     columns: tuple[SeenColumn, ...]
@@ -242,7 +243,7 @@ class Look:
     lengths: tuple[tuple[int, int], ...]
     weight: float
     drawn: Drawn
-    is_sparse: bool = False
+    n_stored: int | None = None
     n_bytes: int = 0
 
     def __add__(self, other: "Look") -> "Look":
@@ -257,7 +258,7 @@ class Look:
             self.lengths + other.lengths,
             self.weight + other.weight,
             self.drawn + other.drawn,
-            self.is_sparse or other.is_sparse,
+            None if self.n_stored is None else self.n_stored + (other.n_stored or 0),
             self.n_bytes + other.n_bytes,
         )
 
@@ -304,7 +305,8 @@ def look_at(
     limit = sample_limit(len(columns))
     total = float(n if weight is None else weight.sum())
     drawn = Drawn(limit, 0) if start is None else Drawn.of(start, chunk, limit, halvings)
-    return Look(columns, named, labels, ((number, n),), total, drawn, sparse.issparse(chunk.X))
+    stored = int(chunk.X.nnz) if sparse.issparse(chunk.X) else None
+    return Look(columns, named, labels, ((number, n),), total, drawn, stored)
 
 
 def sample_limit(n_columns: int) -> int:

@@ -72,6 +72,11 @@ class MemoryRows:
         return self.n_rows if self.among is None else self.among.n_rows
 
     @property
+    def width(self) -> float:
+        """Numbers of a row, on average."""
+        return self._entries() / self.n_rows
+
+    @property
     def soft(self) -> bool:
         return self.y is not None and self.y.ndim == 2
 

@@ -72,7 +72,7 @@ def _needed(n_bytes: int) -> int:
 
 def _has_room(rows: ChunkedRows, n_bytes: int) -> bool:
     room = rows.room.n_bytes
-    return room is None or _needed(n_bytes) <= room or rows.look.is_sparse
+    return room is None or _needed(n_bytes) <= room or rows.look.n_stored is not None
 
 
 def _no_room(rows: ChunkedRows, n_bytes: int, n_parts: int) -> SourceError:
