@@ -33,8 +33,8 @@ from posteriori.errors import (
     SeparationWarning,
 )
 from posteriori.models.calibrated import CalibratedClassifier
-from posteriori.models.folds import deal
-from posteriori.models.meta import Training
+from posteriori.models.folds import deal, out_of_fold
+from posteriori.models.meta import Training, read_pickable
 from posteriori.rows.digests import row_digests
 
 RANDOM = np.random.default_rng(1)
@@ -427,3 +427,37 @@ def test_before_the_fit_nothing_can_be_asked():
         CalibratedClassifier(GaussianNB()).predict(X2)
     with pytest.raises(NotFittedError):
         CalibratedClassifier(FrozenEstimator(GaussianNB())).fit(X2, Y2)
+
+
+def _with_a_rare_level():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": random.normal(size=90), "colour": ["blue", "red", "red"] * 30})
+    frame.loc[7, "colour"] = "teal"
+    return frame, (frame["size"] + random.logistic(size=90) > 0).astype(int).to_numpy()
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(prior=1.0), NaiveBayes()], ids=str)
+def test_a_level_that_only_rows_held_back_have_is_known(model):
+    """As it is to a fit that is told of it."""
+    frame, y = _with_a_rare_level()
+    rows = read_pickable(frame, y, None, "The model")
+    folds = np.arange(90) % 5
+    found = out_of_fold(rows, model, lambda fitted, X: fitted.predict_proba(X), folds)
+    for fold in range(5):
+        held = folds == fold
+        rest = scan(
+            frame[~held].assign(y=y[~held]), "y", categories={"colour": ["blue", "red", "teal"]}
+        )
+        expected = clone(model).fit(rest).predict_proba(frame[held])
+        assert_allclose(found[held], expected, rtol=1e-8)
+    assert np.isfinite(CalibratedClassifier(model).fit(frame, y).temperature_)
+
+
+def test_a_fit_of_the_users_own_is_called():
+    class Doubled(LogisticRegression):
+        def fit(self, X, y=None, sample_weight=None, classes=None, offset=None):
+            return super().fit(np.vstack([X, X]), np.concatenate([y, y]))
+
+    fitted = CalibratedClassifier(Doubled(prior=1.0)).fit(X2, Y2).estimator_
+    twice = LogisticRegression(prior=1.0).fit(np.vstack([X2, X2]), np.concatenate([Y2, Y2]))
+    assert_allclose(fitted.coef_, twice.coef_, rtol=1e-12)

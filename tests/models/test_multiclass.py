@@ -23,7 +23,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import posteriori as ours
 from posteriori import FisherDiscriminant, NaiveBayes, scan
-from posteriori.errors import ColumnTypeError, LabelError, ParameterError, ShapeError
+from posteriori.errors import (
+    ColumnTypeError,
+    InfiniteValueError,
+    LabelError,
+    ParameterError,
+    ShapeError,
+)
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.multiclass import OneVersusOne, OneVersusRest
 from posteriori.posterior.coupling import couple
@@ -570,6 +576,18 @@ def test_an_error_in_the_fit_of_a_pair_says_how_rows_are_counted():
     with pytest.raises(ValueError, match="infinity") as caught:
         OneVersusOne(estimator=LogisticRegression()).fit(X, Y_BLOBS)
     assert "among those of the two classes" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("weight", [None, (np.arange(len(X_BLOBS)) % 4 > 0) * 1.0])
+@pytest.mark.parametrize("number", [5, 77, len(X_BLOBS) - 2])
+@BOTH
+def test_an_estimator_of_ours_names_the_row_that_the_user_knows(way, number, weight):
+    assert weight is None or weight[number] > 0
+    X = X_BLOBS.copy()
+    X[number, 1] = np.inf
+    with pytest.raises(InfiniteValueError, match=rf"row {number}\b") as caught:
+        way(estimator=ours.LogisticRegression(prior=1.0)).fit(X, Y_BLOBS, weight)
+    assert not hasattr(caught.value, "__notes__")
 
 
 @BOTH

@@ -29,7 +29,12 @@ from posteriori import (
     NaiveBayes,
     compare,
 )
-from posteriori.errors import LabelError, ParameterError, ShapeError
+from posteriori.errors import (
+    LabelError,
+    ParameterError,
+    ShapeError,
+    SingularCovarianceWarning,
+)
 
 WINE, KINDS = load_wine(return_X_y=True)
 CELLS, TUMOURS = load_breast_cancer(return_X_y=True)
@@ -106,6 +111,18 @@ def test_rows_with_gaps_are_compared_too():
         proba = cross_val_predict(model, gaps, KINDS, cv=FOLDS, method="predict_proba")
         found = row(table, " ".join(repr(model).split()))
         assert found.log_score == pytest.approx(log_loss(KINDS, proba), rel=1e-9)
+
+
+def test_a_level_that_only_one_fold_has_is_known_to_the_others():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": random.normal(size=90), "colour": ["blue", "red", "red"] * 30})
+    frame.loc[7, "colour"] = "teal"
+    y = (frame["size"] + random.logistic(size=90) > 0).astype(int)
+    models = [LogisticRegression(prior=1.0), NaiveBayes(), GaussianClassifier(shrinkage=0.1)]
+    with pytest.warns(SingularCovarianceWarning, match=r"colour\[teal\]' never change"):
+        table = compare(models, frame, y)
+    assert table["log_score"].notna().all()
+    assert (table["log_score"] < np.log(2)).all()
 
 
 def test_criteria_are_those_of_the_fit_to_all_rows():

@@ -1,6 +1,7 @@
 """What estimators that hold another estimator have in common."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -11,12 +12,17 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from posteriori.errors import LabelError, ParameterError
+from posteriori.models.base import Classifier
 from posteriori.models.checking import Checking
+from posteriori.models.discriminative import DiscriminativeClassifier
 from posteriori.models.effects import Effects
 from posteriori.models.telling import Telling, linear_columns
 from posteriori.rows.dask import is_dask
+from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.labels import encode, read_target, read_weight
+from posteriori.rows.memory import Among
 from posteriori.rows.pick import as_pickable, count_rows, pick_rows
+from posteriori.rows.schema import Schema
 from posteriori.typing import Array, Codes, Labels
 
 Mask = NDArray[np.bool_]
@@ -66,23 +72,66 @@ class Wrapping(Telling, Effects, Checking, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The rows of a fit in the user's own type, the code of each row's class, and weights."""
+    """The rows of a fit in the user's own type, the code of each row's class, and weights.
+
+    `among` has the numbers of the rows, where these are not all that were `passed`.
+    """
 
     X: Any
     classes: Labels
     codes: Codes
     weight: Array | None
+    among: Among | None = None
+    passed: "Passed | None" = None
+
+    @property
+    def schema(self) -> Schema | None:
+        """The columns of all rows that were passed, if some have levels, which these may lack."""
+        return None if self.passed is None else self.passed.schema
+
+    @property
+    def n_passed(self) -> int:
+        """Rows that were passed, of which these are all or some."""
+        return len(self.codes) if self.among is None else self.among.n_rows
 
     def pick(self, rows: Codes) -> "Training":
         """Some of the rows."""
-        weight = None if self.weight is None else self.weight[rows]
-        return Training(pick_rows(self.X, rows), self.classes, self.codes[rows], weight)
+        return replace(
+            self,
+            X=pick_rows(self.X, rows),
+            codes=self.codes[rows],
+            weight=None if self.weight is None else self.weight[rows],
+            among=Among(rows if self.among is None else self.among.numbers[rows], self.n_passed),
+        )
 
     def fitted(self, estimator: Any, labelled: bool = True) -> Any:
         """A copy of the estimator, fitted to these rows."""
-        target = (self.classes[self.codes],) if labelled else ()
+        copy, labels = clone(estimator), self.classes[self.codes]
+        if labelled and is_ours(copy):
+            return copy._fit_to_some(self.X, labels, self.weight, self.among, self.schema)
         given = {} if self.weight is None else {"sample_weight": self.weight}
-        return clone(estimator).fit(self.X, *target, **given)
+        return copy.fit(self.X, *([labels] if labelled else []), **given)
+
+
+@dataclass(frozen=True, eq=False)
+class Passed:
+    """All rows that the user passed, for the levels of their columns; `name` is for messages."""
+
+    X: Any
+    name: str
+
+    @cached_property
+    def schema(self) -> Schema | None:
+        if as_frame(self.X) is None:
+            return None
+        found = read_features(self.X, None, self.name).schema
+        return found if found.categorical else None
+
+
+def is_ours(estimator: Any) -> bool:
+    """Whether its fit is one of those here, which can be told of levels and numbers of rows."""
+    fit = getattr(type(estimator), "fit", None)
+    return fit in (Classifier.fit, DiscriminativeClassifier.fit)
 
 
 def read_training(
@@ -122,13 +171,14 @@ def read_pickable(
     y = y if labelled else np.zeros(n_rows, dtype=np.intp)
     classes, codes = read_labels(y, n_rows, name, known)
     weight = read_weight(sample_weight, n_rows)
+    every = Training(X, classes, codes, weight, passed=Passed(X, name))
     if weight is None or weight.all():
-        return Training(X, classes, codes, weight)
-    kept = Training(X, classes, codes, weight).pick(np.flatnonzero(weight))
+        return every
+    kept = every.pick(np.flatnonzero(weight))
     if known is not None:
         return kept
     present, codes = encode(kept.codes)
-    return Training(kept.X, classes[present], codes, kept.weight)
+    return replace(kept, classes=classes[present], codes=codes)
 
 
 def _check_inner(model: Wrapping, sample_weight: Any) -> None:

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +22,24 @@ from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
 from posteriori.models.base import Classifier
 from posteriori.models.checking import Checking
-from posteriori.models.discriminative import DiscriminativeClassifier
 from posteriori.models.effects import Effects
 from posteriori.models.gaussian import GaussianClassifier
-from posteriori.models.meta import Mask, overwrite, read_labels, with_label
+from posteriori.models.meta import (
+    Mask,
+    Training,
+    is_ours,
+    overwrite,
+    read_labels,
+    read_pickable,
+    with_label,
+)
 from posteriori.models.telling import Telling, linear_columns, log_probabilities
 from posteriori.models.unchanged import all_or_nothing
 from posteriori.posterior.coupling import couple
+from posteriori.rows.chunk import SIDES
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import dask_rows, is_dask
-from posteriori.rows.features import as_frame, read_features
-from posteriori.rows.labels import encode, read_weight
-from posteriori.rows.memory import Among
-from posteriori.rows.pick import as_pickable, count_rows, pick_rows
-from posteriori.rows.schema import Schema
+from posteriori.rows.labels import read_weight
 from posteriori.typing import Array, Codes, Labels
 
 _LARGEST_MARGIN = 1e300
@@ -45,11 +49,6 @@ _LARGEST_MARGIN = 1e300
 def _gives_probabilities(model: "_Multiclass") -> bool:
     fitted = getattr(model, "estimators_", None)
     return hasattr(fitted[0] if fitted else model._base(), "predict_proba")
-
-
-def _is_ours(estimator: Any) -> bool:
-    """Whether its fit is one of those here, which can be told what others cannot."""
-    return getattr(type(estimator), "fit", None) in (Classifier.fit, DiscriminativeClassifier.fit)
 
 
 class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
@@ -86,30 +85,12 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} cannot pick rows out of a {type(X).__name__}.",
                 "Pass rows of scan, a Dask collection, or a table X and labels y.",
             )
-        X = as_pickable(X)
-        n_rows = count_rows(X)
-        classes, codes = read_labels(y, n_rows, type(self).__name__)
-        weight = read_weight(sample_weight, n_rows)
-        kept = None
-        if weight is not None and not weight.all():
-            kept = np.flatnonzero(weight)
-            present, codes = encode(codes[kept])
-            X, weight, classes = pick_rows(X, kept), weight[kept], classes[present]
-        self._check(classes, n_rows, weight)
+        rows = read_pickable(X, y, sample_weight, type(self).__name__)
+        self._check(rows.classes, rows.n_passed, rows.weight)
         self.__dict__.pop("passes_", None)
-        self.classes_ = classes
-        whole = _Whole(X, weight, kept, n_rows, self._known_levels(X))
-        self.estimators_ = [
-            self._fit_one(whole, rows, target) for rows, target in self._tasks(codes)
-        ]
+        self.classes_ = rows.classes
+        self.estimators_ = [self._fitted(each) for each in self._tasks(rows)]
         return self
-
-    def _known_levels(self, X: Any) -> Schema | None:
-        """The columns of all rows, for estimators that can be told of levels some rows lack."""
-        if not _is_ours(self._base()) or as_frame(X) is None:
-            return None
-        found = read_features(X, None, type(self).__name__).schema
-        return found if found.categorical else None
 
     def _fit_source(self, rows: ChunkedRows, y: Any, sample_weight: Any) -> Self:
         name, base = type(self).__name__, self._base()
@@ -211,12 +192,15 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         tags.non_deterministic = base.non_deterministic
         return tags
 
-    def _tasks(self, codes: Codes) -> Iterator[tuple[Codes | None, Codes]]:
-        """For each classifier its rows (None for all), and their targets, 0 or 1."""
-        for sides in self._comparisons():
-            target = np.array(sides)[codes]
-            rows = None if min(sides) == 0 else np.flatnonzero(target >= 0)
-            yield rows, target if rows is None else target[rows]
+    def _tasks(self, rows: Training) -> Iterator[Training]:
+        """The rows of each classifier, with their side as the label."""
+        for each in self._comparisons():
+            sides = np.array(each)[rows.codes]
+            compared = replace(rows, classes=SIDES, codes=sides)
+            yield compared if min(each) == 0 else compared.pick(np.flatnonzero(sides >= 0))
+
+    def _fitted(self, rows: Training) -> Any:
+        return rows.fitted(self._base())
 
     def _parameter_columns(self) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {"term": [], "classifier": [], "estimate": []}
@@ -293,15 +277,6 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
                 "Use an estimator that computes its kernel.",
             )
 
-    def _fit_one(self, whole: "_Whole", rows: Codes | None, target: Codes) -> Any:
-        X, weight, estimator = whole.X, whole.weight, clone(self._base())
-        if rows is not None:
-            X, weight = pick_rows(X, rows), None if weight is None else weight[rows]
-        if _is_ours(estimator):
-            return estimator._fit_to_some(X, target, weight, whole.among(rows), whole.schema)
-        given = {} if weight is None else {"sample_weight": weight}
-        return estimator.fit(X, target, **given)
-
     def _margins(self, X: Any) -> Array:
         check_is_fitted(self)
         return np.column_stack([_margin(fitted, X) for fitted in self.estimators_])
@@ -310,25 +285,6 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         if len(self.classes_) == 2:
             return (margins[:, 0] > 0).astype(np.intp)
         return self._scores(margins).argmax(axis=1)
-
-
-class _Whole(NamedTuple):
-    """The rows that count, out of `n_rows`, with their numbers if these are not all of them.
-
-    `schema` has the columns, where an estimator can be told of levels that some rows lack.
-    """
-
-    X: Any
-    weight: Array | None
-    kept: Codes | None
-    n_rows: int
-    schema: Schema | None
-
-    def among(self, rows: Codes | None) -> Among | None:
-        """The numbers of some of them; None if these are all there are."""
-        if rows is None:
-            return None if self.kept is None else Among(self.kept, self.n_rows)
-        return Among(rows if self.kept is None else self.kept[rows], self.n_rows)
 
 
 class OneVersusRest(_Multiclass):
@@ -412,11 +368,12 @@ class OneVersusOne(_Multiclass):
         for i, j in self._pairs():
             yield [{i: 0, j: 1}.get(k, -1) for k in range(len(self.classes_))]
 
-    def _fit_one(self, *given: Any) -> Any:
+    def _fitted(self, rows: Training) -> Any:
         try:
-            return super()._fit_one(*given)
+            return super()._fitted(rows)
         except Exception as error:
-            error.add_note("Rows are counted among those of the two classes being compared.")
+            if not is_ours(self._base()):
+                error.add_note("Rows are counted among those of the two classes being compared.")
             raise
 
     def _pairs(self) -> Iterator[tuple[int, int]]:
