@@ -96,7 +96,7 @@ def prepare(problem: Problem) -> Prepared:
     q = len(problem.columns.names) + int(problem.intercept)
     coordinates = Coordinates(problem.n_activations, q)
     levels = [all_rows(problem.rows)]
-    if not problem.domain.is_bounded:  # where what is inside for some rows need not be for all
+    if not problem.domain.is_bounded:  # else what is inside for some rows need not be for all
         levels = row_levels(problem.rows, coordinates.size)
     standard, constant = _standardise(problem, levels)
     mean = levels[0].rows.map_sum(GatherTargetMean(problem.target))

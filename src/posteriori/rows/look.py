@@ -258,7 +258,7 @@ class Look:
             self.lengths + other.lengths,
             self.weight + other.weight,
             self.drawn + other.drawn,
-            None if self.n_stored is None else self.n_stored + (other.n_stored or 0),
+            _total(self.n_stored, other.n_stored),
             self.n_bytes + other.n_bytes,
         )
 
@@ -275,6 +275,10 @@ class Look:
     @property
     def n_rows(self) -> int:
         return sum(n for _, n in self.lengths)
+
+
+def _total(a: int | None, b: int | None) -> int | None:
+    return None if a is None and b is None else (a or 0) + (b or 0)
 
 
 def look_at(
