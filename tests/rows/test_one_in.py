@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from posteriori.rows.one_in import is_one_in, one_in
+from posteriori.rows.one_in import is_one_in, one_in, one_of
 
 
 @pytest.mark.parametrize("many", [1, 2, 3, 4, 8, 12, 16, 32, 64, 128])
@@ -15,6 +15,9 @@ def test_half_as_many_are_some_of_them(many):
     assert np.isin(7 + one_in(2 * many, 7, 100_000), rows).all()
     every = np.arange(7, 100_007)
     np.testing.assert_array_equal(every[is_one_in(many, every)], rows)
+    some = every[every % 5 < 3]
+    np.testing.assert_array_equal(some[one_of(many, some)], np.intersect1d(some, rows))
+    assert len(one_of(many, some[:0])) == 0
 
 
 @pytest.mark.parametrize("many", [1, 6, 8, 64])

@@ -36,7 +36,7 @@ Run = list[tuple[int, int]]
 
 
 class Among(NamedTuple):
-    """The numbers that rows have among others, in their order, and how many there are in all."""
+    """The numbers that rows have among others, ascending, and how many there are in all."""
 
     numbers: Codes
     n_rows: int

@@ -29,6 +29,20 @@ def one_in(many: int, start: int, n_rows: int) -> Codes:
     return places[(places >= 0) & (places < n_rows)]
 
 
+def one_of(many: int, rows: Codes) -> Codes:
+    """The same places, among rows of which not all are there: their numbers, in order.
+
+    >>> one_of(4, np.array([0, 1, 3, 7, 8, 11]))
+    array([0, 5])
+    """
+    if many == 1 or not len(rows):
+        return np.arange(len(rows))
+    start, n_rows = int(rows[0]), int(rows[-1] - rows[0]) + 1
+    is_taken = np.zeros(n_rows, dtype=np.bool_)
+    is_taken[one_in(many, start, n_rows)] = True
+    return np.flatnonzero(is_taken[rows - start])
+
+
 def is_one_in(many: int, rows: Codes) -> NDArray[np.bool_]:
     """Whether a row, by its number, is the one of the `many` that it lies among."""
     return _taken(rows // many, many) == rows

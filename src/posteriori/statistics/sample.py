@@ -8,7 +8,7 @@ from scipy import sparse
 
 from posteriori.rows.block import Block, Features, Mixed, take_block
 from posteriori.rows.memory import MemoryRows
-from posteriori.rows.one_in import is_one_in, one_in
+from posteriori.rows.one_in import one_in, one_of
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import table_of
@@ -75,7 +75,7 @@ class TakeOneOf:
         if block.kept is None:
             places = one_in(self.many, block.start, block.X.shape[0])
         else:
-            places = np.flatnonzero(is_one_in(self.many, block.start + block.kept))
+            places = one_of(self.many, block.start + block.kept)
         return Sample((take_block(block, places),), _weight_of(block))
 
 
