@@ -24,6 +24,7 @@ from posteriori import (
     LeastSquaresClassifier,
     LogisticRegression,
     NaiveBayes,
+    NoveltyDetector,
     OneVersusOne,
     OneVersusRest,
     Perceptron,
@@ -204,3 +205,17 @@ SLOW = [
     DecidingClassifier(LogisticRegression(prior=1.0)),
 ]
 """Of the rows that scikit-learn checks with, many can be separated: chains for them are long."""
+
+AROUND = [
+    Entry(CalibratedClassifier(NaiveBayes())),
+    Entry(CalibratedClassifier(GaussianClassifier(), method="platt", folds=3, random_state=1)),
+    Entry(
+        CalibratedClassifier(OneVersusRest(estimator=LogisticRegression(prior=1.0))),
+        exactly={"estimator__estimator__tol": 1e-8},
+    ),
+    Entry(OneVersusOne(estimator=CalibratedClassifier(GaussianClassifier(), folds=3))),
+    Entry(OneVersusRest(estimator=OneVersusOne(estimator=GaussianClassifier()))),
+    Entry(NoveltyDetector(GaussianClassifier(covariance="full"), false_alarm=0.1)),
+    Entry(DecidingClassifier(CalibratedClassifier(FisherDiscriminant()), reject_cost=0.3)),
+]
+"""Estimators around others, which keep the laws of wherever rows lie."""

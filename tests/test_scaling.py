@@ -32,7 +32,7 @@ from posteriori.posterior import levels
 from posteriori.rows import dask as dask_rows
 from posteriori.rows import look
 from posteriori.rows.chunk import Reader
-from posteriori.rows.dask_tasks import AddUp, ReadChunk, Sent
+from posteriori.rows.dask_tasks import AddUp, MakeChunk, ReadChunk, Sent
 
 DOCUMENT = (Path(__file__).parents[1] / "docs" / "scaling.md").read_text(encoding="utf-8")
 
@@ -71,7 +71,7 @@ class TestSizes:
         reader = Reader(rows.schema, rows.classes)
         lengths = dict.fromkeys(range(70_000, 72_000), 10**6)
         starts = {i: first + i * 10**6 for i in lengths}
-        read = ReadChunk(None, reader, lengths, starts)
+        read = ReadChunk(MakeChunk(None), reader, lengths, starts)
         sent = AddUp(read, kernel_of(kind, shape), None)
         size = len(cloudpickle.dumps(sent))
         assert size == pytest.approx(kernel_bytes(kind, shape, 2000), rel=0.1)

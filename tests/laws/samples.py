@@ -3,6 +3,7 @@
 The laws ask these questions of a model rather than its name.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,9 +149,9 @@ def is_linear(model: Any) -> bool:
         return False
 
 
-def over(*wanted: Any) -> Any:
+def over(*wanted: Any, entries: Sequence[Entry] = ENTRIES) -> Any:
     """Parametrise a law over the entries that can do all that is wanted."""
-    chosen = [entry for entry in ENTRIES if all(can(entry) for can in wanted)]
+    chosen = [entry for entry in entries if all(can(entry) for can in wanted)]
     return pytest.mark.parametrize("entry", chosen, ids=str)
 
 
@@ -161,10 +162,10 @@ def fitted(entry: Entry, rows: Rows, **given: Any) -> Any:
 def answers(model: Any, X: Any) -> dict[str, np.ndarray]:
     """All that a fitted model says of rows, as numbers."""
     names = ["decision_function", "predict_proba", "predict_log_proba", "score_samples"]
-    names += ["predict_targets", "transform"]
+    names += ["predict_targets", "transform", "p_value", "expected_loss"]
     found = {name: getattr(model, name)(X) for name in names if hasattr(model, name)}
     places = {label: k for k, label in enumerate(model.classes_.tolist())}
-    found["predict"] = np.array([places[label] for label in model.predict(X).tolist()])
+    found["predict"] = np.array([places.get(label, -1) for label in model.predict(X).tolist()])
     return found
 
 

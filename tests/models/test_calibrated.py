@@ -1,5 +1,7 @@
 """Recalibration: the maps against direct maximisation and statsmodels, the folds, and the ends."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -30,12 +32,15 @@ from posteriori.errors import (
     IdentifiabilityWarning,
     LabelError,
     ParameterError,
+    PosterioriWarning,
     SeparationWarning,
 )
 from posteriori.models.calibrated import CalibratedClassifier
-from posteriori.models.folds import deal, out_of_fold
+from posteriori.models.folds import deal
+from posteriori.models.held_back import out_of_fold
 from posteriori.models.meta import Training, read_pickable
 from posteriori.rows.digests import row_digests
+from posteriori.rows.memory import read_rows
 
 RANDOM = np.random.default_rng(1)
 X2, Y2 = make_classification(400, 8, n_informative=3, n_redundant=4, flip_y=0.2, random_state=0)
@@ -120,7 +125,7 @@ def test_the_temperature_makes_the_likelihood_largest(K, scale):
         """By a complex step."""
         return loss(b + 1e-30j).imag / 1e-30
 
-    b = likeliest_slope(scale * a, y, weight) * scale
+    b = likeliest_slope(read_rows(scale * a, y, weight)) * scale
     best = minimize_scalar(loss, bounds=(0, 3), method="bounded", options={"xatol": 1e-10})
     assert_allclose(b, best.x, rtol=1e-6)
     assert_allclose(loss(b), best.fun, rtol=1e-13)
@@ -130,7 +135,7 @@ def test_the_temperature_makes_the_likelihood_largest(K, scale):
 def test_a_frozen_estimator_is_put_right_by_the_rows_given():
     a, y = noisy(3)
     model = CalibratedClassifier(FrozenEstimator(Gives().fit(a, y))).fit(a, y)
-    b = likeliest_slope(a, y, np.ones(len(y)))
+    b = likeliest_slope(read_rows(a, y))
     assert_allclose(model.temperature_, 1 / b, rtol=1e-12)
     assert 2 < model.temperature_ < 5  # it is too sure by 1/0.3
     assert_allclose(model.predict_log_proba(a), log_softmax(b * a, axis=1), rtol=1e-10)
@@ -144,7 +149,7 @@ def test_the_rows_are_predicted_by_estimators_that_have_not_seen_them():
     for fold in range(4):
         fitted = GaussianNB().fit(X2[folds != fold], Y2[folds != fold])
         logs[folds == fold] = fitted.predict_log_proba(X2[folds == fold])
-    b = likeliest_slope(logs, Y2, np.ones(len(Y2)))
+    b = likeliest_slope(read_rows(logs, Y2))
     assert_allclose(model.temperature_, 1 / b, rtol=1e-10)
     whole = GaussianNB().fit(X2, Y2).predict_log_proba(X2)
     assert_allclose(model.predict_log_proba(X2), log_softmax(b * whole, axis=1), rtol=1e-9)
@@ -251,7 +256,7 @@ def test_a_zero_counts_as_half_the_smallest_probability():
     y = np.array([1, 1, 0, 1, 0] * 4)
     frozen = FrozenEstimator(GivesExactly().fit(p, y))
     model = CalibratedClassifier(frozen).fit(p, y)
-    b = likeliest_slope(np.log(np.where(p == 0, 0.01, p)), y, np.ones(20))
+    b = likeliest_slope(read_rows(np.log(np.where(p == 0, 0.01, p)), y))
     assert_allclose(model.temperature_, 1 / b, rtol=1e-12)
     found = model.predict_proba([[0.0, 1.0], [1e-9, 1 - 1e-9], [0.02, 0.98]])[:, 0]
     assert_allclose(found[:2], expit(b * (np.log(0.01))), rtol=1e-6)
@@ -397,11 +402,22 @@ def test_weights_need_an_estimator_that_takes_them():
         CalibratedClassifier(KNeighborsClassifier()).fit(X2, Y2, np.ones(len(Y2)))
 
 
-def test_rows_of_a_source_cannot_be_held_back(tmp_path):
-    frame = pd.DataFrame({"a": X2[:, 0], "y": Y2})
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    with pytest.raises(ParameterError, match="FrozenEstimator"):
-        CalibratedClassifier(NaiveBayes()).fit(scan(tmp_path / "rows.csv", target="y"))
+@METHODS
+def test_enormous_activations_give_probabilities(method):
+    a, y = noisy(3)
+    huge = np.where(abs(a) > 4, 1e308 * np.sign(a), 1e290 * a)
+
+    class Margins(Gives):
+        predict_log_proba = predict_proba = property()
+
+        def decision_function(self, X):
+            return np.asarray(X, dtype=float)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PosterioriWarning)
+        model = CalibratedClassifier(FrozenEstimator(Margins().fit(huge, y)), method=method)
+        p = model.fit(huge, y).predict_proba(huge)
+    assert_allclose(p.sum(axis=1), 1)
 
 
 def test_rows_of_a_source_are_predicted_as_those_in_memory(tmp_path):

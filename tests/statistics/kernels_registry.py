@@ -45,10 +45,13 @@ from posteriori.statistics.influence import GatherInfluence
 from posteriori.statistics.leverage import GatherLeverage
 from posteriori.statistics.local_quadratic import GatherQuadratic
 from posteriori.statistics.log_level import GatherLogLevel
+from posteriori.statistics.logarithms import GatherLogarithms
+from posteriori.statistics.lots import GatherLots
 from posteriori.statistics.many_informations import GatherInformations, GatherSlopes, ManyPoints
 from posteriori.statistics.many_losses import GatherManyLosses
 from posteriori.statistics.margins import GatherBalance, GatherMargins, GatherPull, PairsOf, Ray
 from posteriori.statistics.moments import GatherMoments
+from posteriori.statistics.ordered import GatherBelow, GatherLowest, GatherSome, Span
 from posteriori.statistics.pair_loss import (
     GatherBend,
     GatherMoves,
@@ -62,6 +65,7 @@ from posteriori.statistics.quadratic_bound import GatherBound
 from posteriori.statistics.room import GatherEdge, GatherRoom
 from posteriori.statistics.sample import TakeOneOf
 from posteriori.statistics.scores import GatherScores
+from posteriori.statistics.slope import GatherSlope
 from posteriori.statistics.spread import GatherSpread
 from posteriori.statistics.statistic import Statistic
 from posteriori.statistics.sums import GatherSums
@@ -77,6 +81,8 @@ GAPS = np.where(RANDOM.uniform(size=(N, D)) < 0.2, np.nan, X)
 CODES = RANDOM.integers(K, size=N)
 TWO = RANDOM.integers(2, size=N).astype(float)
 COUNTED = RANDOM.poisson(1.5, size=N).astype(float)
+LOTS = np.column_stack([COUNTS[:, 0] % 3, COUNTS[:, 0]])  # rows of one lot have one number
+LOGS = np.where(np.arange(D) == CODES[:, None], -np.inf, -COUNTS)
 OFFSET = 0.1 * RANDOM.normal(size=N)
 
 
@@ -301,6 +307,17 @@ KERNELS: dict[str, Entry] = {
     "what stays": Entry(GatherStill(COORDINATES, RAY, SECOND.theta), CODES, weighs=False),
     "balance": Entry(GatherBalance(RAY, SECOND, 2.0), CODES, weighs=False),
     "reach": Entry(GatherReach(RAY, SECOND.theta, 40.0), CODES, weighs=False),
+    "slope": Entry(GatherSlope(0.7), CODES),
+    "logarithms": Entry(GatherLogarithms(), CODES, LOGS, weighs=False),
+    "lots": Entry(
+        GatherLots(K, 4),
+        CODES,
+        COUNTS,
+        view=lambda s: (*((own.lots, own.weight) for own in s.classes), s.weight),
+    ),
+    "lowest": Entry(GatherLowest(Span(0.0, 4.0)), CODES, COUNTS),
+    "some": Entry(GatherSome(Span()), CODES, LOTS, weighs=False),
+    "below": Entry(GatherBelow(Span(low=1.0), np.array([1.0, 2.0, 2.5])), CODES, COUNTS),
     "influence": Entry(
         GatherInfluence(TWO_CLASSES, 0.1 * RANDOM.normal(size=(D + 1, 1, D + 1)), 4.0),
         TWO,

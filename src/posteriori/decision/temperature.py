@@ -1,49 +1,71 @@
-"""One number that makes probabilities more or less sure: softmax(b ln p), 1/b the temperature."""
+"""One number that makes probabilities more or less sure: softmax(b ln p), 1/b the temperature.
 
-from typing import cast
+Conventions: rows have one column a class, their activations a, which are finite.
+"""
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import softmax
 
-from posteriori.typing import Array, Codes
+from posteriori.rows.rows import Rows
+from posteriori.statistics.slope import GatherSlope, Slope
 
 _LARGEST = 1e300
 """A slope that is as good as infinite."""
 
+_NEAR = 1e-9
+"""A step so short, beside b, leaves an error of its square."""
 
-def likeliest_slope(activation: Array, codes: Codes, weight: Array) -> float:
+
+_FAR = 1e3
+"""Activations whose usual size is not between this and its inverse are in units of their own."""
+
+
+def likeliest_slope(rows: Rows) -> float:
     """The b >= 0 under which softmax(b a) makes the classes that occurred most probable.
 
     The derivative of the log likelihood, Σ w (a_t - Σ_k p_k a_k), only falls with b, so that there
     is one root at most. The answer is zero if it is negative from the start: the activations
-    (n, K), which are finite, point away from the classes that occurred. It is infinite if the
-    derivative stays above zero, as every row has its largest activation for its own class.
+    point away from the classes that occurred. It is infinite if the derivative stays above zero,
+    as every row has its largest activation for its own class. Each step, by Newton's method
+    between the ends that are known, is a pass over the rows.
 
+    >>> from posteriori.rows.memory import read_rows
+    >>> from scipy.special import softmax
     >>> a = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]])
-    >>> b = likeliest_slope(a, np.array([0, 1, 1, 1]), np.ones(4))
+    >>> b = likeliest_slope(read_rows(a, [0, 1, 1, 1]))
     >>> softmax(b * a, axis=1)[0].round(12)  # right three times in four
     array([0.75, 0.25])
     """
-    below = activation - activation.max(axis=1, keepdims=True)
-    own = np.take_along_axis(below, codes[:, None], axis=1)[:, 0]
-
-    def minus_derivative(b: float) -> float:
-        with np.errstate(over="ignore"):
-            p = softmax(b * below, axis=1)
-        return float(weight @ ((p * below).sum(axis=1) - own))
-
-    if minus_derivative(0.0) >= 0:
+    low, high, b = 0.0, np.inf, 1.0
+    found = rows.map_sum(GatherSlope(b))
+    if found.at_zero >= 0:
         return 0.0
-    if not own.any():
+    if found.farthest == 0:
         return np.inf
-    high = 1.0
-    while minus_derivative(high) < 0:
-        high *= 2
-        if high > _LARGEST:
-            return np.inf
-    low = high / 2 if high > 1 else 0.0
-    found = brentq(
-        minus_derivative, low, high, xtol=1 / _LARGEST, rtol=4 * np.spacing(1.0), maxiter=2000
-    )
-    return cast(float, found)
+    usual = found.weight / found.size
+    if not 1 / _FAR < usual < _FAR:
+        b, found = usual, rows.map_sum(GatherSlope(usual))
+    while low < _LARGEST:
+        low, high = (b, high) if found.gradient < 0 else (low, b)
+        step = _newton(found)
+        if abs(step) <= _NEAR:
+            return b * (1 + step)
+        if high - low <= _NEAR * low:
+            return b
+        b = _between(low, high, b * (1 + step))
+        found = rows.map_sum(GatherSlope(b))
+    return np.inf
+
+
+def _newton(found: Slope) -> float:
+    """The step to the root, in multiples of b; not finite where there is no telling."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return float(np.divide(-found.gradient, found.curvature))
+
+
+def _between(low: float, high: float, wanted: float) -> float:
+    """What is wanted, if it is between the ends; else far enough from both."""
+    if low < wanted < high and np.isfinite(wanted):
+        return wanted
+    if np.isinf(high):
+        return 2 * low
+    return float(np.sqrt(low) * np.sqrt(high)) if low > 0 else high / 8

@@ -4,7 +4,8 @@ Conventions: n rows, K classes. `activation` (n, K) is ln p(C_k|x) of the estima
 no probabilities, its decision function: ln p up to a number that all classes have in common.
 """
 
-from typing import Any, Literal, Self, cast
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 import numpy as np
 from scipy.special import log_softmax
@@ -14,30 +15,43 @@ from sklearn.utils.validation import check_is_fitted
 from posteriori.arguments import check_choice
 from posteriori.decision.rule import most_probable
 from posteriori.decision.temperature import likeliest_slope
+from posteriori.design.columns import Columns
 from posteriori.errors import (
     CalibrationWarning,
-    DataError,
     LabelError,
     ParameterError,
     SeparationWarning,
     warn,
 )
 from posteriori.models.anywhere import anywhere
-from posteriori.models.folds import check_folds, deal, out_of_fold
+from posteriori.models.held_back import HoldingBack, held_back, mapped
 from posteriori.models.logistic import LogisticRegression
-from posteriori.models.meta import Training, Wrapping, read_training
+from posteriori.models.meta import Training
+from posteriori.models.sourced import Sourced
 from posteriori.models.telling import log_probabilities
-from posteriori.models.unchanged import all_or_nothing
-from posteriori.typing import Array, Codes, Labels
+from posteriori.rows.rows import Rows
+from posteriori.statistics.class_ranges import ClassRanges, GatherClassRanges
+from posteriori.statistics.logarithms import (
+    GatherLogarithms,
+    Logarithms,
+    has_none,
+    no_answer,
+)
+from posteriori.statistics.margins import PairsOf
+from posteriori.statistics.pairs import by_label
+from posteriori.typing import Array, Labels
 
 _SMALLEST_LOG = float(np.log(np.finfo(np.float64).smallest_subnormal))
 """A probability that a double cannot hold is at most this, in logarithms."""
+
+_MOST = 1e150
+"""A logarithm or a decision function that is larger counts as this: sums of it are doubles."""
 
 _TOL = 1e-10
 """Standard errors by which a map may miss its optimum."""
 
 
-class CalibratedClassifier(ClassifierMixin, Wrapping):
+class CalibratedClassifier(ClassifierMixin, HoldingBack):
     """A classifier whose probabilities are put right by rows that it has not seen.
 
     With `method="temperature"` they become softmax(b ln p), with the one number b = 1/T of the
@@ -71,6 +85,7 @@ class CalibratedClassifier(ClassifierMixin, Wrapping):
         with a warning, if it does no better than chance; one, with a warning, if no row held back
         was misclassified, as then no temperature is low enough.
     calibrator_ : the `LogisticRegression` on the log odds, or on the ln p_k, for method="platt".
+    passes_ : how often rows that lie elsewhere were read.
 
     Examples
     --------
@@ -100,38 +115,35 @@ class CalibratedClassifier(ClassifierMixin, Wrapping):
         self.folds = folds
         self.random_state = random_state
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the estimator, and the map of its probabilities; weight zero is as good as absent."""
+    def _check_settings(self) -> None:
         check_choice("method", self.method, ["temperature", "platt"])
-        check_folds(self.folds)
-        rows = read_training(self, X, y, sample_weight)
-        self._check_classes(rows)
-        self.estimator_ = self.estimator if self._frozen else rows.fitted(self.estimator)
-        self.classes_ = rows.classes
+
+    def _learn(self, rows: Training | Sourced) -> None:
         for name in ("temperature_", "calibrator_"):
             self.__dict__.pop(name, None)
-        found = self._held_back(rows)
-        _check_given(found)
-        self._zero = _value_of_zero(found)
-        found = _without_zeros(found, self._zero)
-        weight = np.ones(len(found)) if rows.weight is None else rows.weight
+        self.classes_ = rows.classes
+        self._check_classes(rows.n_of_classes)
+        self.estimator_ = self.estimator if self._frozen else rows.fitted(self.estimator)
+        K = len(self.classes_)
+        found = held_back(rows, self, _Activation(self.classes_), K)
+        self._zero = _value_of_zero(found.map_sum(GatherLogarithms()))
+        floor = _Floor(self._zero)
         if self.method == "temperature":
-            self.temperature_ = _temperature(found, rows.codes, weight)
+            self.temperature_ = _temperature(mapped(found, floor, K))
         else:
-            self.calibrator_ = _calibrator(found, rows, weight)
-        return self
+            columns = mapped(found, _Columns(floor), 1 if K == 2 else K)
+            self.calibrator_ = _calibrator(columns, K)
 
     @anywhere
     def predict_log_proba(self, X: Any) -> Array:
         """ln p(C_k|x), put right, (n, K)."""
         check_is_fitted(self)
-        found = self._activation(self.estimator_, X)
+        found = _Activation(self.classes_)(self.estimator_, X)
         _check_given(found)
-        found = _without_zeros(found, self._zero)
+        floor = _Floor(self._zero)
         if hasattr(self, "temperature_"):
-            return cast(Array, log_softmax(found / self.temperature_, axis=1))
-        return cast(Array, self.calibrator_.predict_log_proba(_columns(found)))
+            return cast(Array, log_softmax(floor(found) / self.temperature_, axis=1))
+        return cast(Array, self.calibrator_.predict_log_proba(_Columns(floor)(found)))
 
     @anywhere
     def predict_proba(self, X: Any) -> Array:
@@ -144,33 +156,31 @@ class CalibratedClassifier(ClassifierMixin, Wrapping):
         codes = most_probable(self.predict_log_proba(X))
         return self.classes_[codes]
 
-    def _check_classes(self, rows: Training) -> None:
-        name, K = type(self).__name__, len(rows.classes)
-        if K < 2:
+    def _check_classes(self, n_of_classes: Array) -> None:
+        labels = self.classes_.tolist()
+        if len(labels) < 2:
             raise LabelError(
-                f"{name} needs rows of two classes at least; y has one class, "
-                f"{rows.classes.tolist()[0]!r} (n_samples = {len(rows.codes)}).",
+                f"{type(self).__name__} needs rows of two classes at least; y has one class, "
+                f"{labels[0]!r} (n_samples = {n_of_classes[0]:g}).",
                 "Pass rows of every class that is to be told apart.",
             )
-        absent = np.bincount(rows.codes, minlength=K) == 0
-        if self.method == "platt" and absent.any():
+        if self.method == "platt" and not n_of_classes.all():
             raise LabelError(
-                f"No row is of class {rows.classes.tolist()[int(absent.argmax())]!r}.",
+                f"No row is of class {labels[int(n_of_classes.argmin())]!r}.",
                 "Pass rows of it, or use method='temperature', which can do without.",
             )
 
-    def _held_back(self, rows: Training) -> Array:
-        """The activations of all rows, each by an estimator that has not seen it."""
-        if self._frozen:
-            return self._activation(self.estimator_, rows.X)
-        folds = deal(rows, self.folds, self.random_state)
-        return out_of_fold(rows, self.estimator, self._activation, folds)
 
-    def _activation(self, fitted: Any, X: Any) -> Array:
-        """In the order of `classes_`; a class that `fitted` does not know has probability zero."""
+@dataclass(frozen=True, eq=False)
+class _Activation:
+    """ln p of all `classes`; a class that the estimator does not know has probability zero."""
+
+    classes: Labels
+
+    def __call__(self, fitted: Any, X: Any) -> Array:
         some = np.asarray(_confidence(fitted, X), dtype=np.float64)
-        found = np.full((len(some), len(self.classes_)), -np.inf)
-        found[:, np.searchsorted(self.classes_, fitted.classes_)] = some
+        found = np.full((len(some), len(self.classes)), -np.inf)
+        found[:, np.searchsorted(self.classes, fitted.classes_)] = some
         return found
 
 
@@ -198,36 +208,42 @@ def _from_margins(margin: Array, n_classes: int) -> Array:
 
 
 def _check_given(log_probability: Array) -> None:
-    bad = np.isnan(log_probability).any(axis=1) | np.isneginf(log_probability).all(axis=1)
+    bad = has_none(log_probability)
     if bad.any():
-        raise DataError(
-            f"The estimator gives no probabilities for row {int(bad.argmax())} (rows of weight "
-            "zero are not counted).",
-            "Find out what is special about that row, or use another estimator.",
-        )
+        raise no_answer("probabilities", int(bad.argmax()))
 
 
-def _value_of_zero(log_probability: Array) -> float:
+def _value_of_zero(found: Logarithms) -> float:
     """The logarithm that a probability of zero counts as."""
-    positive = log_probability[~np.isneginf(log_probability)]
-    if len(positive) == log_probability.size:
-        return _SMALLEST_LOG
-    return float(positive.min() - np.log(2))
+    return float(found.lowest - np.log(2)) if found.any_zero else _SMALLEST_LOG
 
 
-def _without_zeros(log_probability: Array, zero: float) -> Array:
-    if zero > _SMALLEST_LOG:  # so that no positive probability counts for less than zero
-        return np.maximum(log_probability, zero)
-    return np.where(np.isneginf(log_probability), zero, log_probability)
+@dataclass(frozen=True)
+class _Floor:
+    """What puts `zero` in the place of the logarithms of zeros, and cuts off what is enormous."""
+
+    zero: float
+
+    def __call__(self, log_probability: Array) -> Array:
+        if self.zero > _SMALLEST_LOG:  # so that no positive probability counts for less than zero
+            return np.clip(log_probability, self.zero, _MOST)
+        known = np.where(np.isneginf(log_probability), self.zero, log_probability)
+        return np.clip(known, -_MOST, _MOST)
 
 
-def _columns(activation: Array) -> Array:
+@dataclass(frozen=True)
+class _Columns:
     """What Platt's map is a function of: the log odds of two classes, or all ln p_k."""
-    return activation[:, 1:] - activation[:, :1] if activation.shape[1] == 2 else activation
+
+    floor: _Floor
+
+    def __call__(self, log_probability: Array) -> Array:
+        found = self.floor(log_probability)
+        return found[:, 1:] - found[:, :1] if found.shape[1] == 2 else found
 
 
-def _temperature(activation: Array, codes: Codes, weight: Array) -> float:
-    b = likeliest_slope(activation, codes, weight)
+def _temperature(activations: Rows) -> float:
+    b = likeliest_slope(activations)
     if b == 0:
         _warn_of_chance("All classes are given the same probability (temperature_ is infinite).")
         return np.inf
@@ -243,11 +259,11 @@ def _temperature(activation: Array, codes: Codes, weight: Array) -> float:
     return 1.0
 
 
-def _calibrator(activation: Array, rows: Training, weight: Array) -> LogisticRegression:
-    columns, target = _columns(activation), rows.classes[rows.codes]
-    if len(rows.classes) > 2:
-        return LogisticRegression(prior="evidence").fit(columns, target, weight)
-    parted = _are_parted(columns[:, 0], rows.codes)
+def _calibrator(columns: Rows, n_classes: int) -> LogisticRegression:
+    if n_classes > 2:
+        return LogisticRegression(prior="evidence").fit(columns)
+    ranges = GatherClassRanges(Columns(columns.schema), PairsOf(by_label, 2))
+    parted = _are_parted(columns.map_sum(ranges))
     if parted:
         warn(
             SeparationWarning(
@@ -256,18 +272,17 @@ def _calibrator(activation: Array, rows: Training, weight: Array) -> LogisticReg
                 "Use more rows, if the probabilities are to be trusted near zero and one.",
             )
         )
-    model = LogisticRegression(prior="jeffreys" if parted else None, tol=_TOL)
-    model.fit(columns, target, weight)
+    model = LogisticRegression(prior="jeffreys" if parted else None, tol=_TOL).fit(columns)
     if model.coef_[0, 0] <= 0:
         _warn_of_chance(f"The log odds were multiplied by {model.coef_[0, 0]:.3g} all the same.")
     return model
 
 
-def _are_parted(log_odds: Array, codes: Codes) -> bool:
-    first, second = log_odds[codes == 0], log_odds[codes == 1]
-    if log_odds.min() == log_odds.max():
+def _are_parted(log_odds: ClassRanges) -> bool:
+    low, high = log_odds.low[:, 0], log_odds.high[:, 0]
+    if low.min() == high.max():
         return False
-    return bool(first.max() <= second.min() or second.max() <= first.min())
+    return bool(high[0] <= low[1] or high[1] <= low[0])
 
 
 def _warn_of_chance(taken: str) -> None:

@@ -1,10 +1,10 @@
-"""Answers for rows that the answering model has not seen: cross-validation by content.
+"""How rows are dealt out to folds: by what they hold.
 
-Rows are dealt out by what they hold. Neither their order nor the number of times that a row occurs
-makes a difference, so that a weight of two is the row twice; and no row is on both sides.
+Neither their order nor the number of times that a row occurs makes a difference, so that a weight
+of two is the row twice; and no row is on both sides. Nor does it matter where the rows lie.
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,10 @@ import numpy as np
 from posteriori.arguments import as_generator, check_count
 from posteriori.errors import IdentifiabilityWarning, LabelError, ParameterError, warn
 from posteriori.models.meta import Training
-from posteriori.rows.digests import row_digests
-from posteriori.typing import Array, Codes
+from posteriori.rows.digests import row_lots
+from posteriori.rows.rows import Rows
+from posteriori.statistics.lots import GatherLots, by_chance, rows_of_classes
+from posteriori.typing import Array, Codes, Labels
 
 _MOST_KEYS = 2**63
 
@@ -25,28 +27,78 @@ def check_folds(folds: Any) -> None:
         raise ParameterError("folds=1 holds no rows back.", "Use two folds or more.")
 
 
-def deal(rows: Training, folds: int, random_state: Any) -> Codes:
-    """The fold (n,) of each row: as many of each class in one as in another, to within one.
+def read_key(random_state: Any) -> int:
+    """What lots depend on; without `random_state` they are the same every time."""
+    return 0 if random_state is None else int(as_generator(random_state).integers(_MOST_KEYS))
 
-    Without `random_state`, rows are dealt out in the same way every time.
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """The fold of a row by its lot and its class.
+
+    Of a class with few different rows there are as many in one fold as in another, to within one:
+    `known` has their lots in order, the lowest of which is in the `first` fold. Those of a class
+    with many, for which it has None, are dealt out by chance.
     """
-    key = 0 if random_state is None else int(as_generator(random_state).integers(_MOST_KEYS))
-    digests = row_digests(rows.X, key)
-    order = np.lexsort((digests, rows.codes))
-    changed = (np.diff(digests[order]) != 0) | (np.diff(rows.codes[order]) != 0)
-    first = np.concatenate([[True], changed])
-    _check_twice(rows, np.bincount(rows.codes[order[first]], minlength=len(rows.classes)))
-    found = np.empty(len(order), dtype=np.intp)
-    found[order] = (np.cumsum(first) - 1) % folds
-    return found
+
+    number: int
+    known: tuple[Array | None, ...]
+    first: Codes
+
+    @property
+    def need_classes(self) -> bool:
+        """Whether it takes the class of a row to know its fold."""
+        return any(lots is not None for lots in self.known)
+
+    def fold(self, lots: Array, codes: Codes) -> Codes:
+        """The fold (n,) of each row."""
+        found = by_chance(lots, self.number)
+        if self.need_classes:
+            for k, rows in enumerate(rows_of_classes(codes, len(self.known))):
+                known = self.known[k]
+                if known is not None:
+                    place = self.first[k] + np.searchsorted(known, lots[rows])
+                    found[rows] = place % self.number
+        return found
 
 
-def _check_twice(rows: Training, distinct: Codes) -> None:
+@dataclass(frozen=True, eq=False)
+class Deal:
+    """Folds, and the weight and the number (K, folds) of the rows of each class in each of them."""
+
+    folds: Folds
+    weight: Array
+    count: Array
+
+
+def deal_out(rows: Rows, number: int, classes: Labels) -> Deal:
+    """Folds for rows whose one column is their lot, by one pass."""
+    found = rows.map_sum(GatherLots(len(classes), number))
+    distinct = np.array([len(own.lots) for own in found.classes])
+    _check_twice(distinct, classes, int(found.count.sum()))
+    known = tuple(own.lots if own.are_few else None for own in found.classes)
+    folds = Folds(number, known, np.cumsum([0, *distinct[:-1]]))
+    weight, count = found.weight.copy(), found.count.copy()
+    for k, own in enumerate(found.classes):
+        if own.are_few:
+            fold = folds.fold(own.lots, np.full(len(own.lots), k))
+            weight[k] = np.bincount(fold, own.weight, number)
+            count[k] = np.bincount(fold, own.count, number)
+    return Deal(folds, weight, count)
+
+
+def deal(rows: Training, folds: int, random_state: Any) -> Codes:
+    """The fold (n,) of each row of a table."""
+    lots = row_lots(rows.X, read_key(random_state))
+    return deal_out(rows.as_numbers(lots), folds, rows.classes).folds.fold(lots, rows.codes)
+
+
+def _check_twice(distinct: Codes, classes: Labels, n_rows: int) -> None:
     """Say so where a class has one row, which is unknown to the estimator when it is held back."""
     lone = distinct == 1
     if not lone.any():
         return
-    label = rows.classes.tolist()[int(lone.argmax())]
+    label = classes.tolist()[int(lone.argmax())]
     remedy = (
         "Pass more rows; or wrap a fitted estimator in sklearn.frozen.FrozenEstimator, and pass "
         "other rows."
@@ -54,7 +106,7 @@ def _check_twice(rows: Training, distinct: Codes) -> None:
     if len(lone) - lone.sum() < min(2, len(lone)):
         raise LabelError(
             f"Class {label!r} has no two different rows, so that none can be held back "
-            f"(n_samples = {len(rows.codes)}).",
+            f"(n_samples = {n_rows}).",
             remedy,
         )
     warn(
@@ -64,23 +116,3 @@ def _check_twice(rows: Training, distinct: Codes) -> None:
             remedy,
         )
     )
-
-
-def out_of_fold(
-    rows: Training,
-    estimator: Any,
-    answer: Callable[[Any, Any], Array],
-    folds: Codes,
-    labelled: bool = True,
-) -> Array:
-    """answer(fitted, X) for the rows of each fold, by an estimator fitted to all other folds."""
-    parts, places = [], []
-    for fold in np.unique(folds):
-        held, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        fitted = rows.pick(rest).fitted(estimator, labelled)
-        parts.append(answer(fitted, rows.pick(held).X))
-        places.append(held)
-    joined = np.concatenate(parts)
-    found = np.empty_like(joined)
-    found[np.concatenate(places)] = joined
-    return found

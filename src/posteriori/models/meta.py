@@ -1,5 +1,7 @@
 """What estimators that hold another estimator have in common."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -9,20 +11,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from posteriori.errors import LabelError, ParameterError
-from posteriori.models.base import Classifier
 from posteriori.models.checking import Checking
-from posteriori.models.discriminative import DiscriminativeClassifier
 from posteriori.models.effects import Effects
 from posteriori.models.telling import Telling, linear_columns
 from posteriori.rows.dask import is_dask
 from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.labels import encode, read_target, read_weight
-from posteriori.rows.memory import Among
+from posteriori.rows.memory import Among, MemoryRows
 from posteriori.rows.pick import as_pickable, count_rows, pick_rows
 from posteriori.rows.schema import Schema
+from posteriori.rows.tables import DenseTable
 from posteriori.typing import Array, Codes, Labels
 
 Mask = NDArray[np.bool_]
@@ -74,7 +74,8 @@ class Wrapping(Telling, Effects, Checking, BaseEstimator):
 class Training:
     """The rows of a fit in the user's own type, the code of each row's class, and weights.
 
-    `among` has the numbers of the rows, where these are not all that were `passed`.
+    `among` has the numbers of the rows, where these are not all that were `passed`. Rows that are
+    not `labelled` are all of one class.
     """
 
     X: Any
@@ -83,11 +84,22 @@ class Training:
     weight: Array | None
     among: Among | None = None
     passed: "Passed | None" = None
+    labelled: bool = True
 
     @property
     def schema(self) -> Schema | None:
         """The columns of all rows that were passed, if some have levels, which these may lack."""
         return None if self.passed is None else self.passed.schema
+
+    @property
+    def n_of_classes(self) -> Array:
+        """How many rows each class has."""
+        return np.bincount(self.codes, minlength=len(self.classes)).astype(np.float64)
+
+    @contextmanager
+    def reading(self, model: Any) -> Iterator[None]:
+        """A fit of the model to these rows, which are at hand."""
+        yield
 
     @property
     def n_passed(self) -> int:
@@ -104,24 +116,43 @@ class Training:
             among=Among(rows if self.among is None else self.among.numbers[rows], self.n_passed),
         )
 
-    def fitted(self, estimator: Any, labelled: bool = True) -> Any:
+    def within(self, among: Among | None, schema: Schema | None) -> "Training":
+        """The same rows, which have been passed as some `among` others, with all their levels."""
+        if among is not None and self.among is not None:
+            among = Among(among.numbers[self.among.numbers], among.n_rows)
+        passed = self.passed if schema is None else Passed(self.X, "", schema)
+        return replace(self, among=self.among if among is None else among, passed=passed)
+
+    def as_numbers(self, values: Array) -> MemoryRows:
+        """The same rows with other columns: the values (n,) or (n, m) of each."""
+        columns = values.reshape(len(values), -1)
+        table = DenseTable(columns, Schema.unnamed(columns.shape[1]))
+        return MemoryRows(table, self.codes, self.weight, self.classes, among=self.among)
+
+    def fitted(self, estimator: Any) -> Any:
         """A copy of the estimator, fitted to these rows."""
         copy, labels = clone(estimator), self.classes[self.codes]
-        if labelled and is_ours(copy):
+        if self.labelled and is_ours(copy):
             return copy._fit_to_some(self.X, labels, self.weight, self.among, self.schema)
         given = {} if self.weight is None else {"sample_weight": self.weight}
-        return copy.fit(self.X, *([labels] if labelled else []), **given)
+        return copy.fit(self.X, *([labels] if self.labelled else []), **given)
 
 
 @dataclass(frozen=True, eq=False)
 class Passed:
-    """All rows that the user passed, for the levels of their columns; `name` is for messages."""
+    """All rows that the user passed, for the levels of their columns; `name` is for messages.
+
+    Where these are some of others, the levels of all are `told`.
+    """
 
     X: Any
     name: str
+    told: Schema | None = None
 
     @cached_property
     def schema(self) -> Schema | None:
+        if self.told is not None:
+            return self.told
         if as_frame(self.X) is None:
             return None
         found = read_features(self.X, None, self.name).schema
@@ -131,20 +162,8 @@ class Passed:
 def is_ours(estimator: Any) -> bool:
     """Whether its fit is one of those here, which can be told of levels and numbers of rows."""
     fit = getattr(type(estimator), "fit", None)
-    return fit in (Classifier.fit, DiscriminativeClassifier.fit)
-
-
-def read_training(
-    model: Wrapping, X: Any, y: Any, sample_weight: Any, labelled: bool = True
-) -> Training:
-    """What `fit` was given, checked; a row of weight zero is as good as absent.
-
-    The classes are those of a frozen estimator, else the labels of the rows that are left. Where
-    no labels are wanted, all rows are of one class.
-    """
-    _check_inner(model, sample_weight)
-    known = np.asarray(model.estimator.classes_) if model._frozen and labelled else None
-    return read_pickable(X, y, sample_weight, type(model).__name__, known, labelled)
+    is_here = getattr(fit, "__module__", "").startswith("posteriori.")
+    return is_here and hasattr(estimator, "_fit_to_some")
 
 
 def read_pickable(
@@ -171,7 +190,7 @@ def read_pickable(
     y = y if labelled else np.zeros(n_rows, dtype=np.intp)
     classes, codes = read_labels(y, n_rows, name, known)
     weight = read_weight(sample_weight, n_rows)
-    every = Training(X, classes, codes, weight, passed=Passed(X, name))
+    every = Training(X, classes, codes, weight, passed=Passed(X, name), labelled=labelled)
     if weight is None or weight.all():
         return every
     kept = every.pick(np.flatnonzero(weight))
@@ -179,23 +198,6 @@ def read_pickable(
         return kept
     present, codes = encode(kept.codes)
     return replace(kept, classes=classes[present], codes=codes)
-
-
-def _check_inner(model: Wrapping, sample_weight: Any) -> None:
-    name, inner = type(model).__name__, type(model.estimator).__name__
-    if model._frozen:
-        check_is_fitted(model.estimator)
-    takes_weights = model._frozen or has_fit_parameter(model.estimator, "sample_weight")
-    if sample_weight is not None and not takes_weights:
-        raise ParameterError(
-            f"sample_weight was given, but {inner} takes none.",
-            "Leave the weights out, or use an estimator whose fit takes them.",
-        )
-    if get_tags(model.estimator).input_tags.pairwise:
-        raise ParameterError(
-            f"{name} cannot pick rows out of a precomputed kernel.",
-            "Use an estimator that computes its kernel.",
-        )
 
 
 def read_labels(

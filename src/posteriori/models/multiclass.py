@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
-from posteriori.models.base import Classifier
 from posteriori.models.checking import Checking
 from posteriori.models.effects import Effects
 from posteriori.models.gaussian import GaussianClassifier
@@ -40,6 +39,8 @@ from posteriori.rows.chunk import SIDES
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import dask_rows, is_dask
 from posteriori.rows.labels import read_weight
+from posteriori.rows.memory import Among
+from posteriori.rows.schema import Schema
 from posteriori.typing import Array, Codes, Labels
 
 _LARGEST_MARGIN = 1e300
@@ -85,7 +86,17 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} cannot pick rows out of a {type(X).__name__}.",
                 "Pass rows of scan, a Dask collection, or a table X and labels y.",
             )
+        return self._fit_table(read_pickable(X, y, sample_weight, type(self).__name__))
+
+    @all_or_nothing
+    def _fit_to_some(
+        self, X: Any, y: Any, sample_weight: Any, among: Among | None, schema: Schema | None
+    ) -> Self:
+        """Fit to a table of some rows; as `Classifier._fit_to_some`."""
         rows = read_pickable(X, y, sample_weight, type(self).__name__)
+        return self._fit_table(rows.within(among, schema))
+
+    def _fit_table(self, rows: Training) -> Self:
         self._check(rows.classes, rows.n_passed, rows.weight)
         self.__dict__.pop("passes_", None)
         self.classes_ = rows.classes
@@ -99,12 +110,13 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
                 f"{name} was given rows, which have labels and weights of their own, and others.",
                 "Pass the rows alone.",
             )
-        if not isinstance(base, Classifier):
+        if not isinstance(base, Checking):
             raise ParameterError(
                 f"{type(base).__name__} does not fit to a source of rows.",
                 "Use an estimator of posteriori, or pass a table X and labels y.",
             )
         begun = replace(rows.log)
+        rows = rows.with_sides_as_labels()
         if rows.classes is None or rows.soft:
             raise LabelError(f"{name} needs a label a row.", "Name one column of labels as target.")
         self._check(rows.classes, rows.n_rows, None)

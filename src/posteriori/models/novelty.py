@@ -1,6 +1,6 @@
 """Rows that are like none of those that were learnt from, told by their density."""
 
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -9,16 +9,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_fraction
-from posteriori.errors import (
-    DataError,
-    IdentifiabilityWarning,
-    ParameterError,
-    warn,
-)
+from posteriori.decision.rarity import Rarity, rarity
+from posteriori.errors import IdentifiabilityWarning, ParameterError, warn
 from posteriori.models.anywhere import anywhere
-from posteriori.models.folds import check_folds, deal, out_of_fold
-from posteriori.models.meta import Mask, Training, Wrapping, overwrite, read_training, with_label
-from posteriori.models.unchanged import all_or_nothing
+from posteriori.models.held_back import HoldingBack, held_back, with_lots
+from posteriori.models.meta import Mask, Training, overwrite, with_label
+from posteriori.models.sourced import Sourced
+from posteriori.statistics.logarithms import no_answer
 from posteriori.typing import Array, Labels
 
 
@@ -26,7 +23,7 @@ def _classifies(model: "NoveltyDetector") -> bool:
     return is_classifier(model.estimator)
 
 
-class NoveltyDetector(Wrapping):
+class NoveltyDetector(HoldingBack):
     """A generative model that says which rows are like none it has learnt from.
 
     A row is novel if its density ln p(x) is so low that it would be among the lowest `false_alarm`
@@ -57,6 +54,7 @@ class NoveltyDetector(Wrapping):
     ----------
     threshold_ : the density below which a row is novel.
     estimator_, classes_ (of a classifier), n_features_in_, feature_names_in_.
+    passes_ : how often rows that lie elsewhere were read.
 
     Examples
     --------
@@ -72,8 +70,7 @@ class NoveltyDetector(Wrapping):
 
     classes_: Labels
     threshold_: float
-    _levels: Array
-    _below: Array
+    _rarity: Rarity
 
     def __init__(
         self,
@@ -90,22 +87,23 @@ class NoveltyDetector(Wrapping):
         self.folds = folds
         self.random_state = random_state
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the estimator, and find the density below which a row is novel.
+    @property
+    def _needs_labels(self) -> bool:
+        return is_classifier(self.estimator) and not self._frozen
 
-        A weight counts how often its row occurred; weight zero is as good as absent.
-        """
+    def _check_settings(self) -> None:
         check_fraction("false_alarm", self.false_alarm)
-        check_folds(self.folds)
-        labelled = is_classifier(self.estimator)
-        rows = read_training(self, X, y, sample_weight, labelled and not self._frozen)
-        self.estimator_ = self.estimator if self._frozen else rows.fitted(self.estimator, labelled)
-        if labelled:
+
+    def _learn(self, rows: Training | Sourced) -> None:
+        self.estimator_ = self.estimator if self._frozen else rows.fitted(self.estimator)
+        if is_classifier(self.estimator):
             self.classes_ = np.asarray(self.estimator_.classes_)
             self._check_reject_label()
-        self._keep(_checked(self._held_back(rows, labelled)), rows.weight)
-        return self
+        found = held_back(rows, self, _log_density, 1)
+        self._rarity = rarity(found, lambda: with_lots(rows, found), self.false_alarm)
+        self.threshold_ = self._rarity.threshold
+        if 1 / (1 + self._rarity.total) > self.false_alarm:
+            self._warn_of_few()
 
     @anywhere
     def score_samples(self, X: Any) -> Array:
@@ -115,7 +113,7 @@ class NoveltyDetector(Wrapping):
 
     def p_value(self, X: Any) -> Array:
         """The share (n,) of ordinary rows that are no more likely than each row, itself counted."""
-        return self._p_of(self.score_samples(X))
+        return self._rarity.p_value(self.score_samples(X))
 
     def is_novel(self, X: Any) -> Mask:
         """Whether each row is like none of those learnt from, (n,)."""
@@ -153,33 +151,11 @@ class NoveltyDetector(Wrapping):
                 "Choose a label that y does not have.",
             )
 
-    def _held_back(self, rows: Training, labelled: bool) -> Array:
-        """ln p(x) of all rows, each by an estimator that has not seen it."""
-        if self._frozen:
-            return _log_density(self.estimator_, rows.X)
-        folds = deal(rows, self.folds, self.random_state)
-        return out_of_fold(rows, self.estimator, _log_density, folds, labelled)
-
-    def _keep(self, scores: Array, weight: Array | None) -> None:
-        """The densities held back in order, and for each the weight of all below it."""
-        self._levels, place = np.unique(scores, return_inverse=True)
-        held = np.bincount(place, weight, len(self._levels))
-        self._below = np.concatenate([[0.0], np.cumsum(held)])
-        p = (1 + self._below[:-1]) / (1 + self._below[-1])  # of a row just below each level
-        allowed = np.flatnonzero(p <= self.false_alarm)
-        self.threshold_ = float(self._levels[allowed[-1]]) if len(allowed) else -np.inf
-        if not len(allowed):
-            self._warn_of_few()
-
-    def _p_of(self, scores: Array) -> Array:
-        at_most = self._below[np.searchsorted(self._levels, scores, side="right")]
-        return cast(Array, (1 + at_most) / (1 + self._below[-1]))
-
     def _warn_of_few(self) -> None:
         needed = int(np.ceil(1 / self.false_alarm - 1))
         warn(
             IdentifiabilityWarning(
-                f"{self._below[-1]:g} rows cannot tell which are the rarest in "
+                f"{self._rarity.total:g} rows cannot tell which are the rarest in "
                 f"{1 / self.false_alarm:.4g}: no row will be called novel.",
                 f"Pass {needed} rows or more, or allow more false alarms.",
             )
@@ -198,9 +174,5 @@ def _log_density(fitted: Any, X: Any) -> Array:
 def _checked(log_density: Array) -> Array:
     missing = np.isnan(log_density)
     if missing.any():
-        raise DataError(
-            f"The estimator gives no density for row {int(missing.argmax())} (rows of weight zero "
-            "are not counted).",
-            "Find out what is special about that row.",
-        )
+        raise no_answer("density", int(missing.argmax()))
     return log_density

@@ -85,13 +85,20 @@ def label_codes(column: Any, classes: Labels) -> Codes | None:
     """The place of each label among the classes; None where one is missing or unknown."""
     if column.null_count:
         return None
+    names, codes = dictionary_of(column)
+    place = {label: code for code, label in enumerate(classes.tolist())}
+    found = np.array([place.get(name, -1) for name in names], dtype=np.intp)[codes]
+    return None if (found < 0).any() else found
+
+
+def dictionary_of(column: Any) -> tuple[list[Any], Codes]:
+    """The different values of a column, and the place of each row's among them; -1 if missing."""
     whole = column.combine_chunks()
     if not str(column.type).startswith("dictionary"):
         whole = whole.dictionary_encode()
-    place = {label: code for code, label in enumerate(classes.tolist())}
-    codes = [place.get(name, -1) for name in whole.dictionary.to_pylist()]
-    found = np.array(codes, dtype=np.intp)[whole.indices.to_numpy(zero_copy_only=False)]
-    return None if (found < 0).any() else found
+    indices = whole.indices.fill_null(-1) if whole.null_count else whole.indices
+    codes = indices.to_numpy(zero_copy_only=False).astype(np.intp, copy=False)
+    return whole.dictionary.to_pylist(), codes
 
 
 def together(batches: Iterable[Any], n_rows: int, most_bytes: int) -> Iterator[Any]:

@@ -1,7 +1,8 @@
 """Rows that lie together in some source, as they come from it, and which column is what."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, NamedTuple, cast
 
 import narwhals.stable.v1 as nw
@@ -43,6 +44,17 @@ class Chunk(NamedTuple):
     def take(self, places: Codes) -> "Chunk":
         """Some of the rows."""
         return Chunk(*(None if part is None else _take(part, places) for part in self))
+
+    def seen_through(self, lenses: Sequence["Lens"], where: str) -> "Chunk":
+        """What the lenses make of it, one after the other; `where` is for messages."""
+        try:
+            return reduce(lambda chunk, lens: lens(chunk), lenses, self)
+        except DataError as error:
+            raise told_where(error, where) from error
+
+
+Lens = Callable[[Chunk], Chunk]
+"""What makes a chunk of another, row by row: with other weights, say, or other columns."""
 
 
 def _bytes_of(values: Any) -> int:
@@ -219,6 +231,11 @@ class Reader:
         rows = MemoryRows(table, y, weight, self.classes, offset, start)
         return rows if self.sides is None else _compared(rows, np.array(self.sides))
 
+    def codes(self, chunk: Chunk) -> Codes:
+        """The classes of the rows of a chunk; any, for those without weight."""
+        weight = read_some_weights(chunk.weight, chunk.n_rows)
+        return cast(Codes, self._labels(chunk.y, chunk.n_rows, weight, cast(Labels, self.classes)))
+
     def _table(self, X: Any) -> Table:
         found = plain_table(X, self.schema) if is_arrow(X) else None
         return read_features(X, self.schema, "The model") if found is None else found
@@ -233,12 +250,30 @@ class Reader:
         return _codes(y, n, weight, classes if self.named is None else self.named)
 
 
+@dataclass(frozen=True, eq=False)
+class AsSides:
+    """The lens under which the label of a row is the side of its class, as the reader has them."""
+
+    reader: Reader
+
+    def __call__(self, chunk: Chunk) -> Chunk:
+        weight = read_some_weights(chunk.weight, chunk.n_rows)
+        y, weight = _sides(self.reader.codes(chunk), weight, np.array(self.reader.sides))
+        return chunk._replace(y=y, weight=weight)
+
+
 def _compared(rows: MemoryRows, sides: Codes) -> MemoryRows:
     """The rows with the side of their class as the label."""
-    found, weight = sides[cast(Codes, rows.y)], rows.weight
+    y, weight = _sides(cast(Codes, rows.y), rows.weight, sides)
+    return replace(rows, y=y, weight=weight, classes=SIDES)
+
+
+def _sides(codes: Codes, weight: Array | None, sides: Codes) -> tuple[Codes, Array | None]:
+    """The side of each class; rows that are on neither have no weight."""
+    found = sides[codes]
     if (sides < 0).any():
         weight = np.where(found < 0, 0.0, 1.0 if weight is None else weight)
-    return replace(rows, y=np.maximum(found, 0), weight=weight, classes=SIDES)
+    return np.maximum(found, 0), weight
 
 
 def _codes(y: Any, n: int, weight: Array | None, classes: Labels) -> Codes | Array:

@@ -12,9 +12,16 @@ from typing import Any, NamedTuple, Self, TypeVar, cast
 import numpy as np
 
 from posteriori.errors import Interrupted, LabelError, ParameterError
-from posteriori.rows.chunk import SIDES, Chunk, Reader
+from posteriori.rows.chunk import SIDES, AsSides, Chunk, Lens, Reader
 from posteriori.rows.kept import Here, Kept, Room, room_here
-from posteriori.rows.look import Drawn, Look, SeenLabels
+from posteriori.rows.look import (
+    Drawn,
+    Look,
+    SeenLabels,
+    numbers_seen,
+    sample_halvings,
+    sample_limit,
+)
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes
 from posteriori.rows.rows import Kernel, Rows
@@ -67,7 +74,8 @@ class PassLog:
         return f"{self.passes}, {size:.3g} {units[0]} read"
 
 
-class Known(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Known:
     """Columns of a fit; and its classes, where there may be no others."""
 
     schema: Schema
@@ -87,7 +95,9 @@ class ChunkedRows(ABC):
 
     `real` says that the target is a number, `soft_classes` what the user calls columns of shares
     that do not name themselves. `known` has the columns and classes of rows that a
-    model was fitted to before, if these are more of them. `sides` are those of a `Reader`.
+    model was fitted to before, if these are more of them. `sides` are those of a `Reader`. The
+    chunks are seen `through` lenses, the first of them first; if these leave rows without weight,
+    `some` says that they are not to be counted.
     """
 
     real: bool = field(default=False, kw_only=True)
@@ -96,6 +106,8 @@ class ChunkedRows(ABC):
     progress: Passes = field(default_factory=Passes, kw_only=True)
     known: "Known | None" = field(default=None, kw_only=True)
     sides: tuple[int, ...] | None = field(default=None, kw_only=True)
+    through: tuple[Lens, ...] = field(default=(), kw_only=True, repr=False)
+    some: bool = field(default=False, kw_only=True)
     _seen: list[Look] = field(default_factory=list, kw_only=True, repr=False)
 
     @property
@@ -107,12 +119,23 @@ class ChunkedRows(ABC):
 
     @property
     def drawn(self) -> Drawn:
-        """Some of the rows, as the first look has brought them along."""
-        return self.look.drawn
+        """Some of the rows, as the first look has brought them along; else by a pass."""
+        look = self.look
+        if not look.drawn.n_rows:
+            d = len(look.columns)
+            limit, halvings = sample_limit(d), sample_halvings(look.n_rows, d)
+            with self.one_pass(look.n_rows):
+                found = self._draw(limit, halvings)
+            look = self._seen[0] = replace(look, drawn=found)
+        return look.drawn
 
     @abstractmethod
     def _first_look(self) -> Look:
         """Look at all rows."""
+
+    @abstractmethod
+    def _draw(self, limit: int, halvings: int) -> Drawn:
+        """Some of the rows, by one pass."""
 
     @abstractmethod
     def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
@@ -204,11 +227,11 @@ class ChunkedRows(ABC):
 
     @property
     def n_rows(self) -> int:
-        return self.n_source if self.sides is None else self._compared[1]
+        return self._counted_rows[1] if self.some or self.sides is not None else self.n_source
 
     @property
     def n_source(self) -> int:
-        """All rows, where `n_rows` are only those of the classes that are compared."""
+        """All rows, where `n_rows` are only those that are compared, or have a weight."""
         return self.look.n_rows
 
     @property
@@ -219,13 +242,15 @@ class ChunkedRows(ABC):
 
     @property
     def _weight(self) -> float:
-        return self.look.weight if self.sides is None else self._compared[0]
+        return self._counted_rows[0] if self.sides is not None else self.look.weight
 
     @cached_property
-    def _compared(self) -> tuple[float, int]:
-        """The weight of the rows whose classes are compared, and their number."""
-        sides = np.array(self.sides)
-        return cast(SeenLabels, self.look.labels).of(self._all_classes[sides >= 0])
+    def _counted_rows(self) -> tuple[float, int]:
+        """The weight of the rows whose classes are compared, and the number of those with some."""
+        classes = self._all_classes
+        if self.sides is not None:
+            classes = classes[np.array(self.sides) >= 0]
+        return cast(SeenLabels, self.look.labels).of(classes)
 
     @cached_property
     def classes(self) -> Labels | None:
@@ -265,6 +290,44 @@ class ChunkedRows(ABC):
     def comparing(self, sides: Sequence[int]) -> Self:
         """The same rows with two labels: for each class its side, 0 or 1, or -1 for neither."""
         return replace(self, sides=tuple(sides))
+
+    def with_sides_as_labels(self) -> Self:
+        """The same rows; where classes are compared, as rows that have no other labels."""
+        if self.sides is None:
+            return self
+        seen, sides = cast(SeenLabels, self.look.labels), np.array(self.sides)
+        weight, count = zip(
+            *(seen.of(self._all_classes[sides == side]) for side in SIDES), strict=True
+        )
+        labels = SeenLabels(SIDES, np.array(weight), np.array(count, dtype=np.float64))
+        found = self.weighed(AsSides(self.reader), labels)
+        return replace(found, sides=None, known=Known(self.schema, None))
+
+    def weighed(self, lens: Lens, labels: SeenLabels) -> Self:
+        """The same rows with the weights of a lens, under which the labels have others too."""
+        look = self.look
+        seen = replace(
+            look,
+            labels=labels,
+            weight=float(labels.weight.sum()),
+            drawn=look.drawn.seen_through(lens),
+        )
+        return replace(self, through=(*self.through, lens), some=True, _seen=[seen])
+
+    def seen_as_numbers(self, lens: Lens, n_columns: int) -> Self:
+        """The same rows, in place of whose columns a lens gives so many numbers."""
+        classes = None if self.look.labels is None else self._all_classes
+        return replace(
+            self,
+            through=(*self.through, lens),
+            known=Known(Schema.unnamed(n_columns), classes),
+            _seen=[numbers_seen(self.look, n_columns)],
+        )
+
+    def without_labels(self) -> Self:
+        """The same rows, whatever their target is."""
+        known = None if self.known is None else replace(self.known, classes=None)
+        return replace(self, known=known, _seen=[replace(self.look, labels=None)])
 
     def known_as(self, schema: Schema, classes: Labels | None, new_levels: bool = False) -> Self:
         """More rows of a model that was fitted to these columns and classes.

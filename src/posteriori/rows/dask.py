@@ -26,6 +26,7 @@ from posteriori.rows.dask_tasks import (
     GoOn,
     LookAt,
     Make,
+    MakeChunk,
     Parts,
     ReadChunk,
     Sent,
@@ -35,7 +36,7 @@ from posteriori.rows.dask_tasks import (
     run,
 )
 from posteriori.rows.kept import Kept, Room
-from posteriori.rows.look import Drawn, Look, sample_halvings, sample_limit, whole_look
+from posteriori.rows.look import Drawn, Look, sample_halvings, whole_look
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes, read_progress
 from posteriori.rows.rows import Kernel
@@ -87,12 +88,13 @@ class DaskRows(ChunkedRows):
 
     def __reduce__(self) -> Any:
         seen = [replace(look, drawn=Drawn(1, 0)) for look in self._seen]
-        kept = {name: getattr(self, name) for name in ("real", "soft_classes", "known", "sides")}
+        names = ("real", "soft_classes", "known", "sides", "some")
+        kept = {name: getattr(self, name) for name in names}
         return _left_behind, (self.roles, seen, kept)
 
     def _first_look(self) -> Look:
         starts = None if self.cuts is None else (0, *accumulate(self.cuts))
-        first = Sent(LookAt(self.roles, self.soft_classes, self.halvings, starts))
+        first = Sent(LookAt(self._make_chunk, self.soft_classes, self.halvings, starts))
         with self.one_pass(None):
             at_once = _AT_ONCE if starts is None else _ROWS_AT_ONCE
             found = self._compute(first, range(len(self.chunks)), at_once)
@@ -100,18 +102,11 @@ class DaskRows(ChunkedRows):
             self.log.read(look.n_bytes)
         return look
 
-    @property
-    def drawn(self) -> Drawn:
-        """Some of the rows: where chunks did not say which row they begin with, by a pass."""
-        look = self.look
-        if self.chunks and self.cuts is None and not look.drawn.n_rows:
-            d = len(look.columns)
-            task = Sent(Draw(self._read_chunk, sample_limit(d), _halvings(look.n_rows, d)))
-            with self.one_pass(look.n_rows):
-                found = self._compute(task, self._with_rows, _ROWS_AT_ONCE)
-                self._count()
-            look = self._seen[0] = replace(look, drawn=found)
-        return look.drawn
+    def _draw(self, limit: int, halvings: int) -> Drawn:
+        task = Sent(Draw(self._read_chunk, limit, max(_HALVINGS, halvings)))
+        found = self._compute(task, self._with_rows, _ROWS_AT_ONCE)
+        self._count()
+        return cast(Drawn, found)
 
     def _learnt_schema(self) -> Schema:
         found = self.look.schema()
@@ -185,7 +180,11 @@ class DaskRows(ChunkedRows):
     @property
     def _read_chunk(self) -> ReadChunk:
         look = self.look
-        return ReadChunk(self.roles, self.reader, dict(look.lengths), look.starts())
+        return ReadChunk(self._make_chunk, self.reader, dict(look.lengths), look.starts())
+
+    @property
+    def _make_chunk(self) -> MakeChunk:
+        return MakeChunk(self.roles, self.through)
 
     def _compute(self, task: Sent, numbers: Sequence[int], at_once: int) -> Any:
         """The sum of a task over chunks, `at_once` added in a task: as many sums come back."""
@@ -251,7 +250,9 @@ def dask_rows(
         if own is not None:
             check_number(n, len(own), what)
     chunks = zip(*([None] * n if own is None else own for own in parts), strict=True)
-    halvings = 0 if cuts is None else _halvings(sum(cuts), X.shape[1])
+    halvings = 0
+    if cuts is not None:
+        halvings = max(_HALVINGS, sample_halvings(sum(cuts), X.shape[1]))
     return DaskRows(tuple(chunks), None, cuts, halvings, (X, *cut), soft_classes=classes)
 
 
@@ -302,11 +303,6 @@ def lengths_of(values: Any) -> tuple[int, ...] | None:
     if not hasattr(type(values), "rechunk") or any(map(isnan, values.chunks[0])):
         return None
     return tuple(map(int, values.chunks[0]))
-
-
-def _halvings(n_rows: int, n_columns: int) -> int:
-    """How often rows are halved before some of them are brought to the client."""
-    return max(_HALVINGS, sample_halvings(n_rows, n_columns))
 
 
 def parts_of(values: Any, alone: bool = False) -> list[Any]:

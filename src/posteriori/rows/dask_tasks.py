@@ -23,7 +23,7 @@ from posteriori.errors import (
     ShapeError,
     SourceError,
 )
-from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
+from posteriori.rows.chunk import Chunk, Lens, Reader, Roles, told_where
 from posteriori.rows.features import as_frame
 from posteriori.rows.look import Drawn, Look, look_at
 from posteriori.rows.memory import MemoryRows
@@ -123,16 +123,28 @@ def chain(sent: Sent, state: Any, turns: Iterable[Sequence[Any]]) -> Any:
 
 
 @dataclass(frozen=True)
+class MakeChunk:
+    """How what a worker has becomes a chunk, seen through lenses."""
+
+    roles: Roles | None
+    through: tuple[Lens, ...] = ()
+
+    def __call__(self, number: int, parts: Parts) -> Chunk:
+        found = _chunk(self.roles, number, parts)
+        return found.seen_through(self.through, _where(number)) if found.n_rows else found
+
+
+@dataclass(frozen=True)
 class LookAt:
     """The task of a first look at a chunk."""
 
-    roles: Roles | None
+    make: MakeChunk
     classes: Any
     halvings: int
     starts: tuple[int, ...] | None
 
     def __call__(self, number: int, *parts: Any) -> Look:
-        chunk = _chunk(self.roles, number, parts)
+        chunk = self.make(number, parts)
         start = None if self.starts is None else self.starts[number]
         where, halvings = _where(number), self.halvings
         found = look_at(number, chunk, where, self.classes, halvings=halvings, start=start)
@@ -143,7 +155,7 @@ class LookAt:
 class ReadChunk:
     """How a chunk becomes rows in memory, the same as when it was first looked at."""
 
-    roles: Roles | None
+    make: MakeChunk
     reader: Reader
     lengths: dict[int, int]
     starts: dict[int, int]
@@ -153,7 +165,7 @@ class ReadChunk:
 
     def chunk(self, number: int, parts: Parts) -> Chunk:
         """The chunk, which is as long as it was."""
-        chunk = _chunk(self.roles, number, parts)
+        chunk = self.make(number, parts)
         if chunk.n_rows != self.lengths[number]:
             raise SourceError(
                 f"Chunk {number} has {chunk.n_rows:,} rows, and had {self.lengths[number]:,} "

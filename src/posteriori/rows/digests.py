@@ -1,9 +1,11 @@
 """A number for each row that depends on what it holds, and not on where it stands.
 
-Each value is 64 bits: a number or truth value is its double, what is missing is the number NaN,
-and anything else a hash of its text. With a constant c_j for each column, the number of a row is
-mix(Σ_j mix(value_j ^ c_j)), modulo 2^64. So it does not matter which table holds the values, and
-the zeros of a sparse matrix, which are the same in every row, are counted once.
+Each value v is 64 bits: a number or truth value is its double, what is missing is the number NaN,
+and anything else a hash of its text. With an odd constant c_j for each column, the number of a row
+is mix(Σ_j c_j (v_j ^ v_j >> 32)), modulo 2^64: the upper half of a double, where whole numbers
+have all their digits, is taken along into the lower, from where the product carries it to all bits.
+So it does not matter which table holds the values, and a zero, whose bits are all zero, adds
+nothing.
 """
 
 from collections.abc import Sequence
@@ -18,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from posteriori.rows.arrow import dictionary_of, is_arrow, plain_numbers
 from posteriori.rows.features import as_frame
 from posteriori.rows.labels import as_array, is_missing
+from posteriori.typing import Array
 
 Bits = NDArray[np.uint64]
 
@@ -28,6 +32,7 @@ _CELLS = 2**15
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_HALF, _DROPPED = np.uint64(32), np.uint64(11)
 _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
@@ -40,6 +45,8 @@ def row_digests(X: Any, key: int = 0) -> Bits:
     >>> bool(first == third), bool(first == second)
     (True, False)
     """
+    if is_arrow(X):
+        return _of_columns([_arrow_bits(column) for column in X.columns], key)
     frame = as_frame(X)
     if frame is not None:
         return _of_columns([_series_bits(frame[:, j]) for j in range(frame.shape[1])], key)
@@ -51,10 +58,21 @@ def row_digests(X: Any, key: int = 0) -> Bits:
     return _of_columns([_object_bits(column) for column in values.T.tolist()], key)
 
 
+def row_lots(X: Any, key: int = 0) -> Array:
+    """The same with fewer digits: whole numbers below 2^53, which a double holds.
+
+    >>> row_lots(np.array([[1.0], [2.0], [1.0]]))
+    array([2.28686768e+15, 2.99820291e+15, 2.28686768e+15])
+    """
+    return (row_digests(X, key) >> _DROPPED).astype(np.float64)
+
+
 def _of_columns(columns: Sequence[Bits], key: int) -> Bits:
     found = np.zeros(len(columns[0]), dtype=np.uint64)
     for bits, constant in zip(columns, _constants(len(columns), key), strict=True):
-        found += _mix(bits ^ constant)
+        for low in range(0, len(bits), _CELLS):
+            part = slice(low, low + _CELLS)
+            found[part] += _spread(bits[part]) * constant
     return _mix(found)
 
 
@@ -63,32 +81,50 @@ def _of_numbers(values: NDArray[Any], key: int) -> Bits:
     constants, rows = _constants(d, key), max(1, _CELLS // d)
     found = np.empty(n, dtype=np.uint64)
     for i in range(0, n, rows):
-        bits = _number_bits(values[i : i + rows])
-        found[i : i + rows] = _mix(bits ^ constants).sum(axis=1, dtype=np.uint64)
+        found[i : i + rows] = _spread(_number_bits(values[i : i + rows])) @ constants
     return _mix(found)
 
 
 def _of_sparse(X: Any, key: int) -> Bits:
-    """What a row of zeros has, and for each value stored the difference that it makes."""
     rows = sparse.csr_array(X, copy=True)
     rows.sum_duplicates()
-    constants = _constants(rows.shape[1], key)
-    zeros, own = _mix(constants), constants[rows.indices]
-    change = _mix(_number_bits(rows.data) ^ own) - zeros[rows.indices]
-    before = np.concatenate([np.zeros(1, np.uint64), np.cumsum(change, dtype=np.uint64)])
-    return _mix(zeros.sum(dtype=np.uint64) + before[rows.indptr[1:]] - before[rows.indptr[:-1]])
+    own = _spread(_number_bits(rows.data)) * _constants(rows.shape[1], key)[rows.indices]
+    before = np.concatenate([np.zeros(1, np.uint64), np.cumsum(own, dtype=np.uint64)])
+    return _mix(before[rows.indptr[1:]] - before[rows.indptr[:-1]])
+
+
+def _spread(bits: Bits) -> Bits:
+    return bits ^ (bits >> _HALF)
 
 
 def _series_bits(series: "nw.Series[Any]") -> Bits:
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return _number_bits(series.cast(nw.Float64).to_numpy())
-    return _object_bits(series.to_list())
+    values = series.to_list()
+    if series.dtype not in (nw.String, nw.Categorical, nw.Enum):
+        return _object_bits(values)
+    place = {value: code for code, value in enumerate(dict.fromkeys(values))}
+    return _object_bits(list(place))[np.fromiter(map(place.__getitem__, values), np.intp)]
+
+
+def _arrow_bits(column: Any) -> Bits:
+    """The same without detours, where these are numbers or levels."""
+    numbers = plain_numbers(column)
+    if numbers is not None:
+        return _number_bits(numbers)
+    series = nw.from_native(column, series_only=True)
+    if series.dtype not in (nw.String, nw.Categorical):
+        return _series_bits(series)
+    names, codes = dictionary_of(column)
+    return _object_bits([*names, None])[codes]
 
 
 def _number_bits(values: NDArray[Any]) -> Bits:
     """The doubles bit by bit, with one zero and one NaN."""
-    doubles = values.astype(np.float64) + 0.0  # makes -0.0 the 0.0 that it equals
-    doubles[np.isnan(doubles)] = np.nan
+    doubles = np.add(values, 0.0, dtype=np.float64)  # makes -0.0 the 0.0 that it equals
+    missing = np.isnan(doubles)
+    if missing.any():
+        doubles[missing] = np.nan
     return doubles.view(np.uint64)
 
 
@@ -126,9 +162,9 @@ def _text_bits(text: str) -> int:
 
 
 def _constants(n_columns: int, key: int) -> Bits:
-    """A number for each column, by place and key."""
+    """An odd number for each column, by place and key."""
     places = np.arange(1, n_columns + 1, dtype=np.uint64) * _STEP
-    return _mix(places + _mix(np.array([key], dtype=np.uint64)))
+    return _mix(places + _mix(np.array([key], dtype=np.uint64))) | np.uint64(1)
 
 
 def _mix(values: Bits) -> Bits:

@@ -16,7 +16,7 @@ from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.csv import CsvFiles, until_types_hold
 from posteriori.rows.datasets import check_types, without_index
-from posteriori.rows.look import Look, look_at, sample_halvings, whole_look
+from posteriori.rows.look import Drawn, Look, look_at, sample_halvings, whole_look
 from posteriori.rows.mark import Mark
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.parquet import Part, parts_of
@@ -118,16 +118,17 @@ class FileRows(ChunkedRows):
             look = self._look_at(start, table, known)
             return _Seen(look, beside(start, table, look))
 
-        def receive(seen: _Seen) -> None:
-            found[:] = [found[0] + seen] if found else [seen]
-
         parts = self._parts
         with self.one_pass(None if parts is None else sum(part.n_rows for part in parts)):
-            self._fold(see, receive)
+            self._fold(see, lambda seen: _add_to(found, seen))
         return _Seen(whole_look([seen.look for seen in found]), found[0].beside)
 
+    def _chunk(self, start: int, table: Any) -> Chunk:
+        found = self.roles.split(table)
+        return found.seen_through(self.through, _where(start, table.num_rows))
+
     def _look_at(self, start: int, table: Any, halvings: int = 0) -> Look:
-        chunk, where = self.roles.split(table), _where(start, table.num_rows)
+        chunk, where = self._chunk(start, table), _where(start, table.num_rows)
         return look_at(start, chunk, where, self.soft_classes, halvings=halvings, start=start)
 
     def look_ahead(self, gather: Callable[[Rows], S]) -> S | None:
@@ -159,7 +160,7 @@ class FileRows(ChunkedRows):
         def add_up(start: int, table: Any, look: Look) -> _Total:
             if not surprises and glimpse.covers(look):
                 with suppress(DataError):
-                    rows = reader(self.roles.split(table), start, _where(start, table.num_rows))
+                    rows = reader(self._chunk(start, table), start, _where(start, table.num_rows))
                     return _Total(rows.n_rows, rows.add_up(kernel, block_entries))
             surprises.append(start)
             return _Total()
@@ -176,12 +177,22 @@ class FileRows(ChunkedRows):
         n_rows = sum(part.n_rows for part in self._parts or ())
         return sample_halvings(n_rows, len(self.roles.features(self.dataset.schema.names)))
 
+    def _draw(self, limit: int, halvings: int) -> Drawn:
+        found: list[Drawn] = []
+        self.spool.go_on()
+
+        def draw(start: int, table: Any) -> Drawn:
+            return Drawn.of(start, self._chunk(start, table), limit, halvings)
+
+        self._fold(draw, lambda drawn: _add_to(found, drawn))
+        return found[0]
+
     def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
         reader, total = self.reader, _Total()
         self.spool.go_on()
 
         def add_up(start: int, table: Any) -> _Total:
-            rows = reader(self.roles.split(table), start, _where(start, table.num_rows))
+            rows = reader(self._chunk(start, table), start, _where(start, table.num_rows))
             return _Total(rows.n_rows, rows.add_up(kernel, block_entries))
 
         self._fold(add_up, total.add)
@@ -193,7 +204,7 @@ class FileRows(ChunkedRows):
         reader, seen = self.reader, 0
         with self.one_pass(self.n_source), self._watched():
             for start, table in self._tables():
-                rows = reader(self.roles.split(table), start, _where(start, table.num_rows))
+                rows = reader(self._chunk(start, table), start, _where(start, table.num_rows))
                 state = step(state, rows)
                 self.progress.advance(rows.n_rows)
                 seen += rows.n_rows
@@ -243,7 +254,7 @@ class FileRows(ChunkedRows):
             for start, table in self._tables_of(part):
                 self.spool.put(start, table)
                 value = task(start, table)
-                found[:] = [found[0] + value] if found else [value]
+                _add_to(found, value)
             return part.n_rows, cast(T, found[0])
 
         def of_table(each: tuple[int, Any]) -> tuple[int, T]:
@@ -350,6 +361,11 @@ class _Seen:
 
     def __add__(self, other: "_Seen") -> "_Seen":
         return _Seen(self.look + other.look, self.beside + other.beside)
+
+
+def _add_to(total: list[Any], value: Any) -> None:
+    """Add to a sum, which is a list of nothing before the first."""
+    total[:] = [total[0] + value] if total else [value]
 
 
 def _where(start: int, n_rows: int) -> str:

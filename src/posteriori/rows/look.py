@@ -22,7 +22,7 @@ from posteriori.errors import (
     WeightError,
 )
 from posteriori.rows.arrow import is_arrow, plain_numbers
-from posteriori.rows.chunk import Chunk, Reader, read_some_weights, told_where
+from posteriori.rows.chunk import Chunk, Lens, Reader, read_some_weights, told_where
 from posteriori.rows.features import read_features
 from posteriori.rows.labels import as_vector, check_total_weight, encode, read_target
 from posteriori.rows.memory import MemoryRows
@@ -208,6 +208,10 @@ class Drawn:
         )
         return Drawn(self.limit, halvings, parts)
 
+    def seen_through(self, lens: Lens) -> "Drawn":
+        """The same rows, of which a lens makes others."""
+        return replace(self, parts=tuple((rows, lens(chunk)) for rows, chunk in self.parts))
+
     def rows(self, reader: Reader) -> MemoryRows:
         """The rows that have a weight, in the order in which they lie."""
         parts = [chunk for _, chunk in sorted(self.parts, key=lambda part: part[0][0])]
@@ -311,6 +315,13 @@ def look_at(
     drawn = Drawn(limit, 0) if start is None else Drawn.of(start, chunk, limit, halvings)
     stored = int(chunk.X.nnz) if sparse.issparse(chunk.X) else None
     return Look(columns, named, labels, ((number, n),), total, drawn, stored)
+
+
+def numbers_seen(look: Look, n_columns: int) -> Look:
+    """A look at the same rows with so many columns of numbers in place of theirs."""
+    columns = tuple(SeenColumn(name, "numeric") for name in Schema.unnamed(n_columns).names)
+    drawn = Drawn(sample_limit(n_columns), 0)
+    return replace(look, columns=columns, named=False, drawn=drawn, n_stored=None)
 
 
 def sample_limit(n_columns: int) -> int:

@@ -1,0 +1,148 @@
+"""The rows of a fit that lie elsewhere, for estimators that hold another estimator."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from sklearn.base import clone
+
+from posteriori.errors import LabelError, ParameterError
+from posteriori.models.anywhere import check_offsets
+from posteriori.models.checking import Checking
+from posteriori.models.folds import Deal, Folds, deal_out
+from posteriori.rows.chunk import Chunk, Reader, read_some_weights
+from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.digests import row_lots
+from posteriori.rows.look import SeenLabels
+from posteriori.typing import Array, Codes, Labels
+
+
+@dataclass(frozen=True, eq=False)
+class Sourced:
+    """Rows of `scan` or in Dask, and their classes; none where labels do not matter."""
+
+    rows: ChunkedRows
+    classes: Labels
+
+    @property
+    def n_of_classes(self) -> Array:
+        """How many rows with a weight each class has."""
+        seen = cast(SeenLabels, self.rows.look.labels)
+        return np.array([seen.of(label)[1] for label in self.classes], dtype=np.float64)
+
+    @contextmanager
+    def reading(self, model: Any) -> Iterator[None]:
+        """A fit of the model to these rows, which counts its passes."""
+        begun = replace(self.rows.log)
+        with self.rows.between_passes():
+            yield
+        model.passes_ = self.rows.log.since(begun)
+
+    def fitted(self, estimator: Any) -> Any:
+        """A copy of the estimator, fitted to these rows."""
+        return clone(estimator).fit(self.rows)
+
+    def dealt(self, number: int, key: int) -> "Dealt":
+        """The rows in so many folds, by one pass."""
+        lots = self.rows.seen_as_numbers(AsLots(key), 1)
+        found = deal_out(lots, number, self.classes)
+        return Dealt(self, FoldOf(found.folds, key, self.rows.reader), found)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldOf:
+    """Which fold each row of a chunk is in."""
+
+    folds: Folds
+    key: int
+    reader: Reader
+
+    def __call__(self, chunk: Chunk) -> Codes:
+        codes = np.zeros(chunk.n_rows, dtype=np.intp)
+        if self.folds.need_classes:
+            codes = self.reader.codes(chunk)
+        return self.folds.fold(row_lots(chunk.X, self.key), codes)
+
+
+@dataclass(frozen=True, eq=False)
+class Dealt:
+    """Rows that are dealt out to folds."""
+
+    rows: Sourced
+    fold_of: FoldOf
+    found: Deal
+
+    @property
+    def used(self) -> list[int]:
+        """The folds that have a row."""
+        return np.flatnonzero(self.found.count.any(axis=0)).tolist()
+
+    def without(self, fold: int) -> Sourced:
+        """The rows of all other folds: those of this one have no weight."""
+        others = np.arange(self.fold_of.folds.number) != fold
+        weight, count = self.found.weight[:, others], self.found.count[:, others]
+        labels = SeenLabels(self.rows.classes, weight.sum(axis=1), count.sum(axis=1))
+        kept = self.rows.rows.weighed(_Without(self.fold_of, fold), labels)
+        return Sourced(kept, cast(Labels, kept.classes))
+
+
+@dataclass(frozen=True)
+class AsLots:
+    """The lens under which a row is its lot."""
+
+    key: int = 0
+
+    def __call__(self, chunk: Chunk) -> Chunk:
+        return chunk._replace(X=row_lots(chunk.X, self.key)[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class _Without:
+    """The lens under which the rows of a fold have no weight."""
+
+    fold_of: FoldOf
+    fold: int
+
+    def __call__(self, chunk: Chunk) -> Chunk:
+        weight = weights_of(chunk)
+        return chunk._replace(weight=np.where(self.fold_of(chunk) == self.fold, 0.0, weight))
+
+
+def weights_of(chunk: Chunk) -> Array:
+    """The weights of the rows of a chunk, one where they have none."""
+    weight = read_some_weights(chunk.weight, chunk.n_rows)
+    return np.ones(chunk.n_rows) if weight is None else weight
+
+
+def read_source(
+    model: Any, rows: ChunkedRows, y: Any, sample_weight: Any, known: Labels | None, labelled: bool
+) -> Sourced:
+    """Rows that `fit` of a model around another was given, checked.
+
+    The classes are those `known`, else all that rows with a weight have; none if not `labelled`.
+    """
+    name, inner = type(model).__name__, type(model.estimator).__name__
+    if y is not None or sample_weight is not None:
+        raise ParameterError(
+            f"{name} was given rows, which have labels and weights of their own, and others.",
+            "Pass the rows alone.",
+        )
+    if not model._frozen and not isinstance(model.estimator, Checking):
+        raise ParameterError(
+            f"{inner} does not fit to a source of rows.",
+            "Use an estimator of posteriori; or pass a table X and labels y; or fit the estimator "
+            "first, and wrap it in sklearn.frozen.FrozenEstimator.",
+        )
+    check_offsets(rows, model, "fit")
+    rows = rows.with_sides_as_labels()
+    if model._frozen and hasattr(model.estimator, "schema_"):
+        rows = rows.read_as(model.estimator.schema_, known)
+    if not labelled:
+        return Sourced(rows.without_labels(), np.empty(0))
+    if rows.look.labels is None or rows.soft:
+        raise LabelError(f"{name} needs a label a row.", "Name one column of labels as target.")
+    if known is not None:
+        rows = rows.known_as(rows.schema, known)
+    return Sourced(rows, cast(Labels, rows.classes))

@@ -1,0 +1,101 @@
+"""Which lots the rows of each class have drawn: a number below 2^53 each, by what a row holds.
+
+Of a class with few different rows all lots are kept, so that these can be dealt out evenly. Of one
+with many it is enough to count them: chance deals them out nearly as well.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+
+from posteriori.rows.block import Block
+from posteriori.statistics.statistic import Statistic
+from posteriori.typing import Array, Codes
+
+FEW = 2**12
+"""Different rows of a class up to which they are dealt out evenly."""
+
+
+@dataclass(frozen=True, eq=False)
+class LotsOfClass:
+    """The lowest lots in order, one more than `FEW` at most, and the weight and number of rows."""
+
+    lots: Array
+    weight: Array
+    count: Array
+
+    @classmethod
+    def of(cls, lots: Array, weight: Array, count: Array) -> "LotsOfClass":
+        """Of rows, or of lots that may occur several times."""
+        different, place = np.unique(lots, return_inverse=True)
+        both = (np.bincount(place, each, len(different)) for each in (weight, count))
+        return cls(*(each[: FEW + 1].astype(np.float64) for each in (different, *both)))
+
+    def __add__(self, other: "LotsOfClass") -> "LotsOfClass":
+        ours, theirs = ((each.lots, each.weight, each.count) for each in (self, other))
+        return LotsOfClass.of(*(np.concatenate(pair) for pair in zip(ours, theirs, strict=True)))
+
+    @property
+    def are_few(self) -> bool:
+        """Whether these are the lots of all rows."""
+        return len(self.lots) <= FEW
+
+
+@dataclass(frozen=True, eq=False)
+class Lots(Statistic):
+    """The lots of K classes; weight and number (K, folds) of rows that chance has in each fold."""
+
+    classes: tuple[LotsOfClass, ...]
+    weight: Array
+    count: Array
+
+    def __add__(self, other: "Lots") -> "Lots":
+        return Lots(
+            tuple(a + b for a, b in zip(self.classes, other.classes, strict=True)),
+            self.weight + other.weight,
+            self.count + other.count,
+        )
+
+
+@dataclass(frozen=True)
+class GatherLots:
+    """The kernel: rows whose one column is their lot, to `Lots` of so many classes and folds."""
+
+    n_classes: int
+    n_folds: int
+
+    def __call__(self, block: Block) -> Lots:
+        lots, codes = cast(Array, block.X)[:, 0], cast(Codes, block.y)
+        count = np.ones(len(lots))
+        weight = count if block.weight is None else block.weight
+        shape = self.n_classes, self.n_folds
+        cell = codes * self.n_folds + by_chance(lots, self.n_folds)
+
+        def in_cells(values: Array) -> Array:
+            found = np.bincount(cell, values, self.n_classes * self.n_folds)
+            return found.reshape(shape).astype(np.float64)
+
+        own = (
+            LotsOfClass.of(lots[rows], weight[rows], count[rows])
+            for rows in rows_of_classes(codes, self.n_classes)
+        )
+        return Lots(tuple(own), in_cells(weight), in_cells(count))
+
+
+def rows_of_classes(codes: Codes, n_classes: int) -> Iterator[Codes]:
+    """The places of the rows of each class.
+
+    >>> [rows.tolist() for rows in rows_of_classes(np.array([2, 0, 2]), 3)]
+    [[1], [], [0, 2]]
+    """
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(n_classes + 1))
+    return (order[low:high] for low, high in pairwise(ends))
+
+
+def by_chance(lots: Array, n_folds: int) -> Codes:
+    """The fold of each lot, where their number does not matter."""
+    return lots.astype(np.intp) % n_folds

@@ -1,0 +1,331 @@
+"""Rows held back wherever they lie: the same folds, the same answers, and what cannot be done."""
+
+import pickle
+
+import dask
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression as SklearnLogistic
+from sklearn.neighbors import KernelDensity
+
+from posteriori import (
+    CalibratedClassifier,
+    GaussianClassifier,
+    LogisticRegression,
+    NaiveBayes,
+    NoveltyDetector,
+    OneVersusOne,
+    OneVersusRest,
+    scan,
+)
+from posteriori.errors import (
+    DataError,
+    IdentifiabilityWarning,
+    Interrupted,
+    LabelError,
+    ParameterError,
+)
+from posteriori.models import fitting
+from posteriori.models.folds import deal, deal_out
+from posteriori.models.meta import Training
+from posteriori.rows import look
+from posteriori.rows.digests import row_lots
+from posteriori.statistics import lots, ordered
+
+N = 4_000
+NAMES = ["a", "b", "c"]
+
+
+def frame_of(classes=3, n=N, seed=1):
+    """Numbers, a label, and weights of which some are zero."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 3))
+    scores = X @ random.normal(size=(3, classes)) + random.gumbel(size=(n, classes))
+    weight = random.choice([0.0, 1.0, 2.5], size=n)
+    return pd.DataFrame(X, columns=NAMES).assign(y=scores.argmax(axis=1), w=weight)
+
+
+def parts_of(frame):
+    """Of unequal sizes, one of them empty and one with one class alone."""
+    ordered_rows = frame.sort_values("y", kind="stable")
+    cuts = [0, 0, 5, 901, 2_000]
+    return [ordered_rows.iloc[part] for part in np.split(np.arange(len(frame)), cuts)]
+
+
+def elsewhere(parts, folder):
+    """Arguments of `fit` for the same rows in files, delayed frames and Dask arrays."""
+    whole = pd.concat(parts)
+    for i, part in enumerate(parts):
+        part.to_parquet(folder / f"{i}.parquet", row_group_size=300)
+    whole.to_csv(folder / "all.csv", index=False)
+    delayed = [dask.delayed(part, pure=False) for part in parts]
+    yield (scan(folder / "*.parquet", "y", weight="w"),)
+    yield (scan(folder / "all.csv", "y", weight="w"),)
+    yield (scan(delayed, "y", weight="w"),)
+    X, y, w = (whole[what].to_numpy() for what in (NAMES, "y", "w"))
+    cuts = (1_700, 0, N - 1_700)
+    yield tuple(da.from_array(each, chunks=(cuts, 3)[: each.ndim]) for each in (X, y, w))
+
+
+def learnt(model, X):
+    """All that the fit has found beside the estimator."""
+    found = {"predict_proba": model.predict_proba(X)}
+    if isinstance(model, NoveltyDetector):
+        kept = model._rarity
+        return {**found, "levels": kept.levels, "below": kept.below, "end": model.threshold_}
+    if isinstance(model, OneVersusOne):
+        return {**found, "temperature": [each.temperature_ for each in model.estimators_]}
+    found["zero"] = model._zero
+    if model.method == "temperature":
+        return {**found, "temperature": model.temperature_}
+    mapping = model.calibrator_
+    errors = np.diag(mapping.coef_covariance_)
+    return {**found, "coef": mapping.coef_, "intercept": mapping.intercept_, "errors": errors}
+
+
+def assert_same(found, expected):
+    for name, value in expected.items():
+        assert_allclose(found[name], value, rtol=1e-10, atol=1e-14, err_msg=name)
+
+
+MODELS = [
+    CalibratedClassifier(LogisticRegression()),
+    CalibratedClassifier(NaiveBayes(), method="platt", folds=3, random_state=4),
+    CalibratedClassifier(OneVersusOne(estimator=LogisticRegression())),
+    CalibratedClassifier(CalibratedClassifier(GaussianClassifier(), folds=2), method="platt"),
+    OneVersusOne(estimator=CalibratedClassifier(LogisticRegression())),
+    NoveltyDetector(GaussianClassifier(covariance="full"), false_alarm=0.05),
+]
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_the_answer_is_that_in_memory(model, classes, few, tmp_path, monkeypatch):
+    """With all rows dealt out evenly, and at the usual tolerance; then with samples of them."""
+    if not few:
+        monkeypatch.setattr(lots, "FEW", 500)
+        monkeypatch.setattr(ordered, "MOST", 128)
+        monkeypatch.setattr(look, "SAMPLE_ENTRIES", 2**11)
+        monkeypatch.setattr(fitting, "_SMALL", 0)
+    parts = parts_of(frame_of(classes))
+    whole = pd.concat(parts)
+    X = whole[NAMES].to_numpy()
+    expected = learnt(clone(model).fit(X, whole["y"], whole["w"]), X[:200])
+    for given in elsewhere(parts, tmp_path):
+        found = clone(model).fit(*given)
+        asked = whole[NAMES][:200] if hasattr(found, "feature_names_in_") else X[:200]
+        assert_same(learnt(found, asked), expected)
+        assert found.passes_.passes > 5
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda fitted: CalibratedClassifier(fitted),
+        lambda fitted: CalibratedClassifier(fitted, method="platt"),
+        lambda fitted: NoveltyDetector(fitted, false_alarm=0.1),
+    ],
+)
+@pytest.mark.parametrize("n", [100, 3_000])
+def test_a_frozen_estimator_is_asked_about_rows_elsewhere(make, n, tmp_path, monkeypatch):
+    monkeypatch.setattr(ordered, "MOST", 500)
+    parts = parts_of(frame_of(2))
+    whole, first = pd.concat(parts), frame_of(2, n, seed=1)
+    model = make(FrozenEstimator(NaiveBayes().fit(first[NAMES], first["y"])))
+    expected = learnt(clone(model).fit(whole[NAMES], whole["y"], whole["w"]), whole[NAMES][:200])
+    *in_files, in_dask = elsewhere(parts, tmp_path)
+    for given in in_files:
+        assert_same(learnt(clone(model).fit(*given), whole[NAMES][:200]), expected)
+    unnamed = make(FrozenEstimator(NaiveBayes().fit(first[NAMES].to_numpy(), first["y"])))
+    X = whole[NAMES].to_numpy()[:200]
+    assert_same(learnt(unnamed.fit(*in_dask), X), expected)
+
+
+def test_an_estimator_of_others_that_comes_fitted_is_asked_too(tmp_path):
+    frame = frame_of(3)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    fitted = SklearnLogistic().fit(frame[NAMES], frame["y"])
+    model = CalibratedClassifier(FrozenEstimator(fitted))
+    expected = clone(model).fit(frame[NAMES], frame["y"]).temperature_
+    found = model.fit(scan(tmp_path / "rows.parquet", "y", columns=NAMES))
+    assert_allclose(found.temperature_, expected, rtol=1e-10)
+
+
+def test_a_frozen_density_needs_no_target(tmp_path):
+    frame = frame_of(2)
+    frame[NAMES].to_parquet(tmp_path / "rows.parquet")
+    frame.assign(y=frame["a"] / 3).to_parquet(tmp_path / "numbers.parquet")
+    fitted = FrozenEstimator(GaussianClassifier().fit(frame[NAMES][:500], frame["y"][:500]))
+    expected = NoveltyDetector(fitted).fit(frame[NAMES]).threshold_
+    for rows in (
+        scan(tmp_path / "rows.parquet"),
+        scan(tmp_path / "numbers.parquet", "y", columns=NAMES),
+    ):
+        assert_allclose(NoveltyDetector(fitted).fit(rows).threshold_, expected, rtol=1e-12)
+
+
+def test_text_and_levels_that_one_row_alone_has(tmp_path):
+    random = np.random.default_rng(0)
+    frame = frame_of(2, 300).drop(columns="w")
+    frame["colour"] = random.choice(["red", "green"], 300)
+    frame.loc[17, "colour"] = "blue"
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    inner = OneVersusRest(estimator=LogisticRegression(prior=1.0))
+    for model in (CalibratedClassifier(NaiveBayes()), CalibratedClassifier(inner)):
+        expected = clone(model).fit(frame.drop(columns="y"), frame["y"]).temperature_
+        for name in ("rows.csv", "rows.parquet"):
+            found = clone(model).fit(scan(tmp_path / name, "y"))
+            assert_allclose(found.temperature_, expected, rtol=1e-10)
+
+
+def test_a_class_of_one_row_is_unknown_where_that_is_held_back(tmp_path):
+    frame = frame_of(2, 300).drop(columns="w")
+    frame.loc[30, "y"] = 7
+    frame.to_parquet(tmp_path / "rows.parquet")
+    model = CalibratedClassifier(LogisticRegression(prior=1.0))
+    with pytest.warns(IdentifiabilityWarning, match=r"Class 7 has no two different rows"):
+        expected = clone(model).fit(frame[NAMES], frame["y"]).predict_proba(frame[NAMES])
+    with pytest.warns(IdentifiabilityWarning, match=r"Class 7 has no two different rows"):
+        found = clone(model).fit(scan(tmp_path / "rows.parquet", "y"))
+    assert found.classes_.tolist() == [0, 1, 7]
+    assert_allclose(found.predict_proba(frame[NAMES]), expected, rtol=1e-10)
+
+
+def test_rows_without_weight_may_hold_anything(tmp_path):
+    frame = frame_of(2, 400)
+    broken = frame.assign(w=np.where(frame["w"] == 0, 0.0, 1.0))
+    broken.loc[broken["w"] == 0, "a"] = np.nan
+    broken.loc[broken["w"] == 0, "y"] = 9
+    kept = broken[broken["w"] > 0]
+    broken.to_parquet(tmp_path / "rows.parquet")
+    for model in (CalibratedClassifier(LogisticRegression()), NoveltyDetector(NaiveBayes())):
+        name = "temperature_" if isinstance(model, CalibratedClassifier) else "threshold_"
+        expected = getattr(clone(model).fit(kept[NAMES], kept["y"]), name)
+        found = clone(model).fit(scan(tmp_path / "rows.parquet", "y", weight="w"))
+        assert_allclose(getattr(found, name), expected, rtol=1e-10)
+        assert found.classes_.tolist() == [0, 1]
+
+
+# --- Folds ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("few", [2**12, 300])
+def test_weight_and_number_in_each_fold_are_counted(few, monkeypatch):
+    monkeypatch.setattr(lots, "FEW", few)
+    random = np.random.default_rng(2)
+    X, codes = random.normal(size=(900, 2)).round(1), random.choice(3, 900, p=[0.1, 0.3, 0.6])
+    weight = random.integers(1, 4, 900).astype(float)
+    rows = Training(X, np.arange(3), codes, weight)
+    fold = deal(rows, 4, 1)
+    key = int(np.random.default_rng(1).integers(2**63))
+    found = deal_out(rows.as_numbers(row_lots(X, key)), 4, rows.classes)
+    for k in range(3):
+        for f in range(4):
+            own = (codes == k) & (fold == f)
+            assert found.weight[k, f] == weight[own].sum()
+            assert found.count[k, f] == own.sum()
+
+
+def test_many_rows_are_dealt_out_by_chance_and_equal_ones_together(monkeypatch):
+    monkeypatch.setattr(lots, "FEW", 1_000)
+    X = np.random.default_rng(0).normal(size=(20_000, 2))
+    rows = Training(np.tile(X, (2, 1)), np.array([0]), np.zeros(40_000, dtype=int), None)
+    fold = deal(rows, 5, None)
+    assert_array_equal(fold[:20_000], fold[20_000:])
+    share = np.bincount(fold[:20_000]) / 20_000
+    assert abs(share - 0.2).max() < 4 * np.sqrt(0.16 / 20_000)
+    assert share.std() > 0
+
+
+# --- What cannot be done ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def rows(tmp_path):
+    frame_of(2, 400).to_parquet(tmp_path / "rows.parquet")
+    return lambda **given: scan(tmp_path / "rows.parquet", columns=NAMES, **given)
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "error", "words"),
+    [
+        (
+            CalibratedClassifier(SklearnLogistic()),
+            {"target": "y"},
+            ParameterError,
+            r"LogisticRegression does not fit to a source of rows\..*FrozenEstimator",
+        ),
+        (
+            NoveltyDetector(KernelDensity()),
+            {"target": "y"},
+            ParameterError,
+            "KernelDensity does not fit to a source",
+        ),
+        (
+            CalibratedClassifier(NaiveBayes()),
+            {},
+            LabelError,
+            "CalibratedClassifier needs a label a row",
+        ),
+        (
+            CalibratedClassifier(NaiveBayes()),
+            {"target": ["y", "w"]},
+            DataError,
+            "is not a probability distribution",
+        ),
+        (
+            CalibratedClassifier(LogisticRegression()),
+            {"target": "y", "offset": "w"},
+            ParameterError,
+            "CalibratedClassifier knows no offsets",
+        ),
+    ],
+)
+def test_what_cannot_be_honoured_is_an_error(model, given, error, words, rows):
+    with pytest.raises(error, match=words):
+        model.fit(rows(**given))
+    assert not hasattr(model, "estimator_")
+
+
+def test_rows_have_labels_of_their_own(rows):
+    with pytest.raises(ParameterError, match="which have labels and weights of their own"):
+        CalibratedClassifier(NaiveBayes()).fit(rows(target="y"), [0, 1])
+
+
+def test_a_label_that_a_frozen_estimator_does_not_know_is_named(rows):
+    frame = frame_of(2, 400)
+    fitted = NaiveBayes().fit(frame[NAMES], frame["y"] + 5)
+    with pytest.raises(LabelError, match=r"In rows 0 to 399.*not among the classes given, 5, 6"):
+        CalibratedClassifier(FrozenEstimator(fitted)).fit(rows(target="y"))
+
+
+def test_an_interrupted_fit_leaves_the_model_as_it_was(rows):
+    model = CalibratedClassifier(NaiveBayes()).fit(rows(target="y"))
+    before = dict(vars(model))
+    passes = model.passes_.passes
+
+    def stop_late(report):
+        if report.number == passes - 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match=rf"pass {passes - 1}"):
+        model.fit(rows(target="y", progress=stop_late))
+    assert vars(model) == before
+
+
+def test_what_was_fitted_to_files_can_be_sent_away(rows):
+    X = frame_of(2, 400)[NAMES]
+    for model in (
+        CalibratedClassifier(NaiveBayes(), method="platt").fit(rows(target="y")),
+        NoveltyDetector(NaiveBayes()).fit(rows(target="y")),
+    ):
+        copy = pickle.loads(pickle.dumps(model))
+        assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
+        assert copy.passes_.passes == model.passes_.passes
