@@ -4,6 +4,7 @@ import pickle
 
 import dask
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -329,3 +330,18 @@ def test_what_was_fitted_to_files_can_be_sent_away(rows):
         copy = pickle.loads(pickle.dumps(model))
         assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
         assert copy.passes_.passes == model.passes_.passes
+
+
+def test_what_is_novel_is_told_wherever_rows_lie(rows, tmp_path):
+    X = frame_of(2, 400)[NAMES]
+    model = NoveltyDetector(GaussianClassifier(), false_alarm=0.1).fit(rows(target="y"))
+    for name, column in (("is_novel", "novel"), ("p_value", "p_value")):
+        expected = getattr(model, name)(X)
+        path = getattr(model, name)(rows(), to=tmp_path / f"{name}.parquet")
+        found = pd.read_parquet(path)[column]
+        assert found.dtype == expected.dtype
+        assert_array_equal(found, expected)
+        in_dask = getattr(model, name)(dd.from_pandas(X, npartitions=3))
+        assert in_dask.dtype == expected.dtype
+        assert_array_equal(in_dask.compute(), expected)
+    assert 0.05 < model.is_novel(X).mean() < 0.2

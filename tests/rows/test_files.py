@@ -585,7 +585,7 @@ def test_a_start_from_the_rows_first_looked_at_ends_in_the_same_place(tmp_path, 
     y = random.uniform(size=len(X)) < 1 / (1 + np.exp(1 - X @ [1.0, -0.5, 0.2]))
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     source = _parquet(tmp_path / "a", _parts(frame.assign(y=y), [0, 7000, 7000, 20_000]), 3000)
-    monkeypatch.setattr(looking, "SAMPLE_ENTRIES", 3 * 1500)
+    monkeypatch.setattr(looking, "SAMPLE_ENTRIES", 8 * 1500)
     rows = scan(source, "y")
     sample = rows.sample
     assert 1400 < sample.rows.n_rows <= 3000

@@ -23,6 +23,8 @@ _NAMES = {
     "decision_function": "decision",
     "predict_interval": "interval",
     "score_samples": "log_density",
+    "p_value": "p_value",
+    "is_novel": "novel",
 }
 """What the columns of a file with the answers of a method are called."""
 
@@ -75,6 +77,8 @@ def _kind(model: Any, name: str) -> tuple[tuple[int, ...], Any]:
     K = 1 if labels is None else len(labels)
     if name == "predict":
         return (), np.float64 if labels is None else _possible(model).dtype
+    if name == "is_novel":
+        return (), np.bool_
     if name in ("predict_proba", "predict_log_proba"):
         return (K,), np.float64
     if name == "predict_interval":

@@ -76,7 +76,9 @@ class CalibratedClassifier(ClassifierMixin, HoldingBack):
     folds : int
     random_state : None, a seed or a generator
         How rows are dealt out to the folds; None does it in the same way every time. Equal rows of
-        a class are in one fold, so that a weight of two is the same as the row twice.
+        a class are in one fold, so that a weight of two is the same as the row twice. Folds have
+        as many rows of a class, to within one, if these are 4,096 or fewer, and nearly as many
+        if they are more.
 
     Attributes
     ----------
@@ -94,7 +96,7 @@ class CalibratedClassifier(ClassifierMixin, HoldingBack):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(NaiveBayes()).fit(X, y)  # columns are not independent
     >>> round(model.temperature_, 1)
-    7.8
+    7.9
     """
 
     classes_: Labels

@@ -167,7 +167,7 @@ class _Answers:
         for number, fitted in self.fitted.items():
             own = np.flatnonzero(counts & (fold == number))
             if len(own):
-                X = chunk.X if len(own) == chunk.n_rows else chunk.take(own).X
+                X = chunk.X if len(own) == chunk.n_rows else Chunk(chunk.X).take(own).X
                 found[own] = self.answer(fitted, X).reshape(len(own), -1)
         return chunk._replace(X=found)
 

@@ -38,6 +38,10 @@ class NoveltyDetector(HoldingBack):
     exactly if the estimator comes fitted, wrapped in `sklearn.frozen.FrozenEstimator`: the rows
     given, which must be new to it, are then all held back.
 
+    If the s_i have more than 65,536 different values, only some of them are kept. A p-value may
+    then be that of the next one above: it is never too small, and exact among the 65,536 lowest.
+    What is novel does not change.
+
     Parameters
     ----------
     estimator : a model with `score_samples`, such as `GaussianClassifier`, `NaiveBayes`, or one of
@@ -65,7 +69,7 @@ class NoveltyDetector(HoldingBack):
     >>> model.predict([[5.1, 3.5, 1.4, 0.2], [5.1, 3.5, 1.4, 9.9]])
     array([ 0, -1])
     >>> model.p_value([[5.1, 3.5, 1.4, 0.2], [5.1, 3.5, 1.4, 9.9]]).round(3)
-    array([0.98 , 0.007])
+    array([0.993, 0.007])
     """
 
     classes_: Labels
@@ -111,10 +115,12 @@ class NoveltyDetector(HoldingBack):
         check_is_fitted(self)
         return _checked(_log_density(self.estimator_, X))
 
+    @anywhere
     def p_value(self, X: Any) -> Array:
         """The share (n,) of ordinary rows that are no more likely than each row, itself counted."""
         return self._rarity.p_value(self.score_samples(X))
 
+    @anywhere
     def is_novel(self, X: Any) -> Mask:
         """Whether each row is like none of those learnt from, (n,)."""
         return self.score_samples(X) < self.threshold_

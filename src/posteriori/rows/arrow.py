@@ -28,6 +28,11 @@ def is_arrow(data: Any) -> bool:
     return type(data).__module__.startswith("pyarrow.")
 
 
+def is_table(data: Any) -> bool:
+    """Whether it is a table of pyarrow."""
+    return is_arrow(data) and type(data).__name__ == "Table"
+
+
 def plain_numbers(column: Any) -> NDArray[Any] | None:
     """The numbers of a column; None where some are missing, or it holds something else."""
     if column.null_count or str(column.type) not in _NUMBERS:

@@ -10,13 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from posteriori.errors import ColumnNameError, ColumnTypeError, DataError, LevelError, ShapeError
-from posteriori.rows.arrow import is_arrow, label_codes, plain_numbers, plain_table
+from posteriori.rows.arrow import is_arrow, label_codes, plain_numbers
 from posteriori.rows.features import read_features
 from posteriori.rows.labels import as_vector, read_target, read_weight
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.offsets import read_offset
 from posteriori.rows.schema import Column, Schema
-from posteriori.rows.tables import Table
 from posteriori.rows.targets import read_real_target
 from posteriori.typing import Array, Codes, Labels
 
@@ -215,7 +214,7 @@ class Reader:
         """The rows of a chunk that begins with row `start`; `where` is for messages."""
         n = chunk.n_rows
         try:
-            table = self._table(chunk.X)
+            table = read_features(chunk.X, self.schema, "The model")
             weight = read_some_weights(chunk.weight, n)
             y: Codes | Array | None = None
             K = 1
@@ -235,10 +234,6 @@ class Reader:
         """The classes of the rows of a chunk; any, for those without weight."""
         weight = read_some_weights(chunk.weight, chunk.n_rows)
         return cast(Codes, self._labels(chunk.y, chunk.n_rows, weight, cast(Labels, self.classes)))
-
-    def _table(self, X: Any) -> Table:
-        found = plain_table(X, self.schema) if is_arrow(X) else None
-        return read_features(X, self.schema, "The model") if found is None else found
 
     def _labels(self, y: Any, n: int, weight: Array | None, classes: Labels) -> Codes | Array:
         if is_arrow(y) and hasattr(y, "chunks"):

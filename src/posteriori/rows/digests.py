@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from posteriori.rows.arrow import dictionary_of, is_arrow, plain_numbers
+from posteriori.rows.arrow import dictionary_of, is_table, plain_numbers
 from posteriori.rows.features import as_frame
 from posteriori.rows.labels import as_array, is_missing
 from posteriori.typing import Array
@@ -45,7 +45,7 @@ def row_digests(X: Any, key: int = 0) -> Bits:
     >>> bool(first == third), bool(first == second)
     (True, False)
     """
-    if is_arrow(X):
+    if is_table(X):
         return _of_columns([_arrow_bits(column) for column in X.columns], key)
     frame = as_frame(X)
     if frame is not None:

@@ -18,6 +18,7 @@ from posteriori.errors import (
     ShapeError,
     warn,
 )
+from posteriori.rows.arrow import is_table, plain_table
 from posteriori.rows.labels import as_array
 from posteriori.rows.schema import Column, Kind, Schema
 from posteriori.rows.series import complex_error, read_column, read_objects
@@ -41,6 +42,8 @@ def read_features(
         raise ParameterError(
             "A Dask collection is not taken here.", "Pass X.compute(), or some of its rows."
         )
+    if schema is not None and is_table(X) and (plain := plain_table(X, schema)) is not None:
+        return plain
     if sparse.issparse(X):
         table = _from_sparse(X)
     elif (frame := as_frame(X)) is not None:

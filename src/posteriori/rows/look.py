@@ -35,6 +35,9 @@ from posteriori.typing import Array, Codes, Labels
 SAMPLE_ENTRIES = 2**22
 """Numbers in the rows that are kept from a first look, or up to twice as many."""
 
+_FEWEST = 8
+"""Numbers that a row counts as, at least: it has a label, a weight and a number of its own too."""
+
 GROWTH = 8
 """How many times as many rows a fit goes on to, from some of them, at least."""
 
@@ -326,7 +329,7 @@ def numbers_seen(look: Look, n_columns: int) -> Look:
 
 def sample_limit(n_columns: int) -> int:
     """Rows that are kept from a first look, or up to twice as many."""
-    return max(SAMPLE_ENTRIES // max(n_columns, 1), 1)
+    return max(SAMPLE_ENTRIES // max(n_columns, _FEWEST), 1)
 
 
 def sample_halvings(n_rows: int, n_columns: int) -> int:
