@@ -20,6 +20,7 @@ from sklearn.base import clone
 from posteriori import (
     GLM,
     Adaline,
+    CalibratedClassifier,
     FisherDiscriminant,
     GaussianClassifier,
     LeastSquaresClassifier,
@@ -641,6 +642,25 @@ class TestCluster:
         X = np.random.default_rng(0).normal(size=(50, 4))
         X = pd.DataFrame(X, columns=list("pqrs"))
         assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
+
+    @pytest.mark.parametrize(
+        "model",
+        [
+            CalibratedClassifier(LogisticRegression()),
+            CalibratedClassifier(NaiveBayes(), method="platt"),
+            NoveltyDetector(GaussianClassifier(), false_alarm=0.05),
+        ],
+        ids=str,
+    )
+    def test_rows_held_back_give_the_same_bits_as_on_threads(self, client: Any, model: Any) -> None:
+        chunks = slow_chunks(7, 0.0)
+        found = clone(model).fit(scan(chunks, target="label"))
+        with dask.config.set(scheduler="threads"):
+            expected = clone(model).fit(scan(chunks, target="label"))
+        X = pd.concat(dask.compute(*chunks))[list("pqrs")]
+        assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
+        if isinstance(model, NoveltyDetector):
+            assert_array_equal(found.p_value(X), expected.p_value(X))
 
     def test_same_bits_each_time(self, client: Any) -> None:
         """Though what comes from the network may lie anywhere in memory."""

@@ -14,7 +14,6 @@ _LARGEST = 1e300
 _NEAR = 1e-9
 """A step so short, beside b, leaves an error of its square."""
 
-
 _FAR = 1e3
 """Activations whose usual size is not between this and its inverse are in units of their own."""
 

@@ -30,7 +30,8 @@ class Sourced:
     def n_of_classes(self) -> Array:
         """How many rows with a weight each class has."""
         seen = cast(SeenLabels, self.rows.look.labels)
-        return np.array([seen.of(label)[1] for label in self.classes], dtype=np.float64)
+        count = dict(zip(seen.labels.tolist(), seen.count.tolist(), strict=True))
+        return np.array([count.get(label, 0.0) for label in self.classes.tolist()])
 
     @contextmanager
     def reading(self, model: Any) -> Iterator[None]:
