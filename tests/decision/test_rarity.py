@@ -88,6 +88,18 @@ def test_levels_do_not_depend_on_the_order_of_rows(monkeypatch):
     assert_array_equal(one.below, other.below)
 
 
+def test_rows_of_one_lot_may_have_several_numbers(monkeypatch):
+    """As equal rows of two classes have, which are in different folds."""
+    monkeypatch.setattr(ordered, "MOST", 32)
+    random = np.random.default_rng(0)
+    numbers, lots = random.normal(size=700), random.integers(200, size=700).astype(float)
+    found = []
+    for order in (np.arange(700), random.permutation(700)):
+        both = rows_of(numbers[order], lots[order])
+        found.append(rarity(rows_of(numbers[order]), lambda both=both: both, 0.1))
+    assert_array_equal(found[0].levels, found[1].levels)
+
+
 def test_a_row_without_a_number_is_named():
     with pytest.raises(DataError, match="no density for row 2"):
         found_in(np.array([0.0, 1.0, np.nan]), 0.5)

@@ -17,6 +17,10 @@ def noisy(K, n=300, b=0.3, seed=0):
     return a, (softmax(b * a, axis=1).cumsum(axis=1) < random.random((n, 1))).sum(axis=1)
 
 
+def slope_of(a, y, weight=None):
+    return likeliest_slope(read_rows(a, y, weight), len(y) if weight is None else weight.sum())
+
+
 class Counted:
     """Rows that count their passes."""
 
@@ -31,7 +35,7 @@ class Counted:
 @pytest.mark.parametrize("K", [2, 4])
 def test_the_derivative_is_zero_at_fifty_digits(K):
     a, y = noisy(K, n=40)
-    b = likeliest_slope(read_rows(a, y))
+    b = slope_of(a, y)
     with mpmath.workdps(50):
         exact = [[mpmath.mpf(value) for value in row] for row in a.tolist()]
 
@@ -49,9 +53,9 @@ def test_the_derivative_is_zero_at_fifty_digits(K):
 @pytest.mark.parametrize("b", [1e-3, 0.3, 4.0])
 def test_the_unit_of_activations_does_not_matter_and_passes_are_few(b, scale):
     a, y = noisy(3, b=b, n=2_000)
-    expected = likeliest_slope(read_rows(a, y))
+    expected = slope_of(a, y)
     rows = Counted(read_rows(scale * a, y))
-    assert_allclose(likeliest_slope(rows) * scale, expected, rtol=1e-12)
+    assert_allclose(likeliest_slope(rows, len(y)) * scale, expected, rtol=1e-12)
     assert rows.passes <= 12
 
 
@@ -63,7 +67,7 @@ def test_a_few_rows_that_are_wrong_by_far_do_not_lead_astray(seed):
     y = a.argmax(axis=1)
     y[: 1 + seed] = (y[: 1 + seed] + 1) % 3
     rows = Counted(read_rows(a, y))
-    b = likeliest_slope(rows)
+    b = likeliest_slope(rows, len(y))
     below = a - a.max(axis=1, keepdims=True)
 
     def pull(b):
@@ -75,6 +79,15 @@ def test_a_few_rows_that_are_wrong_by_far_do_not_lead_astray(seed):
 
 def test_the_ends():
     a, y = noisy(3)
-    assert likeliest_slope(read_rows(-a, y)) == 0
-    assert likeliest_slope(read_rows(a, a.argmax(axis=1))) == np.inf
-    assert likeliest_slope(read_rows(np.zeros_like(a), y)) == 0
+    assert slope_of(-a, y) == 0
+    assert slope_of(a, a.argmax(axis=1)) == np.inf
+    assert slope_of(np.zeros_like(a), y) == 0
+
+
+@pytest.mark.parametrize("unit", [1e-290, 1e-5, 1e298])
+@pytest.mark.parametrize("scale", [1e-150, 1e10])
+def test_the_unit_of_weights_does_not_matter(unit, scale):
+    a, y = noisy(3)
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    found = slope_of(scale * a, y, unit * weight) * scale
+    assert_allclose(found, slope_of(a, y, weight), rtol=1e-12)

@@ -125,7 +125,7 @@ def test_the_temperature_makes_the_likelihood_largest(K, scale):
         """By a complex step."""
         return loss(b + 1e-30j).imag / 1e-30
 
-    b = likeliest_slope(read_rows(scale * a, y, weight)) * scale
+    b = likeliest_slope(read_rows(scale * a, y, weight), weight.sum()) * scale
     best = minimize_scalar(loss, bounds=(0, 3), method="bounded", options={"xatol": 1e-10})
     assert_allclose(b, best.x, rtol=1e-6)
     assert_allclose(loss(b), best.fun, rtol=1e-13)
@@ -135,7 +135,7 @@ def test_the_temperature_makes_the_likelihood_largest(K, scale):
 def test_a_frozen_estimator_is_put_right_by_the_rows_given():
     a, y = noisy(3)
     model = CalibratedClassifier(FrozenEstimator(Gives().fit(a, y))).fit(a, y)
-    b = likeliest_slope(read_rows(a, y))
+    b = likeliest_slope(read_rows(a, y), len(y))
     assert_allclose(model.temperature_, 1 / b, rtol=1e-12)
     assert 2 < model.temperature_ < 5  # it is too sure by 1/0.3
     assert_allclose(model.predict_log_proba(a), log_softmax(b * a, axis=1), rtol=1e-10)
@@ -149,7 +149,7 @@ def test_the_rows_are_predicted_by_estimators_that_have_not_seen_them():
     for fold in range(4):
         fitted = GaussianNB().fit(X2[folds != fold], Y2[folds != fold])
         logs[folds == fold] = fitted.predict_log_proba(X2[folds == fold])
-    b = likeliest_slope(read_rows(logs, Y2))
+    b = likeliest_slope(read_rows(logs, Y2), len(Y2))
     assert_allclose(model.temperature_, 1 / b, rtol=1e-10)
     whole = GaussianNB().fit(X2, Y2).predict_log_proba(X2)
     assert_allclose(model.predict_log_proba(X2), log_softmax(b * whole, axis=1), rtol=1e-9)
@@ -256,7 +256,7 @@ def test_a_zero_counts_as_half_the_smallest_probability():
     y = np.array([1, 1, 0, 1, 0] * 4)
     frozen = FrozenEstimator(GivesExactly().fit(p, y))
     model = CalibratedClassifier(frozen).fit(p, y)
-    b = likeliest_slope(read_rows(np.log(np.where(p == 0, 0.01, p)), y))
+    b = likeliest_slope(read_rows(np.log(np.where(p == 0, 0.01, p)), y), 20)
     assert_allclose(model.temperature_, 1 / b, rtol=1e-12)
     found = model.predict_proba([[0.0, 1.0], [1e-9, 1 - 1e-9], [0.02, 0.98]])[:, 0]
     assert_allclose(found[:2], expit(b * (np.log(0.01))), rtol=1e-6)

@@ -1,21 +1,29 @@
 """Rows held back wherever they lie: the same folds, the same answers, and what cannot be done."""
 
 import pickle
+from decimal import Decimal
 
 import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression as SklearnLogistic
+from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from posteriori import (
     CalibratedClassifier,
+    DecidingClassifier,
     GaussianClassifier,
     LogisticRegression,
     NaiveBayes,
@@ -29,7 +37,9 @@ from posteriori.errors import (
     IdentifiabilityWarning,
     Interrupted,
     LabelError,
+    MissingValueError,
     ParameterError,
+    ScaleError,
 )
 from posteriori.models import fitting
 from posteriori.models.folds import deal, deal_out
@@ -238,6 +248,32 @@ def test_weight_and_number_in_each_fold_are_counted(few, monkeypatch):
             assert found.count[k, f] == own.sum()
 
 
+@pytest.mark.parametrize("few", [2**12, 100])
+@pytest.mark.parametrize(("outer", "inner"), [(2, 2), (5, 5), (2, 4), (3, 6), (6, 3)])
+def test_folds_within_folds_have_their_share(outer, inner, few, monkeypatch):
+    monkeypatch.setattr(lots, "FEW", few)
+    random = np.random.default_rng(0)
+    X, codes = random.normal(size=(6_000, 2)), random.integers(2, size=6_000)
+    rows = Training(X, np.arange(2), codes, None)
+    fold = deal(rows, outer, None)
+    for f in range(outer):
+        left = rows.pick(np.flatnonzero(fold != f))
+        found = deal(left, inner, None)
+        for k in range(2):
+            share = np.bincount(found[left.codes == k], minlength=inner) * inner / len(found) * 2
+            assert abs(share - 1).max() < 0.25
+
+
+def test_folds_within_folds_are_the_same_in_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(lots, "FEW", 100)
+    frame = frame_of(2, 1_000).drop(columns="w")
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=300)
+    model = CalibratedClassifier(CalibratedClassifier(GaussianClassifier(), folds=2), folds=2)
+    expected = clone(model).fit(frame[NAMES], frame["y"]).temperature_
+    found = clone(model).fit(scan(tmp_path / "rows.parquet", "y")).temperature_
+    assert_allclose(found, expected, rtol=1e-10)
+
+
 def test_many_rows_are_dealt_out_by_chance_and_equal_ones_together(monkeypatch):
     monkeypatch.setattr(lots, "FEW", 1_000)
     X = np.random.default_rng(0).normal(size=(20_000, 2))
@@ -323,6 +359,147 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(rows):
     with pytest.raises(Interrupted, match=rf"pass {passes - 1}"):
         model.fit(rows(target="y", progress=stop_late))
     assert vars(model) == before
+
+
+def test_passes_are_those_of_the_log(tmp_path):
+    frame_of(2, 400).to_parquet(tmp_path / "rows.parquet")
+    for model in (
+        CalibratedClassifier(LogisticRegression()),
+        NoveltyDetector(GaussianClassifier()),
+        OneVersusRest(estimator=CalibratedClassifier(NaiveBayes())),
+    ):
+        rows = scan(tmp_path / "rows.parquet", "y", columns=NAMES)
+        assert model.fit(rows).passes_.passes == rows.log.passes
+
+
+@pytest.mark.parametrize("place", [3, 123, 299])
+def test_a_row_without_an_answer_is_called_by_its_number(place, tmp_path):
+    """Whether it was picked out of a fold, or of rows with a weight."""
+    frame = frame_of(2, 300).assign(w=1.0)
+    frame["t"] = np.where(np.arange(300) == place, "rare", "usual")
+    frame.loc[[0, 5, 200], "w"] = 0.0
+    frame.to_parquet(tmp_path / "rows.parquet")
+    model = CalibratedClassifier(NaiveBayes(pseudocount=0.0))
+    rows = scan(tmp_path / "rows.parquet", "y", weight="w")
+    with pytest.raises(ScaleError, match=rf"^Row {place} has density zero"):
+        clone(model).fit(frame[[*NAMES, "t"]], frame["y"], frame["w"])
+    with pytest.raises(ScaleError, match=rf"In rows 0 to 299.*: Row {place} has density zero"):
+        clone(model).fit(rows)
+    gap = frame[NAMES].copy()
+    gap.iloc[place, 1] = np.nan
+    gap.assign(y=frame["y"], w=frame["w"]).to_parquet(tmp_path / "gap.parquet")
+    frozen = FrozenEstimator(LogisticRegression().fit(frame[NAMES], frame["y"]))
+    with pytest.raises(MissingValueError, match=rf"In rows 0 to 299.*row {place}\b"):
+        CalibratedClassifier(frozen).fit(scan(tmp_path / "gap.parquet", "y", weight="w"))
+
+
+def test_rows_none_of_which_has_an_answer_are_an_error_too(tmp_path):
+    frame = frame_of(2, 300).assign(w=1.0)
+    frozen = FrozenEstimator(LogisticRegression().fit(frame[NAMES], frame["y"]))
+    frame[NAMES] = np.nan
+    frame.loc[:4, "w"] = 0.0
+    frame.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(MissingValueError, match="In rows 0 to 299"):
+        CalibratedClassifier(frozen).fit(scan(tmp_path / "rows.parquet", "y", weight="w"))
+
+
+@pytest.mark.parametrize("kind", ["levels with gaps", "decimals"])
+def test_columns_of_any_kind_are_dealt_out_alike(kind, tmp_path):
+    random = np.random.default_rng(0)
+    X = frame_of(2, 300)
+    frame = pl.DataFrame({"a": X["a"].to_numpy(), "y": X["y"].to_numpy()})
+    if kind == "decimals":
+        values = [Decimal(int(v)) / 10_000 for v in random.integers(10**6, size=300)]
+        frame = frame.with_columns(pl.Series("t", values, dtype=pl.Decimal(12, 4)))
+        other = pd.DataFrame({"a": X["a"], "t": values})
+    else:
+        levels = random.choice(["u", "v", None], size=300).tolist()
+        frame = frame.with_columns(pl.Series("t", levels, dtype=pl.Categorical))
+        other = pd.DataFrame({"a": X["a"], "t": levels})
+    frame.write_parquet(tmp_path / "rows.parquet")
+    model = CalibratedClassifier(NaiveBayes())
+    expected = clone(model).fit(other, X["y"]).temperature_
+    table = frame.select("a", "t")
+    for given in (
+        (table, X["y"]),
+        (table.to_arrow(), X["y"]),
+        (scan(frame, "y"),),
+        (scan(tmp_path / "rows.parquet", "y"),),
+    ):
+        assert_allclose(clone(model).fit(*given).temperature_, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [sparse.coo_matrix, sparse.csc_matrix])
+def test_sparse_chunks_of_any_kind(kind):
+    frame = frame_of(2, 300)
+    X = da.from_array(frame[NAMES].to_numpy(), chunks=(100, 3))
+    y = da.from_array(frame["y"].to_numpy(), chunks=100)
+    model = CalibratedClassifier(GaussianClassifier())
+    expected = clone(model).fit(frame[NAMES].to_numpy(), frame["y"]).temperature_
+    assert_allclose(model.fit(X.map_blocks(kind), y).temperature_, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("model", [CalibratedClassifier, NoveltyDetector])
+def test_a_frozen_model_of_others_that_knows_columns_by_name(model, tmp_path):
+    frame = frame_of(2, 300)
+    frame["t"] = np.random.default_rng(0).choice(["u", "v"], 300)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    names = make_column_transformer((OneHotEncoder(), ["t"]), remainder="passthrough")
+    last = GaussianMixture() if model is NoveltyDetector else SklearnLogistic()
+    X, y = frame[[*NAMES, "t"]], frame["y"]
+    made = model(FrozenEstimator(make_pipeline(names, last).fit(X, y)))
+    rows = scan(tmp_path / "rows.parquet", "y", columns=[*NAMES, "t"])
+    what = "threshold_" if model is NoveltyDetector else "temperature_"
+    expected = clone(made).fit(X, y)
+    found = clone(made).fit(rows)
+    assert_allclose(getattr(found, what), getattr(expected, what), rtol=1e-10)
+    method = "p_value" if model is NoveltyDetector else "predict_proba"
+    path = getattr(found, method)(rows, to=tmp_path / "answers.parquet")
+    answers = pd.read_parquet(path).to_numpy()
+    assert_allclose(answers.reshape(300, -1), getattr(found, method)(X).reshape(300, -1))
+
+
+def test_text_of_digits_in_csv_is_read_as_the_frozen_model_knows_it(tmp_path):
+    frame = frame_of(2, 300).drop(columns="w")
+    frame["t"] = np.random.default_rng(0).choice(["1", "2", "3"], 300)
+    frame["y"] = np.where(frame["y"] == 1, "10", "20")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    X, y = frame[[*NAMES, "t"]], frame["y"]
+    inner = OneVersusRest(estimator=LogisticRegression(prior=1.0)).fit(X, y)
+    model = CalibratedClassifier(FrozenEstimator(inner))
+    expected = clone(model).fit(X, y).temperature_
+    found = model.fit(scan(tmp_path / "rows.csv", "y"))
+    assert_allclose(found.temperature_, expected, rtol=1e-10)
+    path = found.predict_proba(scan(tmp_path / "rows.csv", "y"), to=tmp_path / "p.parquet")
+    assert_allclose(pd.read_parquet(path).to_numpy(), found.predict_proba(X), rtol=1e-10)
+    others = FrozenEstimator(SklearnLogistic().fit(frame[NAMES], y))
+    found = CalibratedClassifier(others).fit(scan(tmp_path / "rows.csv", "y", columns=NAMES))
+    expected = CalibratedClassifier(others).fit(frame[NAMES], y)
+    assert_allclose(found.temperature_, expected.temperature_, rtol=1e-10)
+
+
+def test_a_label_of_a_row_without_weight_may_be_unknown_to_a_frozen_estimator():
+    frame = frame_of(2, 300).assign(w=1.0)
+    fitted = FrozenEstimator(LogisticRegression().fit(frame[NAMES], frame["y"]))
+    expected = CalibratedClassifier(fitted).fit(frame[NAMES][4:], frame["y"][4:]).temperature_
+    frame.loc[:3, "y"], frame.loc[:3, "w"] = 77, 0.0
+    found = CalibratedClassifier(fitted).fit(frame[NAMES], frame["y"], frame["w"])
+    assert_allclose(found.temperature_, expected, rtol=1e-12)
+    frame.loc[9, "y"] = 77
+    with pytest.raises(LabelError, match="Row 9 of y holds 77"):
+        CalibratedClassifier(fitted).fit(frame[NAMES], frame["y"], frame["w"])
+
+
+def test_decisions_around_others_are_told_of_levels_and_refuse_sources(rows):
+    frame = frame_of(2, 300).assign(t="usual")
+    frame.loc[17, "t"] = "rare"
+    X, y = frame[[*NAMES, "t"]], frame["y"]
+    inner = DecidingClassifier(LogisticRegression(prior=1.0))
+    assert CalibratedClassifier(inner).fit(X, y).temperature_ > 0
+    foreign = DecidingClassifier(SklearnLogistic())
+    for model in (foreign, OneVersusRest(estimator=foreign), CalibratedClassifier(foreign)):
+        with pytest.raises(ParameterError, match="does not fit to a source of rows"):
+            model.fit(rows(target="y"))
 
 
 def test_what_was_fitted_to_files_can_be_sent_away(rows):

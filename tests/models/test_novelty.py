@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
@@ -168,3 +169,23 @@ def test_what_cannot_be_honoured_is_an_error():
         NoveltyDetector(LogisticRegression()).fit(X, Y)
     with pytest.raises(LabelError, match="requires y"):
         NoveltyDetector(GaussianClassifier()).fit(X)
+
+
+def test_before_the_fit_nothing_can_be_asked():
+    for name in ("p_value", "is_novel", "score_samples"):
+        with pytest.raises(NotFittedError):
+            getattr(NoveltyDetector(GaussianClassifier()), name)(X)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.4, 0.55, 0.7])
+def test_the_last_bits_of_equal_rows_do_not_count(rate):
+    """A row alone, and one among others, may have densities that differ by a bit."""
+    random = np.random.default_rng(0)
+    whole = random.integers(3, size=(300, 3)).astype(float)
+    y = random.integers(2, size=300)
+    fitted = FrozenEstimator(GaussianClassifier().fit(whole, y))
+    model = NoveltyDetector(fitted, false_alarm=rate).fit(whole)
+    alone = [model.p_value(row[None])[0] for row in whole]
+    assert_allclose(model.p_value(whole), alone, rtol=1e-12)
+    assert_array_equal(model.is_novel(whole), [model.is_novel(row[None])[0] for row in whole])
+    assert_array_equal(model.is_novel(whole), model.p_value(whole) <= rate)

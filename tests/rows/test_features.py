@@ -451,3 +451,12 @@ def test_rows_of_unequal_length_are_refused():
 def test_names_that_are_partly_strings_are_refused():
     with pytest.raises(ColumnNameError, match="Some column names are strings and some are not"):
         cut(pd.DataFrame([[1.0, 2.0]], columns=["a", 1]))
+
+
+def test_a_table_of_no_rows_to_predict_is_an_error_in_every_kind_of_frame():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [0.5, 0.25]})
+    schema = read_features(frame).schema
+    for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        assert read_features(table, schema).n_rows == 2
+        with pytest.raises(ShapeError, match=r"Found array with 0 sample\(s\)"):
+            read_features(table[:0], schema)

@@ -307,8 +307,8 @@ KERNELS: dict[str, Entry] = {
     "what stays": Entry(GatherStill(COORDINATES, RAY, SECOND.theta), CODES, weighs=False),
     "balance": Entry(GatherBalance(RAY, SECOND, 2.0), CODES, weighs=False),
     "reach": Entry(GatherReach(RAY, SECOND.theta, 40.0), CODES, weighs=False),
-    "slope": Entry(GatherSlope(0.7), CODES),
-    "logarithms": Entry(GatherLogarithms(), CODES, LOGS, weighs=False),
+    "slope": Entry(GatherSlope(0.7, 3.0), CODES),
+    "logarithms": Entry(GatherLogarithms(), CODES, LOGS),
     "lots": Entry(
         GatherLots(K, 4),
         CODES,

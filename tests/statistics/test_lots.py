@@ -6,9 +6,9 @@ from numpy.testing import assert_array_equal
 
 from posteriori.rows.memory import read_rows
 from posteriori.statistics import lots
-from posteriori.statistics.lots import GatherLots, by_chance
+from posteriori.statistics.lots import GatherLots, buckets
 
-N_FOLDS = 3
+N_BUCKETS = 7
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_all_lots_of_few_rows_are_kept_and_the_lowest_of_many(drawn, monkeypatch
     monkeypatch.setattr(lots, "FEW", 11)
     values, codes, weight = drawn
     found = read_rows(values[:, None], codes, weight).map_sum(
-        GatherLots(2, N_FOLDS), block_entries=70
+        GatherLots(2, N_BUCKETS), block_entries=70
     )
     few, many = found.classes
     assert few.are_few
@@ -36,16 +36,16 @@ def test_all_lots_of_few_rows_are_kept_and_the_lowest_of_many(drawn, monkeypatch
     assert_array_equal(many.lots, np.unique(values[codes == 1])[:12])
 
 
-def test_what_chance_deals_out_is_counted(drawn):
+def test_the_rows_of_each_bucket_are_counted(drawn):
     values, codes, weight = drawn
-    found = read_rows(values[:, None], codes, weight).map_sum(GatherLots(2, N_FOLDS))
+    found = read_rows(values[:, None], codes, weight).map_sum(GatherLots(2, N_BUCKETS))
     for k in range(2):
-        for fold in range(N_FOLDS):
-            own = (codes == k) & (by_chance(values, N_FOLDS) == fold)
-            assert found.weight[k, fold] == weight[own].sum()
-            assert found.count[k, fold] == own.sum()
+        for bucket in range(N_BUCKETS):
+            own = (codes == k) & (buckets(values, N_BUCKETS) == bucket)
+            assert found.weight[k, bucket] == weight[own].sum()
+            assert found.count[k, bucket] == own.sum()
 
 
 def test_the_largest_lots_are_whole_numbers_still():
     largest = np.array([2.0**53 - 1, 2.0**53 - 2])
-    assert_array_equal(by_chance(largest, 7), [(2**53 - 1) % 7, (2**53 - 2) % 7])
+    assert_array_equal(buckets(largest, 7), [(2**53 - 1) % 7, (2**53 - 2) % 7])

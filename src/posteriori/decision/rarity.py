@@ -16,6 +16,9 @@ from posteriori.statistics.ordered import (
 )
 from posteriori.typing import Array
 
+_ROUNDING = 1e-12
+"""Numbers that differ by less, beside themselves or one, are equal."""
+
 
 @dataclass(frozen=True, eq=False)
 class Rarity:
@@ -36,12 +39,23 @@ class Rarity:
 
         Between two levels it is that of the upper one, which is never too small.
         """
-        no_higher = self.below[np.searchsorted(self.levels, numbers, side="right")]
+        no_higher = self.below[np.searchsorted(self.levels, _raised(numbers), side="right")]
         return (1 + no_higher) / (1 + self.total)
+
+    def is_rare(self, numbers: Array) -> NDArray[np.bool_]:
+        """Whether each number has a p-value of at most the share asked for."""
+        return np.asarray(_raised(numbers) < self.threshold)
 
     @property
     def total(self) -> float:
         return float(self.below[-1])
+
+
+def _raised(numbers: Array) -> Array:
+    """A little higher, so that the last bits of numbers that are equal do not count."""
+    with np.errstate(invalid="ignore"):
+        raised = numbers + _ROUNDING * np.maximum(abs(numbers), 1.0)
+    return np.where(np.isfinite(numbers), raised, numbers)
 
 
 def rarity(rows: Rows, with_lots: Callable[[], Rows], share: float) -> Rarity:

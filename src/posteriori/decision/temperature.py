@@ -18,31 +18,31 @@ _FAR = 1e3
 """Activations whose usual size is not between this and its inverse are in units of their own."""
 
 
-def likeliest_slope(rows: Rows) -> float:
+def likeliest_slope(rows: Rows, weight: float) -> float:
     """The b >= 0 under which softmax(b a) makes the classes that occurred most probable.
 
     The derivative of the log likelihood, Σ w (a_t - Σ_k p_k a_k), only falls with b, so that there
     is one root at most. The answer is zero if it is negative from the start: the activations
     point away from the classes that occurred. It is infinite if the derivative stays above zero,
     as every row has its largest activation for its own class. Each step, by Newton's method
-    between the ends that are known, is a pass over the rows.
+    between the ends that are known, is a pass over the rows, which have this `weight` together.
 
     >>> from posteriori.rows.memory import read_rows
     >>> from scipy.special import softmax
     >>> a = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]])
-    >>> b = likeliest_slope(read_rows(a, [0, 1, 1, 1]))
+    >>> b = likeliest_slope(read_rows(a, [0, 1, 1, 1]), 4.0)
     >>> softmax(b * a, axis=1)[0].round(12)  # right three times in four
     array([0.75, 0.25])
     """
     low, high, b = 0.0, np.inf, 1.0
-    found = rows.map_sum(GatherSlope(b))
+    found = rows.map_sum(GatherSlope(b, weight))
     if found.at_zero >= 0:
         return 0.0
     if found.farthest == 0:
         return np.inf
-    usual = found.weight / found.size
+    usual = 1 / found.size
     if not 1 / _FAR < usual < _FAR:
-        b, found = usual, rows.map_sum(GatherSlope(usual))
+        b, found = usual, rows.map_sum(GatherSlope(usual, weight))
     while low < _LARGEST:
         low, high = (b, high) if found.gradient < 0 else (low, b)
         step = _newton(found)
@@ -51,7 +51,7 @@ def likeliest_slope(rows: Rows) -> float:
         if high - low <= _NEAR * low:
             return b
         b = _between(low, high, b * (1 + step))
-        found = rows.map_sum(GatherSlope(b))
+        found = rows.map_sum(GatherSlope(b, weight))
     return np.inf
 
 

@@ -6,10 +6,13 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.errors import ParameterError
+from posteriori.models.checking import Checking
 from posteriori.rows.answers import named, write_answers
+from posteriori.rows.arrow import is_table
 from posteriori.rows.chunk import Chunk
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import is_dask
@@ -43,12 +46,13 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
             check_is_fitted(self)
             check_offsets(X, self, method.__name__)
             labels = list(getattr(self, "classes_", ()))
-            if hasattr(self, "schema_"):
-                X = X.read_as(self.schema_)
+            innermost = inside(self)
+            X = X.read_as(getattr(innermost, "schema_", None))
 
             def of_chunk(chunk: Chunk) -> Any:
                 own = settings if chunk.offset is None else {**settings, "offset": chunk.offset}
-                return named(method(self, chunk.X, *arguments, **own), what, labels)
+                found = method(self, known_to(innermost, chunk.X), *arguments, **own)
+                return named(found, what, labels)
 
             return write_answers(X, of_chunk, to, list(_possible(self)) if labels else ())
         if is_dask(X):
@@ -64,6 +68,24 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(self, X, *arguments, **settings)
 
     return answer
+
+
+def inside(model: Any) -> Any:
+    """The fitted model within all those that are around others."""
+    while True:
+        if isinstance(model, FrozenEstimator):
+            model = model.estimator
+        elif isinstance(model, Checking) and hasattr(model, "estimator_"):
+            model = model.estimator_
+        elif isinstance(model, Checking) and hasattr(model, "estimators_"):
+            model = model.estimators_[0]
+        else:
+            return model
+
+
+def known_to(fitted: Any, X: Any) -> Any:
+    """Rows in a kind of table that a model knows: those of others may know no Arrow."""
+    return X.to_pandas() if is_table(X) and not isinstance(fitted, Checking) else X
 
 
 def _possible(model: Any) -> Labels:

@@ -78,7 +78,7 @@ class CalibratedClassifier(ClassifierMixin, HoldingBack):
         How rows are dealt out to the folds; None does it in the same way every time. Equal rows of
         a class are in one fold, so that a weight of two is the same as the row twice. Folds have
         as many rows of a class, to within one, if these are 4,096 or fewer, and nearly as many
-        if they are more.
+        if they are more. The order of rows makes no difference; that of columns does.
 
     Attributes
     ----------
@@ -128,10 +128,11 @@ class CalibratedClassifier(ClassifierMixin, HoldingBack):
         self.estimator_ = self.estimator if self._frozen else rows.fitted(self.estimator)
         K = len(self.classes_)
         found = held_back(rows, self, _Activation(self.classes_), K)
-        self._zero = _value_of_zero(found.map_sum(GatherLogarithms()))
+        logs = found.map_sum(GatherLogarithms())
+        self._zero = _value_of_zero(logs)
         floor = _Floor(self._zero)
         if self.method == "temperature":
-            self.temperature_ = _temperature(mapped(found, floor, K))
+            self.temperature_ = _temperature(mapped(found, floor, K), logs.weight)
         else:
             columns = mapped(found, _Columns(floor), 1 if K == 2 else K)
             self.calibrator_ = _calibrator(columns, K)
@@ -244,8 +245,8 @@ class _Columns:
         return found[:, 1:] - found[:, :1] if found.shape[1] == 2 else found
 
 
-def _temperature(activations: Rows) -> float:
-    b = likeliest_slope(activations)
+def _temperature(activations: Rows, weight: float) -> float:
+    b = likeliest_slope(activations, weight)
     if b == 0:
         _warn_of_chance("All classes are given the same probability (temperature_ is infinite).")
         return np.inf

@@ -15,10 +15,15 @@ from posteriori.decision.probabilities import read_proba
 from posteriori.decision.rule import read_rule
 from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
-from posteriori.models.meta import Wrapping
+from posteriori.models.meta import Wrapping, read_pickable
+from posteriori.models.sourced import fits_to_sources
 from posteriori.models.training_priors import training_priors
 from posteriori.posterior.classes import log_probabilities
+from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.dask import is_dask
 from posteriori.rows.labels import read_target, read_weight
+from posteriori.rows.memory import Among
+from posteriori.rows.schema import Schema
 from posteriori.typing import Array, Codes, Labels
 
 
@@ -70,7 +75,26 @@ class DecidingClassifier(ClassifierMixin, Wrapping):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the estimator, and read the losses; what cannot be chosen is named in a warning."""
-        fitted = self._fit_estimator(X, y, sample_weight)
+        if (is_dask(X) or isinstance(X, ChunkedRows)) and not fits_to_sources(self.estimator):
+            raise ParameterError(
+                f"{type(self.estimator).__name__} does not fit to a source of rows.",
+                "Use an estimator of posteriori, or pass a table X and labels y.",
+            )
+        return self._decide_by(self._fit_estimator(X, y, sample_weight), X, y, sample_weight)
+
+    def _fit_to_some(
+        self, X: Any, y: Any, sample_weight: Any, among: Among | None, schema: Schema | None
+    ) -> Self:
+        """Fit to a table of some rows; as `Classifier._fit_to_some`."""
+        if self._frozen:
+            return self.fit(X, y, sample_weight)
+        if sample_weight is not None:
+            self._check_takes_weights()
+        rows = read_pickable(X, y, sample_weight, type(self).__name__)
+        fitted = rows.within(among, schema).fitted(self.estimator)
+        return self._decide_by(fitted, X, y, sample_weight)
+
+    def _decide_by(self, fitted: Any, X: Any, y: Any, sample_weight: Any) -> Self:
         if not hasattr(fitted, "predict_proba"):
             raise ParameterError(
                 f"{type(fitted).__name__} gives no probabilities to decide by.",
@@ -170,16 +194,17 @@ class DecidingClassifier(ClassifierMixin, Wrapping):
         return np.array([known.index(label) for label in labels.tolist()], dtype=np.intp)[codes]
 
     def _fit_estimator(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        if sample_weight is None:
+        if sample_weight is None or self._frozen:
             return clone(self.estimator).fit(X, y)
-        if self._frozen:
-            return clone(self.estimator).fit(X, y)
+        self._check_takes_weights()
+        return clone(self.estimator).fit(X, y, sample_weight=sample_weight)
+
+    def _check_takes_weights(self) -> None:
         if not has_fit_parameter(self.estimator, "sample_weight"):
             raise ParameterError(
                 f"sample_weight was given, but {type(self.estimator).__name__} takes none.",
                 "Leave the weights out, or use an estimator whose fit takes them.",
             )
-        return clone(self.estimator).fit(X, y, sample_weight=sample_weight)
 
     @property
     def _possible_answers(self) -> Any:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from posteriori.arguments import as_generator, check_count
 from posteriori.errors import IdentifiabilityWarning, LabelError, ParameterError, warn
 from posteriori.models.meta import Training
 from posteriori.rows.digests import row_lots
 from posteriori.rows.rows import Rows
-from posteriori.statistics.lots import GatherLots, by_chance, rows_of_classes
+from posteriori.statistics.lots import GatherLots, buckets, buckets_for, rows_of_classes
 from posteriori.typing import Array, Codes, Labels
 
 _MOST_KEYS = 2**63
@@ -38,21 +39,24 @@ class Folds:
 
     Of a class with few different rows there are as many in one fold as in another, to within one:
     `known` has their lots in order, the lowest of which is in the `first` fold. Those of a class
-    with many, for which it has None, are dealt out by chance.
+    with many, for which it has None, go with their buckets, whose folds are in `dealt` (K, B), or
+    (1, B) if these are the same for all classes.
     """
 
     number: int
     known: tuple[Array | None, ...]
     first: Codes
+    dealt: NDArray[np.int32]
 
     @property
     def need_classes(self) -> bool:
         """Whether it takes the class of a row to know its fold."""
-        return any(lots is not None for lots in self.known)
+        return len(self.dealt) > 1 or any(lots is not None for lots in self.known)
 
     def fold(self, lots: Array, codes: Codes) -> Codes:
         """The fold (n,) of each row."""
-        found = by_chance(lots, self.number)
+        bucket = buckets(lots, self.dealt.shape[1])
+        found = self.dealt[codes if len(self.dealt) > 1 else 0, bucket].astype(np.intp)
         if self.need_classes:
             for k, rows in enumerate(rows_of_classes(codes, len(self.known))):
                 known = self.known[k]
@@ -72,18 +76,27 @@ class Deal:
 
 
 def deal_out(rows: Rows, number: int, classes: Labels) -> Deal:
-    """Folds for rows whose one column is their lot, by one pass."""
-    found = rows.map_sum(GatherLots(len(classes), number))
+    """Folds for rows whose one column is their lot, by one pass.
+
+    Buckets without rows are passed over: of rows that were left by another deal, which took some
+    buckets away, all folds get their share.
+    """
+    found = rows.map_sum(GatherLots(len(classes), buckets_for(number)))
     distinct = np.array([len(own.lots) for own in found.classes])
     _check_twice(distinct, classes, int(found.count.sum()))
     known = tuple(own.lots if own.are_few else None for own in found.classes)
-    folds = Folds(number, known, np.cumsum([0, *distinct[:-1]]))
-    weight, count = found.weight.copy(), found.count.copy()
+    dealt = (np.cumsum(found.count > 0, axis=1) - 1).astype(np.int32) % number
+    many = dealt[[lots is None for lots in known]]
+    same = (many == many[:1]).all()
+    shown = (many if len(many) else dealt)[:1] if same else dealt
+    folds = Folds(number, known, np.cumsum([0, *distinct[:-1]]), shown)
+    weight, count = np.empty((2, len(classes), number))
     for k, own in enumerate(found.classes):
+        fold = dealt[k]
+        each = found.weight[k], found.count[k]
         if own.are_few:
-            fold = folds.fold(own.lots, np.full(len(own.lots), k))
-            weight[k] = np.bincount(fold, own.weight, number)
-            count[k] = np.bincount(fold, own.count, number)
+            fold, each = folds.fold(own.lots, np.full(len(own.lots), k)), (own.weight, own.count)
+        weight[k], count[k] = (np.bincount(fold, values, number) for values in each)
     return Deal(folds, weight, count)
 
 

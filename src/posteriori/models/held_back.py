@@ -8,13 +8,15 @@ the columns, with the labels and weights that the rows have.
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from posteriori.errors import ParameterError
+from posteriori.errors import DataError, ParameterError, PosterioriError, ScaleError
+from posteriori.models.anywhere import inside, known_to
 from posteriori.models.folds import check_folds, deal, read_key
 from posteriori.models.meta import Training, Wrapping, read_pickable
 from posteriori.models.sourced import AsLots, FoldOf, Sourced, read_source, weights_of
@@ -26,10 +28,13 @@ from posteriori.rows.digests import row_lots
 from posteriori.rows.memory import Among, MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import DenseTable
-from posteriori.typing import Array, Codes
+from posteriori.typing import Array, Codes, Labels
 
 Answer = Callable[[Any, Any], Array]
 """The answers (n,) or (n, m) of a fitted estimator for rows X of any type."""
+
+_TRIED = 9
+"""Rows that are looked at for one that has an answer."""
 
 
 class HoldingBack(Wrapping):
@@ -50,20 +55,28 @@ class HoldingBack(Wrapping):
         A weight counts how often its row occurred; weight zero is as good as absent. X may be rows
         of `scan`, or in Dask, if the estimator is one that fits to them or comes fitted.
         """
-        return self._fit_to_training(self._read(X, y, sample_weight))
+        self._check()
+        self.__dict__.pop("passes_", None)
+        if is_dask(X):
+            X, y, sample_weight = dask_rows(X, y, sample_weight), None, None
+        if not isinstance(X, ChunkedRows):
+            self._learn(self._read(X, y, sample_weight))
+            return self
+        begun = replace(X.log)
+        with X.between_passes():
+            labelled, known = self._needs_labels, self._known_classes()
+            self._learn(read_source(self, X, y, sample_weight, known, labelled))
+        self.passes_ = X.log.since(begun)
+        return self
 
     @all_or_nothing
     def _fit_to_some(
         self, X: Any, y: Any, sample_weight: Any, among: Among | None, schema: Schema | None
     ) -> Self:
         """Fit to a table of some rows; as `Classifier._fit_to_some`."""
-        rows = cast(Training, self._read(X, y, sample_weight))
-        return self._fit_to_training(rows.within(among, schema))
-
-    def _fit_to_training(self, rows: Training | Sourced) -> Self:
+        self._check()
         self.__dict__.pop("passes_", None)
-        with rows.reading(self):
-            self._learn(rows)
+        self._learn(self._read(X, y, sample_weight).within(among, schema))
         return self
 
     @abstractmethod
@@ -79,39 +92,35 @@ class HoldingBack(Wrapping):
         """Whether rows must have labels."""
         return True
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Training | Sourced:
-        """What `fit` was given, checked; a row of weight zero is as good as absent.
-
-        The classes are those of a frozen estimator, else the labels of the rows that are left.
-        Where no labels are needed, all rows of a table are of one class.
-        """
+    def _check(self) -> None:
         self._check_settings()
         check_folds(self.folds)
-        _check_inner(self, sample_weight)
+        if self._frozen:
+            check_is_fitted(self.estimator)
+        if get_tags(self.estimator).input_tags.pairwise:
+            raise ParameterError(
+                f"{type(self).__name__} cannot pick rows out of a precomputed kernel.",
+                "Use an estimator that computes its kernel.",
+            )
+
+    def _known_classes(self) -> Labels | None:
+        """Those of a frozen estimator, where labels are needed."""
+        return np.asarray(self.estimator.classes_) if self._frozen and self._needs_labels else None
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Training:
+        """A table that `fit` was given, checked; a row of weight zero is as good as absent.
+
+        The classes are those of a frozen estimator, else the labels of the rows that are left.
+        Where no labels are needed, all rows are of one class.
+        """
+        takes_weights = self._frozen or has_fit_parameter(self.estimator, "sample_weight")
+        if sample_weight is not None and not takes_weights:
+            raise ParameterError(
+                f"sample_weight was given, but {type(self.estimator).__name__} takes none.",
+                "Leave the weights out, or use an estimator whose fit takes them.",
+            )
         name, labelled = type(self).__name__, self._needs_labels
-        known = np.asarray(self.estimator.classes_) if self._frozen and labelled else None
-        if is_dask(X):
-            X, y, sample_weight = dask_rows(X, y, sample_weight), None, None
-        if isinstance(X, ChunkedRows):
-            return read_source(self, X, y, sample_weight, known, labelled)
-        return read_pickable(X, y, sample_weight, name, known, labelled)
-
-
-def _check_inner(model: Wrapping, sample_weight: Any) -> None:
-    name, inner = type(model).__name__, type(model.estimator).__name__
-    if model._frozen:
-        check_is_fitted(model.estimator)
-    takes_weights = model._frozen or has_fit_parameter(model.estimator, "sample_weight")
-    if sample_weight is not None and not takes_weights:
-        raise ParameterError(
-            f"sample_weight was given, but {inner} takes none.",
-            "Leave the weights out, or use an estimator whose fit takes them.",
-        )
-    if get_tags(model.estimator).input_tags.pairwise:
-        raise ParameterError(
-            f"{name} cannot pick rows out of a precomputed kernel.",
-            "Use an estimator that computes its kernel.",
-        )
+        return read_pickable(X, y, sample_weight, name, self._known_classes(), labelled)
 
 
 def held_back(
@@ -132,12 +141,48 @@ def out_of_fold(rows: Training, estimator: Any, answer: Answer, folds: Codes) ->
     for fold in np.unique(folds):
         held, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         fitted = rows.pick(rest).fitted(estimator)
-        parts.append(answer(fitted, rows.pick(held).X))
+        given = Asked(partial(answer, fitted), lambda some: rows.pick(some).X)
+        parts.append(given(held, held if rows.among is None else rows.among.numbers[held]))
         places.append(held)
     joined = np.concatenate(parts)
     found = np.empty_like(joined)
     found[np.concatenate(places)] = joined
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Answers for rows that are taken out of others, and errors that call a row by its number."""
+
+    answer: Callable[[Any], Array]
+    take: Callable[[Codes], Any]
+
+    def __call__(self, rows: Codes, numbers: Codes) -> Array:
+        """The answers for some rows, which have these numbers."""
+        try:
+            return self.answer(self.take(rows))
+        except (DataError, ScaleError) as error:
+            raise self._by_number(rows, numbers) or error from error
+
+    def _by_number(self, rows: Codes, numbers: Codes) -> PosterioriError | None:
+        """The error of the first row that has one, among as many as make its number right."""
+        good, bad = 0, len(rows)  # so many at the beginning have answers, or not
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            good, bad = (good, middle) if self._error(rows[:middle]) else (middle, bad)
+        others = rows[good - 1 : good] if good else rows[1:_TRIED]
+        other = next((row for row in others if not self._error(rows[rows == row])), None)
+        before = int(numbers[good])
+        if before and other is None:
+            return None
+        return self._error(np.append(np.full(before, other or 0), rows[good]))
+
+    def _error(self, rows: Codes) -> PosterioriError | None:
+        try:
+            self.answer(self.take(rows))
+        except (DataError, ScaleError) as error:
+            return error
+        return None
 
 
 def _in_source(rows: Sourced, model: HoldingBack, answer: Answer, width: int) -> "_Answers":
@@ -167,9 +212,15 @@ class _Answers:
         for number, fitted in self.fitted.items():
             own = np.flatnonzero(counts & (fold == number))
             if len(own):
-                X = chunk.X if len(own) == chunk.n_rows else Chunk(chunk.X).take(own).X
-                found[own] = self.answer(fitted, X).reshape(len(own), -1)
+                table = Chunk(known_to(inside(fitted), chunk.X))
+                given = Asked(partial(self.answer, fitted), partial(_rows_of, table))
+                found[own] = given(own, own).reshape(len(own), -1)
         return chunk._replace(X=found)
+
+
+def _rows_of(table: Chunk, rows: Codes) -> Any:
+    """Some of the rows; all as they are."""
+    return table.X if np.array_equal(rows, np.arange(table.n_rows)) else table.take(rows).X
 
 
 def with_lots(

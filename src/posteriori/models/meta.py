@@ -1,7 +1,5 @@
 """What estimators that hold another estimator have in common."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -96,11 +94,6 @@ class Training:
         """How many rows each class has."""
         return np.bincount(self.codes, minlength=len(self.classes)).astype(np.float64)
 
-    @contextmanager
-    def reading(self, model: Any) -> Iterator[None]:
-        """A fit of the model to these rows, which are at hand."""
-        yield
-
     @property
     def n_passed(self) -> int:
         """Rows that were passed, of which these are all or some."""
@@ -188,12 +181,17 @@ def read_pickable(
     X = as_pickable(X)
     n_rows = count_rows(X)
     y = y if labelled else np.zeros(n_rows, dtype=np.intp)
-    classes, codes = read_labels(y, n_rows, name, known)
+    classes, codes = read_labels(y, n_rows, name)
     weight = read_weight(sample_weight, n_rows)
-    every = Training(X, classes, codes, weight, passed=Passed(X, name), labelled=labelled)
-    if weight is None or weight.all():
-        return every
-    kept = every.pick(np.flatnonzero(weight))
+    counts = np.ones(n_rows, dtype=np.bool_) if weight is None else weight > 0
+    if known is not None:
+        labels = np.full(n_rows, known[0], dtype=object)
+        labels[counts] = classes[codes[counts]]
+        classes, codes = read_labels(labels, n_rows, name, known)
+    rows = Training(X, classes, codes, weight, passed=Passed(X, name), labelled=labelled)
+    if counts.all():
+        return rows
+    kept = rows.pick(np.flatnonzero(counts))
     if known is not None:
         return kept
     present, codes = encode(kept.codes)

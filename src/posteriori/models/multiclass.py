@@ -32,6 +32,7 @@ from posteriori.models.meta import (
     read_pickable,
     with_label,
 )
+from posteriori.models.sourced import fits_to_sources
 from posteriori.models.telling import Telling, linear_columns, log_probabilities
 from posteriori.models.unchanged import all_or_nothing
 from posteriori.posterior.coupling import couple
@@ -110,7 +111,7 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
                 f"{name} was given rows, which have labels and weights of their own, and others.",
                 "Pass the rows alone.",
             )
-        if not isinstance(base, Checking):
+        if not fits_to_sources(base):
             raise ParameterError(
                 f"{type(base).__name__} does not fit to a source of rows.",
                 "Use an estimator of posteriori, or pass a table X and labels y.",

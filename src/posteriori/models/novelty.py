@@ -118,12 +118,14 @@ class NoveltyDetector(HoldingBack):
     @anywhere
     def p_value(self, X: Any) -> Array:
         """The share (n,) of ordinary rows that are no more likely than each row, itself counted."""
-        return self._rarity.p_value(self.score_samples(X))
+        scores = self.score_samples(X)
+        return self._rarity.p_value(scores)
 
     @anywhere
     def is_novel(self, X: Any) -> Mask:
         """Whether each row is like none of those learnt from, (n,)."""
-        return self.score_samples(X) < self.threshold_
+        scores = self.score_samples(X)
+        return self._rarity.is_rare(scores)
 
     @property
     def _possible_answers(self) -> Labels:

@@ -1,15 +1,14 @@
 """The rows of a fit that lie elsewhere, for estimators that hold another estimator."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 
 from posteriori.errors import LabelError, ParameterError
-from posteriori.models.anywhere import check_offsets
+from posteriori.models.anywhere import check_offsets, inside
 from posteriori.models.checking import Checking
 from posteriori.models.folds import Deal, Folds, deal_out
 from posteriori.rows.chunk import Chunk, Reader, read_some_weights
@@ -32,14 +31,6 @@ class Sourced:
         seen = cast(SeenLabels, self.rows.look.labels)
         count = dict(zip(seen.labels.tolist(), seen.count.tolist(), strict=True))
         return np.array([count.get(label, 0.0) for label in self.classes.tolist()])
-
-    @contextmanager
-    def reading(self, model: Any) -> Iterator[None]:
-        """A fit of the model to these rows, which counts its passes."""
-        begun = replace(self.rows.log)
-        with self.rows.between_passes():
-            yield
-        model.passes_ = self.rows.log.since(begun)
 
     def fitted(self, estimator: Any) -> Any:
         """A copy of the estimator, fitted to these rows."""
@@ -111,6 +102,14 @@ class _Without:
         return chunk._replace(weight=np.where(self.fold_of(chunk) == self.fold, 0.0, weight))
 
 
+def fits_to_sources(estimator: Any) -> bool:
+    """Whether it is one of ours, around none but ours; or comes fitted."""
+    if isinstance(estimator, FrozenEstimator):
+        return True
+    within = getattr(estimator, "estimator", None)
+    return isinstance(estimator, Checking) and (within is None or fits_to_sources(within))
+
+
 def weights_of(chunk: Chunk) -> Array:
     """The weights of the rows of a chunk, one where they have none."""
     weight = read_some_weights(chunk.weight, chunk.n_rows)
@@ -130,7 +129,7 @@ def read_source(
             f"{name} was given rows, which have labels and weights of their own, and others.",
             "Pass the rows alone.",
         )
-    if not model._frozen and not isinstance(model.estimator, Checking):
+    if not fits_to_sources(model.estimator):
         raise ParameterError(
             f"{inner} does not fit to a source of rows.",
             "Use an estimator of posteriori; or pass a table X and labels y; or fit the estimator "
@@ -138,8 +137,8 @@ def read_source(
         )
     check_offsets(rows, model, "fit")
     rows = rows.with_sides_as_labels()
-    if model._frozen and hasattr(model.estimator, "schema_"):
-        rows = rows.read_as(model.estimator.schema_, known)
+    if model._frozen:
+        rows = rows.read_as(getattr(inside(model.estimator), "schema_", None), known)
     if not labelled:
         return Sourced(rows.without_labels(), np.empty(0))
     if rows.look.labels is None or rows.soft:

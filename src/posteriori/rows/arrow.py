@@ -101,8 +101,8 @@ def dictionary_of(column: Any) -> tuple[list[Any], Codes]:
     whole = column.combine_chunks()
     if not str(column.type).startswith("dictionary"):
         whole = whole.dictionary_encode()
-    indices = whole.indices.fill_null(-1) if whole.null_count else whole.indices
-    codes = indices.to_numpy(zero_copy_only=False).astype(np.intp, copy=False)
+    indices = whole.indices.cast("int64")
+    codes = (indices.fill_null(-1) if whole.null_count else indices).to_numpy()
     return whole.dictionary.to_pylist(), codes
 
 

@@ -3,13 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import narwhals.stable.v1 as nw
 import numpy as np
 from scipy import sparse
 
-from posteriori.errors import ColumnNameError, ColumnTypeError, DataError, LevelError, ShapeError
+from posteriori.errors import (
+    ColumnNameError,
+    ColumnTypeError,
+    DataError,
+    LevelError,
+    PosterioriError,
+    ScaleError,
+    ShapeError,
+)
 from posteriori.rows.arrow import is_arrow, label_codes, plain_numbers
 from posteriori.rows.features import read_features
 from posteriori.rows.labels import as_vector, read_target, read_weight
@@ -18,6 +26,8 @@ from posteriori.rows.offsets import read_offset
 from posteriori.rows.schema import Column, Schema
 from posteriori.rows.targets import read_real_target
 from posteriori.typing import Array, Codes, Labels
+
+E = TypeVar("E", bound=PosterioriError)
 
 SIDES: Labels = np.array([0, 1])
 """The labels of rows whose classes are compared."""
@@ -48,7 +58,7 @@ class Chunk(NamedTuple):
         """What the lenses make of it, one after the other; `where` is for messages."""
         try:
             return reduce(lambda chunk, lens: lens(chunk), lenses, self)
-        except DataError as error:
+        except (DataError, ScaleError) as error:
             raise told_where(error, where) from error
 
 
@@ -295,6 +305,6 @@ def _numbers(values: Any) -> Any:
     return native.to_numpy() if isinstance(native, nw.Series) else values
 
 
-def told_where(error: DataError, where: str) -> DataError:
+def told_where(error: E, where: str) -> E:
     """The error, with the part of the source in which the rows are counted."""
     return type(error)(f"{where}: {error.problem}", error.remedy)

@@ -327,7 +327,8 @@ class ChunkedRows(ABC):
     def without_labels(self) -> Self:
         """The same rows, whatever their target is."""
         known = None if self.known is None else replace(self.known, classes=None)
-        return replace(self, known=known, _seen=[replace(self.look, labels=None)])
+        seen = replace(self.look, labels=None)
+        return replace(self, known=known, some=False, _seen=[seen])
 
     def known_as(self, schema: Schema, classes: Labels | None, new_levels: bool = False) -> Self:
         """More rows of a model that was fitted to these columns and classes.
@@ -340,7 +341,7 @@ class ChunkedRows(ABC):
             schema = replace(schema, columns=tuple(columns))
         return replace(self, known=Known(schema, classes))
 
-    def read_as(self, schema: Schema, classes: Labels | None = None) -> Self:
+    def read_as(self, schema: Schema | None, classes: Labels | None = None) -> Self:
         """The same rows, read as those of a fit, where the source itself leaves that open."""
         return self
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from posteriori.errors import DataError
+from posteriori.errors import DataError, ScaleError
 from posteriori.rows.chunk import told_where
 from posteriori.rows.dask import aligned, check_number, lengths_of, parts_of, whole_rows
 from posteriori.rows.dask_tasks import Sent
@@ -58,7 +58,7 @@ class _Answer:
         given = {} if offset is None else {"offset": offset}
         try:
             found = self._method.value(X, **given)
-        except DataError as error:
+        except (DataError, ScaleError) as error:
             raise told_where(error, "In a chunk, its rows counted from 0") from error
         return np.asarray(found).astype(self.none.dtype, copy=False)
 

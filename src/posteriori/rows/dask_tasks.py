@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
+from scipy import sparse
 
 from posteriori.errors import (
     ColumnTypeError,
@@ -265,8 +266,11 @@ def _frame(roles: Roles, number: int, values: Any) -> Any:
 def _in_one_piece(values: Any) -> Any:
     """A view with gaps is copied, as a transfer to another worker would.
 
-    So is what a transfer has put in an odd place, where sums may have other last bits.
+    So is what a transfer has put in an odd place, where sums may have other last bits. Sparse
+    matrices of any kind become such that rows can be taken of.
     """
+    if sparse.issparse(values):
+        return values.tocsr()
     if isinstance(values, np.ndarray) and not (values.flags.forc and values.flags.aligned):
         return np.array(values, order="A")
     return values

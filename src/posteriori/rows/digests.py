@@ -1,11 +1,11 @@
 """A number for each row that depends on what it holds, and not on where it stands.
 
-Each value v is 64 bits: a number or truth value is its double, what is missing is the number NaN,
-and anything else a hash of its text. With an odd constant c_j for each column, the number of a row
-is mix(Σ_j c_j (v_j ^ v_j >> 32)), modulo 2^64: the upper half of a double, where whole numbers
-have all their digits, is taken along into the lower, from where the product carries it to all bits.
-So it does not matter which table holds the values, and a zero, whose bits are all zero, adds
-nothing.
+Each value v is 64 bits: a number or truth value is its double (of decimals the nearest, where casts
+may be a bit off), what is missing is the number NaN, and anything else a hash of its text. With an
+odd constant c_j for each column, the number of a row is mix(Σ_j c_j (v_j ^ v_j >> 32)), modulo
+2^64: the upper half of a double, where whole numbers have all their digits, is taken along into
+the lower, from where the product carries it to all bits. So it does not matter which table holds
+the values, and a zero, whose bits are all zero, adds nothing.
 """
 
 from collections.abc import Sequence
@@ -98,10 +98,11 @@ def _spread(bits: Bits) -> Bits:
 
 
 def _series_bits(series: "nw.Series[Any]") -> Bits:
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+    dtype = series.dtype
+    if (dtype.is_numeric() and not dtype.is_decimal()) or dtype == nw.Boolean:
         return _number_bits(series.cast(nw.Float64).to_numpy())
     values = series.to_list()
-    if series.dtype not in (nw.String, nw.Categorical, nw.Enum):
+    if not (dtype.is_decimal() or dtype in (nw.String, nw.Categorical, nw.Enum)):
         return _object_bits(values)
     place = {value: code for code, value in enumerate(dict.fromkeys(values))}
     return _object_bits(list(place))[np.fromiter(map(place.__getitem__, values), np.intp)]
@@ -113,7 +114,7 @@ def _arrow_bits(column: Any) -> Bits:
     if numbers is not None:
         return _number_bits(numbers)
     series = nw.from_native(column, series_only=True)
-    if series.dtype not in (nw.String, nw.Categorical):
+    if not (series.dtype.is_decimal() or series.dtype in (nw.String, nw.Categorical)):
         return _series_bits(series)
     names, codes = dictionary_of(column)
     return _object_bits([*names, None])[codes]

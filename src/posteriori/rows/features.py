@@ -42,8 +42,10 @@ def read_features(
         raise ParameterError(
             "A Dask collection is not taken here.", "Pass X.compute(), or some of its rows."
         )
-    if schema is not None and is_table(X) and (plain := plain_table(X, schema)) is not None:
-        return plain
+    if schema is not None and is_table(X) and X.num_rows:
+        plain = plain_table(X, schema)
+        if plain is not None:
+            return plain
     if sparse.issparse(X):
         table = _from_sparse(X)
     elif (frame := as_frame(X)) is not None:

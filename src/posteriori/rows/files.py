@@ -9,7 +9,7 @@ from importlib import import_module
 from itertools import chain
 from typing import Any, TypeVar, cast
 
-from posteriori.errors import DataError, SourceError
+from posteriori.errors import DataError, ScaleError, SourceError
 from posteriori.rows.ahead import Glimpse, Surprise, gather_ahead
 from posteriori.rows.arrow import together
 from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
@@ -83,10 +83,11 @@ class FileRows(ChunkedRows):
         with self._watched():
             return parts_of(self.dataset)
 
-    def read_as(self, schema: Schema, classes: Labels | None = None) -> "FileRows":
+    def read_as(self, schema: Schema | None, classes: Labels | None = None) -> "FileRows":
         if not isinstance(self.dataset, CsvFiles):
             return self
-        text = [column.name for column in schema.columns if column.kind == "categorical"]
+        columns = () if schema is None else schema.columns
+        text = [column.name for column in columns if column.kind == "categorical"]
         if isinstance(self.roles.target, str) and classes is not None:
             text += [self.roles.target] * all(isinstance(label, str) for label in classes)
         dataset = self.dataset.with_text(text)
@@ -227,7 +228,7 @@ class FileRows(ChunkedRows):
             rest = table.slice(max(answered - start, 0))  # after a column got a wider type
             try:
                 return _Total(rest.num_rows, make(self.roles.split(rest)) if rest.num_rows else [])
-            except DataError as error:
+            except (DataError, ScaleError) as error:
                 raise told_where(error, _where(start, table.num_rows)) from error
 
         def take_in(made: _Total) -> None:

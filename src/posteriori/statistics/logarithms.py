@@ -14,13 +14,18 @@ from posteriori.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class Logarithms(Statistic):
-    """The lowest that is finite, and whether any is not."""
+    """The lowest that is finite, whether any is not, and the weight of all rows."""
 
     lowest: float
     any_zero: bool
+    weight: float
 
     def __add__(self, other: "Logarithms") -> "Logarithms":
-        return Logarithms(min(self.lowest, other.lowest), self.any_zero or other.any_zero)
+        return Logarithms(
+            min(self.lowest, other.lowest),
+            self.any_zero or other.any_zero,
+            self.weight + other.weight,
+        )
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,9 @@ class GatherLogarithms:
         if bad.any():
             raise no_answer("probabilities", block.row(int(bad.argmax())))
         zero = np.isneginf(logs)
-        return Logarithms(float(logs.min(initial=np.inf, where=~zero)), bool(zero.any()))
+        weight = len(logs) if block.weight is None else block.weight.sum()
+        lowest = logs.min(initial=np.inf, where=~zero)
+        return Logarithms(float(lowest), bool(zero.any()), float(weight))
 
 
 def has_none(logs: Array) -> NDArray[np.bool_]:

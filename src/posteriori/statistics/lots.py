@@ -1,7 +1,7 @@
 """Which lots the rows of each class have drawn: a number below 2^53 each, by what a row holds.
 
 Of a class with few different rows all lots are kept, so that these can be dealt out evenly. Of one
-with many it is enough to count them: chance deals them out nearly as well.
+with many it is enough to count them in buckets, which are dealt out in their place.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,10 @@ from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes
 
 FEW = 2**12
-"""Different rows of a class up to which they are dealt out evenly."""
+"""Different rows of a class up to which they are dealt out one by one."""
+
+_BUCKETS = 64
+"""Buckets for each fold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,7 @@ class LotsOfClass:
 
 @dataclass(frozen=True, eq=False)
 class Lots(Statistic):
-    """The lots of K classes; weight and number (K, folds) of rows that chance has in each fold."""
+    """The lots of K classes; weight and number (K, buckets) of the rows in each bucket."""
 
     classes: tuple[LotsOfClass, ...]
     weight: Array
@@ -62,20 +65,20 @@ class Lots(Statistic):
 
 @dataclass(frozen=True)
 class GatherLots:
-    """The kernel: rows whose one column is their lot, to `Lots` of so many classes and folds."""
+    """The kernel: rows whose one column is their lot, to `Lots` of so many classes."""
 
     n_classes: int
-    n_folds: int
+    n_buckets: int
 
     def __call__(self, block: Block) -> Lots:
         lots, codes = cast(Array, block.X)[:, 0], cast(Codes, block.y)
         count = np.ones(len(lots))
         weight = count if block.weight is None else block.weight
-        shape = self.n_classes, self.n_folds
-        cell = codes * self.n_folds + by_chance(lots, self.n_folds)
+        shape = self.n_classes, self.n_buckets
+        cell = codes * self.n_buckets + buckets(lots, self.n_buckets)
 
         def in_cells(values: Array) -> Array:
-            found = np.bincount(cell, values, self.n_classes * self.n_folds)
+            found = np.bincount(cell, values, self.n_classes * self.n_buckets)
             return found.reshape(shape).astype(np.float64)
 
         own = (
@@ -96,6 +99,11 @@ def rows_of_classes(codes: Codes, n_classes: int) -> Iterator[Codes]:
     return (order[low:high] for low, high in pairwise(ends))
 
 
-def by_chance(lots: Array, n_folds: int) -> Codes:
-    """The fold of each lot, where their number does not matter."""
-    return lots.astype(np.intp) % n_folds
+def buckets(lots: Array, n_buckets: int) -> Codes:
+    """The bucket of each lot."""
+    return lots.astype(np.intp) % n_buckets
+
+
+def buckets_for(n_folds: int) -> int:
+    """How many buckets it takes to deal them out to so many folds."""
+    return _BUCKETS * n_folds

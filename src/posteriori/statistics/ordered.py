@@ -43,7 +43,7 @@ class Lowest(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class Some(Statistic):
-    """The lowest lots in order, `MOST` at most, and the number of a row that has each."""
+    """The lowest lots in order, `MOST` at most, and the lowest number of a row that has each."""
 
     lots: Array
     values: Array
@@ -51,8 +51,9 @@ class Some(Statistic):
     @classmethod
     def of(cls, lots: Array, values: Array) -> "Some":
         """Of rows that may occur several times."""
-        different, first = np.unique(lots, return_index=True)
-        return cls(different[:MOST], values[first[:MOST]])
+        order = np.lexsort((values, lots))
+        different, first = np.unique(lots[order], return_index=True)
+        return cls(different[:MOST], values[order][first[:MOST]])
 
     def __add__(self, other: "Some") -> "Some":
         lots = np.concatenate([self.lots, other.lots])

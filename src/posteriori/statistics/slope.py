@@ -21,15 +21,13 @@ _GONE = -800.0
 class Slope(Statistic):
     """Minus the derivative of the log likelihood L: -L'(0), -b L'(b), and -b² L''(b) >= 0.
 
-    `weight` is that of all rows, `size` the same times the mean distance of their activations from
-    the largest. `farthest` is the lowest activation of a class that occurred, less the largest of
-    its row: zero if all rows are classified right.
+    `size` is the mean distance of activations from the largest. `farthest` is the lowest activation
+    of a class that occurred, less the largest of its row: zero if all rows are classified right.
     """
 
     at_zero: float
     gradient: float
     curvature: float
-    weight: float
     size: float
     farthest: float
 
@@ -38,7 +36,6 @@ class Slope(Statistic):
             self.at_zero + other.at_zero,
             self.gradient + other.gradient,
             self.curvature + other.curvature,
-            self.weight + other.weight,
             self.size + other.size,
             min(self.farthest, other.farthest),
         )
@@ -49,16 +46,18 @@ class GatherSlope:
     """The kernel: a block to the `Slope` at b > 0.
 
     With z = b (a - max a) and p = softmax(z), t being the class that occurred, -b L' is the sum of
-    Σ_k p_k z_k - z_t, and -b² L'' that of the variance of z under p, each times the row's weight.
+    Σ_k p_k z_k - z_t, and -b² L'' that of the variance of z under p, each times the row's weight
+    as a share of `weight`.
     """
 
     b: float
+    weight: float = 1.0
 
     def __call__(self, block: Block) -> Slope:
         if not block.X.shape[0]:
-            return Slope(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+            return Slope(0.0, 0.0, 0.0, 0.0, 0.0)
         activation, codes = cast(Array, block.X), cast(Codes, block.y)
-        weight = np.ones(len(codes)) if block.weight is None else block.weight
+        weight = (np.ones(len(codes)) if block.weight is None else block.weight) / self.weight
         below = activation - activation.max(axis=1, keepdims=True)
         own = np.take_along_axis(below, codes[:, None], axis=1)[:, 0]
         with np.errstate(over="ignore"):
@@ -71,7 +70,6 @@ class GatherSlope:
                 float(weight @ (-distance - own)),
                 float(weight @ (mean - self.b * own)),
                 float(weight @ variance),
-                float(weight.sum()),
                 float(weight @ distance),
                 float(own.min()),
             )
