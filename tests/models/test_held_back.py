@@ -367,9 +367,16 @@ def test_passes_are_those_of_the_log(tmp_path):
         CalibratedClassifier(LogisticRegression()),
         NoveltyDetector(GaussianClassifier()),
         OneVersusRest(estimator=CalibratedClassifier(NaiveBayes())),
+        DecidingClassifier(LogisticRegression()),
+        GaussianClassifier(),
     ):
         rows = scan(tmp_path / "rows.parquet", "y", columns=NAMES)
         assert model.fit(rows).passes_.passes == rows.log.passes
+        page = " ".join(str(model.summary()).split())
+        assert f"Passes {model.passes_}" in page
+        assert "Passes" not in str(
+            model.fit(frame_of(2, 400)[NAMES], frame_of(2, 400)["y"]).summary()
+        )
 
 
 @pytest.mark.parametrize("place", [3, 123, 299])

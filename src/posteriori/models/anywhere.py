@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial, wraps
+from importlib.util import find_spec
 from inspect import signature
 from typing import Any
 
@@ -85,7 +86,9 @@ def inside(model: Any) -> Any:
 
 def known_to(fitted: Any, X: Any) -> Any:
     """Rows in a kind of table that a model knows: those of others may know no Arrow."""
-    return X.to_pandas() if is_table(X) and not isinstance(fitted, Checking) else X
+    if not is_table(X) or isinstance(fitted, Checking) or find_spec("pandas") is None:
+        return X
+    return X.to_pandas()
 
 
 def _possible(model: Any) -> Labels:

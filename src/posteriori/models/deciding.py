@@ -19,7 +19,7 @@ from posteriori.models.meta import Wrapping, read_pickable
 from posteriori.models.sourced import fits_to_sources
 from posteriori.models.training_priors import training_priors
 from posteriori.posterior.classes import log_probabilities
-from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.chunked import ChunkedRows, PassLog
 from posteriori.rows.dask import is_dask
 from posteriori.rows.labels import read_target, read_weight
 from posteriori.rows.memory import Among
@@ -115,6 +115,11 @@ class DecidingClassifier(ClassifierMixin, Wrapping):
         self.rule_, self.actions_ = rule, rule.loss.actions
         rule.standing().warn()
         return self
+
+    @property
+    def passes_(self) -> PassLog:
+        """How often rows that lie elsewhere were read; only if they do."""
+        return cast(PassLog, self.estimator_.passes_)
 
     def decide(self, X: Any, *, loss: LossLike | None = None, reject_cost: Any = None) -> Decisions:
         """The decision of each row, with its expected loss.

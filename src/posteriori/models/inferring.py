@@ -13,6 +13,7 @@ from posteriori.errors import InferenceError, ParameterError
 from posteriori.likelihood.link import Link
 from posteriori.likelihood.sigmoids import Logit
 from posteriori.models.anywhere import anywhere
+from posteriori.models.telling import passes_text
 from posteriori.posterior.coefficients import Intervals, coefficients_of
 from posteriori.posterior.evidence import Evidence
 from posteriori.posterior.inference import Errors, Inference
@@ -20,7 +21,6 @@ from posteriori.posterior.intervals import MeanInterval
 from posteriori.posterior.page import About, glance_of, listed, summary_of
 from posteriori.posterior.priors import GaussianPrior
 from posteriori.posterior.summary import Summary
-from posteriori.rows.chunked import PassLog
 from posteriori.rows.frames import make_frame
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.offsets import read_offset
@@ -263,7 +263,7 @@ class Inferring:
             getattr(self, "solver_", "newton"),
             self.n_iter_,
             self.converged_,
-            (*self._summary_facts(), *_passes_text(getattr(self, "passes_", None))),
+            (*self._summary_facts(), *passes_text(self)),
             self._summary_notes(),
         )
 
@@ -294,11 +294,6 @@ class Inferring:
         if "_inference" in state:
             state["_inference"] = state["_inference"].without_rows()
         return state
-
-
-def _passes_text(log: PassLog | None) -> tuple[tuple[str, str], ...]:
-    """How often a source was read for the fit, and how much of it; nothing for rows in memory."""
-    return () if log is None else (("Passes", str(log)),)
 
 
 def _prior_text(prior: Any) -> str:

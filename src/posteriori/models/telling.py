@@ -59,6 +59,7 @@ class Telling:
         """The fit on one page, to print or to look at in a notebook; `.latex()` for a document."""
         check_is_fitted(self)
         facts = [(_in_words(name), _told(value)) for name, value in self._facts().items()]
+        facts += passes_text(self)
         half = (len(facts) + 1) // 2
         title = f"{type(self).__name__}, fitted"
         notes = tuple(f"{caveat[0].upper()}{caveat[1:]}." for caveat in self._caveats())
@@ -158,6 +159,12 @@ class Telling:
         if getattr(self, "converged_", False) and steps is not None:
             told.append(f"converged in {steps} step{'s' * (steps != 1)}")
         return f"<{plain}, fitted: {', '.join([*told, *self._caveats()])}>"
+
+
+def passes_text(fitted: Any) -> tuple[tuple[str, str], ...]:
+    """How often a source was read for the fit, and how much of it; nothing for rows in memory."""
+    log = getattr(fitted, "passes_", None)
+    return () if log is None else (("Passes", str(log)),)
 
 
 def log_probabilities(fitted: Any, X: Any) -> Array:
