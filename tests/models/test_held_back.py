@@ -116,8 +116,7 @@ NESTED = [
 ]
 
 
-@pytest.mark.parametrize("few", [True, False])
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("classes", "few"), [(2, True), (3, False)])
 @pytest.mark.parametrize(
     "model", [*MODELS, *(pytest.param(each, marks=pytest.mark.slow) for each in NESTED)], ids=str
 )
