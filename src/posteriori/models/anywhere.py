@@ -111,6 +111,16 @@ def _kind(model: Any, name: str) -> tuple[tuple[int, ...], Any]:
     return (K,) if name == "decision_function" and K > 2 else (), np.float64
 
 
+def check_alone(model: Any, *others: Any) -> None:
+    """An error where a model was given rows of a source, and more with them."""
+    if any(given is not None for given in others):
+        raise ParameterError(
+            f"{type(model).__name__} was given rows, which have labels and weights of their own, "
+            "and others.",
+            "Pass the rows alone.",
+        )
+
+
 def check_offsets(rows: ChunkedRows, model: Any, method: str) -> None:
     """An error for offsets that would count for nothing."""
     if rows.has_offsets and "offset" not in signature(getattr(model, method)).parameters:

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from posteriori.decision.rule import most_probable
 from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError, ScaleError
-from posteriori.models.anywhere import anywhere, check_offsets
+from posteriori.models.anywhere import anywhere, check_alone, check_offsets
 from posteriori.models.checking import Checking
 from posteriori.models.effects import Effects
 from posteriori.models.telling import Telling, linear_columns
@@ -139,11 +139,7 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
             if schema is not None:
                 X = X.read_as(schema, getattr(self, "classes_", classes))
                 X, classes = X.known_as(schema, classes, reading.get("new_levels", False)), None
-        if any(given is not None for given in (y, sample_weight, classes)):
-            raise ParameterError(
-                f"{name} was given rows, which have labels and weights of their own, and others.",
-                "Pass the rows alone.",
-            )
+        check_alone(self, y, sample_weight, classes)
         if isinstance(X, ChunkedRows) and not reading:
             with X.between_passes():
                 self._look_ahead(X)

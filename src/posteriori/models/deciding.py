@@ -16,7 +16,7 @@ from posteriori.decision.rule import read_rule
 from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
 from posteriori.models.meta import Wrapping, read_pickable
-from posteriori.models.sourced import fits_to_sources
+from posteriori.models.sourced import check_source
 from posteriori.models.training_priors import training_priors
 from posteriori.posterior.classes import log_probabilities
 from posteriori.rows.chunked import ChunkedRows, PassLog
@@ -75,11 +75,10 @@ class DecidingClassifier(ClassifierMixin, Wrapping):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the estimator, and read the losses; what cannot be chosen is named in a warning."""
-        if (is_dask(X) or isinstance(X, ChunkedRows)) and not fits_to_sources(self.estimator):
-            raise ParameterError(
-                f"{type(self.estimator).__name__} does not fit to a source of rows.",
-                "Use an estimator of posteriori, or pass a table X and labels y.",
-            )
+        if is_dask(X):
+            check_source(self, self.estimator, None, None)
+        elif isinstance(X, ChunkedRows):
+            check_source(self, self.estimator, y, sample_weight)
         return self._decide_by(self._fit_estimator(X, y, sample_weight), X, y, sample_weight)
 
     def _fit_to_some(

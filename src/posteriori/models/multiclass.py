@@ -32,7 +32,7 @@ from posteriori.models.meta import (
     read_pickable,
     with_label,
 )
-from posteriori.models.sourced import fits_to_sources
+from posteriori.models.sourced import check_labelled, check_source
 from posteriori.models.telling import Telling, linear_columns, log_probabilities
 from posteriori.models.unchanged import all_or_nothing
 from posteriori.posterior.coupling import couple
@@ -105,23 +105,13 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         return self
 
     def _fit_source(self, rows: ChunkedRows, y: Any, sample_weight: Any) -> Self:
-        name, base = type(self).__name__, self._base()
-        if y is not None or sample_weight is not None:
-            raise ParameterError(
-                f"{name} was given rows, which have labels and weights of their own, and others.",
-                "Pass the rows alone.",
-            )
-        if not fits_to_sources(base):
-            raise ParameterError(
-                f"{type(base).__name__} does not fit to a source of rows.",
-                "Use an estimator of posteriori, or pass a table X and labels y.",
-            )
+        base = self._base()
+        check_source(self, base, y, sample_weight)
         begun = replace(rows.log)
         rows = rows.with_sides_as_labels()
-        if rows.classes is None or rows.soft:
-            raise LabelError(f"{name} needs a label a row.", "Name one column of labels as target.")
-        self._check(rows.classes, rows.n_rows, None)
-        self.classes_ = rows.classes
+        check_labelled(self, rows)
+        self.classes_ = cast(Labels, rows.classes)
+        self._check(self.classes_, rows.n_rows, None)
         self.estimators_ = [clone(base).fit(rows.comparing(each)) for each in self._comparisons()]
         self.passes_ = rows.log.since(begun)
         return self

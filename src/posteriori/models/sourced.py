@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from posteriori.errors import LabelError, ParameterError
-from posteriori.models.anywhere import check_offsets, inside
+from posteriori.models.anywhere import check_alone, check_offsets, inside
 from posteriori.models.checking import Checking
 from posteriori.models.folds import Deal, Folds, deal_out
 from posteriori.rows.chunk import Chunk, Reader, read_some_weights
@@ -102,12 +102,33 @@ class _Without:
         return chunk._replace(weight=np.where(self.fold_of(chunk) == self.fold, 0.0, weight))
 
 
-def fits_to_sources(estimator: Any) -> bool:
-    """Whether it is one of ours, around none but ours; or comes fitted."""
+def check_source(model: Any, estimator: Any, y: Any, sample_weight: Any) -> None:
+    """An error unless a model around the estimator can fit to a source, and was given that alone.
+
+    The estimator must be one of ours, around none but ours; or come fitted.
+    """
+    check_alone(model, y, sample_weight)
+    if not _fits_to_sources(estimator):
+        raise ParameterError(
+            f"{type(estimator).__name__} does not fit to a source of rows.",
+            "Use an estimator of posteriori; or pass a table X and labels y; or fit the estimator "
+            "first, and wrap it in sklearn.frozen.FrozenEstimator.",
+        )
+
+
+def _fits_to_sources(estimator: Any) -> bool:
     if isinstance(estimator, FrozenEstimator):
         return True
     within = getattr(estimator, "estimator", None)
-    return isinstance(estimator, Checking) and (within is None or fits_to_sources(within))
+    return isinstance(estimator, Checking) and (within is None or _fits_to_sources(within))
+
+
+def check_labelled(model: Any, rows: ChunkedRows) -> None:
+    """An error unless each row has one label."""
+    if rows.look.labels is None or rows.soft:
+        raise LabelError(
+            f"{type(model).__name__} needs a label a row.", "Name one column of labels as target."
+        )
 
 
 def weights_of(chunk: Chunk) -> Array:
@@ -123,26 +144,14 @@ def read_source(
 
     The classes are those `known`, else all that rows with a weight have; none if not `labelled`.
     """
-    name, inner = type(model).__name__, type(model.estimator).__name__
-    if y is not None or sample_weight is not None:
-        raise ParameterError(
-            f"{name} was given rows, which have labels and weights of their own, and others.",
-            "Pass the rows alone.",
-        )
-    if not fits_to_sources(model.estimator):
-        raise ParameterError(
-            f"{inner} does not fit to a source of rows.",
-            "Use an estimator of posteriori; or pass a table X and labels y; or fit the estimator "
-            "first, and wrap it in sklearn.frozen.FrozenEstimator.",
-        )
+    check_source(model, model.estimator, y, sample_weight)
     check_offsets(rows, model, "fit")
     rows = rows.with_sides_as_labels()
     if model._frozen:
         rows = rows.read_as(getattr(inside(model.estimator), "schema_", None), known)
     if not labelled:
         return Sourced(rows.without_labels(), np.empty(0))
-    if rows.look.labels is None or rows.soft:
-        raise LabelError(f"{name} needs a label a row.", "Name one column of labels as target.")
+    check_labelled(model, rows)
     if known is not None:
         rows = rows.known_as(rows.schema, known)
     return Sourced(rows, cast(Labels, rows.classes))
