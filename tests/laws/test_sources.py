@@ -5,10 +5,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from registry import AROUND, ENTRIES
 from samples import (
     NAMES,
     answers,
     assert_same_answers,
+    fitted,
     frame_of,
     mixed_columns,
     names_columns,
@@ -104,6 +106,15 @@ def test_any_frame_gives_the_same(entry, source):
             rtol=1e-10,
             atol=1e-10,
         )
+
+
+@over(entries=[*ENTRIES, *AROUND])
+def test_rows_that_float32_rounds_give_the_same_within_its_precision(entry):
+    rows = rows_for(entry, n=400)
+    X, new = rows.X.astype(np.float32), rows.new.astype(np.float32)
+    expected = answers(fitted(entry, rows), rows.new)
+    single = entry.make(rows.classes).fit(X, rows.y)
+    assert_same_answers(expected, answers(single, new), tolerance=1e-4)
 
 
 @over()

@@ -39,7 +39,7 @@ from posteriori.models.calibrated import CalibratedClassifier
 from posteriori.models.folds import deal
 from posteriori.models.held_back import out_of_fold
 from posteriori.models.meta import Training, read_pickable
-from posteriori.rows.digests import row_digests
+from posteriori.rows.digests import row_lots
 from posteriori.rows.memory import read_rows
 
 RANDOM = np.random.default_rng(1)
@@ -289,22 +289,22 @@ def test_trees_with_their_zeros_are_put_right(method, inner):
 
 def test_equal_rows_have_equal_digests_in_every_kind_of_table():
     X = np.array([[1.0, 0.0, 3.0], [2.0, 5.0, 3.0], [1.0, -0.0, 3.0]])
-    expected = row_digests(X, 5)
+    expected = row_lots(X, 5)
     assert expected[0] == expected[2] != expected[1]
     for kind in (list, pd.DataFrame, sparse.csr_array, sparse.coo_array):
         given = X.tolist() if kind is list else kind(X)
-        assert_array_equal(row_digests(given, 5), expected)
-    assert_array_equal(row_digests(pl.DataFrame(X), 5), expected)
-    assert (row_digests(X, 6) != expected).all()
+        assert_array_equal(row_lots(given, 5), expected)
+    assert_array_equal(row_lots(pl.DataFrame(X), 5), expected)
+    assert (row_lots(X, 6) != expected).all()
 
 
 def test_words_count_in_the_digest_of_a_row():
     frame = pd.DataFrame({"a": [1, 1, 1], "b": ["x", "y", "x"]})
-    first, second, third = row_digests(frame)
+    first, second, third = row_lots(frame)
     assert first == third != second
-    only = row_digests(pl.DataFrame({"b": ["x", "y", "x"]}))
+    only = row_lots(pl.DataFrame({"b": ["x", "y", "x"]}))
     assert only[0] == only[2] != only[1]
-    objects = row_digests(np.array([["x", 1], ["y", 1], ["x", 1]], dtype=object))
+    objects = row_lots(np.array([["x", 1], ["y", 1], ["x", 1]], dtype=object))
     assert objects[0] == objects[2] != objects[1]
 
 

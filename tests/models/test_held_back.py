@@ -273,6 +273,38 @@ def test_folds_within_folds_are_the_same_in_files(tmp_path, monkeypatch):
     assert_allclose(found, expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("few", [2**12, 300])
+def test_rows_in_float32_are_in_the_same_folds(few, monkeypatch):
+    monkeypatch.setattr(lots, "FEW", few)
+    random = np.random.default_rng(2)
+    X, codes = random.normal(size=(2_000, 3)), random.choice(3, 2_000, p=[0.1, 0.3, 0.6])
+    X[:, 1] = X[:, 1].round(1)
+    rows, single = (Training(each, np.arange(3), codes, None) for each in (X, X.astype("f4")))
+    assert_array_equal(deal(single, 5, None), deal(rows, 5, None))
+
+
+@pytest.mark.parametrize("few", [2**12, 300])
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_files_in_float32_give_the_same_within_its_precision(model, few, tmp_path, monkeypatch):
+    monkeypatch.setattr(lots, "FEW", few)
+    frame = frame_of().drop(columns="w")
+    single = frame.astype(dict.fromkeys(NAMES, np.float32))
+    single.to_parquet(tmp_path / "rows.parquet")
+    expected = learnt(clone(model).fit(frame[NAMES], frame["y"]), frame[NAMES])
+    found = learnt(clone(model).fit(scan(tmp_path / "rows.parquet", "y")), frame[NAMES])
+    for name, value in expected.items():
+        assert_allclose(found[name], value, rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("few", [2**12, 1_000])
+def test_rows_that_float32_cannot_tell_apart_are_dealt_out_too(few, monkeypatch):
+    monkeypatch.setattr(lots, "FEW", few)
+    times = 1.7e9 + np.arange(4_000.0)[:, None] / 100
+    rows = Training(times, np.array([0]), np.zeros(4_000, dtype=int), None)
+    share = np.bincount(deal(rows, 5, None), minlength=5) / 4_000
+    assert abs(share - 0.2).max() < 4 * np.sqrt(0.16 / 4_000)
+
+
 def test_many_rows_are_dealt_out_by_chance_and_equal_ones_together(monkeypatch):
     monkeypatch.setattr(lots, "FEW", 1_000)
     X = np.random.default_rng(0).normal(size=(20_000, 2))

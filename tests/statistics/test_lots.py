@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from posteriori.rows.digests import LAST
 from posteriori.rows.memory import read_rows
 from posteriori.statistics import lots
-from posteriori.statistics.lots import GatherLots, buckets
+from posteriori.statistics.lots import GatherLots, LotsOfClass, buckets
 
 N_BUCKETS = 7
 
@@ -36,16 +37,25 @@ def test_all_lots_of_few_rows_are_kept_and_the_lowest_of_many(drawn, monkeypatch
     assert_array_equal(many.lots, np.unique(values[codes == 1])[:12])
 
 
-def test_the_rows_of_each_bucket_are_counted(drawn):
+@pytest.mark.parametrize("by_all", [False, True])
+def test_the_rows_of_each_bucket_are_counted(drawn, by_all):
     values, codes, weight = drawn
     found = read_rows(values[:, None], codes, weight).map_sum(GatherLots(2, N_BUCKETS))
     for k in range(2):
         for bucket in range(N_BUCKETS):
-            own = (codes == k) & (buckets(values, N_BUCKETS) == bucket)
-            assert found.weight[k, bucket] == weight[own].sum()
-            assert found.count[k, bucket] == own.sum()
+            own = (codes == k) & (buckets(values, N_BUCKETS, by_all) == bucket)
+            assert found.weight[int(by_all), k, bucket] == weight[own].sum()
+            assert found.count[int(by_all), k, bucket] == own.sum()
 
 
 def test_the_largest_lots_are_whole_numbers_still():
     largest = np.array([2.0**53 - 1, 2.0**53 - 2])
-    assert_array_equal(buckets(largest, 7), [(2**53 - 1) % 7, (2**53 - 2) % 7])
+    assert_array_equal(buckets(largest, 7, by_all=True), [(2**53 - 1) % 7, (2**53 - 2) % 7])
+    assert_array_equal(buckets(largest, 7, by_all=False), [(2**30 - 1) % 7] * 2)
+
+
+def test_bits_that_lead_tell_lots_apart_unless_most_agree():
+    ones = np.ones(800)
+    assert LotsOfClass.of(np.arange(800.0) * 2**LAST, ones, ones).are_apart
+    assert LotsOfClass.of(np.arange(800.0) * 2**LAST / 8, ones, ones).are_apart
+    assert not LotsOfClass.of(np.arange(800.0) * 2**LAST / 9, ones, ones).are_apart

@@ -96,7 +96,7 @@ class CalibratedClassifier(ClassifierMixin, HoldingBack):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(NaiveBayes()).fit(X, y)  # columns are not independent
     >>> round(model.temperature_, 1)
-    7.9
+    8.4
     """
 
     classes_: Labels

@@ -1,7 +1,8 @@
 """How rows are dealt out to folds: by what they hold.
 
 Neither their order nor the number of times that a row occurs makes a difference, so that a weight
-of two is the row twice; and no row is on both sides. Nor does it matter where the rows lie.
+of two is the row twice; and no row is on both sides. Nor does it matter where the rows lie, or
+whether they are doubles or float32.
 """
 
 from dataclasses import dataclass
@@ -40,13 +41,14 @@ class Folds:
     Of a class with few different rows there are as many in one fold as in another, to within one:
     `known` has their lots in order, the lowest of which is in the `first` fold. Those of a class
     with many, for which it has None, go with their buckets, whose folds are in `dealt` (K, B), or
-    (1, B) if these are the same for all classes.
+    (1, B) if these are the same for all classes. Buckets are by the bits that lead, or `by_all`.
     """
 
     number: int
     known: tuple[Array | None, ...]
     first: Codes
     dealt: NDArray[np.int32]
+    by_all: bool
 
     @property
     def need_classes(self) -> bool:
@@ -55,7 +57,7 @@ class Folds:
 
     def fold(self, lots: Array, codes: Codes) -> Codes:
         """The fold (n,) of each row."""
-        bucket = buckets(lots, self.dealt.shape[1])
+        bucket = buckets(lots, self.dealt.shape[1], self.by_all)
         found = self.dealt[codes if len(self.dealt) > 1 else 0, bucket].astype(np.intp)
         if self.need_classes:
             for k, rows in enumerate(rows_of_classes(codes, len(self.known))):
@@ -83,17 +85,19 @@ def deal_out(rows: Rows, number: int, classes: Labels) -> Deal:
     """
     found = rows.map_sum(GatherLots(len(classes), buckets_for(number)))
     distinct = np.array([len(own.lots) for own in found.classes])
-    _check_twice(distinct, classes, int(found.count.sum()))
+    _check_twice(distinct, classes, int(found.count[0].sum()))
     known = tuple(own.lots if own.are_few else None for own in found.classes)
-    dealt = (np.cumsum(found.count > 0, axis=1) - 1).astype(np.int32) % number
+    by_all = not all(own.are_few or own.are_apart for own in found.classes)
+    in_bucket = found.weight[int(by_all)], found.count[int(by_all)]
+    dealt = (np.cumsum(in_bucket[1] > 0, axis=1) - 1).astype(np.int32) % number
     many = dealt[[lots is None for lots in known]]
     same = (many == many[:1]).all()
     shown = (many if len(many) else dealt)[:1] if same else dealt
-    folds = Folds(number, known, np.cumsum([0, *distinct[:-1]]), shown)
+    folds = Folds(number, known, np.cumsum([0, *distinct[:-1]]), shown, by_all)
     weight, count = np.empty((2, len(classes), number))
     for k, own in enumerate(found.classes):
         fold = dealt[k]
-        each = found.weight[k], found.count[k]
+        each = in_bucket[0][k], in_bucket[1][k]
         if own.are_few:
             fold, each = folds.fold(own.lots, np.full(len(own.lots), k)), (own.weight, own.count)
         weight[k], count[k] = (np.bincount(fold, values, number) for values in each)

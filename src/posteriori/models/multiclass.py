@@ -403,12 +403,11 @@ class OneVersusOne(_Multiclass):
         return cast(Mask, self._votes(margins).max(axis=1) < len(self.classes_) - 1)
 
     def _proba(self, X: Any) -> Array:
-        later = [fitted.predict_proba(X)[:, 1] for fitted in self.estimators_]
+        each = [fitted.predict_proba(X) for fitted in self.estimators_]
         n_classes = len(self.classes_)
-        r = np.zeros((len(later[0]), n_classes, n_classes))
-        for (i, j), wins in zip(self._pairs(), later, strict=True):
-            r[:, j, i] = wins
-            r[:, i, j] = 1 - wins
+        r = np.zeros((n_classes, n_classes, len(each[0])))
+        for (i, j), proba in zip(self._pairs(), each, strict=True):
+            r[i, j], r[j, i] = proba.T
         return couple(r)
 
     def _log_proba(self, X: Any) -> Array:

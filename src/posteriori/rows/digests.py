@@ -1,17 +1,18 @@
-"""A number for each row that depends on what it holds, and not on where it stands.
+"""A lot for each row: a number that depends on what it holds, and not on where it stands.
 
-Each value v is 64 bits: a number or truth value is its double (of decimals the nearest, where casts
-may be a bit off), what is missing is the number NaN, and anything else a hash of its text. With an
-odd constant c_j for each column, the number of a row is mix(Σ_j c_j (v_j ^ v_j >> 32)), modulo
-2^64: the upper half of a double, where whole numbers have all their digits, is taken along into
-the lower, from where the product carries it to all bits. So it does not matter which table holds
-the values, and a zero, whose bits are all zero, adds nothing.
+Each value is a double (of decimals the nearest, where casts may be a bit off); what is missing is
+NaN, and a text some number that its hash gives. Of a value, r has the bits of the nearest single,
+and s the lower half of those of the double; both together tell all its digits. With odd constants
+for each column, Σ_j a_j r_j and Σ_j b_j (r_j ^ s_j), modulo 2^32, stand for a row: the bits that
+lead its lot are mixed from the first sum, and those behind from both. So rows that float32 can tell
+apart are in the same order, by their lots, in float32 and in doubles.
 """
 
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import blake2b
+from math import ldexp
 from numbers import Real
 from typing import Any
 
@@ -26,116 +27,134 @@ from posteriori.rows.labels import as_array, is_missing
 from posteriori.typing import Array
 
 Bits = NDArray[np.uint64]
+Halves = NDArray[np.uint32]
 
-_CELLS = 2**15
-"""Values that are mixed at a time, so that they stay in the cache."""
+LAST = 23
+"""Bits at the end of a lot that depend on more than float32 holds."""
+
+_CELLS, _ROWS = 2**15, 2**12
+"""Values that are summed, and sums that are mixed, at a time, so that they stay in the cache."""
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_HALF, _DROPPED = np.uint64(32), np.uint64(11)
 _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+_HALF, _QUARTER = np.uint64(32), np.uint32(16)
+_LEADING, _LAST = np.uint64(64 - (53 - LAST)), np.uint64(64 - LAST)
 
 
-def row_digests(X: Any, key: int = 0) -> Bits:
-    """A number for each row of a table: the same for equal rows, and as good as random else.
+def row_lots(X: Any, key: int = 0) -> Array:
+    """A lot for each row of a table, the same for equal rows, and as good as random else.
 
-    Another `key` gives other numbers.
+    These are whole numbers below 2^53, which a double holds. The last `LAST` bits tell apart
+    what is equal in float32. Another `key` gives other lots.
 
-    >>> first, second, third = row_digests(np.array([[1.0, 0.0], [2.0, 5.0], [1.0, -0.0]]))
+    >>> first, second, third = row_lots(np.array([[0.1, 0.0], [2.0, 5.0], [0.1, -0.0]]))
     >>> bool(first == third), bool(first == second)
     (True, False)
     """
+    sums = _sums(X, key)
+    lots = np.empty(sums.shape[1])
+    for low in range(0, len(lots), _ROWS):
+        part = slice(low, low + _ROWS)
+        singles, rest = sums[:, part].astype(np.uint64)
+        leading, last = _mix(singles) >> _LEADING, _mix(singles | rest << _HALF) >> _LAST
+        lots[part] = leading << np.uint64(LAST) | last
+    return lots
+
+
+def _sums(X: Any, key: int) -> Halves:
+    """The two sums (2, n) of each row."""
     if is_table(X):
-        return _of_columns([_arrow_bits(column) for column in X.columns], key)
+        return _of_columns([_arrow_doubles(column) for column in X.columns], key)
     frame = as_frame(X)
     if frame is not None:
-        return _of_columns([_series_bits(frame[:, j]) for j in range(frame.shape[1])], key)
+        return _of_columns([_series_doubles(frame[:, j]) for j in range(frame.shape[1])], key)
     if sparse.issparse(X):
         return _of_sparse(X, key)
     values = as_array(X)
     if values.dtype.kind in "fiub":
         return _of_numbers(values, key)
-    return _of_columns([_object_bits(column) for column in values.T.tolist()], key)
+    return _of_columns([_object_doubles(column) for column in values.T.tolist()], key)
 
 
-def row_lots(X: Any, key: int = 0) -> Array:
-    """The same with fewer digits: whole numbers below 2^53, which a double holds.
-
-    >>> row_lots(np.array([[1.0], [2.0], [1.0]]))
-    array([2.28686768e+15, 2.99820291e+15, 2.28686768e+15])
-    """
-    return (row_digests(X, key) >> _DROPPED).astype(np.float64)
-
-
-def _of_columns(columns: Sequence[Bits], key: int) -> Bits:
-    found = np.zeros(len(columns[0]), dtype=np.uint64)
-    for bits, constant in zip(columns, _constants(len(columns), key), strict=True):
-        for low in range(0, len(bits), _CELLS):
+def _of_columns(columns: Sequence[Array], key: int) -> Halves:
+    found = np.zeros((2, len(columns[0])), dtype=np.uint32)
+    for doubles, constants in zip(columns, _constants(len(columns), key).T, strict=True):
+        for low in range(0, len(doubles), _CELLS):
             part = slice(low, low + _CELLS)
-            found[part] += _spread(bits[part]) * constant
-    return _mix(found)
+            for own, half, constant in zip(found, _halves(doubles[part]), constants, strict=True):
+                own[part] += half * constant
+    return found
 
 
-def _of_numbers(values: NDArray[Any], key: int) -> Bits:
+def _of_numbers(values: NDArray[Any], key: int) -> Halves:
     n, d = values.shape
     constants, rows = _constants(d, key), max(1, _CELLS // d)
-    found = np.empty(n, dtype=np.uint64)
+    found = np.empty((2, n), dtype=np.uint32)
     for i in range(0, n, rows):
-        found[i : i + rows] = _spread(_number_bits(values[i : i + rows])) @ constants
-    return _mix(found)
+        halves = zip(found, _halves(values[i : i + rows]), constants, strict=True)
+        for own, half, constant in halves:
+            np.einsum("ij,j->i", half, constant, out=own[i : i + rows])
+    return found
 
 
-def _of_sparse(X: Any, key: int) -> Bits:
+def _of_sparse(X: Any, key: int) -> Halves:
     rows = sparse.csr_array(X, copy=True)
     rows.sum_duplicates()
-    own = _spread(_number_bits(rows.data)) * _constants(rows.shape[1], key)[rows.indices]
-    before = np.concatenate([np.zeros(1, np.uint64), np.cumsum(own, dtype=np.uint64)])
-    return _mix(before[rows.indptr[1:]] - before[rows.indptr[:-1]])
+    found = np.empty((2, rows.shape[0]), dtype=np.uint32)
+    before = np.zeros(len(rows.data) + 1, dtype=np.uint32)
+    halves = zip(found, _halves(rows.data), _constants(rows.shape[1], key), strict=True)
+    for own, half, constants in halves:
+        np.cumsum(half * constants[rows.indices], out=before[1:])
+        own[:] = before[rows.indptr[1:]] - before[rows.indptr[:-1]]
+    return found
 
 
-def _spread(bits: Bits) -> Bits:
-    return bits ^ (bits >> _HALF)
+def _halves(values: NDArray[Any]) -> tuple[Halves, Halves]:
+    """The bits r of the single nearest to each number, and r ^ s.
+
+    Those of a zero, of which there is one, are all zero, and there is one NaN. The leading bits of
+    a single, in which small whole numbers have all their digits, are taken along into those behind.
+    """
+    doubles = np.asarray(values, dtype="<f8", order="C")
+    with np.errstate(over="ignore"):
+        singles = doubles.astype(np.float32)
+    singles += np.float32(0.0)  # makes -0.0 the 0.0 that it equals
+    missing = np.isnan(singles)
+    if missing.any():
+        singles[missing], doubles = np.nan, np.where(missing, np.nan, doubles)
+    bits, lower = singles.view(np.uint32), doubles.view("<u8").astype(np.uint32)
+    bits ^= bits >> _QUARTER
+    lower ^= bits
+    return bits, lower
 
 
-def _series_bits(series: "nw.Series[Any]") -> Bits:
+def _series_doubles(series: "nw.Series[Any]") -> Array:
     dtype = series.dtype
     if (dtype.is_numeric() and not dtype.is_decimal()) or dtype == nw.Boolean:
-        return _number_bits(series.cast(nw.Float64).to_numpy())
+        return series.cast(nw.Float64).to_numpy()
     values = series.to_list()
     if not (dtype.is_decimal() or dtype in (nw.String, nw.Categorical, nw.Enum)):
-        return _object_bits(values)
+        return _object_doubles(values)
     place = {value: code for code, value in enumerate(dict.fromkeys(values))}
-    return _object_bits(list(place))[np.fromiter(map(place.__getitem__, values), np.intp)]
+    return _object_doubles(list(place))[np.fromiter(map(place.__getitem__, values), np.intp)]
 
 
-def _arrow_bits(column: Any) -> Bits:
+def _arrow_doubles(column: Any) -> Array:
     """The same without detours, where these are numbers or levels."""
     numbers = plain_numbers(column)
     if numbers is not None:
-        return _number_bits(numbers)
+        return numbers
     series = nw.from_native(column, series_only=True)
     if not (series.dtype.is_decimal() or series.dtype in (nw.String, nw.Categorical)):
-        return _series_bits(series)
+        return _series_doubles(series)
     names, codes = dictionary_of(column)
-    return _object_bits([*names, None])[codes]
+    return _object_doubles([*names, None])[codes]
 
 
-def _number_bits(values: NDArray[Any]) -> Bits:
-    """The doubles bit by bit, with one zero and one NaN."""
-    doubles = np.add(values, 0.0, dtype=np.float64)  # makes -0.0 the 0.0 that it equals
-    missing = np.isnan(doubles)
-    if missing.any():
-        doubles[missing] = np.nan
-    return doubles.view(np.uint64)
-
-
-def _object_bits(values: Sequence[Any]) -> Bits:
-    numbers = [_as_number(value) for value in values]
-    bits = _number_bits(np.array([np.nan if each is None else each for each in numbers]))
-    for row, number in enumerate(numbers):
-        if number is None:
-            bits[row] = _text_bits(str(values[row]))
-    return bits
+def _object_doubles(values: Sequence[Any]) -> Array:
+    numbers = zip(map(_as_number, values), values, strict=True)
+    return np.array([_of_text(str(value)) if x is None else x for x, value in numbers])
 
 
 def _as_number(value: object) -> float | None:
@@ -157,15 +176,20 @@ def _as_number(value: object) -> float | None:
 
 
 @lru_cache(maxsize=2**14)
-def _text_bits(text: str) -> int:
+def _of_text(text: str) -> float:
+    """A number whose sign, digits and size between 2^-32 and 2^32 come from a hash."""
     hashed = blake2b(text.encode(errors="surrogatepass"), digest_size=8)
-    return int.from_bytes(hashed.digest(), "little")
+    bits = int.from_bytes(hashed.digest(), "little")
+    size, digits = divmod(bits % 2**63, 2**57)
+    value = ldexp(1 + digits / 2**57, size - 32)
+    return -value if bits >= 2**63 else value
 
 
-def _constants(n_columns: int, key: int) -> Bits:
-    """An odd number for each column, by place and key."""
-    places = np.arange(1, n_columns + 1, dtype=np.uint64) * _STEP
-    return _mix(places + _mix(np.array([key], dtype=np.uint64))) | np.uint64(1)
+def _constants(n_columns: int, key: int) -> Halves:
+    """Two odd numbers (2, d) for each column, by place and key."""
+    places = np.arange(1, 2 * n_columns + 1, dtype=np.uint64) * _STEP
+    mixed = _mix(places + _mix(np.array([key], dtype=np.uint64)))
+    return ((mixed >> _HALF).astype(np.uint32) | np.uint32(1)).reshape(2, n_columns)
 
 
 def _mix(values: Bits) -> Bits:

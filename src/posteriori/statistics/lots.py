@@ -1,7 +1,9 @@
 """Which lots the rows of each class have drawn: a number below 2^53 each, by what a row holds.
 
 Of a class with few different rows all lots are kept, so that these can be dealt out evenly. Of one
-with many it is enough to count them in buckets, which are dealt out in their place.
+with many it is enough to count them in buckets, which are dealt out in their place. Lots lie in
+buckets by the bits that lead them, and so by what float32 holds of a row; or by all bits, where
+that is too little to tell rows apart.
 """
 
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from typing import cast
 import numpy as np
 
 from posteriori.rows.block import Block
+from posteriori.rows.digests import LAST
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes
 
@@ -20,6 +23,9 @@ FEW = 2**12
 
 _BUCKETS = 64
 """Buckets for each fold."""
+
+_APART = 1 / 8
+"""The bits that lead must tell apart this share of the lots."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +52,18 @@ class LotsOfClass:
         """Whether these are the lots of all rows."""
         return len(self.lots) <= FEW
 
+    @property
+    def are_apart(self) -> bool:
+        """Whether the bits that lead tell most lots apart."""
+        return len(np.unique(self.lots // 2**LAST)) >= _APART * len(self.lots)
+
 
 @dataclass(frozen=True, eq=False)
 class Lots(Statistic):
-    """The lots of K classes; weight and number (K, buckets) of the rows in each bucket."""
+    """The lots of K classes; weight and number (2, K, buckets) of the rows in each bucket.
+
+    Buckets are first those by the bits that lead, then those by all.
+    """
 
     classes: tuple[LotsOfClass, ...]
     weight: Array
@@ -74,12 +88,13 @@ class GatherLots:
         lots, codes = cast(Array, block.X)[:, 0], cast(Codes, block.y)
         count = np.ones(len(lots))
         weight = count if block.weight is None else block.weight
-        shape = self.n_classes, self.n_buckets
-        cell = codes * self.n_buckets + buckets(lots, self.n_buckets)
+        both = (buckets(lots, self.n_buckets, by_all) for by_all in (False, True))
+        cells = [codes * self.n_buckets + bucket for bucket in both]
 
         def in_cells(values: Array) -> Array:
-            found = np.bincount(cell, values, self.n_classes * self.n_buckets)
-            return found.reshape(shape).astype(np.float64)
+            n_cells = self.n_classes * self.n_buckets
+            found = np.stack([np.bincount(cell, values, n_cells) for cell in cells])
+            return found.reshape(2, self.n_classes, self.n_buckets).astype(np.float64)
 
         own = (
             LotsOfClass.of(lots[rows], weight[rows], count[rows])
@@ -99,9 +114,10 @@ def rows_of_classes(codes: Codes, n_classes: int) -> Iterator[Codes]:
     return (order[low:high] for low, high in pairwise(ends))
 
 
-def buckets(lots: Array, n_buckets: int) -> Codes:
-    """The bucket of each lot."""
-    return lots.astype(np.intp) % n_buckets
+def buckets(lots: Array, n_buckets: int, by_all: bool) -> Codes:
+    """The bucket of each lot, by the bits that lead it or by all."""
+    bits = lots.astype(np.intp)
+    return (bits if by_all else bits >> LAST) % n_buckets
 
 
 def buckets_for(n_folds: int) -> int:

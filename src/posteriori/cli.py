@@ -1,0 +1,197 @@
+"""The command line: `posteriori fit` fits a model to files, and prints its summary.
+
+How far it has come is shown on the error stream, so that the summary can be written to a file.
+"""
+
+import warnings
+from ast import literal_eval
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from inspect import Parameter, isclass, signature
+from typing import Any
+
+import click
+from rich.console import Console
+
+import posteriori
+from posteriori.errors import Interrupted, PosterioriError, PosterioriWarning
+from posteriori.models.checking import Checking
+from posteriori.rows.progress import Bar
+from posteriori.rows.scan import scan
+
+_INTERRUPTED = 130
+"""What a process that the user has stopped ends with."""
+
+
+def _models() -> dict[str, type[Any]]:
+    """The models that need no other to be made."""
+    every = {name: getattr(posteriori, name) for name in posteriori.__all__}
+    ours = {
+        name: each for name, each in every.items() if isclass(each) and issubclass(each, Checking)
+    }
+    return {name: each for name, each in ours.items() if not _needed(each)}
+
+
+def _needed(model: type[Any]) -> list[str]:
+    """What a model cannot be made without.
+
+    >>> _needed(posteriori.LogisticRegression), _needed(posteriori.CalibratedClassifier)
+    ([], ['estimator'])
+    """
+    parameters = signature(model).parameters.values()
+    return [each.name for each in parameters if each.default is Parameter.empty]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(posteriori.__version__, prog_name="posteriori")
+def cli() -> None:
+    """Class probabilities you can trust, and act on."""
+
+
+@cli.command()
+@click.argument("source", nargs=-1, required=True)
+@click.option("--target", "-t", multiple=True, help="The column of labels; or several, of shares.")
+@click.option(
+    "--model",
+    "-m",
+    type=click.Choice(sorted(_models()), case_sensitive=False),
+    default="LogisticRegression",
+    show_default=True,
+    metavar="NAME",
+    help=f"One of {', '.join(sorted(_models()))}.",
+)
+@click.option(
+    "--set", "given", multiple=True, metavar="NAME=VALUE", help="A parameter of the model."
+)
+@click.option("--column", "-c", "columns", multiple=True, help="A feature. [default: all others]")
+@click.option("--weight", help="The column of row weights.")
+@click.option("--offset", help="A column that is added to the activations.")
+@click.option(
+    "--levels",
+    multiple=True,
+    metavar="COLUMN=A,B,...",
+    help="The levels of a column of text, the reference first.",
+)
+@click.option("--format", help="parquet, csv or ipc, where names of files do not say it.")
+@click.option("--cache", help="A folder for what was read, between passes.")
+@click.option("--predict", multiple=True, metavar="SOURCE", help="Other rows, to be answered.")
+@click.option("--to", metavar="FILE", help="The Parquet file for these answers.")
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+def fit(
+    source: Sequence[str],
+    target: Sequence[str],
+    model: str,
+    given: Sequence[str],
+    columns: Sequence[str],
+    weight: str | None,
+    offset: str | None,
+    levels: Sequence[str],
+    format: str | None,
+    cache: str | None,
+    predict: Sequence[str],
+    to: str | None,
+    quiet: bool,
+) -> None:
+    """Fit a model to Parquet, CSV or Arrow files, and print its summary.
+
+    SOURCE is a file, a folder, or several files; they may be larger than memory.
+
+    \b
+      posteriori fit flights/ --target late
+      posteriori fit rows.csv -t ill -m GaussianClassifier --set covariance=full
+      posteriori fit old.csv -t ill --predict new.csv --to answers.parquet
+    """
+    if bool(predict) != (to is not None):
+        raise click.UsageError("--predict and --to go together: which rows, and where to.")
+    progress = False if quiet else Bar(Console(stderr=True))
+    estimator = _made(_models()[model], given)
+    with _in_plain_words():
+        rows = scan(
+            _one_or_all(source),
+            _one_or_all(target),
+            weight=weight,
+            offset=offset,
+            columns=list(columns) or None,
+            categories=dict(_levels(each) for each in levels),
+            format=format,
+            cache=cache,
+            progress=progress,
+        )
+        estimator.fit(rows)
+        click.echo(str(estimator.summary()))
+        if predict:
+            asked = scan(
+                _one_or_all(predict),
+                columns=estimator.feature_names_in_.tolist(),
+                offset=offset,
+                format=format,
+                progress=progress,
+            )
+            answer = getattr(estimator, "predict_proba", estimator.predict)
+            click.echo(f"Answers are in {answer(asked, to=to)}", err=True)
+
+
+def _one_or_all(names: Sequence[str]) -> Any:
+    """One as it is, several as a list, and none as None."""
+    return list(names) if len(names) > 1 else next(iter(names), None)
+
+
+def _made(model: type[Any], given: Sequence[str]) -> Any:
+    """The model with these parameters, 'name=value' each."""
+    parameters = dict(_pair("--set", each) for each in given)
+    known = sorted(signature(model).parameters)
+    for name in parameters:
+        if name not in known:
+            raise click.BadParameter(
+                f"{model.__name__} has no parameter '{name}', but {', '.join(known)}.",
+                param_hint="--set",
+            )
+    return model(**{name: _value(text) for name, text in parameters.items()})
+
+
+def _value(text: str) -> Any:
+    """A value as Python writes it, or the text itself.
+
+    >>> _value("1.5"), _value("None"), _value("evidence")
+    (1.5, None, 'evidence')
+    """
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _levels(text: str) -> tuple[str, list[str]]:
+    """A column and its levels.
+
+    >>> _levels("size=small,big")
+    ('size', ['small', 'big'])
+    """
+    name, levels = _pair("--levels", text)
+    return name, levels.split(",")
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise click.BadParameter(f"'{text}' is not of the form NAME=VALUE.", param_hint=option)
+    return name, value
+
+
+@contextmanager
+def _in_plain_words() -> Iterator[None]:
+    """Errors and warnings of the library without tracebacks, and once each."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        click.echo(f"Warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("once", PosterioriWarning)
+        warnings.showwarning = show
+        try:
+            yield
+        except PosterioriError as error:
+            raise click.ClickException(str(error)) from error
+        except Interrupted as error:
+            click.echo(str(error), err=True)
+            raise SystemExit(_INTERRUPTED) from error
