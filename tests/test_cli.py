@@ -14,6 +14,8 @@ from posteriori.__main__ import main
 from posteriori.cli import cli
 from posteriori.errors import Interrupted
 
+OTHER = ["rows", "-t", "benign", "--predict", "rows.csv"]
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -65,6 +67,13 @@ def test_a_bar_is_drawn_where_there_is_a_screen(folder, run, monkeypatch):
     assert "━" in err
     assert "569 rows" in err
     assert "━" not in out
+
+
+def test_a_screen_that_can_draw_nothing_gets_lines(folder, run, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    _, _, err = run("fit", "rows", "-t", "benign")
+    assert err.splitlines()[0] == "pass 1: 569 rows"
 
 
 def test_models_take_parameters_columns_weights_and_levels(folder, run):
@@ -124,13 +133,24 @@ def test_other_rows_are_answered_in_a_file(model, folder, run):
         (["rows", "-t", "benign", "--set", "prior"], 2, "'prior' is not of the form NAME=VALUE."),
         (["rows", "-t", "benign", "--levels", "size"], 2, "--levels: 'size' is not of the form"),
         (["rows", "-t", "benign", "-m", "Forest"], 2, "'Forest' is not one of"),
+        (["rows", "-t", "benign", "--set", "tol=1", "--set", "tol=2"], 2, "'tol' is given twice."),
+        (["rows", "-t", "benign", "--set", "prior={[]: 1}"], 1, "Error: prior='{[]: 1}' is not"),
         (["rows", "-t", "benign", "--to", "x"], 2, "--predict and --to go together"),
+        ([*OTHER, "--to", "rows.csv"], 1, "to='rows.csv' is one of the files"),
+        ([*OTHER, "--to", "rows/part-1.parquet"], 2, "would lie among the rows, in rows."),
+        ([*OTHER, "--to", "no/answers.parquet"], 1, "There is no folder 'no' for the answers."),
+        ([*OTHER[:-1], "nothing", "--to", "x"], 1, "There is no file 'nothing'."),
+        ([*OTHER[:-1], "some.csv", "--to", "x"], 1, "'texture'"),
         ([], 2, "Missing argument 'SOURCE...'"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(arguments, code, words, folder, run):
+    pd.read_csv("rows.csv")[["radius"]].to_csv("some.csv", index=False)
+    before = {path: path.read_bytes() for path in folder.rglob("*.*")}
     ended, out, err = run("fit", *arguments)
     assert (ended, out) == (code, "")
+    assert {path: path.read_bytes() for path in folder.rglob("*.*")} == before
+    assert "pass 2" not in err
     assert words in " ".join(err.split())
     assert "Traceback" not in err
 
@@ -147,12 +167,12 @@ def test_warnings_are_told_and_end_nothing(folder, run):
 
 def test_a_fit_that_is_stopped_says_how_far_it_got(folder, run, monkeypatch):
     def fit(self, rows):
-        raise Interrupted("Stopped in pass 3, row 200 of 569.", "Nothing has changed.")
+        raise Interrupted("Stopped in pass 3, row 200 of 569.", "Fit again.")
 
     monkeypatch.setattr(LogisticRegression, "fit", fit)
     code, out, err = run("fit", "rows", "-t", "benign")
     assert (code, out) == (130, "")
-    assert err == "Stopped in pass 3, row 200 of 569. Nothing has changed. [P401]\n"
+    assert err == "Stopped in pass 3, row 200 of 569.\n"
 
 
 def test_without_click_the_remedy_is_told(monkeypatch):

@@ -8,19 +8,20 @@ from ast import literal_eval
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from inspect import Parameter, isclass, signature
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import click
 from rich.console import Console
 
 import posteriori
+from posteriori.__main__ import INTERRUPTED
 from posteriori.errors import Interrupted, PosterioriError, PosterioriWarning
 from posteriori.models.checking import Checking
+from posteriori.rows.answers import new_file
+from posteriori.rows.files import FileRows
 from posteriori.rows.progress import Bar
 from posteriori.rows.scan import scan
-
-_INTERRUPTED = 130
-"""What a process that the user has stopped ends with."""
 
 
 def _models() -> dict[str, type[Any]]:
@@ -103,32 +104,44 @@ def fit(
     """
     if bool(predict) != (to is not None):
         raise click.UsageError("--predict and --to go together: which rows, and where to.")
+    estimator = _made(_models()[model], _pairs("--set", given))
+    categories = {name: each.split(",") for name, each in _pairs("--levels", levels).items()}
     progress = False if quiet else Bar(Console(stderr=True))
-    estimator = _made(_models()[model], given)
+    reading: dict[str, Any] = {"offset": offset, "format": format, "progress": progress}
     with _in_plain_words():
-        rows = scan(
-            _one_or_all(source),
-            _one_or_all(target),
+        rows = _scanned(
+            source,
+            target=_one_or_all(target),
             weight=weight,
-            offset=offset,
             columns=list(columns) or None,
-            categories=dict(_levels(each) for each in levels),
-            format=format,
+            categories=categories,
             cache=cache,
-            progress=progress,
+            **reading,
         )
+        asked = None
+        if predict:
+            asked = _scanned(predict, columns=rows.roles.columns, **reading)
+            _check_outside(to, [*source, *predict])
+            new_file(to, rows, asked)
         estimator.fit(rows)
         click.echo(str(estimator.summary()))
-        if predict:
-            asked = scan(
-                _one_or_all(predict),
-                columns=estimator.feature_names_in_.tolist(),
-                offset=offset,
-                format=format,
-                progress=progress,
-            )
+        if asked is not None:
             answer = getattr(estimator, "predict_proba", estimator.predict)
             click.echo(f"Answers are in {answer(asked, to=to)}", err=True)
+
+
+def _check_outside(to: str | None, sources: Sequence[str]) -> None:
+    """An error where answers would be taken for rows, when a folder is read again."""
+    for source in sources:
+        folder = Path(source).expanduser().resolve()
+        if folder.is_dir() and Path(str(to)).expanduser().resolve().is_relative_to(folder):
+            raise click.BadParameter(
+                f"the answers would lie among the rows, in {source}.", param_hint="--to"
+            )
+
+
+def _scanned(source: Sequence[str], **given: Any) -> FileRows:
+    return cast(FileRows, scan(_one_or_all(source), **given))
 
 
 def _one_or_all(names: Sequence[str]) -> Any:
@@ -136,17 +149,16 @@ def _one_or_all(names: Sequence[str]) -> Any:
     return list(names) if len(names) > 1 else next(iter(names), None)
 
 
-def _made(model: type[Any], given: Sequence[str]) -> Any:
-    """The model with these parameters, 'name=value' each."""
-    parameters = dict(_pair("--set", each) for each in given)
+def _made(model: type[Any], given: dict[str, str]) -> Any:
+    """The model with these parameters."""
     known = sorted(signature(model).parameters)
-    for name in parameters:
+    for name in given:
         if name not in known:
             raise click.BadParameter(
                 f"{model.__name__} has no parameter '{name}', but {', '.join(known)}.",
                 param_hint="--set",
             )
-    return model(**{name: _value(text) for name, text in parameters.items()})
+    return model(**{name: _value(text) for name, text in given.items()})
 
 
 def _value(text: str) -> Any:
@@ -157,25 +169,25 @@ def _value(text: str) -> Any:
     """
     try:
         return literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError):
         return text
 
 
-def _levels(text: str) -> tuple[str, list[str]]:
-    """A column and its levels.
+def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    """Names and values, 'name=value' each.
 
-    >>> _levels("size=small,big")
-    ('size', ['small', 'big'])
+    >>> _pairs("--levels", ["size=small,big"])
+    {'size': 'small,big'}
     """
-    name, levels = _pair("--levels", text)
-    return name, levels.split(",")
-
-
-def _pair(option: str, text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise click.BadParameter(f"'{text}' is not of the form NAME=VALUE.", param_hint=option)
-    return name, value
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"'{text}' is not of the form NAME=VALUE.", param_hint=option)
+        if name in found:
+            raise click.BadParameter(f"'{name}' is given twice.", param_hint=option)
+        found[name] = value
+    return found
 
 
 @contextmanager
@@ -193,5 +205,5 @@ def _in_plain_words() -> Iterator[None]:
         except PosterioriError as error:
             raise click.ClickException(str(error)) from error
         except Interrupted as error:
-            click.echo(str(error), err=True)
-            raise SystemExit(_INTERRUPTED) from error
+            click.echo(error.problem, err=True)
+            raise SystemExit(INTERRUPTED) from error

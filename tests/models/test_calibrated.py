@@ -15,11 +15,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression as SklearnLogistic
 from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -296,6 +298,18 @@ def test_equal_rows_have_equal_digests_in_every_kind_of_table():
         assert_array_equal(row_lots(given, 5), expected)
     assert_array_equal(row_lots(pl.DataFrame(X), 5), expected)
     assert (row_lots(X, 6) != expected).all()
+
+
+def test_texts_are_rows_for_a_pipeline_that_takes_them():
+    random = np.random.default_rng(0)
+    words, y = np.array(["good", "bad", "red", "blue"]), random.integers(2, size=200)
+    texts = [" ".join(random.choice(words, 5, p=np.roll([0.4, 0.1, 0.2, 0.3], k))) for k in y]
+    model = CalibratedClassifier(make_pipeline(CountVectorizer(), SklearnLogistic()))
+    found = [model.fit(kind(texts), y).temperature_ for kind in (list, np.array, pd.Series)]
+    assert found == found[:1] * 3
+    lots = row_lots(np.array(texts, dtype=object)[:, None])
+    assert_array_equal(row_lots(texts), lots)
+    assert log_loss(y, model.predict_proba(texts)) < 0.65
 
 
 def test_words_count_in_the_digest_of_a_row():

@@ -279,6 +279,7 @@ def test_rows_in_float32_are_in_the_same_folds(few, monkeypatch):
     random = np.random.default_rng(2)
     X, codes = random.normal(size=(2_000, 3)), random.choice(3, 2_000, p=[0.1, 0.3, 0.6])
     X[:, 1] = X[:, 1].round(1)
+    X[1_900:] = X[:100] * (1 + 1e-10)  # which float32 takes for equal
     rows, single = (Training(each, np.arange(3), codes, None) for each in (X, X.astype("f4")))
     assert_array_equal(deal(single, 5, None), deal(rows, 5, None))
 
@@ -297,9 +298,11 @@ def test_files_in_float32_give_the_same_within_its_precision(model, few, tmp_pat
 
 
 @pytest.mark.parametrize("few", [2**12, 1_000])
-def test_rows_that_float32_cannot_tell_apart_are_dealt_out_too(few, monkeypatch):
+@pytest.mark.parametrize("heaped", [4_000, 1_500])
+def test_rows_that_float32_cannot_tell_apart_are_dealt_out_too(heaped, few, monkeypatch):
     monkeypatch.setattr(lots, "FEW", few)
     times = 1.7e9 + np.arange(4_000.0)[:, None] / 100
+    times[heaped:] /= 1e6
     rows = Training(times, np.array([0]), np.zeros(4_000, dtype=int), None)
     share = np.bincount(deal(rows, 5, None), minlength=5) / 4_000
     assert abs(share - 0.2).max() < 4 * np.sqrt(0.16 / 4_000)

@@ -121,6 +121,24 @@ def test_rows_that_are_equal_in_float32_have_other_lots():
     assert len(np.unique(lots)) == len(times)
 
 
+@pytest.mark.parametrize("power", [-160, -140, 130])
+def test_numbers_beyond_float32_are_told_apart(power):
+    random = np.random.default_rng(0)
+    X = random.integers(1, 2**40, size=(500, 2)) * 2.0**power
+    X[1::2] = -X[::2]
+    assert len(np.unique(row_lots(X))) == len(X)
+    small = random.integers(1, 2**8, size=(500, 4)) * 2.0**power
+    assert len(np.unique(row_lots(small))) == len(X)
+    powers = np.concatenate([sign * 2.0 ** np.arange(-1_000, 1_000) for sign in (1, -1)])
+    assert len(np.unique(row_lots(powers[:, None]))) > len(powers) - 6  # 0.95 agree by chance
+
+
+@pytest.mark.parametrize("values", [(-1, 1), (0, 2), (0, 1), (2, 3)])
+def test_tables_of_two_values_have_many_leading_bits(values):
+    X = np.random.default_rng(0).choice(values, size=(50_000, 40))
+    assert len(np.unique(row_lots(X) // 2**LAST)) > 0.995 * len(X)
+
+
 def test_words_lead_to_as_many_lots_as_numbers():
     words = np.array([[f"word {i}"] for i in range(4_000)], dtype=object)
     lots = row_lots(words)

@@ -96,7 +96,7 @@ class CalibratedClassifier(ClassifierMixin, HoldingBack):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(NaiveBayes()).fit(X, y)  # columns are not independent
     >>> round(model.temperature_, 1)
-    8.4
+    7.7
     """
 
     classes_: Labels

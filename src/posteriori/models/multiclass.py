@@ -405,9 +405,9 @@ class OneVersusOne(_Multiclass):
     def _proba(self, X: Any) -> Array:
         each = [fitted.predict_proba(X) for fitted in self.estimators_]
         n_classes = len(self.classes_)
-        r = np.zeros((n_classes, n_classes, len(each[0])))
+        r = np.zeros((len(each[0]), n_classes, n_classes))
         for (i, j), proba in zip(self._pairs(), each, strict=True):
-            r[i, j], r[j, i] = proba.T
+            r[:, i, j], r[:, j, i] = proba.T
         return couple(r)
 
     def _log_proba(self, X: Any) -> Array:

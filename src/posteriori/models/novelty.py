@@ -69,7 +69,7 @@ class NoveltyDetector(HoldingBack):
     >>> model.predict([[5.1, 3.5, 1.4, 0.2], [5.1, 3.5, 1.4, 9.9]])
     array([ 0, -1])
     >>> model.p_value([[5.1, 3.5, 1.4, 0.2], [5.1, 3.5, 1.4, 9.9]]).round(3)
-    array([0.987, 0.007])
+    array([0.98 , 0.007])
     """
 
     classes_: Labels

@@ -178,8 +178,9 @@ def _counted(orders: Orders) -> Iterator[Orders]:
         raise
     except KeyboardInterrupt as error:
         raise Interrupted(
-            f"Stopped in epoch {n_epochs}. What was being fitted is as it was before.",
-            "Fit again, with fewer max_epochs if they take too long.",
+            f"Stopped in epoch {n_epochs}.",
+            "What was being fitted is as it was before. Fit again, with fewer max_epochs if they "
+            "take too long.",
         ) from error
 
 

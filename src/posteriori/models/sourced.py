@@ -55,7 +55,7 @@ class FoldOf:
         codes = np.zeros(chunk.n_rows, dtype=np.intp)
         if self.folds.need_classes:
             codes = self.reader.codes(chunk)
-        return self.folds.fold(row_lots(chunk.X, self.key), codes)
+        return self.folds.fold(self.folds.lots(chunk.X, self.key), codes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,8 +79,8 @@ def compare(
     >>> table = compare(models, X, y)
     >>> table[["model", "log_score", "difference", "difference_error", "accuracy"]].round(3)
           model  log_score  difference  difference_error  accuracy
-    0    shared      0.052       0.000             0.000     0.980
-    1  logistic      0.134       0.083             0.016     0.967
+    0    shared      0.064       0.000              0.00     0.980
+    1  logistic      0.140       0.076              0.02     0.967
     """
     named = _named(models)
     rows = read_pickable(X, y, sample_weight, "compare")

@@ -24,7 +24,7 @@ def write_answers(rows: ChunkedRows, answer: Answer, to: Any, labels: Sequence[A
     The file appears when it is whole: what goes wrong before leaves nothing behind.
     """
     pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    path = _new_file(to, rows)
+    path = new_file(to, rows)
     half_done = path.with_name(f".{path.name}.{os.getpid()}")
     writer: Any = None
 
@@ -72,8 +72,8 @@ def _type_of(labels: Sequence[Any]) -> Any:
         ) from error
 
 
-def _new_file(to: Any, rows: ChunkedRows) -> Path:
-    """The file that is named, if answers may be written there."""
+def new_file(to: Any, *sources: ChunkedRows) -> Path:
+    """The file that is named, if answers may be written there: none that rows are read from."""
     if to is None:
         raise ParameterError(
             "The answers for rows of a source may be too many for memory, and no file is named.",
@@ -92,7 +92,7 @@ def _new_file(to: Any, rows: ChunkedRows) -> Path:
             )
         if path.exists() and not path.is_file():
             raise ParameterError(f"to={str(to)!r} is no file.", "Name a file in it, or beside it.")
-    if path.resolve() in {Path(file).resolve() for file in rows.files}:
+    if path.resolve() in {Path(file).resolve() for rows in sources for file in rows.files}:
         raise ParameterError(
             f"to={str(to)!r} is one of the files that the rows are read from.",
             "Name another file for the answers.",

@@ -360,6 +360,7 @@ def _with_more(column: Column, found: Column | None) -> Column:
 
 def _stopped(where: str) -> Interrupted:
     return Interrupted(
-        f"Stopped {where}. What was being fitted is as it was before.",
-        "Fit again; what a first look at the same rows has learnt is kept.",
+        f"Stopped {where}.",
+        "What was being fitted is as it was before. Fit again; what a first look at the same rows "
+        "has learnt is kept.",
     )

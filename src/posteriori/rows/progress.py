@@ -112,13 +112,18 @@ class Bar:
     def __call__(self, step: Step) -> None:
         if step.rows == 0:
             self.end()
-            if self._console.is_terminal or self._console.is_jupyter:
+            if self._has_screen:
                 self._begin(step)
         self._last = step
         if self._bar is not None:
             self._bar.update(self._task, completed=step.rows)
         if step.is_last:
             self.end()
+
+    @property
+    def _has_screen(self) -> bool:
+        console = self._console
+        return console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal)
 
     def end(self) -> None:
         """Take the bar away; or say what it would have shown."""

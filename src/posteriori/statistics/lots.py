@@ -1,9 +1,8 @@
 """Which lots the rows of each class have drawn: a number below 2^53 each, by what a row holds.
 
 Of a class with few different rows all lots are kept, so that these can be dealt out evenly. Of one
-with many it is enough to count them in buckets, which are dealt out in their place. Lots lie in
-buckets by the bits that lead them, and so by what float32 holds of a row; or by all bits, where
-that is too little to tell rows apart.
+with many it is enough to count them in buckets, which are dealt out in their place. This is done
+with lots as they are, and with the bits that lead them, which tell what float32 holds of a row.
 """
 
 from collections.abc import Iterator
@@ -24,8 +23,11 @@ FEW = 2**12
 _BUCKETS = 64
 """Buckets for each fold."""
 
-_APART = 1 / 8
-"""The bits that lead must tell apart this share of the lots."""
+_HEAP = 1 / 2
+"""Rows that should not be in one heap: this share of those that a fold should have."""
+
+_OVERFULL = 2
+"""Where rows are many, there is a heap if the fullest bucket has so many times what is usual."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,29 +54,51 @@ class LotsOfClass:
         """Whether these are the lots of all rows."""
         return len(self.lots) <= FEW
 
-    @property
-    def are_apart(self) -> bool:
-        """Whether the bits that lead tell most lots apart."""
-        return len(np.unique(self.lots // 2**LAST)) >= _APART * len(self.lots)
-
 
 @dataclass(frozen=True, eq=False)
-class Lots(Statistic):
-    """The lots of K classes; weight and number (2, K, buckets) of the rows in each bucket.
-
-    Buckets are first those by the bits that lead, then those by all.
-    """
+class Piles(Statistic):
+    """The lots of K classes; weight and number (K, buckets) of the rows in each bucket."""
 
     classes: tuple[LotsOfClass, ...]
     weight: Array
     count: Array
 
-    def __add__(self, other: "Lots") -> "Lots":
-        return Lots(
+    def __add__(self, other: "Piles") -> "Piles":
+        return Piles(
             tuple(a + b for a, b in zip(self.classes, other.classes, strict=True)),
             self.weight + other.weight,
             self.count + other.count,
         )
+
+    @property
+    def n_different(self) -> Codes:
+        """How many different lots each class has, where these are few."""
+        return np.array([len(own.lots) for own in self.classes])
+
+
+@dataclass(frozen=True, eq=False)
+class Lots(Statistic):
+    """Piles of lots by the bits that lead, and by all."""
+
+    leading: Piles
+    whole: Piles
+
+    def __add__(self, other: "Lots") -> "Lots":
+        return Lots(self.leading + other.leading, self.whole + other.whole)
+
+    def are_heaped(self, n_folds: int) -> bool:
+        """Whether the same bits lead too many different rows of a class to deal them out."""
+        return any(self._is_heaped(k, n_folds) for k in range(len(self.whole.classes)))
+
+    def _is_heaped(self, k: int, n_folds: int) -> bool:
+        own, n_leading = self.whole.classes[k], len(self.leading.classes[k].lots)
+        if not own.are_few:
+            fullest, usual = (each.count[k].max() for each in (self.leading, self.whole))
+            return bool(fullest > _OVERFULL * usual)
+        if n_leading < 2:
+            return n_leading < len(own.lots)
+        _, heaps = np.unique(leading(own.lots), return_counts=True)
+        return bool(heaps.max() > max(2, _HEAP * len(own.lots) / n_folds))
 
 
 @dataclass(frozen=True)
@@ -88,19 +112,17 @@ class GatherLots:
         lots, codes = cast(Array, block.X)[:, 0], cast(Codes, block.y)
         count = np.ones(len(lots))
         weight = count if block.weight is None else block.weight
-        both = (buckets(lots, self.n_buckets, by_all) for by_all in (False, True))
-        cells = [codes * self.n_buckets + bucket for bucket in both]
+        classes = list(rows_of_classes(codes, self.n_classes))
 
-        def in_cells(values: Array) -> Array:
+        def piles(own: Array) -> Piles:
+            cell = codes * self.n_buckets + buckets(own, self.n_buckets)
             n_cells = self.n_classes * self.n_buckets
-            found = np.stack([np.bincount(cell, values, n_cells) for cell in cells])
-            return found.reshape(2, self.n_classes, self.n_buckets).astype(np.float64)
+            shape = self.n_classes, self.n_buckets
+            filled = (np.bincount(cell, each, n_cells).reshape(shape) for each in (weight, count))
+            kept = (LotsOfClass.of(own[rows], weight[rows], count[rows]) for rows in classes)
+            return Piles(tuple(kept), *(each.astype(np.float64) for each in filled))
 
-        own = (
-            LotsOfClass.of(lots[rows], weight[rows], count[rows])
-            for rows in rows_of_classes(codes, self.n_classes)
-        )
-        return Lots(tuple(own), in_cells(weight), in_cells(count))
+        return Lots(piles(leading(lots)), piles(lots))
 
 
 def rows_of_classes(codes: Codes, n_classes: int) -> Iterator[Codes]:
@@ -114,10 +136,18 @@ def rows_of_classes(codes: Codes, n_classes: int) -> Iterator[Codes]:
     return (order[low:high] for low, high in pairwise(ends))
 
 
-def buckets(lots: Array, n_buckets: int, by_all: bool) -> Codes:
-    """The bucket of each lot, by the bits that lead it or by all."""
-    bits = lots.astype(np.intp)
-    return (bits if by_all else bits >> LAST) % n_buckets
+def leading(lots: Array) -> Array:
+    """The bits that lead each lot.
+
+    >>> leading(np.array([5.0, 2.0**LAST, 3 * 2.0**LAST + 7]))
+    array([0., 1., 3.])
+    """
+    return np.floor(lots / 2**LAST)
+
+
+def buckets(lots: Array, n_buckets: int) -> Codes:
+    """The bucket of each lot."""
+    return lots.astype(np.intp) % n_buckets
 
 
 def buckets_for(n_folds: int) -> int:
