@@ -21,6 +21,7 @@ from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.logistic import LogisticLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block, take_block
+from posteriori.rows.digests import LAST
 from posteriori.rows.schema import Schema
 from posteriori.statistics.by_family import GatherByFamily, group_columns
 from posteriori.statistics.class_ranges import GatherClassRanges
@@ -312,8 +313,11 @@ KERNELS: dict[str, Entry] = {
     "lots": Entry(
         GatherLots(K, 4),
         CODES,
-        COUNTS,
-        view=lambda s: (*((own.lots, own.weight) for own in s.classes), s.weight),
+        COUNTS * 2.0 ** (LAST - 1),
+        view=lambda s: tuple(
+            (*((own.lots, own.weight) for own in piles.classes), piles.weight)
+            for piles in (s.leading, s.whole)
+        ),
     ),
     "lowest": Entry(GatherLowest(Span(0.0, 4.0)), CODES, COUNTS),
     "some": Entry(GatherSome(Span()), CODES, LOTS, weighs=False),

@@ -56,7 +56,7 @@ class LotsOfClass:
 
 
 @dataclass(frozen=True, eq=False)
-class Piles(Statistic):
+class Piles:
     """The lots of K classes; weight and number (K, buckets) of the rows in each bucket."""
 
     classes: tuple[LotsOfClass, ...]
