@@ -155,6 +155,14 @@ def over(*wanted: Any, entries: Sequence[Entry] = ENTRIES) -> Any:
     return pytest.mark.parametrize("entry", chosen, ids=str)
 
 
+def over_sources(sources: dict[str, Any], usual: Sequence[str]) -> Any:
+    """Parametrise a law over sources, of which all but the usual ones are left to make slow."""
+    marks = {name: () if name in usual else pytest.mark.slow for name in sources}
+    return pytest.mark.parametrize(
+        "source", [pytest.param(make, marks=marks[name], id=name) for name, make in sources.items()]
+    )
+
+
 def fitted(entry: Entry, rows: Rows, **given: Any) -> Any:
     return entry.make(rows.classes).fit(rows.X, rows.y, **given)
 

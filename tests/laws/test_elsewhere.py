@@ -23,6 +23,7 @@ from samples import (
     frame_of,
     mixed_columns,
     over,
+    over_sources,
     pandas_of,
     rounded,
     rows_for,
@@ -125,14 +126,6 @@ SOURCES = {name: _scanned(make) for name, make in FRAMES.items()} | {
 FEW = {name: FRAMES[name] for name in ("Parquet", "CSV", "polars", "Dask data frame")}
 
 
-def _over_sources(sources, usual):
-    """Parametrise a law over sources, of which all but the usual ones are left to make slow."""
-    marks = {name: () if name in usual else pytest.mark.slow for name in sources}
-    return pytest.mark.parametrize(
-        "source", [pytest.param(make, marks=marks[name], id=name) for name, make in sources.items()]
-    )
-
-
 def _learnt(model):
     """All numbers that a fit has found, with standard errors where there are any."""
     found = {}
@@ -173,7 +166,7 @@ def _in_memory(entry):
 
 
 @over(entries=[*ENTRIES, *AROUND])
-@_over_sources(SOURCES, usual=("Parquet", "Dask array of sparse blocks"))
+@over_sources(SOURCES, usual=("Parquet", "Dask array of sparse blocks"))
 def test_rows_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     X, y, new = rounded(entry, n=60)
     plain, expected = _in_memory(entry)
@@ -204,7 +197,7 @@ def test_answers_for_dask_arrays_are_those_in_memory(entry):
 
 
 @over(lambda entry: entry.levels, entries=[*ENTRIES, *AROUND])
-@_over_sources(FEW, usual=("Parquet",))
+@over_sources(FEW, usual=("Parquet",))
 def test_numbers_booleans_levels_and_weights_elsewhere(entry, source, tmp_path):
     """Not all chunks have all levels."""
     (y, columns), (_, new) = mixed_columns(entry, 120, 0), mixed_columns(entry, 30, 1)
@@ -218,7 +211,7 @@ def test_numbers_booleans_levels_and_weights_elsewhere(entry, source, tmp_path):
 
 
 @over(allows_missing, entries=[*ENTRIES, *AROUND])
-@_over_sources(FEW, usual=("Parquet",))
+@over_sources(FEW, usual=("Parquet",))
 def test_gaps_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     """In the chunk of one row, columns have no entry at all."""
     rows = rows_for(entry)
@@ -232,7 +225,7 @@ def test_gaps_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
 
 
 @over(takes_soft_labels)
-@_over_sources(FEW, usual=("Parquet",))
+@over_sources(FEW, usual=("Parquet",))
 def test_soft_labels_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     rows = rows_for(entry, n=60, classes=2)
     names = ["ja", "nein"]

@@ -15,6 +15,7 @@ from samples import (
     mixed_columns,
     names_columns,
     over,
+    over_sources,
     pandas_of,
     rounded,
     rows_for,
@@ -80,7 +81,7 @@ NAMED = {
 
 
 @over()
-@pytest.mark.parametrize("source", UNNAMED.values(), ids=UNNAMED)
+@over_sources(UNNAMED, usual=("Fortran", "strided", "float32", "lists", "CSR", "COO in pieces"))
 def test_any_array_gives_the_same(entry, source):
     X, y, new = rounded(entry)
     plain = entry.make([0, 1, 2]).fit(X, y)
@@ -91,7 +92,7 @@ def test_any_array_gives_the_same(entry, source):
 
 
 @over()
-@pytest.mark.parametrize("source", NAMED.values(), ids=NAMED)
+@over_sources(NAMED, usual=("pandas", "pandas float32", "polars", "pyarrow"))
 def test_any_frame_gives_the_same(entry, source):
     X, y, new = rounded(entry)
     plain = entry.make([0, 1, 2]).fit(X, y)

@@ -365,8 +365,8 @@ def _assert_went_the_same_way(found, expected):
     ("kind", "entries"),
     [
         ("usual", 2**11),
-        ("usual", 2**22),
-        ("two classes", 2**11),
+        pytest.param("usual", 2**22, marks=pytest.mark.slow),
+        pytest.param("two classes", 2**11, marks=pytest.mark.slow),
         ("weights of zero", 2**11),
         ("wide", 2**11),
     ],
@@ -421,7 +421,9 @@ def _dask(folder):
 @pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
 @pytest.mark.parametrize("averaged", [False, True])
 @pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize("seed", [2, 8, 24, 28, 46, 56])
+@pytest.mark.parametrize(
+    "seed", [2, 8, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (24, 28, 46, 56))]
+)
 def test_rows_of_few_values_are_learnt_alike_wherever_they_lie(seed, shuffle, averaged, tmp_path):
     """Many of them lie on a boundary, where the last bits of sums must not decide."""
     random = np.random.default_rng(seed)
