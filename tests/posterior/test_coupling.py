@@ -1,6 +1,6 @@
 """Coupled probabilities against the minimum that they are, and mpmath."""
 
-from itertools import combinations
+from itertools import combinations, permutations
 
 import mpmath as mp
 import numpy as np
@@ -14,7 +14,8 @@ RANDOM = np.random.default_rng(0)
 
 
 def objective(p, r):
-    return sum((r[j, i] * p[i] - r[i, j] * p[j]) ** 2 for i, j in combinations(range(len(p)), 2))
+    """Wu, Lin and Weng (2004), (14), written out."""
+    return sum((r[j, i] * p[i] - r[i, j] * p[j]) ** 2 for i, j in permutations(range(len(p)), 2))
 
 
 def from_odds(odds):
@@ -74,6 +75,7 @@ def test_small_probabilities_have_their_digits(size, spread):
 def test_coupling_of_consistent_comparisons_gives_their_probabilities_back():
     p = RANDOM.dirichlet(np.ones(5), size=200)
     r = p[:, :, None] / (p[:, :, None] + p[:, None, :]) * (1 - np.eye(5))
+    np.testing.assert_allclose(couple(r), p, rtol=0, atol=1e-14)
     np.testing.assert_allclose(couple(r), p, rtol=1e-12)
 
 
