@@ -253,13 +253,10 @@ class FileRows(ChunkedRows):
         def of_part(part: Part) -> tuple[int, T]:
             found: list[Any] = []
             for start, table in self._tables_of(part):
-                self.spool.put(start, table)
-                value = task(start, table)
-                _add_to(found, value)
+                _add_to(found, task(start, table))
             return part.n_rows, cast(T, found[0])
 
         def of_table(each: tuple[int, Any]) -> tuple[int, T]:
-            self.spool.put(*each)
             return each[1].num_rows, task(*each)
 
         def take_in(result: tuple[int, T]) -> None:
@@ -285,7 +282,10 @@ class FileRows(ChunkedRows):
     def _decoded(self, part: Part) -> Iterator[tuple[int, Any]]:
         start = part.start
         try:
-            for table in part.batches(self._columns, self.dataset.schema, self._batch_rows):
+            batches = part.batches(self._columns, self.dataset.schema, self._batch_rows)
+            for table, was_decoded in batches:
+                if was_decoded:
+                    self.spool.put(start, table)
                 yield start, table
                 start += table.num_rows
         except (OSError, import_module("pyarrow").ArrowException) as error:
@@ -307,6 +307,7 @@ class FileRows(ChunkedRows):
         )
         start = 0
         for table in together(batches, self._batch_rows, 8 * BATCH_ENTRIES):
+            self.spool.put(start, table)
             yield start, table
             start += table.num_rows
 

@@ -1,0 +1,505 @@
+"""Numbers that lie in a Parquet file as they do in memory, and are read without being decoded.
+
+Doubles that seldom repeat are stored in plain pages. Snappy finds nothing to compress in them, and
+stores them as they are, 64 KiB at a time with three bytes between. So one call of the system brings
+many pages of a column to where they are wanted, past all that lies between. Where that is follows
+from a few heads of pages, as they are mostly alike; and what lies between is looked at when it
+comes along. A column of any other kind is left to pyarrow.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+WIDTH = 8
+"""Bytes of a number."""
+
+_BLOCK = 2**16
+"""Bytes that Snappy stores at a time."""
+
+_HEAD = 512
+"""Bytes within which the head of a page is looked for, and what comes before its numbers."""
+
+_PLAIN, _BY_PLACE, _BY_RUNS = 0, (2, 8), 3
+"""Codes of the format for encodings: of numbers, as they are or by their places in a dictionary;
+and of which numbers are there."""
+
+_DATA, _DICTIONARY = 0, 2
+"""And for kinds of pages."""
+
+_OWN = {_DATA: 5, _DICTIONARY: 7}
+"""Where in the head of a page is said what is of its kind alone."""
+
+_LEAST = 0.5
+"""Share of the rows of a column that must be in such pages, and of their bytes in the file."""
+
+_PACKED = 1 / 4
+"""Share of the rows whose pages may be compressed after all, as two numbers are alike by chance."""
+
+_PIECES = 1000
+"""Pieces of memory that are filled at once; systems take 1,024."""
+
+
+class NotPlain(Exception):
+    """A column has not the form that is read here."""
+
+
+class Pages(NamedTuple):
+    """Pages that are alike, one after the other, with the numbers of the rows from start to stop.
+
+    `place` is where the head of the first begins. `stored` says that a page has as many bytes in
+    the file as in memory, with Snappy's tags.
+    """
+
+    start: int
+    stop: int
+    place: int
+    head: "_Head"
+    stored: bool
+
+
+@dataclass(frozen=True, eq=False)
+class PlainColumn:
+    """A column of doubles in a row group, in plain pages from the row `first` on.
+
+    `optional` says that numbers could be missing, `snappy` that pages went through Snappy. Pages
+    that turn out to be compressed, though they have the size of such as are stored, are noted.
+    """
+
+    pages: tuple[Pages, ...]
+    optional: bool
+    snappy: bool
+    compressed: set[int] = field(default_factory=set)
+
+    @property
+    def first(self) -> int:
+        return self.pages[0].start
+
+    def read(self, file: int, low: int, high: int, out: memoryview) -> None:
+        """Rows low to high, the bytes of which go to `out`; NotPlain if they are not as it seemed.
+
+        All rows of a page must be read in order: what is before them is seen with the first.
+        """
+        wanted = list(self._wanted(low, high))
+        try:
+            self._fill(file, wanted, out)
+        except _Otherwise:
+            self.compressed.update(each.place for each in wanted)
+            self._fill(file, wanted, out)
+
+    def _wanted(self, low: int, high: int) -> Iterator["_Wanted"]:
+        """The pages of rows low to high."""
+        for start, stop, place, head, stored in self.pages:
+            end = min(stop, high)
+            while low < end:
+                number, row = divmod(low - start, head.n_rows)
+                n_rows = min(head.n_rows - row, end - low)
+                here = place + number * (head.length + head.n_bytes)
+                yield _Wanted(here, head, stored, WIDTH * row, WIDTH * n_rows)
+                low += n_rows
+
+    def _fill(self, file: int, wanted: Sequence["_Wanted"], out: memoryview) -> None:
+        run = _Run(file)
+        for place, head, stored, begin, n_bytes in wanted:
+            if stored and place not in self.compressed:
+                layout = _layout(head, self.optional, self.snappy)
+                run.ask_for(place, layout, begin, out[:n_bytes])
+            else:
+                out[:n_bytes] = self._unpacked(file, place, head)[begin : begin + n_bytes]
+            out = out[n_bytes:]
+        run.read()
+
+    def _unpacked(self, file: int, place: int, head: "_Head") -> memoryview:
+        """The numbers of a page that Snappy has compressed."""
+        found = os.pread(file, head.length + head.n_bytes, place)
+        levels = _levels(head, self.optional)
+        content = _content(found[head.length :], head, self.snappy)
+        if not head.is_of(found) or not content.startswith(levels):
+            raise NotPlain
+        return memoryview(content)[len(levels) :]
+
+
+class _Wanted(NamedTuple):
+    """Bytes of the numbers of a page: where it begins, what it is, from which on and how many."""
+
+    place: int
+    head: "_Head"
+    stored: bool
+    begin: int
+    n_bytes: int
+
+
+class _Otherwise(Exception):
+    """Something is not what should lie between numbers."""
+
+
+def _content(found: bytes, head: "_Head", snappy: bool) -> bytes:
+    """The content of a page in memory."""
+    if not snappy:
+        return found
+    tags = b"".join(tag for _, tag in _blocks(head.content, snappy))
+    if found.startswith(tags) and len(found) == head.content + len(tags) and head.content <= _BLOCK:
+        return found[len(tags) :]
+    return import_module("pyarrow").decompress(found, head.content, "snappy", asbytes=True)
+
+
+class _Piece(NamedTuple):
+    """Numbers of a page from one of their bytes to another, where they are in it, and before them
+    some bytes that are not theirs, with a mask of which are known."""
+
+    start: int
+    stop: int
+    place: int
+    before: bytes
+    mask: bytes
+
+
+@lru_cache
+def _layout(head: "_Head", optional: bool, snappy: bool) -> tuple[_Piece, ...]:
+    """How a page lies in the file whose content is stored there."""
+    levels = _levels(head, optional)
+    before, mask, place, low = head.masked, head.mask, 0, 0
+    found: list[_Piece] = []
+    for size, tag in _blocks(head.content, snappy):
+        before, mask = before + tag + levels, mask + b"\xff" * len(tag + levels)
+        place, n_bytes = place + len(before), size - len(levels)
+        found.append(_Piece(low, low + n_bytes, place, before, mask))
+        before, mask, place, low, levels = b"", b"", place + n_bytes, low + n_bytes, b""
+    return tuple(found)
+
+
+@lru_cache
+def _blocks(content: int, snappy: bool) -> tuple[tuple[int, bytes], ...]:
+    """Bytes that are stored at a time, and what Snappy puts before them."""
+    if not snappy:
+        return ((content, b""),)
+    sizes = [min(content - low, _BLOCK) for low in range(0, content, _BLOCK)]
+    return tuple((n, _varint(content) * (i == 0) + _tag(n)) for i, n in enumerate(sizes))
+
+
+class _Run:
+    """Pieces of a file that come one after the other, with something between them."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._begin = self._end = 0
+        self._pieces: list[memoryview] = []
+        self._between = memoryview(bytearray(_PIECES * 8))
+        self._before: list[bytes] = []
+        self._masks: list[bytes] = []
+        self._n_before = 0
+
+    def ask_for(self, place: int, layout: tuple[_Piece, ...], low: int, out: memoryview) -> None:
+        """Bytes of the numbers of a page at a place, from `low` on."""
+        for start, stop, begin, before, mask in layout:
+            if low < stop and out:
+                here, n_bytes, n_before = place + begin + low - start, stop - low, 0
+                if low == start:
+                    n_before = len(before)
+                if here - n_before != self._end or len(self._pieces) >= _PIECES:
+                    self.read()
+                    self._begin = here - n_before
+                if n_before:
+                    high = self._n_before + n_before
+                    self._pieces.append(self._between[self._n_before : high])
+                    self._n_before = high
+                    self._before.append(before)
+                    self._masks.append(mask)
+                self._pieces.append(out[:n_bytes])
+                self._end = here + min(n_bytes, len(out))
+                low, out = stop, out[n_bytes:]
+
+    def read(self) -> None:
+        """Fill all pieces; an error if something else is between them than should be."""
+        if not self._pieces:
+            return
+        if os.preadv(self._file, self._pieces, self._begin) < self._end - self._begin:
+            raise OSError("it ends within a page")
+        between = int.from_bytes(self._between[: self._n_before], "little")
+        before, mask = (
+            int.from_bytes(b"".join(all_), "little") for all_ in (self._before, self._masks)
+        )
+        if between & mask != before:
+            raise _Otherwise
+        for each in (self._pieces, self._before, self._masks):
+            each.clear()
+        self._n_before = 0
+
+
+# What is learnt from the heads of pages.
+
+
+def plain_column(file: int, metadata: Any, group: int, number: int) -> PlainColumn | None:
+    """How a column of a row group may be read here; None if it cannot, or were not worth it."""
+    column, kind = metadata.row_group(group).column(number), metadata.schema.column(number)
+    n_rows = metadata.row_group(group).num_rows
+    n_bytes = min(column.total_compressed_size, column.total_uncompressed_size)
+    if (
+        column.physical_type != "DOUBLE"
+        or column.compression not in ("SNAPPY", "UNCOMPRESSED")
+        or kind.max_repetition_level > 0
+        or kind.max_definition_level > 1
+        or column.file_path
+        or n_bytes < _LEAST * WIDTH * n_rows
+    ):
+        return None
+    begin = column.data_page_offset
+    if column.has_dictionary_page:
+        begin = min(begin, column.dictionary_page_offset)
+    optional, snappy = kind.max_definition_level == 1, column.compression == "SNAPPY"
+    walk = _Walk(file, optional, snappy, n_rows, begin)
+    try:
+        return PlainColumn(walk.to(begin + column.total_compressed_size), optional, snappy)
+    except (NotPlain, IndexError):  # or a head that is longer than any should be
+        return None
+
+
+@dataclass
+class _Walk:
+    """A walk over the pages of a column, and what was met on it."""
+
+    file: int
+    optional: bool
+    snappy: bool
+    n_rows: int
+    place: int
+    row: int = 0
+    pages: list[Pages] = field(default_factory=list)
+    dictionary: Pages | None = None
+    ahead: bytes = b""
+    ahead_at: int = 0
+
+    def to(self, end: int) -> tuple[Pages, ...]:
+        """The plain pages, which are the last; before them a dictionary that is as good as one."""
+        head = None
+        while self.place < end:
+            begin = self._read(self.place, _HEAD)
+            if head is None or not head.is_of(begin):
+                head = _Head.of(begin)
+            self._meet(head, begin[head.length :])
+        if self.place != end or self.row != self.n_rows or not self.pages:
+            raise NotPlain
+        first = self.pages[0].start
+        if self.dictionary is not None and 0 < first <= self.dictionary.stop:
+            self.pages.insert(0, self.dictionary._replace(stop=first))
+        packed = sum(pages.stop - pages.start for pages in self.pages if not pages.stored)
+        if self.pages[0].start > (1 - _LEAST) * self.n_rows or packed > _PACKED * self.n_rows:
+            raise NotPlain
+        return tuple(self.pages)
+
+    def _meet(self, head: "_Head", begin: bytes) -> None:
+        """The page that begins here, with its head and the first bytes after it."""
+        n_pages = 1
+        if head.kind == _DICTIONARY and self.row == 0:
+            self.dictionary = self._alike(head, begin, 1)
+            self._read_ahead(self.place + head.length + head.n_bytes, head.n_rows)
+        elif head.kind != _DATA:
+            raise NotPlain
+        elif head.encoding == _PLAIN:
+            n_pages = self._n_alike(head)
+            self.pages.append(self._alike(head, begin, n_pages))
+        elif head.encoding not in _BY_PLACE or self.pages:
+            raise NotPlain
+        elif self.dictionary is not None and not self._is_in_order(head):
+            self.dictionary = None
+        self.place += n_pages * (head.length + head.n_bytes)
+        self.row += n_pages * head.n_rows * (head.kind == _DATA)
+
+    def _alike(self, head: "_Head", begin: bytes, n_pages: int) -> Pages:
+        """Pages of plain numbers without gaps. What the first begins with shows that it is one."""
+        levels = _levels(head, self.optional)
+        if not head.n_rows or head.content != len(levels) + WIDTH * head.n_rows:
+            raise NotPlain
+        at, n_literal = 0, len(levels)
+        if self.snappy:
+            at, n_literal = _literal(begin, len(_varint(head.content)))
+        if n_literal < len(levels) or not begin.startswith(levels, at):
+            raise NotPlain
+        n_tags = sum(len(tag) for _, tag in _blocks(head.content, self.snappy))
+        stored = head.n_bytes == head.content + n_tags
+        return Pages(self.row, self.row + n_pages * head.n_rows, self.place, head, stored)
+
+    def _n_alike(self, head: "_Head") -> int:
+        """As many pages as lead to one like this; those between will be looked at when read."""
+        length = head.length + head.n_bytes
+        n_pages = max((self.n_rows - self.row) // max(head.n_rows, 1), 1)
+        while n_pages > 1:
+            if head.is_of(self._read(self.place + (n_pages - 1) * length, head.length)):
+                break
+            n_pages //= 2
+        return n_pages
+
+    def _is_in_order(self, head: "_Head") -> bool:
+        """Whether the places in the dictionary are those of the rows: no number occurs twice."""
+        found = self._read(self.place + head.length, head.n_bytes)
+        content, levels = _content(found, head, self.snappy), _levels(head, self.optional)
+        if not content.startswith(levels):
+            raise NotPlain
+        return _counts(content[len(levels) :], self.row, head.n_rows)
+
+    def _read_ahead(self, place: int, n_places: int) -> None:
+        """What follows upon a dictionary: each of its places at least once."""
+        n_bytes = n_places * n_places.bit_length() // 8
+        self.ahead, self.ahead_at = os.pread(self.file, n_bytes + n_bytes // 16, place), place
+
+    def _read(self, place: int, n_bytes: int) -> bytes:
+        begin = place - self.ahead_at
+        if 0 <= begin <= len(self.ahead) - n_bytes:
+            return self.ahead[begin : begin + n_bytes]
+        return os.pread(self.file, n_bytes, place)
+
+
+def _levels(head: "_Head", optional: bool) -> bytes:
+    """What comes before the numbers of a page if none of them is missing."""
+    if not optional or head.kind == _DICTIONARY:
+        return b""
+    if head.levels != _BY_RUNS:
+        raise NotPlain
+    return _all_there(head.n_rows)
+
+
+@lru_cache(maxsize=32)
+def _counts(runs: bytes, start: int, n: int) -> bool:
+    """Whether runs of numbers, of as many bits as the first byte says, count up from `start`."""
+    width, at, low = runs[0], 1, start
+    while low < start + n:
+        size, at = _integer(runs, at)
+        if not size & 1:  # one number, over and over
+            n_bytes = -(-width // 8)
+            found = np.full(size >> 1, int.from_bytes(runs[at : at + n_bytes], "little"))
+        else:  # eight at a time
+            n_bytes = width * (size >> 1)
+            bits = np.unpackbits(
+                np.frombuffer(runs[at : at + n_bytes], np.uint8), bitorder="little"
+            )
+            found = bits.reshape(-1, width) @ (1 << np.arange(width))
+        high = min(low + len(found), start + n)
+        if not found.size or (found[: high - low] != np.arange(low, high)).any():
+            return False
+        at, low = at + n_bytes, high
+    return True
+
+
+def _literal(data: bytes, at: int) -> tuple[int, int]:
+    """Where the bytes begin that Snappy stores here as they are, and how many these are."""
+    kind, size = data[at] & 3, data[at] >> 2
+    if kind:
+        return at, 0
+    n_more = max(size - 59, 0)
+    more = int.from_bytes(data[at + 1 : at + 1 + n_more], "little")
+    return at + 1 + n_more, 1 + (more if n_more else size)
+
+
+@lru_cache
+def _tag(n_bytes: int) -> bytes:
+    """What Snappy puts before so many bytes, 64 KiB at most, that it stores as they are."""
+    if n_bytes <= 60:
+        return bytes([(n_bytes - 1) << 2])
+    if n_bytes <= 2**8:
+        return bytes([60 << 2, n_bytes - 1])
+    return bytes([61 << 2]) + (n_bytes - 1).to_bytes(2, "little")
+
+
+@lru_cache
+def _all_there(n_rows: int) -> bytes:
+    """What says that none of so many numbers is missing: a run of ones, after its length."""
+    run = _varint(n_rows << 1) + b"\x01"
+    return len(run).to_bytes(4, "little") + run
+
+
+@lru_cache
+def _varint(value: int) -> bytes:
+    """A number by seven bits a byte, the lowest first."""
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*out, value])
+
+
+# Thrift's compact protocol, in which the heads of pages are written.
+
+_INTEGERS, _TEXT, _STRUCT = (4, 5, 6), 8, 12
+_OTHERS = {1: 0, 2: 0, 3: 1, 7: 8}
+"""Bytes of what else there may be: true, false, a byte, a double."""
+
+
+class _Head(NamedTuple):
+    """What the head of a page says, and its bytes, with zeros for the texts in it.
+
+    The pages of a column mostly differ in these alone: the least and the largest of their numbers.
+    """
+
+    kind: int
+    content: int
+    n_bytes: int
+    n_rows: int
+    encoding: int
+    levels: int
+    length: int
+    mask: bytes
+    masked: bytes
+
+    @classmethod
+    def of(cls, data: bytes) -> "_Head":
+        """The head that these bytes begin with."""
+        kept = bytearray(b"\xff" * len(data))
+        head, length = _struct(data, 0, kept)
+        sizes = [head.get(number, -1) for number in (1, 2, 3)]
+        own = head.get(_OWN.get(sizes[0], 0), {})
+        told = [own.get(1, -1), own.get(2, -1), own.get(3, _BY_RUNS)]
+        if min(*sizes, *told) < 0:
+            raise NotPlain
+        mask = bytes(kept[:length])
+        return cls(*sizes, *told, length, mask, _masked(data[:length], mask))
+
+    def is_of(self, data: bytes) -> bool:
+        """Whether these bytes begin with a head that says the same."""
+        return _masked(data[: self.length], self.mask) == self.masked
+
+
+def _masked(data: bytes, mask: bytes) -> bytes:
+    """The bytes with zeros where the mask has some."""
+    number = int.from_bytes(data, "little") & int.from_bytes(mask, "little")
+    return number.to_bytes(len(mask), "little")
+
+
+def _struct(data: bytes, at: int, kept: bytearray) -> tuple[dict[int, Any], int]:
+    """Integers and structs by the numbers of their fields, and where the struct ends.
+
+    Texts become zeros in `kept`.
+    """
+    out: dict[int, Any] = {}
+    number = 0
+    while data[at]:
+        step, kind = data[at] >> 4, data[at] & 15
+        at, number = at + 1, number + step
+        if kind in _INTEGERS:
+            value, at = _integer(data, at)
+            out[number] = (value >> 1) ^ -(value & 1)
+        elif kind == _STRUCT:
+            out[number], at = _struct(data, at, kept)
+        elif kind == _TEXT:
+            n_bytes, at = _integer(data, at)
+            end = min(at + n_bytes, len(data))
+            kept[at:end] = bytes(end - at)
+            at += n_bytes
+        elif kind in _OTHERS and step:
+            at += _OTHERS[kind]
+        else:
+            raise NotPlain
+    return out, at + 1
+
+
+def _integer(data: bytes, at: int) -> tuple[int, int]:
+    """A number by seven bits a byte, and where it ends."""
+    value = shift = 0
+    while data[at] > 127:
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+    return value | data[at] << shift, at + 1
