@@ -109,14 +109,19 @@ class FileRows(ChunkedRows):
         if self._parts is None:
             self.spool.drop_unless(0, n_rows)
 
-    def _look_at_all(self, beside: Callable[[int, Any, Look], "_Total"]) -> "_Seen":
-        """The look at all rows, and what else is summed: of each table, and the look at it."""
+    def _look_at_all(
+        self, beside: Callable[[int, Any, Look], "_Total"], draws: bool = True
+    ) -> "_Seen":
+        """The look at all rows, and what else is summed: of each table, and the look at it.
+
+        It draws some of the rows, unless these are not wanted.
+        """
         found: list[_Seen] = []
         least = self._least_halvings()
 
         def see(start: int, table: Any) -> _Seen:
             known = max(least, found[0].look.drawn.halvings if found else 0)
-            look = self._look_at(start, table, known)
+            look = self._look_at(start, table, known if draws else None)
             return _Seen(look, beside(start, table, look))
 
         parts = self._parts
@@ -128,8 +133,11 @@ class FileRows(ChunkedRows):
         found = self.roles.split(table)
         return found.seen_through(self.through, _where(start, table.num_rows))
 
-    def _look_at(self, start: int, table: Any, halvings: int = 0) -> Look:
+    def _look_at(self, start: int, table: Any, halvings: int | None = None) -> Look:
+        """A look at a table, which draws rows if it is said how seldom."""
         chunk, where = self._chunk(start, table), _where(start, table.num_rows)
+        if halvings is None:
+            return look_at(start, chunk, where, self.soft_classes)
         return look_at(start, chunk, where, self.soft_classes, halvings=halvings, start=start)
 
     def look_ahead(self, gather: Callable[[Rows], S]) -> S | None:
@@ -141,12 +149,16 @@ class FileRows(ChunkedRows):
 
     def _glimpse(self, parts: Sequence[Part]) -> Glimpse | None:
         """What a few rows show; None if something is wrong with them, which all rows will tell."""
+        few = {parts[i].start: parts[i] for i in (0, len(parts) // 2, -1)}
+        looks: list[Look] = []
+
+        def see(part: Part) -> Look:
+            return self._look_at(*next(self._tables_of(part)))
+
         try:
             with self._watched():
-                few = {parts[i].start: parts[i] for i in (0, len(parts) // 2, -1)}
-                look = whole_look(
-                    [self._look_at(*next(self._tables_of(part))) for part in few.values()]
-                )
+                map_in_order(see, list(few.values()), looks.append)
+            look = whole_look(looks)
             if look.labels is None:
                 return None
             schema = self._schema_of(look)
@@ -167,7 +179,7 @@ class FileRows(ChunkedRows):
             return _Total()
 
         self.spool.begin_if_asked()
-        seen = self._look_at_all(add_up)
+        seen = self._look_at_all(add_up, draws=False)
         self._seen.append(seen.look)
         if surprises or not glimpse.is_of(self):
             raise Surprise

@@ -41,8 +41,11 @@ _LEAST = 0.5
 _PACKED = 1 / 4
 """Share of the rows whose pages may be compressed after all, as two numbers are alike by chance."""
 
-_PIECES = 1000
-"""Pieces of memory that are filled at once; systems take 1,024."""
+_PAGE_ROWS = 2**11
+"""Rows that a page has on average at least: each takes Python as long as pyarrow some hundred."""
+
+_PIECES, _BETWEEN = 1000, 2**14
+"""Pieces of memory that are filled at once, of which systems take 1,024, and bytes between them."""
 
 
 class NotPlain(Exception):
@@ -189,7 +192,7 @@ class _Run:
         self._file = file
         self._begin = self._end = 0
         self._pieces: list[memoryview] = []
-        self._between = memoryview(bytearray(_PIECES * 8))
+        self._between = memoryview(bytearray(_BETWEEN))
         self._before: list[bytes] = []
         self._masks: list[bytes] = []
         self._n_before = 0
@@ -201,7 +204,8 @@ class _Run:
                 here, n_bytes, n_before = place + begin + low - start, stop - low, 0
                 if low == start:
                     n_before = len(before)
-                if here - n_before != self._end or len(self._pieces) >= _PIECES:
+                full = len(self._pieces) >= _PIECES or self._n_before > _BETWEEN - _HEAD
+                if full or here - n_before != self._end:
                     self.read()
                     self._begin = here - n_before
                 if n_before:
@@ -276,11 +280,14 @@ class _Walk:
 
     def to(self, end: int) -> tuple[Pages, ...]:
         """The plain pages, which are the last; before them a dictionary that is as good as one."""
-        head = None
         while self.place < end:
             begin = self._read(self.place, _HEAD)
-            if head is None or not head.is_of(begin):
-                head = _Head.of(begin)
+            head = _head(begin)
+            if (
+                head.content > WIDTH * self.n_rows + _HEAD
+                or self.place + head.length + head.n_bytes > end
+            ):
+                raise NotPlain
             self._meet(head, begin[head.length :])
         if self.place != end or self.row != self.n_rows or not self.pages:
             raise NotPlain
@@ -288,7 +295,12 @@ class _Walk:
         if self.dictionary is not None and 0 < first <= self.dictionary.stop:
             self.pages.insert(0, self.dictionary._replace(stop=first))
         packed = sum(pages.stop - pages.start for pages in self.pages if not pages.stored)
-        if self.pages[0].start > (1 - _LEAST) * self.n_rows or packed > _PACKED * self.n_rows:
+        n_pages = sum((pages.stop - pages.start) / pages.head.n_rows for pages in self.pages)
+        if (
+            self.pages[0].start > (1 - _LEAST) * self.n_rows
+            or packed > _PACKED * self.n_rows
+            or n_pages > 1 + self.n_rows / _PAGE_ROWS
+        ):
             raise NotPlain
         return tuple(self.pages)
 
@@ -369,19 +381,15 @@ def _counts(runs: bytes, start: int, n: int) -> bool:
     width, at, low = runs[0], 1, start
     while low < start + n:
         size, at = _integer(runs, at)
-        if not size & 1:  # one number, over and over
-            n_bytes = -(-width // 8)
-            found = np.full(size >> 1, int.from_bytes(runs[at : at + n_bytes], "little"))
-        else:  # eight at a time
-            n_bytes = width * (size >> 1)
-            bits = np.unpackbits(
-                np.frombuffer(runs[at : at + n_bytes], np.uint8), bitorder="little"
-            )
-            found = bits.reshape(-1, width) @ (1 << np.arange(width))
-        high = min(low + len(found), start + n)
-        if not found.size or (found[: high - low] != np.arange(low, high)).any():
+        packed = runs[at : at + width * (size >> 1)]  # eight numbers at a time
+        if not size & 1 or not packed or len(packed) % width:  # or one number, over and over
             return False
-        at, low = at + n_bytes, high
+        bits = np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little")
+        high = min(low + len(bits) // width, start + n)
+        found = bits.reshape(-1, width) @ (1 << np.arange(width))
+        if (found[: high - low] != np.arange(low, high)).any():
+            return False
+        at, low = at + len(packed), high
     return True
 
 
@@ -429,6 +437,9 @@ _OTHERS = {1: 0, 2: 0, 3: 1, 7: 8}
 """Bytes of what else there may be: true, false, a byte, a double."""
 
 
+_FIRST, _MOST_HEADS = 12, 256
+
+
 class _Head(NamedTuple):
     """What the head of a page says, and its bytes, with zeros for the texts in it.
 
@@ -450,17 +461,34 @@ class _Head(NamedTuple):
         """The head that these bytes begin with."""
         kept = bytearray(b"\xff" * len(data))
         head, length = _struct(data, 0, kept)
-        sizes = [head.get(number, -1) for number in (1, 2, 3)]
-        own = head.get(_OWN.get(sizes[0], 0), {})
-        told = [own.get(1, -1), own.get(2, -1), own.get(3, _BY_RUNS)]
-        if min(*sizes, *told) < 0:
+        kind, content, n_bytes = (_whole(head, number) for number in (1, 2, 3))
+        own = head.get(_OWN.get(kind, 0))
+        if not isinstance(own, dict):
+            raise NotPlain
+        n_rows, encoding, levels = _whole(own, 1), _whole(own, 2), _whole(own, 3, _BY_RUNS)
+        if min(kind, content, n_bytes, n_rows, encoding, levels) < 0:
             raise NotPlain
         mask = bytes(kept[:length])
-        return cls(*sizes, *told, length, mask, _masked(data[:length], mask))
+        masked = _masked(data[:length], mask)
+        return cls(kind, content, n_bytes, n_rows, encoding, levels, length, mask, masked)
 
     def is_of(self, data: bytes) -> bool:
         """Whether these bytes begin with a head that says the same."""
         return _masked(data[: self.length], self.mask) == self.masked
+
+
+_heads: dict[bytes, _Head] = {}
+"""Those met last, by their first bytes, in which no text is: most pages have one of a few heads."""
+
+
+def _head(data: bytes) -> _Head:
+    """The head that these bytes begin with."""
+    found = _heads.get(data[:_FIRST])
+    if found is None or not found.is_of(data):
+        if len(_heads) >= _MOST_HEADS:
+            _heads.clear()
+        found = _heads[data[:_FIRST]] = _Head.of(data)
+    return found
 
 
 def _masked(data: bytes, mask: bytes) -> bytes:
@@ -494,6 +522,12 @@ def _struct(data: bytes, at: int, kept: bytearray) -> tuple[dict[int, Any], int]
         else:
             raise NotPlain
     return out, at + 1
+
+
+def _whole(struct: dict[int, Any], number: int, otherwise: int = -1) -> int:
+    """A field that is an integer; -1 if it is something else."""
+    value = struct.get(number, otherwise)
+    return value if isinstance(value, int) else -1
 
 
 def _integer(data: bytes, at: int) -> tuple[int, int]:
