@@ -380,6 +380,8 @@ def _counts(runs: bytes, start: int, n: int) -> bool:
     """Whether runs of numbers, of as many bits as the first byte says, count up from `start`."""
     width, at, low = runs[0], 1, start
     while low < start + n:
+        if at >= len(runs):
+            return False
         size, at = _integer(runs, at)
         packed = runs[at : at + width * (size >> 1)]  # eight numbers at a time
         if not size & 1 or not packed or len(packed) % width:  # or one number, over and over

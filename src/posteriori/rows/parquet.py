@@ -12,6 +12,9 @@ from posteriori.rows.plain import PlainGroup, Remembered, as_it_lies
 PART_ROWS = 2**18
 """Row groups that lie together are read as one part until it has this many rows."""
 
+_GROUP_ROWS = 2**16
+"""Row groups that have fewer rows each are better read together, by pyarrow."""
+
 _BUFFER = 2**14
 """Bytes of a column in which the head of a page is looked for; the rest of it is read past them."""
 
@@ -41,23 +44,25 @@ class Part:
         own = [name for name in columns if name in held.names]
         other = [name for name in own if held.field(name).type != schema.field(name).type]
         with file, as_it_lies(self.path) as raw:
-            groups = [] if raw is None else [self._plain(file, raw, g, own) for g in self.groups]
-            if groups and all(group.plain for group in groups):
-                decoded = any(2 * len(group.plain) < len(own) for group in groups)
+            groups = [self._plain(file, raw, group, own) for group in self.groups]
+            n_plain = sum(len(group.plain) * group.n_rows for group in groups)
+            if n_plain:
                 batches = self._as_they_lie(file, groups, own, n_rows)
             else:
-                decoded, batches = True, _decoded(file, self.groups, own, n_rows)
+                batches = _decoded(file, self.groups, own, n_rows)
             for batch in batches:
                 table = pyarrow.Table.from_batches([batch])
                 for name in other:
                     table = _with_type(table, name, schema.field(name).type)
                 table = self._whole(table, columns, schema) if len(own) < len(columns) else table
-                yield table, decoded
+                yield table, 2 * n_plain < len(own) * self.n_rows
 
     def _plain(self, file: Any, raw: int, group: int, names: list[str]) -> PlainGroup:
-        """A row group, and what of it can be read as it lies."""
+        """A row group, and what of it can be read as it lies: nothing, if it is small."""
         held, n_rows = file.schema_arrow, self.metadata.row_group(group).num_rows
         doubles = [name for name in names if str(held.field(name).type) == "double"]
+        if self.n_rows < _GROUP_ROWS * (len(self.groups) - 1):
+            doubles = []
         plain = self.remembered.columns(raw, self.path, self.metadata, group, doubles)
         return PlainGroup(raw, n_rows, plain, partial(_decoded, file, [group]))
 

@@ -1,4 +1,4 @@
-"""Row groups of Parquet files of which some columns are read as they lie, side by side in memory."""
+"""Row groups of Parquet files of which columns are read as they lie, side by side in memory."""
 
 import os
 import sys
@@ -21,12 +21,13 @@ _REMEMBERED = 2**14
 each pass."""
 
 
+_IS_POSSIBLE = hasattr(os, "preadv") and sys.byteorder == "little"
+"""Whether the system can fill several pieces of memory at once with what a file holds."""
+
+
 @contextmanager
-def as_it_lies(path: str) -> Iterator[int | None]:
-    """A file by itself; None where the system cannot fill several pieces of memory at once."""
-    if not hasattr(os, "preadv") or sys.byteorder != "little":
-        yield None
-        return
+def as_it_lies(path: str) -> Iterator[int]:
+    """A file by itself."""
     file = os.open(path, os.O_RDONLY)
     try:
         yield file
@@ -44,6 +45,8 @@ class Remembered:
         self, file: int, path: str, metadata: Any, group: int, names: Sequence[str]
     ) -> dict[str, PlainColumn]:
         """Those of the columns of doubles that can be read as they lie."""
+        if not _IS_POSSIBLE:
+            return {}
         schema = metadata.schema
         paths = [schema.column(i).path for i in range(len(schema.names))]
         own = {name: paths.index(name) for name in names if paths.count(name) == 1}
@@ -82,6 +85,9 @@ class PlainGroup:
 
     def batches(self, names: list[str], most: int) -> Iterator[Any]:
         """Batches of about equal size; NotPlain as soon as a column is not what it seemed."""
+        if not self.plain:
+            yield from self.decoded(names, most)
+            return
         size = -(-self.n_rows // -(-self.n_rows // most))
         rest = [name for name in names if name not in self.plain]
         others = self.decoded(rest, size) if rest else repeat(None)
