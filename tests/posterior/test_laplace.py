@@ -1,5 +1,6 @@
 """The Laplace approximation of any density: right numbers, changes of variables, named errors."""
 
+import math
 import pickle
 import warnings
 
@@ -331,6 +332,13 @@ NO_MODE = {
     "mode at the edge": (on_half_line(lambda z: -(z**2)), 1.0, "its support ends there"),
     "kink": (lambda z: -abs(z), 1.0, "does not fall like a parabola along variable 0"),
 }
+
+
+def test_where_a_number_of_pythons_overflows_the_climb_goes_another_way():
+    """The first step from there is e²⁰ long, and math.exp of that is an OverflowError."""
+    found = laplace(lambda z: z - math.exp(z), -20.0)
+    assert found.gaussian.mean[0] == pytest.approx(0, abs=1e-9)
+    assert found.gaussian.covariance[0, 0] == pytest.approx(1, rel=1e-7)
 
 
 @pytest.mark.parametrize("case", NO_MODE)

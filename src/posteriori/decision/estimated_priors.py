@@ -21,13 +21,17 @@ from posteriori.typing import Array, Labels
 
 _EM_STEPS, _MOST_STEPS = 10, 100
 _STEP_TOLERANCE = 1e-11
-"""A Newton step that moves no prior by more than this is the last: the next would be its square."""
+"""A Newton step that moves the density of no row by more than this share of it is the last: the
+next would be its square. Priors of classes that are alike may move, and nothing tells where to."""
 
 _SMALLEST_START = 1e-9
 """From smaller priors EM would be long on its way."""
 
 _ROUNDING = 1e-14
 """By how much of itself a mean of logarithms may miss."""
+
+_FLAT = 1e-13
+"""Share of the most that the rows tell about a direction up to which it is rounding."""
 
 _LEVEL = 0.05
 _IGNORANCE = 12**-0.5
@@ -119,7 +123,7 @@ def _most_likely(W: Array, start: Array) -> tuple[Array, int, bool]:
         pi = pi / pi.sum()
     for step in range(_EM_STEPS + 1, _MOST_STEPS + 1):
         following = _newton_step(W, pi)
-        moved = abs(following - pi).max()
+        moved = abs(W @ (following - pi) / (W @ pi)).max()
         pi = following
         if moved <= _STEP_TOLERANCE:
             return pi, step, True
@@ -141,11 +145,14 @@ def _newton_step(W: Array, pi: Array) -> Array:
     """The best y ≥ 0 for the parabola at π of mean ln Wy - Σ y, or a part of the way there.
 
     The top of that function on y ≥ 0 is the one of the likelihood on the simplex: it sums to one.
-    With information H = RᵀR and Hπ = score, y makes |Ry - z| least, where Rᵀz = 2 score - 1.
+    With information H = RᵀR and Hπ = score, y makes |Ry - z| least, where Rᵀz = 2 score - 1. Along
+    directions of which the rows tell nothing, it stays where π is.
     """
     values, vectors = eigh(_information(W, pi))
-    root = np.sqrt(np.maximum(values, values[-1] * 1e-14))
+    flat = values <= values[-1] * _FLAT
+    root = np.sqrt(np.maximum(values, values[-1] * _FLAT))
     goal = vectors.T @ (2 * _score(W, pi) - 1) / root
+    goal[flat] = root[flat] * (vectors[:, flat].T @ pi)
     try:
         y = nnls(root[:, None] * vectors.T, goal)[0]
     except RuntimeError:  # too many classes that are all but alike: EM goes on, more slowly
@@ -176,7 +183,7 @@ def standard_errors(W: Array, pi: Array) -> Array:
         return np.zeros(1)
     Z = np.linalg.qr(np.column_stack([np.ones(K), np.eye(K)[:, 1:]]))[0][:, 1:]
     values, vectors = eigh(Z.T @ _information(W, pi) @ Z * len(W))
-    flat = values <= values[-1] * 1e-13
+    flat = values <= values[-1] * _FLAT
     directions = (Z @ vectors) ** 2
     variance = directions[:, ~flat] @ (1 / values[~flat])
     variance[directions[:, flat].sum(axis=1) > 1e-12] = np.inf

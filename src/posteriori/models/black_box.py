@@ -87,7 +87,8 @@ class BlackBoxPopulation(Population):
                 "have no slopes.",
                 "Use comparisons, with a change of your own.",
             )
-        return _shown(np.tensordot([factor for factor, _ in steps], near, 1))
+        # Their factors add up to zero: so do terms that are equal, to the last bit.
+        return _shown(np.tensordot([factor for factor, _ in steps], near - near[0], 1))
 
     def _stands_still(self, near: Array, column: int, changes: Changes) -> bool:
         """Whether most rows that another entry would move do not move at all over small steps."""

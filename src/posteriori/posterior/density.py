@@ -143,8 +143,11 @@ class Density:
 
     def _number(self, z: Array) -> float:
         """What the log density gives at z."""
-        with np.errstate(all="ignore"):
-            found = self.function(self._handed(z))
+        try:
+            with np.errstate(all="ignore"):
+                found = self.function(self._handed(z))
+        except OverflowError:  # of Python's numbers, where NumPy's would become infinite
+            return np.nan
         if np.size(found) != 1:
             raise ShapeError(
                 f"The log density gave an array of shape {np.shape(found)}.",

@@ -33,6 +33,8 @@ _INVOLVED = 0.1
 
 _CURVES_UP = -1e-8
 _NO_ROOM = 1e-4
+_WITHOUT_END = 1e50
+"""As far from the start, in its own lengths, no climb leads that comes to an end."""
 
 
 class Mode(NamedTuple):
@@ -50,6 +52,7 @@ class _Descent:
     """
 
     density: Density
+    start: Array
     unit_lengths: Array
     tolerance: float
     price = 1.0
@@ -59,7 +62,11 @@ class _Descent:
     unit = 1.0
 
     def __call__(self, w: Array, hessian: Curvature) -> Local:
-        local, lengths = self.density.local(self.unit_lengths * w), self.unit_lengths
+        lengths = self.unit_lengths
+        u, first = lengths * w, abs(self.start / lengths)
+        if (abs(w) > _WITHOUT_END * (1 + first)).any():
+            raise _still_climbing(self.density, self.start, u)
+        local = self.density.local(u)
         if local is None:
             return Local(np.inf, np.full(len(w), np.nan), None)
         H = cast(Array, local.hessian) * lengths * lengths[:, None]
@@ -77,12 +84,12 @@ def find_mode(density: Density, start: Array, tol: float, max_iter: int) -> Mode
     """
     _check_start(density, start)
     lengths = axis_lengths(density.value, start, density.value(start))
-    descent = _Descent(density, lengths, tol)
+    descent = _Descent(density, start, lengths, tol)
     climb = newton([descent], start / lengths, max_iter=max_iter, always_fresh=True)
     top = climb.parameters * lengths
     density.check_derivatives(top)
     if climb.status is Status.MAX_ITERATIONS:
-        raise _still_climbing(density, start, top, max_iter)
+        raise _still_climbing(density, start, top, f" after max_iter={max_iter} steps")
     if climb.status is Status.STALLED:
         raise _at_an_end(density, start, top)
     mode = _polished(density, start, top)
@@ -166,10 +173,10 @@ def _at_an_end(density: Density, start: Array, u: Array) -> InferenceError:
     )
 
 
-def _still_climbing(density: Density, start: Array, u: Array, steps: int) -> InferenceError:
+def _still_climbing(density: Density, start: Array, u: Array, after: str = "") -> InferenceError:
     moved = abs(u - start) / axis_lengths(density.value, start, density.value(start))
     return InferenceError(
-        f"{_reached(density, start, u)} after max_iter={steps} steps, most of the way along "
+        f"{_reached(density, start, u)}{after}, most of the way along "
         f"variable {int(moved.argmax())}, with the log density still rising.",
         "See whether it rises without end (then give it a prior or bounds), start nearer to the "
         "mode, or set max_iter higher.",
