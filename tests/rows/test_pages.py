@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -168,11 +169,12 @@ def test_columns_of_other_names_and_kinds_beside(
     table: pa.Table, calls: Any, random: np.random.Generator, tmp_path: Any
 ) -> None:
     nested = pa.StructArray.from_arrays([pa.array(np.arange(N) % 5 / 2)], ["b"])
-    more = {"a.b": table["b"], "text": pa.array(np.array(["u", "v"])[random.integers(0, 2, N)])}
-    for name, values in more.items():
+    texts = pa.array(np.array(["u", "v"])[random.integers(0, 2, N)])
+    for name, values in {"s": nested, "s.b": table["b"], "s.c": table["c"], "text": texts}.items():
         table = table.append_column(name, values)
-    parquet.write_table(table.append_column("a_struct", nested), tmp_path / "a.parquet")
-    rows = scan(tmp_path / "a.parquet", target="y", columns=["c", "text", "a.b"], cache=False)
+    parquet.write_table(table, tmp_path / "a.parquet")
+    columns = ["a", "text", "s.c", "s.b"]
+    rows = scan(tmp_path / "a.parquet", target="y", columns=columns, cache=False)
     found = pa.concat_tables(each for _, each in rows._tables())
     assert found.equals(table.select(found.column_names))
     assert calls
@@ -255,6 +257,78 @@ def test_tags_that_are_none_are_an_error(where: int, table: pa.Table, tmp_path: 
     overwrite(path, place_of_page(first_column(path), 3) + where, b"\x00\x01\x02")
     with pytest.raises(SourceError, match="cannot be read"):
         GaussianClassifier().fit(scan(path, target="y"))
+
+
+def test_pages_between_two_that_are_alike_may_be_others(
+    random: np.random.Generator, calls: Any, tmp_path: Any
+) -> None:
+    """The fourth of sixteen is like the first, and lies where it would if those between were."""
+    size, path = 8192, tmp_path / "a.parquet"
+    X = random.normal(size=(16, size))
+    X[0, :20], X[3] = X[0, 0], X[0]
+    X[3, :20] = X[3, 0]
+
+    def length(page: np.ndarray) -> int:
+        return len(pa.compress(page.tobytes(), "snappy", asbytes=True))
+
+    short, wanted = X[1].copy(), 2 * length(X[0]) - length(X[2])
+    for n_same, n_bytes in product(range(1, 200), range(1, 9)):
+        X[1], X[1, :n_same] = short, short[0]
+        X[1].view(np.uint8)[8 * n_same : 8 * n_same + n_bytes] = X[1].view(np.uint8)[:n_bytes]
+        if length(X[1]) == wanted:
+            break
+    schema = pa.schema([pa.field("x", pa.float64(), nullable=False), ("y", pa.int64())])
+    written = pa.table([X.ravel(), np.arange(X.size) % 2], schema=schema)
+    settings = {"max_rows_per_page": size, "data_page_size": 2**20, "write_statistics": False}
+    parquet.write_table(written, path, use_dictionary=False, **settings)
+    alike = [pages.place for pages in first_column(path).pages]
+    assert length(X[0]) + length(X[1]) + length(X[2]) == 3 * length(X[0])
+    assert len(alike) > 2
+    check(path)
+    assert calls
+
+
+def test_a_dictionary_whose_places_are_noise_is_an_error(table: pa.Table, tmp_path: Any) -> None:
+    """A number that never ends would take Python long."""
+    path = tmp_path / "a.parquet"
+    parquet.write_table(table, path, compression="none")
+    column = parquet.ParquetFile(path).metadata.row_group(0).column(0)
+    overwrite(path, column.data_page_offset + 100, b"\xff" * 30_000)
+    with pytest.raises(SourceError, match="cannot be read"):
+        GaussianClassifier().fit(scan(path, target="y"))
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_pages_that_are_passed_over_are_missed(compression: str, tmp_path: Any) -> None:
+    """pyarrow skips what is no page of data, and then has no rows, or no more."""
+    path = tmp_path / "a.parquet"
+    written = pa.table(
+        {"y": np.arange(70_000) % 2, "x": np.random.default_rng(0).normal(size=70_000)}
+    )
+    parquet.write_table(written, path, compression=compression, use_dictionary=False)
+    metadata = parquet.ParquetFile(path).metadata.row_group(0)
+    for number in range(2):
+        for page in heads(path, metadata.column(number)):
+            overwrite(path, page + 1, b"\x02")
+    with pytest.raises(SourceError, match="fewer rows than it says"):
+        GaussianClassifier().fit(scan(path, target="y"))
+
+
+def heads(path: Any, column: Any) -> list[int]:
+    """Where the pages of a column begin."""
+    with open(path, "rb") as file:
+        content = file.read()
+    place, found = column.data_page_offset, []
+    while place < column.data_page_offset + column.total_compressed_size:
+        head = pages._Head.of(content[place : place + pages._HEAD])
+        found.append(place)
+        place += head.length + head.n_bytes
+    return found
+
+
+def test_structs_in_structs_are_no_head() -> None:
+    with pytest.raises(pages.NotPlain):
+        pages._Head.of(b"\x1c" * pages._HEAD)
 
 
 def test_a_file_that_ends_within_a_page_is_an_error(table: pa.Table, tmp_path: Any) -> None:

@@ -300,6 +300,8 @@ class FileRows(ChunkedRows):
                     self.spool.put(start, table)
                 yield start, table
                 start += table.num_rows
+            if start != part.start + part.n_rows:
+                raise OSError("it has fewer rows than it says")
         except (OSError, import_module("pyarrow").ArrowException) as error:
             raise SourceError(
                 f"The file {part.path} cannot be read: {error}.", "Look at it, or leave it out."

@@ -25,9 +25,9 @@ _BLOCK = 2**16
 _HEAD = 512
 """Bytes within which the head of a page is looked for, and what comes before its numbers."""
 
-_PLAIN, _BY_PLACE, _BY_RUNS = 0, (2, 8), 3
-"""Codes of the format for encodings: of numbers, as they are or by their places in a dictionary;
-and of which numbers are there."""
+_PLAIN, _BY_PLACE, _OF_DICTIONARIES, _BY_RUNS = 0, (2, 8), (0, 2), 3
+"""Codes of the format for encodings: of numbers, as they are or by their places in a dictionary; of
+dictionaries; and of which numbers are there."""
 
 _DATA, _DICTIONARY = 0, 2
 """And for kinds of pages."""
@@ -120,11 +120,15 @@ class PlainColumn:
     def _unpacked(self, file: int, place: int, head: "_Head") -> memoryview:
         """The numbers of a page that Snappy has compressed."""
         found = os.pread(file, head.length + head.n_bytes, place)
-        levels = _levels(head, self.optional)
-        content = _content(found[head.length :], head, self.snappy)
-        if not head.is_of(found) or not content.startswith(levels):
+        if not head.is_of(found):
+            raise NotPlain
+        content, levels = _content(found[head.length :], head, self.snappy), self._levels(head)
+        if not content.startswith(levels):
             raise NotPlain
         return memoryview(content)[len(levels) :]
+
+    def _levels(self, head: "_Head") -> bytes:
+        return _levels(head, self.optional)
 
 
 class _Wanted(NamedTuple):
@@ -143,10 +147,14 @@ class _Otherwise(Exception):
 
 def _content(found: bytes, head: "_Head", snappy: bool) -> bytes:
     """The content of a page in memory."""
+    if len(found) != head.n_bytes or (not snappy and head.n_bytes != head.content):
+        raise NotPlain
     if not snappy:
         return found
+    if not found.startswith(_varint(head.content)):
+        raise NotPlain
     tags = b"".join(tag for _, tag in _blocks(head.content, snappy))
-    if found.startswith(tags) and len(found) == head.content + len(tags) and head.content <= _BLOCK:
+    if head.content <= _BLOCK and found.startswith(tags) and len(found) == head.content + len(tags):
         return found[len(tags) :]
     return import_module("pyarrow").decompress(found, head.content, "snappy", asbytes=True)
 
@@ -222,17 +230,29 @@ class _Run:
         """Fill all pieces; an error if something else is between them than should be."""
         if not self._pieces:
             return
-        if os.preadv(self._file, self._pieces, self._begin) < self._end - self._begin:
-            raise OSError("it ends within a page")
+        _read_all(self._file, self._pieces, self._begin)
         between = int.from_bytes(self._between[: self._n_before], "little")
         before, mask = (
             int.from_bytes(b"".join(all_), "little") for all_ in (self._before, self._masks)
         )
         if between & mask != before:
             raise _Otherwise
-        for each in (self._pieces, self._before, self._masks):
-            each.clear()
+        self._before.clear()
+        self._masks.clear()
         self._n_before = 0
+
+
+def _read_all(file: int, pieces: list[memoryview], place: int) -> None:
+    """Fill pieces of memory with what is in the file from a place on."""
+    while pieces:
+        n_bytes = os.preadv(file, pieces, place)
+        if not n_bytes:
+            raise OSError("it ends within a page")
+        place += n_bytes
+        while pieces and n_bytes >= len(pieces[0]):
+            n_bytes -= len(pieces.pop(0))
+        if pieces:
+            pieces[0] = pieces[0][n_bytes:]
 
 
 # What is learnt from the heads of pages.
@@ -275,6 +295,7 @@ class _Walk:
     row: int = 0
     pages: list[Pages] = field(default_factory=list)
     dictionary: Pages | None = None
+    n_pages: int = 0
     ahead: bytes = b""
     ahead_at: int = 0
 
@@ -295,19 +316,14 @@ class _Walk:
         if self.dictionary is not None and 0 < first <= self.dictionary.stop:
             self.pages.insert(0, self.dictionary._replace(stop=first))
         packed = sum(pages.stop - pages.start for pages in self.pages if not pages.stored)
-        n_pages = sum((pages.stop - pages.start) / pages.head.n_rows for pages in self.pages)
-        if (
-            self.pages[0].start > (1 - _LEAST) * self.n_rows
-            or packed > _PACKED * self.n_rows
-            or n_pages > 1 + self.n_rows / _PAGE_ROWS
-        ):
+        if self.pages[0].start > (1 - _LEAST) * self.n_rows or packed > _PACKED * self.n_rows:
             raise NotPlain
         return tuple(self.pages)
 
     def _meet(self, head: "_Head", begin: bytes) -> None:
         """The page that begins here, with its head and the first bytes after it."""
         n_pages = 1
-        if head.kind == _DICTIONARY and self.row == 0:
+        if head.kind == _DICTIONARY and self.row == 0 and head.encoding in _OF_DICTIONARIES:
             self.dictionary = self._alike(head, begin, 1)
             self._read_ahead(self.place + head.length + head.n_bytes, head.n_rows)
         elif head.kind != _DATA:
@@ -315,6 +331,9 @@ class _Walk:
         elif head.encoding == _PLAIN:
             n_pages = self._n_alike(head)
             self.pages.append(self._alike(head, begin, n_pages))
+            self.n_pages += n_pages
+            if self.n_pages > 1 + self.n_rows / _PAGE_ROWS:
+                raise NotPlain
         elif head.encoding not in _BY_PLACE or self.pages:
             raise NotPlain
         elif self.dictionary is not None and not self._is_in_order(head):
@@ -338,11 +357,15 @@ class _Walk:
 
     def _n_alike(self, head: "_Head") -> int:
         """As many pages as lead to one like this; those between will be looked at when read."""
-        length = head.length + head.n_bytes
-        n_pages = max((self.n_rows - self.row) // max(head.n_rows, 1), 1)
-        while n_pages > 1:
-            if head.is_of(self._read(self.place + (n_pages - 1) * length, head.length)):
-                break
+
+        def is_alike(number: int) -> bool:
+            place = self.place + number * (head.length + head.n_bytes)
+            return head.is_of(self._read(place, head.length))
+
+        n_pages = (self.n_rows - self.row) // max(head.n_rows, 1)
+        if n_pages < 2 or not is_alike(1):
+            return 1
+        while not is_alike(n_pages - 1):
             n_pages //= 2
         return n_pages
 
@@ -380,7 +403,7 @@ def _counts(runs: bytes, start: int, n: int) -> bool:
     """Whether runs of numbers, of as many bits as the first byte says, count up from `start`."""
     width, at, low = runs[0], 1, start
     while low < start + n:
-        if at >= len(runs):
+        if at >= len(runs) or width > 32:
             return False
         size, at = _integer(runs, at)
         packed = runs[at : at + width * (size >> 1)]  # eight numbers at a time
@@ -434,7 +457,7 @@ def _varint(value: int) -> bytes:
 
 # Thrift's compact protocol, in which the heads of pages are written.
 
-_INTEGERS, _TEXT, _STRUCT = (4, 5, 6), 8, 12
+_INTEGERS, _TEXT, _STRUCT, _DEEPEST = (4, 5, 6), 8, 12, 4
 _OTHERS = {1: 0, 2: 0, 3: 1, 7: 8}
 """Bytes of what else there may be: true, false, a byte, a double."""
 
@@ -462,7 +485,7 @@ class _Head(NamedTuple):
     def of(cls, data: bytes) -> "_Head":
         """The head that these bytes begin with."""
         kept = bytearray(b"\xff" * len(data))
-        head, length = _struct(data, 0, kept)
+        head, length = _struct(data, 0, kept, _DEEPEST)
         kind, content, n_bytes = (_whole(head, number) for number in (1, 2, 3))
         own = head.get(_OWN.get(kind, 0))
         if not isinstance(own, dict):
@@ -499,27 +522,31 @@ def _masked(data: bytes, mask: bytes) -> bytes:
     return number.to_bytes(len(mask), "little")
 
 
-def _struct(data: bytes, at: int, kept: bytearray) -> tuple[dict[int, Any], int]:
+def _struct(data: bytes, at: int, kept: bytearray, deepest: int) -> tuple[dict[int, Any], int]:
     """Integers and structs by the numbers of their fields, and where the struct ends.
 
     Texts become zeros in `kept`.
     """
     out: dict[int, Any] = {}
     number = 0
+    if not deepest:
+        raise NotPlain
     while data[at]:
         step, kind = data[at] >> 4, data[at] & 15
         at, number = at + 1, number + step
+        if not step:  # which says that the number follows: nobody writes heads so
+            raise NotPlain
         if kind in _INTEGERS:
             value, at = _integer(data, at)
             out[number] = (value >> 1) ^ -(value & 1)
         elif kind == _STRUCT:
-            out[number], at = _struct(data, at, kept)
+            out[number], at = _struct(data, at, kept, deepest - 1)
         elif kind == _TEXT:
             n_bytes, at = _integer(data, at)
             end = min(at + n_bytes, len(data))
             kept[at:end] = bytes(end - at)
             at += n_bytes
-        elif kind in _OTHERS and step:
+        elif kind in _OTHERS:
             at += _OTHERS[kind]
         else:
             raise NotPlain
@@ -538,4 +565,6 @@ def _integer(data: bytes, at: int) -> tuple[int, int]:
     while data[at] > 127:
         value |= (data[at] & 127) << shift
         at, shift = at + 1, shift + 7
+        if shift > 63:
+            raise NotPlain
     return value | data[at] << shift, at + 1

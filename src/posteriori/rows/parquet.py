@@ -41,7 +41,8 @@ class Part:
             self.path, metadata=self.metadata, buffer_size=_BUFFER, pre_buffer=False
         )
         held = file.schema_arrow
-        own = [name for name in columns if name in held.names]
+        names = set(held.names)
+        own = [name for name in columns if name in names]
         other = [name for name in own if held.field(name).type != schema.field(name).type]
         with file, as_it_lies(self.path) as raw:
             groups = [self._plain(file, raw, group, own) for group in self.groups]

@@ -2,11 +2,11 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,8 @@ class Remembered:
             return {}
         schema = metadata.schema
         paths = [schema.column(i).path for i in range(len(schema.names))]
-        own = {name: paths.index(name) for name in names if paths.count(name) == 1}
+        numbers, often = {name: i for i, name in enumerate(paths)}, Counter(paths)
+        own = {name: numbers[name] for name in names if often[name] == 1}
         found = {name: self._column(file, path, metadata, group, i) for name, i in own.items()}
         return {name: column for name, column in found.items() if column is not None}
 
@@ -90,7 +91,7 @@ class PlainGroup:
             return
         size = -(-self.n_rows // -(-self.n_rows // most))
         rest = [name for name in names if name not in self.plain]
-        others = self.decoded(rest, size) if rest else repeat(None)
+        others = self.decoded(rest, size)
         begins = self._begins()
         last = max(column.first for column in self.plain.values())
         for low in range(0, self.n_rows, size):
@@ -101,18 +102,18 @@ class PlainGroup:
                 begin = min(max(low, column.first), high)
                 column.read(self.file, begin, high, out.column(j)[WIDTH * (begin - low) :])
             found = dict(zip(self.plain, out.arrays(), strict=True))
-            other = next(others)
-            if other is not None:
-                if other.num_rows != high - low:
+            if rest:
+                other = next(others, None)
+                if other is None or other.num_rows != high - low:
                     raise NotPlain
-                found |= zip(rest, other.columns, strict=True)
+                found |= {name: other.column(name) for name in rest}
             arrays = [found[name] for name in names]
             yield import_module("pyarrow").RecordBatch.from_arrays(arrays, names)
 
     def _begins(self) -> "_Begins":
         """What comes before the plain pages of columns that do not begin with one."""
         late = {j: name for j, name in enumerate(self.plain) if self.plain[name].first}
-        return _Begins(self.decoded(list(late.values()), _DECODED), list(late))
+        return _Begins(self.decoded(list(late.values()), _DECODED), late)
 
 
 class _SideBySide:
@@ -137,8 +138,8 @@ class _SideBySide:
 class _Begins:
     """The first rows of some of the columns, decoded and copied to where they are wanted."""
 
-    def __init__(self, batches: Iterator[Any], places: Sequence[int]) -> None:
-        self._batches, self._places = batches, places
+    def __init__(self, batches: Iterator[Any], names: dict[int, str]) -> None:
+        self._batches, self._names = batches, names
         self._left: Any = None
 
     def copy(self, n_rows: int, out: _SideBySide) -> None:
@@ -146,9 +147,12 @@ class _Begins:
         done = 0
         while done < n_rows:
             if self._left is None or not self._left.num_rows:
-                self._left = next(self._batches)
+                self._left = next(self._batches, None)
+            if self._left is None:
+                raise NotPlain
             part = self._left.slice(0, n_rows - done)
-            for j, values in zip(self._places, part.columns, strict=True):
+            for j, name in self._names.items():
+                values = part.column(name)
                 if values.null_count:
                     raise NotPlain
                 to = out.column(j)[WIDTH * done : WIDTH * (done + part.num_rows)]

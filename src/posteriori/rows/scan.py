@@ -51,12 +51,13 @@ def scan(
         In CSV files these columns are text, whatever they look like.
     classes : what columns of shares are called, where their names do not say it.
     format : "parquet", "csv" or "ipc", where the names of the files do not say it.
-    cache : where what was read is kept, decoded, for later passes. None: in a temporary file, as
-        far as that takes no more than a quarter of the memory and half of the free disk, and the
-        disk is not too slow; True: there in any case; a folder: in a file there; False: nowhere,
-        the files are read in each pass. The file is gone with the rows and the models that were
-        fitted to them. Models that learn row by row in a random order (`Perceptron`, `Adaline`)
-        keep many rows in that folder in any case.
+    cache : where what was decoded is kept for later passes. None: in a temporary file, as far as
+        that takes no more than a quarter of the memory and half of the free disk, and the disk is
+        not too slow; True: there in any case; a folder: in a file there; False: nowhere, the files
+        are read in each pass. The file is gone with the rows and the models that were fitted to
+        them. What lies in Parquet files as it does in memory is read from there. Models that learn
+        row by row in a random order (`Perceptron`, `Adaline`) keep many rows in that folder in any
+        case.
     progress : True shows a bar for each pass; a function is called with where the pass is.
 
     >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
