@@ -1,8 +1,8 @@
 """What is measured of files that do not fit in memory: the speed of a pass, and the peak of memory.
 
 The files are Parquet as pyarrow writes it, in a folder that is gone after the run. Both sides read
-all columns from the cache of the system, which holds the files after the first time. A pass after
-the first look reads what that has decoded, from a temporary file; a whole fit is both.
+all columns from the cache of the system, which holds the files after the first time. A pass is one
+of a fit to rows that were fitted to before; a whole fit has the first look too.
 """
 
 import os
@@ -27,7 +27,7 @@ from benchmarks.threads import two_threads
 
 COLUMNS = 20
 FILE_ROWS = 1_000_000
-TURNS = 3
+TURNS = 5
 
 
 class Measured(NamedTuple):
