@@ -13,6 +13,7 @@ from pyarrow import parquet
 from posteriori import GaussianClassifier, scan
 from posteriori.errors import SourceError
 from posteriori.rows import files, pages, plain
+from posteriori.rows.page_heads import HEAD, NotPlain, PageHead, varint
 from posteriori.rows.pages import WIDTH, PlainColumn, plain_column
 
 N = 150_000
@@ -320,15 +321,15 @@ def heads(path: Any, column: Any) -> list[int]:
         content = file.read()
     place, found = column.data_page_offset, []
     while place < column.data_page_offset + column.total_compressed_size:
-        head = pages._Head.of(content[place : place + pages._HEAD])
+        head = PageHead.of(content[place : place + HEAD])
         found.append(place)
         place += head.length + head.n_bytes
     return found
 
 
 def test_structs_in_structs_are_no_head() -> None:
-    with pytest.raises(pages.NotPlain):
-        pages._Head.of(b"\x1c" * pages._HEAD)
+    with pytest.raises(NotPlain):
+        PageHead.of(b"\x1c" * HEAD)
 
 
 def test_a_file_that_ends_within_a_page_is_an_error(table: pa.Table, tmp_path: Any) -> None:
@@ -347,9 +348,9 @@ def test_heads_that_are_noise_are_no_heads(seed: int) -> None:
     """Nothing but these errors, which leave a column to pyarrow; or by chance a head."""
     random = np.random.default_rng(seed)
     for _ in range(500):
-        noise = random.bytes(pages._HEAD)
-        with suppress(pages.NotPlain, IndexError):
-            assert pages._Head.of(noise).is_of(noise)
+        noise = random.bytes(HEAD)
+        with suppress(NotPlain, IndexError):
+            assert PageHead.of(noise).is_of(noise)
 
 
 @pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 17])
@@ -358,11 +359,11 @@ def test_runs_that_count(width: int) -> None:
     bits = (np.arange(n)[:, None] >> np.arange(width)) & 1
     bits = np.concatenate([bits, np.zeros((-n % 8, width), dtype=bits.dtype)])
     packed = np.packbits(bits.astype(np.uint8).ravel(), bitorder="little").tobytes()
-    runs = bytes([width]) + pages._varint((len(bits) // 8) << 1 | 1) + packed
+    runs = bytes([width]) + varint((len(bits) // 8) << 1 | 1) + packed
     assert pages._counts(runs, 0, n)
     assert not pages._counts(runs, 1, n - 1)
     assert not pages._counts(runs, 0, len(bits) + 1)
-    assert not pages._counts(bytes([width]) + pages._varint(n << 1) + b"\x00" * 4, 0, n)
+    assert not pages._counts(bytes([width]) + varint(n << 1) + b"\x00" * 4, 0, n)
 
 
 def test_what_is_learnt_is_forgotten_where_there_is_no_room(

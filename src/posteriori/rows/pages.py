@@ -16,24 +16,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from posteriori.rows.page_heads import (
+    BY_PLACE,
+    BY_RUNS,
+    DATA,
+    DICTIONARY,
+    HEAD,
+    OF_DICTIONARIES,
+    PLAIN,
+    NotPlain,
+    PageHead,
+    head_of,
+    integer,
+    varint,
+)
+
 WIDTH = 8
 """Bytes of a number."""
 
 _BLOCK = 2**16
 """Bytes that Snappy stores at a time."""
-
-_HEAD = 512
-"""Bytes within which the head of a page is looked for, and what comes before its numbers."""
-
-_PLAIN, _BY_PLACE, _OF_DICTIONARIES, _BY_RUNS = 0, (2, 8), (0, 2), 3
-"""Codes of the format for encodings: of numbers, as they are or by their places in a dictionary; of
-dictionaries; and of which numbers are there."""
-
-_DATA, _DICTIONARY = 0, 2
-"""And for kinds of pages."""
-
-_OWN = {_DATA: 5, _DICTIONARY: 7}
-"""Where in the head of a page is said what is of its kind alone."""
 
 _LEAST = 0.5
 """Share of the rows of a column that must be in such pages, and of their bytes in the file."""
@@ -48,10 +50,6 @@ _PIECES, _BETWEEN = 1000, 2**14
 """Pieces of memory that are filled at once, of which systems take 1,024, and bytes between them."""
 
 
-class NotPlain(Exception):
-    """A column has not the form that is read here."""
-
-
 class Pages(NamedTuple):
     """Pages that are alike, one after the other, with the numbers of the rows from start to stop.
 
@@ -62,7 +60,7 @@ class Pages(NamedTuple):
     start: int
     stop: int
     place: int
-    head: "_Head"
+    head: PageHead
     stored: bool
 
 
@@ -117,25 +115,23 @@ class PlainColumn:
             out = out[n_bytes:]
         run.read()
 
-    def _unpacked(self, file: int, place: int, head: "_Head") -> memoryview:
+    def _unpacked(self, file: int, place: int, head: PageHead) -> memoryview:
         """The numbers of a page that Snappy has compressed."""
         found = os.pread(file, head.length + head.n_bytes, place)
         if not head.is_of(found):
             raise NotPlain
-        content, levels = _content(found[head.length :], head, self.snappy), self._levels(head)
+        content = _content(found[head.length :], head, self.snappy)
+        levels = _levels(head, self.optional)
         if not content.startswith(levels):
             raise NotPlain
         return memoryview(content)[len(levels) :]
-
-    def _levels(self, head: "_Head") -> bytes:
-        return _levels(head, self.optional)
 
 
 class _Wanted(NamedTuple):
     """Bytes of the numbers of a page: where it begins, what it is, from which on and how many."""
 
     place: int
-    head: "_Head"
+    head: PageHead
     stored: bool
     begin: int
     n_bytes: int
@@ -145,13 +141,13 @@ class _Otherwise(Exception):
     """Something is not what should lie between numbers."""
 
 
-def _content(found: bytes, head: "_Head", snappy: bool) -> bytes:
+def _content(found: bytes, head: PageHead, snappy: bool) -> bytes:
     """The content of a page in memory."""
     if len(found) != head.n_bytes or (not snappy and head.n_bytes != head.content):
         raise NotPlain
     if not snappy:
         return found
-    if not found.startswith(_varint(head.content)):
+    if not found.startswith(varint(head.content)):
         raise NotPlain
     tags = b"".join(tag for _, tag in _blocks(head.content, snappy))
     if head.content <= _BLOCK and found.startswith(tags) and len(found) == head.content + len(tags):
@@ -160,8 +156,10 @@ def _content(found: bytes, head: "_Head", snappy: bool) -> bytes:
 
 
 class _Piece(NamedTuple):
-    """Numbers of a page from one of their bytes to another, where they are in it, and before them
-    some bytes that are not theirs, with a mask of which are known."""
+    """Numbers of a page, from one of their bytes to another, and where in it they are.
+
+    Before them are some bytes that are not theirs, with a mask of which are known.
+    """
 
     start: int
     stop: int
@@ -171,7 +169,7 @@ class _Piece(NamedTuple):
 
 
 @lru_cache
-def _layout(head: "_Head", optional: bool, snappy: bool) -> tuple[_Piece, ...]:
+def _layout(head: PageHead, optional: bool, snappy: bool) -> tuple[_Piece, ...]:
     """How a page lies in the file whose content is stored there."""
     levels = _levels(head, optional)
     before, mask, place, low = head.masked, head.mask, 0, 0
@@ -190,7 +188,7 @@ def _blocks(content: int, snappy: bool) -> tuple[tuple[int, bytes], ...]:
     if not snappy:
         return ((content, b""),)
     sizes = [min(content - low, _BLOCK) for low in range(0, content, _BLOCK)]
-    return tuple((n, _varint(content) * (i == 0) + _tag(n)) for i, n in enumerate(sizes))
+    return tuple((n, varint(content) * (i == 0) + _tag(n)) for i, n in enumerate(sizes))
 
 
 class _Run:
@@ -212,7 +210,7 @@ class _Run:
                 here, n_bytes, n_before = place + begin + low - start, stop - low, 0
                 if low == start:
                     n_before = len(before)
-                full = len(self._pieces) >= _PIECES or self._n_before > _BETWEEN - _HEAD
+                full = len(self._pieces) >= _PIECES or self._n_before > _BETWEEN - HEAD
                 if full or here - n_before != self._end:
                     self.read()
                     self._begin = here - n_before
@@ -231,10 +229,8 @@ class _Run:
         if not self._pieces:
             return
         _read_all(self._file, self._pieces, self._begin)
-        between = int.from_bytes(self._between[: self._n_before], "little")
-        before, mask = (
-            int.from_bytes(b"".join(all_), "little") for all_ in (self._before, self._masks)
-        )
+        found = (self._between[: self._n_before], b"".join(self._masks), b"".join(self._before))
+        between, mask, before = (int.from_bytes(each, "little") for each in found)
         if between & mask != before:
             raise _Otherwise
         self._before.clear()
@@ -302,10 +298,10 @@ class _Walk:
     def to(self, end: int) -> tuple[Pages, ...]:
         """The plain pages, which are the last; before them a dictionary that is as good as one."""
         while self.place < end:
-            begin = self._read(self.place, _HEAD)
-            head = _head(begin)
+            begin = self._read(self.place, HEAD)
+            head = head_of(begin)
             if (
-                head.content > WIDTH * self.n_rows + _HEAD
+                head.content > WIDTH * self.n_rows + HEAD
                 or self.place + head.length + head.n_bytes > end
             ):
                 raise NotPlain
@@ -320,42 +316,42 @@ class _Walk:
             raise NotPlain
         return tuple(self.pages)
 
-    def _meet(self, head: "_Head", begin: bytes) -> None:
+    def _meet(self, head: PageHead, begin: bytes) -> None:
         """The page that begins here, with its head and the first bytes after it."""
         n_pages = 1
-        if head.kind == _DICTIONARY and self.row == 0 and head.encoding in _OF_DICTIONARIES:
+        if head.kind == DICTIONARY and self.row == 0 and head.encoding in OF_DICTIONARIES:
             self.dictionary = self._alike(head, begin, 1)
             self._read_ahead(self.place + head.length + head.n_bytes, head.n_rows)
-        elif head.kind != _DATA:
+        elif head.kind != DATA:
             raise NotPlain
-        elif head.encoding == _PLAIN:
+        elif head.encoding == PLAIN:
             n_pages = self._n_alike(head)
             self.pages.append(self._alike(head, begin, n_pages))
             self.n_pages += n_pages
             if self.n_pages > 1 + self.n_rows / _PAGE_ROWS:
                 raise NotPlain
-        elif head.encoding not in _BY_PLACE or self.pages:
+        elif head.encoding not in BY_PLACE or self.pages:
             raise NotPlain
         elif self.dictionary is not None and not self._is_in_order(head):
             self.dictionary = None
         self.place += n_pages * (head.length + head.n_bytes)
-        self.row += n_pages * head.n_rows * (head.kind == _DATA)
+        self.row += n_pages * head.n_rows * (head.kind == DATA)
 
-    def _alike(self, head: "_Head", begin: bytes, n_pages: int) -> Pages:
+    def _alike(self, head: PageHead, begin: bytes, n_pages: int) -> Pages:
         """Pages of plain numbers without gaps. What the first begins with shows that it is one."""
         levels = _levels(head, self.optional)
         if not head.n_rows or head.content != len(levels) + WIDTH * head.n_rows:
             raise NotPlain
         at, n_literal = 0, len(levels)
         if self.snappy:
-            at, n_literal = _literal(begin, len(_varint(head.content)))
+            at, n_literal = _literal(begin, len(varint(head.content)))
         if n_literal < len(levels) or not begin.startswith(levels, at):
             raise NotPlain
         n_tags = sum(len(tag) for _, tag in _blocks(head.content, self.snappy))
         stored = head.n_bytes == head.content + n_tags
         return Pages(self.row, self.row + n_pages * head.n_rows, self.place, head, stored)
 
-    def _n_alike(self, head: "_Head") -> int:
+    def _n_alike(self, head: PageHead) -> int:
         """As many pages as lead to one like this; those between will be looked at when read."""
 
         def is_alike(number: int) -> bool:
@@ -369,7 +365,7 @@ class _Walk:
             n_pages //= 2
         return n_pages
 
-    def _is_in_order(self, head: "_Head") -> bool:
+    def _is_in_order(self, head: PageHead) -> bool:
         """Whether the places in the dictionary are those of the rows: no number occurs twice."""
         found = self._read(self.place + head.length, head.n_bytes)
         content, levels = _content(found, head, self.snappy), _levels(head, self.optional)
@@ -389,11 +385,11 @@ class _Walk:
         return os.pread(self.file, n_bytes, place)
 
 
-def _levels(head: "_Head", optional: bool) -> bytes:
+def _levels(head: PageHead, optional: bool) -> bytes:
     """What comes before the numbers of a page if none of them is missing."""
-    if not optional or head.kind == _DICTIONARY:
+    if not optional or head.kind == DICTIONARY:
         return b""
-    if head.levels != _BY_RUNS:
+    if head.levels != BY_RUNS:
         raise NotPlain
     return _all_there(head.n_rows)
 
@@ -405,7 +401,7 @@ def _counts(runs: bytes, start: int, n: int) -> bool:
     while low < start + n:
         if at >= len(runs) or width > 32:
             return False
-        size, at = _integer(runs, at)
+        size, at = integer(runs, at)
         packed = runs[at : at + width * (size >> 1)]  # eight numbers at a time
         if not size & 1 or not packed or len(packed) % width:  # or one number, over and over
             return False
@@ -441,130 +437,5 @@ def _tag(n_bytes: int) -> bytes:
 @lru_cache
 def _all_there(n_rows: int) -> bytes:
     """What says that none of so many numbers is missing: a run of ones, after its length."""
-    run = _varint(n_rows << 1) + b"\x01"
+    run = varint(n_rows << 1) + b"\x01"
     return len(run).to_bytes(4, "little") + run
-
-
-@lru_cache
-def _varint(value: int) -> bytes:
-    """A number by seven bits a byte, the lowest first."""
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*out, value])
-
-
-# Thrift's compact protocol, in which the heads of pages are written.
-
-_INTEGERS, _TEXT, _STRUCT, _DEEPEST = (4, 5, 6), 8, 12, 4
-_OTHERS = {1: 0, 2: 0, 3: 1, 7: 8}
-"""Bytes of what else there may be: true, false, a byte, a double."""
-
-
-_FIRST, _MOST_HEADS = 12, 256
-
-
-class _Head(NamedTuple):
-    """What the head of a page says, and its bytes, with zeros for the texts in it.
-
-    The pages of a column mostly differ in these alone: the least and the largest of their numbers.
-    """
-
-    kind: int
-    content: int
-    n_bytes: int
-    n_rows: int
-    encoding: int
-    levels: int
-    length: int
-    mask: bytes
-    masked: bytes
-
-    @classmethod
-    def of(cls, data: bytes) -> "_Head":
-        """The head that these bytes begin with."""
-        kept = bytearray(b"\xff" * len(data))
-        head, length = _struct(data, 0, kept, _DEEPEST)
-        kind, content, n_bytes = (_whole(head, number) for number in (1, 2, 3))
-        own = head.get(_OWN.get(kind, 0))
-        if not isinstance(own, dict):
-            raise NotPlain
-        n_rows, encoding, levels = _whole(own, 1), _whole(own, 2), _whole(own, 3, _BY_RUNS)
-        if min(kind, content, n_bytes, n_rows, encoding, levels) < 0:
-            raise NotPlain
-        mask = bytes(kept[:length])
-        masked = _masked(data[:length], mask)
-        return cls(kind, content, n_bytes, n_rows, encoding, levels, length, mask, masked)
-
-    def is_of(self, data: bytes) -> bool:
-        """Whether these bytes begin with a head that says the same."""
-        return _masked(data[: self.length], self.mask) == self.masked
-
-
-_heads: dict[bytes, _Head] = {}
-"""Those met last, by their first bytes, in which no text is: most pages have one of a few heads."""
-
-
-def _head(data: bytes) -> _Head:
-    """The head that these bytes begin with."""
-    found = _heads.get(data[:_FIRST])
-    if found is None or not found.is_of(data):
-        if len(_heads) >= _MOST_HEADS:
-            _heads.clear()
-        found = _heads[data[:_FIRST]] = _Head.of(data)
-    return found
-
-
-def _masked(data: bytes, mask: bytes) -> bytes:
-    """The bytes with zeros where the mask has some."""
-    number = int.from_bytes(data, "little") & int.from_bytes(mask, "little")
-    return number.to_bytes(len(mask), "little")
-
-
-def _struct(data: bytes, at: int, kept: bytearray, deepest: int) -> tuple[dict[int, Any], int]:
-    """Integers and structs by the numbers of their fields, and where the struct ends.
-
-    Texts become zeros in `kept`.
-    """
-    out: dict[int, Any] = {}
-    number = 0
-    if not deepest:
-        raise NotPlain
-    while data[at]:
-        step, kind = data[at] >> 4, data[at] & 15
-        at, number = at + 1, number + step
-        if not step:  # which says that the number follows: nobody writes heads so
-            raise NotPlain
-        if kind in _INTEGERS:
-            value, at = _integer(data, at)
-            out[number] = (value >> 1) ^ -(value & 1)
-        elif kind == _STRUCT:
-            out[number], at = _struct(data, at, kept, deepest - 1)
-        elif kind == _TEXT:
-            n_bytes, at = _integer(data, at)
-            end = min(at + n_bytes, len(data))
-            kept[at:end] = bytes(end - at)
-            at += n_bytes
-        elif kind in _OTHERS:
-            at += _OTHERS[kind]
-        else:
-            raise NotPlain
-    return out, at + 1
-
-
-def _whole(struct: dict[int, Any], number: int, otherwise: int = -1) -> int:
-    """A field that is an integer; -1 if it is something else."""
-    value = struct.get(number, otherwise)
-    return value if isinstance(value, int) else -1
-
-
-def _integer(data: bytes, at: int) -> tuple[int, int]:
-    """A number by seven bits a byte, and where it ends."""
-    value = shift = 0
-    while data[at] > 127:
-        value |= (data[at] & 127) << shift
-        at, shift = at + 1, shift + 7
-        if shift > 63:
-            raise NotPlain
-    return value | data[at] << shift, at + 1

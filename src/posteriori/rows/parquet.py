@@ -6,7 +6,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from posteriori.rows.pages import NotPlain
+from posteriori.rows.page_heads import NotPlain
 from posteriori.rows.plain import PlainGroup, Remembered, as_it_lies
 
 PART_ROWS = 2**18

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from posteriori.rows.pages import WIDTH, NotPlain, PlainColumn, plain_column
+from posteriori.rows.page_heads import NotPlain
+from posteriori.rows.pages import WIDTH, PlainColumn, plain_column
 
 _DECODED = 2**14
 """Rows that are decoded at once, where the numbers after them are read as they lie."""
