@@ -13,6 +13,7 @@ from pyarrow import parquet
 from posteriori import GaussianClassifier, scan
 from posteriori.errors import SourceError
 from posteriori.rows import files, pages, plain
+from posteriori.rows.page_content import BLOCK, tag_of
 from posteriori.rows.page_heads import HEAD, NotPlain, PageHead, varint
 from posteriori.rows.pages import WIDTH, PlainColumn, plain_column
 
@@ -216,18 +217,18 @@ def test_a_page_that_is_compressed_to_its_own_size(
     column = first_column(path)
     assert all(each.stored for each in column.pages)
     place, levels = place_of_page(column, 2), 8
-    content = levels + WIDTH * 9_100 - pages._BLOCK  # of the copied number in its block
-    begin = place + 3 + 3 + pages._BLOCK  # of the block
+    content = levels + WIDTH * 9_100 - BLOCK  # of the copied number in its block
+    begin = place + 3 + 3 + BLOCK  # of the block
     with open(path, "rb") as file:
         file.seek(begin)
-        block = file.read(3 + pages._BLOCK)
+        block = file.read(3 + BLOCK)
     assert block[:3] == b"\xf4\xff\xff"
-    rest = pages._BLOCK - content - 6
+    rest = BLOCK - content - 6
     compressed = b"".join(
         [
-            pages._tag(content) + block[3 : 3 + content],
+            tag_of(content) + block[3 : 3 + content],
             bytes([(6 - 1) << 2 | 2]) + (WIDTH * 100).to_bytes(2, "little"),
-            pages._tag(rest) + block[3 + content + 6 :],
+            tag_of(rest) + block[3 + content + 6 :],
         ]
     )
     assert len(compressed) == len(block)

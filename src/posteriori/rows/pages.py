@@ -11,14 +11,20 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from posteriori.rows.page_content import (
+    Piece,
+    blocks_of,
+    content_of,
+    layout_of,
+    levels_of,
+    literal_at,
+)
 from posteriori.rows.page_heads import (
     BY_PLACE,
-    BY_RUNS,
     DATA,
     DICTIONARY,
     HEAD,
@@ -33,9 +39,6 @@ from posteriori.rows.page_heads import (
 
 WIDTH = 8
 """Bytes of a number."""
-
-_BLOCK = 2**16
-"""Bytes that Snappy stores at a time."""
 
 _LEAST = 0.5
 """Share of the rows of a column that must be in such pages, and of their bytes in the file."""
@@ -108,7 +111,7 @@ class PlainColumn:
         run = _Run(file)
         for place, head, stored, begin, n_bytes in wanted:
             if stored and place not in self.compressed:
-                layout = _layout(head, self.optional, self.snappy)
+                layout = layout_of(head, self.optional, self.snappy)
                 run.ask_for(place, layout, begin, out[:n_bytes])
             else:
                 out[:n_bytes] = self._unpacked(file, place, head)[begin : begin + n_bytes]
@@ -120,8 +123,8 @@ class PlainColumn:
         found = os.pread(file, head.length + head.n_bytes, place)
         if not head.is_of(found):
             raise NotPlain
-        content = _content(found[head.length :], head, self.snappy)
-        levels = _levels(head, self.optional)
+        content = content_of(found[head.length :], head, self.snappy)
+        levels = levels_of(head, self.optional)
         if not content.startswith(levels):
             raise NotPlain
         return memoryview(content)[len(levels) :]
@@ -141,56 +144,6 @@ class _Otherwise(Exception):
     """Something is not what should lie between numbers."""
 
 
-def _content(found: bytes, head: PageHead, snappy: bool) -> bytes:
-    """The content of a page in memory."""
-    if len(found) != head.n_bytes or (not snappy and head.n_bytes != head.content):
-        raise NotPlain
-    if not snappy:
-        return found
-    if not found.startswith(varint(head.content)):
-        raise NotPlain
-    tags = b"".join(tag for _, tag in _blocks(head.content, snappy))
-    if head.content <= _BLOCK and found.startswith(tags) and len(found) == head.content + len(tags):
-        return found[len(tags) :]
-    return import_module("pyarrow").decompress(found, head.content, "snappy", asbytes=True)
-
-
-class _Piece(NamedTuple):
-    """Numbers of a page, from one of their bytes to another, and where in it they are.
-
-    Before them are some bytes that are not theirs, with a mask of which are known.
-    """
-
-    start: int
-    stop: int
-    place: int
-    before: bytes
-    mask: bytes
-
-
-@lru_cache
-def _layout(head: PageHead, optional: bool, snappy: bool) -> tuple[_Piece, ...]:
-    """How a page lies in the file whose content is stored there."""
-    levels = _levels(head, optional)
-    before, mask, place, low = head.masked, head.mask, 0, 0
-    found: list[_Piece] = []
-    for size, tag in _blocks(head.content, snappy):
-        before, mask = before + tag + levels, mask + b"\xff" * len(tag + levels)
-        place, n_bytes = place + len(before), size - len(levels)
-        found.append(_Piece(low, low + n_bytes, place, before, mask))
-        before, mask, place, low, levels = b"", b"", place + n_bytes, low + n_bytes, b""
-    return tuple(found)
-
-
-@lru_cache
-def _blocks(content: int, snappy: bool) -> tuple[tuple[int, bytes], ...]:
-    """Bytes that are stored at a time, and what Snappy puts before them."""
-    if not snappy:
-        return ((content, b""),)
-    sizes = [min(content - low, _BLOCK) for low in range(0, content, _BLOCK)]
-    return tuple((n, varint(content) * (i == 0) + _tag(n)) for i, n in enumerate(sizes))
-
-
 class _Run:
     """Pieces of a file that come one after the other, with something between them."""
 
@@ -203,7 +156,7 @@ class _Run:
         self._masks: list[bytes] = []
         self._n_before = 0
 
-    def ask_for(self, place: int, layout: tuple[_Piece, ...], low: int, out: memoryview) -> None:
+    def ask_for(self, place: int, layout: tuple[Piece, ...], low: int, out: memoryview) -> None:
         """Bytes of the numbers of a page at a place, from `low` on."""
         for start, stop, begin, before, mask in layout:
             if low < stop and out:
@@ -339,15 +292,15 @@ class _Walk:
 
     def _alike(self, head: PageHead, begin: bytes, n_pages: int) -> Pages:
         """Pages of plain numbers without gaps. What the first begins with shows that it is one."""
-        levels = _levels(head, self.optional)
+        levels = levels_of(head, self.optional)
         if not head.n_rows or head.content != len(levels) + WIDTH * head.n_rows:
             raise NotPlain
         at, n_literal = 0, len(levels)
         if self.snappy:
-            at, n_literal = _literal(begin, len(varint(head.content)))
+            at, n_literal = literal_at(begin, len(varint(head.content)))
         if n_literal < len(levels) or not begin.startswith(levels, at):
             raise NotPlain
-        n_tags = sum(len(tag) for _, tag in _blocks(head.content, self.snappy))
+        n_tags = sum(len(tag) for _, tag in blocks_of(head.content, self.snappy))
         stored = head.n_bytes == head.content + n_tags
         return Pages(self.row, self.row + n_pages * head.n_rows, self.place, head, stored)
 
@@ -368,7 +321,7 @@ class _Walk:
     def _is_in_order(self, head: PageHead) -> bool:
         """Whether the places in the dictionary are those of the rows: no number occurs twice."""
         found = self._read(self.place + head.length, head.n_bytes)
-        content, levels = _content(found, head, self.snappy), _levels(head, self.optional)
+        content, levels = content_of(found, head, self.snappy), levels_of(head, self.optional)
         if not content.startswith(levels):
             raise NotPlain
         return _counts(content[len(levels) :], self.row, head.n_rows)
@@ -383,15 +336,6 @@ class _Walk:
         if 0 <= begin <= len(self.ahead) - n_bytes:
             return self.ahead[begin : begin + n_bytes]
         return os.pread(self.file, n_bytes, place)
-
-
-def _levels(head: PageHead, optional: bool) -> bytes:
-    """What comes before the numbers of a page if none of them is missing."""
-    if not optional or head.kind == DICTIONARY:
-        return b""
-    if head.levels != BY_RUNS:
-        raise NotPlain
-    return _all_there(head.n_rows)
 
 
 @lru_cache(maxsize=32)
@@ -412,30 +356,3 @@ def _counts(runs: bytes, start: int, n: int) -> bool:
             return False
         at, low = at + len(packed), high
     return True
-
-
-def _literal(data: bytes, at: int) -> tuple[int, int]:
-    """Where the bytes begin that Snappy stores here as they are, and how many these are."""
-    kind, size = data[at] & 3, data[at] >> 2
-    if kind:
-        return at, 0
-    n_more = max(size - 59, 0)
-    more = int.from_bytes(data[at + 1 : at + 1 + n_more], "little")
-    return at + 1 + n_more, 1 + (more if n_more else size)
-
-
-@lru_cache
-def _tag(n_bytes: int) -> bytes:
-    """What Snappy puts before so many bytes, 64 KiB at most, that it stores as they are."""
-    if n_bytes <= 60:
-        return bytes([(n_bytes - 1) << 2])
-    if n_bytes <= 2**8:
-        return bytes([60 << 2, n_bytes - 1])
-    return bytes([61 << 2]) + (n_bytes - 1).to_bytes(2, "little")
-
-
-@lru_cache
-def _all_there(n_rows: int) -> bytes:
-    """What says that none of so many numbers is missing: a run of ones, after its length."""
-    run = varint(n_rows << 1) + b"\x01"
-    return len(run).to_bytes(4, "little") + run
