@@ -9,10 +9,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from oracle import doubles, exact, solve
 
+from posteriori import linalg
 from posteriori.linalg import (
     COLLINEAR,
     cholesky,
     dependent_columns,
+    gram,
     over_rows,
     solve_lower,
     unit_diagonal,
@@ -104,15 +106,33 @@ def test_products_over_rows_lose_no_row(order, n_rows, shapes):
     assert_array_equal(over_rows(A, B), A.T.astype(int) @ B.astype(int))
 
 
+@pytest.fixture(params=[True, False], ids=["numbers where they lie", "copied first"])
+def either_blas(request, monkeypatch):
+    """As OpenBLAS multiplies small matrices on some processors, and on others."""
+    monkeypatch.setattr(linalg, "_multiplies_in_place", lambda: request.param)
+
+
+@pytest.mark.usefixtures("either_blas")
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 4, 5, 8, 9, 16, 17, 20, 33, 47, 48, 49])
+@pytest.mark.parametrize("n_rows", [0, 3, 20_001])
+def test_products_of_a_matrix_with_itself_lose_no_row_and_no_column(order, n_columns, n_rows):
+    random = np.random.default_rng(7)
+    A = random.integers(-9, 9, (n_rows, n_columns)).astype(float, order=order)
+    assert_array_equal(gram(A), A.T.astype(int) @ A.astype(int))
+
+
+@pytest.mark.usefixtures("either_blas")
 def test_products_of_a_matrix_with_itself_are_symmetric_and_taken_of_views():
     X = np.asfortranarray(np.random.default_rng(6).normal(size=(30_000, 25)))[100:-100, ::2]
-    found = over_rows(X, X)
+    found = gram(X)
     assert_array_equal(found, found.T)
     assert_allclose(found, X.T @ X, rtol=1e-12, atol=1e-9)
 
 
+@pytest.mark.parametrize("product", [lambda X: over_rows(X, X[:, 0]), gram], ids=["vector", "gram"])
 @pytest.mark.parametrize("n_columns", [1, 20], ids=["one column", "twenty columns"])
-def test_other_threads_go_on_while_rows_are_summed(n_columns):
+def test_other_threads_go_on_while_rows_are_summed(n_columns, product):
     """Nothing but the sums can let the other thread go on: nobody is made to, for a minute."""
     X = np.ones((4_000_000 // n_columns, n_columns))
     steps, done = [0], threading.Event()
@@ -128,7 +148,7 @@ def test_other_threads_go_on_while_rows_are_summed(n_columns):
     try:
         before = steps[0]
         for _ in range(50):
-            over_rows(X, X[:, 0])
+            product(X)
         seen = steps[0] - before
     finally:
         sys.setswitchinterval(interval)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from posteriori.linalg import over_rows
+from posteriori.linalg import gram, over_rows
 from posteriori.typing import Array
 
 _ROOM = 2**18
@@ -96,7 +96,7 @@ class Dense(Design):
         for low in range(0, n, rows):
             part = slice(low, low + rows)
             rooted = np.multiply(self.values[part], root[part], out=room[: len(root[part])])
-            out += over_rows(rooted, rooted)
+            out += gram(rooted)
         return out
 
     def shifted(self, centre: Array) -> "Dense":

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from threadpoolctl import ThreadpoolController
-
 from posteriori.errors import ParameterError
+from posteriori.linalg import blas_libraries
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,11 +47,6 @@ def threads(n: int) -> Iterator[None]:
         _limit = before
 
 
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 _lock = threading.Lock()
 _inside = 0
 _limiter: Any = None
@@ -68,7 +62,7 @@ def one_blas_thread() -> Iterator[None]:
     global _inside, _limiter
     with _lock:
         if _inside == 0:
-            _limiter = _blas().limit(limits=1, user_api="blas")
+            _limiter = blas_libraries().limit(limits=1, user_api="blas")
         _inside += 1
     try:
         yield

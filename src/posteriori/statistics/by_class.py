@@ -15,11 +15,9 @@ from posteriori.typing import Array, Codes
 _FAR_FROM_ZERO = 1e8
 """(mean / sd)² beyond which the mean of a block is refined from its residuals."""
 
-_FEW = 16
-"""Classes that are summed by a product with a column for each."""
-
-_VERY_FEW = 3
-"""Classes that are summed one after the other."""
+_FEW, _FEW_BY_ROW = 16, 8
+"""Classes that are summed by a product with a column for each, of rows that lie column by column
+in memory or row by row."""
 
 
 _kept = threading.local()
@@ -83,11 +81,9 @@ def order_by_class(codes: Codes, n_classes: int) -> tuple[Codes, list[int]]:
 
 def sums_by_class(X: Array, codes: Codes, n_classes: int) -> Array:
     """Sum of the rows of each class (K, d), without sorting the rows themselves."""
-    if n_classes <= _VERY_FEW:
-        hot = (codes == k for k in range(n_classes))
-        return np.array([over_rows(X, mine.astype(np.float64)) for mine in hot])
-    if n_classes <= _FEW and not X.flags.c_contiguous:  # which a sparse product would copy
-        return over_rows(np.eye(n_classes).take(codes, axis=1).T, X)
+    if n_classes <= (_FEW_BY_ROW if X.flags.c_contiguous else _FEW):
+        hot = codes == np.arange(n_classes)[:, None]
+        return over_rows(X, hot.T.astype(np.float64)).T
     order, ends = order_by_class(codes, n_classes)
     member = sparse.csr_array((n_classes, len(X)))
     member.data, member.indices = np.ones(len(X)), order.astype(np.int32)

@@ -17,7 +17,7 @@ import numpy as np
 
 from posteriori.design.columns import Columns
 from posteriori.errors import StatisticsError
-from posteriori.linalg import over_rows
+from posteriori.linalg import gram, over_rows
 from posteriori.rows.block import Block, split_sparse
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
@@ -251,7 +251,7 @@ class GatherMoments:
             X = moved(X, centre)
         sums = sums_by_class(X, cast(Codes, block.y), len(self.classes))
         mean = sums / np.maximum(count, 1)[:, None]
-        products = over_rows(X, X)
+        products = gram(X)
         scatter = products - sums.T @ mean
         kept = _keeps_digits(scatter, products)
         return mean if centre is None else mean + centre, scatter[None], kept
@@ -267,7 +267,7 @@ class GatherMoments:
         for k, run in found.runs:
             rows = found.rows[run]
             mean[k] = over_rows(rows, np.ones(len(rows))) / len(rows)
-            products = over_rows(rows, rows)
+            products = gram(rows)
             about_mean = products - np.outer(mean[k] * len(rows), mean[k])
             kept &= _keeps_digits(about_mean, products)
             scatter[groups[k]] += about_mean
@@ -288,12 +288,12 @@ class GatherMoments:
     def _products(self, found: RowsByClass, scatter: Array) -> None:
         rows = found.weighted()
         if len(scatter) == 1:
-            scatter[0] = over_rows(rows, rows)
+            scatter[0] = gram(rows)
             return
         scatter[:] = 0.0
         groups = group_places(self.sharing)
         for k, run in found.runs:
-            scatter[groups[k]] += over_rows(rows[run], rows[run])
+            scatter[groups[k]] += gram(rows[run])
 
     def _soft(self, X: Array, block: Block) -> tuple[Array, Array]:
         """Every row counts towards every class by its label's share."""
@@ -306,7 +306,7 @@ class GatherMoments:
                 drift = over_rows(X - mean[k], shares[:, k]) / total
                 mean[k] += drift
                 rows = (X - mean[k]) * np.sqrt(shares[:, k])[:, None]
-                scatter[g] += over_rows(rows, rows)
+                scatter[g] += gram(rows)
         return mean, scatter
 
     def _empty(self, d: int) -> tuple[Array, Array]:
