@@ -1,5 +1,6 @@
 """What is in a page of a Parquet file, and how it lies there: as it is, or through Snappy."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
 from typing import NamedTuple
@@ -8,6 +9,9 @@ from posteriori.rows.page_heads import BY_RUNS, DICTIONARY, NotPlain, PageHead, 
 
 BLOCK = 2**16
 """Bytes that Snappy stores at a time."""
+
+_AT_ONCE = 256
+"""Pieces that are read at a stroke."""
 
 
 def content_of(found: bytes, head: PageHead, snappy: bool) -> bytes:
@@ -49,6 +53,56 @@ def layout_of(head: PageHead, optional: bool, snappy: bool) -> tuple[Piece, ...]
         found.append(Piece(low, low + n_bytes, place, before, mask))
         before, mask, place, low, levels = b"", b"", place + n_bytes, low + n_bytes, b""
     return tuple(found)
+
+
+class Stretch(NamedTuple):
+    """Numbers that are read at a stroke, from one place in a file to another.
+
+    `spans` says where they go, piece by piece, and how many bytes before each are none of them.
+    All of these bytes are `before`, as far as `mask` says that they are known.
+    """
+
+    begin: int
+    end: int
+    spans: tuple[tuple[int, slice], ...]
+    before: bytes
+    mask: bytes
+
+
+@lru_cache(maxsize=512)
+def stretches_of(
+    head: PageHead, optional: bool, snappy: bool, low: int, high: int
+) -> tuple[Stretch, ...]:
+    """Bytes low to high of the numbers in pages that follow upon each other and are all alike."""
+    pieces = list(_pieces_of(head, optional, snappy, low, high))
+    groups = (pieces[i : i + _AT_ONCE] for i in range(0, len(pieces), _AT_ONCE))
+    return tuple(
+        Stretch(
+            group[0].place - len(group[0].before),
+            group[-1].place + group[-1].stop - group[-1].start,
+            tuple((len(each.before), slice(each.start - low, each.stop - low)) for each in group),
+            b"".join(each.before for each in group),
+            b"".join(each.mask for each in group),
+        )
+        for group in groups
+    )
+
+
+def _pieces_of(
+    head: PageHead, optional: bool, snappy: bool, low: int, high: int
+) -> Iterator[Piece]:
+    """The pieces of these pages; what is before one belongs to it if its first number does."""
+    layout = layout_of(head, optional, snappy)
+    size = layout[-1].stop
+    for number in range(low // size, -(-high // size)):
+        for piece in layout:
+            first, last = number * size + piece.start, number * size + piece.stop
+            start, stop = max(first, low), min(last, high)
+            place = number * head.stride + piece.place + start - first
+            if first >= low and start < stop:
+                yield Piece(start, stop, place, piece.before, piece.mask)
+            elif start < stop:
+                yield Piece(start, stop, place, b"", b"")
 
 
 @lru_cache

@@ -66,6 +66,11 @@ class PageHead(NamedTuple):
         masked = _masked(data[:length], mask)
         return cls(kind, content, n_bytes, n_rows, encoding, levels, length, mask, masked)
 
+    @property
+    def stride(self) -> int:
+        """Bytes from the beginning of the page to that of the next."""
+        return self.length + self.n_bytes
+
     def is_of(self, data: bytes) -> bool:
         """Whether these bytes begin with a head that says the same."""
         return _masked(data[: self.length], self.mask) == self.masked

@@ -8,7 +8,7 @@ comes along. A column of any other kind is left to pyarrow.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posteriori.rows.page_content import (
-    Piece,
+    Stretch,
     blocks_of,
     content_of,
-    layout_of,
     levels_of,
     literal_at,
+    stretches_of,
 )
 from posteriori.rows.page_heads import (
     BY_PLACE,
@@ -89,38 +89,48 @@ class PlainColumn:
 
         All rows of a page must be read in order: what is before them is seen with the first.
         """
-        wanted = list(self._wanted(low, high))
         try:
-            self._fill(file, wanted, out)
+            self._fill(file, low, high, out)
         except _Otherwise:
-            self.compressed.update(each.place for each in wanted)
-            self._fill(file, wanted, out)
+            self.compressed.update(self._places(low, high))
+            self._fill(file, low, high, out)
 
-    def _wanted(self, low: int, high: int) -> Iterator["_Wanted"]:
-        """The pages of rows low to high."""
-        for start, stop, place, head, stored in self.pages:
-            end = min(stop, high)
-            while low < end:
-                number, row = divmod(low - start, head.n_rows)
-                n_rows = min(head.n_rows - row, end - low)
-                here = place + number * (head.length + head.n_bytes)
-                yield _Wanted(here, head, stored, WIDTH * row, WIDTH * n_rows)
-                low += n_rows
-
-    def _fill(self, file: int, wanted: Sequence["_Wanted"], out: memoryview) -> None:
+    def _fill(self, file: int, low: int, high: int, out: memoryview) -> None:
         run = _Run(file)
-        for place, head, stored, begin, n_bytes in wanted:
-            if stored and place not in self.compressed:
-                layout = layout_of(head, self.optional, self.snappy)
-                run.ask_for(place, layout, begin, out[:n_bytes])
+        for place, head, stored, begin, n_bytes in self._wanted(low, high):
+            if stored:
+                end = begin + n_bytes
+                for stretch in stretches_of(head, self.optional, self.snappy, begin, end):
+                    run.ask_for(place, stretch, out)
             else:
                 out[:n_bytes] = self._unpacked(file, place, head)[begin : begin + n_bytes]
             out = out[n_bytes:]
         run.read()
 
+    def _wanted(self, low: int, high: int) -> Iterator["_Wanted"]:
+        """The pages of rows low to high: all at once that are alike, if none is compressed."""
+        for start, stop, place, head, stored in self.pages:
+            end = min(stop, high)
+            while low < end:
+                number, row = divmod(low - start, head.n_rows)
+                here = place + number * head.stride
+                n_rows = end - low
+                if self.compressed or not stored:
+                    n_rows = min(n_rows, head.n_rows - row)
+                is_stored = stored and here not in self.compressed
+                yield _Wanted(here, head, is_stored, WIDTH * row, WIDTH * n_rows)
+                low += n_rows
+
+    def _places(self, low: int, high: int) -> Iterator[int]:
+        """Where the pages of rows low to high begin."""
+        for start, stop, place, head, _ in self.pages:
+            first, last = max(low, start) - start, min(high, stop) - start
+            for number in range(first // head.n_rows, -(-last // head.n_rows)):
+                yield place + number * head.stride
+
     def _unpacked(self, file: int, place: int, head: PageHead) -> memoryview:
         """The numbers of a page that Snappy has compressed."""
-        found = os.pread(file, head.length + head.n_bytes, place)
+        found = os.pread(file, head.stride, place)
         if not head.is_of(found):
             raise NotPlain
         content = content_of(found[head.length :], head, self.snappy)
@@ -131,7 +141,10 @@ class PlainColumn:
 
 
 class _Wanted(NamedTuple):
-    """Bytes of the numbers of a page: where it begins, what it is, from which on and how many."""
+    """Bytes of the numbers of pages: where these begin, what they are, from which on and how many.
+
+    Pages that are not `stored` as they are come one by one.
+    """
 
     place: int
     head: PageHead
@@ -156,52 +169,55 @@ class _Run:
         self._masks: list[bytes] = []
         self._n_before = 0
 
-    def ask_for(self, place: int, layout: tuple[Piece, ...], low: int, out: memoryview) -> None:
-        """Bytes of the numbers of a page at a place, from `low` on."""
-        for start, stop, begin, before, mask in layout:
-            if low < stop and out:
-                here, n_bytes, n_before = place + begin + low - start, stop - low, 0
-                if low == start:
-                    n_before = len(before)
-                full = len(self._pieces) >= _PIECES or self._n_before > _BETWEEN - HEAD
-                if full or here - n_before != self._end:
-                    self.read()
-                    self._begin = here - n_before
-                if n_before:
-                    high = self._n_before + n_before
-                    self._pieces.append(self._between[self._n_before : high])
-                    self._n_before = high
-                    self._before.append(before)
-                    self._masks.append(mask)
-                self._pieces.append(out[:n_bytes])
-                self._end = here + min(n_bytes, len(out))
-                low, out = stop, out[n_bytes:]
+    def ask_for(self, place: int, stretch: Stretch, out: memoryview) -> None:
+        """A stretch of pages that begin at a place."""
+        n_before = self._n_before + len(stretch.before)
+        n_pieces = len(self._pieces) + 2 * len(stretch.spans)
+        if place + stretch.begin != self._end or n_pieces > _PIECES or n_before > _BETWEEN:
+            self.read()
+            self._begin = place + stretch.begin
+        at = self._n_before
+        for size, span in stretch.spans:
+            if size:
+                self._pieces.append(self._between[at : at + size])
+                at += size
+            self._pieces.append(out[span])
+        self._before.append(stretch.before)
+        self._masks.append(stretch.mask)
+        self._n_before, self._end = at, place + stretch.end
 
     def read(self) -> None:
         """Fill all pieces; an error if something else is between them than should be."""
         if not self._pieces:
             return
-        _read_all(self._file, self._pieces, self._begin)
+        _read_all(self._file, self._pieces, self._begin, self._end)
         found = (self._between[: self._n_before], b"".join(self._masks), b"".join(self._before))
         between, mask, before = (int.from_bytes(each, "little") for each in found)
         if between & mask != before:
             raise _Otherwise
+        self._pieces.clear()
         self._before.clear()
         self._masks.clear()
         self._n_before = 0
 
 
-def _read_all(file: int, pieces: list[memoryview], place: int) -> None:
-    """Fill pieces of memory with what is in the file from a place on."""
-    while pieces:
+def _read_all(file: int, pieces: list[memoryview], place: int, end: int) -> None:
+    """Fill pieces of memory with what is in the file from a place to another."""
+    while place < end:
         n_bytes = os.preadv(file, pieces, place)
         if not n_bytes:
             raise OSError("it ends within a page")
         place += n_bytes
-        while pieces and n_bytes >= len(pieces[0]):
-            n_bytes -= len(pieces.pop(0))
-        if pieces:
-            pieces[0] = pieces[0][n_bytes:]
+        if place < end:
+            pieces = list(_rest(pieces, n_bytes))
+
+
+def _rest(pieces: list[memoryview], n_bytes: int) -> Iterator[memoryview]:
+    """What is left of pieces of memory whose first bytes have been filled."""
+    for piece in pieces:
+        if n_bytes < len(piece):
+            yield piece[n_bytes:]
+        n_bytes = max(n_bytes - len(piece), 0)
 
 
 # What is learnt from the heads of pages.
@@ -253,10 +269,7 @@ class _Walk:
         while self.place < end:
             begin = self._read(self.place, HEAD)
             head = head_of(begin)
-            if (
-                head.content > WIDTH * self.n_rows + HEAD
-                or self.place + head.length + head.n_bytes > end
-            ):
+            if head.content > WIDTH * self.n_rows + HEAD or self.place + head.stride > end:
                 raise NotPlain
             self._meet(head, begin[head.length :])
         if self.place != end or self.row != self.n_rows or not self.pages:
@@ -274,7 +287,7 @@ class _Walk:
         n_pages = 1
         if head.kind == DICTIONARY and self.row == 0 and head.encoding in OF_DICTIONARIES:
             self.dictionary = self._alike(head, begin, 1)
-            self._read_ahead(self.place + head.length + head.n_bytes, head.n_rows)
+            self._read_ahead(self.place + head.stride, head.n_rows)
         elif head.kind != DATA:
             raise NotPlain
         elif head.encoding == PLAIN:
@@ -287,7 +300,7 @@ class _Walk:
             raise NotPlain
         elif self.dictionary is not None and not self._is_in_order(head):
             self.dictionary = None
-        self.place += n_pages * (head.length + head.n_bytes)
+        self.place += n_pages * head.stride
         self.row += n_pages * head.n_rows * (head.kind == DATA)
 
     def _alike(self, head: PageHead, begin: bytes, n_pages: int) -> Pages:
@@ -308,7 +321,7 @@ class _Walk:
         """As many pages as lead to one like this; those between will be looked at when read."""
 
         def is_alike(number: int) -> bool:
-            place = self.place + number * (head.length + head.n_bytes)
+            place = self.place + number * head.stride
             return head.is_of(self._read(place, head.length))
 
         n_pages = (self.n_rows - self.row) // max(head.n_rows, 1)
