@@ -6,12 +6,16 @@ all rows finds others, the sums are thrown away, and made again in a pass of the
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
 from posteriori.errors import PosterioriError
-from posteriori.rows.look import Look, SeenColumn
+from posteriori.rows.arrow import is_table
+from posteriori.rows.chunk import Chunk
+from posteriori.rows.look import Look, SeenColumn, look_at_known
+from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Kernel, Rows
 from posteriori.rows.schema import Column, Schema
 from posteriori.typing import Labels
@@ -30,6 +34,21 @@ class Glimpse:
     schema: Schema
     classes: Labels
     soft: bool
+
+    @cached_property
+    def seen(self) -> tuple[SeenColumn, ...]:
+        """The columns, where these are numbers."""
+        return tuple(SeenColumn(column.name, column.kind) for column in self.schema.columns)
+
+    def look_at(self, number: int, chunk: Chunk, rows: MemoryRows) -> Look | None:
+        """The look at rows that were read from a chunk as these; None if they may hold others.
+
+        They do not if they are numbers without gaps, of which alone a table has this very schema,
+        and have one label each, all of which were known.
+        """
+        if not is_table(chunk.X) or rows.schema is not self.schema or rows.soft:
+            return None
+        return look_at_known(number, rows, self.seen)
 
     def covers(self, look: Look) -> bool:
         """Whether rows that were looked at have no others."""

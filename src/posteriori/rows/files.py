@@ -97,10 +97,17 @@ class FileRows(ChunkedRows):
 
     def _first_look(self) -> Look:
         def look() -> Look:
+            least, found = self._least_halvings(), list[Look]()
+
+            def see(start: int, table: Any) -> Look:
+                known = max(least, found[0].drawn.halvings if found else 0)
+                return self._look_at(start, table, known)
+
             self.spool.begin()
-            found = self._look_at_all(lambda start, table, look: _Total()).look
-            self._keep_whole(found.n_rows)
-            return found
+            self._see_all(see, found)
+            whole = whole_look(found)
+            self._keep_whole(whole.n_rows)
+            return whole
 
         return until_types_hold(look)
 
@@ -109,25 +116,11 @@ class FileRows(ChunkedRows):
         if self._parts is None:
             self.spool.drop_unless(0, n_rows)
 
-    def _look_at_all(
-        self, beside: Callable[[int, Any, Look], "_Total"], draws: bool = True
-    ) -> "_Seen":
-        """The look at all rows, and what else is summed: of each table, and the look at it.
-
-        It draws some of the rows, unless these are not wanted.
-        """
-        found: list[_Seen] = []
-        least = self._least_halvings()
-
-        def see(start: int, table: Any) -> _Seen:
-            known = max(least, found[0].look.drawn.halvings if found else 0)
-            look = self._look_at(start, table, known if draws else None)
-            return _Seen(look, beside(start, table, look))
-
+    def _see_all(self, see: Callable[[int, Any], T], found: list[T]) -> None:
+        """A pass that adds up what `see` makes of all tables."""
         parts = self._parts
         with self.one_pass(None if parts is None else sum(part.n_rows for part in parts)):
             self._fold(see, lambda seen: _add_to(found, seen))
-        return _Seen(whole_look([seen.look for seen in found]), found[0].beside)
 
     def _chunk(self, start: int, table: Any) -> Chunk:
         found = self.roles.split(table)
@@ -168,22 +161,30 @@ class FileRows(ChunkedRows):
 
     def look_and_sum(self, glimpse: Glimpse, kernel: Kernel[S], block_entries: int | None) -> S:
         reader = Reader(glimpse.schema, glimpse.classes, named=self.soft_classes)
-        surprises: list[int] = []
+        surprises, found = list[int](), list[_Seen]()
 
-        def add_up(start: int, table: Any, look: Look) -> _Total:
-            if not surprises and glimpse.covers(look):
-                with suppress(DataError):
-                    rows = reader(self._chunk(start, table), start, _where(start, table.num_rows))
-                    return _Total(rows.n_rows, rows.add_up(kernel, block_entries))
-            surprises.append(start)
-            return _Total()
+        def see(start: int, table: Any) -> _Seen:
+            seen = None if surprises else add_up(start, table)
+            if seen is None:
+                surprises.append(start)
+            return seen or _Seen(self._look_at(start, table), _Total())
+
+        def add_up(start: int, table: Any) -> _Seen | None:
+            chunk, where = self._chunk(start, table), _where(start, table.num_rows)
+            with suppress(DataError):
+                rows = reader(chunk, start, where)
+                known = glimpse.look_at(start, chunk, rows)
+                look = known or self._look_at(start, table)
+                if known or glimpse.covers(look):
+                    return _Seen(look, _Total(rows.n_rows, rows.add_up(kernel, block_entries)))
+            return None
 
         self.spool.begin_if_asked()
-        seen = self._look_at_all(add_up, draws=False)
-        self._seen.append(seen.look)
+        self._see_all(see, found)
+        self._seen.append(whole_look([seen.look for seen in found]))
         if surprises or not glimpse.is_of(self):
             raise Surprise
-        return cast(S, seen.beside.value)
+        return cast(S, found[0].beside.value)
 
     def _least_halvings(self) -> int:
         """Halvings of the sample that will be needed, where files tell how many rows they have."""

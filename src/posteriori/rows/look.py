@@ -119,8 +119,9 @@ class SeenLabels:
         problems = [seen.problem for seen in (self, other) if seen.problem is not None]
         if problems:
             return _without_labels(min(problems, key=lambda problem: problem.part))
-        if self.soft:
-            return replace(self, weight=self.weight + other.weight)
+        if self.soft or self.labels is other.labels:
+            weight, count = self.weight + other.weight, self.count + other.count
+            return replace(self, weight=weight, count=count)
         try:
             labels, codes = encode(_joined_labels(self.labels, other.labels))
         except LabelError as error:  # labels of two kinds have no order
@@ -257,9 +258,8 @@ class Look:
         if not other.columns or not self.columns:
             known = self if self.columns else other
             return replace(known, lengths=self.lengths + other.lengths)
-        _check_same_names(self, other)
         return Look(
-            tuple(a + b for a, b in zip(self.columns, other.columns, strict=True)),
+            _columns_of_both(self.columns, other.columns),
             self.named,
             None if self.labels is None else self.labels + cast(SeenLabels, other.labels),
             self.lengths + other.lengths,
@@ -320,6 +320,14 @@ def look_at(
     return Look(columns, named, labels, ((number, n),), total, drawn, stored)
 
 
+def look_at_known(number: int, rows: MemoryRows, columns: tuple[SeenColumn, ...]) -> Look:
+    """The same of rows that were read already, as columns and labels that were known before."""
+    n, limit = rows.n_rows, sample_limit(len(columns))
+    labels = _counted(cast(Labels, rows.classes), cast(Codes, rows.y), rows.weight)
+    total = float(n if rows.weight is None else rows.weight.sum())
+    return Look(columns, rows.schema.named, labels, ((number, n),), total, Drawn(limit, 0))
+
+
 def numbers_seen(look: Look, n_columns: int) -> Look:
     """A look at the same rows with so many columns of numbers in place of theirs."""
     columns = tuple(SeenColumn(name, "numeric") for name in Schema.unnamed(n_columns).names)
@@ -357,14 +365,20 @@ def whole_look(parts: list[Look]) -> Look:
     return found
 
 
-def _check_same_names(a: Look, b: Look) -> None:
-    ours, theirs = ([seen.name for seen in look.columns] for look in (a, b))
+def _columns_of_both(
+    a: tuple[SeenColumn, ...], b: tuple[SeenColumn, ...]
+) -> tuple[SeenColumn, ...]:
+    """The columns as both parts show them; an error where they have other ones."""
+    if a is b:
+        return a
+    ours, theirs = ([seen.name for seen in columns] for columns in (a, b))
     if ours != theirs:
         raise ColumnNameError(
             f"Parts of the source have different columns: {', '.join(map(repr, ours[:8]))} here, "
             f"{', '.join(map(repr, theirs[:8]))} there.",
             "Write the same columns everywhere.",
         )
+    return tuple(one + other for one, other in zip(a, b, strict=True))
 
 
 def _columns(X: Any, number: int) -> tuple[tuple[SeenColumn, ...], bool]:
@@ -410,7 +424,12 @@ def _labels(y: Any, n: int, weight: Array | None, classes: Any) -> SeenLabels:
         found, codes = read_target(values, n)
     except LabelError as error:
         return _without_labels(Problem(0, error))
-    K, each = len(found), cast(Codes, codes)
-    count = np.bincount(each if weight is None else each[weight > 0], minlength=K)
-    total = count if weight is None else np.bincount(each, weight, minlength=K)
-    return SeenLabels(found, total.astype(np.float64), count.astype(np.float64))
+    return _counted(found, cast(Codes, codes), weight)
+
+
+def _counted(labels: Labels, codes: Codes, weight: Array | None) -> SeenLabels:
+    """Labels with their rows, each of which has the place of its own among them."""
+    K = len(labels)
+    count = np.bincount(codes if weight is None else codes[weight > 0], minlength=K)
+    total = count if weight is None else np.bincount(codes, weight, minlength=K)
+    return SeenLabels(labels, total.astype(np.float64), count.astype(np.float64))
