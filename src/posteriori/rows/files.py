@@ -30,8 +30,8 @@ from posteriori.typing import Labels
 S = TypeVar("S")
 T = TypeVar("T")
 
-BATCH_ENTRIES = 2**21
-"""Numbers that are read at once: 16 MiB of doubles."""
+BATCH_ENTRIES = 2**22
+"""Numbers that are read at once: 32 MiB of doubles."""
 
 _LONGEST_BATCH = 2**17
 _READ_AHEAD = 4

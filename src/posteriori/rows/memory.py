@@ -26,6 +26,10 @@ BLOCK_ENTRIES = 2**18
 SUM_ENTRIES = 2**20
 """Numbers a block in sums, whose temporaries are few: threads then seldom wait for each other."""
 
+PART_ENTRIES = 2**22
+"""The same where one thread sums a part of the rows alone: what is done once a block, and keeps
+the interpreter's lock, is in the way of other threads that do the same."""
+
 SERIAL_ENTRIES = 10**5
 """Below this many numbers no thread is worth starting."""
 
@@ -94,7 +98,7 @@ class MemoryRows:
 
     def add_up(self, kernel: Kernel[S], block_entries: int | None = None) -> S:
         """The same sum by this thread alone, for rows that are one part of many."""
-        spans = self._spans(block_entries or SUM_ENTRIES)
+        spans = self._spans(block_entries or PART_ENTRIES)
         return reduce(add, (kernel(self._block(*span)) for span in spans))
 
     def counting(self) -> "MemoryRows":
