@@ -7,7 +7,7 @@ has the same bits whoever did what. Only a few sums come back.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from importlib import import_module
 from itertools import accumulate
 from math import isnan
@@ -19,6 +19,7 @@ import numpy as np
 from posteriori.errors import ColumnTypeError, ParameterError, ShapeError, SourceError
 from posteriori.rows.chunk import Roles
 from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.dask_direct import Residents
 from posteriori.rows.dask_kept import OnWorker, OnWorkers, room_on_workers
 from posteriori.rows.dask_tasks import (
     AddUp,
@@ -120,10 +121,18 @@ class DaskRows(ChunkedRows):
         return replace(self, chunks=tuple(chunks), owners=(*self.owners, offset), _seen=[])
 
     def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
-        task = Sent(AddUp(self._read_chunk, kernel, block_entries))
-        found = self._compute(task, self._with_rows, _AT_ONCE)
+        task, numbers = Sent(AddUp(self._read_chunk, kernel, block_entries)), self._with_rows
+        sums = self._residents.each(task, numbers)
+        if sums is None:
+            found = self._compute(task, numbers, _AT_ONCE)
+        else:
+            found = or_raise(plus(*_in_groups(sums, _AT_ONCE, plus)))
         self._count()
         return cast(S, found)
+
+    @cached_property
+    def _residents(self) -> Residents:
+        return Residents(self.chunks)
 
     def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
         """A chain of tasks: nothing but the state goes from worker to worker."""
@@ -191,11 +200,8 @@ class DaskRows(ChunkedRows):
         if not numbers:
             return None
         dask = import_module("dask")
-        both, found = dask.delayed(plus, pure=False), self._each_chunk(task, numbers)
-        while len(found) > at_once:
-            groups = [found[i : i + at_once] for i in range(0, len(found), at_once)]
-            found = [both(*group) if len(group) > 1 else group[0] for group in groups]
-        return or_raise(plus(*dask.compute(*found)))
+        both, each = dask.delayed(plus, pure=False), self._each_chunk(task, numbers)
+        return or_raise(plus(*dask.compute(*_in_groups(each, at_once, both))))
 
     def _each_chunk(self, task: Sent, numbers: Sequence[int]) -> list[Any]:
         """A task for each chunk, delayed."""
@@ -205,6 +211,14 @@ class DaskRows(ChunkedRows):
         sent = dask.delayed(task, pure=False, traverse=False) if shared else task
         each = dask.delayed(run, pure=False)
         return [each(sent, i, *self.chunks[i]) for i in numbers]
+
+
+def _in_groups(found: list[Any], at_once: int, both: Callable[..., Any]) -> list[Any]:
+    """At most so many sums, of which each is one of as many others, and so on, in their order."""
+    while len(found) > at_once:
+        groups = [found[i : i + at_once] for i in range(0, len(found), at_once)]
+        found = [both(*group) if len(group) > 1 else group[0] for group in groups]
+    return found
 
 
 def _left_behind(roles: Roles | None, seen: list[Look], kept: dict[str, Any]) -> DaskRows:

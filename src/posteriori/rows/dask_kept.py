@@ -1,12 +1,12 @@
 """What workers of a Dask cluster keep of all rows, for as long as somebody may ask of it."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from operator import itemgetter
 from typing import Any, Generic, TypeVar, cast
 
+from posteriori.rows.dask_direct import client_in_use
 from posteriori.rows.dask_tasks import Sent, chain, or_raise, run
 from posteriori.rows.kept import Kept, Room, room_here
 
@@ -102,12 +102,8 @@ def room_on_workers() -> Room:
 
 def _limits() -> dict[str, int]:
     """The workers of the cluster in use, and the bytes of memory that each may take."""
-    distributed = sys.modules.get("distributed")  # a cluster in use has been imported
-    if distributed is None:
-        return {}
-    try:
-        client = distributed.get_client()
-    except ValueError:
+    client = client_in_use()
+    if client is None:
         return {}
     workers = client.scheduler_info(n_workers=-1)["workers"]
     return {address: worker["memory_limit"] or 0 for address, worker in workers.items()}

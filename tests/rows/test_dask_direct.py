@@ -1,0 +1,217 @@
+"""Sums of chunks in the memory of workers are those of tasks, to the last bit, whatever happens."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from posteriori import GaussianClassifier, LogisticRegression
+from posteriori.errors import MissingValueError
+from posteriori.rows import dask_direct
+from posteriori.rows.dask import DaskRows, dask_rows
+from posteriori.rows.dask_direct import Residents, client_in_use
+from posteriori.rows.dask_tasks import Sent
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+N = 8000
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+    ) as found:
+        yield found
+
+
+@pytest.fixture
+def client(cluster: Any) -> Iterator[Any]:
+    with distributed.Client(cluster) as found:
+        found.wait_for_workers(2)
+        yield found
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether the workers themselves could be asked, pass by pass."""
+    found: list[bool] = []
+    each = Residents.each
+
+    def noted(self: Any, *args: Any) -> Any:
+        sums = each(self, *args)
+        found.append(sums is not None)
+        return sums
+
+    monkeypatch.setattr(Residents, "each", noted)
+    return found
+
+
+def lazy(n_chunks: int) -> tuple[Any, Any]:
+    X = da.random.default_rng(0).normal(size=(N, 3), chunks=(N // n_chunks, 3))
+    return X, (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
+
+
+def persisted(n_chunks: int, **where: Any) -> tuple[Any, Any]:
+    with dask.annotate(**where):
+        found = dask.persist(*lazy(n_chunks), optimize_graph=False)
+    distributed.wait(found)
+    return found
+
+
+def by_tasks(monkeypatch: pytest.MonkeyPatch, fit: Any) -> Any:
+    with monkeypatch.context() as patch:
+        patch.setattr(Residents, "each", lambda self, task, numbers: None)
+        return fit()
+
+
+@pytest.mark.slow
+class TestCluster:
+    @pytest.mark.parametrize("n_chunks", [2, 4, 20])
+    def test_workers_are_asked_for_the_same_bits(
+        self, n_chunks: int, client: Any, answers: Any, monkeypatch: Any
+    ) -> None:
+        data = persisted(n_chunks)
+        expected = by_tasks(monkeypatch, lambda: LogisticRegression().fit(*data))
+        assert answers == []
+        found = LogisticRegression().fit(*data)
+        assert answers
+        assert all(answers)
+        assert_array_equal(found.coef_, expected.coef_)
+        assert_array_equal(found.intercept_, expected.intercept_)
+        assert found.passes_.passes == expected.passes_.passes
+        assert found.passes_.bytes_read == expected.passes_.bytes_read
+
+    def test_both_workers_sum_what_they_have_in_the_order_of_rows(
+        self, client: Any, answers: Any
+    ) -> None:
+        rows = dask_rows(*persisted(4))
+        found = rows.map_sum(lambda block: [(block.start, os.getpid())])
+        assert answers == [True]
+        assert [start for start, _ in found] == [0, 2000, 4000, 6000]
+        assert {pid for _, pid in found} == set(client.run(os.getpid).values())
+
+    def test_chunks_that_are_made_anew_are_summed_by_tasks(self, client: Any, answers: Any) -> None:
+        GaussianClassifier().fit(*lazy(4))
+        assert answers
+        assert not any(answers)
+
+    def test_chunks_that_lie_on_one_of_two_workers_are_summed_by_tasks(
+        self, client: Any, answers: Any
+    ) -> None:
+        worker = next(iter(client.run(os.getpid)))
+        GaussianClassifier().fit(*persisted(4, workers=[worker]))
+        assert answers
+        assert not any(answers)
+
+    def test_many_chunks_are_summed_by_tasks(
+        self, client: Any, answers: Any, monkeypatch: Any
+    ) -> None:
+        monkeypatch.setattr(dask_direct, "_MOST", 3)
+        GaussianClassifier().fit(*persisted(4))
+        assert answers == [False]
+
+    def test_chunks_that_were_moved_are_found_again(self, client: Any, answers: Any) -> None:
+        rows = dask_rows(*persisted(4))
+
+        def starts() -> Any:
+            return rows.map_sum(lambda block: [block.start])
+
+        expected = starts()
+        where = rows._residents._where
+        a, b = set(where.values())
+        moved = {i: a if address == b else b for i, address in where.items()}
+        rows._residents._where = moved
+        assert starts() == expected
+        assert starts() == expected
+        assert rows._residents._where == where
+        assert answers == [True, False, True]
+
+    def test_what_is_wrong_with_rows_is_said_as_by_tasks(
+        self, client: Any, answers: Any, monkeypatch: Any
+    ) -> None:
+        X, y = lazy(4)
+        X = da.where(da.arange(N, chunks=X.chunks[0])[:, None] == 5000, np.nan, X)
+        data = dask.persist(X, y)
+        distributed.wait(data)
+
+        def message() -> str:
+            with pytest.raises(MissingValueError) as error:
+                LogisticRegression().fit(*data)
+            return str(error.value)
+
+        expected = by_tasks(monkeypatch, message)
+        assert message() == expected
+        assert answers
+        assert all(answers)
+
+    def test_a_task_that_fits_does_not_wait_for_itself(self, client: Any) -> None:
+        data = persisted(4)
+
+        def fit(X: Any, y: Any) -> Any:
+            model = LogisticRegression().fit(X, y)
+            return model.coef_, dask_rows(X, y)._residents._find(client_in_use(), range(4))
+
+        packed = Sent(data)
+        here, where = fit(*data)
+        there, found = client.submit(lambda: fit(*packed.value), pure=False).result(timeout=120)
+        assert_array_equal(there, here)
+        assert set(found.values()) == set(where.values()) == set(client.run(os.getpid))
+
+    def test_a_worker_killed_while_it_sums_changes_no_bit(
+        self, client: Any, answers: Any, monkeypatch: Any
+    ) -> None:
+        data = persisted(4)
+        expected = LogisticRegression(tol=1e-8).fit(*data)
+        answers.clear()
+        victim = min(client.run(os.getpid).values())
+        add_up, killed = DaskRows._sum, list[int]()
+
+        def watched(self: Any, kernel: Any, block_entries: Any) -> Any:
+            if not killed:
+                killed.append(victim)
+                threading.Timer(0.3, os.kill, (victim, signal.SIGKILL)).start()
+                return add_up(self, Slowly(kernel), block_entries)
+            return add_up(self, kernel, block_entries)
+
+        monkeypatch.setattr(DaskRows, "_sum", watched)
+        found = LogisticRegression(tol=1e-8).fit(*data)
+        assert answers[0] is False
+        assert len(answers) > 2
+        assert_array_equal(found.coef_, expected.coef_)
+        assert_array_equal(found.intercept_, expected.intercept_)
+        client.wait_for_workers(2)
+        assert victim not in client.run(os.getpid).values()
+
+
+class Slowly:
+    """A kernel that takes a while."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def __call__(self, block: Any) -> Any:
+        time.sleep(0.4)
+        return self.kernel(block)
+
+
+def test_what_a_worker_has_written_to_disk_is_not_in_its_memory() -> None:
+    data = SimpleNamespace(memory={"x": 1, "y": 2}, disk={"z": 3})
+    worker = SimpleNamespace(data=data, state=SimpleNamespace(nthreads=5))
+    chunks = {0: ("x", "y", None), 1: ("x", "z"), 7: ("y", None)}
+    assert dask_direct._holding(chunks, worker) == (frozenset([0, 7]), 5)
+
+
+def test_without_a_cluster_nobody_is_asked(answers: Any) -> None:
+    with dask.config.set(scheduler="threads"):
+        GaussianClassifier().fit(*lazy(2))
+    assert answers == [False]
