@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,11 +61,21 @@ def lazy(n_chunks: int) -> tuple[Any, Any]:
     return X, (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
 
 
-def persisted(n_chunks: int, **where: Any) -> tuple[Any, Any]:
-    with dask.annotate(**where):
-        found = dask.persist(*lazy(n_chunks), optimize_graph=False)
+def in_memory(*collections: Any, turns: Sequence[int] = (0, 1)) -> tuple[Any, ...]:
+    """Collections on the workers, whose chunks these take in turns, as long as they live."""
+    workers = sorted(distributed.get_client().scheduler_info()["workers"])
+
+    def turn(key: Any) -> list[str]:
+        return [workers[turns[key[1] % len(turns)]]]
+
+    with dask.annotate(workers=turn, allow_other_workers=True):
+        found = dask.persist(*collections, optimize_graph=False)
     distributed.wait(found)
     return found
+
+
+def persisted(n_chunks: int, turns: Sequence[int] = (0, 1)) -> tuple[Any, ...]:
+    return in_memory(*lazy(n_chunks), turns=turns)
 
 
 def by_tasks(monkeypatch: pytest.MonkeyPatch, fit: Any) -> Any:
@@ -76,11 +86,14 @@ def by_tasks(monkeypatch: pytest.MonkeyPatch, fit: Any) -> Any:
 
 @pytest.mark.slow
 class TestCluster:
-    @pytest.mark.parametrize("n_chunks", [2, 4, 20])
+    @pytest.mark.parametrize(
+        ("n_chunks", "turns"),
+        [(2, [0, 1]), (4, [0, 0, 1, 1]), (20, [0, 1]), (10, [0] * 6 + [1] * 4)],
+    )
     def test_workers_are_asked_for_the_same_bits(
-        self, n_chunks: int, client: Any, answers: Any, monkeypatch: Any
+        self, n_chunks: int, turns: Any, client: Any, answers: Any, monkeypatch: Any
     ) -> None:
-        data = persisted(n_chunks)
+        data = persisted(n_chunks, turns)
         expected = by_tasks(monkeypatch, lambda: LogisticRegression().fit(*data))
         assert answers == []
         found = LogisticRegression().fit(*data)
@@ -105,11 +118,11 @@ class TestCluster:
         assert answers
         assert not any(answers)
 
-    def test_chunks_that_lie_on_one_of_two_workers_are_summed_by_tasks(
-        self, client: Any, answers: Any
+    @pytest.mark.parametrize("turns", [[0], [0, 0, 0, 1]], ids=["all", "most"])
+    def test_chunks_most_of_which_are_on_one_worker_are_summed_by_tasks(
+        self, turns: Any, client: Any, answers: Any
     ) -> None:
-        worker = next(iter(client.run(os.getpid)))
-        GaussianClassifier().fit(*persisted(4, workers=[worker]))
+        GaussianClassifier().fit(*persisted(4, turns))
         assert answers
         assert not any(answers)
 
@@ -141,8 +154,7 @@ class TestCluster:
     ) -> None:
         X, y = lazy(4)
         X = da.where(da.arange(N, chunks=X.chunks[0])[:, None] == 5000, np.nan, X)
-        data = dask.persist(X, y)
-        distributed.wait(data)
+        data = in_memory(X, y)
 
         def message() -> str:
             with pytest.raises(MissingValueError) as error:

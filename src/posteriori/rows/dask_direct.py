@@ -20,6 +20,9 @@ Keys = tuple[Any, ...]
 _MOST = 64
 """Chunks that are summed so, as all of their sums come back, and workers that are asked."""
 
+_UNEVEN = 1.25
+"""How many times its share of chunks a worker may have; beyond it the scheduler may move some."""
+
 
 def client_in_use() -> Any | None:
     """The client of the cluster that Dask uses now; None if it uses none."""
@@ -83,7 +86,7 @@ class Residents:
             load[where[i]] += 1
         n_threads = sum(held.n_threads for held in holding.values())
         turns = max(-(-load[address] // holding[address].n_threads) for address in load)
-        return where if turns <= -(-len(numbers) // n_threads) else {}
+        return where if turns <= _UNEVEN * -(-len(numbers) // n_threads) else {}
 
 
 # What the workers do, out of turn.
