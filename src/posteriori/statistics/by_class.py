@@ -82,8 +82,10 @@ def order_by_class(codes: Codes, n_classes: int) -> tuple[Codes, list[int]]:
 def sums_by_class(X: Array, codes: Codes, n_classes: int) -> Array:
     """Sum of the rows of each class (K, d), without sorting the rows themselves."""
     if n_classes <= (_FEW_BY_ROW if X.flags.c_contiguous else _FEW):
-        hot = codes == np.arange(n_classes)[:, None]
-        return over_rows(X, hot.T.astype(np.float64)).T
+        hot, out = codes == np.arange(n_classes)[:, None], np.zeros((n_classes, X.shape[1]))
+        present = hot.any(axis=1)  # classes without rows change no bit of the others
+        out[present] = over_rows(X, hot[present].T.astype(np.float64)).T
+        return out
     order, ends = order_by_class(codes, n_classes)
     member = sparse.csr_array((n_classes, len(X)))
     member.data, member.indices = np.ones(len(X)), order.astype(np.int32)
