@@ -105,6 +105,40 @@ def test_what_a_few_rows_do_not_show_is_found_in_the_look(model, surprise, write
     np.testing.assert_allclose(ours, _answers(expected), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("labels", ["text", "numbers", "far apart"])
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_numbers_that_a_few_rows_have_shown_are_not_looked_at_again(
+    labels, weight, write, monkeypatch
+):
+    """What is learnt of them is what a look learns, with weights of zero too."""
+    frame = FRAME.assign(w=FRAME["w"] - 1)
+    if labels != "text":
+        numbers = {"no": -3, "so": 5, "yes": 7 if labels == "numbers" else 10**9}
+        frame["y"] = frame["y"].map(numbers)
+    frame.loc[(frame["y"] == frame["y"].max()) & SECOND, "y"] = frame["y"].min()
+    folder = write(frame.drop(columns="f"))
+    given = {"target": "y", "weight": weight, "columns": ["a", "b", "c"]}
+    expected = scan(folder, **given).look
+    looked, look_at = [], FileRows._look_at
+    monkeypatch.setattr(
+        FileRows, "_look_at", lambda self, *args: (looked.append(args[0]), look_at(self, *args))[1]
+    )
+    rows = scan(folder, **given)
+    GaussianClassifier().fit(rows)
+    assert len(looked) == 3  # a glimpse
+    found = rows.look
+    assert [(seen.name, seen.kind) for seen in found.columns] == [
+        (seen.name, seen.kind) for seen in expected.columns
+    ]
+    assert found.named == expected.named
+    assert found.lengths == expected.lengths
+    assert found.weight == expected.weight
+    for name in ("labels", "weight", "count"):
+        ours, theirs = (getattr(look.labels, name) for look in (found, expected))
+        assert ours.dtype == theirs.dtype
+        assert ours.tolist() == theirs.tolist()
+
+
 @EVERY_MODEL
 def test_rows_that_are_sorted_by_class(model, write):
     """Of the first, the middle and the last file each has another class, and some have one."""

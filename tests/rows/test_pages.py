@@ -330,6 +330,27 @@ def test_structs_in_structs_are_no_head() -> None:
         PageHead.of(b"\x1c" * HEAD)
 
 
+@pytest.mark.parametrize("most", [1_000, 65_536, 100_003])
+def test_a_system_that_reads_less_than_it_is_asked_for_is_asked_again(
+    most: int, table: pa.Table, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preadv, short = os.preadv, list[int]()
+
+    def reluctant(file: int, pieces: list[memoryview], place: int) -> int:
+        wanted, some = sum(map(len, pieces)), list[memoryview]()
+        for piece in pieces:
+            some.append(piece[: most - sum(map(len, some))])
+        found = preadv(file, [piece for piece in some if len(piece)], place)
+        short.extend([found] * (found < wanted))
+        return found
+
+    parquet.write_table(table, tmp_path / "x.parquet")
+    monkeypatch.setattr(os, "preadv", reluctant)
+    check(tmp_path / "x.parquet")
+    assert short
+    assert max(short) == most
+
+
 def test_a_file_that_ends_within_a_page_is_an_error(table: pa.Table, tmp_path: Any) -> None:
     path = tmp_path / "a.parquet"
     parquet.write_table(table, path, use_dictionary=False)
