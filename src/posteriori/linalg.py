@@ -28,7 +28,7 @@ _RUN, _SMALL = 512, 10**6
 _IN_PLACE = ("SkylakeX", "Cooperlake", "SapphireRapids")
 """Processors, as OpenBLAS calls them, for which it does so: those with AVX-512."""
 
-_FEW, _PANEL_OF_FEW = 48, 16
+_FEW, _PANEL_OF_FEW = 40, 16
 """Columns up to which small products are faster there than a symmetric one, and as many at once."""
 
 
@@ -43,8 +43,8 @@ def over_rows(A: Array, B: Array) -> Array:
 
     NumPy keeps the lock of the interpreter during a matrix product by the size of what comes out,
     and few numbers come out of sums over many rows. So these are made in runs of rows, enough of
-    them that the lock is let go, and added up. Where a run is a small product, OpenBLAS does not
-    copy it first, which takes as long as to multiply few columns.
+    them that the lock is let go, and added up. On some processors BLAS does not copy what a small
+    product is made of, which takes as long as to multiply few columns; runs are then short.
 
     >>> X = np.arange(60_000.0).reshape(-1, 3) % 7
     >>> bool((over_rows(X, X) == X.T @ X).all())
@@ -54,7 +54,7 @@ def over_rows(A: Array, B: Array) -> Array:
         return A.T @ B
     n, size = len(A), prod(A.shape[1:] + B.shape[1:])
     runs = _LOCKED // max(size, 1) + 1
-    if B.ndim == 2 and size * _RUN <= _SMALL:
+    if B.ndim == 2 and size * _RUN <= _SMALL and _multiplies_in_place():
         runs = max(runs, n // _RUN)
     if runs == 1 or n < 2 * runs:
         return A.T @ B

@@ -110,8 +110,8 @@ def test_what_a_few_rows_do_not_show_is_found_in_the_look(model, surprise, write
 def test_numbers_that_a_few_rows_have_shown_are_not_looked_at_again(
     labels, weight, write, monkeypatch
 ):
-    """What is learnt of them is what a look learns, with weights of zero too."""
-    frame = FRAME.assign(w=FRAME["w"] - 1)
+    """What is learnt of them is what a look learns."""
+    frame = FRAME.copy()
     if labels != "text":
         numbers = {"no": -3, "so": 5, "yes": 7 if labels == "numbers" else 10**9}
         frame["y"] = frame["y"].map(numbers)
@@ -137,6 +137,18 @@ def test_numbers_that_a_few_rows_have_shown_are_not_looked_at_again(
         ours, theirs = (getattr(look.labels, name) for look in (found, expected))
         assert ours.dtype == theirs.dtype
         assert ours.tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("weight", [0.0, 2.0])
+@pytest.mark.parametrize("label", [None, np.nan, np.inf, 0.5])
+def test_labels_are_read_of_rows_without_weight_too(label, weight, write):
+    frame = FRAME.assign(y=FRAME["y"].map({"no": 0.0, "so": 1.0, "yes": 2.0}))
+    row = np.flatnonzero(SECOND)[30]
+    frame.loc[row, ["y", "w"]] = label, weight
+    folder = write(frame)
+    for model in (GaussianClassifier(), LogisticRegression()):
+        with pytest.raises(LabelError, match=r"[Rr]ow 30\b"):
+            model.fit(_scan(folder, "abc"))
 
 
 @EVERY_MODEL

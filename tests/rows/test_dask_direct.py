@@ -1,10 +1,13 @@
 """Sums of chunks in the memory of workers are those of tasks, to the last bit, whatever happens."""
 
+import asyncio
 import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +17,7 @@ from numpy.testing import assert_array_equal
 
 from posteriori import GaussianClassifier, LogisticRegression
 from posteriori.errors import MissingValueError
+from posteriori.rows import dask as rows_in_dask
 from posteriori.rows import dask_direct
 from posteriori.rows.dask import DaskRows, dask_rows
 from posteriori.rows.dask_direct import Residents, client_in_use
@@ -133,21 +137,52 @@ class TestCluster:
         GaussianClassifier().fit(*persisted(4))
         assert answers == [False]
 
-    def test_chunks_that_were_moved_are_found_again(self, client: Any, answers: Any) -> None:
+    @pytest.mark.parametrize(("n_chunks", "directly"), [(8, True), (10, False)])
+    def test_more_than_eight_sums_come_back_if_they_are_small(
+        self, n_chunks: int, directly: bool, client: Any, answers: Any, monkeypatch: Any
+    ) -> None:
+        data = persisted(n_chunks)
+        limit = 8 * n_chunks * (2 * 4) ** 2  # two classes, three slopes and an intercept
+        monkeypatch.setattr(rows_in_dask, "_LITTLE_BACK", limit)
+        GaussianClassifier().fit(*data)
+        assert answers == [True]
+        monkeypatch.setattr(rows_in_dask, "_LITTLE_BACK", limit - 1)
+        GaussianClassifier().fit(*data)
+        assert answers == [True] * (1 + directly)
+
+    def test_chunks_that_both_workers_have_are_shared_out(self, client: Any, answers: Any) -> None:
+        data = persisted(4, turns=[0])
+        rows = dask_rows(*data)
+
+        def sums() -> Any:
+            return rows.map_sum(lambda block: [(block.start, os.getpid())])
+
+        starts = [start for start, _ in sums()]
+        client.replicate(data)
+        found = sums()
+        assert [start for start, _ in found] == starts
+        assert sorted(Counter(pid for _, pid in found).values()) == [2, 2]
+        assert answers == [False, True]
+
+    def test_a_chunk_that_is_not_there_is_missed(
+        self, client: Any, answers: Any, monkeypatch: Any
+    ) -> None:
         rows = dask_rows(*persisted(4))
+        jobs_of = Residents._jobs
 
         def starts() -> Any:
             return rows.map_sum(lambda block: [block.start])
 
+        def of_the_other(self: Any, *args: Any) -> Any:
+            jobs = jobs_of(self, *args)
+            return dict(zip(jobs, reversed(jobs.values()), strict=True))
+
         expected = starts()
-        where = rows._residents._where
-        a, b = set(where.values())
-        moved = {i: a if address == b else b for i, address in where.items()}
-        rows._residents._where = moved
+        with monkeypatch.context() as patch:
+            patch.setattr(Residents, "_jobs", of_the_other)
+            assert starts() == expected
         assert starts() == expected
-        assert starts() == expected
-        assert rows._residents._where == where
-        assert answers == [True, False, True]
+        assert answers == [True, False, False]
 
     def test_what_is_wrong_with_rows_is_said_as_by_tasks(
         self, client: Any, answers: Any, monkeypatch: Any
@@ -171,13 +206,13 @@ class TestCluster:
 
         def fit(X: Any, y: Any) -> Any:
             model = LogisticRegression().fit(X, y)
-            return model.coef_, dask_rows(X, y)._residents._find(client_in_use(), range(4))
+            return model.coef_, dask_rows(X, y)._residents._jobs(client_in_use(), range(4))
 
         packed = Sent(data)
-        here, where = fit(*data)
+        here, _ = fit(*data)
         there, found = client.submit(lambda: fit(*packed.value), pure=False).result(timeout=120)
         assert_array_equal(there, here)
-        assert set(found.values()) == set(where.values()) == set(client.run(os.getpid))
+        assert set(found) == set(client.nthreads())
 
     def test_a_worker_killed_while_it_sums_changes_no_bit(
         self, client: Any, answers: Any, monkeypatch: Any
@@ -216,11 +251,16 @@ class Slowly:
         return self.kernel(block)
 
 
-def test_what_a_worker_has_written_to_disk_is_not_in_its_memory() -> None:
+@pytest.mark.parametrize(
+    ("second", "expected"), [("y", {0: (0, 1, None), 7: (7, 2, None)}), ("z", {})]
+)
+def test_a_worker_that_has_written_a_chunk_to_disk_gives_no_sum(second: str, expected: Any) -> None:
     data = SimpleNamespace(memory={"x": 1, "y": 2}, disk={"z": 3})
-    worker = SimpleNamespace(data=data, state=SimpleNamespace(nthreads=5))
-    chunks = {0: ("x", "y", None), 1: ("x", "z"), 7: ("y", None)}
-    assert dask_direct._holding(chunks, worker) == (frozenset([0, 7]), 5)
+    jobs = {"here": {0: ("x", None), 7: (second, None)}, "there": {3: ("w",)}}
+    with ThreadPoolExecutor(1) as threads:
+        worker = SimpleNamespace(data=data, address="here", executors={"default": threads})
+        task = Sent(lambda number, *parts: (number, *parts))
+        assert asyncio.run(dask_direct._sums_of(task, jobs, worker)) == expected
 
 
 def test_without_a_cluster_nobody_is_asked(answers: Any) -> None:

@@ -330,6 +330,17 @@ def test_structs_in_structs_are_no_head() -> None:
         PageHead.of(b"\x1c" * HEAD)
 
 
+def test_more_pieces_than_are_read_at_a_stroke(
+    calls: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, random: np.random.Generator
+) -> None:
+    monkeypatch.setattr(files, "_LONGEST_BATCH", 2**21)
+    values = random.normal(size=1_300_000)
+    table = pa.table({"a": values, "y": np.arange(len(values)) % 2})
+    parquet.write_table(table, tmp_path / "x.parquet", row_group_size=2**21, data_page_size=17_000)
+    check(tmp_path / "x.parquet")
+    assert max(high - low for low, high in calls) > 10**6
+
+
 @pytest.mark.parametrize("most", [1_000, 65_536, 100_003])
 def test_a_system_that_reads_less_than_it_is_asked_for_is_asked_again(
     most: int, table: pa.Table, tmp_path: Any, monkeypatch: pytest.MonkeyPatch

@@ -44,9 +44,10 @@ class Glimpse:
         """The look at rows that were read from a chunk as these; None if they may hold others.
 
         They do not if they are numbers without gaps, of which alone a table has this very schema,
-        and have one label each, all of which were known.
+        and have one label each, all of which were known: those of rows without weight are not read.
         """
-        if not is_table(chunk.X) or rows.schema is not self.schema or rows.soft:
+        all_count = rows.weight is None or bool(rows.weight.all())
+        if not is_table(chunk.X) or rows.schema is not self.schema or rows.soft or not all_count:
             return None
         return look_at_known(number, rows, self.seen)
 

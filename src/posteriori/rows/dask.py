@@ -58,6 +58,9 @@ _ROWS_AT_ONCE = 2
 _LITTLE = 2**20
 """Bytes of what all tasks of a pass are told, up to which each is told it by itself."""
 
+_LITTLE_BACK = 2**25
+"""Bytes of sums that come back to be added up by the client, where they are more than eight."""
+
 
 def is_dask(X: Any) -> bool:
     """Whether X is a Dask collection or a list of them; dask is not imported to know it."""
@@ -122,7 +125,7 @@ class DaskRows(ChunkedRows):
 
     def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
         task, numbers = Sent(AddUp(self._read_chunk, kernel, block_entries)), self._with_rows
-        sums = self._residents.each(task, numbers)
+        sums = self._residents.each(task, numbers) if self._brings_little(len(numbers)) else None
         if sums is None:
             found = self._compute(task, numbers, _AT_ONCE)
         else:
@@ -133,6 +136,12 @@ class DaskRows(ChunkedRows):
     @cached_property
     def _residents(self) -> Residents:
         return Residents(self.chunks)
+
+    def _brings_little(self, n_sums: int) -> bool:
+        """Whether so many sums may come back: few, or small even as second derivatives."""
+        columns = 1 + sum(max(len(column.levels) - 1, 1) for column in self.schema.columns)
+        parameters = columns * (1 if self.classes is None else len(self.classes))
+        return n_sums <= _AT_ONCE or 8 * n_sums * parameters**2 <= _LITTLE_BACK
 
     def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
         """A chain of tasks: nothing but the state goes from worker to worker."""

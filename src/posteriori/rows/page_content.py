@@ -5,13 +5,16 @@ from functools import lru_cache
 from importlib import import_module
 from typing import NamedTuple
 
-from posteriori.rows.page_heads import BY_RUNS, DICTIONARY, NotPlain, PageHead, varint
+from posteriori.rows.page_heads import BY_RUNS, DICTIONARY, HEAD, NotPlain, PageHead, varint
 
 BLOCK = 2**16
 """Bytes that Snappy stores at a time."""
 
-_AT_ONCE = 256
+_AT_ONCE = 32
 """Pieces that are read at a stroke."""
+
+BETWEEN = _AT_ONCE * HEAD
+"""Bytes that may lie between them."""
 
 
 def content_of(found: bytes, head: PageHead, snappy: bool) -> bytes:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posteriori.rows.page_content import (
+    BETWEEN,
     Stretch,
     blocks_of,
     content_of,
@@ -49,8 +50,8 @@ _PACKED = 1 / 4
 _PAGE_ROWS = 2**11
 """Rows that a page has on average at least: each takes Python as long as pyarrow some hundred."""
 
-_PIECES, _BETWEEN = 1000, 2**14
-"""Pieces of memory that are filled at once, of which systems take 1,024, and bytes between them."""
+_PIECES = 1000
+"""Pieces of memory that are filled at once, of which systems take 1,024."""
 
 
 class Pages(NamedTuple):
@@ -164,7 +165,7 @@ class _Run:
         self._file = file
         self._begin = self._end = 0
         self._pieces: list[memoryview] = []
-        self._between = memoryview(bytearray(_BETWEEN))
+        self._between = memoryview(bytearray(BETWEEN))
         self._before: list[bytes] = []
         self._masks: list[bytes] = []
         self._n_before = 0
@@ -173,7 +174,7 @@ class _Run:
         """A stretch of pages that begin at a place."""
         n_before = self._n_before + len(stretch.before)
         n_pieces = len(self._pieces) + 2 * len(stretch.spans)
-        if place + stretch.begin != self._end or n_pieces > _PIECES or n_before > _BETWEEN:
+        if place + stretch.begin != self._end or n_pieces > _PIECES or n_before > BETWEEN:
             self.read()
             self._begin = place + stretch.begin
         at = self._n_before
