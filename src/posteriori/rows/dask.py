@@ -2,7 +2,7 @@
 
 A pass is one task a chunk, and a tree of `+` in the order of the chunks. The chunks are
 made again in every pass, where they are summed: a lost worker takes nothing with it, and the sum
-has the same bits whoever did what. Only a few sums come back.
+has the same bits whoever did what. Only a few sums come back, or small ones.
 """
 
 from collections.abc import Callable, Sequence
