@@ -48,7 +48,9 @@ class Residents:
     """Chunks that may lie in the memory of workers; not once one that should has not been there."""
 
     def __init__(self, chunks: Sequence[Parts]) -> None:
-        self._keys = [tuple(getattr(part, "key", None) for part in parts) for parts in chunks]
+        self._keys = [
+            tuple(None if part is None else part.key for part in parts) for parts in chunks
+        ]
         self._are_there = True
 
     def each(self, task: Sent, numbers: Sequence[int]) -> list[Any] | None:

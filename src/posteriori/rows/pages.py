@@ -125,9 +125,10 @@ class PlainColumn:
     def _places(self, low: int, high: int) -> Iterator[int]:
         """Where the pages of rows low to high begin."""
         for start, stop, place, head, _ in self.pages:
-            first, last = max(low, start) - start, min(high, stop) - start
-            for number in range(first // head.n_rows, -(-last // head.n_rows)):
-                yield place + number * head.stride
+            first, last = max(low, start) - start, min(high, stop) - 1 - start
+            if first <= last:
+                for number in range(first // head.n_rows, last // head.n_rows + 1):
+                    yield place + number * head.stride
 
     def _unpacked(self, file: int, place: int, head: PageHead) -> memoryview:
         """The numbers of a page that Snappy has compressed."""
