@@ -30,11 +30,21 @@ distributed = pytest.importorskip("distributed")
 N = 8000
 
 
+STAYING = {
+    "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.active-memory-manager.start": False,
+}
+"""Settings with which chunks stay on the workers that they were made by."""
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-    ) as found:
+    with (
+        dask.config.set(STAYING),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as found,
+    ):
         yield found
 
 
