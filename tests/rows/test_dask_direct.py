@@ -229,6 +229,7 @@ class TestCluster:
     ) -> None:
         data = persisted(4)
         expected = LogisticRegression(tol=1e-8).fit(*data)
+        assert all(answers)  # so that what is missing below is the answer of the one that died
         answers.clear()
         victim = min(client.run(os.getpid).values())
         add_up, killed = DaskRows._sum, list[int]()
