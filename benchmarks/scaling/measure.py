@@ -23,7 +23,7 @@ from benchmarks.scaling.cost import Cost, Kind, Machine, Shape, n_sums, operatio
 from benchmarks.scaling.simulate import Tasks, simulate
 from posteriori import LogisticRegression
 from posteriori.design.columns import Columns
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.likelihood.logistic import SignedLogisticLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.linalg import cholesky

@@ -18,8 +18,8 @@ import posteriori
 from posteriori.__main__ import INTERRUPTED
 from posteriori.errors import Interrupted, PosterioriError, PosterioriWarning
 from posteriori.models.checking import Checking
-from posteriori.rows.answers import new_file
 from posteriori.rows.files import FileRows
+from posteriori.rows.predictions import new_file
 from posteriori.rows.progress import Bar
 from posteriori.rows.scan import scan
 

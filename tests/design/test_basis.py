@@ -6,8 +6,9 @@ import pytest
 from oracle import doubles, exact
 from scipy.spatial.distance import cdist
 
-from posteriori.design.basis import Gaussians, Sigmoids
-from posteriori.design.centres import (
+from posteriori.design.basis import (
+    Gaussians,
+    Sigmoids,
     even_axes,
     given_points,
     given_steps,

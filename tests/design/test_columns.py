@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.design.products import Dense, Sparse
+from posteriori.design.matrix import Dense, Sparse
 from posteriori.errors import LevelError, MissingValueError, ParameterError
 from posteriori.rows.block import Block
 from posteriori.rows.features import read_features

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from posteriori.design.products import (
+from posteriori.design.matrix import (
     Coded,
     Dense,
     Design,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from posteriori.design.products import Dense
-from posteriori.design.standard import Standard
+from posteriori.design.matrix import Dense
+from posteriori.design.standardise import Standard
 from posteriori.statistics.local_quadratic import activations, bordered, gradient_of
 
 RANDOM = np.random.default_rng(5)

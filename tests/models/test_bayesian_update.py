@@ -10,7 +10,7 @@ from bayesian_oracle import Exact, updated
 
 from posteriori import BayesianLogisticRegression, GaussianPrior
 from posteriori.design.columns import Columns
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.errors import (
     ColumnNameError,
     IdentifiabilityWarning,
@@ -27,7 +27,7 @@ from posteriori.posterior.priors import read_prior
 from posteriori.posterior.shown import Shown
 from posteriori.posterior.shown_posterior import Posterior
 from posteriori.rows.memory import read_rows
-from posteriori.statistics.batches import split_rows
+from posteriori.statistics.row_sample import split_rows
 
 INFERENCES = ["laplace", "variational", "monte_carlo"]
 

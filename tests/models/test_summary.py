@@ -18,7 +18,7 @@ from posteriori.errors import RankDeficiencyWarning, SeparationWarning
 from posteriori.posterior.coefficients import Coefficients
 from posteriori.posterior.summary import Summary, number_text, p_text, shortened
 from posteriori.rows.memory import MemoryRows
-from posteriori.statistics.fit_sums import GatherClassTargets
+from posteriori.statistics.goodness_of_fit import GatherClassTargets
 
 SPECTOR = sm.datasets.spector.load_pandas()
 X, Y = SPECTOR.exog, SPECTOR.endog.astype(int).to_numpy()

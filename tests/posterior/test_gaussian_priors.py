@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.errors import ParameterError
 from posteriori.posterior.priors import GaussianPrior, read_prior
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from posteriori.design.columns import Columns
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.likelihood.logistic import SignedLogisticLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.targets import of_many, signs

@@ -10,7 +10,7 @@ from scipy.linalg import helmert
 from scipy.special import logsumexp, softmax
 
 from posteriori.design.columns import Columns
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.errors import ParameterError
 from posteriori.likelihood.binary import BinaryLoss
 from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
@@ -23,7 +23,7 @@ from posteriori.posterior.variational_evidence import precision_update, variatio
 from posteriori.rows.memory import read_rows
 from posteriori.solve.newton import newton
 from posteriori.solve.solution import Status
-from posteriori.statistics.quadratic_bound import bound_curvature
+from posteriori.statistics.variational_bound import bound_curvature
 
 
 def second(block):

@@ -44,10 +44,10 @@ from posteriori.rows import dask as rows_in_dask
 from posteriori.rows import look
 from posteriori.rows.chunk import Roles
 from posteriori.rows.dask import DaskRows, dask_rows, is_dask, scan_dask
-from posteriori.rows.dask_answers import predict_dask
 from posteriori.rows.dask_kept import OnWorkers, room_on_workers
 from posteriori.rows.kept import Room, room_here
 from posteriori.rows.one_in import one_in
+from posteriori.rows.predictions import predict_dask
 from posteriori.rows.scan import scan
 from posteriori.statistics import bins, walks
 

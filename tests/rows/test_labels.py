@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import DataConversionWarning
 
 from posteriori.errors import LabelError, ShapeError, WeightError
-from posteriori.rows.labels import encode, read_target, read_weight
+from posteriori.rows.target import encode, read_target, read_weight
 
 DATES = np.array(["2021-03-01", "2020-01-01", "2021-03-01"], dtype="M8[D]")
 

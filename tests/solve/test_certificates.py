@@ -9,9 +9,8 @@ from posteriori.design.columns import Columns
 from posteriori.rows.memory import read_rows
 from posteriori.solve import certificates, separation
 from posteriori.solve.certificates import decide
-from posteriori.statistics.coordinates import Coordinates, GatherSample
-from posteriori.statistics.margins import PairsOf
-from posteriori.statistics.pairs import by_label
+from posteriori.statistics.coordinates import Coordinates, GatherSample, by_label
+from posteriori.statistics.separation_margins import PairsOf
 
 
 def verdict(X, y, intercept=True):

@@ -10,9 +10,8 @@ from posteriori.design.columns import Columns
 from posteriori.rows.memory import read_rows
 from posteriori.solve.columns_alone import columns_alone
 from posteriori.solve.separation import find_separation
-from posteriori.statistics.coordinates import Coordinates, GatherSample
-from posteriori.statistics.margins import PairsOf
-from posteriori.statistics.pairs import by_label
+from posteriori.statistics.coordinates import Coordinates, GatherSample, by_label
+from posteriori.statistics.separation_margins import PairsOf
 
 
 def alone(X, y, intercept=True):

@@ -10,7 +10,7 @@ from posteriori.errors import SingularCovarianceError
 from posteriori.rows.memory import read_rows
 from posteriori.solve.covariance import oracle_shrinkage
 from posteriori.solve.group_covariance import group_covariances
-from posteriori.statistics.gather import gather
+from posteriori.statistics.column_moments import gather
 from posteriori.statistics.moments import GatherMoments
 
 X, Y = correlated_rows(45, 4, 3, seed=1)

@@ -11,7 +11,7 @@ from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.rows.memory import MemoryRows, read_rows
 from posteriori.rows.threads import threads
 from posteriori.solve.separation import are_separable, find_separation, reach
-from posteriori.statistics.pairs import by_count
+from posteriori.statistics.coordinates import by_count
 
 
 def separation(X, y, **options):

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from posteriori import statistics
 from posteriori.design.columns import Columns
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.likelihood.domain import Domain
 from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.logistic import LogisticLoss
@@ -23,36 +23,56 @@ from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block, take_block
 from posteriori.rows.digests import LAST
 from posteriori.rows.schema import Schema
-from posteriori.statistics.by_family import GatherByFamily, group_columns
-from posteriori.statistics.class_ranges import GatherClassRanges
+from posteriori.statistics.calibration import (
+    GatherBelow,
+    GatherLogarithms,
+    GatherLowest,
+    GatherSlope,
+    GatherSome,
+    Span,
+)
 from posteriori.statistics.collect import Collect
-from posteriori.statistics.column_moments import GatherColumnMoments
-from posteriori.statistics.coordinates import Coordinates, GatherSample
-from posteriori.statistics.counts import GatherCounts
-from posteriori.statistics.curvature_times import GatherCurvatureDiagonal, GatherCurvatureTimes
-from posteriori.statistics.distinct import GatherDistinct
-from posteriori.statistics.extremes import GatherExtremes
-from posteriori.statistics.face import GatherReach
-from posteriori.statistics.fit_sums import (
+from posteriori.statistics.column_moments import GatherColumnMoments, GatherExtremes
+from posteriori.statistics.coordinates import Coordinates, GatherSample, by_label
+from posteriori.statistics.discrete_counts import (
+    GatherByFamily,
+    GatherCounts,
+    GatherSums,
+    group_columns,
+)
+from posteriori.statistics.expected_moments import GatherExpectedMoments
+from posteriori.statistics.glm_domain import (
+    GatherEdge,
+    GatherFarthest,
+    GatherLogLevel,
+    GatherRoom,
+    GatherTargetRange,
+    GatherTightest,
+)
+from posteriori.statistics.goodness_of_fit import (
     Fitted,
     GatherClassFit,
     GatherClassTargets,
     GatherFamilyFit,
+    GatherTargetMean,
 )
-from posteriori.statistics.flips import GatherFlips
-from posteriori.statistics.gram import GatherGram
-from posteriori.statistics.incomplete import GatherExpectedMoments
-from posteriori.statistics.influence import GatherInfluence
-from posteriori.statistics.leverage import GatherLeverage
-from posteriori.statistics.local_quadratic import GatherQuadratic
-from posteriori.statistics.log_level import GatherLogLevel
-from posteriori.statistics.logarithms import GatherLogarithms
+from posteriori.statistics.label_noise import GatherFlips
+from posteriori.statistics.leverage import GatherInfluence, GatherLeverage
+from posteriori.statistics.local_quadratic import (
+    GatherCurvatureDiagonal,
+    GatherCurvatureTimes,
+    GatherProducts,
+    GatherQuadratic,
+    GatherScores,
+)
 from posteriori.statistics.lots import GatherLots
-from posteriori.statistics.many_informations import GatherInformations, GatherSlopes, ManyPoints
-from posteriori.statistics.many_losses import GatherManyLosses
-from posteriori.statistics.margins import GatherBalance, GatherMargins, GatherPull, PairsOf, Ray
-from posteriori.statistics.moments import GatherMoments
-from posteriori.statistics.ordered import GatherBelow, GatherLowest, GatherSome, Span
+from posteriori.statistics.many_parameters import (
+    GatherInformations,
+    GatherManyLosses,
+    GatherSlopes,
+    ManyPoints,
+)
+from posteriori.statistics.moments import GatherGram, GatherMoments, GatherSpread
 from posteriori.statistics.pair_loss import (
     GatherBend,
     GatherMoves,
@@ -60,19 +80,19 @@ from posteriori.statistics.pair_loss import (
     GatherSquares,
     GatherStill,
 )
-from posteriori.statistics.pairs import by_label
-from posteriori.statistics.products import GatherProducts
-from posteriori.statistics.quadratic_bound import GatherBound
-from posteriori.statistics.room import GatherEdge, GatherRoom
-from posteriori.statistics.sample import TakeOneOf
-from posteriori.statistics.scores import GatherScores
-from posteriori.statistics.slope import GatherSlope
-from posteriori.statistics.spread import GatherSpread
+from posteriori.statistics.row_sample import TakeOneOf
+from posteriori.statistics.separation_margins import (
+    GatherBalance,
+    GatherClassRanges,
+    GatherDistinct,
+    GatherMargins,
+    GatherPull,
+    GatherReach,
+    PairsOf,
+    Ray,
+)
 from posteriori.statistics.statistic import Statistic
-from posteriori.statistics.sums import GatherSums
-from posteriori.statistics.target_mean import GatherTargetMean
-from posteriori.statistics.target_range import GatherFarthest, GatherTargetRange
-from posteriori.statistics.tightest import GatherTightest
+from posteriori.statistics.variational_bound import GatherBound
 
 N, D, K = 60, 3, 3
 RANDOM = np.random.default_rng(5)

@@ -14,8 +14,7 @@ from posteriori.design.columns import Columns
 from posteriori.rows.memory import MemoryRows, read_rows
 from posteriori.rows.schema import Schema
 from posteriori.statistics.column_moments import GatherColumnMoments
-from posteriori.statistics.gram import GatherGram
-from posteriori.statistics.moments import GatherMoments
+from posteriori.statistics.moments import GatherGram, GatherMoments
 
 Formula = Callable[[np.ndarray, np.ndarray, np.ndarray], dict[str, np.ndarray]]
 

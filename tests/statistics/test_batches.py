@@ -11,8 +11,7 @@ from posteriori.errors import MissingValueError
 from posteriori.rows.finite import check_finite
 from posteriori.rows.memory import MemoryRows, read_rows
 from posteriori.rows.rows import Rows
-from posteriori.statistics.batches import join_rows, split_rows, thin_rows
-from posteriori.statistics.sample import TakeOneOf
+from posteriori.statistics.row_sample import TakeOneOf, join_rows, split_rows, thin_rows
 
 N = 1003
 

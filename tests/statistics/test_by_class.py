@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from posteriori.statistics.by_class import sums_by_class
+from posteriori.statistics.column_moments import sums_by_class
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -8,10 +8,17 @@ from scipy import sparse
 from posteriori.errors import DomainError, InfiniteValueError, StatisticsError
 from posteriori.likelihood.choice import read_families
 from posteriori.rows.memory import read_rows
-from posteriori.statistics.by_family import GatherByFamily, group_columns
 from posteriori.statistics.column_moments import ColumnMoments
-from posteriori.statistics.counts import Counts, GatherCounts, distinct, union_of_levels
-from posteriori.statistics.sums import GatherSums, Sums
+from posteriori.statistics.discrete_counts import (
+    Counts,
+    GatherByFamily,
+    GatherCounts,
+    GatherSums,
+    Sums,
+    distinct,
+    group_columns,
+    union_of_levels,
+)
 
 rng = np.random.default_rng(5)
 N, K = 300, 3

@@ -8,7 +8,7 @@ from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block
-from posteriori.statistics.fit_sums import (
+from posteriori.statistics.goodness_of_fit import (
     GatherClassFit,
     GatherClassTargets,
     GatherFamilyFit,

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from posteriori.design.columns import Columns
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.likelihood.logistic import LogisticLoss
 from posteriori.likelihood.noise import NoisyLogisticLoss
 from posteriori.rows.memory import read_rows
-from posteriori.statistics.flips import GatherFlips, flip_derivatives
+from posteriori.statistics.label_noise import GatherFlips, flip_derivatives
 from posteriori.statistics.local_quadratic import GatherQuadratic
 
 mp.mp.dps = 50

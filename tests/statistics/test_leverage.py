@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.special import expit, softmax
 
 from posteriori.design.columns import Columns
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.likelihood.logistic import LogisticLoss
 from posteriori.likelihood.probit import ProbitLoss
 from posteriori.likelihood.softmax import SoftmaxLoss

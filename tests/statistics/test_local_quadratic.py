@@ -7,15 +7,14 @@ from scipy import sparse
 from scipy.special import expit
 
 from posteriori.design.columns import Columns
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.noise import NoisyClassLoss
 from posteriori.likelihood.probit import ProbitLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.targets import of_many, second_of_two, signs
 from posteriori.rows.memory import read_rows
-from posteriori.statistics.local_quadratic import GatherQuadratic
-from posteriori.statistics.scores import GatherScores
+from posteriori.statistics.local_quadratic import GatherQuadratic, GatherScores
 
 RANDOM = np.random.default_rng(11)
 N, D, K = 70, 3, 4

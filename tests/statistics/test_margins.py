@@ -9,17 +9,16 @@ from scipy import sparse
 from posteriori.design.columns import Columns
 from posteriori.rows.block import Block
 from posteriori.rows.memory import read_rows
-from posteriori.statistics.coordinates import Coordinates, GatherSample
-from posteriori.statistics.face import GatherReach
-from posteriori.statistics.margins import (
+from posteriori.statistics.coordinates import Coordinates, GatherSample, Pairs, by_count, by_label
+from posteriori.statistics.separation_margins import (
     GatherBalance,
     GatherMargins,
     GatherPull,
+    GatherReach,
     PairsOf,
     Ray,
+    SomeClasses,
 )
-from posteriori.statistics.pairs import Pairs, by_count, by_label
-from posteriori.statistics.some_classes import SomeClasses
 
 RANDOM = np.random.default_rng(4)
 X = RANDOM.normal(size=(60, 3))

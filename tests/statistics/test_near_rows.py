@@ -5,7 +5,7 @@ from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.rows.memory import read_rows
-from posteriori.statistics.near_rows import near_rows
+from posteriori.statistics.label_noise import near_rows
 
 
 def weights_of(X, weight=None):

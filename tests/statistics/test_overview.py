@@ -6,7 +6,7 @@ from scipy import sparse
 
 from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.rows.features import read_features
-from posteriori.statistics.overview import SAMPLE, look_over
+from posteriori.statistics.column_moments import SAMPLE, look_over
 
 RANDOM = np.random.default_rng(8)
 

@@ -6,10 +6,9 @@ from numpy.testing import assert_allclose
 
 from posteriori.design.columns import Columns
 from posteriori.rows.memory import read_rows
-from posteriori.statistics.coordinates import Coordinates, GatherSample
-from posteriori.statistics.margins import PairsOf, Ray
+from posteriori.statistics.coordinates import Coordinates, GatherSample, Pairs, by_label
 from posteriori.statistics.pair_loss import GatherBend, GatherMoves, GatherPairLoss, GatherStill
-from posteriori.statistics.pairs import Pairs, by_label
+from posteriori.statistics.separation_margins import PairsOf, Ray
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 3))

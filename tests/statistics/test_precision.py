@@ -9,7 +9,7 @@ from scipy import sparse
 from statistics_registry import STATISTICS, assert_numbers, numbers
 
 from posteriori.rows.memory import read_rows
-from posteriori.statistics.gather import gather
+from posteriori.statistics.column_moments import gather
 
 rng = np.random.default_rng(5)
 N, K = 400, 2

@@ -10,10 +10,14 @@ from posteriori.likelihood.domain import Domain
 from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
 from posteriori.rows.block import Block
 from posteriori.rows.schema import Schema
-from posteriori.statistics.distinct import GatherDistinct
-from posteriori.statistics.room import GatherEdge, GatherRoom
-from posteriori.statistics.target_range import GatherFarthest, GatherTargetRange
-from posteriori.statistics.tightest import GatherTightest
+from posteriori.statistics.glm_domain import (
+    GatherEdge,
+    GatherFarthest,
+    GatherRoom,
+    GatherTargetRange,
+    GatherTightest,
+)
+from posteriori.statistics.separation_margins import GatherDistinct
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(1, 2, size=(40, 2))

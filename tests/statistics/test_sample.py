@@ -10,7 +10,7 @@ from scipy import sparse
 from posteriori.design.columns import Columns
 from posteriori.rows.memory import Among, read_rows
 from posteriori.rows.one_in import one_in
-from posteriori.statistics.sample import TakeOneOf, sample_rows
+from posteriori.statistics.row_sample import TakeOneOf, sample_rows
 
 N = 103
 NUMBERS = np.arange(N, dtype=np.float64)

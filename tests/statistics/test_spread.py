@@ -8,8 +8,8 @@ from scipy import sparse
 from posteriori.design.columns import Columns
 from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.rows.memory import read_rows
-from posteriori.statistics.gather import gather
-from posteriori.statistics.spread import GatherSpread
+from posteriori.statistics.column_moments import gather
+from posteriori.statistics.moments import GatherSpread
 
 RANDOM = np.random.default_rng(2)
 X = RANDOM.normal([1e8, 0.0, -3.0], [1.0, 2.0, 0.0], (500, 3))

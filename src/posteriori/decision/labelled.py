@@ -11,7 +11,7 @@ import numpy as np
 from posteriori.decision.probabilities import read_proba
 from posteriori.errors import LabelError, ParameterError, ShapeError
 from posteriori.rows.features import as_frame
-from posteriori.rows.labels import as_vector, read_target, read_weight
+from posteriori.rows.target import as_vector, read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
 
 

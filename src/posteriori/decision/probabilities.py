@@ -19,7 +19,7 @@ from posteriori.errors import (
     ShapeError,
 )
 from posteriori.rows.features import as_frame
-from posteriori.rows.labels import as_vector
+from posteriori.rows.target import as_vector
 from posteriori.typing import Array, Labels
 
 _SUM_TOLERANCE = 1e-6

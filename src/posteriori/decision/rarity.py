@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.rows.rows import Rows
-from posteriori.statistics.ordered import (
+from posteriori.statistics.calibration import (
     GatherBelow,
     GatherLowest,
     GatherSome,

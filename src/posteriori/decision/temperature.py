@@ -6,7 +6,7 @@ Conventions: rows have one column a class, their activations a, which are finite
 import numpy as np
 
 from posteriori.rows.rows import Rows
-from posteriori.statistics.slope import GatherSlope, Slope
+from posteriori.statistics.calibration import GatherSlope, Slope
 
 _LARGEST = 1e300
 """A slope that is as good as infinite."""

@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from posteriori.design.products import Coded, Dense, Design, Sparse, Stacked
+from posteriori.design.matrix import Coded, Dense, Design, Sparse, Stacked
 from posteriori.errors import LevelError, ParameterError
 from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed
-from posteriori.rows.factors import known_levels
 from posteriori.rows.finite import check_finite
-from posteriori.rows.schema import Schema, Unseen
+from posteriori.rows.schema import Schema, Unseen, known_levels
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from posteriori.errors import ParameterError
 from posteriori.models.checking import Checking
-from posteriori.rows.answers import named, write_answers
 from posteriori.rows.arrow import is_table
 from posteriori.rows.chunk import Chunk
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import is_dask
-from posteriori.rows.dask_answers import predict_dask
+from posteriori.rows.predictions import named, predict_dask, write_answers
 from posteriori.typing import Labels
 
 _NAMES = {

@@ -17,7 +17,7 @@ from posteriori.models.predictive import (
 )
 from posteriori.posterior.shown_posterior import Posterior
 from posteriori.rows.block import Block
-from posteriori.rows.offsets import read_offset
+from posteriori.rows.target import read_offset
 from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array, Labels
 

@@ -30,7 +30,6 @@ from posteriori.rows.dask import dask_rows, is_dask, is_table
 from posteriori.rows.finite import check_finite
 from posteriori.rows.formula import Formula, read_formula
 from posteriori.rows.frames import backend_of
-from posteriori.rows.labels import as_vector
 from posteriori.rows.memory import (
     SERIAL_ENTRIES,
     Among,
@@ -41,6 +40,7 @@ from posteriori.rows.memory import (
 )
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema, Unseen
+from posteriori.rows.target import as_vector
 from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array, Labels
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from posteriori.design.basis import Gaussians, Sigmoids
-from posteriori.design.centres import (
+from posteriori.design.basis import (
+    Gaussians,
+    Sigmoids,
     even_axes,
     given_points,
     given_steps,
@@ -25,7 +26,7 @@ from posteriori.design.centres import (
     step_spacing,
 )
 from posteriori.models.blockwise import BasisTransformer
-from posteriori.statistics.overview import Overview
+from posteriori.statistics.column_moments import Overview
 from posteriori.typing import Array
 
 _STEPS = 5

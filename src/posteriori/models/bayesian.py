@@ -7,7 +7,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from posteriori.arguments import as_generator, check_choice, check_count
-from posteriori.design.standard import STILL
+from posteriori.design.standardise import STILL
 from posteriori.errors import InferenceError, ParameterError
 from posteriori.likelihood.link import ProbabilityLink
 from posteriori.likelihood.links import PROBABILITY_LINKS
@@ -33,8 +33,8 @@ from posteriori.rows.schema import Unseen
 from posteriori.solve.newton import polish
 from posteriori.solve.search import near_enough
 from posteriori.solve.solution import Iteration, Solution
-from posteriori.statistics.gather import gather
-from posteriori.statistics.spread import GatherSpread, Spread
+from posteriori.statistics.column_moments import gather
+from posteriori.statistics.moments import GatherSpread, Spread
 from posteriori.typing import Array
 
 BROAD = 10.0

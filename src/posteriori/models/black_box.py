@@ -13,7 +13,7 @@ from posteriori.errors import NotLinearError, ParameterError
 from posteriori.models.populations import Combination, Population
 from posteriori.rows.changes import Changes, changed_table, set_to
 from posteriori.rows.features import read_features
-from posteriori.rows.pick import as_pickable, pick_rows
+from posteriori.rows.frames import as_pickable, pick_rows
 from posteriori.rows.tables import Table
 from posteriori.typing import Array
 

@@ -18,7 +18,7 @@ from posteriori.rows.memory import BLOCK_ENTRIES, SERIAL_ENTRIES
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import Table
 from posteriori.rows.threads import map_in_order, one_blas_thread
-from posteriori.statistics.overview import Overview, dense, look_over
+from posteriori.statistics.column_moments import Overview, dense, look_over
 from posteriori.typing import Array
 
 Placement: TypeAlias = Literal["data", "grid"]

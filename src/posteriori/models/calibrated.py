@@ -30,15 +30,14 @@ from posteriori.models.meta import Training
 from posteriori.models.sourced import Sourced
 from posteriori.models.telling import log_probabilities
 from posteriori.rows.rows import Rows
-from posteriori.statistics.class_ranges import ClassRanges, GatherClassRanges
-from posteriori.statistics.logarithms import (
+from posteriori.statistics.calibration import (
     GatherLogarithms,
     Logarithms,
     has_none,
     no_answer,
 )
-from posteriori.statistics.margins import PairsOf
-from posteriori.statistics.pairs import by_label
+from posteriori.statistics.coordinates import by_label
+from posteriori.statistics.separation_margins import ClassRanges, GatherClassRanges, PairsOf
 from posteriori.typing import Array, Labels
 
 _SMALLEST_LOG = float(np.log(np.finfo(np.float64).smallest_subnormal))

@@ -23,7 +23,7 @@ from posteriori.posterior.inference import inverse_of
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.wide_evidence import choose_each, choose_one
 from posteriori.solve.solution import Iteration, Solution
-from posteriori.statistics.fit_sums import Fitted, GatherFamilyFit
+from posteriori.statistics.goodness_of_fit import Fitted, GatherFamilyFit
 from posteriori.typing import Array, Codes
 
 Solve = Callable[[Prepared], Solution[Array, Iteration]]

@@ -12,8 +12,7 @@ from posteriori.errors import ColumnNameError, LevelError, ParameterError
 from posteriori.models.populations import Population
 from posteriori.models.typical import Entry
 from posteriori.rows.changes import Change, Changes, add_to, set_to
-from posteriori.rows.factors import known_levels
-from posteriori.rows.schema import Column, Schema
+from posteriori.rows.schema import Column, Schema, known_levels
 
 ChangeName = Literal["sd", "iqr", "minmax"]
 ChangeLike: TypeAlias = float | ChangeName | tuple[float, float]

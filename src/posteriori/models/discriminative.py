@@ -34,9 +34,9 @@ from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, check_prior
 from posteriori.rows.dask import DaskRows
 from posteriori.rows.memory import MemoryRows
-from posteriori.rows.offsets import read_offset
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
+from posteriori.rows.target import read_offset
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.separation import Separation
 from posteriori.solve.solution import Iteration, Solution, Status

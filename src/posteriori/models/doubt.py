@@ -25,8 +25,8 @@ from posteriori.rows.block import Block
 from posteriori.solve.certificates import factor_of
 from posteriori.solve.separation import Separation, find_separation
 from posteriori.solve.solution import Iteration, Solution
+from posteriori.statistics.coordinates import Support
 from posteriori.statistics.local_quadratic import GatherQuadratic, activations
-from posteriori.statistics.pairs import Support
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array
 

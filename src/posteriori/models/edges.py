@@ -18,8 +18,8 @@ from posteriori.models.fitting import Prepared
 from posteriori.models.scoring import MOST_STEPS, scored
 from posteriori.posterior.objective import LogPosterior
 from posteriori.solve.solution import Iteration, Solution, Status
-from posteriori.statistics.fit_sums import Fitted
-from posteriori.statistics.room import Edge, GatherEdge
+from posteriori.statistics.glm_domain import Edge, GatherEdge
+from posteriori.statistics.goodness_of_fit import Fitted
 from posteriori.typing import Array
 
 _WIDTHS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)

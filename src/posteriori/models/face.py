@@ -21,8 +21,8 @@ from posteriori.rows.block import Block
 from posteriori.solve.local import Curvature, Local
 from posteriori.solve.separation import Separation
 from posteriori.statistics.local_quadratic import Information
-from posteriori.statistics.margins import PairsOf, Ray, pieces
 from posteriori.statistics.pair_loss import pair_curvature
+from posteriori.statistics.separation_margins import PairsOf, Ray, pieces
 from posteriori.typing import Array
 
 _DETERMINED = 1e-10

@@ -19,8 +19,8 @@ from posteriori.models.fitting import Prepared
 from posteriori.models.scoring import divided, multiplied, scored
 from posteriori.posterior.objective import LogPosterior
 from posteriori.solve.solution import Iteration, Solution
-from posteriori.statistics.log_level import GatherLogLevel, LogLevel
-from posteriori.statistics.target_mean import GatherTargetMean
+from posteriori.statistics.glm_domain import GatherLogLevel, LogLevel
+from posteriori.statistics.goodness_of_fit import GatherTargetMean
 from posteriori.typing import Array
 
 _FAR = 30.0

@@ -17,7 +17,7 @@ from posteriori.rows.rows import Rows
 from posteriori.solve.covariance import Shrinkage, check_shrinkage
 from posteriori.solve.direct import fisher_directions
 from posteriori.solve.group_covariance import Divisor, group_covariances
-from posteriori.statistics.gather import gather
+from posteriori.statistics.column_moments import gather
 from posteriori.statistics.moments import GatherMoments, Moments
 from posteriori.typing import Array, Labels
 

@@ -22,7 +22,7 @@ from posteriori.posterior.objective import WIDE
 from posteriori.posterior.page import listed
 from posteriori.solve.separation import Separation
 from posteriori.solve.solution import Status
-from posteriori.statistics.influence import Influence
+from posteriori.statistics.leverage import Influence
 
 _DISTANT, _FAR = 0.5, 1.0
 """Cook's distances that are to be looked at, and that are too large."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.design.columns import Columns
-from posteriori.design.standard import STILL, Standard
+from posteriori.design.standardise import STILL, Standard
 from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.likelihood.domain import Domain
 from posteriori.likelihood.loss import ClassLoss, Loss
@@ -28,12 +28,11 @@ from posteriori.posterior.priors import (
     read_prior,
 )
 from posteriori.rows.rows import Rows
-from posteriori.statistics.gather import gather
-from posteriori.statistics.local_quadratic import Information, Target
-from posteriori.statistics.products import GatherProducts
-from posteriori.statistics.sample import sample_rows
-from posteriori.statistics.spread import GatherSpread, Spread
-from posteriori.statistics.target_mean import GatherTargetMean, TargetMean
+from posteriori.statistics.column_moments import gather
+from posteriori.statistics.goodness_of_fit import GatherTargetMean, TargetMean
+from posteriori.statistics.local_quadratic import GatherProducts, Information, Target
+from posteriori.statistics.moments import GatherSpread, Spread
+from posteriori.statistics.row_sample import sample_rows
 from posteriori.typing import Array, Codes
 
 _SMALL = 2**19

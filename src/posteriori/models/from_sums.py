@@ -17,7 +17,7 @@ from posteriori.errors import (
 from posteriori.models.base import Classifier
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.rows import Rows
-from posteriori.statistics.gram import Gram
+from posteriori.statistics.moments import Gram
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array
 

@@ -31,9 +31,8 @@ from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Block, Features, split_sparse
 from posteriori.rows.rows import Rows
 from posteriori.solve.covariance import Shrinkage, check_shrinkage
-from posteriori.statistics.column_moments import ColumnMoments, GatherColumnMoments
-from posteriori.statistics.gather import gather
-from posteriori.statistics.incomplete import ExpectedMoments, GatherExpectedMoments
+from posteriori.statistics.column_moments import ColumnMoments, GatherColumnMoments, gather
+from posteriori.statistics.expected_moments import ExpectedMoments, GatherExpectedMoments
 from posteriori.statistics.moments import GatherMoments, Moments
 from posteriori.typing import Array, Labels
 

@@ -18,10 +18,8 @@ from posteriori.models.running import Running, find_running
 from posteriori.models.scoring import divided, multiplied, scored
 from posteriori.posterior.objective import LogPosterior
 from posteriori.solve.solution import Iteration, Solution, Status
-from posteriori.statistics.fit_sums import Fitted, GatherFamilyFit
-from posteriori.statistics.room import Edge
-from posteriori.statistics.target_mean import GatherTargetMean
-from posteriori.statistics.target_range import GatherFarthest
+from posteriori.statistics.glm_domain import Edge, GatherFarthest
+from posteriori.statistics.goodness_of_fit import Fitted, GatherFamilyFit, GatherTargetMean
 from posteriori.typing import Array
 
 _COUNTED = 100.0

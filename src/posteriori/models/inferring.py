@@ -23,7 +23,7 @@ from posteriori.posterior.priors import GaussianPrior
 from posteriori.posterior.summary import Summary
 from posteriori.rows.frames import make_frame
 from posteriori.rows.memory import MemoryRows
-from posteriori.rows.offsets import read_offset
+from posteriori.rows.target import read_offset
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.typing import Array
 

@@ -8,13 +8,12 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from posteriori.design.columns import Columns
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.errors import DomainError
 from posteriori.likelihood.domain import Domain
 from posteriori.rows.rows import Rows
+from posteriori.statistics.glm_domain import GatherRoom, GatherTightest, Room, Tightest
 from posteriori.statistics.local_quadratic import Target
-from posteriori.statistics.room import GatherRoom, Room
-from posteriori.statistics.tightest import GatherTightest, Tightest
 from posteriori.typing import Array
 
 _ROWS = 1000

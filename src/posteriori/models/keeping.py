@@ -14,7 +14,7 @@ from posteriori.posterior.priors import Penalty
 from posteriori.rows.memory import MemoryRows
 from posteriori.solve.online import Belief
 from posteriori.solve.solution import Iteration, Solution
-from posteriori.statistics.batches import join_rows
+from posteriori.statistics.row_sample import join_rows
 from posteriori.typing import Array
 
 _LEAST, _ENOUGH = 5, 20

@@ -20,10 +20,10 @@ from posteriori.models.targets import of_many, second_of_two
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.noise import MOST, NoiseProfile, NoisyInference
 from posteriori.posterior.objective import LogPosterior
-from posteriori.rows.labels import read_target
+from posteriori.rows.target import read_target
 from posteriori.solve.newton import newton
 from posteriori.solve.solution import Iteration, Solution, Status
-from posteriori.statistics.near_rows import near_rows
+from posteriori.statistics.label_noise import near_rows
 from posteriori.typing import Array, Labels
 
 LabelNoise: TypeAlias = float | tuple[float, float] | Literal["estimate"]

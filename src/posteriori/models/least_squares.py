@@ -19,8 +19,8 @@ from posteriori.rows.block import Features
 from posteriori.rows.rows import Rows
 from posteriori.solve.covariance import CONSTANT
 from posteriori.solve.direct import LeastSquares, least_squares
-from posteriori.statistics.gather import gather
-from posteriori.statistics.gram import GatherGram, Gram
+from posteriori.statistics.column_moments import gather
+from posteriori.statistics.moments import GatherGram, Gram
 from posteriori.typing import Array, Labels
 
 _INFINITE = 1e300

@@ -13,8 +13,8 @@ from posteriori.likelihood.links import LINKS, PROBABILITY_LINKS, PositiveIdenti
 from posteriori.likelihood.loss import Loss
 from posteriori.posterior.priors import GaussianPrior, PriorLike
 from posteriori.rows.rows import Rows
+from posteriori.statistics.glm_domain import GatherTargetRange
 from posteriori.statistics.local_quadratic import Target
-from posteriori.statistics.target_range import GatherTargetRange
 from posteriori.typing import Array
 
 _SMALLEST, _LARGEST = 1e-280, 1e280

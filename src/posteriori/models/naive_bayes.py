@@ -19,7 +19,9 @@ from posteriori.models.geometry import LinearCoefficients
 from posteriori.posterior.linear import Linear
 from posteriori.rows.block import MISSING, Block, Features, Mixed
 from posteriori.rows.rows import Rows
-from posteriori.statistics.by_family import (
+from posteriori.statistics.column_moments import ColumnMoments, gather
+from posteriori.statistics.discrete_counts import (
+    Counts,
     FamilySums,
     GatherByFamily,
     Group,
@@ -27,9 +29,6 @@ from posteriori.statistics.by_family import (
     check_domain,
     group_columns,
 )
-from posteriori.statistics.column_moments import ColumnMoments
-from posteriori.statistics.counts import Counts
-from posteriori.statistics.gather import gather
 from posteriori.typing import Array, Labels
 
 

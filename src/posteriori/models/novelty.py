@@ -15,7 +15,7 @@ from posteriori.models.anywhere import anywhere
 from posteriori.models.held_back import HoldingBack, held_back, with_lots
 from posteriori.models.meta import Mask, Training, overwrite, with_label
 from posteriori.models.sourced import Sourced
-from posteriori.statistics.logarithms import no_answer
+from posteriori.statistics.calibration import no_answer
 from posteriori.typing import Array, Labels
 
 

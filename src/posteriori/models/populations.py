@@ -23,8 +23,8 @@ from posteriori.rows.changes import (
     changed_table,
     entries_of,
 )
+from posteriori.rows.frames import pick_rows
 from posteriori.rows.memory import MemoryRows
-from posteriori.rows.pick import pick_rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import Table, table_of
 from posteriori.rows.threads import one_blas_thread

@@ -20,8 +20,8 @@ from posteriori.posterior.classes import log_probabilities, probabilities
 from posteriori.posterior.linear import Linear
 from posteriori.posterior.objective import LogPosterior
 from posteriori.rows.block import Block, Features
-from posteriori.rows.offsets import read_offset
 from posteriori.rows.schema import Unseen
+from posteriori.rows.target import read_offset
 from posteriori.typing import Array, Labels
 
 

@@ -18,10 +18,10 @@ from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
 from posteriori.solve.covariance import CONSTANT
 from posteriori.statistics.bins import Shuffle
+from posteriori.statistics.column_moments import gather
 from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.gather import gather
+from posteriori.statistics.moments import GatherSpread, Spread
 from posteriori.statistics.sequence import Walkable, mean_weight
-from posteriori.statistics.spread import GatherSpread, Spread
 from posteriori.statistics.walks import visits_of
 from posteriori.typing import Array, Labels
 

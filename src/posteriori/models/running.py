@@ -22,7 +22,7 @@ from posteriori.models.pulled import GatherPulled, along
 from posteriori.posterior.objective import LogPosterior
 from posteriori.rows.block import Block
 from posteriori.solve.separation import INTERCEPT, Separation
-from posteriori.statistics.distinct import GatherDistinct
+from posteriori.statistics.separation_margins import GatherDistinct
 from posteriori.typing import Array
 
 _NOTHING = 1e-9

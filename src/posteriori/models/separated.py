@@ -25,10 +25,10 @@ from posteriori.solve.newton import newton
 from posteriori.solve.separation import INTERCEPT, Separation, reach
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.statistics.local_quadratic import (
+    GatherProducts,
     GatherQuadratic,
     activations,
 )
-from posteriori.statistics.products import GatherProducts
 from posteriori.typing import Array
 
 _CERTAIN = 1e-17

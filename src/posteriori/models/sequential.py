@@ -27,13 +27,12 @@ from posteriori.posterior.priors import flat
 from posteriori.posterior.rowless import RowlessInference
 from posteriori.posterior.shown import Shown
 from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.labels import as_vector
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
+from posteriori.rows.target import as_vector
 from posteriori.solve.online import BROAD, Belief, online_update
-from posteriori.statistics.batches import thin_rows
-from posteriori.statistics.sample import sample_rows
+from posteriori.statistics.row_sample import sample_rows, thin_rows
 from posteriori.typing import Array, Labels
 
 

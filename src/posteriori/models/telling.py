@@ -15,9 +15,8 @@ from posteriori.errors import ColumnNameError, LabelError
 from posteriori.posterior.shown import INTERCEPT
 from posteriori.posterior.summary import Listing, Summary, number_text
 from posteriori.rows.features import as_frame
-from posteriori.rows.frames import make_frame
-from posteriori.rows.labels import as_vector, read_target
-from posteriori.rows.pick import as_pickable
+from posteriori.rows.frames import as_pickable, make_frame
+from posteriori.rows.target import as_vector, read_target
 from posteriori.typing import Array, Codes, Labels
 
 _FACTS = ("log_likelihood", "aic", "bic")

@@ -14,7 +14,7 @@ from sklearn.utils.class_weight import compute_class_weight, compute_sample_weig
 from posteriori.decision.priors import read_priors
 from posteriori.errors import ParameterError
 from posteriori.models.calibrated import CalibratedClassifier
-from posteriori.rows.labels import read_target, read_weight
+from posteriori.rows.target import read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
 
 _BALANCES_WEIGHTS = (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from posteriori.design.products import Design
+from posteriori.design.matrix import Design
 from posteriori.errors import ScaleError
 from posteriori.likelihood.arithmetic import quiet
 from posteriori.posterior.shown import Shown

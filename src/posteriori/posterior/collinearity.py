@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.design.columns import Columns
-from posteriori.design.standard import STILL, Standard
+from posteriori.design.standardise import STILL, Standard
 from posteriori.linalg import unit_diagonal
 from posteriori.rows.rows import Rows
-from posteriori.statistics.gather import gather
-from posteriori.statistics.products import GatherProducts
-from posteriori.statistics.spread import GatherSpread, Spread
+from posteriori.statistics.column_moments import gather
+from posteriori.statistics.local_quadratic import GatherProducts
+from posteriori.statistics.moments import GatherSpread, Spread
 from posteriori.typing import Array
 
 LARGE, VERY_LARGE = 10.0, 30.0

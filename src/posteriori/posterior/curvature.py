@@ -6,7 +6,7 @@ Conventions: p free parameters w (p,); H (p, p) is the Hessian of -ln p(t|w), th
 import numpy as np
 
 from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
-from posteriori.statistics.curvature_times import GatherCurvatureDiagonal, GatherCurvatureTimes
+from posteriori.statistics.local_quadratic import GatherCurvatureDiagonal, GatherCurvatureTimes
 from posteriori.typing import Array
 
 _AT_ONCE = 64

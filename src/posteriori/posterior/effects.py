@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import null_space
 
-from posteriori.design.products import Design
+from posteriori.design.matrix import Design
 from posteriori.likelihood.arithmetic import quiet
 from posteriori.likelihood.link import Link
 from posteriori.likelihood.links import PROBABILITY_LINKS

@@ -24,7 +24,7 @@ from posteriori.solve.em import expectation_maximisation
 from posteriori.solve.group_covariance import Divisor, GroupCovariances, group_covariances
 from posteriori.solve.solution import Solution
 from posteriori.statistics.column_moments import ColumnMoments
-from posteriori.statistics.incomplete import ExpectedMoments
+from posteriori.statistics.expected_moments import ExpectedMoments
 from posteriori.statistics.moments import Moments
 from posteriori.typing import Array
 

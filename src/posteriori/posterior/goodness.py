@@ -17,7 +17,7 @@ from posteriori.likelihood.real_losses import GaussianIdentityLoss
 from posteriori.posterior.null_model import null_deviance
 from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
 from posteriori.rows.threads import one_blas_thread
-from posteriori.statistics.fit_sums import (
+from posteriori.statistics.goodness_of_fit import (
     FitSums,
     Fitted,
     GatherClassFit,

@@ -27,7 +27,7 @@ from posteriori.posterior.runaway import runaway_ends
 from posteriori.posterior.shown import Shown
 from posteriori.posterior.wide_laplace import WideLaplace, wide_laplace
 from posteriori.rows.threads import one_blas_thread
-from posteriori.statistics.scores import GatherScores
+from posteriori.statistics.local_quadratic import GatherScores
 from posteriori.typing import Array
 
 Errors = Literal["model", "observed", "expected", "robust"]

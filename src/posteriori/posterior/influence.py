@@ -9,7 +9,7 @@ from posteriori.linalg import cholesky
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
 from posteriori.rows.threads import one_blas_thread
-from posteriori.statistics.influence import GatherInfluence, Influence
+from posteriori.statistics.leverage import GatherInfluence, Influence
 from posteriori.typing import Array
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.special import expit
 
-from posteriori.design.products import Design
+from posteriori.design.matrix import Design
 from posteriori.errors import DomainError
 from posteriori.likelihood.arithmetic import quiet
 from posteriori.likelihood.domain import Domain

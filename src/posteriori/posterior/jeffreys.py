@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from scipy.linalg import lapack
 
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.errors import ParameterError
 from posteriori.likelihood.loss import ClassLoss
 from posteriori.likelihood.softmax import SoftmaxLoss

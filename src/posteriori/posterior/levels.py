@@ -11,7 +11,7 @@ from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.look import GROWTH, sample_halvings
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
-from posteriori.statistics.sample import sample_rows
+from posteriori.statistics.row_sample import sample_rows
 
 _ROWS_PER_PARAMETER = 12
 _SMALLEST_SAMPLE = 1000

@@ -11,7 +11,7 @@ import numpy as np
 
 from posteriori.errors import ParameterError
 from posteriori.posterior.objective import LogPosterior
-from posteriori.statistics.many_losses import ROWS, GatherManyLosses, ManyLosses
+from posteriori.statistics.many_parameters import ROWS, GatherManyLosses, ManyLosses
 from posteriori.typing import Array
 
 _BATCH = 2**22

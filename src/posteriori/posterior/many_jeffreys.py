@@ -14,7 +14,7 @@ from posteriori.linalg import cholesky, solve_lower, unit_diagonal
 from posteriori.posterior.jeffreys import JeffreysPosterior
 from posteriori.posterior.many import Densities, ManyDensities
 from posteriori.posterior.objective import LogPosterior
-from posteriori.statistics.many_informations import (
+from posteriori.statistics.many_parameters import (
     GatherInformations,
     GatherSlopes,
     ManyPoints,

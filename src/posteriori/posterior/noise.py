@@ -15,7 +15,7 @@ from posteriori.likelihood.noise import NoisyLogisticLoss
 from posteriori.posterior.inference import Inference, inverse_of
 from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
 from posteriori.solve.local import Curvature, Local
-from posteriori.statistics.flips import FlipSums, GatherFlips
+from posteriori.statistics.label_noise import FlipSums, GatherFlips
 from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array
 

@@ -18,7 +18,8 @@ from posteriori.posterior.objective import LogPosterior
 from posteriori.rows.block import Block
 from posteriori.solve.local import Curvature, Local
 from posteriori.solve.newton import newton
-from posteriori.statistics.fit_sums import (
+from posteriori.statistics.glm_domain import GatherLogLevel
+from posteriori.statistics.goodness_of_fit import (
     FitSums,
     GatherClassFit,
     GatherFamilyFit,
@@ -26,7 +27,6 @@ from posteriori.statistics.fit_sums import (
     negative_entropy,
 )
 from posteriori.statistics.local_quadratic import Information, LocalQuadratic, Target
-from posteriori.statistics.log_level import GatherLogLevel
 from posteriori.typing import Array
 
 _TOLERANCE = 1e-8

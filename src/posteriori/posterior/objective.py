@@ -12,15 +12,15 @@ import numpy as np
 from scipy.linalg import helmert
 
 from posteriori.design.columns import Columns
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.posterior.priors import Penalty
 from posteriori.rows.rows import Rows
 from posteriori.solve.local import Curvature, Local
-from posteriori.statistics.batches import split_rows
 from posteriori.statistics.leverage import GatherLeverage, Leverage
 from posteriori.statistics.local_quadratic import GatherQuadratic, Information, Target
+from posteriori.statistics.row_sample import split_rows
 from posteriori.typing import Array
 
 WIDE = 2100

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from posteriori.arguments import check_choice, is_number
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.errors import ParameterError
 from posteriori.typing import Array
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from posteriori.design.columns import Columns
-from posteriori.design.standard import Standard
+from posteriori.design.standardise import Standard
 from posteriori.posterior.objective import Coordinates, LogPosterior
 from posteriori.typing import Array
 

@@ -31,7 +31,7 @@ from posteriori.posterior.normal_posterior import Gaussian
 from posteriori.posterior.objective import BLOCK_ENTRIES, WIDE, LogPosterior
 from posteriori.posterior.priors import Penalty
 from posteriori.solve.solution import Status
-from posteriori.statistics.quadratic_bound import GatherBound
+from posteriori.statistics.variational_bound import GatherBound
 from posteriori.typing import Array
 
 _REMEMBERED, _NUMBERS = 10, 2**25
@@ -75,7 +75,7 @@ def variational(
     evidence is a half, and ln ½ = -0.693.
 
     >>> from posteriori.design.columns import Columns
-    >>> from posteriori.design.standard import Standard
+    >>> from posteriori.design.standardise import Standard
     >>> from posteriori.posterior.objective import Coordinates
     >>> from posteriori.rows.memory import read_rows
     >>> rows = read_rows(np.array([[2.0]]), np.array([[0.0, 1.0]]), None, [0, 1])

@@ -51,7 +51,7 @@ def variational_evidence(
     precision so large that nothing is left of it.
 
     >>> from posteriori.design.columns import Columns
-    >>> from posteriori.design.standard import Standard
+    >>> from posteriori.design.standardise import Standard
     >>> from posteriori.likelihood.logistic import LogisticLoss
     >>> from posteriori.posterior.objective import Coordinates
     >>> from posteriori.rows.memory import read_rows

@@ -18,7 +18,7 @@ from posteriori.report.criteria import Criteria, comparable, criteria_of
 from posteriori.report.fitting_bar import read_listener
 from posteriori.report.held_out import Answers, Fitting, HeldOut, read_folds
 from posteriori.rows.frames import backend_of, make_frame
-from posteriori.rows.labels import as_vector
+from posteriori.rows.target import as_vector
 from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array, Codes
 

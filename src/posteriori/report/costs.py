@@ -12,7 +12,7 @@ from posteriori.decision.decisions import Decisions
 from posteriori.decision.labelled import read_labelled
 from posteriori.decision.loss import Loss, read_loss, read_reject_cost
 from posteriori.errors import LabelError, ParameterError, ShapeError
-from posteriori.rows.labels import as_vector, is_missing, read_target
+from posteriori.rows.target import as_vector, is_missing, read_target
 from posteriori.typing import Array, Codes, Labels
 
 REJECT = "reject"

@@ -19,7 +19,7 @@ from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.meta import Training
 from posteriori.models.telling import log_probabilities
 from posteriori.posterior.summary import shortened
-from posteriori.rows.labels import encode
+from posteriori.rows.target import encode
 from posteriori.statistics.moments import Moments
 from posteriori.typing import Array, Codes
 

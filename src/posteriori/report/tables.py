@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from posteriori.errors import LabelError, ParameterError, ShapeError
 from posteriori.rows.features import as_frame
-from posteriori.rows.labels import as_vector, is_missing
+from posteriori.rows.target import as_vector, is_missing
 from posteriori.typing import Array, Codes, Labels
 
 

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from posteriori.rows.block import Features, Mixed
 from posteriori.rows.features import as_frame
-from posteriori.rows.pick import as_pickable
+from posteriori.rows.frames import as_pickable
 from posteriori.rows.schema import Column, Schema
 from posteriori.rows.tables import ColumnTable, DenseTable, MixedTable, SparseTable, Table
 from posteriori.typing import Array

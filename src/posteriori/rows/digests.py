@@ -22,7 +22,7 @@ from scipy import sparse
 
 from posteriori.rows.arrow import dictionary_of, is_table, plain_numbers
 from posteriori.rows.features import as_frame
-from posteriori.rows.labels import as_array, is_missing
+from posteriori.rows.target import as_array, is_missing
 from posteriori.typing import Array
 
 Bits = NDArray[np.uint64]

@@ -19,10 +19,10 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.rows.arrow import is_table, plain_table
-from posteriori.rows.labels import as_array
+from posteriori.rows.categories import complex_error, read_column, read_objects
 from posteriori.rows.schema import Column, Kind, Schema
-from posteriori.rows.series import complex_error, read_column, read_objects
 from posteriori.rows.tables import ColumnTable, DenseTable, SparseTable, Table
+from posteriori.rows.target import as_array
 from posteriori.typing import Array
 
 

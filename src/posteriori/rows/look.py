@@ -22,14 +22,14 @@ from posteriori.errors import (
     WeightError,
 )
 from posteriori.rows.arrow import is_arrow, plain_numbers
+from posteriori.rows.categories import declared_levels
 from posteriori.rows.chunk import Chunk, Lens, Reader, read_some_weights, told_where
 from posteriori.rows.features import read_features
-from posteriori.rows.labels import as_vector, check_total_weight, encode, read_target
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.one_in import is_one_in, one_in
 from posteriori.rows.schema import Column, Schema
-from posteriori.rows.series import declared_levels
 from posteriori.rows.tables import ColumnTable
+from posteriori.rows.target import as_vector, check_total_weight, encode, read_target
 from posteriori.typing import Array, Codes, Labels
 
 SAMPLE_ENTRIES = 2**22

@@ -11,10 +11,10 @@ import numpy as np
 from posteriori.errors import LabelError
 from posteriori.rows.block import Block, take_block
 from posteriori.rows.features import read_features
-from posteriori.rows.labels import read_target, read_weight
 from posteriori.rows.rows import Kernel
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import SparseTable, Table, table_of
+from posteriori.rows.target import read_target, read_weight
 from posteriori.rows.threads import map_in_order
 from posteriori.typing import Array, Codes, Labels
 

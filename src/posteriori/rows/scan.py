@@ -9,13 +9,13 @@ import narwhals.stable.v1 as nw
 
 from posteriori.errors import ColumnNameError, ColumnTypeError, ParameterError
 from posteriori.rows.arrow import is_arrow
+from posteriori.rows.categories import declared_levels
 from posteriori.rows.chunk import Roles
 from posteriori.rows.dask import is_dask, scan_dask
 from posteriori.rows.datasets import plain_type, read_dataset
 from posteriori.rows.features import as_frame
 from posteriori.rows.files import file_rows
 from posteriori.rows.rows import Rows
-from posteriori.rows.series import declared_levels
 
 
 def scan(

@@ -151,3 +151,17 @@ class Schema:
                 "Pass the columns of the fit, in any order.",
             )
         return [place[name] for name in self.names]
+
+
+def known_levels(known: Sequence[Any]) -> str:
+    """What to do about a level that is not among those known.
+
+    >>> known_levels(["a", "b"])
+    "The levels are 'a', 'b'; fit again with rows that have the new level, recode it, or set
+    unseen='reference' where the model has that choice."
+    """
+    return (
+        f"The levels are {', '.join(map(repr, known[:8]))}{', ...' if len(known) > 8 else ''}; fit "
+        "again with rows that have the new level, recode it, or set unseen='reference' where the "
+        "model has that choice."
+    )

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from posteriori.errors import DomainError, ScaleError, ShapeError
 from posteriori.rows.features import read_features
-from posteriori.rows.labels import as_vector, is_missing, read_weight, warn_of_column
 from posteriori.rows.memory import MemoryRows
+from posteriori.rows.target import as_vector, is_missing, read_weight, warn_of_column
 from posteriori.typing import Array
 
 

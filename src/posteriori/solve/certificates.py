@@ -23,8 +23,7 @@ from scipy.special import expit
 from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.rows.rows import Rows
 from posteriori.solve.columns_alone import columns_alone
-from posteriori.statistics.coordinates import Coordinates, Sample
-from posteriori.statistics.margins import CLEAR, OPEN, GatherMargins, Margins, PairsOf, Ray
+from posteriori.statistics.coordinates import TOUCHING, Coordinates, Sample
 from posteriori.statistics.pair_loss import (
     GatherBend,
     GatherMoves,
@@ -36,8 +35,15 @@ from posteriori.statistics.pair_loss import (
     logistic,
     squared_hinge,
 )
-from posteriori.statistics.pairs import TOUCHING
-from posteriori.statistics.sample import sample_rows
+from posteriori.statistics.row_sample import sample_rows
+from posteriori.statistics.separation_margins import (
+    CLEAR,
+    OPEN,
+    GatherMargins,
+    Margins,
+    PairsOf,
+    Ray,
+)
 from posteriori.typing import Array
 
 _STEPS = 40

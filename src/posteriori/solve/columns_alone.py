@@ -7,10 +7,8 @@ separate together is taken off, and only the rest has to be decided by other mea
 import numpy as np
 
 from posteriori.rows.rows import Rows
-from posteriori.statistics.class_ranges import ClassRanges, GatherClassRanges
-from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.margins import PairsOf
-from posteriori.statistics.pairs import Mask
+from posteriori.statistics.coordinates import Coordinates, Mask
+from posteriori.statistics.separation_margins import ClassRanges, GatherClassRanges, PairsOf
 from posteriori.typing import Array
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from posteriori.linalg import solve_lower
 from posteriori.statistics.bins import Shuffle
-from posteriori.statistics.pairs import Mask
+from posteriori.statistics.coordinates import Mask
 from posteriori.statistics.sequence import Segment, Walkable
 from posteriori.typing import Array, Codes
 

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from posteriori.statistics.margins import Constraints
-from posteriori.statistics.pairs import Mask
+from posteriori.statistics.coordinates import Mask
+from posteriori.statistics.separation_margins import Constraints
 from posteriori.typing import Array
 
 _TOLERANCE = 1e-10

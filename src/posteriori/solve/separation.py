@@ -30,20 +30,28 @@ from posteriori.solve.sparse_ray import (
     few_enough,
     sparse_ray,
 )
-from posteriori.statistics.coordinates import Coordinates, GatherSample, Sample
-from posteriori.statistics.face import GatherReach
-from posteriori.statistics.margins import (
+from posteriori.statistics.coordinates import (
+    TOUCHING,
+    Coordinates,
+    GatherSample,
+    Mask,
+    Pairs,
+    Sample,
+    Support,
+    by_label,
+)
+from posteriori.statistics.separation_margins import (
     CLEAR,
     Constraints,
     GatherBalance,
     GatherMargins,
     GatherPull,
+    GatherReach,
     Margins,
     PairsOf,
     Ray,
+    SomeClasses,
 )
-from posteriori.statistics.pairs import TOUCHING, Mask, Pairs, Support, by_label
-from posteriori.statistics.some_classes import SomeClasses
 from posteriori.typing import Array
 
 INTERCEPT = "intercept"

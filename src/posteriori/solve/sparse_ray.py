@@ -7,8 +7,8 @@ import numpy as np
 
 from posteriori.rows.rows import Rows
 from posteriori.solve.programs import least_size, tightest
-from posteriori.statistics.margins import Constraints, GatherMargins, PairsOf, Ray
-from posteriori.statistics.pairs import Mask
+from posteriori.statistics.coordinates import Mask
+from posteriori.statistics.separation_margins import Constraints, GatherMargins, PairsOf, Ray
 from posteriori.typing import Array
 
 MISSED = 1e-6

@@ -10,8 +10,7 @@ from scipy import sparse
 from posteriori.rows.block import Block, Features, Mixed, take_rows
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
-from posteriori.statistics.labels import is_soft, weights_of
-from posteriori.statistics.statistic import Statistic
+from posteriori.statistics.statistic import Statistic, is_soft, weights_of
 from posteriori.typing import Array
 
 T = TypeVar("T", bound=np.generic)

@@ -1,28 +1,140 @@
-"""Count, mean and sum of squares of each class and column by itself; missing entries left out."""
+"""Means, variances and ranges of single columns, by class."""
 
+import math
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import cast
+from functools import reduce
+from operator import add
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse import csr_array
+from sklearn.utils.random import sample_without_replacement
 
 from posteriori.design.columns import Columns
 from posteriori.linalg import over_rows
-from posteriori.rows.block import Block
+from posteriori.rows.block import Block, split_sparse
 from posteriori.rows.finite import check_finite
+from posteriori.rows.memory import MemoryRows
+from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
-from posteriori.statistics.by_class import RowsByClass, is_far_from_zero
-from posteriori.statistics.labels import class_counts, dense_membership, is_soft, weights_of
-from posteriori.statistics.levels import recoding, union_of_columns
+from posteriori.rows.tables import Table
 from posteriori.statistics.statistic import (
     Statistic,
+    class_counts,
+    dense_membership,
     in_same_units,
+    is_soft,
     merge_weights,
+    recoding,
     same_kind,
     spread,
     union_of_classes,
+    union_of_columns,
+    weights_of,
 )
 from posteriori.typing import Array, Codes, Labels
+
+_FAR_FROM_ZERO = 1e8
+
+"""(mean / sd)² beyond which the mean of a block is refined from its residuals."""
+
+_FEW, _FEW_BY_ROW = 16, 8
+
+"""Classes that are summed by a product with a column for each, of rows that lie column by column
+in memory or row by row."""
+
+
+_kept = threading.local()
+
+
+def _workspace(shape: tuple[int, ...]) -> Array:
+    """Memory of this thread for a copy of one block, used again for the next.
+
+    Fresh memory would cost a page fault for every 4 KiB, more than the arithmetic done on it.
+    """
+    size = math.prod(shape)
+    buffer = getattr(_kept, "buffer", None)
+    if buffer is None or len(buffer) < size:
+        buffer = _kept.buffer = np.empty(size)
+    return buffer[:size].reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class RowsByClass:
+    """A copy of the rows, class after class; `runs` has class and place of those present.
+
+    The copy lies in the workspace of the thread: it is good until the next block.
+    """
+
+    rows: Array
+    weight: Array | None
+    runs: tuple[tuple[int, slice], ...]
+
+    @classmethod
+    def of(cls, X: Array, block: Block, n_classes: int) -> Self:
+        """Sort the rows X of a block with one label a row."""
+        order, ends = order_by_class(cast(Codes, block.y), n_classes)
+        spans = enumerate(zip([0, *ends[:-1]], ends, strict=True))
+        return cls(
+            X.take(order, axis=0, out=_workspace(X.shape), mode="clip"),
+            None if block.weight is None else block.weight[order],
+            tuple((k, slice(low, high)) for k, (low, high) in spans if low < high),
+        )
+
+    def centre(self, mean: Array) -> None:
+        """Take the mean of each class off its rows, and add it to its row of `mean` (K, d)."""
+        for k, run in self.runs:
+            rows = self.rows[run]
+            weight = np.ones(len(rows)) if self.weight is None else self.weight[run]
+            step = over_rows(rows, weight)
+            step /= weight.sum()
+            mean[k] += step
+            rows -= step
+
+    def weighted(self) -> Array:
+        """Rows times the square root of their weights, whose products are weighted sums."""
+        return self.rows if self.weight is None else self.rows * np.sqrt(self.weight)[:, None]
+
+
+def order_by_class(codes: Codes, n_classes: int) -> tuple[Codes, list[int]]:
+    """The rows in the order of their classes, and where each class ends."""
+    # Sixteen bits are sorted by counting, which is several times faster.
+    order = codes.astype(np.uint16 if n_classes < 2**16 else np.intp).argsort(kind="stable")
+    return order, np.bincount(codes, minlength=n_classes).cumsum().tolist()
+
+
+def sums_by_class(X: Array, codes: Codes, n_classes: int) -> Array:
+    """Sum of the rows of each class (K, d), without sorting the rows themselves."""
+    if n_classes <= (_FEW_BY_ROW if X.flags.c_contiguous else _FEW):
+        hot, out = codes == np.arange(n_classes)[:, None], np.zeros((n_classes, X.shape[1]))
+        present = hot.any(axis=1)  # classes without rows change no bit of the others
+        out[present] = over_rows(X, hot[present].T.astype(np.float64)).T
+        return out
+    order, ends = order_by_class(codes, n_classes)
+    member = sparse.csr_array((n_classes, len(X)))
+    member.data, member.indices = np.ones(len(X)), order.astype(np.int32)
+    member.indptr = np.array([0, *ends], dtype=np.int32)
+    return cast(Array, member @ X)
+
+
+def centre_if_far(X: Array) -> Array | None:
+    """About the mean of the rows (d,), by a few of them; None where they lie near zero."""
+    sample = X[:: max(1, len(X) // 64)]
+    centre = sample.mean(axis=0)
+    return None if (centre**2 <= sample.var(axis=0)).all() else centre
+
+
+def moved(X: Array, centre: Array) -> Array:
+    """X - centre, in the workspace of the thread."""
+    return np.subtract(X, centre, out=_workspace(X.shape))
+
+
+def is_far_from_zero(mean: Array, squares: Array, count: float) -> bool:
+    """Whether some column lies so far from zero that its mean lost digits in the sum."""
+    return bool((mean**2 * count > _FAR_FROM_ZERO * squares).any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,3 +308,111 @@ def _skipping_missing(X: Array, shares: Array) -> tuple[Array, Array, Array]:
         scatter[k] = np.maximum(squares - count[k] * drift**2, 0.0)
         mean[k] += drift
     return count, mean, scatter
+
+
+@dataclass(frozen=True, eq=False)
+class Extremes(Statistic):
+    """Largest |x| of each column; the sum of two is the larger of both."""
+
+    largest: Array
+
+    def __add__(self, other: "Extremes") -> "Extremes":
+        return Extremes(np.maximum(self.largest, other.largest))
+
+    def unit(self) -> Array:
+        """For each column the power of two just below its largest value (one for all zeros)."""
+        # A power beyond 2**1000 would have no reciprocal that is a normal number.
+        power = np.clip(np.frexp(self.largest)[1] - 1, -1000, 1000)
+        return np.where(self.largest > 0, np.ldexp(1.0, power), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class GatherExtremes:
+    """The kernel: a block of rows to its `Extremes`; missing entries are passed over."""
+
+    columns: Columns
+
+    def __call__(self, block: Block) -> Extremes:
+        return reduce(add, map(self._extremes, split_sparse(block)))
+
+    def _extremes(self, block: Block) -> Extremes:
+        X = self.columns.design(block).array()
+        return Extremes(np.fmax.reduce(abs(X), axis=0, initial=0.0))
+
+
+_SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-200, 1e200
+
+"""Room is left for the squares of class means, which can be larger than those within classes."""
+
+
+def gather(rows: Rows, kernel: Any, *, block_entries: int | None = None) -> Any:
+    """The statistic of all rows, in units of each column's size where squares leave the doubles.
+
+    `kernel` is a dataclass with `columns` and `unit`; its statistic has `squares` (d,).
+    """
+    found = rows.map_sum(kernel, block_entries=block_entries)
+    squares = found.squares
+    if ((squares > _SMALLEST_SQUARE) & (squares < _LARGEST_SQUARE)).all():
+        return found
+    unit = rows.map_sum(GatherExtremes(kernel.columns)).unit()
+    return rows.map_sum(replace(kernel, unit=unit), block_entries=block_entries)
+
+
+SAMPLE = 10_000
+
+"""A sample has all rows, or this many of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Overview:
+    """Of each column the least and largest value, the mean and the standard deviation (d,).
+
+    `spread` is infinite for columns that are constant: they have no length to measure by.
+    """
+
+    schema: Schema
+    n_rows: int
+    low: Array
+    high: Array
+    mean: Array
+    spread: Array
+    sample: Array
+
+
+def look_over(table: Table, random: Any) -> Overview:
+    """The overview of a table of numbers, none of which may be missing or infinite."""
+    chosen = np.arange(table.n_rows)
+    if len(chosen) > SAMPLE:
+        chosen = np.sort(sample_without_replacement(len(chosen), SAMPLE, random_state=random))
+    rows = MemoryRows(table, np.zeros(table.n_rows, dtype=np.intp))
+    # Lists are added end to end, so that a list of what each block gives is a sum over rows too.
+    parts = rows.map_sum(lambda block: list(_glances(block, table.schema, chosen)))
+    lows, highs, samples = zip(*parts, strict=True)
+    low, high = np.min(lows, axis=0), np.max(highs, axis=0)
+    mean, deviation = _mean_and_deviation(rows)
+    spread = np.where(low < high, deviation, np.inf)
+    return Overview(table.schema, table.n_rows, low, high, mean, spread, np.concatenate(samples))
+
+
+def _glances(block: Block, schema: Schema, chosen: Codes) -> Iterator[tuple[Array, Array, Array]]:
+    """Least and largest values, and the chosen rows, of each part of a block."""
+    for part in split_sparse(block):
+        X = dense(part, schema)
+        first, last = np.searchsorted(chosen, (part.start, part.start + len(X)))
+        yield X.min(axis=0), X.max(axis=0), X[chosen[first:last] - part.start]
+
+
+def _mean_and_deviation(rows: Rows) -> tuple[Array, Array]:
+    """Mean and standard deviation of each column, as of a single class."""
+    one_class = np.zeros(1, dtype=np.intp)
+    moments = gather(rows, GatherColumnMoments(Columns(rows.schema), one_class))
+    deviation = np.sqrt(moments.scatter[0] / moments.count[0]) * moments.unit
+    return moments.mean[0] * moments.unit, deviation
+
+
+def dense(block: Block, schema: Schema) -> Array:
+    """The numbers of a block as an array; an error names one that is missing or infinite."""
+    X = block.X.toarray() if isinstance(block.X, csr_array) else cast(Array, block.X)
+    if not np.isfinite(X).all():
+        check_finite(block, schema)
+    return X

@@ -1,8 +1,4 @@
-"""Value, gradient and Hessian of a sum over rows at given parameters: one step of IRLS (4.92).
-
-Conventions: n rows, c activations a row, q parameters an activation (the intercept first, where
-there is one), θ (c, q). Gradients are (c, q), Hessians (cq, cq), activation by activation.
-"""
+"""Value, gradient and Hessian of a loss, summed over rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from posteriori.design.columns import Columns
-from posteriori.design.products import Dense, Design
-from posteriori.design.standard import Standard
+from posteriori.design.matrix import Dense, Design
+from posteriori.design.standardise import Standard
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss, probabilities
 from posteriori.linalg import gram
@@ -22,14 +18,17 @@ from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array
 
 Target = Callable[[Block], Array]
+
 """What the loss receives as t, from the y of a block."""
 
 Information = Literal["observed", "expected"]
 
 _PART_ENTRIES = 2**18
+
 """Entries of the widest temporary of a Hessian with several activations."""
 
 _WIDE = 32
+
 """Columns from which on pairs of classes are worth a product each."""
 
 
@@ -231,3 +230,127 @@ def _from_shared(shared: Array) -> Array:
         out[k, :, k] += one
         out[j, :, j] += one
     return out.reshape(K * q, K * q)
+
+
+@dataclass(frozen=True, eq=False)
+class Products(Statistic):
+    """Σ φφᵀ (q, q) of the columns that a `Standard` sums, weighted."""
+
+    matrix: Array
+
+    def __add__(self, other: "Products") -> "Products":
+        return Products(self.matrix + other.matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class GatherProducts:
+    """The kernel: a block of rows to its `Products`."""
+
+    columns: Columns
+    standard: Standard
+
+    def __call__(self, block: Block) -> Products:
+        design = self.standard.design(self.columns.design(block))
+        weight = np.ones(block.X.shape[0]) if block.weight is None else block.weight
+        return Products(bordered(design, weight, self.standard.intercept))
+
+
+@dataclass(frozen=True, eq=False)
+class CurvatureTimes(Statistic):
+    """Hv_j for each direction (s, c, q)."""
+
+    products: Array
+
+    def __add__(self, other: "CurvatureTimes") -> "CurvatureTimes":
+        return CurvatureTimes(self.products + other.products)
+
+
+@dataclass(frozen=True, eq=False)
+class GatherCurvatureTimes:
+    """The kernel: a block of rows to its `CurvatureTimes`.
+
+    `at` has θ, the columns, the loss and which curvature it is; `directions` is (s, c, q), in the
+    columns that are summed.
+    """
+
+    at: GatherQuadratic
+    directions: Array
+
+    def __call__(self, block: Block) -> CurvatureTimes:
+        at, has_intercept = self.at, self.at.standard.intercept
+        s, c, q = self.directions.shape
+        design = at.standard.design(at.columns.design(block))
+        a = activations(design, at.theta, has_intercept, block.offset)
+        moved = activations(design, self.directions.reshape(-1, q), has_intercept, None)
+        moved = moved.reshape(-1, s, c)
+        bent = self._bent(a, moved, block)
+        if block.weight is not None:
+            bent *= block.weight[:, None, None]
+        found = gradient_of(design, bent.reshape(-1, s * c), has_intercept)
+        return CurvatureTimes(found.reshape(s, c, q))
+
+    def _bent(self, a: Array, moved: Array, block: Block) -> Array:
+        """Ru of each row and direction (n, s, c)."""
+        if isinstance(self.at.loss, SoftmaxLoss):
+            p = probabilities(a)[:, None, :]
+            return p * (moved - (p * moved).sum(axis=2, keepdims=True))
+        r = _curvature(self.at, a, block)
+        if r.ndim == 1:
+            return moved * r[:, None, None]
+        return np.einsum("nkl,nsl->nsk", r, moved)
+
+
+@dataclass(frozen=True, eq=False)
+class GatherCurvatureDiagonal:
+    """The kernel: a block of rows to the diagonal of H in contrasts of the activations.
+
+    `contrasts` B (c, m) makes the activations of m: a = Bv. In columns that are not centred one by
+    one it is the diagonal for centred ones, as others say little.
+    """
+
+    at: GatherQuadratic
+    contrasts: Array
+
+    def __call__(self, block: Block) -> CurvatureTimes:
+        at, B = self.at, self.contrasts
+        design = at.standard.design(at.columns.design(block))
+        a = activations(design, at.theta, at.standard.intercept, block.offset)
+        if isinstance(at.loss, SoftmaxLoss):
+            p = probabilities(a)
+            r = p @ B**2 - (p @ B) ** 2
+        else:
+            r = _curvature(at, a, block)
+            r = r[:, None] if r.ndim == 1 else np.einsum("km,nkl,lm->nm", B, r, B)
+        if block.weight is not None:
+            r = r * block.weight[:, None]
+        return CurvatureTimes(
+            np.stack([centred_squares(design, v, at.standard) for v in r.T])[None]
+        )
+
+
+def _curvature(at: GatherQuadratic, a: Array, block: Block) -> Array:
+    """R of each row: (n,), or (n, c, c) of several activations."""
+    expected = at.information == "expected"
+    return at.loss.information(a) if expected else at.loss.curvature(a, at.target(block))
+
+
+@dataclass(frozen=True, eq=False)
+class GatherScores:
+    """The kernel: a block of rows to (cq, cq), at the parameters of a `GatherQuadratic`."""
+
+    at: GatherQuadratic
+
+    def __call__(self, block: Block) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            has_intercept = self.at.standard.intercept
+            design = self.at.standard.design(self.at.columns.design(block))
+            a = activations(design, self.at.theta, has_intercept, block.offset)
+            residual = self.at.loss.gradient(a, self.at.target(block))
+            squares = (
+                residual**2 if residual.ndim == 1 else residual[:, :, None] * residual[:, None]
+            )
+            if block.weight is not None:
+                squares *= block.weight if residual.ndim == 1 else block.weight[:, None, None]
+            if residual.ndim == 1:
+                return bordered(design, squares, has_intercept)
+            return blocks_of(design, squares, has_intercept)

@@ -14,9 +14,8 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from posteriori.rows.block import Block
-from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.margins import OPEN, PairsOf, Ray, pieces
-from posteriori.statistics.pairs import Pairs
+from posteriori.statistics.coordinates import Coordinates, Pairs
+from posteriori.statistics.separation_margins import OPEN, PairsOf, Ray, pieces
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array
 

@@ -1,13 +1,17 @@
-"""What every statistic has in common: it can be added, and 0 is its identity."""
+"""Sums over rows that can be added: what they share, and how classes and levels are aligned."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import Any, Protocol, Self, TypeVar
+from dataclasses import replace
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
+from scipy import sparse
+from scipy.linalg import block_diag
 
 from posteriori.errors import StatisticsError
-from posteriori.rows.schema import Schema
+from posteriori.rows.block import Block
+from posteriori.rows.schema import Column, Schema, levels_of_both
 from posteriori.typing import Array, Codes, Labels
 
 
@@ -108,3 +112,86 @@ def group_places(sharing: Sequence[Hashable]) -> Codes:
     """
     seen: dict[Hashable, int] = {}
     return np.array([seen.setdefault(key, len(seen)) for key in sharing], dtype=np.intp)
+
+
+def union_of_columns(a: Schema, b: Schema) -> Schema:
+    """The columns of both, with the levels of both; an error if they differ in more than levels."""
+    if a is b or a == b:
+        return a
+    same_columns(_without_levels(a), _without_levels(b))
+    pairs = zip(a.columns, b.columns, strict=True)
+    columns = tuple(replace(x, levels=levels_of_both(x.levels, y.levels)) for x, y in pairs)
+    return replace(a, columns=columns)
+
+
+def _without_levels(schema: Schema) -> Schema:
+    return replace(schema, columns=tuple(replace(c, levels=()) for c in schema.columns))
+
+
+def recoding(old: Schema, new: Schema) -> tuple[Array, Array]:
+    """M and c with φ_new = M φ_old + c, for design columns without intercept.
+
+    >>> old = Schema((Column("s", "categorical", ("b", "c")),), named=True)
+    >>> new = Schema((Column("s", "categorical", ("a", "b", "c")),), named=True)
+    >>> M, c = recoding(old, new)
+    >>> M.tolist(), c.tolist()
+    ([[-1.0], [1.0]], [1.0, 0.0])
+    """
+    parts = [_recode(old.columns[j], new.columns[j]) for j in old.categorical]
+    p = len(old.numeric)
+    offset = np.concatenate([np.zeros(p), *(offset for _, offset in parts)])
+    return block_diag(np.eye(p), *(matrix for matrix, _ in parts)), offset
+
+
+def _recode(old: Column, new: Column) -> tuple[Array, Array]:
+    indicators, offset = np.zeros((len(new.levels), len(old.levels) - 1)), np.zeros(len(new.levels))
+    for i, level in enumerate(old.levels):
+        place = new.levels.index(level)
+        if i == 0:
+            indicators[place], offset[place] = -1.0, 1.0
+        else:
+            indicators[place, i - 1] = 1.0
+    return indicators[1:], offset[1:]
+
+
+_DENSE_CLASSES = 64
+
+
+def is_soft(block: Block) -> bool:
+    """Whether each row has a distribution over the classes rather than one class."""
+    return cast(Array, block.y).ndim == 2
+
+
+def weights_of(block: Block) -> Array:
+    """The weight of each row, ones where none were given."""
+    if block.weight is not None:
+        return block.weight
+    return np.ones(len(cast(Array, block.y)))
+
+
+def membership(block: Block, n_classes: int) -> Array | sparse.csr_array:
+    """Weight of each row in each class (n, K), sparse where there are many classes."""
+    if is_soft(block):
+        soft = cast(Array, block.y)
+        return soft if block.weight is None else soft * block.weight[:, None]
+    codes = cast(Codes, block.y)
+    if n_classes <= _DENSE_CLASSES:
+        hot = np.eye(n_classes).take(codes, axis=0)
+        if block.weight is not None:
+            hot *= block.weight[:, None]
+        return hot
+    places = np.arange(len(codes) + 1)
+    return sparse.csr_array((weights_of(block), codes, places), shape=(len(codes), n_classes))
+
+
+def class_counts(block: Block, n_classes: int) -> Array:
+    """Total weight of each class (K,)."""
+    if is_soft(block):
+        return cast(Array, membership(block, n_classes)).sum(0)
+    return np.bincount(cast(Codes, block.y), block.weight, minlength=n_classes).astype(np.float64)
+
+
+def dense_membership(block: Block, n_classes: int) -> Array:
+    """The same matrix, dense whatever the number of classes."""
+    member = membership(block, n_classes)
+    return member if isinstance(member, np.ndarray) else cast(Array, member.toarray())

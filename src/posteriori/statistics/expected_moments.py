@@ -1,8 +1,4 @@
-"""Moments of rows with missing entries, expected under Gaussians: the E step of EM.
-
-For a row of class k with entries o present and m missing,
-    E[x_m] = μ_m + Σ_mo Σ_oo⁻¹ (x_o - μ_o),   cov[x_m] = Σ_mm - Σ_mo Σ_oo⁻¹ Σ_om.   (2.81)-(2.82)
-"""
+"""Expected moments of rows with missing entries: the E-step of EM."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -22,9 +18,8 @@ from posteriori.linalg import (
     unit_diagonal,
 )
 from posteriori.rows.block import Block, split_sparse
-from posteriori.statistics.labels import dense_membership
 from posteriori.statistics.moments import Moments
-from posteriori.statistics.statistic import Statistic, group_places
+from posteriori.statistics.statistic import Statistic, dense_membership, group_places
 from posteriori.typing import Array, Codes, Labels
 
 Present = NDArray[np.bool_]

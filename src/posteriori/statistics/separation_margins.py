@@ -1,12 +1,7 @@
-"""By how much a direction separates the rows: sums for the linear programs.
+"""Margins of pairs of classes, for deciding whether the classes can be separated."""
 
-Conventions: n rows, p parameters, q pairs a row and c activations as in `statistics.pairs`; a
-direction is θ (p, c) in some coordinates. Where some rows are very long, margins are divided by
-the lengths of their rows, so that they are of the size of θ.
-"""
-
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any, NamedTuple, cast
@@ -14,17 +9,22 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from scipy import sparse
 
-from posteriori.rows.block import Block, split_sparse
+from posteriori.design.columns import Columns
+from posteriori.design.matrix import Coded, Design, Sparse, Stacked
+from posteriori.rows.block import Block, split_sparse, take_block
 from posteriori.rows.finite import check_finite
-from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.pairs import Mask, Pairs, Support
+from posteriori.rows.rows import Kernel, Rows, S
+from posteriori.rows.schema import Schema
+from posteriori.statistics.coordinates import Coordinates, Mask, Pairs, Support
 from posteriori.statistics.statistic import Statistic
-from posteriori.typing import Array, Codes
+from posteriori.typing import Array, Codes, Labels
 
 CLEAR = 1e-6
+
 """Margins above this, along a θ of size one, are positive beyond doubt."""
 
 OPEN = 0.5
+
 """Along a ray a margin is zero or at least one; below this it is taken for zero."""
 
 
@@ -257,3 +257,149 @@ def pieces(coordinates: Coordinates, block: Block) -> Iterable[Block]:
     """The block, in pieces where it is sparse and has to be filled in."""
     fills_in = coordinates.far and isinstance(block.X, sparse.csr_array)
     return split_sparse(block) if fills_in else (block,)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRanges(Statistic):
+    """Least and largest entry of each column in the rows of each class (K, m)."""
+
+    low: Array
+    high: Array
+
+    def __add__(self, other: "ClassRanges") -> "ClassRanges":
+        return ClassRanges(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+
+
+@dataclass(frozen=True, eq=False)
+class GatherClassRanges:
+    """The kernel: a block to the `ClassRanges` of its rows with an open pair.
+
+    A row that may belong to several classes counts in each of them.
+    """
+
+    columns: Columns
+    pairs: PairsOf
+
+    def __call__(self, block: Block) -> ClassRanges:
+        if self.pairs.ray is not None:
+            block = take_block(block, np.flatnonzero(self.pairs.has_open(block)))
+        support = self.pairs.support(block)
+        if support.ndim == 1:
+            support = support[:, None] == np.arange(self.pairs.n_classes)
+        parts = [take_block(block, np.flatnonzero(rows)) for rows in support.T]
+        low, high = zip(*(_ranges(self.columns.design(part)) for part in parts), strict=True)
+        return ClassRanges(np.stack(low), np.stack(high))
+
+
+def _ranges(design: Design) -> tuple[Array, Array]:
+    """Least and largest entry of each column."""
+    n, m = design.shape
+    if n == 0:
+        return np.full(m, np.inf), np.full(m, -np.inf)
+    if isinstance(design, Stacked):
+        low, high = zip(*map(_ranges, design.parts), strict=True)
+        return np.concatenate(low), np.concatenate(high)
+    if isinstance(design, Coded):
+        counts = design.transpose_times(np.ones(n))
+        return (counts == n).astype(np.float64), (counts > 0).astype(np.float64)
+    if isinstance(design, Sparse):
+        return design.values.min(axis=0).toarray(), design.values.max(axis=0).toarray()
+    values = design.array()
+    return values.min(axis=0), values.max(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Reach(Statistic):
+    """The smallest t with margins of θ + t ray that are large enough on all separated pairs."""
+
+    t: float
+
+    def __add__(self, other: "Reach") -> "Reach":
+        return Reach(max(self.t, other.t))
+
+
+@dataclass(frozen=True, eq=False)
+class GatherReach:
+    """The kernel: how far to go from θ (p, c), in the units of the columns, along the ray of
+    `pairs`, until all pairs that it separates have a margin."""
+
+    pairs: PairsOf
+    theta: Array
+    margin: float
+
+    def __call__(self, block: Block) -> Reach:
+        ray: Any = self.pairs.ray
+        return reduce(add, map(self._reach, pieces(ray.coordinates, block)))
+
+    def _reach(self, block: Block) -> Reach:
+        ray: Any = self.pairs.ray
+        pairs, is_open = self.pairs(block)
+        here = Ray(ray.coordinates, ray.coordinates.standard(self.theta)).margins(block, pairs)
+        separated = ~is_open & pairs.all()
+        lacking = self.margin - here[separated]
+        return Reach(float((lacking / ray.margins(block, pairs)[separated]).max(initial=0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class SomeClasses:
+    """Rows that belong to some of the classes only; a `Rows`.
+
+    `codes` are the codes of these classes, which become 0, 1, ... in the order given.
+    """
+
+    rows: Rows
+    codes: Sequence[int]
+
+    @property
+    def schema(self) -> Schema:
+        return self.rows.schema
+
+    @property
+    def n_rows(self) -> int:
+        """The number of all rows, of which those of other classes are left out on the way."""
+        return self.rows.n_rows
+
+    @property
+    def classes(self) -> Labels | None:
+        known = self.rows.classes
+        return None if known is None else known[list(self.codes)]
+
+    @property
+    def soft(self) -> bool:
+        return self.rows.soft
+
+    def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
+        return self.rows.map_sum(
+            lambda block: kernel(self._part(block)), block_entries=block_entries
+        )
+
+    def _part(self, block: Block) -> Block:
+        if cast(Array, block.y).ndim == 2:
+            shares = cast(Array, block.y)[:, list(self.codes)]
+            kept = np.flatnonzero(shares.sum(axis=1) > 1 - 1e-6)
+            return replace(take_block(block, kept), y=shares[kept])
+        places = np.full(len(cast(Labels, self.rows.classes)), -1)
+        places[list(self.codes)] = np.arange(len(self.codes))
+        codes = places[cast(Codes, block.y)]
+        kept = np.flatnonzero(codes >= 0)
+        return replace(take_block(block, kept), y=codes[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct(Statistic):
+    """Rows (m, k), each once."""
+
+    rows: Array
+
+    def __add__(self, other: "Distinct") -> "Distinct":
+        return Distinct(np.unique(np.concatenate([self.rows, other.rows]), axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class GatherDistinct:
+    """The kernel: a block to the distinct rows of what is made of it."""
+
+    values: Callable[[Block], Array]
+
+    def __call__(self, block: Block) -> Distinct:
+        return Distinct(np.unique(self.values(block), axis=0))

@@ -1,8 +1,4 @@
-"""How well activations describe the targets: log-likelihood, deviance and Pearson's χ² as sums.
-
-Conventions: n rows, c activations a row. Targets t are shares of the second class (n,), shares of
-each class (n, K), or numbers (n,).
-"""
+"""Sums that tell how well a model fits: log-likelihoods, deviances, means of targets."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,6 +16,7 @@ from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array
 
 Activation = Callable[[Block], Array]
+
 """The activations of a block's rows: (n,), or (n, K)."""
 
 
@@ -187,3 +184,40 @@ def _means(t: Array, block: Block) -> tuple[float, Array, Array, bool]:
         np.atleast_1d(weight @ offset),
         block.offset is not None,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class TargetMean(Statistic):
+    """Σw, Σwt (c,) and the same of the offsets."""
+
+    weight: float
+    total: Array
+    offset: Array
+
+    def __add__(self, other: "TargetMean") -> "TargetMean":
+        return TargetMean(
+            self.weight + other.weight, self.total + other.total, self.offset + other.offset
+        )
+
+    @property
+    def mean(self) -> Array:
+        """The mean target (c,)."""
+        return self.total / self.weight
+
+    @property
+    def mean_offset(self) -> Array:
+        """The mean offset (c,)."""
+        return self.offset / self.weight
+
+
+@dataclass(frozen=True, eq=False)
+class GatherTargetMean:
+    """The kernel: a block of rows to its `TargetMean`."""
+
+    target: Target
+
+    def __call__(self, block: Block) -> TargetMean:
+        t = self.target(block)
+        weight = np.ones(len(t)) if block.weight is None else block.weight
+        offset = np.zeros(t.shape[1:]) if block.offset is None else weight @ block.offset
+        return TargetMean(float(weight.sum()), np.atleast_1d(weight @ t), np.atleast_1d(offset))

@@ -1,4 +1,4 @@
-"""Class labels of any sortable kind, soft labels, and weights, checked and coded."""
+"""Targets, weights and offsets of rows: class labels of any sortable kind, soft labels, numbers."""
 
 from collections.abc import Sequence
 from numbers import Integral
@@ -10,15 +10,17 @@ from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
-from posteriori.errors import LabelError, ShapeError, WeightError, warn
+from posteriori.errors import DataError, LabelError, ShapeError, WeightError, warn
 from posteriori.typing import Array, Codes, Labels
 
 _SUM_TOLERANCE = 1e-6
 
 _NEAR = 1024
+
 """Whole numbers that lie no farther apart are looked up in a table, however few they are."""
 
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-305, 1e305
+
 """Sums of weights whose products with ordinary numbers are doubles with all their digits."""
 
 
@@ -294,3 +296,24 @@ def check_total_weight(total: float) -> None:
             f"The weights are too {size}: they sum to {total:g}.",
             "Divide all of them by the largest.",
         )
+
+
+def read_offset(offset: Any, n_rows: int, n_activations: int) -> Array:
+    """Offsets as doubles: (n,), or (n, K) where each class has an activation.
+
+    >>> read_offset([1, 2], 2, 1)
+    array([1., 2.])
+    """
+    values = as_vector(offset)
+    wanted = (n_rows,) if n_activations == 1 else (n_rows, n_activations)
+    if values.dtype.kind not in "fiub" or values.shape != wanted:
+        raise ShapeError(
+            f"offset has shape {values.shape} and type {values.dtype}; expected numbers of shape "
+            f"{wanted}.",
+            "Pass one number a row" + ("." if n_activations == 1 else " and class."),
+        )
+    values = values.astype(np.float64)
+    if not np.isfinite(values).all():
+        row = int(np.argmax(~np.isfinite(values.reshape(n_rows, -1)).all(axis=1)))
+        raise DataError(f"The offset of row {row} is not finite.", "Pass finite numbers.")
+    return values

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from posteriori.errors import ColumnTypeError, ScaleError
 from posteriori.rows.block import MISSING, UNSEEN
-from posteriori.rows.labels import is_missing
 from posteriori.rows.schema import Column, Kind, Strange, levels_of_both
+from posteriori.rows.target import is_missing
 
 
 def read_column(

@@ -9,16 +9,19 @@ from functools import cached_property
 
 import numpy as np
 
-from posteriori.design.products import Design
+from posteriori.design.matrix import Design
 from posteriori.typing import Array
 
 FAR = 1e3
+
 """Columns whose mean is this many deviations from zero are centred number by number."""
 
 STILL = 4e-15
+
 """A column that changes by less than this share of its size changes by rounding alone."""
 
 _SMALLEST, _LARGEST = 1e-75, 1e75
+
 """Sizes between which numbers can be squared and summed as they are."""
 
 

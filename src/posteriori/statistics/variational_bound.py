@@ -1,28 +1,4 @@
-"""A quadratic bound on the log-likelihood of two or more classes, in expectation over a Gaussian.
-
-Conventions: n rows, K classes, q parameters an activation (the intercept first), θ (c, q) with
-c = 1 for two classes and K for more. Pairs (k, l) of classes are those of `combinations`; two
-classes have one pair. d (n,) is the mean of a_k - a_l and D (n,) its variance under the Gaussian.
-
-One pair (Jaakkola and Jordan 2000): ln 2cosh(x/2) is concave in x², so that for every ξ
-
-    ln σ(x) ≥ ½x - ln 2cosh(ξ/2) - λ(ξ)(x² - ξ²),    λ(ξ) = tanh(ξ/2) / (4ξ).
-
-In expectation this is largest at ξ² = D + d², where the last term is gone.
-
-K classes, each row by the tighter of two bounds that are quadratic too:
-
-- pairs: p_k ≥ Π_l σ(a_k - a_l) (Titsias 2016), with the bound above for each factor. For two
-  classes that is the bound above. It is tight where the row's own class is far ahead.
-- Böhning's (1992): the curvature of ln Σ exp(a) is nowhere more than ½(I - 11ᵀ/K). It touches at
-  the mean, so that its gap does not grow with n; but a row that is certain is taken for one that
-  is not.
-
-Bouchard's bound (2007), Σ_k ln(1 + exp(a_k - α)) + α with λ for each k, is off by a constant in
-every row that is not certain, 0.81 nats where three classes are alike. On 96 random problems of
-three to five classes and 6 or 30 rows it gave a bound on the evidence that was lower by 0.4 to 23
-nats than that of the other two together.
-"""
+"""The quadratic bound of variational logistic regression, summed over rows."""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -30,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from posteriori.design.products import Design
+from posteriori.design.matrix import Design
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import probabilities
 from posteriori.rows.block import Block
@@ -45,6 +21,7 @@ from posteriori.statistics.local_quadratic import (
 from posteriori.typing import Array
 
 _TINY = 1e-300
+
 """Numbers whose halves have all their digits, and that are nothing beside one."""
 
 

@@ -22,6 +22,7 @@ from posteriori.linalg import gram, over_rows
 from posteriori.typing import Array
 
 _ROOM = 2**18
+
 """Numbers that a sandwich has room for: what is multiplied by weights stays in the cache."""
 
 
