@@ -19,7 +19,7 @@ from posteriori.posterior.page import listed
 from posteriori.posterior.shown import Shown
 from posteriori.posterior.shown_posterior import Posterior
 from posteriori.rows.memory import MemoryRows
-from posteriori.rows.rows import Rows
+from posteriori.rows.source import FitRows
 from posteriori.rows.target import as_vector
 from posteriori.typing import Codes, Labels
 
@@ -88,18 +88,18 @@ class SequentialPosterior(PosteriorReport):
                 return self
             self._check_same_classes(classes)
             rows = with_offset(self._read_more(X, y, sample_weight), offset)
-            if self._kept is not None and isinstance(rows, MemoryRows):
+            if self._kept is not None and rows.in_memory:
                 # The new ones first, so that errors tell their numbers.
                 self._fit_and_keep(joined(rows, self._kept))
             else:
                 self._learn(rows)
         return self
 
-    def _fit_and_keep(self, rows: Rows) -> None:
+    def _fit_and_keep(self, rows: FitRows) -> None:
         """Fit to rows that are all there, and keep them while they are few."""
         self._check_parameters()
         self._fit_rows(rows)
-        if isinstance(rows, MemoryRows) and rows.n_rows < rows_to_keep(self._problem(rows)):
+        if rows.in_memory and rows.n_rows < rows_to_keep(self._problem(rows)):
             self._kept = rows
 
     def _check_same_classes(self, classes: Any) -> None:
@@ -109,7 +109,7 @@ class SequentialPosterior(PosteriorReport):
                 f"Leave classes out, or pass {self.classes_.tolist()}.",
             )
 
-    def _read_more(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+    def _read_more(self, X: Any, y: Any, sample_weight: Any) -> FitRows:
         formula, schema = self.formula_, self.schema_
         if formula is not None:
             X = formula.apply(X, self.unseen)
@@ -117,7 +117,7 @@ class SequentialPosterior(PosteriorReport):
         self.formula_ = formula
         return rows
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: FitRows) -> None:
         self._check_parameters()
         prior = self._handed_on()
         if prior.shown.coordinates.basis is not None:

@@ -1,10 +1,11 @@
 """Rows in memory: arrays, sparse matrices and data frames, cut into cache-sized blocks."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from posteriori.rows.features import read_features
 from posteriori.rows.rows import Kernel
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import SparseTable, Table, table_of
-from posteriori.rows.target import read_target, read_weight
+from posteriori.rows.target import read_offset, read_target, read_weight
 from posteriori.rows.threads import map_in_order
 from posteriori.typing import Array, Codes, Labels
 
@@ -62,6 +63,9 @@ class MemoryRows:
     start: int = 0
     among: Among | None = None
 
+    in_memory: ClassVar[Literal[True]] = True
+    log: ClassVar[None] = None
+
     @property
     def schema(self) -> Schema:
         return self.table.schema
@@ -79,6 +83,10 @@ class MemoryRows:
     def width(self) -> float:
         """Numbers of a row, on average."""
         return self._entries() / self.n_rows
+
+    @property
+    def has_target(self) -> bool:
+        return self.y is not None
 
     @property
     def soft(self) -> bool:
@@ -108,6 +116,23 @@ class MemoryRows:
         own = self._block(0, self.n_rows)
         table = table_of(own.X, self.schema)
         return MemoryRows(table, own.y, own.weight, self.classes, own.offset)
+
+    def recoded(self, code: Callable[[Any], Array]) -> "MemoryRows":
+        """The same rows with `code` of their targets in place of these."""
+        return replace(self, y=code(self.y))
+
+    def with_offset(self, offset: Any) -> "MemoryRows":
+        """The same rows with numbers that are added to their activations."""
+        K = 2 if self.classes is None else len(self.classes)
+        return replace(self, offset=read_offset(offset, self.n_rows, 1 if K == 2 else K))
+
+    def interruptible(self) -> AbstractContextManager[None]:
+        """A context in which an interrupt is what it is."""
+        return nullcontext()
+
+    def batches(self, random: np.random.Generator | None = None) -> "Iterator[MemoryRows]":
+        """All rows at once, as a source gives them batch by batch."""
+        yield self
 
     def fill(self, out: Array, values: Callable[[Block], Array]) -> Array:
         """Write `values` of every block into its rows of `out`."""
