@@ -16,7 +16,6 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-import posteriori.rows.look as looking
 from posteriori import GLM, GaussianClassifier, LogisticRegression, NaiveBayes, scan, threads
 from posteriori.errors import (
     ColumnNameError,
@@ -31,8 +30,7 @@ from posteriori.errors import (
     SourceError,
     WeightError,
 )
-from posteriori.rows.arrow import together
-from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.source import SourceRows as ChunkedRows
 from posteriori.rows.rows import Rows
 
 N = 240
@@ -193,10 +191,10 @@ def _feather(path):
     return path
 
 
-@pytest.mark.parametrize("cache", [None, False], ids=["decoded once", "read in each pass"])
+@pytest.mark.parametrize("cache", [True, False], ids=["decoded once", "read in each pass"])
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_any_source_gives_the_fit_in_memory(tmp_path, source, cache):
-    rows = scan(source(tmp_path), "y", cache=cache)
+    rows = scan(source(tmp_path), "y", cache=cache).discover()
     assert isinstance(rows, Rows)
     assert rows.n_rows == N
     _assert_same(LogisticRegression(tol=1e-8).fit(rows), _in_memory())

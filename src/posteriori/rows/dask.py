@@ -29,7 +29,7 @@ from posteriori.errors import (
 from posteriori.rows.batch import Batch, Roles
 from posteriori.rows.features import as_frame
 from posteriori.rows.progress import Passes, read_progress
-from posteriori.rows.source import SourceRows
+from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import one_blas_thread
 
 S = TypeVar("S")
@@ -109,7 +109,7 @@ class DaskRows(SourceRows):
         return {number: first for (number, _), first in zip(lengths, firsts, strict=False)}
 
     def _sum_batches(
-        self, task: Callable[[Batch], S], receive: Callable[[S], object], whole: bool = True
+        self, task: Callable[[Batch], S], receive: Callable[[S], object], purpose: Purpose
     ) -> None:
         dask = import_module("dask")
         starts, roles = self._starts, self.roles if self.framed else None

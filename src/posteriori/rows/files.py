@@ -16,7 +16,7 @@ from posteriori.errors import SourceError
 from posteriori.rows.batch import Batch, Roles
 from posteriori.rows.ipc_cache import IpcCache, IpcFile
 from posteriori.rows.schema import Column, Kind, Schema
-from posteriori.rows.source import SourceRows
+from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import map_in_order
 from posteriori.typing import Labels
 
@@ -214,12 +214,13 @@ class FileRows(SourceRows):
     # Passes.
 
     def _sum_batches(
-        self, task: Callable[[Batch], S], receive: Callable[[S], object], whole: bool = True
+        self, task: Callable[[Batch], S], receive: Callable[[S], object], purpose: Purpose
     ) -> None:
         columns = self._columns
-        if not whole and self._parts is not None and self.cache.file is None:
+        if purpose == "discovery" and self._parts is not None and self.cache.file is None:
             columns = [name for name in columns if not self._is_known(name)]
-        cached = self.cache.begin() if len(columns) == len(self._columns) else None
+        caches = purpose != "once" and len(columns) == len(self._columns)
+        cached = self.cache.begin() if caches else None
 
         def sum_part(part: Iterable[Batch]) -> S:
             return reduce(add, map(task, part))

@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -24,7 +25,8 @@ class IpcFile:
 
     def __init__(self, folder: str | None) -> None:
         self._limit = DISK_SHARE * shutil.disk_usage(folder or tempfile.gettempdir()).free
-        self._file: Any = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115, closed with this
+        self._file: Any = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115, closed below
+        weakref.finalize(self, self._file.close)
         self._lock = threading.Lock()
         self._batches: dict[int, tuple[int, str]] = {}
         self._writer: Any = None

@@ -36,6 +36,9 @@ from posteriori.typing import Array, Labels
 S = TypeVar("S")
 T = TypeVar("T")
 
+Purpose = Literal["discovery", "once", "sum"]
+"""What a pass is for: to discover columns, to read once, or one of several sums."""
+
 SIDES: Labels = np.array([0, 1])
 """The two labels of rows whose classes are compared."""
 
@@ -123,10 +126,11 @@ class SourceRows(ABC):
 
     @abstractmethod
     def _sum_batches(
-        self, task: Callable[[Batch], S], receive: Callable[[S], object], whole: bool = True
+        self, task: Callable[[Batch], S], receive: Callable[[S], object], purpose: Purpose
     ) -> None:
         """`receive` gets what `task` gives for the batches, added up where they are next to each
-        other, in the order of the rows; `whole` is False where discovery needs no plain numbers.
+        other, in the order of the rows. Discovery needs no plain numbers, and what is read once
+        is not cached.
         """
 
     @abstractmethod
@@ -157,7 +161,7 @@ class SourceRows(ABC):
     def discover(self) -> Self:
         """Make the first pass over the rows, unless it was made before."""
         if not self._found:
-            total = self._pass(lambda batch: inspect_batch(batch, self.soft_classes), whole=False)
+            total = self._pass(lambda batch: inspect_batch(batch, self.soft_classes), "discovery")
             self._found.append(checked(total.value))
         return self
 
@@ -176,7 +180,7 @@ class SourceRows(ABC):
             found = inspect_batch(batch, self.soft_classes)
             return _DiscoveredSum(found, *self._gathered(batch, found, gather))
 
-        both = cast(_DiscoveredSum, self._pass(task).value)
+        both = cast(_DiscoveredSum, self._pass(task, "once").value)
         self._found.append(checked(None if both is None else both.discovered))
         statistic: Any = None if both is None or not both.is_complete else both.statistic
         if statistic is None or statistic.schema != self.schema:
@@ -290,11 +294,11 @@ class SourceRows(ABC):
             receive(found.value)
 
         with self._one_pass():
-            self._sum_batches(task, take)
+            self._sum_batches(task, take, "once")
         if self._found:
             self._check_number(n_rows)
 
-    def _pass(self, kernel: Callable[[Batch], Any], whole: bool = True) -> _Total:
+    def _pass(self, kernel: Callable[[Batch], Any], purpose: Purpose = "sum") -> _Total:
         """One pass: the sum of `kernel` over all batches that have rows."""
 
         def task(batch: Batch) -> _Total:
@@ -308,7 +312,7 @@ class SourceRows(ABC):
             self.progress.advance(found.n_rows)
 
         with self._one_pass():
-            self._sum_batches(task, take, whole)
+            self._sum_batches(task, take, purpose)
         return total[0]
 
     def _transformed(self, batch: Batch) -> Batch:
