@@ -14,6 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from posteriori.rows.chunk import Roles
+from posteriori.rows.dask_kept import OnWorkers, room_on_workers
+from posteriori.rows.kept import Room, room_here
 from scipy import sparse
 from sklearn.base import clone
 
@@ -42,10 +45,7 @@ from posteriori.errors import (
 )
 from posteriori.rows import dask as rows_in_dask
 from posteriori.rows import look
-from posteriori.rows.chunk import Roles
 from posteriori.rows.dask import DaskRows, dask_rows, is_dask, scan_dask
-from posteriori.rows.dask_kept import OnWorkers, room_on_workers
-from posteriori.rows.kept import Room, room_here
 from posteriori.rows.one_in import one_in
 from posteriori.rows.predictions import predict_dask
 from posteriori.rows.scan import scan

@@ -104,6 +104,7 @@ def scan(
     kept = read_cache(cache)
     if found is None:
         dataset, is_csv = _read_files(source, format, roles, dtypes)
+        declared = _declared_in_files(dataset)
     else:
         dataset, is_csv, kept = found, False, IpcCache(kept.folder, enabled=False)
     features = roles.features(_without_index(dataset.schema, roles))
@@ -295,6 +296,21 @@ def _read_files(source: Any, format: str | None, roles: Roles, dtypes: Any) -> t
             f"{str(source)!r} cannot be read: {error}.",
             "Look at the path and the format; text must be written in UTF-8.",
         ) from error
+
+
+def _declared_in_files(dataset: Any) -> dict[str, tuple[str, ...]]:
+    """The order of levels that the first file declares: ordered dictionaries, pandas categories."""
+    types, schema = import_module("pyarrow.types"), dataset.schema
+    pandas = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("columns", ())
+    written = {each["name"] for each in pandas if each["pandas_type"] == "categorical"}
+    kinds = {each.name: each.type for each in schema if types.is_dictionary(each.type)}
+    names = [name for name, kind in kinds.items() if kind.ordered or name in written]
+    first = dataset.head(1, columns=names) if names else None
+    if first is None or not first.num_rows:
+        return {}
+    return {
+        name: tuple(map(str, first.column(name).chunk(0).dictionary.to_pylist())) for name in names
+    }
 
 
 def _csv_format(separator: str, paths: Sequence[Path]) -> Any:
