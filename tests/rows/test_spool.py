@@ -435,7 +435,6 @@ def test_rows_in_memory_are_not_kept_again(tmp_path):
     rows = scan(pads.dataset(TABLE), "y", cache=tmp_path)
     _fit(rows)
     assert not _is_whole(rows)
-    assert rows.folder == str(tmp_path)
 
 
 def test_the_file_is_gone_with_the_rows(source):

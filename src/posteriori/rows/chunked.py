@@ -13,7 +13,6 @@ import numpy as np
 
 from posteriori.errors import Interrupted, LabelError, ParameterError
 from posteriori.rows.chunk import SIDES, AsSides, Chunk, Lens, Reader
-from posteriori.rows.kept import Here, Kept, Room, room_here
 from posteriori.rows.look import (
     Drawn,
     Look,
@@ -149,15 +148,11 @@ class ChunkedRows(ABC):
         )
 
     @abstractmethod
-    def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
-        """The state after `step` has seen the chunks one after the other, in their order: a pass.
+    def batches(self, random: np.random.Generator | None = None) -> Iterator[MemoryRows]:
+        """All rows in memory, a batch at a time: in their order, or in a random order of batches.
 
-        What has been learnt goes from chunk to chunk, and the rows stay where they lie.
+        That is a pass.
         """
-
-    def keep(self, kernel: Kernel[S], make: Callable[[S], T]) -> Kept[T]:
-        """What `make` gives for a sum of all rows as large as they are, kept near them: a pass."""
-        return Here(make(self.map_sum(kernel)))
 
     def look_ahead(self, gather: Callable[[Rows], S]) -> S | None:
         """What `gather` makes of the rows along with the first look; None if it is to do so later.
@@ -175,16 +170,6 @@ class ChunkedRows(ABC):
     def files(self) -> Sequence[str]:
         """The files that the rows are read from, where there are any."""
         return ()
-
-    @property
-    def folder(self) -> str | None:
-        """Where what memory should not hold is kept on disk; None: with other temporary files."""
-        return None
-
-    @property
-    def room(self) -> Room:
-        """The memory that something can be kept in."""
-        return room_here()
 
     def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
         """Run `kernel` on every block, and add up what comes back in the order of the rows."""

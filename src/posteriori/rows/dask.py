@@ -5,13 +5,12 @@ made again in every pass, where they are summed: a lost worker takes nothing wit
 has the same bits whoever did what. Only a few sums come back, or small ones.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
 from math import isnan
-from operator import add
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -20,23 +19,18 @@ from posteriori.errors import ColumnTypeError, ParameterError, ShapeError, Sourc
 from posteriori.rows.chunk import Roles
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask_direct import Residents
-from posteriori.rows.dask_kept import OnWorker, OnWorkers, room_on_workers
 from posteriori.rows.dask_tasks import (
     AddUp,
     Draw,
-    GoOn,
     LookAt,
-    Make,
     MakeChunk,
     Parts,
     ReadChunk,
     Sent,
-    chain,
     or_raise,
     plus,
     run,
 )
-from posteriori.rows.kept import Kept, Room
 from posteriori.rows.look import Drawn, Look, sample_halvings, whole_look
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes, read_progress
@@ -143,42 +137,21 @@ class DaskRows(ChunkedRows):
         parameters = columns * (1 if self.classes is None else len(self.classes))
         return n_sums <= _AT_ONCE or 8 * n_sums * parameters**2 <= _LITTLE_BACK
 
-    def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
-        """A chain of tasks: nothing but the state goes from worker to worker."""
-        turns = ((i, *self.chunks[i]) for i in self._with_rows)
+    def batches(self, random: np.random.Generator | None = None) -> Iterator[MemoryRows]:
+        """One chunk after the other is brought here."""
+        compute, read, numbers = import_module("dask").compute, self._read_chunk, self._with_rows
         with self.one_pass(self.n_source):
-            result = chain(Sent(GoOn(self._read_chunk, step)), state, turns)
-            self._count()
-        return cast(T, result)
-
-    def keep(self, kernel: Kernel[S], make: Callable[[S], T]) -> Kept[T]:
-        """One worker gets the sums of all chunks, and keeps what it makes of them."""
-        task = Sent(AddUp(self._read_chunk, kernel, None))
-        with self.one_pass(self.n_source):
-            sums = self._each_chunk(task, self._with_rows)
-            kept = OnWorker.made(lambda *sums: make(reduce(add, sums)), *sums)
-            self._count()
-        return kept
-
-    def deal(
-        self, split: Callable[[MemoryRows], Sequence[S]], make: Callable[..., T], n_parts: int
-    ) -> OnWorkers[T]:
-        """What `make` gives for the first parts of all chunks, for the second, ...: a pass."""
-        task = Sent(Make(self._read_chunk, split))
-        with self.one_pass(self.n_source):
-            dealt = OnWorkers.dealt(self._each_chunk(task, self._with_rows), make, n_parts)
-            self._count()
-        return dealt
+            for i in numbers if random is None else random.permutation(numbers).tolist():
+                rows = read(i, compute(*self.chunks[i]))
+                self.progress.advance(rows.n_rows)
+                yield rows
+            self.log.read(self.look.n_bytes)
 
     @property
     def has_offsets(self) -> bool:
         if self.roles is not None:
             return self.roles.offset is not None
         return any(len(parts) > 3 and parts[3] is not None for parts in self.chunks[:1])
-
-    @property
-    def room(self) -> Room:
-        return room_on_workers()
 
     def _count(self) -> None:
         """All chunks have been read once more."""

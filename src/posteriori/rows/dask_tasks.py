@@ -1,11 +1,11 @@
-"""What runs on the workers of a Dask cluster: looks at chunks, sums of them, and steps by them.
+"""What runs on the workers of a Dask cluster: looks at chunks, and sums of them.
 
 An error comes back in place of a sum, so that the first in the order of the rows is raised.
 """
 
 import ctypes
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, reduce
@@ -112,17 +112,6 @@ def plus(*parts: Any) -> Any:
     return _tried(lambda: reduce(add, parts), parts)
 
 
-def chain(sent: Sent, state: Any, turns: Iterable[Sequence[Any]]) -> Any:
-    """The state after what was sent has gone on from it, turn by turn, wherever these lie."""
-    dask = import_module("dask")
-    after = dask.delayed(run, pure=False)
-    step = dask.delayed(sent, pure=False, traverse=False)
-    found = dask.delayed(state, pure=False, traverse=False)
-    for turn in turns:
-        found = after(step, found, *turn)
-    return or_raise(found.compute())
-
-
 @dataclass(frozen=True)
 class MakeChunk:
     """How what a worker has becomes a chunk, seen through lenses."""
@@ -200,28 +189,6 @@ class AddUp:
 
     def __call__(self, number: int, *parts: Any) -> Any:
         return self.read(number, parts).add_up(self.kernel, self.block_entries)
-
-
-@dataclass(frozen=True)
-class Make:
-    """The task of making something of the rows of a chunk."""
-
-    read: ReadChunk
-    make: Callable[[MemoryRows], Any]
-
-    def __call__(self, number: int, *parts: Any) -> Any:
-        return self.make(self.read(number, parts))
-
-
-@dataclass(frozen=True)
-class GoOn:
-    """The task of going on from a state with the rows of a chunk."""
-
-    read: ReadChunk
-    step: Callable[[Any, MemoryRows], Any]
-
-    def __call__(self, state: Any, number: int, *parts: Any) -> Any:
-        return self.step(state, self.read(number, parts))
 
 
 def _where(number: int) -> str:

@@ -9,6 +9,8 @@ from importlib import import_module
 from itertools import chain
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from posteriori.errors import DataError, ScaleError, SourceError
 from posteriori.rows.ahead import Glimpse, Surprise, gather_ahead
 from posteriori.rows.arrow import together
@@ -55,10 +57,6 @@ class FileRows(ChunkedRows):
     @property
     def files(self) -> Sequence[str]:
         return [mark.path for mark in self.marks]
-
-    @property
-    def folder(self) -> str | None:
-        return self.spool.folder
 
     @property
     def has_offsets(self) -> bool:
@@ -214,16 +212,16 @@ class FileRows(ChunkedRows):
         self._keep_whole(total.n_rows)
         return cast(S, total.value)
 
-    def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
+    def batches(self, random: np.random.Generator | None = None) -> Iterator[MemoryRows]:
+        """Of files without row groups, the order of batches is always that of the files."""
         reader, seen = self.reader, 0
         with self.one_pass(self.n_source), self._watched():
-            for start, table in self._tables():
+            for start, table in self._tables(random):
                 rows = reader(self._chunk(start, table), start, _where(start, table.num_rows))
-                state = step(state, rows)
                 self.progress.advance(rows.n_rows)
                 seen += rows.n_rows
+                yield rows
             self._check_number(seen)
-        return state
 
     def _check_number(self, n_rows: int) -> None:
         """An error where a pass met more rows, or fewer, than the first look."""
@@ -282,11 +280,13 @@ class FileRows(ChunkedRows):
             else:
                 map_in_order(of_table, self._stream(), take_in)
 
-    def _tables(self) -> Iterator[tuple[int, Any]]:
-        """Tables and the numbers of their first rows, in the order of files and rows."""
-        if self._parts is None:
+    def _tables(self, random: np.random.Generator | None) -> Iterator[tuple[int, Any]]:
+        """Tables and the numbers of their first rows, the parts in their order or a random one."""
+        parts = self._parts
+        if parts is None:
             return self._stream()
-        return chain.from_iterable(map(self._tables_of, self._parts))
+        order = range(len(parts)) if random is None else random.permutation(len(parts))
+        return chain.from_iterable(self._tables_of(parts[i]) for i in order)
 
     def _tables_of(self, part: Part) -> Iterator[tuple[int, Any]]:
         kept = self.spool.find(part.start, part.start + part.n_rows)

@@ -1,6 +1,6 @@
 """Rows in memory: arrays, sparse matrices and data frames, cut into cache-sized blocks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -101,11 +101,19 @@ class MemoryRows:
         spans = self._spans(block_entries or PART_ENTRIES)
         return reduce(add, (kernel(self._block(*span)) for span in spans))
 
+    def batches(self, random: np.random.Generator | None = None) -> Iterator["MemoryRows"]:
+        """All rows, which are one batch."""
+        yield self
+
+    def block(self) -> Block:
+        """All rows with a weight as one block."""
+        return self._block(0, self.n_rows)
+
     def counting(self) -> "MemoryRows":
         """The rows that have a weight."""
         if self.weight is None or self.weight.all():
             return self
-        own = self._block(0, self.n_rows)
+        own = self.block()
         table = table_of(own.X, self.schema)
         return MemoryRows(table, own.y, own.weight, self.classes, own.offset)
 

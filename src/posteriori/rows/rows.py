@@ -1,11 +1,16 @@
 """The seam between the data and everything else."""
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
 
 from posteriori.rows.block import Block
 from posteriori.rows.schema import Schema
 from posteriori.typing import Labels
+
+if TYPE_CHECKING:
+    from posteriori.rows.memory import MemoryRows
 
 S = TypeVar("S")
 Kernel = Callable[[Block], S]
@@ -15,7 +20,7 @@ Kernel = Callable[[Block], S]
 class Rows(Protocol):
     """Rows that can be summed over, wherever they lie.
 
-    A new source writes `map_sum`; the models ask for nothing else. `classes` holds the distinct
+    A new source writes `map_sum`; most models ask for nothing else. `classes` holds the distinct
     labels in order (None without a target).
     """
 
@@ -39,4 +44,15 @@ class Rows(Protocol):
         `block_entries` asks for blocks of about that many numbers, for kernels whose sums are
         large beside the usual block.
         """
+        ...
+
+
+class BatchedRows(Rows, Protocol):
+    """`Rows` that can be brought into memory, a batch at a time: every source, but not every view.
+
+    Models that visit rows one after the other ask for it.
+    """
+
+    def batches(self, random: np.random.Generator | None = None) -> "Iterator[MemoryRows]":
+        """All rows, a batch at a time: in their order, or in a random order of batches."""
         ...

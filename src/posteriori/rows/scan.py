@@ -55,9 +55,7 @@ def scan(
         that takes no more than a quarter of the memory and half of the free disk, and the disk is
         not too slow; True: there in any case; a folder: in a file there; False: nowhere, the files
         are read in each pass. The file is gone with the rows and the models that were fitted to
-        them. What lies in Parquet files as it does in memory is read from there. Models that learn
-        row by row in a random order (`Perceptron`, `Adaline`) keep many rows in that folder in any
-        case.
+        them. What lies in Parquet files as it does in memory is read from there.
     progress : True shows a bar for each pass; a function is called with where the pass is.
 
     >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
