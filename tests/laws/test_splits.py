@@ -51,6 +51,9 @@ class InBlocks:
     def map_sum(self, kernel, *, block_entries=None):
         return self.rows.map_sum(kernel, block_entries=self.entries)
 
+    def batches(self, random=None):
+        return self.rows.batches(random)
+
 
 # A part alone may have too few rows or classes; the whole has enough.
 pytestmark = [

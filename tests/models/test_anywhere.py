@@ -1,6 +1,5 @@
 """Answers for rows that lie in files or in Dask, and what a fit to them tells on the way."""
 
-import pickle
 import signal
 
 import dask
@@ -11,6 +10,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from posteriori.rows.chunk import Chunk
+from posteriori.rows.kept import room_here
 from pyarrow import csv, dataset, parquet
 from scipy import sparse
 from sklearn.base import clone
@@ -20,6 +21,7 @@ from posteriori import (
     Adaline,
     BayesianLogisticRegression,
     GaussianClassifier,
+    LeastSquaresClassifier,
     LogisticRegression,
     NaiveBayes,
     OneVersusOne,
@@ -36,13 +38,9 @@ from posteriori.errors import (
     SourceError,
 )
 from posteriori.models import fitting
-from posteriori.rows import chunked, dask_kept, dask_tasks, files, look
-from posteriori.rows import dask as rows_in_dask
-from posteriori.rows.chunk import Chunk
-from posteriori.rows.kept import Room, room_here
-from posteriori.statistics import bins, walks
-from posteriori.statistics.bins import Shuffle
-from posteriori.statistics.collect import Collected
+from posteriori.rows import files, look
+from posteriori.statistics import row_stream
+from posteriori.statistics.row_stream import RowStream
 
 RANDOM = np.random.default_rng(0)
 N = 3000
@@ -55,7 +53,7 @@ SHARES = np.column_stack([X[:, 0] < 0, X[:, 0] >= 0]) * 0.75 + 0.125
 WEIGHT = RANDOM.integers(0, 3, N).astype(float)
 TABLE = pa.table(
     {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": Y, "n": COUNTS}
-    | {"no": SHARES[:, 0], "yes": SHARES[:, 1], "w": WEIGHT}
+    | {"no": SHARES[:, 0], "yes": SHARES[:, 1], "w": WEIGHT, "side": np.sign(X[:, 0])}
 )
 FEATURES = ["a", "b", "c"]
 
@@ -254,16 +252,16 @@ def test_an_interrupt_outside_of_passes_tells_the_last_one(source, folder, monke
 @pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
 def test_an_interrupt_between_passes_tells_the_epoch(model, source, folder, monkeypatch):
     model = clone(model).set_params(max_epochs=3).fit(X, Y)
-    before, epochs = model.coef_.copy(), []
+    before, epochs, segments = model.coef_.copy(), [], RowStream.segments
 
-    def stop(self, sizes):
-        epochs.append(sizes)
-        if len(epochs) == 2:
+    def stop(self, random=None):
+        epochs.append(random is not None)
+        if sum(epochs) == 2:
             signal.raise_signal(signal.SIGINT)
-        return ((i, np.arange(size)) for i, size in enumerate(sizes))
+        return segments(self, random)
 
-    monkeypatch.setattr(Shuffle, "of", stop)
-    with pytest.raises(Interrupted, match=r"Stopped in epoch 2\. What was being fitted is as"):
+    monkeypatch.setattr(RowStream, "segments", stop)
+    with pytest.raises(Interrupted, match=r"Stopped in epoch 2\. The estimator is as it was"):
         model.fit(scan(source(folder), "y", columns=FEATURES))
     np.testing.assert_array_equal(model.coef_, before)
 
@@ -279,55 +277,6 @@ def test_more_rows_may_come_from_files(folder):
     batches = GaussianClassifier().partial_fit(rows).partial_fit(scan(more, "y", columns=FEATURES))
     both = np.concatenate([X, X[:1000]]), np.concatenate([Y, Y[:1000]])
     np.testing.assert_allclose(batches.coef_, GaussianClassifier().fit(*both).coef_, rtol=1e-9)
-
-
-ROW_BY_ROW = pytest.mark.parametrize(
-    "model", [Perceptron(averaged=True), Adaline()], ids=["perceptron", "adaline"]
-)
-
-
-@ROW_BY_ROW
-def test_rows_that_a_worker_has_no_room_for_are_not_put_in_order(model, folder, monkeypatch):
-    """Six copies of N rows and 3 columns are just too many for one byte less."""
-    rows, needed = scan(_dask(folder), target="y", columns=FEATURES), 6 * 8 * N * 3
-    monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room("a worker", needed - 1))
-    with pytest.raises(SourceError, match=r"a worker has room for (.|\n)*shuffle=False"):
-        model.fit(rows)
-    model.fit(X, Y)
-    monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room("a worker", needed))
-    model.fit(rows)
-
-
-@ROW_BY_ROW
-def test_a_bin_that_memory_has_no_room_for_is_not_put_in_order(model, folder, monkeypatch):
-    """Six copies of the eighth part of N rows and 3 columns, and one byte less."""
-    monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
-    rows, needed = scan(folder, target="y", columns=FEATURES), 6 * (8 * N * 3 // 8)
-    monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", needed - 1))
-    with pytest.raises(SourceError, match=r"this machine has room for (.|\n)*shuffle=False"):
-        model.fit(rows)
-    monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", needed))
-    model.fit(rows)
-
-
-@ROW_BY_ROW
-def test_a_disk_that_has_no_room_for_the_rows_is_named(model, folder, monkeypatch):
-    monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
-    monkeypatch.setattr(walks, "free_in", {None: 2 * 8 * N * 3 - 1}.get)
-    with pytest.raises(SourceError, match="the folder of temporary files has room for"):
-        model.fit(scan(folder, target="y", columns=FEATURES))
-    monkeypatch.setattr(walks, "free_in", {None: 2 * 8 * N * 3}.get)
-    model.fit(scan(folder, target="y", columns=FEATURES))
-
-
-@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
-def test_rows_that_have_no_room_are_visited_where_they_lie(folder, monkeypatch):
-    here = Adaline(shuffle=False, max_epochs=2).fit(X, Y)
-    monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", 1))
-    rows = scan(folder, target="y", columns=FEATURES)
-    there = Adaline(shuffle=False, max_epochs=2).fit(rows)
-    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
-    assert there.passes_.passes > 3
 
 
 def _csv(folder):
@@ -457,9 +406,8 @@ def test_rows_are_learnt_in_their_order_where_they_lie(
 ):
     target, y, weight = _given(kind, weighted)
     here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
-    monkeypatch.setattr(bins, "BIN_ENTRIES", 3 * 700)
+    monkeypatch.setattr(row_stream, "LAID_OUT", 0)
     monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * 700)
-    monkeypatch.setattr(Collected, "joined", _at_most(1400, Collected.joined))
     rows = scan(source(folder), target, weight="w" if weighted else None, columns=FEATURES)
     there = clone(model).fit(rows)
     assert there.n_updates_ == here.n_updates_
@@ -469,69 +417,24 @@ def test_rows_are_learnt_in_their_order_where_they_lie(
     assert there.passes_.passes > there.n_iter_
 
 
-SHUFFLED = [
-    Perceptron(averaged=True, max_epochs=3, random_state=0),
-    Perceptron(max_epochs=2, random_state=np.random.default_rng(1)),
-    Adaline(max_epochs=4, random_state=2),
-]
-
-
-@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
-@pytest.mark.parametrize(("kind", "weighted"), [("labels", False), ("labels", True), ("shares", 1)])
-@pytest.mark.parametrize("source", [lambda folder: folder, _csv])
-@pytest.mark.parametrize("model", SHUFFLED, ids=["averaged", "perceptron", "adaline"])
-def test_rows_in_files_are_shuffled_on_disk(model, source, kind, weighted, folder, monkeypatch):
-    """Never more of them are in memory than a batch, or a bin of an eighth."""
-    target, y, weight = _given(kind, weighted)
-    monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
-    here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
-    other = clone(model).set_params(random_state=5)
-    other.fit(TABLE.select(FEATURES).to_pandas(), y, weight)
-    monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * N // 8)
-    monkeypatch.setattr(Collected, "joined", _at_most(N // 3, Collected.joined))
-    rows = scan(source(folder), target, weight="w" if weighted else None, columns=FEATURES)
-    there = clone(model).fit(rows)
-    assert there.n_updates_ == here.n_updates_
-    assert there.n_iter_ == here.n_iter_
-    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
-    np.testing.assert_allclose(there.intercept_, here.intercept_, rtol=1e-10, atol=1e-12)
-    assert abs(other.coef_ - here.coef_).max() > 1e-6
-    # The first look, the spread, the bins; and two that show that no line separates the classes.
-    assert there.passes_.passes == (3 if isinstance(model, Adaline) else 5)
-
-
-@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
-@pytest.mark.parametrize(("kind", "weighted"), [("labels", True), ("shares", False)])
-@pytest.mark.parametrize("model", SHUFFLED, ids=["averaged", "perceptron", "adaline"])
-@pytest.mark.parametrize("n_workers", [1, 3])
-def test_rows_in_dask_are_shuffled_where_they_lie(
-    model, kind, weighted, n_workers, folder, monkeypatch
-):
-    """What comes back of them after the first look is less than one row in five."""
-    target, y, weight = _given(kind, weighted)
-    monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
-    needed = 6 * 8 * (2 if kind == "shares" else 1) * N * 3
-    needed = needed if n_workers == 1 else needed * 3 // 8  # three of eight bins, or six of sixteen
-    room = Room("each worker", needed, n_workers)
-    monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: room)
-    here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
-    rows = scan(_dask(folder), target, weight="w" if weighted else None, columns=FEATURES)
-    _ = rows.look
-    back, or_raise = [], dask_tasks.or_raise
-
-    def told(result):
-        back.append(len(pickle.dumps(result)))
-        return or_raise(result)
-
-    for module in (rows_in_dask, dask_kept, dask_tasks):
-        monkeypatch.setattr(module, "or_raise", told)
-    there = clone(model).fit(rows)
-    assert len(back) > there.n_iter_
-    assert max(back) < 8 * len(FEATURES) * N / 5
-    assert there.n_updates_ == here.n_updates_
-    assert there.n_iter_ == here.n_iter_
-    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
-    np.testing.assert_allclose(there.intercept_, here.intercept_, rtol=1e-10, atol=1e-12)
+@pytest.mark.parametrize("source", [lambda folder: folder, _csv, lambda folder: _dask(folder)])
+def test_rows_are_shuffled_batch_by_batch(source, folder, monkeypatch):
+    """Epochs are others than in memory, and end at a solution all the same."""
+    monkeypatch.setattr(row_stream, "LAID_OUT", 0)
+    monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * 700)
+    rows, frame = scan(source(folder), "y", columns=FEATURES), TABLE.select(FEATURES)
+    model = Adaline(random_state=0, tol=1e-3)
+    found = [clone(model).fit(rows).decision_function(frame) for _ in range(2)]
+    np.testing.assert_array_equal(*found)
+    here = clone(model).fit(frame, Y).decision_function(frame)
+    assert 1e-6 < abs(found[0] - here).max() < 5e-3
+    expected = LeastSquaresClassifier().fit(frame, Y).decision_function(frame)
+    np.testing.assert_allclose(found[0], expected, atol=5e-3)
+    apart = scan(source(folder), "side", columns=["a", "b", "yes"])
+    perceptron = Perceptron(random_state=0).fit(apart)
+    assert perceptron.converged_
+    assert perceptron.score(TABLE.select(["a", "b", "yes"]), np.sign(X[:, 0])) == 1.0
+    assert perceptron.passes_.passes >= perceptron.n_iter_
 
 
 def test_rows_that_became_more_between_epochs_are_told_of():
@@ -540,21 +443,10 @@ def test_rows_that_became_more_between_epochs_are_told_of():
     there.pipe("/more/a.csv", b"x,y\n" + b"1.5,no\n2.5,yes\n" * 20)
     source = dataset.dataset("/more", filesystem=there, format="csv")
     rows = scan(source, "y", cache=False)
-    assert rows.fold(lambda seen, part: seen + part.n_rows, 0) == 40
+    assert sum(batch.n_rows for batch in rows.batches()) == 40
     there.pipe("/more/a.csv", b"x,y\n" + b"1.5,no\n2.5,yes\n" * 21)
     with pytest.raises(SourceError, match="The source has 42 rows, and had 40"):
-        rows.fold(lambda seen, part: seen + part.n_rows, 0)
-
-
-def _at_most(n_rows, joined):
-    """What brings rows together, which must not be many."""
-
-    def few(self):
-        found = joined(self)
-        assert len(found.y) <= n_rows
-        return found
-
-    return few
+        list(rows.batches())
 
 
 def test_this_machine_has_memory():

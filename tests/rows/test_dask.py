@@ -15,8 +15,6 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from posteriori.rows.chunk import Roles
-from posteriori.rows.dask_kept import OnWorkers, room_on_workers
-from posteriori.rows.kept import Room, room_here
 from scipy import sparse
 from sklearn.base import clone
 
@@ -43,13 +41,11 @@ from posteriori.errors import (
     ShapeError,
     SourceError,
 )
-from posteriori.rows import dask as rows_in_dask
 from posteriori.rows import look
 from posteriori.rows.dask import DaskRows, dask_rows, is_dask, scan_dask
 from posteriori.rows.one_in import one_in
 from posteriori.rows.predictions import predict_dask
 from posteriori.rows.scan import scan
-from posteriori.statistics import bins, walks
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -440,9 +436,6 @@ class TestWhatIsWrongIsNamed:
         with pytest.raises(ColumnTypeError, match="Chunk 0 holds a list, which is no array"):
             NaiveBayes().fit(dask.delayed([[1.0], [2.0]]), dask.delayed(np.array([0, 1])))
 
-    def test_without_a_cluster_this_machine_has_to_have_room(self) -> None:
-        assert room_on_workers() == room_here()
-
     def test_a_chunk_that_is_not_the_same_twice(self) -> None:
         sizes = iter([10, 9])
 
@@ -700,71 +693,13 @@ class TestCluster:
         with pytest.raises(SourceError, match="when it was first looked at"):
             NaiveBayes().fit(scan(other(), target="label"))
 
-    def test_rows_are_put_in_order_on_a_worker(self, client: Any) -> None:
+    def test_rows_visited_in_turn_give_the_same_bits_as_on_threads(self, client: Any) -> None:
         chunks, model = slow_chunks(7, 0.0), Adaline(random_state=0, max_epochs=3, tol=1e-9)
         with pytest.warns(ConvergenceWarning):
             found = model.fit(scan(chunks, target="label")).coef_
-        rows = scan(chunks, target="label")
-        kept = rows.keep(lambda block: [len(block.y)], sum)
-        keeper = kept.ask(lambda _: os.getpid())
-        assert keeper in client.run(os.getpid).values()
-        assert kept.then(lambda n: n / 7).ask(lambda share: share) == 2000
-        os.kill(keeper, signal.SIGKILL)
-        assert kept.ask(lambda n: n) == 14_000
-        client.wait_for_workers(2)
         with dask.config.set(scheduler="threads"), pytest.warns(ConvergenceWarning):
             expected = model.fit(scan(chunks, target="label")).coef_
         assert_array_equal(found, expected)
-
-    def test_errors_of_what_is_kept_come_back_as_they_are(self, client: Any) -> None:
-        def refuse(total: Any) -> Any:
-            raise ShapeError(f"There are {total}.", "Pass more.")
-
-        rows = scan(slow_chunks(2, 0.0), target="label")
-        with pytest.raises(ShapeError, match=r"There are 4000. Pass more."):
-            rows.keep(lambda block: [len(block.y)], lambda parts: refuse(sum(parts)))
-
-    def test_each_worker_has_to_have_room_for_its_share_of_rows_in_an_order(
-        self, client: Any, monkeypatch: Any
-    ) -> None:
-        room = room_on_workers()
-        [limit] = {worker["memory_limit"] for worker in client.scheduler_info()["workers"].values()}
-        assert room == Room("each worker", int(0.6 * limit), 2)
-        monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room("each worker", 10_000, 2))
-        with pytest.raises(SourceError, match=r"each worker has room for 1e-05 GB\."):
-            Adaline().fit(scan(slow_chunks(2, 0.0), target="label"))
-
-    def test_rows_that_one_worker_has_no_room_for_are_dealt_out(
-        self, client: Any, monkeypatch: Any
-    ) -> None:
-        """One of two is killed between epochs, which changes no bit."""
-        chunks, model = slow_chunks(7, 0.0), Adaline(random_state=0, max_epochs=3, tol=1e-9)
-        monkeypatch.setattr(bins, "BIN_ENTRIES", 8000)
-        with dask.config.set(scheduler="threads"), pytest.warns(ConvergenceWarning):
-            in_one_memory = model.fit(scan(chunks, target="label")).coef_
-        needed = walks._needed(8 * 14_000 * 4 // 2)
-        monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room("each", needed, 2))
-        with pytest.warns(ConvergenceWarning):
-            expected = model.fit(scan(chunks, target="label")).coef_
-        assert_allclose(expected, in_one_memory, rtol=1e-13)
-        fold, victims = OnWorkers.fold, []
-
-        def watched(self: Any, *args: Any) -> Any:
-            keepers = self.ask_each(lambda _: os.getpid())
-            if not victims:
-                assert len(set(keepers)) == 2
-                seen = fold(self, lambda seen, i, _: [*seen, (i, os.getpid())], [], args[-1])
-                assert seen == [(told, keepers[i]) for i, told in args[-1]]
-                os.kill(keepers[0], signal.SIGKILL)
-                victims.append(keepers[0])
-            return fold(self, *args)
-
-        monkeypatch.setattr(OnWorkers, "fold", watched)
-        with pytest.warns(ConvergenceWarning):
-            found = model.fit(scan(chunks, target="label")).coef_
-        assert victims
-        assert_array_equal(found, expected)
-        client.wait_for_workers(2)
 
     def test_rows_are_there_as_long_as_the_model(self, client: Any) -> None:
         """Though nobody else holds on to what the workers have of them."""

@@ -31,7 +31,6 @@ from posteriori.statistics.calibration import (
     GatherSome,
     Span,
 )
-from posteriori.statistics.collect import Collect
 from posteriori.statistics.column_moments import GatherColumnMoments, GatherExtremes
 from posteriori.statistics.coordinates import Coordinates, GatherSample, by_label
 from posteriori.statistics.discrete_counts import (
@@ -305,9 +304,6 @@ KERNELS: dict[str, Entry] = {
     "sample by lot": Entry(GatherSample(COLUMNS, by_label, 9), CODES, weighs=False),
     "one row of each seven": Entry(
         TakeOneOf(7), CODES, weighs=False, ordered=True, view=lambda s: s.rows(SCHEMA, None)
-    ),
-    "all rows": Entry(
-        Collect(SCHEMA), CODES, weighs=False, ordered=True, view=lambda s: s.joined()
     ),
     "margins": Entry(
         GatherMargins(COORDINATES, PAIRS, SECOND.theta, 0.0, 7),

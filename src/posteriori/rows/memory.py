@@ -109,11 +109,15 @@ class MemoryRows:
         spans = self._spans(block_entries or PART_ENTRIES)
         return reduce(add, (kernel(self._block(*span)) for span in spans))
 
+    def block(self) -> Block:
+        """All rows with a weight as one block."""
+        return self._block(0, self.n_rows)
+
     def counting(self) -> "MemoryRows":
         """The rows that have a weight."""
         if self.weight is None or self.weight.all():
             return self
-        own = self._block(0, self.n_rows)
+        own = self.block()
         table = table_of(own.X, self.schema)
         return MemoryRows(table, own.y, own.weight, self.classes, own.offset)
 
