@@ -54,22 +54,22 @@ def _parquet(folder):
         parquet.write_table(
             pa.Table.from_pandas(FRAME.iloc[part]), folder / f"{i}.parquet", row_group_size=40
         )
-    return scan(folder, "y", weight="w")
+    return scan(folder, "y", weight="w").discover()
 
 
 def _csv(folder):
     csv.write_csv(pa.Table.from_pandas(FRAME), folder / "rows.csv")
-    return scan(folder, "y", weight="w")
+    return scan(folder, "y", weight="w").discover()
 
 
 def _ipc(folder):
     feather.write_feather(FRAME, folder / "rows.arrow", chunksize=90)
-    return scan(folder, "y", weight="w")
+    return scan(folder, "y", weight="w").discover()
 
 
 def _dask(folder):
     parts = np.split(np.arange(N), [0, 150, 151])
-    return scan([dask.delayed(FRAME.iloc[part], pure=False) for part in parts], "y", weight="w")
+    return scan([dask.delayed(FRAME.iloc[part], pure=False) for part in parts], "y", weight="w").discover()
 
 
 SOURCES = {

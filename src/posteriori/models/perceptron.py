@@ -23,6 +23,7 @@ from posteriori.models.base import Classifier
 from posteriori.models.geometry import LinearCoefficients
 from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Features
+from posteriori.rows.memory import MemoryRows
 from posteriori.rows.scan import is_source
 from posteriori.rows.schema import Unseen
 from posteriori.rows.source import FitRows
@@ -103,7 +104,7 @@ class _RowByRow(LinearCoefficients, Classifier):
         return self
 
     def _read_more(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> FitRows:
-        if classes is None and not is_source(X):
+        if classes is None and not (is_source(X) or isinstance(X, MemoryRows)):
             classes = self.classes_
         rows = self._read(X, y, sample_weight, classes, schema=self.schema_)
         if not np.array_equal(cast(Labels, rows.classes), self.classes_):
