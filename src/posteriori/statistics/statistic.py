@@ -137,13 +137,14 @@ def recoding(old: Schema, new: Schema) -> tuple[Array, Array]:
     >>> M.tolist(), c.tolist()
     ([[-1.0], [1.0]], [1.0, 0.0])
     """
-    parts = [_recode(old.columns[j], new.columns[j]) for j in old.categorical]
-    p = len(old.numeric)
-    offset = np.concatenate([np.zeros(p), *(offset for _, offset in parts)])
-    return block_diag(np.eye(p), *(matrix for matrix, _ in parts)), offset
+    parts = [_recode(*pair) for pair in zip(old.columns, new.columns, strict=True)]
+    matrices, offsets = zip(*parts, strict=True)
+    return block_diag(*matrices), np.concatenate(offsets)
 
 
 def _recode(old: Column, new: Column) -> tuple[Array, Array]:
+    if old.kind != "categorical":
+        return np.eye(1), np.zeros(1)
     indicators, offset = np.zeros((len(new.levels), len(old.levels) - 1)), np.zeros(len(new.levels))
     for i, level in enumerate(old.levels):
         place = new.levels.index(level)
