@@ -69,7 +69,9 @@ def _ipc(folder):
 
 def _dask(folder):
     parts = np.split(np.arange(N), [0, 150, 151])
-    return scan([dask.delayed(FRAME.iloc[part], pure=False) for part in parts], "y", weight="w").discover()
+    return scan(
+        [dask.delayed(FRAME.iloc[part], pure=False) for part in parts], "y", weight="w"
+    ).discover()
 
 
 SOURCES = {
