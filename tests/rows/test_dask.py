@@ -237,7 +237,7 @@ class TestTheSameNumbersAsMemory:
     def test_levels_keep_their_declared_order(self) -> None:
         data = frame()
         data["group"] = pd.Categorical(data["group"], categories=["w", "u", "v"])
-        rows = scan(cut(data, 1000, 2000), target="label", columns=["a", "group"])
+        rows = scan(cut(data, 1000, 2000), target="label", columns=["a", "group"]).discover()
         assert rows.schema.columns[1].levels == ("w", "u", "v")
 
     @pytest.mark.parametrize(

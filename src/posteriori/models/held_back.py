@@ -21,8 +21,8 @@ from posteriori.models.folds import check_folds, deal, read_key
 from posteriori.models.meta import Training, Wrapping, read_pickable
 from posteriori.models.sourced import AsLots, FoldOf, Sourced, read_source, weights_of
 from posteriori.models.unchanged import all_or_nothing
-from posteriori.rows.chunk import Chunk, Lens
-from posteriori.rows.chunked import ChunkedRows, PassLog
+from posteriori.rows.batch import Batch, BatchTransform
+from posteriori.rows.source import SourceRows, PassLog
 from posteriori.rows.dask import dask_rows, is_dask
 from posteriori.rows.digests import row_lots
 from posteriori.rows.memory import Among, MemoryRows
@@ -59,11 +59,11 @@ class HoldingBack(Wrapping):
         self.__dict__.pop("passes_", None)
         if is_dask(X):
             X, y, sample_weight = dask_rows(X, y, sample_weight), None, None
-        if not isinstance(X, ChunkedRows):
+        if not isinstance(X, SourceRows):
             self._learn(self._read(X, y, sample_weight))
             return self
         begun = replace(X.log)
-        with X.between_passes():
+        with X.interruptible():
             labelled, known = self._needs_labels, self._known_classes()
             self._learn(read_source(self, X, y, sample_weight, known, labelled))
         self.passes_ = X.log.since(begun)
@@ -125,10 +125,10 @@ class HoldingBack(Wrapping):
 
 def held_back(
     rows: Training | Sourced, model: HoldingBack, answer: Answer, width: int
-) -> MemoryRows | ChunkedRows:
+) -> MemoryRows | SourceRows:
     """The answers, `width` numbers a row, of all rows of a fit of the model."""
     if isinstance(rows, Sourced):
-        return rows.rows.seen_as_numbers(_in_source(rows, model, answer, width), width)
+        return rows.rows.as_numbers(_in_source(rows, model, answer, width), width)
     if model._frozen:
         return rows.as_numbers(answer(model.estimator_, rows.X))
     folds = deal(rows, model.folds, model.random_state)
@@ -205,31 +205,33 @@ class _Answers:
     fold_of: FoldOf | None
     width: int
 
-    def __call__(self, chunk: Chunk) -> Chunk:
-        found = np.zeros((chunk.n_rows, self.width))
-        fold = np.zeros(chunk.n_rows) if self.fold_of is None else self.fold_of(chunk)
-        counts = weights_of(chunk) > 0
+    def __call__(self, batch: Batch) -> Batch:
+        found = np.zeros((batch.n_rows, self.width))
+        fold = np.zeros(batch.n_rows) if self.fold_of is None else self.fold_of(batch)
+        counts = weights_of(batch) > 0
         for number, fitted in self.fitted.items():
             own = np.flatnonzero(counts & (fold == number))
             if len(own):
-                table = Chunk(known_to(inside(fitted), chunk.X))
+                table = Batch(known_to(inside(fitted), batch.X))
                 given = Asked(partial(self.answer, fitted), partial(_rows_of, table))
                 found[own] = given(own, own).reshape(len(own), -1)
-        return chunk._replace(X=found)
+        return batch._replace(X=found)
 
 
-def _rows_of(table: Chunk, rows: Codes) -> Any:
+def _rows_of(table: Batch, rows: Codes) -> Any:
     """Some of the rows; all as they are."""
-    return table.X if np.array_equal(rows, np.arange(table.n_rows)) else table.take(rows).X
+    return (
+        table.X
+        if np.array_equal(rows, np.arange(table.n_rows))
+        else __import__("posteriori.rows.frames", fromlist=["x"]).pick_rows(table.X, rows)
+    )
 
 
-def with_lots(
-    rows: Training | Sourced, found: MemoryRows | ChunkedRows
-) -> MemoryRows | ChunkedRows:
+def with_lots(rows: Training | Sourced, found: MemoryRows | SourceRows) -> MemoryRows | SourceRows:
     """The answers for rows, and beside them the lot of each row."""
     if isinstance(rows, Sourced):
-        beside = _Beside((cast(ChunkedRows, found).through[-1], AsLots()))
-        return rows.rows.seen_as_numbers(beside, len(found.schema) + 1)
+        beside = _Beside((cast(SourceRows, found).transforms[-1], AsLots()))
+        return rows.rows.as_numbers(beside, len(found.schema) + 1)
     answers = cast(DenseTable, cast(MemoryRows, found).table).values
     return rows.as_numbers(np.column_stack([answers, row_lots(rows.X)]))
 
@@ -238,18 +240,18 @@ def with_lots(
 class _Beside:
     """The lens under which a row is what several others make of it, side by side."""
 
-    lenses: tuple[Lens, ...]
+    lenses: tuple[BatchTransform, ...]
 
-    def __call__(self, chunk: Chunk) -> Chunk:
-        return chunk._replace(X=np.column_stack([lens(chunk).X for lens in self.lenses]))
+    def __call__(self, batch: Batch) -> Batch:
+        return batch._replace(X=np.column_stack([lens(batch).X for lens in self.lenses]))
 
 
 def mapped(
-    rows: MemoryRows | ChunkedRows, change: Callable[[Array], Array], width: int
-) -> MemoryRows | ChunkedRows:
+    rows: MemoryRows | SourceRows, change: Callable[[Array], Array], width: int
+) -> MemoryRows | SourceRows:
     """Rows of numbers (n, m), of which `change` makes `width` others."""
-    if isinstance(rows, ChunkedRows):
-        return rows.seen_as_numbers(_Changed(change), width)
+    if isinstance(rows, SourceRows):
+        return rows.as_numbers(_Changed(change), width)
     values = change(cast(Array, rows.table.cut(0, rows.n_rows)))
     return replace(rows, table=DenseTable(values, Schema.unnamed(width)))
 
@@ -260,5 +262,5 @@ class _Changed:
 
     change: Callable[[Array], Array]
 
-    def __call__(self, chunk: Chunk) -> Chunk:
-        return chunk._replace(X=self.change(chunk.X))
+    def __call__(self, batch: Batch) -> Batch:
+        return batch._replace(X=self.change(batch.X))

@@ -11,10 +11,10 @@ from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import check_alone, check_offsets, inside
 from posteriori.models.checking import Checking
 from posteriori.models.folds import Deal, Folds, deal_out
-from posteriori.rows.chunk import Chunk, Reader, read_some_weights
-from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.batch import Batch, Reader, read_batch_weight
+from posteriori.rows.source import SourceRows
 from posteriori.rows.digests import row_lots
-from posteriori.rows.look import SeenLabels
+from posteriori.rows.discovery import LabelCounts
 from posteriori.typing import Array, Codes, Labels
 
 
@@ -22,13 +22,13 @@ from posteriori.typing import Array, Codes, Labels
 class Sourced:
     """Rows of `scan` or in Dask, and their classes; none where labels do not matter."""
 
-    rows: ChunkedRows
+    rows: SourceRows
     classes: Labels
 
     @property
     def n_of_classes(self) -> Array:
         """How many rows with a weight each class has."""
-        seen = cast(SeenLabels, self.rows.look.labels)
+        seen = cast(LabelCounts, self.rows.discovered.labels)
         count = dict(zip(seen.labels.tolist(), seen.count.tolist(), strict=True))
         return np.array([count.get(label, 0.0) for label in self.classes.tolist()])
 
@@ -38,24 +38,24 @@ class Sourced:
 
     def dealt(self, number: int, key: int) -> "Dealt":
         """The rows in so many folds, by one pass."""
-        lots = self.rows.seen_as_numbers(AsLots(key), 1)
+        lots = self.rows.as_numbers(AsLots(key), 1)
         found = deal_out(lots, number, self.classes)
         return Dealt(self, FoldOf(found.folds, key, self.rows.reader), found)
 
 
 @dataclass(frozen=True, eq=False)
 class FoldOf:
-    """Which fold each row of a chunk is in."""
+    """Which fold each row of a batch is in."""
 
     folds: Folds
     key: int
     reader: Reader
 
-    def __call__(self, chunk: Chunk) -> Codes:
-        codes = np.zeros(chunk.n_rows, dtype=np.intp)
+    def __call__(self, batch: Batch) -> Codes:
+        codes = np.zeros(batch.n_rows, dtype=np.intp)
         if self.folds.need_classes:
-            codes = self.reader.codes(chunk)
-        return self.folds.fold(self.folds.lots(chunk.X, self.key), codes)
+            codes = self.reader.codes(batch, read_batch_weight(batch))
+        return self.folds.fold(self.folds.lots(batch.X, self.key), codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +75,8 @@ class Dealt:
         """The rows of all other folds: those of this one have no weight."""
         others = np.arange(self.fold_of.folds.number) != fold
         weight, count = self.found.weight[:, others], self.found.count[:, others]
-        labels = SeenLabels(self.rows.classes, weight.sum(axis=1), count.sum(axis=1))
-        kept = self.rows.rows.weighed(_Without(self.fold_of, fold), labels)
+        labels = LabelCounts(self.rows.classes, weight.sum(axis=1), count.sum(axis=1))
+        kept = self.rows.rows.reweighted(_Without(self.fold_of, fold), labels)
         return Sourced(kept, cast(Labels, kept.classes))
 
 
@@ -86,8 +86,8 @@ class AsLots:
 
     key: int = 0
 
-    def __call__(self, chunk: Chunk) -> Chunk:
-        return chunk._replace(X=row_lots(chunk.X, self.key)[:, None])
+    def __call__(self, batch: Batch) -> Batch:
+        return batch._replace(X=row_lots(batch.X, self.key)[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +97,9 @@ class _Without:
     fold_of: FoldOf
     fold: int
 
-    def __call__(self, chunk: Chunk) -> Chunk:
-        weight = weights_of(chunk)
-        return chunk._replace(weight=np.where(self.fold_of(chunk) == self.fold, 0.0, weight))
+    def __call__(self, batch: Batch) -> Batch:
+        weight = weights_of(batch)
+        return batch._replace(weight=np.where(self.fold_of(batch) == self.fold, 0.0, weight))
 
 
 def check_source(model: Any, estimator: Any, y: Any, sample_weight: Any) -> None:
@@ -123,22 +123,22 @@ def _fits_to_sources(estimator: Any) -> bool:
     return isinstance(estimator, Checking) and (within is None or _fits_to_sources(within))
 
 
-def check_labelled(model: Any, rows: ChunkedRows) -> None:
+def check_labelled(model: Any, rows: SourceRows) -> None:
     """An error unless each row has one label."""
-    if rows.look.labels is None or rows.soft:
+    if rows.discovered.labels is None or rows.soft:
         raise LabelError(
             f"{type(model).__name__} needs a label a row.", "Name one column of labels as target."
         )
 
 
-def weights_of(chunk: Chunk) -> Array:
-    """The weights of the rows of a chunk, one where they have none."""
-    weight = read_some_weights(chunk.weight, chunk.n_rows)
-    return np.ones(chunk.n_rows) if weight is None else weight
+def weights_of(batch: Batch) -> Array:
+    """The weights of the rows of a batch, one where they have none."""
+    weight = read_batch_weight(batch)
+    return np.ones(batch.n_rows) if weight is None else weight
 
 
 def read_source(
-    model: Any, rows: ChunkedRows, y: Any, sample_weight: Any, known: Labels | None, labelled: bool
+    model: Any, rows: SourceRows, y: Any, sample_weight: Any, known: Labels | None, labelled: bool
 ) -> Sourced:
     """Rows that `fit` of a model around another was given, checked.
 
@@ -146,7 +146,7 @@ def read_source(
     """
     check_source(model, model.estimator, y, sample_weight)
     check_offsets(rows, model, "fit")
-    rows = rows.with_sides_as_labels()
+    rows.discover()
     if model._frozen:
         rows = rows.read_as(getattr(inside(model.estimator), "schema_", None), known)
     if not labelled:

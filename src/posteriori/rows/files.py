@@ -161,6 +161,10 @@ class FileRows(SourceRows):
         with self._reading():
             return row_groups(self.dataset)
 
+    @property
+    def _n_expected(self) -> int | None:
+        return None if self._parts is None else sum(part.n_rows for part in self._parts)
+
     @cached_property
     def _columns(self) -> list[str]:
         return [*(self.roles.columns or ()), *self.roles.others]
@@ -194,7 +198,9 @@ class FileRows(SourceRows):
         text = [column.name for column in columns if column.kind == "categorical"]
         if isinstance(self.roles.target, str) and classes is not None:
             text += [self.roles.target] * all(isinstance(label, str) for label in classes)
-        dataset = with_types(self.dataset, dict.fromkeys(text, "string"))
+        written = next(iter(self.dataset.get_fragments())).physical_schema.names
+        kind = import_module("pyarrow").string()
+        dataset = with_types(self.dataset, {name: kind for name in text if name in written})
         if dataset.schema == self.dataset.schema:
             return self
         cache = IpcCache(self.cache.folder, self.cache.enabled)

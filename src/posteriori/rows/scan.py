@@ -293,7 +293,7 @@ def _read_files(source: Any, format: str | None, roles: Roles, dtypes: Any) -> t
         return datasets.dataset(names, format=kind, partitioning="hive", schema=schema), is_csv
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise SourceError(
-            f"{str(source)!r} cannot be read: {error}.",
+            f"{str(source)!r} cannot be read: {str(error).rstrip('.')}.",
             "Look at the path and the format; text must be written in UTF-8.",
         ) from error
 
@@ -335,7 +335,7 @@ def _read_types(dtypes: Any) -> dict[str, Any]:
     pyarrow = import_module("pyarrow")
     try:
         return {name: pyarrow.type_for_alias(kind) for name, kind in dict(dtypes or {}).items()}
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         raise ParameterError(
             f"dtypes={dtypes!r} is not understood: {error}.",
             "Pass the types of columns by name: dtypes={'zip': 'string'}.",
@@ -370,7 +370,7 @@ def _unified(
                 f"The file {lacking} has no column '{name}', which other files have.",
                 "Add it there, leave the file out, or leave the column out of columns.",
             )
-        kind = given.get(name) or _common(list(held.values()), is_csv)
+        kind = given[name] if name in given else _common(list(held.values()), is_csv)
         if kind is None and name in needed:
             first, *rest = held.items()
             other = next(each for each in rest if _common([first[1], each[1]], is_csv) is None)

@@ -152,6 +152,11 @@ class SourceRows(ABC):
         """The files that the rows are read from, where there are any."""
         return ()
 
+    @property
+    def _n_expected(self) -> int | None:
+        """The number of rows, where it is known before the first pass."""
+        return None
+
     def read_as(self, schema: Schema | None, classes: Labels | None = None) -> Self:
         """The same rows with the column types of a fit, where the source leaves them open."""
         return self
@@ -161,7 +166,8 @@ class SourceRows(ABC):
     def discover(self) -> Self:
         """Make the first pass over the rows, unless it was made before."""
         if not self._found:
-            total = self._pass(lambda batch: inspect_batch(batch, self.soft_classes), "discovery")
+            soft_classes = self.soft_classes
+            total = self._pass(lambda batch: inspect_batch(batch, soft_classes), "discovery")
             self._found.append(checked(total.value))
         return self
 
@@ -271,7 +277,7 @@ class SourceRows(ABC):
         with self._one_pass():
             for batch in self._iterate(random):
                 if batch.n_rows:
-                    yield self.reader(self._transformed(batch))
+                    yield self.reader(_transformed(batch, self.transforms))
                 self.progress.advance(batch.n_rows)
                 n_rows += batch.n_rows
         self._check_number(n_rows)
@@ -300,9 +306,10 @@ class SourceRows(ABC):
 
     def _pass(self, kernel: Callable[[Batch], Any], purpose: Purpose = "sum") -> _Total:
         """One pass: the sum of `kernel` over all batches that have rows."""
+        transforms = self.transforms
 
         def task(batch: Batch) -> _Total:
-            value = kernel(self._transformed(batch)) if batch.n_rows else None
+            value = kernel(_transformed(batch, transforms)) if batch.n_rows else None
             return _Total(batch.n_rows, value)
 
         total = [_Total()]
@@ -314,12 +321,6 @@ class SourceRows(ABC):
         with self._one_pass():
             self._sum_batches(task, take, purpose)
         return total[0]
-
-    def _transformed(self, batch: Batch) -> Batch:
-        try:
-            return reduce(lambda found, transform: transform(found), self.transforms, batch)
-        except (DataError, ScaleError) as error:
-            raise batch.located(error) from error
 
     def _check_number(self, n_rows: int) -> None:
         if n_rows != self.n_source:
@@ -334,7 +335,7 @@ class SourceRows(ABC):
         """A pass over the rows: counted, reported, and named if it is interrupted."""
         begun = perf_counter()
         try:
-            self.progress.begin(self.n_source if self._found else None)
+            self.progress.begin(self.n_source if self._found else self._n_expected)
             yield
         except KeyboardInterrupt as error:
             raise _stopped(f"in {self.progress.now}") from error
@@ -430,6 +431,13 @@ class _DiscoveredSum:
             return _DiscoveredSum(discovered, None, False)
         known = [each.statistic for each in (self, other) if each.statistic is not None]
         return _DiscoveredSum(discovered, reduce(add, known) if known else None, True)
+
+
+def _transformed(batch: Batch, transforms: Sequence[BatchTransform]) -> Batch:
+    try:
+        return reduce(lambda found, transform: transform(found), transforms, batch)
+    except (DataError, ScaleError) as error:
+        raise batch.located(error) from error
 
 
 FitRows = MemoryRows | SourceRows
