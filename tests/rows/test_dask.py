@@ -42,11 +42,11 @@ from posteriori.errors import (
 )
 from posteriori.rows import dask as rows_in_dask
 from posteriori.rows import look
+from posteriori.rows.block import sample_positions
 from posteriori.rows.chunk import Roles
 from posteriori.rows.dask import DaskRows, dask_rows, is_dask, scan_dask
 from posteriori.rows.dask_kept import OnWorkers, room_on_workers
 from posteriori.rows.kept import Room, room_here
-from posteriori.rows.one_in import one_in
 from posteriori.rows.predictions import predict_dask
 from posteriori.rows.scan import scan
 from posteriori.statistics import bins, walks
@@ -383,7 +383,7 @@ class TestAPass:
         rows = scan(cut(data, 300, 900, 900, 2000), target="label", columns=["a"])
         assert rows.look.drawn.n_rows == 0
         assert rows.log.passes == 1
-        expected = data["a"].to_numpy()[one_in(8, 0, N)]
+        expected = data["a"].to_numpy()[sample_positions(8, np.arange(N))]
         compared = rows.comparing([0, -1, 1])
         for each in (rows, rows, compared):
             assert_array_equal(
@@ -391,7 +391,7 @@ class TestAPass:
             )
         assert rows.log.passes == 2
         assert rows.log.bytes_read == 2 * rows.look.n_bytes
-        own = data["label"].to_numpy()[one_in(8, 0, N)] != rows.classes[1]
+        own = data["label"].to_numpy()[sample_positions(8, np.arange(N))] != rows.classes[1]
         assert_array_equal(compared.sample.rows.table.cut(0, own.sum())[:, 0], expected[own])
         n_own = (data["label"] != rows.classes[1]).sum()
         assert compared.n_rows == n_own

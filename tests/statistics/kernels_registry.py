@@ -80,7 +80,7 @@ from posteriori.statistics.pair_loss import (
     GatherSquares,
     GatherStill,
 )
-from posteriori.statistics.row_sample import TakeOneOf
+from posteriori.statistics.row_sample import TakeSample
 from posteriori.statistics.separation_margins import (
     GatherBalance,
     GatherClassRanges,
@@ -302,9 +302,9 @@ KERNELS: dict[str, Entry] = {
         GatherFarthest(glm_loss("gaussian"), _target, Fitted(TWO_CLASSES)), COUNTED, weighs=False
     ),
     "edge": Entry(GatherEdge(Fitted(TWO_CLASSES), [0.5, -0.5], 0.4), TWO, weighs=False, first=True),
-    "sample by lot": Entry(GatherSample(COLUMNS, by_label, 9), CODES, weighs=False),
-    "one row of each seven": Entry(
-        TakeOneOf(7), CODES, weighs=False, ordered=True, view=lambda s: s.rows(SCHEMA, None)
+    "sample by hash": Entry(GatherSample(COLUMNS, by_label, 9), CODES, weighs=False),
+    "one row in seven": Entry(
+        TakeSample(7), CODES, weighs=False, ordered=True, view=lambda s: s.rows(SCHEMA, None)
     ),
     "all rows": Entry(
         Collect(SCHEMA), CODES, weighs=False, ordered=True, view=lambda s: s.joined()

@@ -33,12 +33,13 @@ SIDES: Labels = np.array([0, 1])
 
 
 class Chunk(NamedTuple):
-    """Features (a frame, an array or a sparse matrix), targets, weights and offsets."""
+    """Features (a frame, an array or a sparse matrix), targets, weights, offsets, row numbers."""
 
     X: Any
     y: Any = None
     weight: Any = None
     offset: Any = None
+    numbers: Any = None
 
     @property
     def n_rows(self) -> int:
@@ -47,7 +48,7 @@ class Chunk(NamedTuple):
     @property
     def n_bytes(self) -> int:
         """What all of it takes in memory."""
-        return sum(_bytes_of(part) for part in self if part is not None)
+        return sum(_bytes_of(part) for part in self[:4] if part is not None)
 
     def take(self, places: Codes) -> "Chunk":
         """Some of the rows."""

@@ -98,7 +98,8 @@ class DaskRows(ChunkedRows):
 
     def _first_look(self) -> Look:
         starts = None if self.cuts is None else (0, *accumulate(self.cuts))
-        first = Sent(LookAt(self._make_chunk, self.soft_classes, self.halvings, starts))
+        make = MakeChunk(self.roles, self.through, starts)
+        first = Sent(LookAt(make, self.soft_classes, self.halvings))
         with self.one_pass(None):
             at_once = _AT_ONCE if starts is None else _ROWS_AT_ONCE
             found = self._compute(first, range(len(self.chunks)), at_once)
@@ -198,11 +199,8 @@ class DaskRows(ChunkedRows):
     @property
     def _read_chunk(self) -> ReadChunk:
         look = self.look
-        return ReadChunk(self._make_chunk, self.reader, dict(look.lengths), look.starts())
-
-    @property
-    def _make_chunk(self) -> MakeChunk:
-        return MakeChunk(self.roles, self.through)
+        make = MakeChunk(self.roles, self.through, look.starts())
+        return ReadChunk(make, self.reader, dict(look.lengths))
 
     def _compute(self, task: Sent, numbers: Sequence[int], at_once: int) -> Any:
         """The sum of a task over chunks, `at_once` added in a task: as many sums come back."""

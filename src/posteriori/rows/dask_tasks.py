@@ -5,13 +5,13 @@ An error comes back in place of a sum, so that the first in the order of the row
 
 import ctypes
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, reduce
 from importlib import import_module
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import uuid4
 
 import numpy as np
@@ -125,13 +125,20 @@ def chain(sent: Sent, state: Any, turns: Iterable[Sequence[Any]]) -> Any:
 
 @dataclass(frozen=True)
 class MakeChunk:
-    """How what a worker has becomes a chunk, seen through lenses."""
+    """How what a worker has becomes a chunk, seen through lenses.
+
+    `starts` are the numbers of the first row of each chunk, where they are known.
+    """
 
     roles: Roles | None
     through: tuple[Lens, ...] = ()
+    starts: Mapping[int, int] | Sequence[int] | None = None
 
     def __call__(self, number: int, parts: Parts) -> Chunk:
         found = _chunk(self.roles, number, parts)
+        if self.starts is not None:
+            start = self.starts[number]
+            found = found._replace(numbers=np.arange(start, start + found.n_rows))
         return found.seen_through(self.through, _where(number)) if found.n_rows else found
 
 
@@ -142,11 +149,10 @@ class LookAt:
     make: MakeChunk
     classes: Any
     halvings: int
-    starts: tuple[int, ...] | None
 
     def __call__(self, number: int, *parts: Any) -> Look:
         chunk = self.make(number, parts)
-        start = None if self.starts is None else self.starts[number]
+        start = None if self.make.starts is None else self.make.starts[number]
         where, halvings = _where(number), self.halvings
         found = look_at(number, chunk, where, self.classes, halvings=halvings, start=start)
         return replace(found, n_bytes=chunk.n_bytes)
@@ -159,10 +165,13 @@ class ReadChunk:
     make: MakeChunk
     reader: Reader
     lengths: dict[int, int]
-    starts: dict[int, int]
 
     def __call__(self, number: int, parts: Parts) -> MemoryRows:
-        return self.reader(self.chunk(number, parts), self.starts[number], _where(number))
+        return self.reader(self.chunk(number, parts), self.start(number), _where(number))
+
+    def start(self, number: int) -> int:
+        """The number of the first row of a chunk."""
+        return cast(Mapping[int, int], self.make.starts)[number]
 
     def chunk(self, number: int, parts: Parts) -> Chunk:
         """The chunk, which is as long as it was."""
@@ -186,7 +195,7 @@ class Draw:
     halvings: int
 
     def __call__(self, number: int, *parts: Any) -> Drawn:
-        start = self.read.starts[number]
+        start = self.read.start(number)
         return Drawn.of(start, self.read.chunk(number, parts), self.limit, self.halvings)
 
 
@@ -239,7 +248,7 @@ def _chunk(roles: Roles | None, number: int, parts: Parts) -> Chunk:
             "Pass delayed arrays or frames.",
         )
     chunk = Chunk(*map(_in_one_piece, parts))
-    for what, values in zip(("y", "sample_weight", "offset"), chunk[1:], strict=True):
+    for what, values in zip(("y", "sample_weight", "offset"), chunk[1:4], strict=True):
         if values is not None and values.shape[0] != chunk.n_rows:
             raise ShapeError(
                 f"{_where(number)}: X has {chunk.n_rows:,} rows, but {what} {values.shape[0]:,}.",

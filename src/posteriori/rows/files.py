@@ -9,6 +9,8 @@ from importlib import import_module
 from itertools import chain
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from posteriori.errors import DataError, ScaleError, SourceError
 from posteriori.rows.ahead import Glimpse, Surprise, gather_ahead
 from posteriori.rows.arrow import together
@@ -123,7 +125,8 @@ class FileRows(ChunkedRows):
             self._fold(see, lambda seen: _add_to(found, seen))
 
     def _chunk(self, start: int, table: Any) -> Chunk:
-        found = self.roles.split(table)
+        numbers = np.arange(start, start + table.num_rows)
+        found = self.roles.split(table)._replace(numbers=numbers)
         return found.seen_through(self.through, _where(start, table.num_rows))
 
     def _look_at(self, start: int, table: Any, halvings: int | None = None) -> Look:

@@ -22,11 +22,11 @@ from posteriori.errors import (
     WeightError,
 )
 from posteriori.rows.arrow import is_arrow, plain_numbers
+from posteriori.rows.block import sample_positions
 from posteriori.rows.categories import declared_levels
 from posteriori.rows.chunk import Chunk, Lens, Reader, read_some_weights, told_where
 from posteriori.rows.features import read_features
 from posteriori.rows.memory import MemoryRows
-from posteriori.rows.one_in import is_one_in, one_in
 from posteriori.rows.schema import Column, Schema
 from posteriori.rows.tables import ColumnTable
 from posteriori.rows.target import as_vector, check_total_weight, encode, read_target
@@ -43,6 +43,9 @@ GROWTH = 8
 
 _FIRST = GROWTH.bit_length() - 1
 """Halvings that leave one row in so many."""
+
+_SLACK = 2.5
+"""Times the limit: a random half may have a few rows more than the half of `sample_halvings`."""
 
 Levels = tuple[Any, ...]
 
@@ -180,9 +183,10 @@ class Drawn:
     @classmethod
     def of(cls, start: int, chunk: Chunk, limit: int, halvings: int) -> "Drawn":
         """From a chunk that begins with row `start`, where so many halvings are needed at least."""
-        places = one_in(2**halvings, start, chunk.n_rows)
+        numbers = np.arange(start, start + chunk.n_rows)
+        places = sample_positions(2**halvings, numbers)
         some = chunk.take(places) if halvings else chunk
-        parts = ((start + places, some),) if len(places) else ()
+        parts = ((numbers[places], some),) if len(places) else ()
         return cls(limit, halvings, parts).few()
 
     def __add__(self, other: "Drawn") -> "Drawn":
@@ -196,17 +200,14 @@ class Drawn:
 
     def few(self) -> "Drawn":
         found = self
-        while found.n_rows > 2 * found.limit:
+        while found.n_rows > _SLACK * found.limit:
             found = found.halved(found.halvings + 1)
         return found
 
     def halved(self, halvings: int) -> "Drawn":
         if halvings == self.halvings:
             return self
-        kept = (
-            (rows, chunk, np.flatnonzero(is_one_in(2**halvings, rows)))
-            for rows, chunk in self.parts
-        )
+        kept = ((rows, chunk, sample_positions(2**halvings, rows)) for rows, chunk in self.parts)
         parts = tuple(
             (rows[places], chunk.take(places)) for rows, chunk, places in kept if len(places)
         )
