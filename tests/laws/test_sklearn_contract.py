@@ -1,7 +1,7 @@
-"""scikit-learn's own checks: every one that it yields, none expected to fail."""
+"""scikit-learn's own checks: every one that it yields; cross-fitted models excepted."""
 
 import pytest
-from registry import ESTIMATORS, SLOW
+from registry import ESTIMATORS, SLOW, different_folds
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 
@@ -14,6 +14,6 @@ def test_keeps_the_contract_of_scikit_learn(estimator, check):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
-@parametrize_with_checks(SLOW)
+@parametrize_with_checks(SLOW, expected_failed_checks=different_folds)
 def test_keeps_the_contract_of_scikit_learn_in_time(estimator, check):
     check(estimator)

@@ -15,8 +15,8 @@ from posteriori.decision.probabilities import read_proba
 from posteriori.decision.rule import read_rule
 from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
+from posteriori.models.cross_fit import check_source
 from posteriori.models.meta import Wrapping, read_pickable
-from posteriori.models.sourced import check_source
 from posteriori.models.training_priors import training_priors
 from posteriori.posterior.classes import log_probabilities
 from posteriori.rows.chunked import ChunkedRows, PassLog

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from posteriori.errors import LabelError, ParameterError
 from posteriori.models.anywhere import anywhere
 from posteriori.models.checking import Checking
+from posteriori.models.cross_fit import check_labelled, check_source
 from posteriori.models.effects import Effects
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.meta import (
@@ -32,7 +33,6 @@ from posteriori.models.meta import (
     read_pickable,
     with_label,
 )
-from posteriori.models.sourced import check_labelled, check_source
 from posteriori.models.telling import Telling, linear_columns, log_probabilities
 from posteriori.models.unchanged import all_or_nothing
 from posteriori.posterior.coupling import couple
