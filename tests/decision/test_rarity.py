@@ -6,26 +6,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from posteriori.decision.rarity import rarity
 from posteriori.errors import DataError
-from posteriori.rows.digests import row_lots
 from posteriori.rows.memory import MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import DenseTable
-from posteriori.statistics import ordered
+from posteriori.statistics import calibration
 
 RATES = [0.001, 0.01, 0.05, 0.3, 0.9]
 
 
-def rows_of(*columns, weight=None):
-    values = np.column_stack(columns).astype(float)
-    n = len(values)
-    table = DenseTable(values, Schema.unnamed(values.shape[1]))
-    return MemoryRows(table, np.zeros(n, dtype=np.intp), weight, np.array([0]))
-
-
 def found_in(numbers, share, weight=None):
-    lots = row_lots(np.arange(len(numbers))[:, None])
-    both = rows_of(numbers, lots, weight=weight)
-    return rarity(rows_of(numbers, weight=weight), lambda: both, share)
+    table = DenseTable(numbers.astype(float)[:, None], Schema.unnamed(1))
+    return rarity(MemoryRows(table, weight=weight), share)
 
 
 def draws(kind, n, seed=3):
@@ -47,22 +38,30 @@ def threshold(numbers, weight, share):
     return allowed[-1] if len(allowed) else -np.inf
 
 
-@pytest.mark.parametrize("most", [2**16, 300, 16, 4, 1])
+@pytest.mark.parametrize("most", [2**16, 300, 16, 4])
 @pytest.mark.parametrize("share", RATES)
 @pytest.mark.parametrize("kind", ["usual", "ties", "far", "infinite"])
-def test_the_threshold_is_that_of_all_numbers(kind, share, most, monkeypatch):
-    monkeypatch.setattr(ordered, "MOST", most)
+def test_the_threshold_is_that_of_all_numbers_or_the_next_smaller_that_is_kept(
+    kind, share, most, monkeypatch
+):
+    monkeypatch.setattr(calibration, "MOST", most)
     numbers = draws(kind, 1200)
     weight = np.random.default_rng(0).integers(1, 4, size=1200).astype(float)
-    found = found_in(numbers, share, weight)
-    assert found.threshold == threshold(numbers, weight, share)
+    found, exact = found_in(numbers, share, weight), threshold(numbers, weight, share)
     assert found.total == weight.sum()
+    if len(np.unique(numbers)) <= most or exact < np.unique(numbers)[most]:
+        assert found.threshold == exact
+    else:
+        kept = found.levels[found.levels <= exact]
+        assert found.threshold == kept[-1]
+        skipped = weight[(numbers >= found.threshold) & (numbers < exact)].sum()
+        assert skipped / weight.sum() < 12 / most
 
 
 @pytest.mark.parametrize("most", [2**16, 300, 16, 4])
 @pytest.mark.parametrize("kind", ["usual", "ties", "far", "infinite"])
 def test_p_values_are_never_too_small_and_exact_at_the_lower_end(kind, most, monkeypatch):
-    monkeypatch.setattr(ordered, "MOST", most)
+    monkeypatch.setattr(calibration, "MOST", most)
     numbers = draws(kind, 1200)
     asked = np.concatenate([draws(kind, 400, seed=5), numbers[:50]])
     found = found_in(numbers, 0.05)
@@ -74,30 +73,6 @@ def test_p_values_are_never_too_small_and_exact_at_the_lower_end(kind, most, mon
     assert_allclose(p[lowest | few], exact[lowest | few], rtol=1e-14)
     assert (p - exact).max() < 12 / most
     assert_array_equal(p <= 0.05, asked < found.threshold)
-
-
-def test_levels_do_not_depend_on_the_order_of_rows(monkeypatch):
-    monkeypatch.setattr(ordered, "MOST", 32)
-    numbers, order = draws("usual", 700), np.random.default_rng(1).permutation(700)
-    lots = row_lots(np.arange(700)[:, None])
-    one, other = (
-        rarity(rows_of(numbers[i]), lambda i=i: rows_of(numbers[i], lots[i]), 0.1)
-        for i in (np.arange(700), order)
-    )
-    assert_array_equal(one.levels, other.levels)
-    assert_array_equal(one.below, other.below)
-
-
-def test_rows_of_one_lot_may_have_several_numbers(monkeypatch):
-    """As equal rows of two classes have, which are in different folds."""
-    monkeypatch.setattr(ordered, "MOST", 32)
-    random = np.random.default_rng(0)
-    numbers, lots = random.normal(size=700), random.integers(200, size=700).astype(float)
-    found = []
-    for order in (np.arange(700), random.permutation(700)):
-        both = rows_of(numbers[order], lots[order])
-        found.append(rarity(rows_of(numbers[order]), lambda both=both: both, 0.1))
-    assert_array_equal(found[0].levels, found[1].levels)
 
 
 def test_a_row_without_a_number_is_named():

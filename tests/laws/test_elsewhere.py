@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from registry import AROUND, ENTRIES
+from registry import AROUND, CROSS_FITTED, ENTRIES
 from samples import (
     NAMES,
     allows_missing,
@@ -30,6 +30,7 @@ from samples import (
     takes_soft_labels,
 )
 from scipy import sparse
+from sklearn.base import clone
 
 from posteriori import scan
 from posteriori.errors import PosterioriError
@@ -185,7 +186,18 @@ def test_rows_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     assert_same_answers(expected, _all_of(model, frame_of(new) if named else new))
 
 
-@over(entries=[*ENTRIES, *AROUND])
+@over(entries=CROSS_FITTED)
+@over_sources(SOURCES, usual=("Parquet", "Dask arrays"))
+def test_cross_fitted_models_are_the_same_on_all_sources(entry, source, tmp_path):
+    X, y, new = rounded(entry, n=60)
+    chunks = _cut(frame_of(X).assign(y=y), "y")
+    plain = _exact(entry, sorted(set(y.tolist()))).fit(scan(pd.concat(chunks), "y"))
+    model = clone(plain).fit(*source(tmp_path, chunks))
+    expected = _all_of(plain, frame_of(new))
+    assert_same_answers(expected, _all_of(model, frame_of(new) if _schema(model).named else new))
+
+
+@over(entries=[*ENTRIES, *AROUND, *CROSS_FITTED])
 def test_answers_for_dask_arrays_are_those_in_memory(entry):
     X, y, new = rounded(entry, n=60)
     model = _exact(entry, sorted(set(y.tolist()))).fit(X, y)

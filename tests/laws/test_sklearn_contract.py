@@ -1,31 +1,19 @@
-"""scikit-learn's own checks: every one that it yields."""
+"""scikit-learn's own checks: every one that it yields; cross-fitted models excepted."""
 
 import pytest
-from registry import ESTIMATORS, SLOW
+from registry import ESTIMATORS, SLOW, different_folds
 from sklearn.utils.estimator_checks import parametrize_with_checks
-
-from posteriori import Adaline, Perceptron
-
-
-def _expected_to_fail(estimator):
-    """What scikit-learn expects to fail for its own Perceptron and SGDClassifier too."""
-    if not isinstance(estimator, Adaline | Perceptron):
-        return {}
-    reason = "rows are visited in orders drawn for their numbers"
-    return {
-        f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")
-    }
 
 
 # Some of the checks fit to fewer rows than columns, which we do with a warning.
 @pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=_expected_to_fail)
+@parametrize_with_checks(ESTIMATORS)
 def test_keeps_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
-@parametrize_with_checks(SLOW)
+@parametrize_with_checks(SLOW, expected_failed_checks=different_folds)
 def test_keeps_the_contract_of_scikit_learn_in_time(estimator, check):
     check(estimator)

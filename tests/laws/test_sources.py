@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from registry import AROUND, ENTRIES
+from registry import AROUND, CROSS_FITTED, ENTRIES
 from samples import (
     NAMES,
     answers,
@@ -109,7 +109,7 @@ def test_any_frame_gives_the_same(entry, source):
         )
 
 
-@over(entries=[*ENTRIES, *AROUND])
+@over(entries=[*ENTRIES, *AROUND, *CROSS_FITTED])
 def test_rows_that_float32_rounds_give_the_same_within_its_precision(entry):
     rows = rows_for(entry, n=400)
     X, new = rows.X.astype(np.float32), rows.new.astype(np.float32)

@@ -4,11 +4,10 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
+from registry import different_folds
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, log_softmax, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -19,6 +18,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression as SklearnLogistic
 from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -26,7 +26,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from posteriori import LogisticRegression, NaiveBayes, scan
+from posteriori import GaussianClassifier, LogisticRegression, NaiveBayes, scan
 from posteriori.decision.temperature import likeliest_slope
 from posteriori.errors import (
     CalibrationWarning,
@@ -38,10 +38,8 @@ from posteriori.errors import (
     SeparationWarning,
 )
 from posteriori.models.calibrated import CalibratedClassifier
-from posteriori.models.folds import deal
-from posteriori.models.held_back import out_of_fold
-from posteriori.models.meta import Training, read_pickable
-from posteriori.rows.digests import row_lots
+from posteriori.models.cross_fit import assign_folds, out_of_fold
+from posteriori.models.meta import read_pickable
 from posteriori.rows.memory import read_rows
 
 RANDOM = np.random.default_rng(1)
@@ -103,7 +101,8 @@ def noisy(K, n=300, seed=0, b=0.3):
         CalibratedClassifier(SklearnLogistic(), method="platt"),
         CalibratedClassifier(LogisticRegression()),
         CalibratedClassifier(LogisticRegression(), method="platt"),
-    ]
+    ],
+    expected_failed_checks=different_folds,
 )
 @pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
 def test_keeps_the_contract_of_scikit_learn(estimator, check):
@@ -144,17 +143,30 @@ def test_a_frozen_estimator_is_put_right_by_the_rows_given():
     assert_array_equal(model.predict(a), a.argmax(axis=1))
 
 
-def test_the_rows_are_predicted_by_estimators_that_have_not_seen_them():
-    model = CalibratedClassifier(GaussianNB(), folds=4, random_state=3).fit(X2, Y2)
-    folds = deal(Training(X2, np.array([0, 1]), Y2, None), 4, 3)
-    logs = np.empty((len(Y2), 2))
-    for fold in range(4):
-        fitted = GaussianNB().fit(X2[folds != fold], Y2[folds != fold])
-        logs[folds == fold] = fitted.predict_log_proba(X2[folds == fold])
-    b = likeliest_slope(read_rows(logs, Y2), len(Y2))
-    assert_allclose(model.temperature_, 1 / b, rtol=1e-10)
-    whole = GaussianNB().fit(X2, Y2).predict_log_proba(X2)
-    assert_allclose(model.predict_log_proba(X2), log_softmax(b * whole, axis=1), rtol=1e-9)
+@METHODS
+@pytest.mark.parametrize("random_state", [None, 3])
+@pytest.mark.parametrize(
+    "inner",
+    [
+        LogisticRegression(),
+        GaussianClassifier(),
+        GaussianNB(),
+        DecisionTreeClassifier(max_depth=3, random_state=0),
+    ],
+    ids=repr,
+)
+def test_the_map_is_that_of_predictions_by_cross_validation(inner, random_state, method):
+    """With scikit-learn's own splitter and `cross_val_predict`."""
+    X = X2[:, [0, 1, 2, 6]]  # of which none is redundant
+    folds = StratifiedKFold(4, shuffle=True, random_state=random_state or 0)
+    p = cross_val_predict(inner, X, Y2, cv=folds, method="predict_proba")
+    given = CalibratedClassifier(FrozenEstimator(GivesExactly().fit(p, Y2)), method=method)
+    model = CalibratedClassifier(inner, method=method, folds=4, random_state=random_state)
+    model.fit(X, Y2)
+    expected = given.fit(p, Y2).predict_proba(clone(inner).fit(X, Y2).predict_proba(X))
+    assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
+    if method == "temperature":
+        assert_allclose(model.temperature_, given.temperature_, rtol=1e-10)
 
 
 @METHODS
@@ -289,17 +301,6 @@ def test_trees_with_their_zeros_are_put_right(method, inner):
 # --- Folds --------------------------------------------------------------------------------------
 
 
-def test_equal_rows_have_equal_digests_in_every_kind_of_table():
-    X = np.array([[1.0, 0.0, 3.0], [2.0, 5.0, 3.0], [1.0, -0.0, 3.0]])
-    expected = row_lots(X, 5)
-    assert expected[0] == expected[2] != expected[1]
-    for kind in (list, pd.DataFrame, sparse.csr_array, sparse.coo_array):
-        given = X.tolist() if kind is list else kind(X)
-        assert_array_equal(row_lots(given, 5), expected)
-    assert_array_equal(row_lots(pl.DataFrame(X), 5), expected)
-    assert (row_lots(X, 6) != expected).all()
-
-
 def test_texts_are_rows_for_a_pipeline_that_takes_them():
     random = np.random.default_rng(0)
     words, y = np.array(["good", "bad", "red", "blue"]), random.integers(2, size=200)
@@ -307,56 +308,50 @@ def test_texts_are_rows_for_a_pipeline_that_takes_them():
     model = CalibratedClassifier(make_pipeline(CountVectorizer(), SklearnLogistic()))
     found = [model.fit(kind(texts), y).temperature_ for kind in (list, np.array, pd.Series)]
     assert found == found[:1] * 3
-    lots = row_lots(np.array(texts, dtype=object)[:, None])
-    assert_array_equal(row_lots(texts), lots)
     assert log_loss(y, model.predict_proba(texts)) < 0.65
 
 
-def test_words_count_in_the_digest_of_a_row():
-    frame = pd.DataFrame({"a": [1, 1, 1], "b": ["x", "y", "x"]})
-    first, second, third = row_lots(frame)
-    assert first == third != second
-    only = row_lots(pl.DataFrame({"b": ["x", "y", "x"]}))
-    assert only[0] == only[2] != only[1]
-    objects = row_lots(np.array([["x", 1], ["y", 1], ["x", 1]], dtype=object))
-    assert objects[0] == objects[2] != objects[1]
-
-
-def test_every_fold_has_its_share_of_every_class():
-    codes = np.repeat([0, 1, 2], [100, 33, 7])
-    X = RANDOM.normal(size=(140, 2))
-    folds = deal(Training(X, np.arange(3), codes, None), 5, 0)
-    for k in range(3):
-        counts = np.bincount(folds[codes == k], minlength=5)
-        assert counts.max() - counts.min() <= 1
-    assert np.ptp(np.bincount(folds)) <= 1
-
-
-def test_folds_do_not_depend_on_the_order_of_rows_and_do_on_the_seed():
-    order = RANDOM.permutation(len(Y2))
-    one = deal(Training(X2, np.array([0, 1]), Y2, None), 5, 7)
-    other = deal(Training(X2[order], np.array([0, 1]), Y2[order], None), 5, 7)
-    assert_array_equal(one[order], other)
-    assert (deal(Training(X2, np.array([0, 1]), Y2, None), 5, 8) != one).any()
-
-
 @METHODS
-def test_weight_two_is_the_row_twice_and_weight_zero_is_none(method):
-    times = RANDOM.integers(0, 3, len(Y2))
+def test_rows_of_weight_zero_are_ignored(method):
+    weight = RANDOM.integers(0, 3, len(Y2)).astype(float)
+    kept = weight > 0
     model = CalibratedClassifier(NaiveBayes(), method=method)
-    one = clone(model).fit(X2, Y2, times.astype(float))
-    other = clone(model).fit(X2.repeat(times, axis=0), Y2.repeat(times))
-    assert_allclose(one.predict_proba(X2), other.predict_proba(X2), rtol=1e-8)
+    one = clone(model).fit(X2, Y2, weight).predict_proba(X2)
+    other = clone(model).fit(X2[kept], Y2[kept], weight[kept]).predict_proba(X2)
+    assert_allclose(one, other, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("counts", "n_folds"), [((100, 33, 7), 5), ((3, 2), 5), ((40,), 4), ((2, 9), 3)]
+)
+def test_every_row_is_in_one_fold_and_classes_are_spread_evenly(counts, n_folds):
+    codes = RANDOM.permutation(np.repeat(np.arange(len(counts)), counts))
+    folds = assign_folds(codes, np.arange(len(counts)), n_folds, None)
+    assert folds.shape == codes.shape
+    assert set(folds) == set(range(min(n_folds, max(counts))))
+    for k in range(len(counts)):
+        in_fold = np.bincount(folds[codes == k], minlength=folds.max() + 1)
+        assert np.ptp(in_fold) <= 1
+    assert_array_equal(assign_folds(codes, np.arange(len(counts)), n_folds, 0), folds)
+
+
+def test_folds_depend_on_the_seed_alone():
+    states = [None, 0, 7, 7, np.random.default_rng(7), np.random.RandomState(7)]
+    folds = [assign_folds(Y2, np.array([0, 1]), 5, state) for state in states]
+    assert_array_equal(folds[0], folds[1])
+    assert_array_equal(folds[2], folds[3])
+    for other in (folds[0], folds[4], folds[5]):
+        assert (folds[2] != other).any()
 
 
 def test_a_class_of_one_row_is_unknown_to_the_estimator_where_it_is_held_back():
     X = np.vstack([X3, [[9.0] * 8]])
     y = np.append(Y3, 7)
-    with pytest.warns(IdentifiabilityWarning, match="Class 7 has no two different rows"):
+    with pytest.warns(IdentifiabilityWarning, match=r"All rows of class 7 are in one fold"):
         model = CalibratedClassifier(GaussianNB()).fit(X, y)
     assert_array_equal(model.classes_, [0, 1, 2, 7])
     assert np.isfinite(model.predict_proba(X)).all()
-    with pytest.raises(LabelError, match="Class 1 has no two different rows"):
+    with pytest.raises(LabelError, match=r"All rows of class 1 are in one fold.*n_samples = 5"):
         CalibratedClassifier(GaussianNB()).fit(X[-5:], [0, 0, 0, 0, 1])
 
 

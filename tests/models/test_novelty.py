@@ -10,13 +10,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KernelDensity
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from posteriori import GaussianClassifier, NaiveBayes
 from posteriori.errors import IdentifiabilityWarning, LabelError, ParameterError
-from posteriori.models.folds import deal
-from posteriori.models.meta import Training
 from posteriori.models.novelty import NoveltyDetector
 
 MEANS = np.array([[0.0, 0.0, 0.0], [3.0, 0.0, 1.0]])
@@ -84,11 +83,9 @@ def test_rows_from_afar_are_rejected(estimator):
 
 def test_the_p_value_is_the_share_of_rows_held_back_that_are_no_more_likely():
     model = NoveltyDetector(GaussianClassifier(), folds=4, random_state=2).fit(X, Y)
-    folds = deal(Training(X, np.array([0, 1]), Y, None), 4, 2)
     held = np.empty(len(X))
-    for fold in range(4):
-        fitted = GaussianClassifier().fit(X[folds != fold], Y[folds != fold])
-        held[folds == fold] = fitted.score_samples(X[folds == fold])
+    for rest, own in StratifiedKFold(4, shuffle=True, random_state=2).split(X, Y):
+        held[own] = GaussianClassifier().fit(X[rest], Y[rest]).score_samples(X[own])
     scores = GaussianClassifier().fit(X, Y).score_samples(NEW[:300])
     expected = [(1 + (held <= s).sum()) / 401 for s in scores]
     assert_allclose(model.p_value(NEW[:300]), expected, rtol=1e-12)
@@ -103,9 +100,9 @@ def test_novel_is_what_has_a_p_value_up_to_the_rate(rate):
     assert_array_equal(model.is_novel(NEW[:2000]), p <= rate)
 
 
-def test_weight_two_is_the_row_twice():
+def test_with_a_frozen_model_weight_two_is_the_row_twice():
     times = np.random.default_rng(0).integers(0, 3, len(X))
-    model = NoveltyDetector(GaussianClassifier(), false_alarm=0.05)
+    model = NoveltyDetector(FrozenEstimator(GaussianClassifier().fit(X, Y)), false_alarm=0.05)
     one = clone(model).fit(X, Y, times.astype(float))
     other = clone(model).fit(X.repeat(times, axis=0), Y.repeat(times))
     assert_allclose(one.threshold_, other.threshold_, rtol=1e-10)

@@ -21,15 +21,14 @@ from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.logistic import LogisticLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block, take_block
-from posteriori.rows.digests import LAST
 from posteriori.rows.schema import Schema
 from posteriori.statistics.calibration import (
+    CountFolds,
     GatherBelow,
     GatherLogarithms,
     GatherLowest,
     GatherSlope,
-    GatherSome,
-    Span,
+    RowFolds,
 )
 from posteriori.statistics.column_moments import GatherColumnMoments, GatherExtremes
 from posteriori.statistics.coordinates import Coordinates, GatherSample, by_label
@@ -64,7 +63,6 @@ from posteriori.statistics.local_quadratic import (
     GatherQuadratic,
     GatherScores,
 )
-from posteriori.statistics.lots import GatherLots
 from posteriori.statistics.many_parameters import (
     GatherInformations,
     GatherManyLosses,
@@ -79,7 +77,7 @@ from posteriori.statistics.pair_loss import (
     GatherSquares,
     GatherStill,
 )
-from posteriori.statistics.row_sample import TakeOneOf
+from posteriori.statistics.row_sample import TakeSample
 from posteriori.statistics.separation_margins import (
     GatherBalance,
     GatherClassRanges,
@@ -101,7 +99,6 @@ GAPS = np.where(RANDOM.uniform(size=(N, D)) < 0.2, np.nan, X)
 CODES = RANDOM.integers(K, size=N)
 TWO = RANDOM.integers(2, size=N).astype(float)
 COUNTED = RANDOM.poisson(1.5, size=N).astype(float)
-LOTS = np.column_stack([COUNTS[:, 0] % 3, COUNTS[:, 0]])  # rows of one lot have one number
 LOGS = np.where(np.arange(D) == CODES[:, None], -np.inf, -COUNTS)
 OFFSET = 0.1 * RANDOM.normal(size=N)
 
@@ -301,9 +298,9 @@ KERNELS: dict[str, Entry] = {
         GatherFarthest(glm_loss("gaussian"), _target, Fitted(TWO_CLASSES)), COUNTED, weighs=False
     ),
     "edge": Entry(GatherEdge(Fitted(TWO_CLASSES), [0.5, -0.5], 0.4), TWO, weighs=False, first=True),
-    "sample by lot": Entry(GatherSample(COLUMNS, by_label, 9), CODES, weighs=False),
-    "one row of each seven": Entry(
-        TakeOneOf(7), CODES, weighs=False, ordered=True, view=lambda s: s.rows(SCHEMA, None)
+    "sample by hash": Entry(GatherSample(COLUMNS, by_label, 9), CODES, weighs=False),
+    "one row in seven": Entry(
+        TakeSample(7), CODES, weighs=False, ordered=True, view=lambda s: s.rows(SCHEMA, None)
     ),
     "margins": Entry(
         GatherMargins(COORDINATES, PAIRS, SECOND.theta, 0.0, 7),
@@ -326,18 +323,9 @@ KERNELS: dict[str, Entry] = {
     "reach": Entry(GatherReach(RAY, SECOND.theta, 40.0), CODES, weighs=False),
     "slope": Entry(GatherSlope(0.7, 3.0), CODES),
     "logarithms": Entry(GatherLogarithms(), CODES, LOGS),
-    "lots": Entry(
-        GatherLots(K, 4),
-        CODES,
-        COUNTS * 2.0 ** (LAST - 1),
-        view=lambda s: tuple(
-            (*((own.lots, own.weight) for own in piles.classes), piles.weight)
-            for piles in (s.leading, s.whole)
-        ),
-    ),
-    "lowest": Entry(GatherLowest(Span(0.0, 4.0)), CODES, COUNTS),
-    "some": Entry(GatherSome(Span()), CODES, LOTS, weighs=False),
-    "below": Entry(GatherBelow(Span(low=1.0), np.array([1.0, 2.0, 2.5])), CODES, COUNTS),
+    "folds": Entry(CountFolds(RowFolds(3), K), CODES, view=lambda s: s.weight),
+    "lowest": Entry(GatherLowest(), CODES, COUNTS, view=lambda s: (s.values, s.weight)),
+    "below": Entry(GatherBelow(np.array([1.0, 2.0, 2.5])), CODES, COUNTS),
     "influence": Entry(
         GatherInfluence(TWO_CLASSES, 0.1 * RANDOM.normal(size=(D + 1, 1, D + 1)), 4.0),
         TWO,

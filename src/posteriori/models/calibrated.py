@@ -1,4 +1,4 @@
-"""Probabilities put right by rows that the model has not seen.
+"""Recalibration of any classifier by its predictions for held-out rows.
 
 Conventions: n rows, K classes. `activation` (n, K) is ln p(C_k|x) of the estimator or, if it gives
 no probabilities, its decision function: ln p up to a number that all classes have in common.
@@ -24,17 +24,21 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.models.anywhere import anywhere
-from posteriori.models.held_back import HoldingBack, held_back, mapped
+from posteriori.models.cross_fit import (
+    CrossFitted,
+    TrainingSource,
+    held_out_predictions,
+    transformed,
+)
 from posteriori.models.logistic import LogisticRegression
 from posteriori.models.meta import Training
-from posteriori.models.sourced import Sourced
 from posteriori.models.telling import log_probabilities
 from posteriori.rows.rows import Rows
 from posteriori.statistics.calibration import (
     GatherLogarithms,
     Logarithms,
     has_none,
-    no_answer,
+    no_prediction,
 )
 from posteriori.statistics.coordinates import by_label
 from posteriori.statistics.separation_margins import ClassRanges, GatherClassRanges, PairsOf
@@ -50,43 +54,43 @@ _TOL = 1e-10
 """Standard errors by which a map may miss its optimum."""
 
 
-class CalibratedClassifier(ClassifierMixin, HoldingBack):
-    """A classifier whose probabilities are put right by rows that it has not seen.
+class CalibratedClassifier(ClassifierMixin, CrossFitted):
+    """A classifier recalibrated by temperature scaling or Platt scaling on held-out rows.
 
-    With `method="temperature"` they become softmax(b ln p), with the one number b = 1/T of the
-    largest likelihood: what is most probable stays so. With `method="platt"` two classes get
-    σ(α + β ln(p/(1 - p))) by maximum likelihood; more get the softmax of a linear function of all
-    ln p_k, whose prior is chosen by the evidence. Both are our own `LogisticRegression`.
+    With `method="temperature"` its probabilities become softmax(b ln p), with the one number
+    b = 1/T of the largest likelihood: the most probable class does not change. With
+    `method="platt"` two classes get σ(α + β ln(p/(1 - p))) by maximum likelihood; more get the
+    softmax of a linear function of all ln p_k, whose prior is chosen by the evidence. Both are our
+    own `LogisticRegression`.
 
-    The rows for it are held back: each of `folds` parts is predicted by a copy of the estimator
-    that is fitted to all others. Then the estimator is fitted to all rows. An estimator that is
-    fitted already is not fitted again if wrapped in `sklearn.frozen.FrozenEstimator`; all rows
-    then serve to put it right, and must be new to it.
+    The map is fitted to cross-fitted predictions: each of `folds` parts of the rows is predicted by
+    a copy of the estimator that is fitted to all others. Then the estimator is fitted to all rows.
+    An estimator that is fitted already is not fitted again if wrapped in
+    `sklearn.frozen.FrozenEstimator`; all rows then serve to recalibrate it, and must be new to it.
 
     If the estimator gives no probabilities, its `decision_function` stands for their logarithms. A
-    probability of exactly zero cannot be put right as it is: it counts as half the smallest
-    positive one among the rows held back if any of these has a zero, and else as the smallest
-    number of double precision.
+    probability of exactly zero has no logarithm: it counts as half the smallest positive one among
+    the held-out rows if any of these has a zero, and else as the smallest number of double
+    precision.
 
     Parameters
     ----------
     estimator : a classifier with `predict_proba` or `decision_function`
     method : "temperature" or "platt"
     folds : int
+        The number of folds: those of scikit-learn's `StratifiedKFold(folds, shuffle=True)`, or of
+        a hash of the row number for a dataset of `scan` or in Dask.
     random_state : None, a seed or a generator
-        How rows are dealt out to the folds; None does it in the same way every time. Equal rows of
-        a class are in one fold, so that a weight of two is the same as the row twice. Folds have
-        as many rows of a class, to within one, if these are 4,096 or fewer, and nearly as many
-        if they are more. The order of rows makes no difference; that of columns does.
+        The seed of the folds; None is the seed 0.
 
     Attributes
     ----------
     estimator_, classes_, n_features_in_, feature_names_in_.
-    temperature_ : 1/b, for method="temperature": above one if the estimator was too sure. Infinite,
-        with a warning, if it does no better than chance; one, with a warning, if no row held back
-        was misclassified, as then no temperature is low enough.
+    temperature_ : 1/b, for method="temperature": above one if the estimator was overconfident.
+        Infinite, with a warning, if it does no better than chance; one, with a warning, if no
+        held-out row was misclassified, as then no temperature is low enough.
     calibrator_ : the `LogisticRegression` on the log odds, or on the ln p_k, for method="platt".
-    passes_ : how often rows that lie elsewhere were read.
+    passes_ : how often a dataset on disk or on a cluster was read.
 
     Examples
     --------
@@ -95,7 +99,7 @@ class CalibratedClassifier(ClassifierMixin, HoldingBack):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(NaiveBayes()).fit(X, y)  # columns are not independent
     >>> round(model.temperature_, 1)
-    7.7
+    7.8
     """
 
     classes_: Labels
@@ -119,26 +123,26 @@ class CalibratedClassifier(ClassifierMixin, HoldingBack):
     def _check_settings(self) -> None:
         check_choice("method", self.method, ["temperature", "platt"])
 
-    def _learn(self, rows: Training | Sourced) -> None:
+    def _learn(self, rows: Training | TrainingSource) -> None:
         for name in ("temperature_", "calibrator_"):
             self.__dict__.pop(name, None)
         self.classes_ = rows.classes
         self._check_classes(rows.n_of_classes)
         self.estimator_ = self.estimator if self._frozen else rows.fitted(self.estimator)
         K = len(self.classes_)
-        found = held_back(rows, self, _Activation(self.classes_), K)
+        found = held_out_predictions(rows, self, _Activation(self.classes_), K)
         logs = found.map_sum(GatherLogarithms())
         self._zero = _value_of_zero(logs)
         floor = _Floor(self._zero)
         if self.method == "temperature":
-            self.temperature_ = _temperature(mapped(found, floor, K), logs.weight)
+            self.temperature_ = _temperature(transformed(found, floor, K), logs.weight)
         else:
-            columns = mapped(found, _Columns(floor), 1 if K == 2 else K)
+            columns = transformed(found, _Columns(floor), 1 if K == 2 else K)
             self.calibrator_ = _calibrator(columns, K)
 
     @anywhere
     def predict_log_proba(self, X: Any) -> Array:
-        """ln p(C_k|x), put right, (n, K)."""
+        """ln p(C_k|x), recalibrated, (n, K)."""
         check_is_fitted(self)
         found = _Activation(self.classes_)(self.estimator_, X)
         _check_given(found)
@@ -149,7 +153,7 @@ class CalibratedClassifier(ClassifierMixin, HoldingBack):
 
     @anywhere
     def predict_proba(self, X: Any) -> Array:
-        """p(C_k|x), put right, (n, K)."""
+        """p(C_k|x), recalibrated, (n, K)."""
         return np.exp(self.predict_log_proba(X))
 
     @anywhere
@@ -212,7 +216,7 @@ def _from_margins(margin: Array, n_classes: int) -> Array:
 def _check_given(log_probability: Array) -> None:
     bad = has_none(log_probability)
     if bad.any():
-        raise no_answer("probabilities", int(bad.argmax()))
+        raise no_prediction("probabilities", int(bad.argmax()))
 
 
 def _value_of_zero(found: Logarithms) -> float:
@@ -253,7 +257,7 @@ def _temperature(activations: Rows, weight: float) -> float:
         return 1 / b
     warn(
         SeparationWarning(
-            "No row that was held back is misclassified, so that the likelihood grows as the "
+            "No held-out row is misclassified, so that the likelihood increases as the "
             "temperature falls to zero. The probabilities are left alone (temperature_ is 1).",
             "Use more rows, or method='platt', which has a finite answer.",
         )
@@ -265,22 +269,22 @@ def _calibrator(columns: Rows, n_classes: int) -> LogisticRegression:
     if n_classes > 2:
         return LogisticRegression(prior="evidence").fit(columns)
     ranges = GatherClassRanges(Columns(columns.schema), PairsOf(by_label, 2))
-    parted = _are_parted(columns.map_sum(ranges))
-    if parted:
+    separated = _are_separated(columns.map_sum(ranges))
+    if separated:
         warn(
             SeparationWarning(
-                "The log odds of the rows that were held back part the two classes, so that the "
+                "The log odds of the held-out rows separate the two classes, so that the "
                 "likelihood has no maximum. Jeffreys' prior was used.",
                 "Use more rows, if the probabilities are to be trusted near zero and one.",
             )
         )
-    model = LogisticRegression(prior="jeffreys" if parted else None, tol=_TOL).fit(columns)
+    model = LogisticRegression(prior="jeffreys" if separated else None, tol=_TOL).fit(columns)
     if model.coef_[0, 0] <= 0:
         _warn_of_chance(f"The log odds were multiplied by {model.coef_[0, 0]:.3g} all the same.")
     return model
 
 
-def _are_parted(log_odds: ClassRanges) -> bool:
+def _are_separated(log_odds: ClassRanges) -> bool:
     low, high = log_odds.low[:, 0], log_odds.high[:, 0]
     if low.min() == high.max():
         return False
@@ -290,7 +294,7 @@ def _are_parted(log_odds: ClassRanges) -> bool:
 def _warn_of_chance(taken: str) -> None:
     warn(
         CalibrationWarning(
-            "On rows that were held back the estimator does no better than chance, or is wrong "
+            "On held-out rows the estimator does no better than chance, or is wrong "
             f"more often than right. {taken}",
             "Look for labels that are mixed up, or use another estimator.",
         )

@@ -1,4 +1,4 @@
-"""Rows that are like none of those that were learnt from, told by their density."""
+"""Novelty detection: rows whose density is too low for rows of the kind in the training data."""
 
 from typing import Any, cast
 
@@ -12,10 +12,9 @@ from posteriori.arguments import check_fraction
 from posteriori.decision.rarity import Rarity, rarity
 from posteriori.errors import IdentifiabilityWarning, ParameterError, warn
 from posteriori.models.anywhere import anywhere
-from posteriori.models.held_back import HoldingBack, held_back, with_lots
+from posteriori.models.cross_fit import CrossFitted, TrainingSource, held_out_predictions
 from posteriori.models.meta import Mask, Training, overwrite, with_label
-from posteriori.models.sourced import Sourced
-from posteriori.statistics.calibration import no_answer
+from posteriori.statistics.calibration import no_prediction
 from posteriori.typing import Array, Labels
 
 
@@ -23,24 +22,24 @@ def _classifies(model: "NoveltyDetector") -> bool:
     return is_classifier(model.estimator)
 
 
-class NoveltyDetector(HoldingBack):
-    """A generative model that says which rows are like none it has learnt from.
+class NoveltyDetector(CrossFitted):
+    """A generative model that detects rows unlike those it was fitted to.
 
     A row is novel if its density ln p(x) is so low that it would be among the lowest `false_alarm`
-    of rows of the kind learnt from. With s_1..s_n the densities of rows by models that were not
-    fitted to them, its p-value is (1 + #{s_i <= s(x)})/(n + 1), and it is novel where that is at
-    most `false_alarm` (a conformal test: for new rows of the same kind the rate is right whether
-    or not the model is).
+    of rows of the training distribution. With s_1..s_n the densities of the training rows by models
+    that were not fitted to them, its p-value is (1 + #{s_i <= s(x)})/(n + 1), and it is novel where
+    that is at most `false_alarm` (a conformal test: for new rows of the same distribution the rate
+    is right whether or not the model is).
 
-    The s_i come from `folds` parts of the rows, each judged by a copy of the estimator that is
-    fitted to all others; the estimator is then fitted to all rows. As new rows are judged by that
-    last fit, which has seen a little more, their rate is nearly the one asked for. It is that
-    exactly if the estimator comes fitted, wrapped in `sklearn.frozen.FrozenEstimator`: the rows
-    given, which must be new to it, are then all held back.
+    The s_i are cross-fitted: each of `folds` parts of the rows is evaluated by a copy of the
+    estimator that is fitted to all others; the estimator is then fitted to all rows. As new rows
+    are evaluated by that last fit, to slightly more rows, their rate is nearly the one asked for.
+    It is that exactly if the estimator is fitted already, wrapped in
+    `sklearn.frozen.FrozenEstimator`: the rows given must then be new to it.
 
-    If the s_i have more than 65,536 different values, only some of them are kept. A p-value may
-    then be that of the next one above: it is never too small, and exact among the 65,536 lowest.
-    What is novel does not change.
+    If the s_i have more than 65,536 different values, the lowest 65,536 and a random sample of as
+    many are kept. A p-value is then that of the next larger value kept: never too small, exact
+    among the lowest, and too large by a few parts in 65,536 elsewhere.
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ class NoveltyDetector(HoldingBack):
         scikit-learn's densities, which are fitted without labels
     false_alarm : float
         The share of ordinary rows that may be called novel. It takes 1/false_alarm - 1 rows at
-        least; with fewer no row is novel, and a warning says so.
+        least; with fewer, no row is novel, and you are warned.
     reject_label : any
         What `predict` gives for novel rows; in an array of Python objects if the type of the labels
         cannot hold it.
@@ -58,7 +57,7 @@ class NoveltyDetector(HoldingBack):
     ----------
     threshold_ : the density below which a row is novel.
     estimator_, classes_ (of a classifier), n_features_in_, feature_names_in_.
-    passes_ : how often rows that lie elsewhere were read.
+    passes_ : how often a dataset on disk or on a cluster was read.
 
     Examples
     --------
@@ -69,7 +68,7 @@ class NoveltyDetector(HoldingBack):
     >>> model.predict([[5.1, 3.5, 1.4, 0.2], [5.1, 3.5, 1.4, 9.9]])
     array([ 0, -1])
     >>> model.p_value([[5.1, 3.5, 1.4, 0.2], [5.1, 3.5, 1.4, 9.9]]).round(3)
-    array([0.98 , 0.007])
+    array([0.967, 0.007])
     """
 
     classes_: Labels
@@ -98,13 +97,13 @@ class NoveltyDetector(HoldingBack):
     def _check_settings(self) -> None:
         check_fraction("false_alarm", self.false_alarm)
 
-    def _learn(self, rows: Training | Sourced) -> None:
+    def _learn(self, rows: Training | TrainingSource) -> None:
         self.estimator_ = self.estimator if self._frozen else rows.fitted(self.estimator)
         if is_classifier(self.estimator):
             self.classes_ = np.asarray(self.estimator_.classes_)
             self._check_reject_label()
-        found = held_back(rows, self, _log_density, 1)
-        self._rarity = rarity(found, lambda: with_lots(rows, found), self.false_alarm)
+        densities = held_out_predictions(rows, self, _log_density, 1)
+        self._rarity = rarity(densities, self.false_alarm)
         self.threshold_ = self._rarity.threshold
         if 1 / (1 + self._rarity.total) > self.false_alarm:
             self._warn_of_few()
@@ -117,13 +116,13 @@ class NoveltyDetector(HoldingBack):
 
     @anywhere
     def p_value(self, X: Any) -> Array:
-        """The share (n,) of ordinary rows that are no more likely than each row, itself counted."""
+        """The share (n,) of ordinary rows whose density is no higher, the row itself counted."""
         scores = self.score_samples(X)
         return self._rarity.p_value(scores)
 
     @anywhere
     def is_novel(self, X: Any) -> Mask:
-        """Whether each row is like none of those learnt from, (n,)."""
+        """Whether each row is novel, (n,)."""
         scores = self.score_samples(X)
         return self._rarity.is_rare(scores)
 
@@ -182,5 +181,5 @@ def _log_density(fitted: Any, X: Any) -> Array:
 def _checked(log_density: Array) -> Array:
     missing = np.isnan(log_density)
     if missing.any():
-        raise no_answer("density", int(missing.argmax()))
+        raise no_prediction("density", int(missing.argmax()))
     return log_density

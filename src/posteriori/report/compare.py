@@ -1,4 +1,4 @@
-"""Several models side by side: what each is worth on rows that it has not seen.
+"""Several models side by side, by cross-validation.
 
 Conventions: n rows, K classes. Scores are losses: less is better.
 """
@@ -16,7 +16,7 @@ from posteriori.errors import ParameterError, ShapeError
 from posteriori.models.meta import Training, read_pickable
 from posteriori.report.criteria import Criteria, comparable, criteria_of
 from posteriori.report.fitting_bar import read_listener
-from posteriori.report.held_out import Answers, Fitting, HeldOut, read_folds
+from posteriori.report.held_out import Fitting, HeldOut, Predictions, read_folds
 from posteriori.rows.frames import backend_of, make_frame
 from posteriori.rows.target import as_vector
 from posteriori.rows.threads import one_blas_thread
@@ -29,7 +29,7 @@ _NO_PROBABILITIES = "gives no probabilities"
 class _Row:
     """A model in the table; None is blank."""
 
-    answers: Answers
+    predictions: Predictions
     losses: Array | None
     score: tuple[float | None, float | None]
     brier: float | None
@@ -50,7 +50,7 @@ def compare(
 ) -> Any:
     """Models by cross-validation, in one table of the kind of frame that X is; best first.
 
-    Every row is judged once, by models fitted to the folds it is not in; all models have the same
+    Every row is predicted once, by models fitted to the other folds; all models have the same
     folds. Gaussian models are made of the same sums. Columns of the table:
 
     - log_score, the mean of -ln p of the class that occurred, and its standard error;
@@ -67,9 +67,8 @@ def compare(
     models : {name: classifier}, or classifiers, which are called by their parameters. Any with the
         scikit-learn contract; of those without `predict_proba` only the accuracy is told.
     folds : a number, the fold of each row (n,), or a splitter such as `StratifiedKFold`.
-        A number deals the rows of each class out evenly (nearly so beyond 4,096 different ones),
-        equal rows of a class into the same fold.
-    random_state : how rows are dealt out; None does it the same way every time.
+        A number n means `StratifiedKFold(n, shuffle=True)`.
+    random_state : the seed of these folds; None is the seed 0.
     progress : True for a bar, or a function that is told of each `Fitting`.
 
     >>> from sklearn.datasets import load_iris
@@ -79,16 +78,16 @@ def compare(
     >>> table = compare(models, X, y)
     >>> table[["model", "log_score", "difference", "difference_error", "accuracy"]].round(3)
           model  log_score  difference  difference_error  accuracy
-    0    shared      0.064       0.000              0.00     0.980
-    1  logistic      0.140       0.076              0.02     0.967
+    0    shared      0.052       0.000             0.000      0.98
+    1  logistic      0.141       0.089             0.014      0.96
     """
     named = _named(models)
     rows = read_pickable(X, y, sample_weight, "compare")
     kept = _kept(rows, sample_weight)
     with one_blas_thread(), read_listener(progress) as listener:
         fold = read_folds(folds, rows, kept, random_state)
-        answers = HeldOut(rows, fold, named, listener).answers()
-        table = sorted((_judged(one, rows) for one in answers), key=_rank)
+        predictions = HeldOut(rows, fold, named, listener).predictions()
+        table = sorted((_scored(one, rows) for one in predictions), key=_rank)
     return make_frame(_columns(table, rows, kept), backend_of(X))
 
 
@@ -119,18 +118,18 @@ def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
     return found
 
 
-def _judged(answers: Answers, rows: Training) -> _Row:
+def _scored(predictions: Predictions, rows: Training) -> _Row:
     weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
-    accuracy = float(np.average(answers.predicted == rows.codes, weights=weight))
-    criteria = criteria_of(answers.fitted, rows)
-    if answers.log_proba is None:
-        return _Row(answers, None, (None, None), None, None, accuracy, criteria)
-    losses = -np.take_along_axis(answers.log_proba, rows.codes[:, None], axis=1)[:, 0]
-    proba, classes = np.exp(answers.log_proba), np.arange(len(rows.classes))
+    accuracy = float(np.average(predictions.predicted == rows.codes, weights=weight))
+    criteria = criteria_of(predictions.fitted, rows)
+    if predictions.log_proba is None:
+        return _Row(predictions, None, (None, None), None, None, accuracy, criteria)
+    losses = -np.take_along_axis(predictions.log_proba, rows.codes[:, None], axis=1)[:, 0]
+    proba, classes = np.exp(predictions.log_proba), np.arange(len(rows.classes))
     brier = brier_score(rows.codes, proba, classes=classes, sample_weight=rows.weight)
     error = calibration_error(rows.codes, proba, classes=classes, sample_weight=rows.weight)
     score = _mean(losses, rows.weight)
-    return _Row(answers, losses, score, brier.value, error.expected, accuracy, criteria)
+    return _Row(predictions, losses, score, brier.value, error.expected, accuracy, criteria)
 
 
 def _rank(row: _Row) -> tuple[bool, float]:
@@ -144,7 +143,7 @@ def _columns(table: list[_Row], rows: Training, kept: Codes) -> dict[str, list[A
     behind = [_mean(_less(row.losses, best), rows.weight) for row in table]
     criteria = comparable([row.criteria for row in table])
     return {
-        "model": [row.answers.name for row in table],
+        "model": [row.predictions.name for row in table],
         "log_score": [row.score[0] for row in table],
         "log_score_error": [row.score[1] for row in table],
         "difference": [score for score, _ in behind],
@@ -156,7 +155,7 @@ def _columns(table: list[_Row], rows: Training, kept: Codes) -> dict[str, list[A
         "bic": [one.bic for one in criteria],
         "aic": [one.aic for one in criteria],
         "n_parameters": [one.n_parameters for one in criteria],
-        "seconds": [row.answers.seconds for row in table],
+        "seconds": [row.predictions.seconds for row in table],
         "note": [_note(row.losses, one, kept) for row, one in zip(table, criteria, strict=True)],
     }
 

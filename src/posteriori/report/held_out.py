@@ -1,4 +1,4 @@
-"""What models answer for rows that they have not seen, all of them by the same folds.
+"""Predictions of several models for held-out rows, all of them by the same folds.
 
 Conventions: n rows, K classes; `codes` (n,) are the classes that occurred.
 """
@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.utils.validation import has_fit_parameter
 
 from posteriori.errors import MissingValueError, ParameterError, ShapeError
+from posteriori.models.cross_fit import assign_folds, check_folds
 from posteriori.models.fisher import FisherDiscriminant
-from posteriori.models.folds import check_folds, deal
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.meta import Training
 from posteriori.models.telling import log_probabilities
@@ -40,8 +40,8 @@ class Fitting:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """Of one model: ln p (n, K) and predicted codes (n,) of rows held back; -1 for no class.
+class Predictions:
+    """Of one model: ln p (n, K) and predicted codes (n,) of held-out rows; -1 for no class.
 
     `log_proba` is None where the model gives no probabilities. `fitted` is the model fitted to all
     rows, in `seconds`.
@@ -67,7 +67,7 @@ class HeldOut:
     def n_folds(self) -> int:
         return int(self.folds.max()) + 1
 
-    def answers(self) -> list[Answers]:
+    def predictions(self) -> list[Predictions]:
         """Those of every model."""
         for name, model in self.models.items():
             _check_weights(name, model, self.rows)
@@ -88,12 +88,12 @@ class HeldOut:
                     log_proba[name] = None
         return [self._whole(name, log_proba[name], predicted[name]) for name in self.models]
 
-    def _whole(self, name: str, log_proba: Array | None, predicted: Codes) -> Answers:
-        """The answers of a model, with its fit to all rows."""
+    def _whole(self, name: str, log_proba: Array | None, predicted: Codes) -> Predictions:
+        """The predictions of a model, with its fit to all rows."""
         self._tell(name, 0)
         begun = perf_counter()
         fitted = self.rows.fitted(self.models[name])
-        return Answers(name, log_proba, predicted, fitted, perf_counter() - begun)
+        return Predictions(name, log_proba, predicted, fitted, perf_counter() - begun)
 
     def _fitted(self, name: str, model: Any, fold: int, rest: Training) -> Any:
         """A copy of the model, fitted to the rows that are not in the fold."""
@@ -125,7 +125,7 @@ class HeldOut:
         return sums
 
     def _aligned(self, fitted: Any, logs: Array) -> Array:
-        """ln p of all classes; -inf for those that the model has not seen."""
+        """ln p of all classes; -inf for those that were not in the training folds."""
         known = self.rows.classes.tolist()
         out = np.full((len(logs), len(known)), -np.inf)
         out[:, [known.index(label) for label in np.asarray(fitted.classes_).tolist()]] = logs
@@ -175,7 +175,7 @@ def read_folds(folds: Any, rows: Training, kept: Codes, random_state: Any) -> Co
         check_folds(len(labels))
         return found
     check_folds(folds)
-    return deal(rows, folds, random_state)
+    return assign_folds(rows.codes, rows.classes, folds, random_state)
 
 
 def _of_splitter(folds: Any, rows: Training, kept: Codes) -> Codes:
@@ -192,7 +192,7 @@ def _of_splitter(folds: Any, rows: Training, kept: Codes) -> Codes:
         found[test] = fold
     if (found < 0).any():
         raise ParameterError(
-            f"The folds leave out row {kept[int((found < 0).argmax())]}: every row is judged once.",
+            f"The folds leave out row {kept[int((found < 0).argmax())]}: every row is tested once.",
             "Use a splitter whose test rows are all rows, such as StratifiedKFold.",
         )
     return found

@@ -43,6 +43,11 @@ class Batch(NamedTuple):
     def n_rows(self) -> int:
         return int(self.X.shape[0])
 
+    @property
+    def numbers(self) -> Codes:
+        """The numbers (n,) of the rows in the whole source."""
+        return self.start + np.arange(self.n_rows)
+
     def located(self, error: E) -> E:
         """The error, with the file or chunk in which it came up."""
         return type(error)(f"{self.where}: {error.problem}", error.remedy) if self.where else error

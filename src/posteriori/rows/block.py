@@ -69,6 +69,33 @@ class Block:
         """The number, in the user's data, of the i-th row of this block."""
         return self.start + (i if self.kept is None else int(self.kept[i]))
 
+    @property
+    def numbers(self) -> Codes:
+        """The numbers (n,) of all rows of this block in the user's data."""
+        return self.start + (np.arange(self.X.shape[0]) if self.kept is None else self.kept)
+
+
+def row_hash(numbers: Codes, seed: int = 0) -> NDArray[np.uint64]:
+    """A pseudorandom number for each row number: SplitMix64 (Steele, Lea and Flood, 2014).
+
+    >>> row_hash(np.array([0, 1, 0])) % np.uint64(10)
+    array([2, 8, 2], dtype=uint64)
+    """
+    x = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    x += np.uint64((seed + 1) * 0xD1B54A32D192ED03 % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x ^= x >> np.uint64(shift)
+        x *= np.uint64(factor)
+    return x ^ (x >> np.uint64(31))
+
+
+def sample_positions(one_in: float, numbers: Codes, seed: int = 0) -> Codes:
+    """Positions of the rows of a random sample, by their row numbers: each has chance 1/one_in.
+
+    The rows with the smallest hashes are taken, so that a sample contains all smaller ones.
+    """
+    return np.flatnonzero(row_hash(numbers, seed) <= (2**64 - 1) // one_in)
+
 
 def take_rows(X: Features, rows: Codes) -> Features:
     """Some of the rows."""

@@ -1,4 +1,4 @@
-"""Sums for calibration and novelty: temperature, Platt scaling, order statistics."""
+"""Sums for cross-fitting, calibration and novelty: folds, temperature, order statistics."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -8,13 +8,51 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from posteriori.errors import DataError
-from posteriori.rows.block import Block
+from posteriori.rows.block import Block, row_hash
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes
 
 _GONE = -800.0
-
 """Below this the exponential is zero."""
+
+
+@dataclass(frozen=True)
+class RowFolds:
+    """Folds of a source: the hash of the row number modulo the number of folds."""
+
+    n_folds: int
+    seed: int = 0
+
+    def of(self, numbers: Codes) -> Codes:
+        """The fold (n,) of each row."""
+        return (row_hash(numbers, self.seed) % np.uint64(self.n_folds)).astype(np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldCounts(Statistic):
+    """The weight and the number (K, folds) of the rows of each class in each fold."""
+
+    weight: Array
+    count: Array
+
+    def __add__(self, other: "FoldCounts") -> "FoldCounts":
+        return FoldCounts(self.weight + other.weight, self.count + other.count)
+
+
+@dataclass(frozen=True)
+class CountFolds:
+    """The kernel: a block to its `FoldCounts`."""
+
+    folds: RowFolds
+    n_classes: int
+
+    def __call__(self, block: Block) -> FoldCounts:
+        shape = self.n_classes, self.folds.n_folds
+        weight, count = np.zeros(shape), np.zeros(shape)
+        cell = cast(Codes, block.y), self.folds.of(block.numbers)
+        np.add.at(weight, cell, _weights(block))
+        np.add.at(count, cell, 1.0)
+        return FoldCounts(weight, count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +95,7 @@ class GatherSlope:
         if not block.X.shape[0]:
             return Slope(0.0, 0.0, 0.0, 0.0, 0.0)
         activation, codes = cast(Array, block.X), cast(Codes, block.y)
-        weight = (np.ones(len(codes)) if block.weight is None else block.weight) / self.weight
+        weight = _weights(block) / self.weight
         below = activation - activation.max(axis=1, keepdims=True)
         own = np.take_along_axis(below, codes[:, None], axis=1)[:, 0]
         with np.errstate(over="ignore"):
@@ -99,11 +137,10 @@ class GatherLogarithms:
         logs = cast(Array, block.X)
         bad = has_none(logs)
         if bad.any():
-            raise no_answer("probabilities", block.row(int(bad.argmax())))
+            raise no_prediction("probabilities", block.row(int(bad.argmax())))
         zero = np.isneginf(logs)
-        weight = len(logs) if block.weight is None else block.weight.sum()
         lowest = logs.min(initial=np.inf, where=~zero)
-        return Logarithms(float(lowest), bool(zero.any()), float(weight))
+        return Logarithms(float(lowest), bool(zero.any()), float(_weights(block).sum()))
 
 
 def has_none(logs: Array) -> NDArray[np.bool_]:
@@ -111,7 +148,7 @@ def has_none(logs: Array) -> NDArray[np.bool_]:
     return np.asarray(np.isnan(logs).any(axis=1) | np.isneginf(logs).all(axis=1))
 
 
-def no_answer(what: str, row: int) -> DataError:
+def no_prediction(what: str, row: int) -> DataError:
     """A row for which an estimator gives no probabilities, or no density."""
     return DataError(
         f"The estimator gives no {what} for row {row}.",
@@ -120,27 +157,31 @@ def no_answer(what: str, row: int) -> DataError:
 
 
 MOST = 2**16
-
-"""Numbers that are kept."""
+"""Different numbers that are kept."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lowest(Statistic):
-    """The lowest different numbers in order, one more than `MOST` at most, and their weights."""
+    """The lowest different numbers in order, one more than `MOST` at most, and their weights.
+
+    `n_rows` is the number of all rows.
+    """
 
     values: Array
     weight: Array
+    n_rows: int
 
     @classmethod
-    def of(cls, values: Array, weight: Array) -> "Lowest":
+    def of(cls, values: Array, weight: Array, n_rows: int) -> "Lowest":
         """Of numbers that may occur several times."""
         different, place = np.unique(values, return_inverse=True)
         total = np.bincount(place, weight, len(different)).astype(np.float64)
-        return cls(different[: MOST + 1], total[: MOST + 1])
+        return cls(different[: MOST + 1], total[: MOST + 1], n_rows)
 
     def __add__(self, other: "Lowest") -> "Lowest":
         values = np.concatenate([self.values, other.values])
-        return Lowest.of(values, np.concatenate([self.weight, other.weight]))
+        weight = np.concatenate([self.weight, other.weight])
+        return Lowest.of(values, weight, self.n_rows + other.n_rows)
 
     @property
     def are_all(self) -> bool:
@@ -148,23 +189,16 @@ class Lowest(Statistic):
         return len(self.values) <= MOST
 
 
-@dataclass(frozen=True, eq=False)
-class Some(Statistic):
-    """The lowest lots in order, `MOST` at most, and the lowest number of a row that has each."""
+@dataclass(frozen=True)
+class GatherLowest:
+    """The kernel: rows of one number each to `Lowest`; an error for a row without a number."""
 
-    lots: Array
-    values: Array
-
-    @classmethod
-    def of(cls, lots: Array, values: Array) -> "Some":
-        """Of rows that may occur several times."""
-        order = np.lexsort((values, lots))
-        different, first = np.unique(lots[order], return_index=True)
-        return cls(different[:MOST], values[order][first[:MOST]])
-
-    def __add__(self, other: "Some") -> "Some":
-        lots = np.concatenate([self.lots, other.lots])
-        return Some.of(lots, np.concatenate([self.values, other.values]))
+    def __call__(self, block: Block) -> Lowest:
+        values = cast(Array, block.X)[:, 0]
+        missing = np.isnan(values)
+        if missing.any():
+            raise no_prediction("density", block.row(int(missing.argmax())))
+        return Lowest.of(values, _weights(block), len(values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,56 +211,16 @@ class Below(Statistic):
         return Below(self.weight + other.weight)
 
 
-@dataclass(frozen=True)
-class Span:
-    """Numbers from `low` on and below `high`, or up to infinity."""
-
-    low: float = -np.inf
-    high: float = np.inf
-
-    def of(self, block: Block) -> tuple[Array, Array]:
-        """Rows of a block (m, columns) that lie within, and their weights."""
-        rows = cast(Array, block.X)
-        missing = np.isnan(rows[:, 0])
-        if missing.any():
-            raise no_answer("density", block.row(int(missing.argmax())))
-        weight = np.ones(len(rows)) if block.weight is None else block.weight
-        if self == Span():
-            return rows, weight
-        within = (rows[:, 0] >= self.low) & ((rows[:, 0] < self.high) | np.isposinf(self.high))
-        return rows[within], weight[within]
-
-
-@dataclass(frozen=True)
-class GatherLowest:
-    """The kernel: a block to the `Lowest` of a span."""
-
-    span: Span
-
-    def __call__(self, block: Block) -> Lowest:
-        rows, weight = self.span.of(block)
-        return Lowest.of(rows[:, 0], weight)
-
-
-@dataclass(frozen=True)
-class GatherSome:
-    """The kernel: a block to `Some` of a span."""
-
-    span: Span
-
-    def __call__(self, block: Block) -> Some:
-        rows, _ = self.span.of(block)
-        return Some.of(rows[:, 1], rows[:, 0])
-
-
 @dataclass(frozen=True, eq=False)
 class GatherBelow:
-    """The kernel: a block to what is `Below` numbers in order, within a span."""
+    """The kernel: rows of one number each to the weight `Below` some numbers in order."""
 
-    span: Span
     values: Array
 
     def __call__(self, block: Block) -> Below:
-        rows, weight = self.span.of(block)
-        cell = np.searchsorted(self.values, rows[:, 0], side="right")
-        return Below(np.cumsum(np.bincount(cell, weight, len(self.values) + 1)))
+        cell = np.searchsorted(self.values, cast(Array, block.X)[:, 0], side="right")
+        return Below(np.cumsum(np.bincount(cell, _weights(block), len(self.values) + 1)))
+
+
+def _weights(block: Block) -> Array:
+    return np.ones(block.X.shape[0]) if block.weight is None else block.weight

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.design.matrix import Coded, Dense, Design, Scaled, Shifted, Sparse, Stacked
-from posteriori.rows.block import Block, take_block
+from posteriori.rows.block import Block, row_hash, take_block
 from posteriori.rows.finite import check_finite
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes
@@ -140,25 +140,25 @@ _PLAIN = 1e-200, 1e200
 
 @dataclass(frozen=True, eq=False)
 class Sample(Statistic):
-    """Some rows as they are (k, m), drawn by lot, and the range of each column in all rows.
+    """A random sample of rows (k, m), and the range of each column in all rows.
 
-    The lot of a row depends on its number alone, and the `most` smallest are kept, so that it
-    does not matter how the rows were cut into blocks.
+    Those with the `most` smallest hashes of the row number are kept, so that it does not matter
+    how the rows were cut into blocks.
     """
 
     most: int
-    lots: NDArray[np.uint64]
+    hashes: NDArray[np.uint64]
     rows: Array
     support: NDArray[Any]
     low: Array
     high: Array
 
     def __add__(self, other: "Sample") -> "Sample":
-        lots = np.concatenate([self.lots, other.lots])
-        kept = np.argsort(lots, kind="stable")[: self.most]
+        hashes = np.concatenate([self.hashes, other.hashes])
+        kept = np.argsort(hashes, kind="stable")[: self.most]
         return Sample(
             self.most,
-            lots[kept],
+            hashes[kept],
             np.concatenate([self.rows, other.rows])[kept],
             np.concatenate([self.support, other.support])[kept],
             np.minimum(self.low, other.low),
@@ -181,22 +181,14 @@ class GatherSample:
     def __call__(self, block: Block) -> Sample:
         if self.wanted is not None:
             block = take_block(block, np.flatnonzero(self.wanted(block)))
-        lots = _lots(block)
-        kept = np.argsort(lots, kind="stable")[: self.most]
+        hashes = row_hash(block.numbers)
+        kept = np.argsort(hashes, kind="stable")[: self.most]
         chosen = take_block(block, kept)
         low, high = _ranges(self.columns.design(block))
-        if len(lots) and not (np.isfinite(low).all() and np.isfinite(high).all()):
+        if len(hashes) and not (np.isfinite(low).all() and np.isfinite(high).all()):
             check_finite(block, self.columns.schema)
         rows = self.columns.design(chosen).array()
-        return Sample(self.most, lots[kept], rows, self.support(chosen), low, high)
-
-
-def _lots(block: Block) -> NDArray[np.uint64]:
-    """A number for each row that looks random and depends on the number of the row alone."""
-    places = np.arange(block.X.shape[0]) if block.kept is None else block.kept
-    lots = (places + block.start).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    lots ^= lots >> np.uint64(32)
-    return lots * np.uint64(0xD6E8FEB86659FD93)
+        return Sample(self.most, hashes[kept], rows, self.support(chosen), low, high)
 
 
 def _ranges(design: Design) -> tuple[Array, Array]:

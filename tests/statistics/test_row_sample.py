@@ -1,17 +1,22 @@
-"""Rows in parts, rows joined, and few rows that stand for many."""
+"""Samples of rows, rows in parts, rows joined, and few rows that represent many."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
-from posteriori.errors import MissingValueError
-from posteriori.rows.finite import check_finite
-from posteriori.rows.memory import MemoryRows, read_rows
+from posteriori.rows.block import sample_positions
+from posteriori.rows.memory import Among, MemoryRows, read_rows
 from posteriori.rows.rows import Rows
-from posteriori.statistics.row_sample import TakeOneOf, join_rows, split_rows, thin_rows
+from posteriori.statistics.row_sample import (
+    TakeSample,
+    join_rows,
+    sample_rows,
+    split_rows,
+    thin_rows,
+)
 
 N = 1003
 
@@ -63,13 +68,52 @@ class Elsewhere:
 
 def everything(rows):
     """All rows as one block, in memory."""
-    found = rows.map_sum(TakeOneOf(1)).rows(rows.schema, rows.classes)
+    found = rows.map_sum(TakeSample()).rows(rows.schema, rows.classes)
     X = found.table.cut(0, found.n_rows)
     if sparse.issparse(X):
         X = X.toarray()
     elif not isinstance(X, np.ndarray):
         X = np.column_stack([X.numeric, X.codes])
     return X, found.y, found.weight
+
+
+# --- Samples ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("block_entries", [None, 50])
+def test_a_sample_has_the_rows_with_their_labels_and_weights(source, block_entries):
+    weight = 1.0 + np.arange(N)
+    rows = rows_of(source, weight)
+    X, y, _ = everything(rows)
+    taken = sample_positions(7, np.arange(N))
+    found = rows.map_sum(TakeSample(7), block_entries=block_entries)
+    sample, labels, weights = everything(found.rows(rows.schema, rows.classes))
+    np.testing.assert_array_equal(sample, X[taken])
+    np.testing.assert_array_equal(labels, y[taken])
+    np.testing.assert_array_equal(weights, weight[taken])
+
+
+def test_the_factor_is_the_ratio_of_weights():
+    weight = 1.0 + np.arange(N)
+    taken, factor = sample_rows(rows_of("array", weight), 10)
+    assert factor == pytest.approx(weight.sum() / taken.weight.sum(), rel=1e-14)
+
+
+def test_rows_are_sampled_by_their_numbers():
+    """Whether the other rows have weight zero, or are not there."""
+    numbers = np.arange(N)
+    kept = np.flatnonzero(numbers % 5 != 2)
+    X, y = numbers[:, None].astype(float), numbers % 2
+    there = read_rows(X, y, sample_weight=np.isin(numbers, kept).astype(float))
+    picked = replace(read_rows(X[kept], y[kept]), among=Among(kept, N))
+    expected = np.intersect1d(sample_positions(4, numbers), kept)
+    for rows in (there, picked):
+        found, _ = sample_rows(rows, 4)
+        np.testing.assert_array_equal(found.table.values[:, 0], expected)
+
+
+# --- Parts --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", ["memory", "elsewhere"])
@@ -110,25 +154,6 @@ def test_parts_of_an_array_are_views_of_it():
     assert shared == [True]
 
 
-@pytest.mark.parametrize("place", ["memory", "elsewhere"])
-def test_rows_of_a_part_keep_the_numbers_they_have_in_the_whole(place):
-    X = np.random.default_rng(0).normal(size=(N, 3))
-    X[402, 1] = np.nan
-    weight = np.ones(N)
-    weight[::10] = 0.0
-    rows = read_rows(X, np.arange(N) % 2, weight)
-    parts = split_rows(rows if place == "memory" else Elsewhere(rows), 4)
-
-    def check(block):
-        check_finite(block, rows.schema)
-        return 0
-
-    for part in parts[:2]:
-        part.map_sum(check)
-    with pytest.raises(MissingValueError, match=r"row 402, column 1"):
-        parts[2].map_sum(check)
-
-
 def test_rows_of_weight_zero_are_left_out_of_parts():
     weight = (np.arange(N) % 3 > 0).astype(float)
     rows = rows_of("array", weight)
@@ -155,7 +180,7 @@ def test_joined_rows_are_both(source):
 
 
 def _in_memory(rows):
-    return rows.map_sum(TakeOneOf(1)).rows(rows.schema, rows.classes)
+    return rows.map_sum(TakeSample()).rows(rows.schema, rows.classes)
 
 
 def test_joined_rows_have_weights_and_soft_labels_if_either_has():
