@@ -55,10 +55,8 @@ class Entry:
     log_probability: ln p(C₂|x) of two classes as a function of the activation. averages: whether
     probabilities are averages over coefficients, and no function of `coef_`. from_rows: whether
     it fits to whatever has `map_sum`; what compares classes in turn does to our own sources.
-    in_turn: whether rows are visited in turn, in orders drawn for their numbers, so that the order
-    of the rows matters, and a weight is not the row repeated. contract: whether scikit-learn's
-    checks are for it; they hand in any numbers, up to three classes that lie in a plane, and want
-    these told apart.
+    contract: whether scikit-learn's checks are for it; they hand in any numbers, up to three
+    classes that lie in a plane, and want these told apart.
     """
 
     estimator: Any
@@ -72,7 +70,6 @@ class Entry:
     contract: bool = True
     from_rows: bool = True
     averages: bool = False
-    in_turn: bool = False
     log_probability: Callable[[Any], Any] = log_expit
     exactly: dict[str, Any] = field(default_factory=dict)
 
@@ -133,8 +130,8 @@ ENTRIES = [
         most_classes=2,
         log_probability=cauchy.logcdf,
     ),
-    Entry(Perceptron(averaged=True, random_state=0), in_turn=True),
-    Entry(Adaline(random_state=0), in_turn=True),
+    Entry(Perceptron(averaged=True, random_state=0)),
+    Entry(Adaline(random_state=0)),
     Entry(NaiveBayes()),
     Entry(NaiveBayes(family="gaussian", shared_scale=True), levels=False),
     Entry(NaiveBayes(family="bernoulli"), kind="bits", freedom=(), levels=False, contract=False),

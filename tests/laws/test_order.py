@@ -16,7 +16,7 @@ from samples import (
 CLASSES = [2, 3]
 
 
-@over(lambda entry: not entry.in_turn)
+@over()
 @pytest.mark.parametrize("classes", CLASSES)
 def test_the_order_of_rows_does_not_matter(entry, classes):
     rows = rows_for(entry, classes=classes)

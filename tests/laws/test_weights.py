@@ -7,7 +7,7 @@ from samples import assert_same_probabilities as assert_same
 from sklearn.base import clone
 
 
-@over(lambda entry: not entry.in_turn)
+@over()
 def test_weight_two_is_the_row_twice(entry):
     rows = rows_for(entry)
     times = np.random.default_rng(0).integers(1, 4, size=len(rows.X))

@@ -95,7 +95,7 @@ class _RowByRow(LinearCoefficients, Classifier):
             self._check_parameters()
             if hasattr(self, "_coordinates"):
                 rows = self._read_more(X, y, classes, sample_weight)
-                stream = RowStream(rows, self._coordinates, self._weight_unit)
+                stream = self._stream(rows, self._weight_unit)
                 self._learn_once(stream, self._random(self.n_iter_))
             else:
                 rows = self._read(X, y, sample_weight, classes)
@@ -127,10 +127,13 @@ class _RowByRow(LinearCoefficients, Classifier):
         self._coordinates = Coordinates(
             columns, True, spread.mean, scale, far=True, long=False, unit=spread.unit
         )
-        stream = RowStream(rows, self._coordinates)
+        stream = self._stream(rows)
         self._weight_unit = stream.weight_unit
         self._begin(1.0 + float(np.sum((spread.deviation / scale) ** 2)))
         return stream
+
+    def _stream(self, rows: FitRows, unit: float | None = None) -> RowStream:
+        return RowStream(rows, self._coordinates, unit, bool(self.shuffle))
 
     def _random(self, n_epochs: int = 0) -> Random:
         """Draws the order of rows, where so many epochs have been made before."""
@@ -232,7 +235,8 @@ class Perceptron(_RowByRow):
     reason for a warning.
 
     Rows of files or of Dask are read into memory once if they have up to 16 million numbers, and
-    are visited as rows in memory are. More are read in every epoch, batch by batch: with
+    are visited as rows in memory are: the order in which they are passed does not matter if they
+    are shuffled, and weight 2 is the row twice. More are read in every epoch, batch by batch: with
     `shuffle=True` in a random order of batches (row groups of Parquet files, chunks of Dask
     collections), and of the rows in each. FitRows that are stored by class should be shuffled once
     before. A weight multiplies the update of its row.

@@ -37,12 +37,14 @@ class RowStream:
     """Rows standardised by `coordinates`, with their weights in multiples of a unit.
 
     The unit is the mean weight unless it is given. A row with a soft label becomes one row for each
-    class that shares it, in proportion to its share.
+    class that shares it, in proportion to its share. With `distinct`, rows that are few are each
+    visited once, with the weight of all that equal them, in an order that depends on them alone.
     """
 
     rows: FitRows
     coordinates: Coordinates
     unit: float | None = None
+    distinct: bool = False
 
     def segments(self, random: np.random.Generator | None = None) -> Iterator[Segment]:
         """All rows in their order, or in a random one.
@@ -79,7 +81,8 @@ class RowStream:
             n_rows *= len(cast(Labels, self.rows.classes))
         if n_rows * self._n_parameters > LAID_OUT:
             return None
-        return Segment(*map(np.concatenate, zip(*self._standardised(), strict=True)))
+        whole = Segment(*map(np.concatenate, zip(*self._standardised(), strict=True)))
+        return _distinct(whole) if self.distinct else whole
 
     @property
     def _n_parameters(self) -> int:
@@ -110,3 +113,13 @@ def _labelled(block: Block) -> tuple[Codes, Codes, Array]:
     soft = cast(Array, block.y)
     places, codes = np.nonzero(soft)
     return places, codes, weight[places] * soft[places, codes]
+
+
+def _distinct(whole: Segment) -> Segment:
+    """Each row once with the weight of all that equal it, whatever the order of rows or columns."""
+    size = np.einsum("ij,ij->i", whole.rows, whole.rows).round(9)
+    order = np.lexsort((whole.codes, *whole.rows.T, size))
+    rows, codes, weight = whole.rows[order], whole.codes[order], whole.weight[order]
+    differ = (rows[1:] != rows[:-1]).any(axis=1) | (codes[1:] != codes[:-1])
+    starts = np.flatnonzero(np.append(True, differ))
+    return Segment(rows[starts], codes[starts], np.add.reduceat(weight, starts))
