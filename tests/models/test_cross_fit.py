@@ -47,7 +47,7 @@ from posteriori.errors import (
 )
 from posteriori.models.cross_fit import out_of_fold
 from posteriori.models.meta import read_pickable
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics import calibration
 from posteriori.statistics.calibration import CountFolds, RowFolds
 

@@ -18,7 +18,7 @@ from posteriori.errors import (
     ShapeError,
 )
 from posteriori.models.perceptron import Adaline, Perceptron
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.row_stream import RowStream
 
 IRIS = load_iris(return_X_y=True)

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from posteriori.rows.block import sample_positions
-from posteriori.rows.memory import Among, MemoryRows, read_rows
+from posteriori.rows.in_memory import Among, MemoryRows, read_rows
 from posteriori.rows.rows import Rows
 from posteriori.statistics.row_sample import (
     TakeSample,

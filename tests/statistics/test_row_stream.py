@@ -15,7 +15,7 @@ from posteriori import scan
 from posteriori.design.columns import Columns
 from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.rows import files
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics import row_stream
 from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.row_stream import RowStream

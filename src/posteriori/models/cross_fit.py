@@ -40,7 +40,7 @@ from posteriori.models.unchanged import all_or_nothing
 from posteriori.rows.batch import Batch, read_batch_weight
 from posteriori.rows.discovery import LabelCounts
 from posteriori.rows.frames import pick_rows
-from posteriori.rows.memory import Among
+from posteriori.rows.in_memory import Among
 from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.schema import Schema
 from posteriori.rows.source import FitRows, PassLog, SourceRows

@@ -18,7 +18,7 @@ from posteriori.models.anywhere import anywhere, check_source
 from posteriori.models.meta import Wrapping, read_pickable
 from posteriori.models.training_priors import training_priors
 from posteriori.posterior.classes import log_probabilities
-from posteriori.rows.memory import Among
+from posteriori.rows.in_memory import Among
 from posteriori.rows.scan import is_source
 from posteriori.rows.schema import Schema
 from posteriori.rows.source import PassLog

@@ -28,7 +28,7 @@ from posteriori.posterior.inference import Inference
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import PriorLike, PriorName, flat
 from posteriori.rows.block import Block
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.schema import Unseen

@@ -35,7 +35,7 @@ from posteriori.models.meta import (
 from posteriori.models.telling import Telling, linear_columns, log_probabilities
 from posteriori.models.unchanged import all_or_nothing
 from posteriori.posterior.coupling import couple
-from posteriori.rows.memory import Among
+from posteriori.rows.in_memory import Among
 from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.schema import Schema
 from posteriori.rows.source import SIDES, SourceRows

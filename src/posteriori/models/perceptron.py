@@ -23,7 +23,7 @@ from posteriori.models.base import Classifier
 from posteriori.models.geometry import LinearCoefficients
 from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Features
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.scan import is_source
 from posteriori.rows.schema import Unseen
 from posteriori.rows.source import FitRows

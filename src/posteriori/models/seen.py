@@ -18,7 +18,7 @@ from posteriori.posterior.inference import Inference
 from posteriori.posterior.influence import unchanged
 from posteriori.rows.block import Block
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.source import FitRows
 from posteriori.rows.target import read_target, read_weight

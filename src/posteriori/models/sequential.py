@@ -26,7 +26,7 @@ from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import flat
 from posteriori.posterior.rowless import RowlessInference
 from posteriori.posterior.shown import Shown
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.source import FitRows
 from posteriori.rows.target import as_vector

@@ -22,7 +22,7 @@ from posteriori.rows.block import Block
 from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.formula import Formula
 from posteriori.rows.frames import backend_of
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.scan import is_source
 from posteriori.rows.tables import Table
 from posteriori.typing import Array, Labels

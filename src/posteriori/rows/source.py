@@ -27,7 +27,7 @@ from posteriori.errors import (
 )
 from posteriori.rows.batch import Batch, BatchTransform, CompareClasses, Reader, Roles
 from posteriori.rows.discovery import Discovered, LabelCounts, checked, inspect_batch
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.progress import Passes
 from posteriori.rows.rows import Kernel
 from posteriori.rows.schema import Column, Schema, levels_of_both

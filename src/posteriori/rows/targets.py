@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from posteriori.errors import DomainError, ScaleError, ShapeError
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.target import as_vector, is_missing, read_weight, warn_of_column
 from posteriori.typing import Array
 
