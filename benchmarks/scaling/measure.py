@@ -29,7 +29,7 @@ from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.linalg import cholesky
 from posteriori.models.targets import coded, of_many, signs
 from posteriori.rows.dask import DaskRows
-from posteriori.rows.memory import MemoryRows, read_rows
+from posteriori.rows.in_memory import MemoryRows, read_rows
 from posteriori.rows.threads import one_blas_thread
 from posteriori.statistics.local_quadratic import GatherQuadratic, LocalQuadratic
 from posteriori.statistics.moments import GatherMoments

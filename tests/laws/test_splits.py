@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from posteriori.errors import InfiniteValueError, ParameterError
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 
 PARTS = [2, 5]
 

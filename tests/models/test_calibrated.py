@@ -42,7 +42,7 @@ from posteriori.models.folds import deal
 from posteriori.models.held_back import out_of_fold
 from posteriori.models.meta import Training, read_pickable
 from posteriori.rows.digests import row_lots
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 
 RANDOM = np.random.default_rng(1)
 X2, Y2 = make_classification(400, 8, n_informative=3, n_redundant=4, flip_y=0.2, random_state=0)

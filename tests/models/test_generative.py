@@ -13,7 +13,7 @@ from posteriori.errors import (
     WeightError,
 )
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import MemoryRows, read_rows
+from posteriori.rows.in_memory import MemoryRows, read_rows
 
 RANDOM = np.random.default_rng(8)
 Y = np.arange(90) % 3

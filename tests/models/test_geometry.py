@@ -21,7 +21,7 @@ from posteriori.errors import (
 )
 from posteriori.models.geometry import Hyperplane, LinearGeometry
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import read_new_rows
+from posteriori.rows.in_memory import read_new_rows
 from posteriori.rows.schema import Schema
 
 RANDOM = np.random.default_rng(7)

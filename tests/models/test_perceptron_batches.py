@@ -8,7 +8,7 @@ from sklearn.datasets import load_wine
 
 from posteriori.errors import LabelError, LevelError, MissingValueError, ShapeError
 from posteriori.models.perceptron import Adaline, Perceptron
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 
 WINE = load_wine(return_X_y=True)
 

@@ -21,8 +21,8 @@ from posteriori.errors import (
     WeightError,
 )
 from posteriori.rows.chunk import Chunk, Reader, Roles
+from posteriori.rows.in_memory import read_rows
 from posteriori.rows.look import Drawn, look_at, sample_halvings, sample_limit, whole_look
-from posteriori.rows.memory import read_rows
 from posteriori.rows.one_in import one_in
 
 N = 60

@@ -17,7 +17,7 @@ from posteriori.errors import (
 )
 from posteriori.rows.block import Block, Mixed, split_sparse
 from posteriori.rows.finite import check_finite
-from posteriori.rows.memory import (
+from posteriori.rows.in_memory import (
     BLOCK_ENTRIES,
     SERIAL_ENTRIES,
     Among,

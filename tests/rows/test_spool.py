@@ -22,8 +22,8 @@ from posteriori.errors import Interrupted, ParameterError, SourceError
 from posteriori.rows import files, parquet
 from posteriori.rows.arrow import plain_table
 from posteriori.rows.csv import CsvFiles
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.kept import LIMITS, Room, room_here
-from posteriori.rows.memory import MemoryRows
 from posteriori.rows.parquet import Part
 from posteriori.rows.schema import Column, Schema
 from posteriori.rows.scratch import Scratch

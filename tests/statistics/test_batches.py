@@ -9,7 +9,7 @@ from scipy import sparse
 
 from posteriori.errors import MissingValueError
 from posteriori.rows.finite import check_finite
-from posteriori.rows.memory import MemoryRows, read_rows
+from posteriori.rows.in_memory import MemoryRows, read_rows
 from posteriori.rows.rows import Rows
 from posteriori.statistics.row_sample import TakeOneOf, join_rows, split_rows, thin_rows
 

@@ -10,8 +10,8 @@ import pytest
 from posteriori import scan
 from posteriori.design.columns import Columns
 from posteriori.rows import dask as rows_in_dask
+from posteriori.rows.in_memory import read_rows
 from posteriori.rows.kept import Room
-from posteriori.rows.memory import read_rows
 from posteriori.statistics import bins, walks
 from posteriori.statistics.bins import Shuffle, bins_of, n_bins
 from posteriori.statistics.collect import Collected

@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from posteriori.models.meta import Training
 from posteriori.rows.digests import LAST
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics import lots
 from posteriori.statistics.lots import GatherLots, buckets, leading
 

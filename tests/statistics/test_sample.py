@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.rows.memory import Among, read_rows
+from posteriori.rows.in_memory import Among, read_rows
 from posteriori.rows.one_in import one_in
 from posteriori.statistics.row_sample import TakeOneOf, sample_rows
 

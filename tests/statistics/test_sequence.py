@@ -8,7 +8,7 @@ from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.errors import InfiniteValueError, MissingValueError
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics import sequence
 from posteriori.statistics.collect import Collect
 from posteriori.statistics.coordinates import Coordinates

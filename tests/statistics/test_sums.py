@@ -13,7 +13,7 @@ from scipy import sparse
 from statistics_registry import STATISTICS, assert_numbers, assert_same, numbers
 
 from posteriori.errors import InfiniteValueError, MissingValueError, StatisticsError
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.threads import threads
 

@@ -30,7 +30,7 @@ from posteriori.rows.dask import dask_rows, is_dask, is_table
 from posteriori.rows.finite import check_finite
 from posteriori.rows.formula import Formula, read_formula
 from posteriori.rows.frames import backend_of
-from posteriori.rows.memory import (
+from posteriori.rows.in_memory import (
     SERIAL_ENTRIES,
     Among,
     MemoryRows,

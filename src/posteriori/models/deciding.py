@@ -21,7 +21,7 @@ from posteriori.models.training_priors import training_priors
 from posteriori.posterior.classes import log_probabilities
 from posteriori.rows.chunked import ChunkedRows, PassLog
 from posteriori.rows.dask import is_dask
-from posteriori.rows.memory import Among
+from posteriori.rows.in_memory import Among
 from posteriori.rows.schema import Schema
 from posteriori.rows.target import read_target, read_weight
 from posteriori.typing import Array, Codes, Labels

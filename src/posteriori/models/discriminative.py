@@ -33,7 +33,7 @@ from posteriori.posterior.jeffreys import JeffreysPosterior, jeffreys_levels
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, check_prior
 from posteriori.rows.dask import DaskRows
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
 from posteriori.rows.target import read_offset

@@ -26,7 +26,7 @@ from posteriori.rows.changes import entries_of
 from posteriori.rows.features import as_frame
 from posteriori.rows.finite import check_finite
 from posteriori.rows.frames import backend_of, make_frame
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import Table
 from posteriori.typing import Array

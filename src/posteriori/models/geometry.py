@@ -17,7 +17,7 @@ from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Block
 from posteriori.rows.features import read_features
 from posteriori.rows.finite import check_finite
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Unseen
 from posteriori.typing import Array, Labels
 

@@ -30,10 +30,9 @@ from posteriori.posterior.priors import PriorLike, PriorName, flat
 from posteriori.rows.block import Block
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import dask_rows, is_dask
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows, read_real_rows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
-from posteriori.rows.targets import read_real_rows
 from posteriori.solve.separation import Separation
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.statistics.local_quadratic import Information

@@ -25,7 +25,7 @@ from posteriori.rows.chunk import Chunk, Lens
 from posteriori.rows.chunked import ChunkedRows, PassLog
 from posteriori.rows.dask import dask_rows, is_dask
 from posteriori.rows.digests import row_lots
-from posteriori.rows.memory import Among, MemoryRows
+from posteriori.rows.in_memory import Among, MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import DenseTable
 from posteriori.typing import Array, Codes, Labels

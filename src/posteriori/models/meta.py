@@ -17,7 +17,7 @@ from posteriori.models.telling import Telling, linear_columns
 from posteriori.rows.dask import is_dask
 from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.frames import as_pickable, count_rows, pick_rows
-from posteriori.rows.memory import Among, MemoryRows
+from posteriori.rows.in_memory import Among, MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import DenseTable
 from posteriori.rows.target import encode, read_target, read_weight

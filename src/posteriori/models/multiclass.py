@@ -39,7 +39,7 @@ from posteriori.posterior.coupling import couple
 from posteriori.rows.chunk import SIDES
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import dask_rows, is_dask
-from posteriori.rows.memory import Among
+from posteriori.rows.in_memory import Among
 from posteriori.rows.schema import Schema
 from posteriori.rows.target import read_weight
 from posteriori.typing import Array, Codes, Labels

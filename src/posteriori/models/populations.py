@@ -24,7 +24,7 @@ from posteriori.rows.changes import (
     entries_of,
 )
 from posteriori.rows.frames import pick_rows
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import Table, table_of
 from posteriori.rows.threads import one_blas_thread

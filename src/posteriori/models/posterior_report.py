@@ -25,7 +25,7 @@ from posteriori.posterior.inference import Errors
 from posteriori.posterior.page import About, glance_of
 from posteriori.posterior.summary import Summary, fact_text, number_text
 from posteriori.rows.frames import make_frame
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.rows import Rows
 
 _METHODS = {

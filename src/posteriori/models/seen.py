@@ -20,10 +20,9 @@ from posteriori.rows.block import Block
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import dask_rows, is_dask
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.rows import Rows
-from posteriori.rows.target import read_target, read_weight
-from posteriori.rows.targets import read_real_target
+from posteriori.rows.target import read_real_target, read_target, read_weight
 from posteriori.statistics.goodness_of_fit import shares
 from posteriori.statistics.local_quadratic import Target
 from posteriori.statistics.statistic import Statistic

@@ -27,7 +27,7 @@ from posteriori.posterior.priors import flat
 from posteriori.posterior.rowless import RowlessInference
 from posteriori.posterior.shown import Shown
 from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.target import as_vector

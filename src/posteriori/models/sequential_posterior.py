@@ -18,7 +18,7 @@ from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.page import listed
 from posteriori.posterior.shown import Shown
 from posteriori.posterior.shown_posterior import Posterior
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.target import as_vector
 from posteriori.typing import Codes, Labels

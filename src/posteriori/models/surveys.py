@@ -24,7 +24,7 @@ from posteriori.rows.dask import is_dask
 from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.formula import Formula
 from posteriori.rows.frames import backend_of
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.tables import Table
 from posteriori.typing import Array, Labels
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from posteriori.rows.block import Block
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.statistics.local_quadratic import Target
 from posteriori.typing import Array

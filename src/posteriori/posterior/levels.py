@@ -8,8 +8,8 @@ import numpy as np
 
 from posteriori.posterior.objective import LogPosterior
 from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.look import GROWTH, sample_halvings
-from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.statistics.row_sample import sample_rows
 

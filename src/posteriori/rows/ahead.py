@@ -14,8 +14,8 @@ import numpy as np
 from posteriori.errors import PosterioriError
 from posteriori.rows.arrow import is_table
 from posteriori.rows.chunk import Chunk
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.look import Look, SeenColumn, look_at_known
-from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Kernel, Rows
 from posteriori.rows.schema import Column, Schema
 from posteriori.typing import Labels

@@ -20,10 +20,15 @@ from posteriori.errors import (
 )
 from posteriori.rows.arrow import is_arrow, label_codes, plain_numbers
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Column, Schema
-from posteriori.rows.target import as_vector, read_offset, read_target, read_weight
-from posteriori.rows.targets import read_real_target
+from posteriori.rows.target import (
+    as_vector,
+    read_offset,
+    read_real_target,
+    read_target,
+    read_weight,
+)
 from posteriori.typing import Array, Codes, Labels
 
 E = TypeVar("E", bound=PosterioriError)

@@ -13,6 +13,7 @@ import numpy as np
 
 from posteriori.errors import Interrupted, LabelError, ParameterError
 from posteriori.rows.chunk import SIDES, AsSides, Chunk, Lens, Reader
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.kept import Here, Kept, Room, room_here
 from posteriori.rows.look import (
     Drawn,
@@ -22,7 +23,6 @@ from posteriori.rows.look import (
     sample_halvings,
     sample_limit,
 )
-from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes
 from posteriori.rows.rows import Kernel, Rows
 from posteriori.rows.schema import Column, Schema, levels_of_both

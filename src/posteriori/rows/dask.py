@@ -36,9 +36,9 @@ from posteriori.rows.dask_tasks import (
     plus,
     run,
 )
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.kept import Kept, Room
 from posteriori.rows.look import Drawn, Look, sample_halvings, whole_look
-from posteriori.rows.memory import MemoryRows
 from posteriori.rows.progress import Passes, read_progress
 from posteriori.rows.rows import Kernel
 from posteriori.rows.schema import Schema

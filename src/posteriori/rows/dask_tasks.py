@@ -26,8 +26,8 @@ from posteriori.errors import (
 )
 from posteriori.rows.chunk import Chunk, Lens, Reader, Roles, told_where
 from posteriori.rows.features import as_frame
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.look import Drawn, Look, look_at
-from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Kernel
 from posteriori.rows.threads import one_blas_thread
 

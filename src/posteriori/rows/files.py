@@ -16,9 +16,9 @@ from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.csv import CsvFiles, until_types_hold
 from posteriori.rows.datasets import check_types, without_index
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.look import Drawn, Look, look_at, sample_halvings, whole_look
 from posteriori.rows.mark import Mark
-from posteriori.rows.memory import MemoryRows
 from posteriori.rows.parquet import Part, parts_of
 from posteriori.rows.progress import Passes, read_progress
 from posteriori.rows.rows import Kernel, Rows

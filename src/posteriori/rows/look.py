@@ -25,7 +25,7 @@ from posteriori.rows.arrow import is_arrow, plain_numbers
 from posteriori.rows.categories import declared_levels
 from posteriori.rows.chunk import Chunk, Lens, Reader, read_some_weights, told_where
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.one_in import is_one_in, one_in
 from posteriori.rows.schema import Column, Schema
 from posteriori.rows.tables import ColumnTable

@@ -17,7 +17,7 @@ from posteriori.design.columns import Columns
 from posteriori.linalg import over_rows
 from posteriori.rows.block import Block, split_sparse
 from posteriori.rows.finite import check_finite
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import Table

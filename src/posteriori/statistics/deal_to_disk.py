@@ -10,7 +10,7 @@ import numpy as np
 
 from posteriori.rows.block import Block
 from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.stored import Stored
 from posteriori.statistics.bins import n_bins
 from posteriori.statistics.collect import Collect

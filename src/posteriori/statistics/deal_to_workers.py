@@ -16,7 +16,7 @@ import numpy as np
 from posteriori.rows.block import Block
 from posteriori.rows.dask import DaskRows
 from posteriori.rows.dask_kept import OnWorkers
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.statistics.bins import n_bins
 from posteriori.statistics.collect import Collect, Collected
 from posteriori.statistics.coordinates import Coordinates

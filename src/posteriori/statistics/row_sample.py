@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from posteriori.rows.block import Block, Features, Mixed, take_block
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.one_in import one_in, one_of
 from posteriori.rows.rows import Kernel, Rows
 from posteriori.rows.schema import Schema
@@ -96,7 +96,7 @@ S = TypeVar("S")
 def split_rows(rows: Rows, k: int) -> list["EveryKth"]:
     """The rows in k parts; those of an array are views of it, and nothing is copied.
 
-    >>> from posteriori.rows.memory import read_rows
+    >>> from posteriori.rows.in_memory import read_rows
     >>> rows = read_rows(np.arange(5.0)[:, None], [0, 1, 0, 1, 0])
     >>> [part.map_sum(lambda block: block.X.sum()) for part in split_rows(rows, 2)]
     [np.float64(6.0), np.float64(4.0)]
@@ -205,7 +205,7 @@ class _Picking(Generic[S]):
 def join_rows(first: MemoryRows, second: MemoryRows) -> MemoryRows:
     """Few rows and a few more as one; columns and classes must be the same.
 
-    >>> from posteriori.rows.memory import read_rows
+    >>> from posteriori.rows.in_memory import read_rows
     >>> joined = join_rows(read_rows([[1.0], [2.0]], [0, 1]), read_rows([[3.0], [4.0]], [1, 0]))
     >>> joined.table.values.ravel(), joined.y
     (array([1., 2., 3., 4.]), array([0, 1, 1, 0]))
@@ -238,7 +238,7 @@ def thin_rows(rows: Rows, rate: float, seed: int) -> MemoryRows | None:
 
     Their weights are as much larger. None where no row was taken.
 
-    >>> from posteriori.rows.memory import read_rows
+    >>> from posteriori.rows.in_memory import read_rows
     >>> few = thin_rows(read_rows(np.arange(1000.0)[:, None], np.arange(1000) % 2), 0.1, seed=0)
     >>> few.n_rows, few.weight[0]
     (89, np.float64(10.0))

@@ -13,8 +13,8 @@ from typing import TypeVar, cast
 from posteriori.errors import SourceError
 from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.dask import DaskRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.kept import Kept
-from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.scratch import free_in, name_of
 from posteriori.statistics.bins import Shuffle, n_bins

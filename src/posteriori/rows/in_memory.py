@@ -14,7 +14,7 @@ from posteriori.rows.features import read_features
 from posteriori.rows.rows import Kernel
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import SparseTable, Table, table_of
-from posteriori.rows.target import read_target, read_weight
+from posteriori.rows.target import read_real_target, read_target, read_weight
 from posteriori.rows.threads import map_in_order
 from posteriori.typing import Array, Codes, Labels
 
@@ -184,6 +184,15 @@ def read_rows(
         labels, target = _drop_weightless_classes(labels, cast(Codes, target), weight)
     check_several(labels, table.n_rows, model, least_classes)
     return MemoryRows(table, target, weight, labels)
+
+
+def read_real_rows(
+    X: Any, y: Any, sample_weight: Any = None, *, model: str = "The model"
+) -> MemoryRows:
+    """What the user calls fit with, as rows whose target is a number; they have no classes."""
+    table = read_features(X, None, model)
+    target = read_real_target(y, table.n_rows)
+    return MemoryRows(table, target, read_weight(sample_weight, table.n_rows))
 
 
 def check_several(labels: Labels, n_rows: int, model: str, least: int = 2) -> None:
