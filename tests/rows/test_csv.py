@@ -198,7 +198,7 @@ def test_an_empty_text_is_missing_wherever_it_stands(tmp_path, empty, first):
 
 def test_empty_first_and_dates_later_are_neither_numbers_nor_levels(tmp_path):
     path = _csv(tmp_path / "a.csv", count=np.where(IS_LATE, "2020-02-02", ""))
-    with pytest.raises(ColumnTypeError, match="Column 'count' holds"):
+    with pytest.raises(ColumnTypeError, match="Column 'count' is a date"):
         _logistic(scan(path, "y"))
 
 

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from os import PathLike
 from typing import Any, Self, cast
 
 import numpy as np
@@ -25,8 +26,10 @@ from posteriori.models.telling import Telling, linear_columns
 from posteriori.models.unchanged import unchanged_on_error
 from posteriori.posterior.classes import log_probabilities, probabilities
 from posteriori.rows.block import Block, Features, Mixed, take_rows
+from posteriori.rows.categories import check_text
 from posteriori.rows.chunked import ChunkedRows, PassLog
 from posteriori.rows.dask import dask_rows, is_dask, is_table
+from posteriori.rows.features import path_error
 from posteriori.rows.finite import check_finite
 from posteriori.rows.formula import Formula, read_formula
 from posteriori.rows.frames import backend_of
@@ -40,7 +43,7 @@ from posteriori.rows.in_memory import (
 )
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema, Unseen
-from posteriori.rows.target import as_vector
+from posteriori.rows.target import read_classes
 from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array, Labels
 
@@ -125,6 +128,8 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
             shares = classes if schema is None and is_table(y) else None
             X = dask_rows(X, y, sample_weight, classes=shares)
             y, sample_weight, classes = None, None, classes if shares is None else None
+        elif isinstance(X, PathLike) or (isinstance(X, str) and "~" not in X):
+            raise path_error(X, y)
         is_source = isinstance(X, ChunkedRows)
         self._frame_backend = None if is_source else backend_of(y if isinstance(X, str) else X)
         if isinstance(X, str):
@@ -134,8 +139,9 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
             return self._make_rows(X, y, sample_weight, classes, **reading)
         if isinstance(X, ChunkedRows):
             check_offsets(X, self, "fit")
-            if schema is None and classes is not None and not X.soft:
-                schema, classes = X.schema, np.unique(as_vector(classes))
+            if classes is not None and not X.soft:
+                schema, classes = schema or X.schema, read_classes(classes)
+            classes = reading.get("known_classes", classes)
             if schema is not None:
                 X = X.read_as(schema, getattr(self, "classes_", classes))
                 X, classes = X.known_as(schema, classes, reading.get("new_levels", False)), None
@@ -147,6 +153,8 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
             raise LabelError(f"{name} was given rows without labels.", "Name their target.")
         if isinstance(X, ChunkedRows):
             check_several(X.classes, X.n_rows, name, reading.get("least_classes", 2))
+            for column in X.schema.columns if schema is None else ():
+                check_text(column, X.n_rows)
         return cast(Rows, X)
 
     def _look_ahead(self, rows: ChunkedRows) -> None:

@@ -16,6 +16,7 @@ from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Features
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
+from posteriori.rows.target import read_classes, same_classes
 from posteriori.solve.covariance import CONSTANT
 from posteriori.statistics.bins import Shuffle
 from posteriori.statistics.column_moments import gather
@@ -97,12 +98,12 @@ class RowByRow(LinearCoefficients, Classifier):
         self._learn_once(visits, self._orders(0 if first else self.n_iter_)())
 
     def _read_more(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Rows:
-        if classes is None and not hasattr(type(X), "map_sum"):
-            classes = self.classes_
-        rows = self._read(X, y, sample_weight, classes, schema=self.schema_)
-        if not np.array_equal(cast(Labels, rows.classes), self.classes_):
+        known = {} if hasattr(type(X), "map_sum") else {"known_classes": self.classes_}
+        rows = self._read(X, y, sample_weight, None, schema=self.schema_, **known)
+        found = rows.classes if classes is None else read_classes(classes)
+        if not same_classes(found, self.classes_):
             raise LabelError(
-                f"The batch has the classes {cast(Labels, rows.classes).tolist()[:8]}, the first "
+                f"The batch has the classes {cast(Labels, found).tolist()[:8]}, the first "
                 f"had {self.classes_.tolist()[:8]}.",
                 "Name all classes in the first call of partial_fit.",
             )

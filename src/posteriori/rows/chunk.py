@@ -178,7 +178,7 @@ class Roles:
                 "categories given.",
                 "Add it to categories, or recode it.",
             )
-        return replace(column, levels=levels)
+        return replace(column, levels=levels, declared=levels)
 
     def needed(self, names: Sequence[str]) -> list[str]:
         """All columns that are read."""
@@ -256,7 +256,7 @@ class Reader:
             if codes is not None:
                 return codes
             y = y if numbers is None else numbers
-        return _codes(y, n, weight, classes if self.named is None else self.named)
+        return _codes(y, n, weight, classes, self.named)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,13 +285,15 @@ def _sides(codes: Codes, weight: Array | None, sides: Codes) -> tuple[Codes, Arr
     return np.maximum(found, 0), weight
 
 
-def _codes(y: Any, n: int, weight: Array | None, classes: Labels) -> Codes | Array:
+def _codes(
+    y: Any, n: int, weight: Array | None, classes: Labels, named: Any = None
+) -> Codes | Array:
     """Class codes or soft labels; rows without weight may have labels that are no classes."""
     if weight is None or weight.all() or as_vector(y).ndim == 2:
-        return read_target(y, n, classes)[1]
+        return read_target(y, n, named, known=classes)[1]
     counting = np.flatnonzero(weight)
     codes = np.zeros(n, dtype=np.intp)
-    codes[counting] = read_target(as_vector(y)[counting], len(counting), classes)[1]
+    codes[counting] = read_target(as_vector(y)[counting], len(counting), known=classes)[1]
     return codes
 
 

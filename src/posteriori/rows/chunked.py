@@ -25,7 +25,7 @@ from posteriori.rows.look import (
 )
 from posteriori.rows.progress import Passes
 from posteriori.rows.rows import Kernel, Rows
-from posteriori.rows.schema import Column, Schema, levels_of_both
+from posteriori.rows.schema import Column, Schema, merge_columns
 from posteriori.typing import Labels
 
 S = TypeVar("S")
@@ -355,7 +355,7 @@ class ChunkedRows(ABC):
 def _with_more(column: Column, found: Column | None) -> Column:
     if column.kind != "categorical" or found is None:
         return column
-    return replace(column, levels=levels_of_both(column.levels, found.levels))
+    return merge_columns(column, found)
 
 
 def _stopped(where: str) -> Interrupted:

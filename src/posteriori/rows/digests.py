@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from posteriori.rows.arrow import dictionary_of, is_table, plain_numbers
+from posteriori.rows.categories import is_missing
 from posteriori.rows.features import as_frame
-from posteriori.rows.target import as_array, is_missing
+from posteriori.rows.target import as_array
 from posteriori.typing import Array
 
 Bits = NDArray[np.uint64]
