@@ -57,7 +57,7 @@ def union_of_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
 
 def spread(values: Array, places: Codes, n_classes: int) -> Array:
     """Rows of `values` moved to their places among `n_classes`; the other rows are zero."""
-    if len(values) == n_classes:
+    if np.array_equal(places, np.arange(n_classes)):
         return values
     out = np.zeros((n_classes, *values.shape[1:]))
     out[places] = values
