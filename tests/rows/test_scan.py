@@ -426,7 +426,7 @@ def test_a_first_batch_may_lack_a_class_that_is_named(model, tmp_path):
 def test_a_table_is_asked_for_where_rows_are_not_taken():
     rows = scan(PLAIN, "y")
     model = FisherDiscriminant().fit(rows)
-    with pytest.raises(ParameterError, match="Rows of a source are not taken here"):
+    with pytest.raises(ParameterError, match="A source is not accepted here"):
         model.transform(rows)
 
 

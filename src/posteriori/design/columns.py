@@ -105,6 +105,7 @@ class Columns:
         strange = X.strange[q] if X.strange else None
         level = f"the level {strange.level!r}" if strange and strange.row == row else "a level"
         raise LevelError(
-            f"Row {row} has {level} in {self.schema.describe(j)}, which the fit never saw.",
+            f"Row {{row}} has {level} in {self.schema.describe(j)}, which the fit never saw.",
             known_levels(self.schema.columns[j].levels),
+            row,
         )

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from os import PathLike
 from typing import Any, Self, cast
 
 import numpy as np
@@ -25,7 +26,9 @@ from posteriori.models.telling import Telling, linear_columns
 from posteriori.models.unchanged import unchanged_on_error
 from posteriori.posterior.classes import log_probabilities, probabilities
 from posteriori.rows.block import Block, Features, Mixed, take_rows
+from posteriori.rows.categories import check_text
 from posteriori.rows.dask import is_table
+from posteriori.rows.features import path_error
 from posteriori.rows.finite import check_finite
 from posteriori.rows.formula import Formula, read_formula
 from posteriori.rows.frames import backend_of
@@ -40,7 +43,7 @@ from posteriori.rows.in_memory import (
 from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.schema import Schema, Unseen
 from posteriori.rows.source import FitRows, PassLog, SourceRows
-from posteriori.rows.target import as_vector
+from posteriori.rows.target import read_classes
 from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array, Labels
 
@@ -123,6 +126,8 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         if isinstance(X, MemoryRows):
             check_alone(self, y, sample_weight, classes)
             return X
+        if isinstance(X, PathLike) or (isinstance(X, str) and "~" not in X):
+            raise path_error(X, y)
         self._frame_backend = backend_of(y if isinstance(X, str) else X)
         if isinstance(X, str):
             X, y, self.formula_ = self._read_formula(X, y)
@@ -136,14 +141,17 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         classes: Any,
         *,
         schema: Schema | None = None,
+        known_classes: Labels | None = None,
         new_levels: bool = False,
         least_classes: int = 2,
     ) -> SourceRows:
         """Rows of `scan` or Dask collections, after their first pass."""
         name = type(self).__name__
         soft = classes if schema is None and is_table(y) else None
-        known = None if classes is None or soft is not None else as_vector(classes)
         rows = as_source(X, y, sample_weight, soft, name)
+        known = known_classes
+        if classes is not None and soft is None:
+            known = read_classes(classes)
         check_offsets(rows, self, "fit")
         if schema is not None:
             rows = rows.read_as(schema, getattr(self, "classes_", known))
@@ -151,13 +159,13 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
             if schema is None and known is None and least_classes > 1:
                 self._discover(rows)
             rows.discover()
-        if known is not None and not rows.soft:
-            known = np.unique(known)
         if schema is not None or known is not None:
             rows = rows.known_as(schema or rows.schema, known, new_levels)
         if rows.classes is None:
             raise LabelError(f"{name} was given rows without labels.", "Name their target.")
         check_several(rows.classes, rows.n_rows, name, least_classes)
+        for column in rows.schema.columns if schema is None else ():
+            check_text(column, rows.n_rows)
         return rows
 
     def _discover(self, rows: SourceRows) -> None:
@@ -295,18 +303,20 @@ class ProbabilisticClassifier(Classifier):
 
     def _no_answer(self, row: int) -> ScaleError:
         return ScaleError(
-            f"Row {row} has density zero in every class: it lies too far from all of them, or "
+            "Row {row} has density zero in every class: it lies too far from all of them, or "
             "has a level or count that none of them can give.",
             "Look at its entries; drop the row, or fit with a pseudocount.",
+            row,
         )
 
 
 def beyond_doubles(row: int) -> ScaleError:
     """The error for a row whose linear activations overflow."""
     return ScaleError(
-        f"The activations of row {row} do not fit in a double: an entry is too large for the "
+        "The activations of row {row} do not fit in a double: an entry is too large for the "
         "coefficients.",
         "Look at its entries; drop the row, or divide the column by a large number.",
+        row,
     )
 
 

@@ -235,8 +235,7 @@ def _predict_part(predict: Callable[[Any], Array], part: Any, whole: Any) -> Arr
     except (DataError, ScaleError) as error:
         if whole is not None:
             predict(whole)
-        problem = f"Among the held-out rows, counted from 0: {error.problem}"
-        raise type(error)(problem, error.remedy) from error
+        raise error.located("Among the held-out rows, counted from 0") from error
 
 
 def _fit_folds(

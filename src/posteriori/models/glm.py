@@ -28,12 +28,11 @@ from posteriori.posterior.inference import Inference
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import PriorLike, PriorName, flat
 from posteriori.rows.block import Block
-from posteriori.rows.in_memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows, read_real_rows
 from posteriori.rows.rows import Rows
 from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.schema import Unseen
 from posteriori.rows.source import FitRows
-from posteriori.rows.targets import read_real_rows
 from posteriori.solve.separation import Separation
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.statistics.local_quadratic import Information

@@ -27,6 +27,7 @@ from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.scan import is_source
 from posteriori.rows.schema import Unseen
 from posteriori.rows.source import FitRows
+from posteriori.rows.target import read_classes, same_classes
 from posteriori.solve.covariance import CONSTANT
 from posteriori.solve.perceptron import (
     PerceptronState,
@@ -104,12 +105,13 @@ class _RowByRow(LinearCoefficients, Classifier):
         return self
 
     def _read_more(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> FitRows:
-        if classes is None and not (is_source(X) or isinstance(X, MemoryRows)):
-            classes = self.classes_
-        rows = self._read(X, y, sample_weight, classes, schema=self.schema_)
-        if not np.array_equal(cast(Labels, rows.classes), self.classes_):
+        is_rows = is_source(X) or isinstance(X, MemoryRows)
+        known = {} if is_rows else {"known_classes": self.classes_}
+        rows = self._read(X, y, sample_weight, None, schema=self.schema_, **known)
+        found = cast(Labels, rows.classes if classes is None else read_classes(classes))
+        if not same_classes(found, self.classes_):
             raise LabelError(
-                f"The batch has the classes {cast(Labels, rows.classes).tolist()[:8]}, the first "
+                f"The batch has the classes {found.tolist()[:8]}, the first "
                 f"had {self.classes_.tolist()[:8]}.",
                 "Name all classes in the first call of partial_fit.",
             )

@@ -18,11 +18,10 @@ from posteriori.posterior.inference import Inference
 from posteriori.posterior.influence import unchanged
 from posteriori.rows.block import Block
 from posteriori.rows.features import read_features
-from posteriori.rows.in_memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows, check_aligned
 from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.source import FitRows
-from posteriori.rows.target import read_target, read_weight
-from posteriori.rows.targets import read_real_target
+from posteriori.rows.target import read_real_target, read_target, read_weight
 from posteriori.statistics.goodness_of_fit import shares
 from posteriori.statistics.local_quadratic import Target
 from posteriori.statistics.row_sample import sample_rows
@@ -145,12 +144,13 @@ def _read_table(model: Any, X: Any, y: Any, sample_weight: Any) -> MemoryRows:
         if hasattr(model, "_new_rows")
         else MemoryRows(read_features(X, None, type(model).__name__))
     )
+    check_aligned(X, y=y, sample_weight=sample_weight)
     rows = replace(rows, weight=read_weight(sample_weight, rows.n_rows))
     if y is None:
         return rows
     if is_regressor(model):
         return replace(rows, y=read_real_target(y, rows.n_rows))
-    classes, target = read_target(y, rows.n_rows, model.classes_)
+    classes, target = read_target(y, rows.n_rows, known=model.classes_)
     return replace(rows, y=target, classes=classes)
 
 

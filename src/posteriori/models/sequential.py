@@ -8,7 +8,6 @@ they said is kept as a parabola (see `posteriori.solve.online`).
 from dataclasses import replace
 from typing import Any, Self, cast
 
-import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from posteriori.errors import (
@@ -29,7 +28,7 @@ from posteriori.posterior.shown import Shown
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.source import FitRows
-from posteriori.rows.target import as_vector
+from posteriori.rows.target import as_vector, same_classes
 from posteriori.solve.online import BROAD, Belief, online_update
 from posteriori.statistics.row_sample import sample_rows, thin_rows
 from posteriori.typing import Array, Labels
@@ -111,13 +110,15 @@ class SequentialClassifier(DiscriminativeClassifier):
         else:
             self._check_same(classes, self.schema_)
             X = X if formula is None else formula.apply(X, self.unseen)
-            rows = self._read(X, y, sample_weight, self.classes_, schema=self.schema_)
+            rows = self._read(
+                X, y, sample_weight, None, schema=self.schema_, known_classes=self.classes_
+            )
         self.formula_ = formula
         return rows
 
     def _check_same(self, classes: Any, schema: Schema) -> None:
         """An error unless classes and columns are those of the first batch."""
-        if classes is not None and not np.array_equal(np.unique(as_vector(classes)), self.classes_):
+        if classes is not None and not same_classes(classes, self.classes_):
             raise ParameterError(
                 f"classes={as_vector(classes).tolist()} are not those of the first batch.",
                 f"Leave classes out, or pass {self.classes_.tolist()}.",

@@ -20,7 +20,7 @@ from posteriori.posterior.shown import Shown
 from posteriori.posterior.shown_posterior import Posterior
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.source import FitRows
-from posteriori.rows.target import as_vector
+from posteriori.rows.target import as_vector, same_classes
 from posteriori.typing import Codes, Labels
 
 _HELD = 0.01
@@ -103,7 +103,7 @@ class SequentialPosterior(PosteriorReport):
             self._kept = rows
 
     def _check_same_classes(self, classes: Any) -> None:
-        if classes is not None and not np.array_equal(np.unique(as_vector(classes)), self.classes_):
+        if classes is not None and not same_classes(classes, self.classes_):
             raise ParameterError(
                 f"classes={as_vector(classes).tolist()} are not those of the first batch.",
                 f"Leave classes out, or pass {self.classes_.tolist()}.",
@@ -113,7 +113,7 @@ class SequentialPosterior(PosteriorReport):
         formula, schema = self.formula_, self.schema_
         if formula is not None:
             X = formula.apply(X, self.unseen)
-        rows = self._read(X, y, sample_weight, self.classes_, schema=schema)
+        rows = self._read(X, y, sample_weight, None, schema=schema, known_classes=self.classes_)
         self.formula_ = formula
         return rows
 

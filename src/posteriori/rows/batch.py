@@ -15,12 +15,16 @@ from posteriori.errors import (
     PosterioriError,
     ShapeError,
 )
-from posteriori.rows.arrow import is_arrow, label_codes, plain_numbers
 from posteriori.rows.features import read_features
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Column, Schema
-from posteriori.rows.target import as_vector, read_offset, read_target, read_weight
-from posteriori.rows.targets import read_real_target
+from posteriori.rows.target import (
+    as_vector,
+    read_offset,
+    read_real_target,
+    read_target,
+    read_weight,
+)
 from posteriori.typing import Array, Codes, Labels
 
 E = TypeVar("E", bound=PosterioriError)
@@ -29,7 +33,8 @@ E = TypeVar("E", bound=PosterioriError)
 class Batch(NamedTuple):
     """Consecutive rows as the source has them: a frame, an array or a sparse matrix, and targets.
 
-    `start` is the number of the first row in the whole source, `where` the file or chunk.
+    `start` is the number of the first row in the whole source, `where` the file or chunk, and
+    `chunk` the number of the chunk where batches are made of chunks.
     """
 
     X: Any
@@ -38,6 +43,7 @@ class Batch(NamedTuple):
     offset: Any = None
     start: int = 0
     where: str = ""
+    chunk: int | None = None
 
     @property
     def n_rows(self) -> int:
@@ -47,10 +53,6 @@ class Batch(NamedTuple):
     def numbers(self) -> Codes:
         """The numbers (n,) of the rows in the whole source."""
         return self.start + np.arange(self.n_rows)
-
-    def located(self, error: E) -> E:
-        """The error, with the file or chunk in which it came up."""
-        return type(error)(f"{self.where}: {error.problem}", error.remedy) if self.where else error
 
 
 BatchTransform = Callable[[Batch], Batch]
@@ -141,9 +143,9 @@ class Roles:
                 "categories given.",
                 "Add it to categories, or recode it.",
             )
-        return replace(column, levels=levels)
+        return replace(column, levels=levels, declared=levels)
 
-    def split(self, data: Any, start: int = 0, where: str = "") -> Batch:
+    def split(self, data: Any) -> Batch:
         """A frame with all needed columns as a batch."""
         frame = nw.from_native(data, eager_only=True)
 
@@ -154,7 +156,7 @@ class Roles:
         if len(self.targets) > 1:
             y = frame.select(*self.targets).to_native()
         X = frame.select(*(self.columns or self.features(frame.columns))).to_native()
-        return Batch(X, y, one(self.weight), one(self.offset), start, where)
+        return Batch(X, y, one(self.weight), one(self.offset))
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ class Reader:
     code: Callable[[Any], Array] | None = None
 
     def __call__(self, batch: Batch) -> MemoryRows:
-        """The rows of a batch; errors name where it is."""
+        """The rows of a batch; errors have the numbers of rows in the whole source."""
         n = batch.n_rows
         try:
             table = read_features(batch.X, self.schema, "The model")
@@ -187,25 +189,18 @@ class Reader:
             if batch.offset is not None:
                 offset = read_offset(batch.offset, n, 1 if K <= 2 else K)
         except DataError as error:
-            raise batch.located(error) from error
+            raise error.located("", batch.start) from error
         rows = MemoryRows(table, y, weight, self.classes, offset, batch.start)
         return rows if self.code is None else rows.recoded(self.code)
 
     def codes(self, batch: Batch, weight: Array | None) -> Codes | Array:
         """Class codes or soft labels; rows of weight zero may have labels that are no classes."""
         y, n, classes = batch.y, batch.n_rows, cast(Labels, self.classes)
-        if is_arrow(y) and hasattr(y, "chunks"):
-            numbers = plain_numbers(y)
-            codes = label_codes(y, classes) if numbers is None else None
-            if codes is not None:
-                return codes
-            y = y if numbers is None else numbers
-        given = classes if self.soft_classes is None else self.soft_classes
         if weight is None or weight.all() or as_vector(y).ndim == 2:
-            return read_target(y, n, given)[1]
+            return read_target(y, n, self.soft_classes, known=classes)[1]
         used = np.flatnonzero(weight)
         found = np.zeros(n, dtype=np.intp)
-        found[used] = read_target(as_vector(y)[used], len(used), given)[1]
+        found[used] = read_target(as_vector(y)[used], len(used), known=classes)[1]
         return found
 
 

@@ -97,14 +97,13 @@ class DaskRows(SourceRows):
 
     @property
     def _starts(self) -> dict[int, int]:
-        """The number of the first row of each chunk that has rows; of the chunk in discovery."""
+        """The number of the first row of each chunk that may have rows; 0 where it is unknown."""
         if not self.chunks:
             raise SourceError(
                 "The chunks of these rows stayed behind when they were pickled.", "Fit again."
             )
-        if not self._found:
-            return {number: number for number in range(len(self.chunks))}
-        lengths = sorted(self.discovered.lengths)
+        known = enumerate(lengths_of(self.owners[0]) or [0] * len(self.chunks))
+        lengths = sorted(self.discovered.lengths) if self._found else list(known)
         firsts = (0, *accumulate(n for _, n in lengths))
         return {number: first for (number, _), first in zip(lengths, firsts, strict=False)}
 
@@ -170,15 +169,13 @@ def _unpacked(packed: bytes) -> Any:
 class Failed(NamedTuple):
     """An error in place of a sum, so that the first in the order of the rows is raised."""
 
-    kind: type[PosterioriError]
-    problem: str
-    remedy: str
+    error: PosterioriError
 
 
 def or_raise(result: Any) -> Any:
     """What came back from the workers, or the error that did."""
     if isinstance(result, Failed):
-        raise result.kind(result.problem, result.remedy)
+        raise result.error
     return result
 
 
@@ -188,7 +185,7 @@ def run(sent: Sent, *parts: Any) -> Any:
         with one_blas_thread():
             return sent.value(*parts)
     except PosterioriError as error:
-        return Failed(type(error), error.problem, error.remedy)
+        return Failed(error)
 
 
 def add_up(*sums: Any) -> Any:
@@ -199,7 +196,7 @@ def add_up(*sums: Any) -> Any:
     try:
         return reduce(add, sums)
     except PosterioriError as error:
-        return Failed(type(error), error.problem, error.remedy)
+        return Failed(error)
 
 
 def make_batch(roles: Roles | None, number: int, start: int, parts: Parts) -> Batch:
@@ -215,8 +212,8 @@ def make_batch(roles: Roles | None, number: int, start: int, parts: Parts) -> Ba
         try:
             roles.features(frame.columns)
         except DataError as error:
-            raise type(error)(f"{where}: {error.problem}", error.remedy) from error
-        return roles.split(parts[0], start, where)
+            raise error.located(where) from error
+        return roles.split(parts[0])._replace(start=start, where=where, chunk=number)
     odd = [part for part in parts if part is not None and not hasattr(part, "shape")]
     if odd:
         raise ColumnTypeError(
@@ -225,7 +222,7 @@ def make_batch(roles: Roles | None, number: int, start: int, parts: Parts) -> Ba
         )
     X, *rest = map(_in_one_piece, parts)
     y, weight, offset = (*rest, None, None, None)[:3]
-    batch = Batch(X, y, weight, offset, start, where)
+    batch = Batch(X, y, weight, offset, start, where, number)
     for what, values in zip(("y", "sample_weight", "offset"), batch[1:4], strict=True):
         if values is not None and values.shape[0] != batch.n_rows:
             raise ShapeError(

@@ -4,12 +4,10 @@ What is found in parts of the rows is added up, in any order: the sum is the sam
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import chain
 from typing import Any, NamedTuple, cast
 
-import narwhals.stable.v1 as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from posteriori.errors import (
     ColumnNameError,
@@ -21,53 +19,14 @@ from posteriori.errors import (
 )
 from posteriori.rows.arrow import is_arrow, plain_numbers
 from posteriori.rows.batch import Batch, read_batch_weight
-from posteriori.rows.categories import declared_levels
 from posteriori.rows.features import read_features
-from posteriori.rows.schema import Column, Schema
+from posteriori.rows.schema import Column, Schema, listed, merge_columns
 from posteriori.rows.tables import ColumnTable
-from posteriori.rows.target import as_vector, check_total_weight, encode, read_target
+from posteriori.rows.target import check_total_weight, merge_classes, read_target
 from posteriori.typing import Array, Codes, Labels
 
 _MOST_CLASSES = 10_000
 """A target with more distinct values than this has no classes."""
-
-Levels = tuple[Any, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class DiscoveredColumn:
-    """A column as some rows show it; `kind` is None where it is missing in all of them.
-
-    `declared` has the orders of levels that parts declare, each with the number of the first part
-    that does so.
-    """
-
-    name: str
-    kind: str | None
-    levels: frozenset[Any] = frozenset()
-    declared: tuple[tuple[int, Levels], ...] = ()
-
-    def __add__(self, other: "DiscoveredColumn") -> "DiscoveredColumn":
-        kinds = {self.kind, other.kind} - {None}
-        if len(kinds) == 2 and "categorical" in kinds:
-            raise ColumnTypeError(
-                f"Column '{self.name}' is numeric in some parts of the source and text in others.",
-                "Write it as the same type everywhere.",
-            )
-        kind = "numeric" if len(kinds) == 2 else next(iter(kinds), None)
-        both = sorted({*self.declared, *other.declared}, reverse=True)
-        first = {levels: part for part, levels in both}
-        declared = tuple((part, levels) for levels, part in first.items())
-        return DiscoveredColumn(self.name, kind, self.levels | other.levels, declared)
-
-    def column(self) -> Column:
-        """The column of all rows; levels as declared, else sorted."""
-        if self.kind != "categorical":
-            return Column(self.name, cast(Any, self.kind or "numeric"))
-        orders = chain.from_iterable(levels for _, levels in sorted(self.declared))
-        first = [level for level in dict.fromkeys(orders) if level in self.levels]
-        rest = sorted(self.levels.difference(first))
-        return Column(self.name, "categorical", (*first, *rest))
 
 
 class LabelProblem(NamedTuple):
@@ -97,18 +56,16 @@ class LabelCounts:
         if self.soft or self.labels is other.labels or _equal(self.labels, other.labels):
             weight, count = self.weight + other.weight, self.count + other.count
             return replace(self, weight=weight, count=count)
-        # Numbers beside text stay numbers, where NumPy would turn them into text.
-        kinds = {labels.dtype.kind in "US" for labels in (self.labels, other.labels)}
-        dtype = object if len(kinds) == 2 else None
         try:
-            labels, codes = encode(np.concatenate([self.labels, other.labels], dtype=dtype))
+            labels, *places = merge_classes(self.labels, other.labels)
         except LabelError as error:  # labels of two kinds have no order
             return _no_labels(LabelProblem(np.inf, error))
         if len(labels) > _MOST_CLASSES:
             return _no_labels(LabelProblem(np.inf, _too_many()))
 
         def both(ours: Array, theirs: Array) -> Array:
-            return np.bincount(codes, np.concatenate([ours, theirs])).astype(np.float64)
+            values = np.concatenate([ours, theirs])
+            return np.bincount(np.concatenate(places), values).astype(np.float64)
 
         return LabelCounts(labels, both(self.weight, other.weight), both(self.count, other.count))
 
@@ -143,10 +100,12 @@ def _too_many() -> LabelError:
 class Discovered:
     """Columns and labels of some rows, their weight, and how many rows each batch has.
 
-    `lengths` has the number of each batch, or of its first row, and its rows.
+    `empty` says of each column whether all its entries are missing. `lengths` has the number of
+    each chunk, or of the first row of each batch, and its rows.
     """
 
-    columns: tuple[DiscoveredColumn, ...]
+    columns: tuple[Column, ...]
+    empty: tuple[bool, ...]
     named: bool
     labels: LabelCounts | None
     lengths: tuple[tuple[int, int], ...]
@@ -157,43 +116,63 @@ class Discovered:
         if labels is not None and other.labels is not None:
             labels = labels + other.labels
         return Discovered(
-            _columns_of_both(self.columns, other.columns),
+            self._columns_of_both(other),
+            tuple(map(all, zip(self.empty, other.empty, strict=True))),
             self.named,
             labels,
             self.lengths + other.lengths,
             self.weight + other.weight,
         )
 
-    @cached_property
-    def kinds(self) -> tuple[str | None, ...]:
+    def _columns_of_both(self, other: "Discovered") -> tuple[Column, ...]:
+        """The columns as both parts show them; an error where the names differ."""
+        ours, theirs = ([column.name for column in each.columns] for each in (self, other))
+        if ours != theirs:
+            raise ColumnNameError(
+                f"Parts of the source have different columns: {listed(ours)} and {listed(theirs)}.",
+                "Write the same columns everywhere.",
+            )
+        both = zip(self.columns, self.empty, other.columns, other.empty, strict=True)
+        return tuple(_merged(*each) for each in both)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
         """The kind of each column."""
         return tuple(column.kind for column in self.columns)
 
-    @property
-    def is_certain(self) -> bool:
-        """Whether every column shows what it is."""
-        return None not in self.kinds
-
     def schema(self) -> Schema:
         """The columns of all rows."""
-        return Schema(tuple(column.column() for column in self.columns), self.named)
+        return Schema(self.columns, self.named)
 
     @property
     def n_rows(self) -> int:
         return sum(n for _, n in self.lengths)
 
 
+def _merged(a: Column, a_is_empty: bool, b: Column, b_is_empty: bool) -> Column:
+    """One column as two parts show it."""
+    if a_is_empty or b_is_empty or a.kind == b.kind:
+        return b if a_is_empty else a if b_is_empty else merge_columns(a, b)
+    if "categorical" in (a.kind, b.kind):
+        raise ColumnTypeError(
+            f"Column '{a.name}' is numeric in some parts of the source and text in others.",
+            "Write it as the same type everywhere.",
+        )
+    return replace(a, kind="numeric")
+
+
 def inspect_batch(batch: Batch, soft_classes: Any = None) -> Discovered:
     """What one batch shows; `soft_classes` names columns of soft labels."""
     n = batch.n_rows
     try:
-        columns, named = _columns(batch)
+        columns, empty, named = _columns(batch.X)
         weight = read_batch_weight(batch)
         labels = None if batch.y is None else _labels(batch, weight, soft_classes)
     except DataError as error:
-        raise batch.located(error) from error
+        raise error.located("", batch.start) from error
     total = float(n if weight is None else weight.sum())
-    return Discovered(columns, named, labels, ((batch.start, n),), total)
+    number = batch.start if batch.chunk is None else batch.chunk
+    return Discovered(columns, empty, named, labels, ((number, n),), total)
 
 
 def checked(found: Discovered | None) -> Discovered:
@@ -208,62 +187,33 @@ def checked(found: Discovered | None) -> Discovered:
     return found
 
 
-def _columns_of_both(
-    a: tuple[DiscoveredColumn, ...], b: tuple[DiscoveredColumn, ...]
-) -> tuple[DiscoveredColumn, ...]:
-    """The columns as both parts show them; an error where the names differ."""
-    if a is b:
-        return a
-    ours, theirs = ([column.name for column in columns] for columns in (a, b))
-    if ours != theirs:
-        raise ColumnNameError(
-            f"Parts of the source have different columns: {', '.join(map(repr, ours[:8]))} and "
-            f"{', '.join(map(repr, theirs[:8]))}.",
-            "Write the same columns everywhere.",
-        )
-    return tuple(one + other for one, other in zip(a, b, strict=True))
-
-
-def _columns(batch: Batch) -> tuple[tuple[DiscoveredColumn, ...], bool]:
-    """The columns, and whether the names are the user's."""
-    X = batch.X
+def _columns(X: Any) -> tuple[tuple[Column, ...], tuple[bool, ...], bool]:
+    """The columns, whether they are empty, and whether the names are the user's."""
     if is_arrow(X) and all(plain_numbers(column) is not None for column in X.columns):
-        return tuple(DiscoveredColumn(name, "numeric") for name in X.column_names), True
+        columns = tuple(Column(name) for name in X.column_names)
+        return columns, (False,) * len(columns), True
     table = read_features(X)
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    found = []
-    for j, column in enumerate(table.schema.columns):
-        if column.kind == "categorical":
-            order = declared_levels(frame[:, j]) if isinstance(frame, nw.DataFrame) else ()
-            declared = ((batch.start, order),) if order else ()
-            levels = frozenset(column.levels)
-            found.append(DiscoveredColumn(column.name, "categorical", levels, declared))
-        else:
-            missing = isinstance(table, ColumnTable) and _all_missing(table.columns[j])
-            found.append(DiscoveredColumn(column.name, None if missing else column.kind))
-    return tuple(found), table.schema.named
+    columns, empty = table.schema.columns, (False,) * len(table.schema)
+    if isinstance(table, ColumnTable):
+        empty = tuple(map(_is_empty, columns, table.columns))
+    return columns, empty, table.schema.named
 
 
-def _all_missing(values: Any) -> bool:
+def _is_empty(column: Column, values: NDArray[Any]) -> bool:
+    if column.kind == "categorical":
+        return not column.levels
     return values.dtype.kind == "f" and bool(np.isnan(values).all())
 
 
 def _labels(batch: Batch, weight: Array | None, soft_classes: Any) -> LabelCounts:
-    y, n = batch.y, batch.n_rows
-    if is_arrow(y) and hasattr(y, "chunks"):
-        y = y.cast(y.type.value_type) if hasattr(y.type, "value_type") else y
-        numbers = plain_numbers(y)
-        y = y if numbers is None else numbers
-    values = as_vector(y)
-    if values.ndim == 2 and values.shape[1] > 1:
-        names, soft = read_target(y, n, soft_classes)
-        own = cast(Array, soft)
-        total = own.sum(0) if weight is None else weight @ own
-        return LabelCounts(names, total, np.zeros(len(names)), soft=True)
     try:
-        labels, found = read_target(values, n)
+        labels, found = read_target(batch.y, batch.n_rows, soft_classes)
     except LabelError as error:
-        return _no_labels(LabelProblem(batch.start, batch.located(error)))
+        located = error.located(batch.where, batch.start)
+        return _no_labels(LabelProblem(batch.chunk or batch.start, located))
+    if found.ndim == 2:
+        total = found.sum(0) if weight is None else weight @ found
+        return LabelCounts(labels, total, np.zeros(len(labels)), soft=True)
     codes, K = cast(Codes, found), len(labels)
     count = np.bincount(codes if weight is None else codes[weight > 0], minlength=K)
     total = count if weight is None else np.bincount(codes, weight, minlength=K)

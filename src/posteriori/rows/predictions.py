@@ -185,8 +185,7 @@ class _Prediction:
         try:
             found = self._method.value(X, **given)
         except (DataError, ScaleError) as error:
-            problem = f"In a chunk (rows counted from 0 there): {error.problem}"
-            raise type(error)(problem, error.remedy) from error
+            raise error.located("In a chunk (rows counted from 0 there)") from error
         return np.asarray(found).astype(self.none.dtype, copy=False)
 
     def __dask_tokenize__(self) -> str:

@@ -30,7 +30,7 @@ from posteriori.rows.discovery import Discovered, LabelCounts, checked, inspect_
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.progress import Passes
 from posteriori.rows.rows import Kernel
-from posteriori.rows.schema import Column, Schema, levels_of_both
+from posteriori.rows.schema import Schema, merge_columns
 from posteriori.typing import Array, Labels
 
 S = TypeVar("S")
@@ -205,7 +205,7 @@ class SourceRows(ABC):
         try:
             schema = self._ordered(found.schema())
             rows = Reader(schema, found.labels.classes(), soft_classes=self.soft_classes)(batch)
-            return gather(rows), found.is_certain
+            return gather(rows), not any(found.empty)
         except PosterioriError:  # raised again by the pass that follows, with all rows known
             return None, False
 
@@ -289,7 +289,7 @@ class SourceRows(ABC):
             try:
                 return _Total(batch.n_rows, make(batch) if batch.n_rows else [])
             except (DataError, ScaleError) as error:
-                raise batch.located(error) from error
+                raise error.located(batch.where, batch.start) from error
 
         n_rows = 0
 
@@ -309,8 +309,12 @@ class SourceRows(ABC):
         transforms = self.transforms
 
         def task(batch: Batch) -> _Total:
-            value = kernel(_transformed(batch, transforms)) if batch.n_rows else None
-            return _Total(batch.n_rows, value)
+            if not batch.n_rows:
+                return _Total()
+            try:
+                return _Total(batch.n_rows, kernel(_transformed(batch, transforms)))
+            except (DataError, ScaleError) as error:
+                raise error.located(batch.where) from error
 
         total = [_Total()]
 
@@ -394,7 +398,10 @@ class SourceRows(ABC):
         """
         if new_levels:
             found = {column.name: column for column in self.schema.columns}
-            columns = (_with_more(column, found.get(column.name)) for column in schema.columns)
+            columns = (
+                merge_columns(column, found[column.name]) if column.name in found else column
+                for column in schema.columns
+            )
             schema = replace(schema, columns=tuple(columns))
         return replace(self, known_schema=schema, known_classes=classes)
 
@@ -437,17 +444,11 @@ def _transformed(batch: Batch, transforms: Sequence[BatchTransform]) -> Batch:
     try:
         return reduce(lambda found, transform: transform(found), transforms, batch)
     except (DataError, ScaleError) as error:
-        raise batch.located(error) from error
+        raise error.located("", batch.start) from error
 
 
 FitRows = MemoryRows | SourceRows
 """Rows that a model is fitted to."""
-
-
-def _with_more(column: Column, found: Column | None) -> Column:
-    if column.kind != "categorical" or found is None:
-        return column
-    return replace(column, levels=levels_of_both(column.levels, found.levels))
 
 
 def _stopped(where: str) -> Interrupted:
