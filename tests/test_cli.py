@@ -107,14 +107,14 @@ def test_other_rows_are_answered_in_a_file(model, folder, run):
         "--predict",
         "rows.csv",
         "--to",
-        "answers.parquet",
+        "predictions.parquet",
     )
     assert code == 0
-    assert err.endswith("Answers are in answers.parquet\n")
+    assert err.endswith("Predictions are in predictions.parquet\n")
     fitted = getattr(posteriori, model)().fit(scan(folder / "rows", "benign"))
     frame = pd.read_csv("rows.csv")[["radius", "texture"]]
     answer = getattr(fitted, "predict_proba", fitted.predict)
-    found = parquet.read_table("answers.parquet").to_pandas().to_numpy()
+    found = parquet.read_table("predictions.parquet").to_pandas().to_numpy()
     np.testing.assert_allclose(found.squeeze(), answer(frame), rtol=1e-12)
 
 
@@ -138,7 +138,7 @@ def test_other_rows_are_answered_in_a_file(model, folder, run):
         (["rows", "-t", "benign", "--to", "x"], 2, "--predict and --to go together"),
         ([*OTHER, "--to", "rows.csv"], 1, "to='rows.csv' is one of the files"),
         ([*OTHER, "--to", "rows/part-1.parquet"], 2, "would lie among the rows, in rows."),
-        ([*OTHER, "--to", "no/answers.parquet"], 1, "There is no folder 'no' for the answers."),
+        ([*OTHER, "--to", "no/predictions.parquet"], 1, "There is no folder 'no' for the answers."),
         ([*OTHER[:-1], "nothing", "--to", "x"], 1, "There is no file 'nothing'."),
         ([*OTHER[:-1], "some.csv", "--to", "x"], 1, "'texture'"),
         ([], 2, "Missing argument 'SOURCE...'"),

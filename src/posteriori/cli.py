@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from inspect import Parameter, isclass, signature
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
 from rich.console import Console
@@ -18,7 +18,6 @@ import posteriori
 from posteriori.__main__ import INTERRUPTED
 from posteriori.errors import Interrupted, PosterioriError, PosterioriWarning
 from posteriori.models.checking import Checking
-from posteriori.rows.files import FileRows
 from posteriori.rows.predictions import new_file
 from posteriori.rows.progress import Bar
 from posteriori.rows.scan import scan
@@ -100,7 +99,7 @@ def fit(
     \b
       posteriori fit flights/ --target late
       posteriori fit rows.csv -t ill -m GaussianClassifier --set covariance=full
-      posteriori fit old.csv -t ill --predict new.csv --to answers.parquet
+      posteriori fit old.csv -t ill --predict new.csv --to predictions.parquet
     """
     if bool(predict) != (to is not None):
         raise click.UsageError("--predict and --to go together: which rows, and where to.")
@@ -109,39 +108,35 @@ def fit(
     progress = False if quiet else Bar(Console(stderr=True))
     reading: dict[str, Any] = {"offset": offset, "format": format, "progress": progress}
     with _in_plain_words():
-        rows = _scanned(
-            source,
+        rows = scan(
+            _one_or_all(source),
             target=_one_or_all(target),
             weight=weight,
             columns=list(columns) or None,
             categories=categories,
-            cache=cache,
+            cache=cache or True,
             **reading,
         )
         asked = None
         if predict:
-            asked = _scanned(predict, columns=rows.roles.columns, **reading)
+            asked = scan(_one_or_all(predict), columns=rows.roles.columns, **reading)
             _check_outside(to, [*source, *predict])
             new_file(to, rows, asked)
         estimator.fit(rows)
         click.echo(str(estimator.summary()))
         if asked is not None:
-            answer = getattr(estimator, "predict_proba", estimator.predict)
-            click.echo(f"Answers are in {answer(asked, to=to)}", err=True)
+            predict_all = getattr(estimator, "predict_proba", estimator.predict)
+            click.echo(f"Predictions are in {predict_all(asked, to=to)}", err=True)
 
 
 def _check_outside(to: str | None, sources: Sequence[str]) -> None:
-    """An error where answers would be taken for rows, when a folder is read again."""
+    """An error where predictions would be read as rows when a folder is scanned again."""
     for source in sources:
         folder = Path(source).expanduser().resolve()
         if folder.is_dir() and Path(str(to)).expanduser().resolve().is_relative_to(folder):
             raise click.BadParameter(
-                f"the answers would lie among the rows, in {source}.", param_hint="--to"
+                f"the predictions would be among the rows, in {source}.", param_hint="--to"
             )
-
-
-def _scanned(source: Sequence[str], **given: Any) -> FileRows:
-    return cast(FileRows, scan(_one_or_all(source), **given))
 
 
 def _one_or_all(names: Sequence[str]) -> Any:
