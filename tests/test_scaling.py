@@ -71,7 +71,7 @@ class TestSizes:
         reader = Reader(rows.schema, rows.classes)
         lengths = dict.fromkeys(range(70_000, 72_000), 10**6)
         starts = {i: first + i * 10**6 for i in lengths}
-        read = ReadChunk(MakeChunk(None), reader, lengths, starts)
+        read = ReadChunk(MakeChunk(None, starts=starts), reader, lengths)
         sent = AddUp(read, kernel_of(kind, shape), None)
         size = len(cloudpickle.dumps(sent))
         assert size == pytest.approx(kernel_bytes(kind, shape, 2000), rel=0.1)
