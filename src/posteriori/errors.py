@@ -13,26 +13,38 @@ Column 'mass' spans too much. Divide it by 1e150. [P201]
 import sys
 import warnings
 from types import FrameType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 
 class _Coded(BaseException):
-    """What is wrong (`problem`), what to do about it (`remedy`), and a `code` to look up."""
+    """What is wrong (`problem`), what to do about it (`remedy`), and a `code` to look up.
+
+    Where the problem is in a row, its number stands for `{row}` in the text.
+    """
 
     code: ClassVar[str] = "P000"
 
-    def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(problem, remedy)
-        self.problem = problem
-        self.remedy = remedy
+    def __init__(self, problem: str, remedy: str, row: int | None = None) -> None:
+        super().__init__(problem, remedy, row)
+        self._text, self.remedy, self.row = problem, remedy, row
+
+    @property
+    def problem(self) -> str:
+        """What is wrong."""
+        return self._text if self.row is None else self._text.replace("{row}", str(self.row))
+
+    def located(self, where: str, start: int = 0) -> Self:
+        """The same error in rows of a file or chunk, the first of which is row `start` of all."""
+        row = None if self.row is None else self.row + start
+        return type(self)(f"{where}: {self._text}" if where else self._text, self.remedy, row)
 
     def __str__(self) -> str:
         return f"{self.problem} {self.remedy} [{self.code}]"
 
     def __reduce__(self) -> Any:
-        return type(self), (self.problem, self.remedy)
+        return type(self), (self._text, self.remedy, self.row)
 
 
 class PosterioriError(_Coded, Exception):
@@ -40,7 +52,7 @@ class PosterioriError(_Coded, Exception):
 
 
 class DataError(PosterioriError, ValueError):
-    """The rows handed in cannot be used as they are."""
+    """The data cannot be used as they are."""
 
     code = "P100"
 
@@ -52,7 +64,7 @@ class ShapeError(DataError):
 
 
 class MissingValueError(DataError):
-    """A missing entry where the model cannot do without it."""
+    """Missing entries, in a model that needs every entry."""
 
     code = "P102"
 
@@ -64,13 +76,13 @@ class InfiniteValueError(DataError):
 
 
 class ColumnTypeError(DataError, TypeError):
-    """A column of a type that has no place in a design matrix: complex, dates, mixtures."""
+    """A column of a type that cannot be used: complex numbers, dates, mixtures."""
 
     code = "P104"
 
 
 class ColumnNameError(DataError):
-    """A column that was there in fitting is missing, or one turned up that was not."""
+    """Columns that differ from those of the fit, or column names that cannot be used."""
 
     code = "P105"
 
@@ -94,25 +106,31 @@ class DomainError(DataError):
 
 
 class LevelError(DataError):
-    """A level of a categorical column that was never seen in fitting."""
+    """A level of a categorical column that was not in the fit."""
 
     code = "P109"
 
 
 class SourceError(DataError):
-    """A file is gone, or is not what it was."""
+    """A file that cannot be read, or has changed."""
 
     code = "P110"
 
 
 class ProbabilityError(DataError):
-    """Numbers that are no probabilities: negative, or not summing to one."""
+    """Numbers that are not probabilities: negative, or not summing to one."""
 
     code = "P111"
 
 
+class IdentifierColumnError(DataError):
+    """A text column with a value of its own in nearly every row."""
+
+    code = "P112"
+
+
 class ScaleError(PosterioriError, ValueError):
-    """Doubles cannot carry the numbers in a column."""
+    """Numbers too large or too small for double precision."""
 
     code = "P201"
 
@@ -124,7 +142,7 @@ class SingularCovarianceError(PosterioriError, np.linalg.LinAlgError):
 
 
 class StatisticsError(PosterioriError, ValueError):
-    """Statistics that cannot be added, or that are not there."""
+    """Statistics that cannot be added, or are not available."""
 
     code = "P203"
 
@@ -136,19 +154,19 @@ class ParameterError(PosterioriError, ValueError):
 
 
 class NotLinearError(PosterioriError, AttributeError):
-    """A linear discriminant was asked of a model whose boundary is not linear."""
+    """A linear discriminant is not defined: the boundary of the model is not linear."""
 
     code = "P302"
 
 
 class InferenceError(PosterioriError, AttributeError):
-    """Standard errors, or what follows from them, are not to be had from this fit."""
+    """Standard errors, or results based on them, are not available for this fit."""
 
     code = "P204"
 
 
 class Interrupted(_Coded, KeyboardInterrupt):
-    """The user has stopped a fit."""
+    """The user has interrupted a fit."""
 
     code = "P401"
 
@@ -158,13 +176,13 @@ class PosterioriWarning(_Coded, UserWarning):
 
 
 class RankDeficiencyWarning(PosterioriWarning):
-    """Columns that depend linearly on others; the minimum-norm answer was given."""
+    """Columns that depend linearly on others; the minimum-norm solution is returned."""
 
     code = "W201"
 
 
 class SingularCovarianceWarning(PosterioriWarning):
-    """A covariance matrix without an inverse was made to have one."""
+    """A covariance matrix without an inverse was regularised."""
 
     code = "W203"
 
@@ -176,43 +194,43 @@ class ConvergenceWarning(PosterioriWarning):
 
 
 class SeparationWarning(PosterioriWarning):
-    """The classes can be separated, so that the likelihood has no maximum."""
+    """The classes can be separated, so the likelihood has no maximum."""
 
     code = "W204"
 
 
 class BoundaryWarning(PosterioriWarning):
-    """The likelihood is largest at the end of what a link or a noise allows."""
+    """The likelihood is largest at the boundary of a parameter's range."""
 
     code = "W205"
 
 
 class IdentifiabilityWarning(PosterioriWarning):
-    """The data cannot tell a parameter that was to be estimated."""
+    """A parameter that the data do not identify."""
 
     code = "W206"
 
 
 class DecisionWarning(PosterioriWarning):
-    """Losses under which an action, or rejecting, is never the best choice."""
+    """Losses under which an action, or rejecting, is never optimal."""
 
     code = "W207"
 
 
 class CalibrationWarning(PosterioriWarning):
-    """Probabilities that tell the classes apart no better than chance, or the wrong way round."""
+    """Probabilities that discriminate no better than chance, or in the wrong direction."""
 
     code = "W208"
 
 
 class ImpossibleClassWarning(PosterioriWarning):
-    """A class occurred that had been given the probability zero."""
+    """A class occurred whose predicted probability was zero."""
 
     code = "W103"
 
 
 class ColumnNameWarning(PosterioriWarning):
-    """Column names could not be checked, because the fit or the prediction had none."""
+    """Column names were not checked, because the fit or the prediction had none."""
 
     code = "W101"
 

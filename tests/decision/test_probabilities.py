@@ -79,7 +79,8 @@ def test_columns_of_a_frame_that_are_called_as_the_classes_may_be_in_any_order()
 
 def test_classes_name_the_columns_in_their_order():
     rows = read_labelled(["b", "b"], [[0.7, 0.2, 0.1]] * 2, classes=["c", "b", "a"])
-    assert_array_equal(rows.probability[0], [0.1, 0.2, 0.7])
+    assert rows.classes.tolist() == ["c", "b", "a"]
+    assert_array_equal(rows.probability[0], [0.7, 0.2, 0.1])
     assert_array_equal(rows.own, [0.2, 0.2])
     assert_array_equal(read_labelled(["b"], [0.7], classes=["b", "a"]).own, [1 - 0.7])
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from posteriori.decision.rarity import rarity
 from posteriori.errors import DataError
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import DenseTable
 from posteriori.statistics import calibration

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy.special import softmax
 
 from posteriori.decision.temperature import likeliest_slope
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 
 
 def noisy(K, n=300, b=0.3, seed=0):

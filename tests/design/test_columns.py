@@ -20,7 +20,7 @@ FRAME = pl.DataFrame(
         "flag": [True, False, False, True],
     }
 )
-MATRIX = [[1.5, 1, 0, 1], [-2.0, 0, 0, 0], [0.0, 0, 1, 0], [4.0, 1, 0, 1]]
+MATRIX = [[0, 1, 1.5, 1], [0, 0, -2.0, 0], [1, 0, 0.0, 0], [0, 1, 4.0, 1]]
 
 
 def block_of(X, schema=None, start=0, kept=None):
@@ -28,14 +28,14 @@ def block_of(X, schema=None, start=0, kept=None):
     return Columns(table.schema), Block(table.cut(0, table.n_rows), None, None, start, kept)
 
 
-def test_numbers_come_first_and_a_factor_leaves_out_its_first_level():
+def test_columns_keep_their_order_and_a_factor_leaves_out_its_first_level():
     columns, block = block_of(FRAME)
     design = columns.design(block)
-    assert columns.names == ("size", "flag", "colour[green]", "colour[red]")
+    assert columns.names == ("colour[green]", "colour[red]", "size", "flag")
     np.testing.assert_array_equal(design.array(), MATRIX)
     assert design.shape == (4, len(columns.names))
     np.testing.assert_array_equal(
-        design.times(np.array([1.0, 10.0, 100.0, 1000.0])), [1011.5, -2.0, 100.0, 1014.0]
+        design.times(np.array([1.0, 10.0, 100.0, 1000.0])), [1160.0, -200.0, 1.0, 1410.0]
     )
 
 
@@ -95,7 +95,7 @@ def test_an_unseen_level_can_be_taken_for_the_reference_level():
     _, block = block_of(new, fitted.schema)
     design = Columns(fitted.schema, unseen="reference").design(block)
     expected = np.array(MATRIX)
-    expected[:, 2:] = [[0, 1], [0, 0], [1, 0], [0, 0]]
+    expected[:, :2] = [[0, 1], [0, 0], [1, 0], [0, 0]]
     np.testing.assert_array_equal(design.array(), expected)
     np.testing.assert_array_equal(block.X.codes[:, 0], [2, -2, 1, -2])  # the rows stay as read
 

@@ -7,16 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from posteriori.design.matrix import (
-    Coded,
-    Dense,
-    Design,
-    Scaled,
-    Shifted,
-    Sparse,
-    Stacked,
-    intercept,
-)
+from posteriori.design.matrix import Coded, Dense, Design, Scaled, Shifted, Sparse, Stacked
 
 rng = np.random.default_rng(4)
 N = 60
@@ -33,20 +24,26 @@ def hot(codes: np.ndarray, levels: int) -> np.ndarray:
     return (codes[:, None] == np.arange(1, levels)).astype(float)
 
 
+def in_order(*parts: Design) -> Stacked:
+    """The columns of one part after those of another."""
+    widths = [part.shape[1] for part in parts]
+    return Stacked(parts, np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1]))
+
+
 def stacked() -> Stacked:
-    return Stacked(
-        [Dense(NUMBERS), Coded(CODES, 4), Sparse(sparse.csr_array(THIN)), Coded(OTHER, 3)]
-    )
+    parts = [Dense(NUMBERS), Coded(CODES, 4), Sparse(sparse.csr_array(THIN)), Coded(OTHER, 3)]
+    return Stacked(parts, np.split(ORDER, [3, 6, 9]))
 
 
-STACKED = np.hstack([NUMBERS, hot(CODES, 4), THIN, hot(OTHER, 3)])
+ORDER = np.array([5, 0, 9, 1, 2, 3, 10, 4, 8, 6, 7])
+STACKED = np.empty((N, 11))
+STACKED[:, ORDER] = np.hstack([NUMBERS, hot(CODES, 4), THIN, hot(OTHER, 3)])
 WIDE_CENTRE = np.linspace(-1.0, 1.0, STACKED.shape[1])
 WIDE_SCALE = np.geomspace(0.1, 10.0, STACKED.shape[1])
 
 DESIGNS: dict[str, tuple[Design, np.ndarray]] = {
     "dense": (Dense(NUMBERS), NUMBERS),
     "dense Fortran": (Dense(np.asfortranarray(NUMBERS)), NUMBERS),
-    "intercept": (intercept(N), np.ones((N, 1))),
     "sparse": (Sparse(sparse.csr_array(THIN)), THIN),
     "sparse of zeros": (Sparse(sparse.csr_array((N, 2))), np.zeros((N, 2))),
     "coded": (Coded(CODES, 4), hot(CODES, 4)),
@@ -84,11 +81,11 @@ DESIGNS: dict[str, tuple[Design, np.ndarray]] = {
         STACKED / WIDE_SCALE - WIDE_CENTRE,
     ),
     "stacked in a stack": (
-        Stacked([intercept(N), stacked().shifted(WIDE_CENTRE)]),
+        in_order(Dense(np.ones((N, 1))), stacked().shifted(WIDE_CENTRE)),
         np.hstack([np.ones((N, 1)), STACKED - WIDE_CENTRE]),
     ),
     "stack with a factor of one level": (
-        Stacked([Dense(NUMBERS), Coded(np.zeros(N, dtype=np.int32), 1), Coded(CODES, 4)]),
+        in_order(Dense(NUMBERS), Coded(np.zeros(N, dtype=np.int32), 1), Coded(CODES, 4)),
         np.hstack([NUMBERS, hot(CODES, 4)]),
     ),
 }
@@ -159,7 +156,7 @@ def test_cross_is_the_product_of_any_two_designs(a, b):
 
 def test_a_design_leaves_its_numbers_alone():
     values, codes = NUMBERS.copy(), CODES.copy()
-    design = Scaled(Stacked([Dense(values), Coded(codes, 4)]).shifted(np.ones(6)), np.ones(6))
+    design = Scaled(in_order(Dense(values), Coded(codes, 4)).shifted(np.ones(6)), np.ones(6))
     design.sandwich(WEIGHTS)
     design.transpose_times(WEIGHTS)
     np.testing.assert_array_equal(values, NUMBERS)
@@ -172,7 +169,7 @@ def test_numbers_are_divided_by_their_scale_before_they_are_squared(size):
     for design, matrix in (
         (Dense(NUMBERS * size), NUMBERS),
         (Sparse(sparse.csr_array(THIN * size)), THIN),
-        (Stacked([Dense(NUMBERS[:, :1] * size), Dense(NUMBERS[:, 1:] * size)]), NUMBERS),
+        (in_order(Dense(NUMBERS[:, :1] * size), Dense(NUMBERS[:, 1:] * size)), NUMBERS),
     ):
         expected = (matrix.T * WEIGHTS) @ matrix
         close(design.scaled(scale).sandwich(WEIGHTS), expected, abs(expected).max())
@@ -200,7 +197,7 @@ def test_a_dense_sandwich_is_right_far_from_zero(spreads):
     exact = exact_sandwich(X, centre, weight)
     for design in (
         Dense(X).shifted(centre),
-        Stacked([Dense(X[:, :1]), Dense(X[:, 1:])]).shifted(centre),
+        in_order(Dense(X[:, :1]), Dense(X[:, 1:])).shifted(centre),
     ):
         found = design.sandwich(weight)
         size = np.sqrt(np.outer(np.diagonal(exact), np.diagonal(exact)))

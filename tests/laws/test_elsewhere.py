@@ -1,4 +1,4 @@
-"""The same rows in files and in Dask give the fit in memory, however they are cut and ordered."""
+"""The same rows in files and in Dask give the fit in memory, however they are cut."""
 
 from contextlib import suppress
 from functools import cache
@@ -56,6 +56,11 @@ def _cut(frame, by):
     a, b, c, d = (ordered.iloc[part] for part in np.split(np.arange(len(frame)), [1, 8, 40]))
     assert b[by].nunique() == 1 < ordered[by].nunique()
     return [frame.iloc[:0], c, a, frame.iloc[:0], d, b]
+
+
+def _in_order_of(chunks):
+    """The rows as the chunks have them."""
+    return pd.concat(chunks, ignore_index=True)
 
 
 def _table(part):
@@ -162,7 +167,8 @@ def _all_of(model, X):
 @cache
 def _in_memory(entry):
     X, y, new = rounded(entry, n=60)
-    plain = _exact(entry, sorted(set(y.tolist()))).fit(frame_of(X), y)
+    frame = _in_order_of(_cut(frame_of(X).assign(y=y), "y"))
+    plain = _exact(entry, sorted(set(y.tolist()))).fit(frame[NAMES], frame["y"].to_numpy())
     return plain, _all_of(plain, frame_of(new))
 
 
@@ -215,8 +221,10 @@ def test_numbers_booleans_levels_and_weights_elsewhere(entry, source, tmp_path):
     (y, columns), (_, new) = mixed_columns(entry, 120, 0), mixed_columns(entry, 30, 1)
     weight = np.random.default_rng(6).choice([0.0, 0.5, 2.0], size=len(y))
     frame, new = pandas_of(columns), pandas_of(new)
-    plain = _exact(entry, [0, 1, 2]).fit(frame, y, sample_weight=weight)
     chunks = _cut(frame.assign(y=y, often=weight), "colour")
+    rows = _in_order_of(chunks)
+    plain = _exact(entry, [0, 1, 2])
+    plain.fit(rows[list(columns)], rows["y"].to_numpy(), sample_weight=rows["often"].to_numpy())
     model = _exact(entry, [0, 1, 2]).fit(scan(source(tmp_path, chunks), "y", weight="often"))
     assert _schema(model) == _schema(plain)
     assert_same_answers(answers(plain, new), answers(model, new))
@@ -242,10 +250,10 @@ def test_soft_labels_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     rows = rows_for(entry, n=60, classes=2)
     names = ["ja", "nein"]
     soft = 0.8 * np.eye(len(names))[rows.y] + 0.2 / len(names)
-    frame, new = frame_of(rows.X), frame_of(rows.new)
-    shares = pd.DataFrame(soft, columns=names)
-    plain = _exact(entry, names).fit(frame, shares)
-    chunks = _cut(pd.concat([frame, shares], axis=1), "ja")
+    new, shares = frame_of(rows.new), pd.DataFrame(soft, columns=names)
+    chunks = _cut(pd.concat([frame_of(rows.X), shares], axis=1), "ja")
+    whole = _in_order_of(chunks)
+    plain = _exact(entry, names).fit(whole[NAMES], whole[names])
     model = _exact(entry, names).fit(scan(source(tmp_path, chunks), names))
     assert model.classes_.tolist() == names
     assert_same_answers(answers(plain, new), answers(model, new))

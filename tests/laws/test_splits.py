@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from posteriori.errors import InfiniteValueError, ParameterError
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 
 PARTS = [2, 5]
 
@@ -50,6 +50,9 @@ class InBlocks:
 
     def map_sum(self, kernel, *, block_entries=None):
         return self.rows.map_sum(kernel, block_entries=self.entries)
+
+    def batches(self, random=None):
+        return self.rows.batches(random)
 
 
 # A part alone may have too few rows or classes; the whole has enough.

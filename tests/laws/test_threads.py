@@ -8,7 +8,7 @@ from samples import answers, assert_same_answers, over, rows_for
 
 import posteriori
 from posteriori.errors import InfiniteValueError
-from posteriori.rows.memory import BLOCK_ENTRIES
+from posteriori.rows.in_memory import BLOCK_ENTRIES
 
 
 @pytest.mark.slow

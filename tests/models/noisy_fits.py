@@ -20,7 +20,7 @@ from posteriori.models.label_noise import (
     wrong_label_probability,
 )
 from posteriori.models.targets import coded, of_many, second_of_two
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.newton import newton
 

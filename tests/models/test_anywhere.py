@@ -1,6 +1,5 @@
 """Answers for rows that lie in files or in Dask, and what a fit to them tells on the way."""
 
-import pickle
 import signal
 
 import dask
@@ -8,11 +7,9 @@ import dask.array as da
 import fsspec
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import csv, dataset, parquet
-from scipy import sparse
 from sklearn.base import clone
 
 from posteriori import (
@@ -20,6 +17,7 @@ from posteriori import (
     Adaline,
     BayesianLogisticRegression,
     GaussianClassifier,
+    LeastSquaresClassifier,
     LogisticRegression,
     NaiveBayes,
     OneVersusOne,
@@ -36,13 +34,10 @@ from posteriori.errors import (
     SourceError,
 )
 from posteriori.models import fitting
-from posteriori.rows import chunked, dask_kept, dask_tasks, files, look
-from posteriori.rows import dask as rows_in_dask
-from posteriori.rows.chunk import Chunk
-from posteriori.rows.kept import Room, room_here
-from posteriori.statistics import bins, walks
-from posteriori.statistics.bins import Shuffle
-from posteriori.statistics.collect import Collected
+from posteriori.posterior import levels
+from posteriori.rows import files
+from posteriori.statistics import row_stream
+from posteriori.statistics.row_stream import RowStream
 
 RANDOM = np.random.default_rng(0)
 N = 3000
@@ -55,7 +50,7 @@ SHARES = np.column_stack([X[:, 0] < 0, X[:, 0] >= 0]) * 0.75 + 0.125
 WEIGHT = RANDOM.integers(0, 3, N).astype(float)
 TABLE = pa.table(
     {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": Y, "n": COUNTS}
-    | {"no": SHARES[:, 0], "yes": SHARES[:, 1], "w": WEIGHT}
+    | {"no": SHARES[:, 0], "yes": SHARES[:, 1], "w": WEIGHT, "side": np.sign(X[:, 0])}
 )
 FEATURES = ["a", "b", "c"]
 
@@ -120,7 +115,7 @@ def test_what_goes_wrong_leaves_no_file_behind(folder, tmp_path):
     model = LogisticRegression().fit(scan(folder, "y", columns=FEATURES))
     broken = TABLE.set_column(0, "a", pa.array([None if i == 2900 else 0.0 for i in range(N)]))
     parquet.write_table(broken, tmp_path / "broken.parquet")
-    with pytest.raises(MissingValueError, match="In rows"):
+    with pytest.raises(MissingValueError, match=r"broken\.parquet: "):
         model.predict(
             scan(tmp_path / "broken.parquet", columns=FEATURES), to=tmp_path / "p.parquet"
         )
@@ -145,24 +140,11 @@ def test_dask_collections_have_answers_in_dask(folder):
 def test_a_fit_tells_how_often_it_read_its_rows(folder):
     rows = scan(folder, "y", columns=FEATURES)
     model = GaussianClassifier().fit(rows)
-    assert model.passes_.passes == 1  # the first look, with the sums
+    assert model.passes_.passes == 1  # discovery and the sums at once
     assert 8 * 3 * N <= model.passes_.bytes_read < 3 * 8 * 3 * N
     assert GaussianClassifier().fit(rows).passes_.passes == 1
     assert "Passes" in str(LogisticRegression().fit(rows).summary())
     assert not hasattr(model.fit(X, Y), "passes_")
-
-
-def test_rows_of_which_none_was_left_out_are_a_start_too(tmp_path):
-    """The first look keeps all of them, and fits start on some."""
-    n = 60_000
-    x = np.random.default_rng(3).normal(size=(n, 2))
-    y = x[:, 0] + np.random.default_rng(4).logistic(size=n) > 0
-    parquet.write_table(pa.table({"a": x[:, 0], "b": x[:, 1], "y": y}), tmp_path / "a.parquet")
-    rows = scan(tmp_path / "a.parquet", "y")
-    assert rows.look.drawn.n_rows == n
-    model = LogisticRegression().fit(rows)
-    assert model.passes_.passes <= 5
-    np.testing.assert_allclose(model.coef_, LogisticRegression().fit(x, y).coef_, atol=1e-6)
 
 
 def test_files_of_another_file_system_are_read_by_a_dataset(folder):
@@ -178,26 +160,12 @@ def test_files_of_another_file_system_are_read_by_a_dataset(folder):
         model.fit(scan(source, "y", columns=FEATURES))
 
 
-def test_a_fit_to_dask_tells_how_much_it_read():
+def test_a_fit_to_dask_reports_how_much_it_read():
     rows = da.from_array(X, chunks=(900, 3)), da.from_array(Y, chunks=900)
     log = GaussianClassifier().fit(*rows).passes_
-    assert (log.passes, log.bytes_read) == (2, 2 * (X.nbytes + Y.nbytes))
-
-
-@pytest.mark.parametrize(
-    ("form", "expected"),
-    [
-        (np.asfortranarray, 8 * 3 * N),
-        (lambda x: sparse.csr_array(x), 12 * 3 * N + 4 * (N + 1)),
-        (lambda x: pl.DataFrame(x), 8 * 3 * N),
-        (lambda x: pa.table(list(x.T), FEATURES), 8 * 3 * N),
-    ],
-)
-def test_chunks_know_what_they_take_in_memory(form, expected):
-    assert Chunk(form(X)).n_bytes == expected
-    assert Chunk(form(X), X[:, 0], pl.Series(WEIGHT)).n_bytes == expected + 16 * N
-    frame = pd.DataFrame(X)
-    assert Chunk(frame, frame[0]).n_bytes == frame.memory_usage().sum() + frame[0].memory_usage()
+    assert log.passes == 1
+    log = LogisticRegression(prior=1.0).fit(*rows).passes_
+    assert log.bytes_read == (log.passes - 1) * 8 * 4 * N
 
 
 def test_a_function_is_told_of_every_pass(folder):
@@ -244,7 +212,9 @@ def test_an_interrupt_outside_of_passes_tells_the_last_one(source, folder, monke
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(LogisticRegression, "_solve", stop)
-    with pytest.raises(Interrupted, match=r"Stopped after pass \d, row 3,000 of 3,000\. What"):
+    with pytest.raises(
+        Interrupted, match=r"Stopped after pass \d, row 3,000 of 3,000\. The estimator"
+    ):
         model.fit(scan(source(folder), "y", columns=FEATURES))
     np.testing.assert_array_equal(model.coef_, before)
 
@@ -254,16 +224,16 @@ def test_an_interrupt_outside_of_passes_tells_the_last_one(source, folder, monke
 @pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
 def test_an_interrupt_between_passes_tells_the_epoch(model, source, folder, monkeypatch):
     model = clone(model).set_params(max_epochs=3).fit(X, Y)
-    before, epochs = model.coef_.copy(), []
+    before, epochs, segments = model.coef_.copy(), [], RowStream.segments
 
-    def stop(self, sizes):
-        epochs.append(sizes)
-        if len(epochs) == 2:
+    def stop(self, random=None):
+        epochs.append(random is not None)
+        if sum(epochs) == 2:
             signal.raise_signal(signal.SIGINT)
-        return ((i, np.arange(size)) for i, size in enumerate(sizes))
+        return segments(self, random)
 
-    monkeypatch.setattr(Shuffle, "of", stop)
-    with pytest.raises(Interrupted, match=r"Stopped in epoch 2\. What was being fitted is as"):
+    monkeypatch.setattr(RowStream, "segments", stop)
+    with pytest.raises(Interrupted, match=r"Stopped in epoch 2\. The estimator is as it was"):
         model.fit(scan(source(folder), "y", columns=FEATURES))
     np.testing.assert_array_equal(model.coef_, before)
 
@@ -279,55 +249,6 @@ def test_more_rows_may_come_from_files(folder):
     batches = GaussianClassifier().partial_fit(rows).partial_fit(scan(more, "y", columns=FEATURES))
     both = np.concatenate([X, X[:1000]]), np.concatenate([Y, Y[:1000]])
     np.testing.assert_allclose(batches.coef_, GaussianClassifier().fit(*both).coef_, rtol=1e-9)
-
-
-ROW_BY_ROW = pytest.mark.parametrize(
-    "model", [Perceptron(averaged=True), Adaline()], ids=["perceptron", "adaline"]
-)
-
-
-@ROW_BY_ROW
-def test_rows_that_a_worker_has_no_room_for_are_not_put_in_order(model, folder, monkeypatch):
-    """Six copies of N rows and 3 columns are just too many for one byte less."""
-    rows, needed = scan(_dask(folder), target="y", columns=FEATURES), 6 * 8 * N * 3
-    monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room("a worker", needed - 1))
-    with pytest.raises(SourceError, match=r"a worker has room for (.|\n)*shuffle=False"):
-        model.fit(rows)
-    model.fit(X, Y)
-    monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: Room("a worker", needed))
-    model.fit(rows)
-
-
-@ROW_BY_ROW
-def test_a_bin_that_memory_has_no_room_for_is_not_put_in_order(model, folder, monkeypatch):
-    """Six copies of the eighth part of N rows and 3 columns, and one byte less."""
-    monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
-    rows, needed = scan(folder, target="y", columns=FEATURES), 6 * (8 * N * 3 // 8)
-    monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", needed - 1))
-    with pytest.raises(SourceError, match=r"this machine has room for (.|\n)*shuffle=False"):
-        model.fit(rows)
-    monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", needed))
-    model.fit(rows)
-
-
-@ROW_BY_ROW
-def test_a_disk_that_has_no_room_for_the_rows_is_named(model, folder, monkeypatch):
-    monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
-    monkeypatch.setattr(walks, "free_in", {None: 2 * 8 * N * 3 - 1}.get)
-    with pytest.raises(SourceError, match="the folder of temporary files has room for"):
-        model.fit(scan(folder, target="y", columns=FEATURES))
-    monkeypatch.setattr(walks, "free_in", {None: 2 * 8 * N * 3}.get)
-    model.fit(scan(folder, target="y", columns=FEATURES))
-
-
-@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
-def test_rows_that_have_no_room_are_visited_where_they_lie(folder, monkeypatch):
-    here = Adaline(shuffle=False, max_epochs=2).fit(X, Y)
-    monkeypatch.setattr(chunked, "room_here", lambda: Room("this machine", 1))
-    rows = scan(folder, target="y", columns=FEATURES)
-    there = Adaline(shuffle=False, max_epochs=2).fit(rows)
-    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
-    assert there.passes_.passes > 3
 
 
 def _csv(folder):
@@ -385,7 +306,7 @@ def _assert_went_the_same_way(found, expected):
 )
 def test_fits_go_the_same_way_wherever_rows_lie(model, kind, entries, tmp_path, monkeypatch):
     """At the usual tolerance, which leaves a part of a standard error that others would not."""
-    monkeypatch.setattr(look, "SAMPLE_ENTRIES", entries)
+    monkeypatch.setattr(levels, "_SAMPLE_ENTRIES", entries)
     monkeypatch.setattr(fitting, "_SMALL", 0)
     X, y, weight = _data(kind)
     names = [f"x{j}" for j in range(X.shape[1])]
@@ -457,9 +378,8 @@ def test_rows_are_learnt_in_their_order_where_they_lie(
 ):
     target, y, weight = _given(kind, weighted)
     here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
-    monkeypatch.setattr(bins, "BIN_ENTRIES", 3 * 700)
+    monkeypatch.setattr(row_stream, "LAID_OUT", 0)
     monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * 700)
-    monkeypatch.setattr(Collected, "joined", _at_most(1400, Collected.joined))
     rows = scan(source(folder), target, weight="w" if weighted else None, columns=FEATURES)
     there = clone(model).fit(rows)
     assert there.n_updates_ == here.n_updates_
@@ -469,69 +389,24 @@ def test_rows_are_learnt_in_their_order_where_they_lie(
     assert there.passes_.passes > there.n_iter_
 
 
-SHUFFLED = [
-    Perceptron(averaged=True, max_epochs=3, random_state=0),
-    Perceptron(max_epochs=2, random_state=np.random.default_rng(1)),
-    Adaline(max_epochs=4, random_state=2),
-]
-
-
-@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
-@pytest.mark.parametrize(("kind", "weighted"), [("labels", False), ("labels", True), ("shares", 1)])
-@pytest.mark.parametrize("source", [lambda folder: folder, _csv])
-@pytest.mark.parametrize("model", SHUFFLED, ids=["averaged", "perceptron", "adaline"])
-def test_rows_in_files_are_shuffled_on_disk(model, source, kind, weighted, folder, monkeypatch):
-    """Never more of them are in memory than a batch, or a bin of an eighth."""
-    target, y, weight = _given(kind, weighted)
-    monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
-    here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
-    other = clone(model).set_params(random_state=5)
-    other.fit(TABLE.select(FEATURES).to_pandas(), y, weight)
-    monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * N // 8)
-    monkeypatch.setattr(Collected, "joined", _at_most(N // 3, Collected.joined))
-    rows = scan(source(folder), target, weight="w" if weighted else None, columns=FEATURES)
-    there = clone(model).fit(rows)
-    assert there.n_updates_ == here.n_updates_
-    assert there.n_iter_ == here.n_iter_
-    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
-    np.testing.assert_allclose(there.intercept_, here.intercept_, rtol=1e-10, atol=1e-12)
-    assert abs(other.coef_ - here.coef_).max() > 1e-6
-    # The first look, the spread, the bins; and two that show that no line separates the classes.
-    assert there.passes_.passes == (3 if isinstance(model, Adaline) else 5)
-
-
-@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
-@pytest.mark.parametrize(("kind", "weighted"), [("labels", True), ("shares", False)])
-@pytest.mark.parametrize("model", SHUFFLED, ids=["averaged", "perceptron", "adaline"])
-@pytest.mark.parametrize("n_workers", [1, 3])
-def test_rows_in_dask_are_shuffled_where_they_lie(
-    model, kind, weighted, n_workers, folder, monkeypatch
-):
-    """What comes back of them after the first look is less than one row in five."""
-    target, y, weight = _given(kind, weighted)
-    monkeypatch.setattr(bins, "BIN_ENTRIES", N * 3 // 8 + 1)
-    needed = 6 * 8 * (2 if kind == "shares" else 1) * N * 3
-    needed = needed if n_workers == 1 else needed * 3 // 8  # three of eight bins, or six of sixteen
-    room = Room("each worker", needed, n_workers)
-    monkeypatch.setattr(rows_in_dask, "room_on_workers", lambda: room)
-    here = clone(model).fit(TABLE.select(FEATURES).to_pandas(), y, weight)
-    rows = scan(_dask(folder), target, weight="w" if weighted else None, columns=FEATURES)
-    _ = rows.look
-    back, or_raise = [], dask_tasks.or_raise
-
-    def told(result):
-        back.append(len(pickle.dumps(result)))
-        return or_raise(result)
-
-    for module in (rows_in_dask, dask_kept, dask_tasks):
-        monkeypatch.setattr(module, "or_raise", told)
-    there = clone(model).fit(rows)
-    assert len(back) > there.n_iter_
-    assert max(back) < 8 * len(FEATURES) * N / 5
-    assert there.n_updates_ == here.n_updates_
-    assert there.n_iter_ == here.n_iter_
-    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
-    np.testing.assert_allclose(there.intercept_, here.intercept_, rtol=1e-10, atol=1e-12)
+@pytest.mark.parametrize("source", [lambda folder: folder, _csv, lambda folder: _dask(folder)])
+def test_rows_are_shuffled_batch_by_batch(source, folder, monkeypatch):
+    """Epochs are others than in memory, and end at a solution all the same."""
+    monkeypatch.setattr(row_stream, "LAID_OUT", 0)
+    monkeypatch.setattr(files, "BATCH_ENTRIES", 4 * 700)
+    rows, frame = scan(source(folder), "y", columns=FEATURES), TABLE.select(FEATURES)
+    model = Adaline(random_state=0, tol=1e-3)
+    found = [clone(model).fit(rows).decision_function(frame) for _ in range(2)]
+    np.testing.assert_array_equal(*found)
+    here = clone(model).fit(frame, Y).decision_function(frame)
+    assert 1e-6 < abs(found[0] - here).max() < 5e-3
+    expected = LeastSquaresClassifier().fit(frame, Y).decision_function(frame)
+    np.testing.assert_allclose(found[0], expected, atol=5e-3)
+    apart = scan(source(folder), "side", columns=["a", "b", "yes"])
+    perceptron = Perceptron(random_state=0).fit(apart)
+    assert perceptron.converged_
+    assert perceptron.score(TABLE.select(["a", "b", "yes"]), np.sign(X[:, 0])) == 1.0
+    assert perceptron.passes_.passes >= perceptron.n_iter_
 
 
 def test_rows_that_became_more_between_epochs_are_told_of():
@@ -539,35 +414,24 @@ def test_rows_that_became_more_between_epochs_are_told_of():
     there = fsspec.filesystem("memory")
     there.pipe("/more/a.csv", b"x,y\n" + b"1.5,no\n2.5,yes\n" * 20)
     source = dataset.dataset("/more", filesystem=there, format="csv")
-    rows = scan(source, "y", cache=False)
-    assert rows.fold(lambda seen, part: seen + part.n_rows, 0) == 40
+    rows = scan(source, "y", cache=False).discover()
+    assert sum(batch.n_rows for batch in rows.batches()) == 40
     there.pipe("/more/a.csv", b"x,y\n" + b"1.5,no\n2.5,yes\n" * 21)
     with pytest.raises(SourceError, match="The source has 42 rows, and had 40"):
-        rows.fold(lambda seen, part: seen + part.n_rows, 0)
-
-
-def _at_most(n_rows, joined):
-    """What brings rows together, which must not be many."""
-
-    def few(self):
-        found = joined(self)
-        assert len(found.y) <= n_rows
-        return found
-
-    return few
-
-
-def test_this_machine_has_memory():
-    assert 2**28 < room_here().n_bytes < 2**50
+        list(rows.batches())
 
 
 def test_categories_say_which_level_is_the_reference(tmp_path):
     level = np.array(["low", "mid", "high"])[RANDOM.integers(0, 3, N)]
     table = TABLE.append_column("level", pa.array(level))
     given = {"level": ["low", "mid", "high", "top"]}
-    rows = scan(table, "y", columns=["a", "level"], categories=given)
+    rows = scan(table, "y", columns=["a", "level"], categories=given).discover()
     assert rows.schema.columns[1].levels == ("low", "mid", "high", "top")
     with pytest.raises(ValueError, match="'high', which is not among the categories"):
-        _ = scan(table, "y", columns=["level"], categories={"level": ["low", "mid"]}).schema
+        _ = (
+            scan(table, "y", columns=["level"], categories={"level": ["low", "mid"]})
+            .discover()
+            .schema
+        )
     with pytest.raises(TypeError, match="which holds numbers"):
-        _ = scan(table, "y", columns=["a"], categories={"a": ["low"]}).schema
+        _ = scan(table, "y", columns=["a"], categories={"a": ["low"]}).discover().schema

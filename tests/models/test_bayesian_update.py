@@ -26,7 +26,7 @@ from posteriori.posterior.objective import Coordinates, LogPosterior
 from posteriori.posterior.priors import read_prior
 from posteriori.posterior.shown import Shown
 from posteriori.posterior.shown_posterior import Posterior
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.row_sample import split_rows
 
 INFERENCES = ["laplace", "variational", "monte_carlo"]

@@ -40,7 +40,7 @@ from posteriori.errors import (
 from posteriori.models.calibrated import CalibratedClassifier
 from posteriori.models.cross_fit import assign_folds, out_of_fold
 from posteriori.models.meta import read_pickable
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 
 RANDOM = np.random.default_rng(1)
 X2, Y2 = make_classification(400, 8, n_informative=3, n_redundant=4, flip_y=0.2, random_state=0)

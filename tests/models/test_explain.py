@@ -131,7 +131,7 @@ def test_a_factor_is_one_part():
     found = model.explain(FRAME[3:4])
     share = (FRAME.sex == "m").mean()
     parts = dict(zip(found.terms, found.contributions, strict=True))
-    weight = dict(zip(["age", "smoker", "sex"], model.coef_[0], strict=True))
+    weight = dict(zip(["age", "sex", "smoker"], model.coef_[0], strict=True))
     assert_allclose(parts["sex"], weight["sex"] * (0.0 - share), rtol=1e-9)
     assert_allclose(parts["smoker"], weight["smoker"] * (0.0 - FRAME.smoker.mean()), rtol=1e-9)
     assert_allclose(found.total, model.decision_function(FRAME[3:4])[0], rtol=1e-12)

@@ -6,15 +6,20 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import statsmodels.api as sm
+from sklearn.base import clone
 
 from posteriori import (
     GLM,
     Adaline,
+    FisherDiscriminant,
+    GaussianClassifier,
+    GaussianPrior,
     LeastSquaresClassifier,
     LogisticRegression,
     Perceptron,
     ProbitRegression,
     ThresholdRegression,
+    scan,
 )
 from posteriori.errors import (
     ColumnTypeError,
@@ -34,7 +39,8 @@ GRADE = RANDOM.choice(["low", "mid", "high"], N)
 ACTIVATION = 0.05 * (AGE - 50) + 0.7 * SMOKES + 0.8 * (REGION == "south") - 0.5 * (GRADE == "low")
 Y = (RANDOM.random(N) < 1 / (1 + np.exp(-ACTIVATION))).astype(int)
 Y3 = (Y + RANDOM.integers(0, 2, N)).clip(max=2)
-PLAIN = {"age": AGE, "region": REGION, "smokes": SMOKES, "grade": GRADE}
+DOSE = RANDOM.normal(size=N)
+PLAIN = {"region": REGION, "age": AGE, "grade": GRADE, "smokes": SMOKES, "dose": DOSE}
 PLACES, GRADES = ["east", "north", "nowhere", "south"], ["low", "mid", "high", "best"]
 
 SORTED = ["high", "low", "mid"]
@@ -92,10 +98,15 @@ def _with_dictionaries():
 
 
 def by_hand(grades):
-    """Numbers first, then a column of zeros and ones for each level but the first."""
-    columns = [AGE, SMOKES, *(level == REGION for level in ("north", "south"))]
-    columns += [level == GRADE for level in grades[1:]]
-    return np.column_stack(columns).astype(np.float64)
+    """In the place of each factor, a column of zeros and ones for each level but the first."""
+    region = [level == REGION for level in ("north", "south")]
+    grade = [level == GRADE for level in grades[1:]]
+    return np.column_stack([*region, AGE, *grade, SMOKES, DOSE]).astype(np.float64)
+
+
+def names(grades=SORTED):
+    grade = [f"grade[{level}]" for level in grades[1:]]
+    return ["region[north]", "region[south]", "age", *grade, "smokes", "dose"]
 
 
 @pytest.mark.parametrize("source", FRAMES)
@@ -105,10 +116,9 @@ def test_every_frame_gives_the_fit_to_zeros_and_ones(source):
     np.testing.assert_allclose(model.coef_, hand.coef_, rtol=1e-12)
     np.testing.assert_allclose(model.coef_covariance_, hand.coef_covariance_, rtol=1e-10)
     assert model.log_likelihood_ == pytest.approx(hand.log_likelihood_, rel=1e-14)
-    assert model.n_parameters_ == hand.n_parameters_ == 7
-    terms = ["intercept", "age", "smokes", "region[north]", "region[south]"]
-    terms += [f"grade[{level}]" for level in grades[1:]]
-    assert np.asarray(model.tidy()["term"]).tolist() == terms
+    assert model.n_parameters_ == hand.n_parameters_ == 8
+    assert model.coef_names_.tolist() == names(grades)
+    assert np.asarray(model.tidy()["term"]).tolist() == ["intercept", *names(grades)]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -117,7 +127,7 @@ def test_every_model_takes_factors_as_zeros_and_ones(name):
     frame, X = pl.DataFrame(PLAIN), by_hand(SORTED)
     model = estimator.fit(frame, target)
     coef, intercept, predicted = model.coef_, model.intercept_, model.predict(frame)
-    parameters = model.n_parameters_
+    parameters, found = model.n_parameters_, model.coef_names_.tolist()
     hand = estimator.fit(X, target)
     np.testing.assert_allclose(coef, hand.coef_, rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(intercept, hand.intercept_, rtol=1e-10, atol=1e-13)
@@ -125,6 +135,8 @@ def test_every_model_takes_factors_as_zeros_and_ones(name):
         np.asarray(predicted, dtype=float), np.asarray(hand.predict(X), dtype=float), rtol=1e-12
     )
     assert parameters == hand.n_parameters_
+    assert found == names()
+    assert hand.coef_names_.tolist() == [f"x{j}" for j in range(7)]
 
 
 @pytest.mark.parametrize("kind", [Perceptron, Adaline])
@@ -138,15 +150,82 @@ def test_models_learnt_row_by_row_take_factors_as_zeros_and_ones(kind):
     with pytest.warns(ConvergenceWarning):
         hand = kind(**settings).fit(X, clear)
     np.testing.assert_allclose(model.coef_, hand.coef_, rtol=1e-10)
-    assert model.n_parameters_ == hand.n_parameters_ == 7
+    assert model.n_parameters_ == hand.n_parameters_ == 8
 
 
 def test_coefficients_and_errors_are_those_of_statsmodels():
-    dummies = pd.get_dummies(pd.DataFrame(PLAIN), columns=["region", "grade"], drop_first=True)
-    found = sm.Logit(Y, sm.add_constant(dummies.astype(float))).fit(disp=0, tol=1e-14)
-    table = LogisticRegression().fit(pd.DataFrame(PLAIN), Y).tidy()
+    frame = pd.DataFrame(PLAIN)
+    dummies = [pd.get_dummies(frame[[name]], drop_first=True) for name in frame]
+    design = sm.add_constant(pd.concat(dummies, axis=1).astype(float))
+    found = sm.Logit(Y, design).fit(disp=0, tol=1e-14)
+    model = LogisticRegression().fit(frame, Y)
+    np.testing.assert_allclose(model.coef_[0], found.params[1:], rtol=1e-8)
+    np.testing.assert_allclose(model.coef_covariance_, found.cov_params(), rtol=1e-7)
+    table = model.tidy()
     np.testing.assert_allclose(table["estimate"], found.params, rtol=1e-8)
     np.testing.assert_allclose(table["std_error"], found.bse, rtol=1e-8)
+
+
+SUMMED = {
+    "least squares": LeastSquaresClassifier,
+    "fisher": FisherDiscriminant,
+    "gaussian": GaussianClassifier,
+}
+
+
+@pytest.mark.parametrize("kind", SUMMED.values(), ids=SUMMED)
+def test_sums_of_parts_with_different_levels_keep_the_order_of_columns(kind):
+    frame, hand = pd.DataFrame(PLAIN), kind().fit(by_hand(SORTED), Y)
+    first = (REGION != "south") & (GRADE != "low")
+    parts = [kind().partial_fit(frame[rows], Y[rows]) for rows in (first, ~first)]
+    in_turn = kind().partial_fit(frame[first], Y[first]).partial_fit(frame[~first], Y[~first])
+    added = kind().from_statistics(parts[0].statistics_ + parts[1].statistics_)
+    for model in (kind().fit(frame, Y), in_turn, added):
+        assert model.coef_names_.tolist() == names()
+        np.testing.assert_allclose(model.coef_, hand.coef_, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            model.predict(frame[["dose", "grade", "smokes", "age", "region"]]),
+            hand.predict(by_hand(SORTED)),
+        )
+
+
+def test_updates_and_files_keep_the_order_of_columns(tmp_path):
+    frame, X, estimator = pd.DataFrame(PLAIN), by_hand(SORTED), LogisticRegression(prior=1.0)
+
+    def updated(X):
+        return clone(estimator).partial_fit(X[:200], Y[:200]).partial_fit(X[200:], Y[200:])
+
+    frame.assign(y=Y).to_parquet(tmp_path / "rows.parquet")
+    read = clone(estimator).fit(scan(tmp_path / "rows.parquet", target="y"))
+    for model, hand in ((updated(frame), updated(X)), (read, clone(estimator).fit(X, Y))):
+        assert model.coef_names_.tolist() == names()
+        np.testing.assert_allclose(model.coef_, hand.coef_, rtol=1e-8)
+
+
+def test_precisions_and_slopes_belong_to_columns_in_the_users_order():
+    frame, precision = pd.DataFrame(PLAIN), np.array([1.0, 2.0, 30.0, 4.0, 5.0, 6.0, 700.0])
+    prior = GaussianPrior(precision)
+    model = LogisticRegression(prior=prior).fit(frame, Y)
+    hand = LogisticRegression(prior=prior).fit(by_hand(SORTED), Y)
+    np.testing.assert_allclose(model.coef_, hand.coef_, rtol=1e-10)
+    slopes = np.asarray(model.slopes(frame, columns=["dose", "age"])["estimate"])
+    expected = np.asarray(hand.slopes(by_hand(SORTED), columns=[6, 2])["estimate"])
+    np.testing.assert_allclose(slopes, expected, rtol=1e-9)
+    ard = LogisticRegression(prior="ard").fit(frame, Y)
+    swapped = LogisticRegression(prior="ard").fit(frame[["age", "dose", "smokes", *OBJECTS]], Y)
+    moved = [names().index(name) for name in swapped.coef_names_]
+    np.testing.assert_allclose(swapped.coef_, ard.coef_[:, moved], rtol=1e-5, atol=1e-7)
+
+
+def test_the_parts_of_an_explanation_belong_to_their_columns():
+    frame, row = pd.DataFrame(PLAIN), pd.DataFrame(PLAIN).iloc[[7]]
+    model = LogisticRegression().fit(frame, Y)
+    weight = dict(zip(model.coef_names_, model.coef_[0], strict=True))
+    mean = dict(zip(model.coef_names_, by_hand(SORTED).mean(axis=0), strict=True))
+    explained = model.explain(row)
+    found = dict(zip(explained.terms, explained.contributions, strict=True))
+    for name in ("age", "dose"):
+        assert found[name] == pytest.approx(weight[name] * (row[name].iloc[0] - mean[name]))
 
 
 @pytest.mark.parametrize("fitted", FRAMES)
@@ -160,7 +239,7 @@ def test_a_fit_to_one_kind_of_frame_predicts_on_every_other(fitted):
 def test_the_order_of_the_columns_does_not_matter():
     frame = pd.DataFrame(PLAIN)
     model = LogisticRegression().fit(frame, Y)
-    other = frame[["grade", "smokes", "region", "age"]]
+    other = frame[["grade", "smokes", "dose", "region", "age"]]
     np.testing.assert_array_equal(model.predict_proba(other), model.predict_proba(frame))
 
 
@@ -178,7 +257,7 @@ def test_a_factor_of_one_level_says_nothing(prior):
     model = LogisticRegression(prior=prior).fit(frame, Y)
     without = LogisticRegression(prior=prior).fit(frame.drop(columns="region"), Y)
     np.testing.assert_array_equal(model.coef_, without.coef_)
-    assert model.n_parameters_ == without.n_parameters_ == 5
+    assert model.n_parameters_ == without.n_parameters_ == 6
     alone = LogisticRegression(prior=prior).fit(frame[["region"]], Y)
     np.testing.assert_allclose(alone.predict_proba(frame[["region"]])[:, 1], Y.mean(), rtol=1e-12)
 
@@ -242,13 +321,9 @@ def test_a_choice_for_unseen_levels_that_is_none_is_named(kind):
 def test_a_missing_level_is_named_in_fits_and_in_predictions(unseen, library):
     model = LogisticRegression(unseen=unseen).fit(pd.DataFrame(PLAIN), Y)
     gap = library(NEW.assign(region=["north", None, "east"]))
-    with pytest.raises(
-        MissingValueError, match=r"A level is missing \(first in row 1, column 'reg"
-    ):
+    with pytest.raises(MissingValueError, match=r"contains NaN \(first in row 1, column 'reg"):
         model.predict(gap)
-    with pytest.raises(
-        MissingValueError, match=r"A level is missing \(first in row 1, column 'reg"
-    ):
+    with pytest.raises(MissingValueError, match=r"contains NaN \(first in row 1, column 'reg"):
         LogisticRegression(unseen=unseen).fit(gap, [0, 1, 0])
 
 

@@ -13,7 +13,7 @@ from posteriori.errors import (
     WeightError,
 )
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import MemoryRows, read_rows
+from posteriori.rows.in_memory import MemoryRows, read_rows
 
 RANDOM = np.random.default_rng(8)
 Y = np.arange(90) % 3
@@ -92,7 +92,7 @@ def test_the_order_in_which_a_group_is_listed_does_not_matter():
 
 def test_a_missing_level_is_not_called_a_missing_number():
     frame = pd.DataFrame({"a": X[:, 0], "s": ["u", "v", None] * 30})
-    with pytest.raises(MissingValueError, match=r"A level is missing \(first in row 2, column 's'"):
+    with pytest.raises(MissingValueError, match=r"contains NaN \(first in row 2, column 's'"):
         GaussianClassifier().fit(frame, Y)
     assert NaiveBayes().fit(frame, Y).score(frame, Y) > 0.3
 

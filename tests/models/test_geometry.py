@@ -21,7 +21,7 @@ from posteriori.errors import (
 )
 from posteriori.models.geometry import Hyperplane, LinearGeometry
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import read_new_rows
+from posteriori.rows.in_memory import read_new_rows
 from posteriori.rows.schema import Schema
 
 RANDOM = np.random.default_rng(7)
@@ -176,8 +176,8 @@ def test_coefficients_of_any_size_give_the_same_distances():
 
 def test_distances_are_taken_between_design_columns_where_levels_are():
     frame = pd.DataFrame({"colour": ["red", "blue", "green"], "size": [1.0, 2.0, 3.0]})
-    schema = read_features(frame).schema  # size, colour[green], colour[red]
-    model = Linear(np.array([0, 1]), np.array([[2.0, -1.0, 2.0]]), np.array([1.0]), schema)
+    schema = read_features(frame).schema  # colour[green], colour[red], size
+    model = Linear(np.array([0, 1]), np.array([[-1.0, 2.0, 2.0]]), np.array([1.0]), schema)
     np.testing.assert_allclose(
         model.signed_distance(frame), np.array([2 + 2 + 1, 4 + 1, 6 - 1 + 1]) / 3
     )

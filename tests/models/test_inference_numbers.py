@@ -429,8 +429,8 @@ def test_factors_are_named_by_their_levels():
     frame = pd.DataFrame({"f": random.choice(list("abc"), 300), "x": random.normal(size=300)})
     y = random.random(300) < expit(frame["x"] + (frame["f"] == "b"))
     found = LogisticRegression().fit(frame, y).tidy()
-    assert list(found["term"]) == ["intercept", "x", "f[b]", "f[c]"]
-    dummies = pd.get_dummies(frame, dtype=float)[["x", "f_b", "f_c"]]
+    assert list(found["term"]) == ["intercept", "f[b]", "f[c]", "x"]
+    dummies = pd.get_dummies(frame, dtype=float)[["f_b", "f_c", "x"]]
     check_tidy(found, theirs_of(dummies, y))
     ends = LogisticRegression().fit(frame, y).predict_interval(frame[:9])
     wanted = LogisticRegression().fit(dummies, y).predict_interval(dummies[:9])

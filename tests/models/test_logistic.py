@@ -250,7 +250,7 @@ def test_factors_equal_their_indicators():
     y = (x + (levels == "top") + random.logistic(size=300) > 0).astype(int)
     frame = pd.DataFrame({"level": pd.Categorical(levels), "x": x})
     ours = LogisticRegression().fit(frame, y)
-    plain = LogisticRegression().fit(np.column_stack([x, levels == "mid", levels == "top"]), y)
+    plain = LogisticRegression().fit(np.column_stack([levels == "mid", levels == "top", x]), y)
     np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=1e-9)
     np.testing.assert_allclose(ours.coef_covariance_, plain.coef_covariance_, rtol=1e-8)
 

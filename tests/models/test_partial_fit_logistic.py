@@ -23,7 +23,7 @@ from posteriori.errors import (
     ShapeError,
 )
 from posteriori.posterior.priors import GaussianPrior
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 
 
 def draw(n, d=4, n_classes=2, seed=0):

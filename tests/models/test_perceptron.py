@@ -10,10 +10,16 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from posteriori import LeastSquaresClassifier
 from posteriori.errors import (
     ConvergenceWarning,
+    LabelError,
+    LevelError,
+    MissingValueError,
     ParameterError,
     ScaleError,
+    ShapeError,
 )
 from posteriori.models.perceptron import Adaline, Perceptron
+from posteriori.rows.in_memory import read_rows
+from posteriori.statistics.row_stream import RowStream
 
 IRIS = load_iris(return_X_y=True)
 WINE = load_wine(return_X_y=True)
@@ -29,6 +35,10 @@ def _apart(n, gap):
 
 
 LINE = _apart(300, 0.2)
+
+BOTH = pytest.mark.parametrize(
+    "model", [Perceptron(random_state=0), Adaline(random_state=0)], ids=["perceptron", "adaline"]
+)
 
 
 def by_the_book(X, y, max_epochs, weight=None):
@@ -142,27 +152,15 @@ def test_the_mean_is_that_over_all_visits():
     assert_allclose(model.decision_function(X), phi @ w, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("model", [Perceptron(random_state=3), Adaline(random_state=3)])
-def test_the_order_of_rows_and_repeated_rows_do_not_matter(model):
-    X, y = WINE
-    plain = model.fit(X, y).decision_function(X)
-    random = np.random.default_rng(2)
-    order = random.permutation(len(X))
-    assert_allclose(model.fit(X[order], y[order]).decision_function(X), plain, rtol=1e-9)
-    times = random.integers(0, 4, size=len(X))
-    weighted = model.fit(X, y, sample_weight=times).decision_function(X)
-    repeated = model.fit(X.repeat(times, axis=0), y.repeat(times)).decision_function(X)
-    assert_allclose(repeated, weighted, rtol=1e-9, atol=1e-12)
-
-
-def test_the_seed_draws_the_order():
+@BOTH
+def test_the_seed_draws_the_order(model):
     X, y = LINE
-    coef = [Perceptron(random_state=seed).fit(X, y).coef_ for seed in (0, 0, 1)]
+    coef = [model.set_params(random_state=seed).fit(X, y).coef_ for seed in (0, 0, 1)]
     assert_array_equal(coef[0], coef[1])
     assert not np.array_equal(coef[0], coef[2])
 
 
-@pytest.mark.parametrize("model", [Perceptron(random_state=0), Adaline(random_state=0)])
+@BOTH
 @pytest.mark.parametrize(
     "labels", [np.array(["no", "yes"]), np.array([False, True]), np.array([-1, 1])], ids=str
 )
@@ -175,7 +173,7 @@ def test_labels_of_any_kind(model, labels):
     assert set(found.predict(X).tolist()) == set(labels.tolist())
 
 
-@pytest.mark.parametrize("model", [Perceptron(random_state=0), Adaline(random_state=0)])
+@BOTH
 def test_sparse_rows_are_the_same_rows(model):
     random = np.random.default_rng(3)
     X = np.where(random.uniform(size=(150, 6)) < 0.5, 0.0, random.normal(size=(150, 6)))
@@ -185,7 +183,7 @@ def test_sparse_rows_are_the_same_rows(model):
     assert_allclose(found, plain, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("model", [Perceptron(random_state=0), Adaline(random_state=0)])
+@BOTH
 def test_levels_are_columns_of_zeros_and_ones(model):
     random = np.random.default_rng(4)
     colour, size = random.integers(3, size=120), random.normal(size=120)
@@ -199,7 +197,7 @@ def test_levels_are_columns_of_zeros_and_ones(model):
         assert model.fit(frame, y).score(frame, y) == 1.0
 
 
-@pytest.mark.parametrize("model", [Perceptron(random_state=0), Adaline(random_state=0)])
+@BOTH
 @pytest.mark.parametrize("scale", [1e150, 1e-150, 1e-8])
 def test_units_do_not_matter(model, scale):
     X, y = WINE
@@ -208,7 +206,7 @@ def test_units_do_not_matter(model, scale):
     assert_allclose(model.fit(X * unit, y).decision_function(X * unit), plain, atol=1e-6)
 
 
-@pytest.mark.parametrize("model", [Perceptron(random_state=0), Adaline(random_state=0)])
+@BOTH
 def test_an_origin_far_away_does_not_matter(model):
     X, y = WINE
     shift = 1e8 * X.std(axis=0)
@@ -291,3 +289,98 @@ def test_soft_labels_share_a_row_among_classes():
 def test_settings_that_cannot_be_honoured_are_refused(estimator, name):
     with pytest.raises(ParameterError, match=name):
         estimator.fit(*WINE)
+
+
+# Batches of rows.
+
+
+@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize(
+    "model",
+    [
+        Perceptron(max_epochs=1, random_state=0, averaged=True),
+        Adaline(max_epochs=1, random_state=0),
+    ],
+    ids=["perceptron", "adaline"],
+)
+def test_one_epoch_is_one_partial_fit(model, K):
+    X, y = WINE[0][WINE[1] < K], WINE[1][WINE[1] < K]
+    once = model.fit(X, y).decision_function(X)
+    fresh = type(model)(**model.get_params()).partial_fit(X, y)
+    assert_allclose(fresh.decision_function(X), once, rtol=1e-10)
+    assert fresh.n_iter_ == 1
+
+
+@pytest.mark.parametrize("model", [Perceptron, Adaline])
+@pytest.mark.parametrize("seed", [3, np.random.RandomState(3)], ids=["number", "generator"])
+def test_batches_have_orders_of_their_own(model, seed, monkeypatch):
+    """As the epochs of a fit have, and the same again for the same seed."""
+    orders, segments = [], RowStream.segments
+
+    def listen(self, random=None):
+        found = list(segments(self, random))
+        if random is not None:
+            orders.append(np.concatenate([segment.rows[:, 1] for segment in found]).tolist())
+        return iter(found)
+
+    monkeypatch.setattr(RowStream, "segments", listen)
+    for _ in range(2):
+        learner = model(random_state=seed)
+        for _ in range(3):
+            learner.partial_fit(*LINE)
+    assert len({tuple(sorted(order)) for order in orders}) == 1
+    assert len({tuple(order) for order in orders[:3]}) == 3
+    assert (orders[:3] == orders[3:]) == isinstance(seed, int)
+
+
+def test_whether_all_rows_can_be_separated_is_not_said_of_batches():
+    X, y = LINE
+    model = Perceptron(random_state=0).fit(X, y)
+    assert model.partial_fit(X[:100], y[:100]).separable_ is None
+
+
+def test_batches_teach_the_perceptron_as_one_epoch_would():
+    X, y = LINE
+    model = Perceptron(shuffle=False)
+    for _ in range(20):
+        for low in range(0, 300, 100):
+            model.partial_fit(X[low : low + 100], y[low : low + 100])
+    assert model.score(X, y) == 1.0
+    assert model.converged_
+    assert model.n_iter_ == 20 * 3
+
+
+def test_a_batch_may_lack_classes_that_were_named():
+    X, y = WINE
+    for model in (Perceptron(random_state=0), Adaline(random_state=0)):
+        model.partial_fit(X[:80], y[:80], classes=[0, 1, 2])
+        model.partial_fit(X[80:], y[80:])
+        assert model.classes_.tolist() == [0, 1, 2]
+        for _ in range(30):
+            model.partial_fit(X, y)
+        assert model.score(X, y) > 0.97
+
+
+def test_a_batch_with_a_new_class_or_other_columns_is_refused_and_changes_nothing():
+    X, y = WINE
+    model = Perceptron(random_state=0).partial_fit(X[y < 2], y[y < 2])
+    before = model.decision_function(X)
+    with pytest.raises(LabelError, match="2, which is not among the classes"):
+        model.partial_fit(X, y)
+    with pytest.raises(LabelError, match="Name all classes"):
+        model.partial_fit(read_rows(X, y))
+    with pytest.raises(ShapeError, match="12 features"):
+        model.partial_fit(X[y < 2, :12], y[y < 2])
+    spoilt = X[y < 2].copy()
+    spoilt[3, 4] = np.nan
+    with pytest.raises(MissingValueError, match="row 3, column 4"):
+        model.partial_fit(spoilt, y[y < 2])
+    assert_array_equal(model.decision_function(X), before)
+
+
+def test_an_unseen_level_is_named():
+    frame = pd.DataFrame({"f": ["a", "b", "a", "b"], "x": [0.0, 1.0, 2.0, 3.0]})
+    model = Perceptron(random_state=0).partial_fit(frame, [0, 1, 0, 1])
+    with pytest.raises(LevelError, match="Row 1 has the level 'c' in column 'f'"):
+        model.partial_fit(frame.assign(f=["a", "c", "a", "b"]), [0, 1, 0, 1])

@@ -210,7 +210,7 @@ def test_factors_equal_their_indicators_and_unseen_levels_are_errors_or_the_refe
     y = x + (levels == "top") + random.normal(size=300) > 0
     frame = pd.DataFrame({"level": levels, "x": x})
     ours = ProbitRegression().fit(frame, y)
-    plain = ProbitRegression().fit(np.column_stack([x, levels == "mid", levels == "top"]), y)
+    plain = ProbitRegression().fit(np.column_stack([levels == "mid", levels == "top", x]), y)
     np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=1e-9)
     new = pd.DataFrame({"level": ["huge", "low"], "x": [0.5, 0.5]})
     with pytest.raises(LevelError, match="'level'"):

@@ -17,7 +17,7 @@ from posteriori import GaussianPrior, LogisticRegression
 from posteriori.errors import RankDeficiencyWarning, SeparationWarning
 from posteriori.posterior.coefficients import Coefficients
 from posteriori.posterior.summary import Summary, number_text, p_text, shortened
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.statistics.goodness_of_fit import GatherClassTargets
 
 SPECTOR = sm.datasets.spector.load_pandas()

@@ -8,7 +8,7 @@ from scipy import sparse
 from posteriori.design.columns import Columns
 from posteriori.posterior.collinearity import collinearity_of, decompose
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 
 RANDOM = np.random.default_rng(11)
 N = 150

@@ -22,7 +22,7 @@ from posteriori.posterior.inference import Inference, inverse_of
 from posteriori.posterior.intervals import MeanInterval, log_odds_of_each, root_of
 from posteriori.posterior.objective import LogPosterior
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import MemoryRows, read_new_rows
+from posteriori.rows.in_memory import MemoryRows, read_new_rows
 from posteriori.solve.newton import newton
 
 N = 200

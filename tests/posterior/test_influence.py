@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from posteriori import GLM, LogisticRegression, ProbitRegression
 from posteriori.errors import InferenceError
 from posteriori.posterior.influence import influence_of, roots_of
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 
 RANDOM = np.random.default_rng(3)
 N = 200

@@ -29,7 +29,7 @@ from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.fitting import Problem, prepare
 from posteriori.models.targets import coded, of_many, second_of_two, signs
 from posteriori.posterior.jeffreys import jeffreys_levels, with_jeffreys
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.first_order import coordinate, gradient
 from posteriori.solve.newton import newton

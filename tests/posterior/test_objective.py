@@ -13,7 +13,7 @@ from posteriori.models.targets import of_many, signs
 from posteriori.posterior.levels import on_levels, row_levels
 from posteriori.posterior.objective import Coordinates, LogPosterior
 from posteriori.posterior.priors import GaussianPrior, read_prior
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 
 RANDOM = np.random.default_rng(3)
 PRIOR = GaussianPrior(precision=[[2.0, 0.3], [0.3, 1.0]], mean=[0.5, -1.0], intercept_precision=0.7)

@@ -46,7 +46,7 @@ from posteriori.posterior.predictive_classes import (
     monte_carlo_logs,
     monte_carlo_probability,
 )
-from posteriori.rows.memory import read_new_rows
+from posteriori.rows.in_memory import read_new_rows
 
 LINKS = [Logit(), Probit(), Cloglog(), Loglog(), Cauchit(), Laplace(), Student(3.0)]
 MEANS = np.array([0.0, 1e-3, 1.0, 5.0, 30.0, 1e3, 1e4])

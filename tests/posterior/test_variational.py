@@ -20,7 +20,7 @@ from posteriori.posterior.objective import Coordinates, LogPosterior
 from posteriori.posterior.priors import Penalty, flat
 from posteriori.posterior.variational import variational
 from posteriori.posterior.variational_evidence import precision_update, variational_evidence
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.solve.newton import newton
 from posteriori.solve.solution import Status
 from posteriori.statistics.variational_bound import bound_curvature

@@ -341,7 +341,7 @@ def test_a_column_that_changed_kind_is_named():
     levels = Schema((Column("a", "categorical", ("u",)),), named=True)
     with pytest.raises(ColumnTypeError, match="Column 'a' is numeric but was categorical"):
         cut(pl.DataFrame({"a": [1.0]}), levels)
-    with pytest.raises(ColumnTypeError, match="levels in column 'a', but X holds numbers only"):
+    with pytest.raises(ColumnTypeError, match="levels in column 'a', but X has numbers only"):
         cut(np.ones((1, 1)), levels)
 
 
@@ -407,7 +407,7 @@ def test_complex_numbers_are_refused(X):
 
 
 def test_dates_in_an_array_are_refused():
-    with pytest.raises(ColumnTypeError, match=r"datetime64\[D\]"):
+    with pytest.raises(ColumnTypeError, match="Column 'x0' is a date"):
         cut(np.array([["2020-01-01"]], dtype="M8[D]"))
 
 

@@ -33,7 +33,7 @@ LABELS = {
     "pandas Int64": (pd.Series([4, 2], dtype="Int64", index=[7, 8]), [2, 4]),
     "pandas string": (pd.Series(["b", "a"], dtype="string"), ["a", "b"]),
     "polars": (pl.Series(["b", "a"]), ["a", "b"]),
-    "polars enum": (pl.Series(["b", "a"], dtype=pl.Enum(["b", "a"])), ["a", "b"]),
+    "polars enum": (pl.Series(["b", "a"], dtype=pl.Enum(["b", "a"])), ["b", "a"]),
     "pyarrow": (pa.chunked_array([["b"], ["a"]]), ["a", "b"]),
     "list of python numbers": ([3, 1.0, True], [1.0, 3.0]),
 }

@@ -11,7 +11,8 @@ import pytest
 from sklearn.exceptions import DataConversionWarning
 
 from posteriori.errors import DomainError, ScaleError, ShapeError, WeightError
-from posteriori.rows.targets import read_real_rows, read_real_target
+from posteriori.rows.in_memory import read_real_rows
+from posteriori.rows.target import read_real_target
 
 VALUES = [1.0, -2.5, 0.0, 1e300]
 

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import dataset, feather, parquet
 
+import posteriori.rows.scan as scanning
 from posteriori import (
+    GLM,
     Adaline,
     DecidingClassifier,
     FisherDiscriminant,
@@ -59,7 +61,7 @@ def assert_same(one, other):
 @pytest.mark.parametrize("glob", ["**", "**/*", "**/*.parquet", "*", "s/*", "s", "[s]", "s/x.*"])
 def test_each_file_is_read_once(tmp_path, glob):
     written(tmp_path / "s" / "x.parquet")
-    assert scan(str(tmp_path / glob), target="y").n_rows == N
+    assert scan(str(tmp_path / glob), target="y").discover().n_rows == N
 
 
 def test_a_file_that_is_named_twice_is_an_error(tmp_path):
@@ -73,17 +75,17 @@ def test_a_file_that_is_named_twice_is_an_error(tmp_path):
 def test_signs_of_globs_may_be_part_of_a_name(tmp_path, name):
     file = written(tmp_path / name / "x [2].parquet")
     for source in (tmp_path / name, str(file), [file]):
-        assert scan(source, target="y").n_rows == N
+        assert scan(source, target="y").discover().n_rows == N
 
 
 def test_globs_leave_out_what_folders_leave_out(tmp_path):
     written(tmp_path / "x.parquet")
     for other in ("_SUCCESS", ".x.parquet.crc", "README.md"):
         (tmp_path / other).write_text("nothing")
-    assert scan(str(tmp_path / "*"), target="y").n_rows == N
+    assert scan(str(tmp_path / "*"), target="y").discover().n_rows == N
     written(tmp_path / "_hidden" / ".y.parquet")
-    assert scan(str(tmp_path / "**"), target="y").n_rows == N
-    assert scan(str(tmp_path / "_hidden" / ".*"), target="y").n_rows == N
+    assert scan(str(tmp_path / "**"), target="y").discover().n_rows == N
+    assert scan(str(tmp_path / "_hidden" / ".*"), target="y").discover().n_rows == N
 
 
 def test_tabs_and_commas_are_not_mixed(tmp_path):
@@ -125,7 +127,7 @@ def test_an_index_of_pandas_is_no_column(tmp_path, kind):
     found = fit(scan(source, target="y"))
     assert found.feature_names_in_.tolist() == ["a"]
     named = scan(source, target="y", columns=["a", "__index_level_0__"])
-    assert len(named.schema) == 2
+    assert len(named.discover().schema) == 2
 
 
 TEXTS = {
@@ -163,7 +165,8 @@ def test_decimals_of_any_width(tmp_path, kind):
     plain = FRAME[["y"]].assign(a=np.array(numbers.cast(pa.float64())))
     expected = LogisticRegression().fit(plain[["a"]], plain["y"])
     assert_same(fit(scan(tmp_path / "x.parquet", target="y")), expected)
-    [found] = scan(str(tmp_path / "*.arrow"), target="y").sample.rows.table.columns
+    rows = scan(str(tmp_path / "*.arrow"), target="y").discover()
+    found = [float(x) for batch in rows.batches() for x in batch.table.cut(0, batch.n_rows)[:, 0]]
     np.testing.assert_array_equal(found, [*range(5), *plain["a"]])
 
 
@@ -174,8 +177,8 @@ def test_columns_that_differ_are_an_error_only_where_they_are_read(tmp_path):
     parquet.write_table(
         pa.table({"a": [3.0, 4.0], "z": ["u", "v"], "y": [0, 1]}), tmp_path / "1.parquet"
     )
-    assert scan(tmp_path, "y", columns=["a"]).n_rows == 4
-    with pytest.raises(SourceError, match=r"'z' holds int64 in .*0\.parquet, and string in .*1\.p"):
+    assert scan(tmp_path, "y", columns=["a"]).discover().n_rows == 4
+    with pytest.raises(SourceError, match=r"'z' is int64 in .*0\.parquet, and string in .*1\.p"):
         scan(tmp_path, "y")
 
 
@@ -192,11 +195,13 @@ def test_text_in_some_csv_files_is_text_where_its_levels_are_known(tmp_path):
     expected = LogisticRegression().fit(both[["a", "z"]], both["y"])
     rows = scan(tmp_path, target="y", categories={"z": ["1", "2", "x"]})
     assert_same(fit(rows), expected)
-    path = expected.predict_proba(scan(tmp_path, columns=["a", "z"]), to=tmp_path / "p.parquet")
+    path = expected.predict_proba(
+        scan(tmp_path, columns=["a", "z"], dtypes={"z": "string"}), to=tmp_path / "p.parquet"
+    )
     found = parquet.read_table(path).to_pandas().to_numpy()
     np.testing.assert_allclose(found, expected.predict_proba(both[["a", "z"]]), rtol=1e-12)
-    assert scan(str(tmp_path / "*.csv"), "y", columns=["a"]).n_rows == 2 * N
-    with pytest.raises(SourceError, match=r"'z' holds int64 in .*0\.csv, and string in .*1\.csv"):
+    assert scan(str(tmp_path / "*.csv"), "y", columns=["a"]).discover().n_rows == 2 * N
+    with pytest.raises(SourceError, match=r"'z' is int64 in .*0\.csv, and string in .*1\.csv"):
         fit(scan(str(tmp_path / "*.csv"), target="y"))
 
 
@@ -235,12 +240,12 @@ def test_several_values_a_row_are_no_label_and_no_number(role):
         scan(table, **{"target": "y", "columns": ["a"], role: "z"})
 
 
-# What is no source, and no name.
+# What is no source, not the name.
 
 
 @pytest.mark.parametrize("source", [None, 3, b"x", [None], {"a": 1}.keys()])
 def test_what_is_no_source(source):
-    with pytest.raises(ParameterError, match="is no source of rows"):
+    with pytest.raises(ParameterError, match="is not a source of rows"):
         scan(source, "y")
 
 
@@ -251,9 +256,9 @@ def test_what_is_no_source(source):
         ({"target": ["y", 3]}, "does not name columns"),
         ({"columns": "a"}, "columns='a' does not name columns"),
         ({"columns": [0]}, r"columns=\[0\] does not name columns"),
-        ({"weight": np.ones(N)}, "weight is a ndarray, and no name"),
-        ({"offset": 3.0}, "offset is a float, and no name"),
-        ({"categories": ["c"]}, "categories is a list, which says no levels"),
+        ({"weight": np.ones(N)}, "weight is a ndarray, not the name"),
+        ({"offset": 3.0}, "offset is a float, not the name"),
+        ({"categories": ["c"]}, "categories is a list, not a mapping"),
         ({"categories": {"c": ["r", "s", "t", "r"]}}, "the level 'r' of column 'c' twice"),
         ({"categories": {"c": [1, "1"]}}, "the level '1' of column 'c' twice"),
     ],
@@ -267,7 +272,7 @@ def test_what_names_no_column(given, told):
     "values", [[1 + 2j] * N, [1, "x"] * (N // 2), [10**30] * N], ids=["complex", "objects", "large"]
 )
 def test_frames_that_arrow_cannot_hold(values):
-    with pytest.raises(ColumnTypeError, match="holds what Arrow has no column for"):
+    with pytest.raises(ColumnTypeError, match="has a column that Arrow cannot hold"):
         scan(FRAME.assign(a=values), "y")
 
 
@@ -378,7 +383,7 @@ def test_rejected_rows_have_their_label_in_a_file_too(tmp_path, reject):
     model.fit(PLAIN[["a"]], PLAIN["y"])
     rows = scan(PLAIN[["a"]])
     if reject == -1:
-        with pytest.raises(ParameterError, match=r"several kinds.*\['no', 'yes', -1\]"):
+        with pytest.raises(ParameterError, match=r"several types.*\['no', 'yes', -1\]"):
             model.predict(rows, to=tmp_path / "x.parquet")
         return
     found = parquet.read_table(model.predict(rows, to=tmp_path / "x.parquet"))["prediction"]
@@ -421,7 +426,7 @@ def test_a_first_batch_may_lack_a_class_that_is_named(model, tmp_path):
 def test_a_table_is_asked_for_where_rows_are_not_taken():
     rows = scan(PLAIN, "y")
     model = FisherDiscriminant().fit(rows)
-    with pytest.raises(ParameterError, match="Rows of a source are not taken here"):
+    with pytest.raises(ParameterError, match="A source is not accepted here"):
         model.transform(rows)
 
 
@@ -435,3 +440,105 @@ def test_the_file_that_cannot_be_read_is_named(tmp_path):
         fit(rows)
     with pytest.raises(SourceError, match=r"The file .*1\.parquet cannot be read"):
         fit(scan(tmp_path, "y"))
+
+
+# CSV: types are those of the first megabyte, whole numbers are read as doubles.
+
+
+def _late(path, value, column="a", before=60_000):
+    """A CSV file of more than a megabyte, the last row of which has this value."""
+    names = ["a", "b", "y"]
+    rows = [
+        {"a": str(i % 7), "b": f"{i % 10}.12345678912", "y": "no" if i % 3 else "yes"}
+        for i in range(before)
+    ]
+    rows.append(rows[0] | {column: value})
+    lines = [",".join(names), *(",".join(row[name] for name in names) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    assert path.stat().st_size > 2**20
+    return path
+
+
+def test_whole_numbers_may_have_decimals_after_the_first_megabyte(tmp_path):
+    path = _late(tmp_path / "x.csv", "2.5")
+    found = GaussianClassifier().fit(scan(path, "y"))
+    expected = GaussianClassifier().fit(pd.read_csv(path)[["a", "b"]], pd.read_csv(path)["y"])
+    np.testing.assert_allclose(found.means_, expected.means_, rtol=1e-12)
+    weighted = NaiveBayes().fit(scan(path, "y", weight="a", columns=["b"]))
+    assert weighted.class_count_.sum() == pd.read_csv(path)["a"].sum()
+    numbers = GLM(family="poisson").fit(scan(_late(tmp_path / "z.csv", "2.5"), "a", columns=["b"]))
+    assert numbers.converged_
+
+
+def test_a_value_that_does_not_fit_its_column_is_an_error_with_the_remedy(tmp_path):
+    first, path = tmp_path / "0.csv", _late(tmp_path / "1.csv", "many")
+    _late(first, "5")
+    with pytest.raises(SourceError) as caught:
+        NaiveBayes().fit(scan(tmp_path, "y"))
+    message = str(caught.value)
+    assert str(path) in message
+    assert "Row #60002" in message  # in the words of pyarrow, by lines of the file
+    assert "dtypes={'a': 'string'}" in message
+    found = NaiveBayes().fit(scan(tmp_path, "y", dtypes={"a": "string"}))
+    assert found.schema_.columns[0].levels == ("0", "1", "2", "3", "4", "5", "6", "many")
+
+
+def test_a_column_that_is_empty_first_holds_numbers(tmp_path):
+    path = tmp_path / "x.csv"
+    rows = [f",{i % 5}.123456789123,{'no' if i % 3 else 'yes'}" for i in range(60_000)]
+    path.write_text("\n".join(["a,b,y", *rows, "2.5,1.0,no", "3.5,1.0,yes"]) + "\n")
+    rows = scan(path, "y").discover()
+    assert rows.schema.columns[0].kind == "numeric"
+    assert rows.map_sum(lambda block: np.nansum(block.X[:, 0])) == 6.0
+
+
+@pytest.mark.parametrize("dtypes", [{"a": "nothing"}, 3, {"a": 3}])
+def test_dtypes_that_are_not_understood(tmp_path, dtypes):
+    PLAIN.to_csv(tmp_path / "x.csv", index=False)
+    with pytest.raises(ParameterError, match="dtypes="):
+        scan(tmp_path / "x.csv", "y", dtypes=dtypes)
+
+
+def test_dtypes_are_for_csv_files(tmp_path):
+    PLAIN.to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(ParameterError, match="dtypes is for CSV files"):
+        scan(tmp_path, "y", dtypes={"a": "string"})
+
+
+def test_text_of_digits_is_read_as_the_fit_knows_it(tmp_path):
+    frame = PLAIN.assign(z=RANDOM.choice(["1", "2", "x"], N))
+    model = LogisticRegression(prior=1.0).fit(frame[["a", "z"]], frame["y"])
+    frame[frame["z"] != "x"][["a", "z"]].to_csv(tmp_path / "x.csv", index=False)
+    path = model.predict_proba(scan(tmp_path / "x.csv"), to=tmp_path / "p.parquet")
+    found = parquet.read_table(path).to_pandas().to_numpy()
+    expected = model.predict_proba(frame[frame["z"] != "x"][["a", "z"]])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_file_that_lacks_a_column_is_named(tmp_path):
+    PLAIN.to_parquet(tmp_path / "0.parquet")
+    PLAIN.drop(columns="a").to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(SourceError, match=r"The file .*1\.parquet has no column 'a'"):
+        scan(tmp_path, "y")
+
+
+def test_the_representation_has_two_lines(tmp_path):
+    PLAIN.to_parquet(tmp_path / "0.parquet")
+    rows = scan(tmp_path, "y")
+    assert repr(rows) == "<rows of 0.parquet, not read yet>\ntarget='y', 1 feature columns"
+    assert repr(rows.discover()).startswith(f"<rows of 0.parquet, {N} rows>")
+
+
+def test_a_pyarrow_that_is_missing_and_one_that_is_broken_are_told_apart(tmp_path, monkeypatch):
+    PLAIN.to_parquet(tmp_path / "0.parquet")
+    monkeypatch.setattr(scanning, "find_spec", lambda name: None)
+    with pytest.raises(ParameterError, match="pyarrow, which is not installed"):
+        scan(tmp_path, "y")
+    monkeypatch.undo()
+
+    def broken(name):
+        raise ImportError("libarrow.so: cannot open shared object file")
+
+    monkeypatch.setattr(scanning, "import_module", broken)
+    with pytest.raises(ParameterError, match=r"cannot be loaded: libarrow\.so"):
+        scan(tmp_path, "y")

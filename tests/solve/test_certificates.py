@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.solve import certificates, separation
 from posteriori.solve.certificates import decide
 from posteriori.statistics.coordinates import Coordinates, GatherSample, by_label

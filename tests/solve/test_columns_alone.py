@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.solve.columns_alone import columns_alone
 from posteriori.solve.separation import find_separation
 from posteriori.statistics.coordinates import Coordinates, GatherSample, by_label

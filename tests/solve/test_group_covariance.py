@@ -7,7 +7,7 @@ from oracle import correlated_rows
 
 from posteriori.design.columns import Columns
 from posteriori.errors import SingularCovarianceError
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.solve.covariance import oracle_shrinkage
 from posteriori.solve.group_covariance import group_covariances
 from posteriori.statistics.column_moments import gather

@@ -7,31 +7,26 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from posteriori.design.columns import Columns
-from posteriori.rows.block import Block
-from posteriori.rows.schema import Schema
+from posteriori.rows.in_memory import read_rows
 from posteriori.solve.perceptron import (
-    Outcome,
-    Walk,
+    PerceptronState,
     adaline_epoch,
-    learn,
-    mistaken_weight,
+    mistakes,
+    perceptron,
     perceptron_epoch,
     squared_error_gradient,
-    suspects,
     targets,
 )
-from posteriori.statistics.bins import Shuffle
 from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.sequence import Visits
+from posteriori.statistics.row_stream import RowStream
 
 
-def visits(X, codes, weight=None):
+def stream(X, codes, weight=None):
     """Rows that are visited as they are."""
-    columns = Columns(Schema.unnamed(X.shape[1]))
+    rows = read_rows(X, codes, weight, classes=np.arange(max(codes.max() + 1, 2)))
     zeros, ones = np.zeros(X.shape[1]), np.ones(X.shape[1])
-    at = Coordinates(columns, True, zeros, ones, far=True, long=False, unit=ones)
-    weight = np.ones(len(X)) if weight is None else weight
-    return Visits(Block(X, codes, weight, 0), at)
+    at = Coordinates(Columns(rows.schema), True, zeros, ones, far=True, long=False, unit=ones)
+    return RowStream(rows, at, 1.0)
 
 
 def problem(K, n=400, d=3, seed=0, noise=1.0):
@@ -69,37 +64,37 @@ def one_by_one(X, codes, weight, order, W):
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_an_epoch_is_one_row_after_the_other(K, noise):
     X, codes, weight = problem(K, noise=noise)
-    shuffle = Shuffle(1)
-    [(_, order)] = shuffle.of([len(X)])
-    walk = Walk.from_zero(4, K)
-    W, times = walk.weights, []
+    random, same = np.random.default_rng(1), np.random.default_rng(1)
+    state = PerceptronState.zero(4, K)
+    W, visits, weights, n_updates = state.weights, [], [], 0
     for _ in range(3):
-        walk = perceptron_epoch(walk, visits(X, codes, weight), shuffle)
-        W, seen, n_updates = one_by_one(X, codes, weight, order, W)
-        times.append((seen, n_updates))
-        assert_allclose(walk.weights, W, rtol=1e-12, atol=1e-12)
-    assert walk.n_updates == sum(n for _, n in times)
-    assert walk.n_epochs == 3
-    everything = np.concatenate([seen for seen, _ in times])
-    mean = np.average(everything, axis=0, weights=np.tile(weight[order], 3))
-    assert_allclose(walk.mean(), mean, rtol=1e-10, atol=1e-10)
+        state = perceptron_epoch(state, stream(X, codes, weight), random)
+        order = same.permutation(len(X))
+        W, seen, n = one_by_one(X, codes, weight, order, W)
+        visits.append(seen)
+        weights.append(weight[order])
+        n_updates += n
+        assert_allclose(state.weights, W, rtol=1e-12, atol=1e-12)
+    assert (state.n_updates, state.n_epochs) == (n_updates, 3)
+    mean = np.average(np.concatenate(visits), axis=0, weights=np.concatenate(weights))
+    assert_allclose(state.mean(), mean, rtol=1e-10, atol=1e-10)
 
 
 def test_the_first_update_shares_the_loss_among_classes_that_tie():
     X = np.array([[2.0], [1.0]])
-    walk = perceptron_epoch(Walk.from_zero(2, 3), visits(X, np.array([1, 1])))
-    assert_allclose(walk.weights, [[-0.5, 1.0, -0.5], [-1.0, 2.0, -1.0]])
-    assert walk.n_updates == 1
+    state = perceptron_epoch(PerceptronState.zero(2, 3), stream(X, np.array([1, 1])))
+    assert_allclose(state.weights, [[-0.5, 1.0, -0.5], [-1.0, 2.0, -1.0]])
+    assert state.n_updates == 1
 
 
 def test_an_update_makes_the_error_of_its_row_smaller():
     """By |φ|² (4.56)."""
     X, codes, _ = problem(2)
-    walk = perceptron_epoch(Walk.from_zero(4, 2), visits(X, codes))
+    state = perceptron_epoch(PerceptronState.zero(4, 2), stream(X, codes))
     phi, t = np.column_stack([np.ones(400), X]), np.where(codes == 1, 1.0, -1.0)
-    before = -(phi @ walk.weights)[:, 0] * t
+    before = -(phi @ state.weights)[:, 0] * t
     i = int(np.flatnonzero(before[100:] >= 0)[0]) + 100
-    after = perceptron_epoch(walk, visits(X[[i]], codes[[i]]))
+    after = perceptron_epoch(state, stream(X[[i]], codes[[i]]))
     assert_allclose(-(phi[i] @ after.weights)[0] * t[i], before[i] - phi[i] @ phi[i])
 
 
@@ -119,20 +114,20 @@ def test_the_updates_end_no_later_than_novikoffs_bound(K):
         own = a[np.arange(200), codes]
         a[np.arange(200), codes] = -np.inf
         margins, length = own - a.max(axis=1), 2 * (phi**2).sum(axis=1).max()
-    found = _learnt(visits(X, codes), K, max_epochs=100_000)
-    assert found.outcome is Outcome.CONVERGED
-    assert mistaken_weight(found.weights, visits(X, codes)) == 0
-    assert found.walk.n_updates <= length * (W**2).sum() / margins.min() ** 2
+    found = _learnt(stream(X, codes), K, max_epochs=100_000)
+    assert found.converged
+    assert found.separable
+    assert not mistakes([found.weights], stream(X, codes)).any()
+    assert found.state.n_updates <= length * (W**2).sum() / margins.min() ** 2
 
 
-def _learnt(rows, K, separable=lambda weights: True, **options):
+def _learnt(rows, K, separable=lambda weights: True, max_epochs=100, averaged=False):
+    start = PerceptronState.zero(len(rows.coordinates.scale) + 1, K)
     random = np.random.default_rng(0)
-    given = {"max_epochs": 100, "averaged": False, **options}
-    start = Walk.from_zero(len(rows.coordinates.scale) + 1, K)
-    return learn(rows, start, lambda: Shuffle(int(random.integers(2**63))), separable, **given)
+    return perceptron(rows, start, range(max_epochs), random, separable, averaged=averaged)
 
 
-def test_the_question_of_separability_is_asked_once_and_only_when_it_pays():
+def test_separability_is_decided_once_and_only_when_it_pays():
     X, codes, _ = problem(2, n=60)
     asked = []
 
@@ -140,43 +135,42 @@ def test_the_question_of_separability_is_asked_once_and_only_when_it_pays():
         asked.append(weights)
         return True
 
-    found = _learnt(visits(X, codes), 2, answer, max_epochs=1000)
-    assert found.outcome is Outcome.MAX_EPOCHS
-    assert len(asked) == 1
-    apart = _learnt(visits(X, (X[:, 0] > 0).astype(int)), 2, answer, max_epochs=1000)
-    assert apart.outcome is Outcome.CONVERGED
-    assert len(asked) == 1
+    for max_epochs in (1, 1000):
+        found = _learnt(stream(X, codes), 2, answer, max_epochs=max_epochs)
+        assert (found.converged, found.separable, found.state.n_epochs) == (False, True, max_epochs)
+    assert len(asked) == 2
+    assert _learnt(stream(X, (X[:, 0] > 0).astype(int)), 2, answer, max_epochs=1000).converged
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("K", [2, 3])
 def test_what_cannot_be_separated_ends_with_the_fewest_mistakes_met(K):
     X, codes, weight = problem(K, n=300)
-    rows = visits(X, codes, weight)
+    rows = stream(X, codes, weight)
     found = _learnt(rows, K, lambda weights: False)
-    assert found.outcome is Outcome.INSEPARABLE
-    fewest = mistaken_weight(found.weights, rows)
-    assert fewest <= mistaken_weight(found.walk.weights, rows)
-    assert fewest <= mistaken_weight(found.walk.mean(), rows)
+    assert not found.converged
+    assert not found.separable
+    assert found.state.n_epochs < 100
+    fewest, *others = mistakes([found.weights, found.state.weights, found.state.mean()], rows)
+    assert fewest.sum() <= min(other.sum() for other in others)
     averaged = _learnt(rows, K, lambda weights: False, averaged=True)
-    assert_array_equal(averaged.weights, averaged.walk.mean())
+    assert_array_equal(averaged.weights, averaged.state.mean())
 
 
 def test_mistakes_are_rows_not_strictly_on_their_side():
     X = np.array([[1.0], [-1.0], [0.0], [2.0]])
     w = np.array([[0.0], [1.0]])
-    assert mistaken_weight(w, visits(X, np.array([1, 0, 1, 0]), np.arange(1.0, 5.0))) == 3.0 + 4.0
+    found = mistakes([w, -w], stream(X, np.array([1, 0, 1, 0]), np.arange(1.0, 5.0)))
+    assert found.tolist() == [[4.0, 3.0], [2.0, 4.0]]
     W = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, -1.0]])
-    assert mistaken_weight(W, visits(X, np.array([0, 2, 1, 2]))) == 2.0
+    assert mistakes([W], stream(X, np.array([0, 2, 1, 2]))).sum() == 2 * 2.0
 
 
-def test_the_classes_with_most_mistakes_are_suspected_first():
+def test_mistakes_count_for_both_of_the_classes_that_are_confused():
     X = np.array([[1.0], [2.0], [3.0], [-1.0]])
     W = np.array([[0.0, 0.0, -9.0], [1.0, -1.0, 0.0]])
-    assert suspects(W, visits(X, np.array([1, 1, 2, 1]), np.array([1.0, 1.0, 5.0, 1.0]))) == [
-        0,
-        2,
-        1,
-    ]
+    found = mistakes([W], stream(X, np.array([1, 1, 2, 1]), np.array([1.0, 1.0, 5.0, 1.0])))
+    assert found.tolist() == [[7.0, 2.0, 5.0]]
 
 
 def lms_one_by_one(X, codes, weight, order, W, rate):
@@ -193,10 +187,9 @@ def lms_one_by_one(X, codes, weight, order, W, rate):
 @pytest.mark.parametrize("rate", [0.01, 0.5])
 def test_an_adaline_epoch_is_one_row_after_the_other(K, rate):
     X, codes, weight = problem(K)
-    shuffle = Shuffle(2)
-    [(_, order)] = shuffle.of([len(X)])
+    order = np.random.default_rng(2).permutation(len(X))
     W = np.random.default_rng(3).normal(size=(4, 1 if K == 2 else K))
-    *found, n_visits = adaline_epoch(W, visits(X, codes, weight), rate, shuffle)
+    *found, n_visits = adaline_epoch(W, stream(X, codes, weight), rate, np.random.default_rng(2))
     assert n_visits == len(X)
     expected = lms_one_by_one(X, codes, weight, order, W, rate)
     for a, b in zip(found, expected, strict=True):
@@ -209,8 +202,8 @@ def test_the_gradient_is_zero_at_the_least_squares_answer(K):
     phi, t = np.column_stack([np.ones(400), X]), targets(codes, 1 if K == 2 else K)
     root = np.sqrt(weight)[:, None]
     W = np.linalg.lstsq(root * phi, root * t)[0]
-    assert_allclose(squared_error_gradient(W, visits(X, codes, weight)), 0.0, atol=1e-13)
-    zero = squared_error_gradient(np.zeros_like(W), visits(X, codes, weight))
+    assert_allclose(squared_error_gradient(W, stream(X, codes, weight)), 0.0, atol=1e-13)
+    zero = squared_error_gradient(np.zeros_like(W), stream(X, codes, weight))
     assert_allclose(zero, phi.T @ (weight[:, None] * t) / weight.sum(), rtol=1e-12)
 
 
@@ -239,10 +232,10 @@ def test_rounding_does_not_decide_who_is_on_the_boundary(K, seed):
     codes = random.integers(K, size=200)
     exact = [[Fraction(1), *(Fraction(int(x), 7) for x in row)] for row in whole]
     W, n_updates = _exactly(exact, codes, [Fraction(int(w), 9) for w in ninths], K)
-    rows = visits(whole / 7, codes, ninths / 9)
-    walk = perceptron_epoch(Walk.from_zero(3, K), rows)
-    assert walk.n_updates == n_updates
+    rows = stream(whole / 7, codes, ninths / 9)
+    state = perceptron_epoch(PerceptronState.zero(3, K), rows)
+    assert state.n_updates == n_updates
     expected = np.array(W, dtype=float).T
     if K == 2:  # the one activation is that of the second class less that of the first
         expected = (expected[:, 1:] - expected[:, :1]) / 2
-    assert_allclose(walk.weights, expected, rtol=0, atol=1e-12)
+    assert_allclose(state.weights, expected, rtol=0, atol=1e-12)

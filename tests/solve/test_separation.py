@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from posteriori.errors import InfiniteValueError, MissingValueError
-from posteriori.rows.memory import MemoryRows, read_rows
+from posteriori.rows.in_memory import MemoryRows, read_rows
 from posteriori.rows.threads import threads
 from posteriori.solve.separation import are_separable, find_separation, reach
 from posteriori.statistics.coordinates import by_count

@@ -30,7 +30,6 @@ from posteriori.statistics.calibration import (
     GatherSlope,
     RowFolds,
 )
-from posteriori.statistics.collect import Collect
 from posteriori.statistics.column_moments import GatherColumnMoments, GatherExtremes
 from posteriori.statistics.coordinates import Coordinates, GatherSample, by_label
 from posteriori.statistics.discrete_counts import (
@@ -305,9 +304,6 @@ KERNELS: dict[str, Entry] = {
     ),
     "every third row": Entry(
         TakeEvery(1, 3), CODES, weighs=False, ordered=True, view=lambda s: s.rows(SCHEMA, None)
-    ),
-    "all rows": Entry(
-        Collect(SCHEMA), CODES, weighs=False, ordered=True, view=lambda s: s.joined()
     ),
     "margins": Entry(
         GatherMargins(COORDINATES, PAIRS, SECOND.theta, 0.0, 7),

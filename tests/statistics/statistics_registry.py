@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from posteriori.design.columns import Columns
-from posteriori.rows.memory import MemoryRows, read_rows
+from posteriori.rows.in_memory import MemoryRows, read_rows
 from posteriori.rows.schema import Schema
 from posteriori.statistics.column_moments import GatherColumnMoments
 from posteriori.statistics.moments import GatherGram, GatherMoments

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from posteriori.errors import DomainError, InfiniteValueError, StatisticsError
 from posteriori.likelihood.choice import read_families
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.column_moments import ColumnMoments
 from posteriori.statistics.discrete_counts import (
     Counts,

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.column_moments import Extremes, GatherExtremes
 
 X = np.array([[1.0, -0.0, np.nan, -7e300], [-3.0, 0.0, 2e-310, 1.0], [2.0, 0.0, -1e-320, 0.0]])

@@ -8,7 +8,7 @@ from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
 from posteriori.likelihood.logistic import LogisticLoss
 from posteriori.likelihood.noise import NoisyLogisticLoss
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.label_noise import GatherFlips, flip_derivatives
 from posteriori.statistics.local_quadratic import GatherQuadratic
 

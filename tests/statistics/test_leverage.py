@@ -10,7 +10,7 @@ from posteriori.design.standardise import Standard
 from posteriori.likelihood.logistic import LogisticLoss
 from posteriori.likelihood.probit import ProbitLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics import leverage
 from posteriori.statistics.leverage import GatherLeverage, softmax_leverage
 from posteriori.statistics.local_quadratic import GatherQuadratic

@@ -13,7 +13,7 @@ from posteriori.likelihood.noise import NoisyClassLoss
 from posteriori.likelihood.probit import ProbitLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.targets import of_many, second_of_two, signs
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.local_quadratic import GatherQuadratic, GatherScores
 
 RANDOM = np.random.default_rng(11)

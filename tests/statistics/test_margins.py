@@ -8,7 +8,7 @@ from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.rows.block import Block
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.coordinates import Coordinates, GatherSample, Pairs, by_count, by_label
 from posteriori.statistics.separation_margins import (
     GatherBalance,

@@ -6,7 +6,7 @@ from statistics_registry import STATISTICS, assert_same
 
 from posteriori.design.columns import Columns
 from posteriori.errors import StatisticsError
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.moments import GatherMoments, Moments
 
 rng = np.random.default_rng(8)

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.label_noise import near_rows
 
 

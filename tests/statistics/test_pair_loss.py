@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from posteriori.design.columns import Columns
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.coordinates import Coordinates, GatherSample, Pairs, by_label
 from posteriori.statistics.pair_loss import GatherBend, GatherMoves, GatherPairLoss, GatherStill
 from posteriori.statistics.separation_margins import PairsOf, Ray

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from statistics_registry import STATISTICS, assert_numbers, numbers
 
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.column_moments import gather
 
 rng = np.random.default_rng(5)

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from posteriori.rows.block import sample_positions
-from posteriori.rows.memory import Among, MemoryRows, read_rows
+from posteriori.rows.in_memory import Among, MemoryRows, read_rows
 from posteriori.rows.rows import Rows
 from posteriori.rows.scan import scan
 from posteriori.statistics.row_sample import (
@@ -184,7 +184,7 @@ def test_few_rows_stand_for_all(rate, place):
     rows = read_rows(X, np.arange(n) % 2, weight)
     if place == "source":
         columns = {"a": X[:, 0], "b": X[:, 1], "w": weight, "y": np.arange(n) % 2}
-        rows = scan(pd.DataFrame(columns), "y", weight="w")
+        rows = scan(pd.DataFrame(columns), "y", weight="w").discover()
     few = thin_rows(rows, rate, seed=1)
     chance = np.sqrt(n * rate)
     assert abs(few.n_rows - n * rate) < 5 * chance

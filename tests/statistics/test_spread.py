@@ -7,7 +7,7 @@ from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.errors import InfiniteValueError, MissingValueError
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.column_moments import gather
 from posteriori.statistics.moments import GatherSpread
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from statistics_registry import STATISTICS, assert_numbers, assert_same, numbers
 
 from posteriori.errors import InfiniteValueError, MissingValueError, StatisticsError
-from posteriori.rows.memory import read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.threads import threads
 
@@ -48,7 +48,7 @@ def test_it_is_the_plain_formula_of_a_table_with_factors(name):
     entry = STATISTICS[name]
     letters = np.array(["u", "v", "w"])[rng.integers(0, 3, size=N)]
     frame = pl.DataFrame({"f": letters, "a": X[:, 0], "b": X[:, 1]})
-    matrix = np.column_stack([X[:, :2], letters == "v", letters == "w"]).astype(float)
+    matrix = np.column_stack([letters == "v", letters == "w", X[:, :2]]).astype(float)
     assert_numbers(entry.of(frame, Y, W), entry.formula(matrix, HOT, W))
 
 

@@ -75,34 +75,31 @@ def read_labelled(y: Any, proba: Any, classes: Any = None, sample_weight: Any = 
         raise LabelError(f"y is {y!r}, not a list of labels.", "Pass one label a row.")
     if len(labels) != n:
         raise ShapeError(f"proba has {n} rows but y has {len(labels)}.", "Pass one label a row.")
-    given = _named_columns(proba, labels, classes)
+    given = None if classes is None else np.atleast_1d(as_vector(classes))
     if given is None and labels.dtype.kind == "b" and K == 2:
         given = np.array([False, True])
-    known, codes = read_target(labels, n, given)
+    known, codes = read_target(y, n, known=given)
     if codes.ndim == 2:
         raise LabelError("y has a column a class.", "Pass one label a row.")
     _check_number(known, given, K)
-    order = slice(None) if given is None else np.argsort(given)
+    probability = probability[:, _columns_of(known.tolist(), proba)]
     weight = read_weight(sample_weight, n)
     weight = np.ones(n) if weight is None else weight
     kept = np.flatnonzero(weight)
-    return Labelled(
-        known, probability[kept][:, order], cast(Codes, codes)[kept], weight[kept], kept
-    )
+    return Labelled(known, probability[kept], cast(Codes, codes)[kept], weight[kept], kept)
 
 
-def _named_columns(proba: Any, labels: Labels, classes: Any) -> Labels | None:
-    """The class of each column, where that is known beyond their order."""
-    given = None if classes is None else np.atleast_1d(as_vector(classes))
+def _columns_of(classes: list[Any], proba: Any) -> list[int]:
+    """The column of each class: by name where a data frame has them as names, else by order."""
     frame = as_frame(proba)
-    if frame is None:
-        return given
-    known = set((labels if given is None else given).tolist())
-    return as_vector(list(frame.columns)) if known == set(frame.columns) else given
+    names = classes if frame is None else list(frame.columns)
+    if set(names) != set(classes):
+        names = classes
+    return [names.index(label) for label in classes]
 
 
 def _check_number(known: Labels, given: Labels | None, K: int) -> None:
-    if given is not None and len(given) != len(known):
+    if given is not None and len(set(given.tolist())) < len(given):
         raise LabelError("classes names a class twice.", "Name each column of proba once.")
     if len(known) != K:
         what = "y has" if given is None else "classes names"

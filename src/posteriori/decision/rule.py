@@ -21,7 +21,7 @@ from posteriori.decision.loss import (
 )
 from posteriori.decision.probabilities import Probabilities, read_proba
 from posteriori.decision.standing import Standing, standing_of, standing_of_rows
-from posteriori.rows.memory import SERIAL_ENTRIES
+from posteriori.rows.in_memory import SERIAL_ENTRIES
 from posteriori.rows.threads import map_in_order
 from posteriori.typing import Array, Codes, Labels
 

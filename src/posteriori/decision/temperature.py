@@ -27,7 +27,7 @@ def likeliest_slope(rows: Rows, weight: float) -> float:
     as every row has its largest activation for its own class. Each step, by Newton's method
     between the ends that are known, is a pass over the rows, which have this `weight` together.
 
-    >>> from posteriori.rows.memory import read_rows
+    >>> from posteriori.rows.in_memory import read_rows
     >>> from scipy.special import softmax
     >>> a = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]])
     >>> b = likeliest_slope(read_rows(a, [0, 1, 1, 1]), 4.0)

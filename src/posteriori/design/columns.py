@@ -1,6 +1,7 @@
 """From the user's columns to columns of the design matrix."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import get_args
 
 import numpy as np
@@ -12,11 +13,12 @@ from posteriori.errors import LevelError, ParameterError
 from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema, Unseen, known_levels
+from posteriori.typing import Codes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Columns:
-    """How the columns of a schema enter the design matrix: numbers first, then factors.
+    """How the columns of a schema enter the design matrix: in their order.
 
     A factor with L levels gives L - 1 columns, the first level being the reference. A level that
     the schema lacks is an error or, with `unseen="reference"`, taken for the reference level: its
@@ -39,17 +41,32 @@ class Columns:
                 f"unseen={self.unseen!r} is not understood.", "Use 'error' or 'reference'."
             )
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the design columns; a level l of factor f is called f[l]."""
-        columns = self.schema.columns
-        numbers = [columns[j].name for j in self.schema.numeric]
-        factors = [
-            f"{columns[j].name}[{level}]"
-            for j in self.schema.categorical
-            for level in columns[j].levels[1:]
+        return tuple(
+            name
+            for column in self.schema.columns
+            for name in (
+                [f"{column.name}[{level}]" for level in column.levels[1:]]
+                if column.kind == "categorical"
+                else [column.name]
+            )
+        )
+
+    @cached_property
+    def positions(self) -> list[Codes]:
+        """For each column of the schema, the positions of its design columns."""
+        widths = [
+            len(column.levels[1:]) if column.kind == "categorical" else 1
+            for column in self.schema.columns
         ]
-        return (*numbers, *factors)
+        return np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
+
+    @cached_property
+    def numeric(self) -> Codes:
+        """Positions in the design of the numeric and boolean columns."""
+        return np.array([self.positions[j][0] for j in self.schema.numeric], dtype=np.intp)
 
     def as_schema(self) -> Schema:
         """The design columns as a schema of their own, for messages that name them."""
@@ -67,13 +84,15 @@ class Columns:
         return Dense(X)
 
     def _mixed(self, block: Block, X: Mixed) -> Design:
-        factors: list[Design] = []
+        parts: list[Design] = [Dense(X.numeric)] if X.numeric.shape[1] else []
+        positions = [self.numeric] if parts else []
         for q, j in enumerate(self.schema.categorical):
             codes = X.codes[:, q]
             if codes.min(initial=0) < 0:
                 codes = self._without_gaps(block, X, q)
-            factors.append(Coded(codes, len(self.schema.columns[j].levels)))
-        return Stacked([Dense(X.numeric), *factors] if X.numeric.shape[1] else factors)
+            parts.append(Coded(codes, len(self.schema.columns[j].levels)))
+            positions.append(self.positions[j])
+        return Stacked(parts, positions)
 
     def _without_gaps(self, block: Block, X: Mixed, q: int) -> NDArray[np.int32]:
         """Codes of the q-th factor with unseen levels as the reference, or the error they are."""
@@ -86,6 +105,7 @@ class Columns:
         strange = X.strange[q] if X.strange else None
         level = f"the level {strange.level!r}" if strange and strange.row == row else "a level"
         raise LevelError(
-            f"Row {row} has {level} in {self.schema.describe(j)}, which the fit never saw.",
+            f"Row {{row}} has {level} in {self.schema.describe(j)}, which the fit never saw.",
             known_levels(self.schema.columns[j].levels),
+            row,
         )

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from posteriori.linalg import gram, over_rows
-from posteriori.typing import Array
+from posteriori.linalg import transpose_matmul
+from posteriori.typing import Array, Codes
 
 _ROOM = 2**18
 
@@ -82,10 +82,10 @@ class Dense(Design):
         return self.values @ w if w.ndim == 1 else (w.T @ self.values.T).T
 
     def transpose_times(self, r: Array) -> Array:
-        return over_rows(self.values, r)
+        return transpose_matmul(self.values, r)
 
     def squares(self, r: Array) -> Array:
-        return over_rows(np.square(self.values), r)
+        return transpose_matmul(np.square(self.values), r)
 
     def cross(self, r: Array, other: Design) -> Array:
         return other.transpose_times(self.values * r[:, None]).T
@@ -97,7 +97,7 @@ class Dense(Design):
         for low in range(0, n, rows):
             part = slice(low, low + rows)
             rooted = np.multiply(self.values[part], root[part], out=room[: len(root[part])])
-            out += gram(rooted)
+            out += transpose_matmul(rooted, rooted)
         return out
 
     def shifted(self, centre: Array) -> "Dense":
@@ -271,54 +271,55 @@ class Scaled(Design):
 
 @dataclass(frozen=True, slots=True)
 class Stacked(Design):
-    """Designs of the same rows, side by side."""
+    """Designs of the same rows that make up one Φ: the columns of a part stand at its positions."""
 
     parts: Sequence[Design]
+    positions: Sequence[Codes]
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.parts[0].shape[0], sum(part.shape[1] for part in self.parts)
 
-    def _split(self, w: Array) -> list[Array]:
-        return np.split(w, np.cumsum([part.shape[1] for part in self.parts])[:-1])
-
     def times(self, w: Array) -> Array:
-        products = zip(self.parts, self._split(w), strict=True)
-        return np.sum([part.times(v) for part, v in products], axis=0)
+        parts = zip(self.parts, self.positions, strict=True)
+        return np.sum([part.times(w[at]) for part, at in parts], axis=0)
 
     def transpose_times(self, r: Array) -> Array:
-        return np.concatenate([part.transpose_times(r) for part in self.parts])
+        return self.joined([part.transpose_times(r) for part in self.parts])
 
     def squares(self, r: Array) -> Array:
-        return np.concatenate([part.squares(r) for part in self.parts])
+        return self.joined([part.squares(r) for part in self.parts])
 
     def cross(self, r: Array, other: Design) -> Array:
-        return np.concatenate([part.cross(r, other) for part in self.parts])
+        return self.joined([part.cross(r, other) for part in self.parts])
+
+    def joined(self, values: Sequence[Array]) -> Array:
+        """One array (m, ...) of the values that each part has for its columns."""
+        out = np.empty((self.shape[1], *values[0].shape[1:]))
+        for at, own in zip(self.positions, values, strict=True):
+            out[at] = own
+        return out
 
     def sandwich(self, r: Array) -> Array:
-        edges = np.cumsum([0] + [part.shape[1] for part in self.parts])
-        out = np.empty((edges[-1], edges[-1]))
-        for i, a in enumerate(self.parts):
-            here = slice(edges[i], edges[i + 1])
-            out[here, here] = a.sandwich(r)
-            for j in range(i):
-                there = slice(edges[j], edges[j + 1])
-                out[here, there] = a.cross(r, self.parts[j])
-                out[there, here] = out[here, there].T
+        out = np.empty((self.shape[1], self.shape[1]))
+        for i, (a, here) in enumerate(zip(self.parts, self.positions, strict=True)):
+            out[np.ix_(here, here)] = a.sandwich(r)
+            for b, there in zip(self.parts[:i], self.positions[:i], strict=True):
+                block = a.cross(r, b)
+                out[np.ix_(here, there)] = block
+                out[np.ix_(there, here)] = block.T
         return out
 
     def shifted(self, centre: Array) -> "Stacked":
-        parts = zip(self.parts, self._split(centre), strict=True)
-        return Stacked([part.shifted(c) for part, c in parts])
+        parts = zip(self.parts, self.positions, strict=True)
+        return Stacked([part.shifted(centre[at]) for part, at in parts], self.positions)
 
     def scaled(self, scale: Array) -> "Stacked":
-        parts = zip(self.parts, self._split(scale), strict=True)
-        return Stacked([part.scaled(s) for part, s in parts])
+        parts = zip(self.parts, self.positions, strict=True)
+        return Stacked([part.scaled(scale[at]) for part, at in parts], self.positions)
 
     def array(self) -> Array:
-        return np.concatenate([part.array() for part in self.parts], axis=1)
-
-
-def intercept(n_rows: int) -> Dense:
-    """The column of ones (4.12)."""
-    return Dense(np.ones((n_rows, 1)))
+        out = np.empty(self.shape)
+        for part, at in zip(self.parts, self.positions, strict=True):
+            out[:, at] = part.array()
+        return out

@@ -10,13 +10,14 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from posteriori.errors import ParameterError
+from posteriori.errors import LabelError, ParameterError
 from posteriori.models.checking import Checking
 from posteriori.rows.arrow import is_table
-from posteriori.rows.chunk import Chunk
-from posteriori.rows.chunked import ChunkedRows
+from posteriori.rows.batch import Batch
 from posteriori.rows.dask import is_dask
-from posteriori.rows.predictions import named, predict_dask, write_answers
+from posteriori.rows.predictions import named, predict_dask, write_predictions
+from posteriori.rows.scan import is_scanned
+from posteriori.rows.source import SourceRows
 from posteriori.typing import Labels
 
 _NAMES = {
@@ -33,7 +34,7 @@ _NAMES = {
 
 
 def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method, for the rows of `scan` too: predict_proba(rows, to="answers.parquet").
+    """The method, for the rows of `scan` too: predict_proba(rows, to="predictions.parquet").
 
     The answers are then written to a Parquet file, part by part, and its path is returned. For a
     Dask collection they are a Dask array, which is computed when that is asked for.
@@ -42,19 +43,19 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def answer(self: Any, X: Any, *arguments: Any, to: Any = None, **settings: Any) -> Any:
-        if isinstance(X, ChunkedRows):
+        if is_scanned(X):
             check_is_fitted(self)
             check_offsets(X, self, method.__name__)
             labels = list(getattr(self, "classes_", ()))
             innermost = inside(self)
             X = X.read_as(getattr(innermost, "schema_", None))
 
-            def of_chunk(chunk: Chunk) -> Any:
-                own = settings if chunk.offset is None else {**settings, "offset": chunk.offset}
-                found = method(self, known_to(innermost, chunk.X), *arguments, **own)
+            def of_batch(batch: Batch) -> Any:
+                own = settings if batch.offset is None else {**settings, "offset": batch.offset}
+                found = method(self, known_to(innermost, batch.X), *arguments, **own)
                 return named(found, what, labels)
 
-            return write_answers(X, of_chunk, to, list(_possible(self)) if labels else ())
+            return write_predictions(X, of_batch, to, list(_possible(self)) if labels else ())
         if is_dask(X):
             check_is_fitted(self)
             offset = settings.pop("offset", None)
@@ -120,10 +121,38 @@ def check_alone(model: Any, *others: Any) -> None:
         )
 
 
-def check_offsets(rows: ChunkedRows, model: Any, method: str) -> None:
+def check_offsets(rows: SourceRows, model: Any, method: str) -> None:
     """An error for offsets that would count for nothing."""
     if rows.has_offsets and "offset" not in signature(getattr(model, method)).parameters:
         raise ParameterError(
             f"{type(model).__name__} knows no offsets, and the rows have some.",
             "Scan them without offset, or use a model of activations, such as LogisticRegression.",
+        )
+
+
+def check_source(estimator: Any) -> None:
+    """An error unless a model around the estimator can fit to a source.
+
+    The estimator must be one of ours, around none but ours; or come fitted.
+    """
+    if not _fits_to_sources(estimator):
+        raise ParameterError(
+            f"{type(estimator).__name__} does not fit to a source of rows.",
+            "Use an estimator of posteriori; or pass a table X and labels y; or fit the estimator "
+            "first, and wrap it in sklearn.frozen.FrozenEstimator.",
+        )
+
+
+def _fits_to_sources(estimator: Any) -> bool:
+    if isinstance(estimator, FrozenEstimator):
+        return True
+    within = getattr(estimator, "estimator", None)
+    return isinstance(estimator, Checking) and (within is None or _fits_to_sources(within))
+
+
+def check_labelled(model: Any, rows: SourceRows) -> None:
+    """An error unless each row has one label."""
+    if rows.discovered.labels is None or rows.soft:
+        raise LabelError(
+            f"{type(model).__name__} needs a label a row.", "Name one column of labels as target."
         )

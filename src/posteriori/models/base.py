@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from os import PathLike
 from typing import Any, Self, cast
 
 import numpy as np
@@ -25,12 +26,13 @@ from posteriori.models.telling import Telling, linear_columns
 from posteriori.models.unchanged import unchanged_on_error
 from posteriori.posterior.classes import log_probabilities, probabilities
 from posteriori.rows.block import Block, Features, Mixed, take_rows
-from posteriori.rows.chunked import ChunkedRows, PassLog
-from posteriori.rows.dask import dask_rows, is_dask, is_table
+from posteriori.rows.categories import check_text
+from posteriori.rows.dask import is_table
+from posteriori.rows.features import path_error
 from posteriori.rows.finite import check_finite
 from posteriori.rows.formula import Formula, read_formula
 from posteriori.rows.frames import backend_of
-from posteriori.rows.memory import (
+from posteriori.rows.in_memory import (
     SERIAL_ENTRIES,
     Among,
     MemoryRows,
@@ -38,9 +40,10 @@ from posteriori.rows.memory import (
     read_new_rows,
     read_rows,
 )
-from posteriori.rows.rows import Rows
+from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.schema import Schema, Unseen
-from posteriori.rows.target import as_vector
+from posteriori.rows.source import FitRows, PassLog, SourceRows
+from posteriori.rows.target import read_classes
 from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array, Labels
 
@@ -79,24 +82,22 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         `schema` has the columns with the levels of all rows, where some may lack them.
         """
 
-        def read() -> Rows:
+        def read() -> FitRows:
             rows = self._read(X, y, sample_weight, None, schema=schema)
             return replace(cast(MemoryRows, rows), among=among)
 
         return self._fit_to(read)
 
-    def _fit_to(self, read: Callable[[], Rows]) -> Self:
+    def _fit_to(self, read: Callable[[], FitRows]) -> Self:
         """Fit to the rows that `read` gives; a fit that fails leaves the estimator as it was."""
         with self._all_or_nothing():
             rows = read()
             self.__dict__.pop("passes_", None)
             self._remember(rows.schema, cast(Labels, rows.classes))
-            if not isinstance(rows, ChunkedRows):
+            with rows.interruptible():
                 self._fit_rows(rows)
-                return self
-            with rows.between_passes():
-                self._fit_rows(rows)
-            self.passes_ = rows.log.since_last()
+            if rows.log is not None:
+                self.passes_ = rows.log.since_last()
         return self
 
     @contextmanager
@@ -106,7 +107,7 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
             yield
 
     @abstractmethod
-    def _fit_rows(self, rows: Rows) -> None:
+    def _fit_rows(self, rows: FitRows) -> None:
         """Set the parameters from the rows."""
 
     @abstractmethod
@@ -117,40 +118,58 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         """Activations of rows with missing entries, for models that can leave them out."""
         raise NotImplementedError
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any) -> Rows:
-        name = type(self).__name__
+    def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any) -> FitRows:
         self.formula_ = None
-        schema = reading.get("schema")
-        if is_dask(X):
-            shares = classes if schema is None and is_table(y) else None
-            X = dask_rows(X, y, sample_weight, classes=shares)
-            y, sample_weight, classes = None, None, classes if shares is None else None
-        is_source = isinstance(X, ChunkedRows)
-        self._frame_backend = None if is_source else backend_of(y if isinstance(X, str) else X)
+        self._frame_backend = None
+        if is_source(X):
+            return self._read_source(X, y, sample_weight, classes, **reading)
+        if isinstance(X, MemoryRows):
+            check_alone(self, y, sample_weight, classes)
+            return X
+        if isinstance(X, PathLike) or (isinstance(X, str) and "~" not in X):
+            raise path_error(X, y)
+        self._frame_backend = backend_of(y if isinstance(X, str) else X)
         if isinstance(X, str):
             X, y, self.formula_ = self._read_formula(X, y)
-        # Not isinstance: asking a lazy frame for its schema would make it work one out.
-        if not hasattr(type(X), "map_sum"):
-            return self._make_rows(X, y, sample_weight, classes, **reading)
-        if isinstance(X, ChunkedRows):
-            check_offsets(X, self, "fit")
-            if schema is None and classes is not None and not X.soft:
-                schema, classes = X.schema, np.unique(as_vector(classes))
-            if schema is not None:
-                X = X.read_as(schema, getattr(self, "classes_", classes))
-                X, classes = X.known_as(schema, classes, reading.get("new_levels", False)), None
-        check_alone(self, y, sample_weight, classes)
-        if isinstance(X, ChunkedRows) and not reading:
-            with X.between_passes():
-                self._look_ahead(X)
-        if X.classes is None:
-            raise LabelError(f"{name} was given rows without labels.", "Name their target.")
-        if isinstance(X, ChunkedRows):
-            check_several(X.classes, X.n_rows, name, reading.get("least_classes", 2))
-        return cast(Rows, X)
+        return self._make_rows(X, y, sample_weight, classes, **reading)
 
-    def _look_ahead(self, rows: ChunkedRows) -> None:
-        """Sum along with the first look at the rows, where one sum is all that is needed."""
+    def _read_source(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        classes: Any,
+        *,
+        schema: Schema | None = None,
+        known_classes: Labels | None = None,
+        new_levels: bool = False,
+        least_classes: int = 2,
+    ) -> SourceRows:
+        """Rows of `scan` or Dask collections, after their first pass."""
+        name = type(self).__name__
+        soft = classes if schema is None and is_table(y) else None
+        rows = as_source(X, y, sample_weight, soft, name)
+        known = known_classes
+        if classes is not None and soft is None:
+            known = read_classes(classes)
+        check_offsets(rows, self, "fit")
+        if schema is not None:
+            rows = rows.read_as(schema, getattr(self, "classes_", known))
+        with rows.interruptible():
+            if schema is None and known is None and least_classes > 1:
+                self._discover(rows)
+            rows.discover()
+        if schema is not None or known is not None:
+            rows = rows.known_as(schema or rows.schema, known, new_levels)
+        if rows.classes is None:
+            raise LabelError(f"{name} was given rows without labels.", "Name their target.")
+        check_several(rows.classes, rows.n_rows, name, least_classes)
+        for column in rows.schema.columns if schema is None else ():
+            check_text(column, rows.n_rows)
+        return rows
+
+    def _discover(self, rows: SourceRows) -> None:
+        """Make the first pass over a source, with a sum where one sum makes the model."""
 
     def _make_rows(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any
@@ -284,18 +303,20 @@ class ProbabilisticClassifier(Classifier):
 
     def _no_answer(self, row: int) -> ScaleError:
         return ScaleError(
-            f"Row {row} has density zero in every class: it lies too far from all of them, or "
+            "Row {row} has density zero in every class: it lies too far from all of them, or "
             "has a level or count that none of them can give.",
             "Look at its entries; drop the row, or fit with a pseudocount.",
+            row,
         )
 
 
 def beyond_doubles(row: int) -> ScaleError:
     """The error for a row whose linear activations overflow."""
     return ScaleError(
-        f"The activations of row {row} do not fit in a double: an entry is too large for the "
+        "The activations of row {row} do not fit in a double: an entry is too large for the "
         "coefficients.",
         "Look at its entries; drop the row, or divide the column by a large number.",
+        row,
     )
 
 

@@ -30,6 +30,7 @@ from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.posterior.shown_posterior import Posterior
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
+from posteriori.rows.source import FitRows
 from posteriori.solve.newton import polish
 from posteriori.solve.search import near_enough
 from posteriori.solve.solution import Iteration, Solution
@@ -242,7 +243,7 @@ class BayesianLogisticRegression(SequentialPosterior):
             self._curvature = None
         return found
 
-    def _fit_rows(self, rows: Rows) -> None:
+    def _fit_rows(self, rows: FitRows) -> None:
         self._earlier, self._kept = Earlier(), None
         self._count(rows)
         super()._fit_rows(rows)

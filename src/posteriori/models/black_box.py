@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from posteriori.design.columns import Columns
 from posteriori.errors import NotLinearError, ParameterError
 from posteriori.models.populations import Combination, Population
 from posteriori.rows.changes import Changes, changed_table, set_to
@@ -73,7 +74,8 @@ class BlackBoxPopulation(Population):
         if self.weights is None:
             return np.stack([self._slope(j, changes) for j in columns], axis=1)
         p = self._probabilities(changes)
-        weights = self.weights[[self.schema.numeric.index(j) for j in columns]]
+        positions = Columns(self.schema).positions
+        weights = self.weights[[positions[j][0] for j in columns]]
         mean = p @ weights.T
         return _shown(p[:, None, :] * (weights - mean[:, :, None]))
 

@@ -14,7 +14,7 @@ from posteriori.design.basis import Functions
 from posteriori.errors import ColumnTypeError, ParameterError
 from posteriori.rows.block import Block
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import BLOCK_ENTRIES, SERIAL_ENTRIES
+from posteriori.rows.in_memory import BLOCK_ENTRIES, SERIAL_ENTRIES
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import Table
 from posteriori.rows.threads import map_in_order, one_blas_thread

@@ -186,7 +186,8 @@ class _Activation:
     def __call__(self, fitted: Any, X: Any) -> Array:
         some = np.asarray(_confidence(fitted, X), dtype=np.float64)
         found = np.full((len(some), len(self.classes)), -np.inf)
-        found[:, np.searchsorted(self.classes, fitted.classes_)] = some
+        place = {label: k for k, label in enumerate(self.classes.tolist())}
+        found[:, [place[label] for label in np.asarray(fitted.classes_).tolist()]] = some
         return found
 
 

@@ -15,7 +15,6 @@ from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -29,16 +28,22 @@ from posteriori.errors import (
     ScaleError,
     warn,
 )
-from posteriori.models.anywhere import check_alone, check_offsets, inside, known_to
-from posteriori.models.checking import Checking
+from posteriori.models.anywhere import (
+    check_labelled,
+    check_offsets,
+    check_source,
+    inside,
+    known_to,
+)
 from posteriori.models.meta import Training, Wrapping, read_pickable
 from posteriori.models.unchanged import all_or_nothing
-from posteriori.rows.chunk import Chunk, read_some_weights, told_where
-from posteriori.rows.chunked import ChunkedRows, PassLog
-from posteriori.rows.dask import dask_rows, is_dask
-from posteriori.rows.look import SeenLabels
-from posteriori.rows.memory import Among, MemoryRows
+from posteriori.rows.batch import Batch, read_batch_weight
+from posteriori.rows.discovery import LabelCounts
+from posteriori.rows.frames import pick_rows
+from posteriori.rows.in_memory import Among
+from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.schema import Schema
+from posteriori.rows.source import FitRows, PassLog, SourceRows
 from posteriori.rows.tables import DenseTable
 from posteriori.statistics.calibration import CountFolds, FoldCounts, RowFolds
 from posteriori.typing import Array, Codes, Labels
@@ -67,16 +72,14 @@ class CrossFitted(Wrapping):
         """
         self._check()
         self.__dict__.pop("passes_", None)
-        if is_dask(X):
-            X, y, sample_weight = dask_rows(X, y, sample_weight), None, None
-        if not isinstance(X, ChunkedRows):
+        if not is_source(X):
             self._learn(self._read(X, y, sample_weight))
             return self
-        begun = replace(X.log)
-        with X.between_passes():
-            labelled, known = self._needs_labels, self._known_classes()
-            self._learn(read_source(self, X, y, sample_weight, known, labelled))
-        self.passes_ = X.log.since(begun)
+        rows = as_source(X, y, sample_weight, None, type(self).__name__)
+        begun = replace(rows.log)
+        with rows.interruptible():
+            self._learn(read_source(self, rows, self._known_classes(), self._needs_labels))
+        self.passes_ = rows.log.since(begun)
         return self
 
     @all_or_nothing
@@ -197,10 +200,10 @@ def _check_classes_known(counts: Array | Codes, classes: Labels) -> None:
 
 def held_out_predictions(
     rows: "Training | TrainingSource", model: CrossFitted, predict: Predict, width: int
-) -> MemoryRows | ChunkedRows:
+) -> FitRows:
     """Predictions, `width` numbers a row, for all rows of a fit of the model."""
     if isinstance(rows, TrainingSource):
-        return rows.rows.seen_as_numbers(_fit_folds(rows, model, predict, width), width)
+        return rows.rows.as_numbers(_fit_folds(rows, model, predict, width), width)
     if model._frozen:
         return rows.as_numbers(predict(model.estimator_, rows.X))
     folds = assign_folds(rows.codes, rows.classes, model.folds, model.random_state)
@@ -214,25 +217,22 @@ def out_of_fold(rows: Training, estimator: Any, predict: Predict, folds: Codes) 
         held_out = np.flatnonzero(folds == fold)
         fitted = rows.pick(np.flatnonzero(folds != fold)).fitted(estimator)
         places.append(held_out)
-        whole = rows.X if rows.among is None else None
-        parts.append(_predict_part(partial(predict, fitted), rows.pick(held_out).X, whole))
+        numbers = held_out if rows.among is None else rows.among.numbers[held_out]
+        parts.append(_predict_part(partial(predict, fitted), rows.pick(held_out).X, numbers))
     joined = np.concatenate(parts)
     found = np.empty_like(joined)
     found[np.concatenate(places)] = joined
     return found
 
 
-def _predict_part(predict: Callable[[Any], Array], part: Any, whole: Any) -> Array:
-    """Predictions for a part of the rows; an error names a row by its place in the whole.
-
-    `whole` is None where some rows were left out of it, as they have no weight.
-    """
+def _predict_part(predict: Callable[[Any], Array], part: Any, numbers: Codes) -> Array:
+    """Predictions for some rows, of which an error names one by its number among all."""
     try:
         return predict(part)
     except (DataError, ScaleError) as error:
-        if whole is not None:
-            predict(whole)
-        raise told_where(error, "Among the held-out rows, counted from 0") from error
+        if error.row is None:
+            raise
+        raise error.located("", int(numbers[error.row]) - error.row) from error
 
 
 def _fit_folds(
@@ -241,7 +241,7 @@ def _fit_folds(
     if model._frozen:
         return _HeldOut(predict, {0: model.estimator_}, RowFolds(1), width)
     # Folds within folds are independent of them.
-    folds = RowFolds(model.folds, read_seed(model.random_state) + len(rows.rows.through))
+    folds = RowFolds(model.folds, read_seed(model.random_state) + len(rows.rows.transforms))
     counts = rows.rows.map_sum(CountFolds(folds, len(rows.classes)))
     _check_classes_known(counts.count, rows.classes)
     used = np.flatnonzero(counts.count.any(axis=0)).tolist()
@@ -251,7 +251,7 @@ def _fit_folds(
 
 @dataclass(frozen=True, eq=False)
 class _HeldOut:
-    """Replaces the columns of a chunk by predictions, of the estimator of the fold of each row.
+    """Replaces the columns of a batch by predictions, of the estimator of the fold of each row.
 
     Rows without weight, which may hold anything, have zeros.
     """
@@ -261,39 +261,36 @@ class _HeldOut:
     folds: RowFolds
     width: int
 
-    def __call__(self, chunk: Chunk) -> Chunk:
-        found = np.zeros((chunk.n_rows, self.width))
-        counting = np.flatnonzero(_weights_of(chunk))
-        fold = self.folds.of(chunk.numbers[counting])
+    def __call__(self, batch: Batch) -> Batch:
+        found = np.zeros((batch.n_rows, self.width))
+        counting = np.flatnonzero(_weights_of(batch))
+        fold = self.folds.of(batch.numbers[counting])
         for number, fitted in self.fitted.items():
             own = counting[fold == number]
             if len(own):
-                table = Chunk(known_to(inside(fitted), chunk.X))
-                part = table.X if len(own) == chunk.n_rows else table.take(own).X
-                whole = table.X if len(counting) == chunk.n_rows else None
-                predicted = _predict_part(partial(self.predict, fitted), part, whole)
+                X = known_to(inside(fitted), batch.X)
+                part = X if len(own) == batch.n_rows else pick_rows(X, own)
+                predicted = _predict_part(partial(self.predict, fitted), part, own)
                 found[own] = predicted.reshape(len(own), -1)
-        return chunk._replace(X=found)
+        return batch._replace(X=found)
 
 
-def transformed(
-    rows: MemoryRows | ChunkedRows, change: Callable[[Array], Array], width: int
-) -> MemoryRows | ChunkedRows:
+def transformed(rows: FitRows, change: Callable[[Array], Array], width: int) -> FitRows:
     """Rows of numbers (n, m), of which `change` makes `width` others."""
-    if isinstance(rows, ChunkedRows):
-        return rows.seen_as_numbers(_Transformed(change), width)
+    if not rows.in_memory:
+        return rows.as_numbers(_Transformed(change), width)
     values = change(cast(Array, rows.table.cut(0, rows.n_rows)))
     return replace(rows, table=DenseTable(values, Schema.unnamed(width)))
 
 
 @dataclass(frozen=True, eq=False)
 class _Transformed:
-    """Changes the numbers of a chunk."""
+    """Changes the numbers of a batch."""
 
     change: Callable[[Array], Array]
 
-    def __call__(self, chunk: Chunk) -> Chunk:
-        return chunk._replace(X=self.change(chunk.X))
+    def __call__(self, batch: Batch) -> Batch:
+        return batch._replace(X=self.change(batch.X))
 
 
 # --- Datasets on disk or on a cluster -----------------------------------------------------------
@@ -303,13 +300,13 @@ class _Transformed:
 class TrainingSource:
     """Rows of `scan` or in Dask, and their classes; none where labels do not matter."""
 
-    rows: ChunkedRows
+    rows: SourceRows
     classes: Labels
 
     @property
     def n_of_classes(self) -> Array:
         """How many rows with a weight each class has."""
-        seen = cast(SeenLabels, self.rows.look.labels)
+        seen = cast(LabelCounts, self.rows.discovered.labels)
         count = dict(zip(seen.labels.tolist(), seen.count.tolist(), strict=True))
         return np.array([count.get(label, 0.0) for label in self.classes.tolist()])
 
@@ -321,8 +318,8 @@ class TrainingSource:
         """The rows of all other folds: those of this one have no weight."""
         others = np.arange(folds.n_folds) != fold
         weight, count = counts.weight[:, others], counts.count[:, others]
-        labels = SeenLabels(self.classes, weight.sum(axis=1), count.sum(axis=1))
-        kept = self.rows.weighed(_Without(folds, fold), labels)
+        labels = LabelCounts(self.classes, weight.sum(axis=1), count.sum(axis=1))
+        kept = self.rows.reweighted(_Without(folds, fold), labels)
         return TrainingSource(kept, cast(Labels, kept.classes))
 
 
@@ -333,62 +330,28 @@ class _Without:
     folds: RowFolds
     fold: int
 
-    def __call__(self, chunk: Chunk) -> Chunk:
-        held_out = self.folds.of(chunk.numbers) == self.fold
-        return chunk._replace(weight=np.where(held_out, 0.0, _weights_of(chunk)))
+    def __call__(self, batch: Batch) -> Batch:
+        held_out = self.folds.of(batch.numbers) == self.fold
+        return batch._replace(weight=np.where(held_out, 0.0, _weights_of(batch)))
 
 
-def _weights_of(chunk: Chunk) -> Array:
-    weight = read_some_weights(chunk.weight, chunk.n_rows)
-    return np.ones(chunk.n_rows) if weight is None else weight
-
-
-def check_source(model: Any, estimator: Any, y: Any, sample_weight: Any) -> None:
-    """An error unless a model around the estimator can be fitted to a source, and to that alone.
-
-    The estimator must be one of ours, around none but ours; or be fitted already.
-    """
-    check_alone(model, y, sample_weight)
-    if not _fits_to_sources(estimator):
-        raise ParameterError(
-            f"{type(estimator).__name__} does not fit to a source of rows.",
-            "Use an estimator of posteriori; or pass a table X and labels y; or fit the estimator "
-            "first, and wrap it in sklearn.frozen.FrozenEstimator.",
-        )
-
-
-def _fits_to_sources(estimator: Any) -> bool:
-    if isinstance(estimator, FrozenEstimator):
-        return True
-    within = getattr(estimator, "estimator", None)
-    return isinstance(estimator, Checking) and (within is None or _fits_to_sources(within))
-
-
-def check_labelled(model: Any, rows: ChunkedRows) -> None:
-    """An error unless each row has one label."""
-    if rows.look.labels is None or rows.soft:
-        raise LabelError(
-            f"{type(model).__name__} needs a label a row.", "Name one column of labels as target."
-        )
+def _weights_of(batch: Batch) -> Array:
+    weight = read_batch_weight(batch)
+    return np.ones(batch.n_rows) if weight is None else weight
 
 
 def read_source(
-    model: CrossFitted,
-    rows: ChunkedRows,
-    y: Any,
-    sample_weight: Any,
-    known: Labels | None,
-    labelled: bool,
+    model: CrossFitted, rows: SourceRows, known: Labels | None, labelled: bool
 ) -> TrainingSource:
     """Rows of a source that `fit` was given, checked.
 
     The classes are those `known`, else all that rows with a weight have; none if not `labelled`.
     """
-    check_source(model, model.estimator, y, sample_weight)
+    check_source(model.estimator)
     check_offsets(rows, model, "fit")
-    rows = rows.with_sides_as_labels()
     if model._frozen:
         rows = rows.read_as(getattr(inside(model.estimator), "schema_", None), known)
+    rows.discover()
     if not labelled:
         return TrainingSource(rows.without_labels(), np.empty(0))
     check_labelled(model, rows)

@@ -14,15 +14,14 @@ from posteriori.decision.priors import PriorsLike, read_priors
 from posteriori.decision.probabilities import read_proba
 from posteriori.decision.rule import read_rule
 from posteriori.errors import LabelError, ParameterError
-from posteriori.models.anywhere import anywhere
-from posteriori.models.cross_fit import check_source
+from posteriori.models.anywhere import anywhere, check_source
 from posteriori.models.meta import Wrapping, read_pickable
 from posteriori.models.training_priors import training_priors
 from posteriori.posterior.classes import log_probabilities
-from posteriori.rows.chunked import ChunkedRows, PassLog
-from posteriori.rows.dask import is_dask
-from posteriori.rows.memory import Among
+from posteriori.rows.in_memory import Among
+from posteriori.rows.scan import is_source
 from posteriori.rows.schema import Schema
+from posteriori.rows.source import PassLog
 from posteriori.rows.target import read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
 
@@ -75,10 +74,8 @@ class DecidingClassifier(ClassifierMixin, Wrapping):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the estimator, and read the losses; what cannot be chosen is named in a warning."""
-        if is_dask(X):
-            check_source(self, self.estimator, None, None)
-        elif isinstance(X, ChunkedRows):
-            check_source(self, self.estimator, y, sample_weight)
+        if is_source(X):
+            check_source(self.estimator)
         return self._decide_by(self._fit_estimator(X, y, sample_weight), X, y, sample_weight)
 
     def _fit_to_some(

@@ -13,7 +13,6 @@ from posteriori.arguments import check_choice, check_count, check_flag, check_fr
 from posteriori.design.columns import Columns
 from posteriori.errors import (
     ConvergenceWarning,
-    ParameterError,
     RankDeficiencyWarning,
     warn,
 )
@@ -32,11 +31,9 @@ from posteriori.posterior.inference import Inference
 from posteriori.posterior.jeffreys import JeffreysPosterior, jeffreys_levels
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, check_prior
-from posteriori.rows.dask import DaskRows
-from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
-from posteriori.rows.target import read_offset
+from posteriori.rows.source import FitRows
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.separation import Separation
 from posteriori.solve.solution import Iteration, Solution, Status
@@ -103,7 +100,7 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
     def _link(self) -> ProbabilityLink:
         """For two classes, the probability of the second as a function of the activation."""
 
-    def _fit_rows(self, rows: Rows) -> None:
+    def _fit_rows(self, rows: FitRows) -> None:
         self._check_parameters()
         self._finish(self._adapted(prepare(self._problem(rows))), _WITH_ANY_PRIOR)
 
@@ -298,19 +295,9 @@ class DiscriminativeClassifier(Inferring, LinearProbabilities):
         return self._inference.n_parameters
 
 
-def with_offset(rows: Rows, offset: Any) -> Rows:
+def with_offset(rows: FitRows, offset: Any) -> FitRows:
     """The rows with what the user adds to their activations; as they are where that is None."""
-    if offset is None:
-        return rows
-    if isinstance(rows, DaskRows):
-        return rows.with_offset(offset)
-    if not isinstance(rows, MemoryRows):
-        raise ParameterError(
-            "offset was given together with rows, which have offsets of their own.",
-            "Pass the rows alone.",
-        )
-    K = 2 if rows.classes is None else len(rows.classes)
-    return replace(rows, offset=read_offset(offset, rows.n_rows, 1 if K == 2 else K))
+    return rows if offset is None else rows.with_offset(offset)
 
 
 def _is_nearly_flat(objective: LogPosterior) -> bool:

@@ -26,7 +26,7 @@ from posteriori.rows.changes import entries_of
 from posteriori.rows.features import as_frame
 from posteriori.rows.finite import check_finite
 from posteriori.rows.frames import backend_of, make_frame
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import Table
 from posteriori.typing import Array
@@ -150,7 +150,8 @@ def _parts(model: Any, rows: MemoryRows) -> Parts:
     each = (phi - centre)[:, None] * linear.weights
     with np.errstate(invalid="ignore"):
         baseline = linear(centre[None])[0]
-    return Parts(baseline, _by_column(each, rows.schema), reference)
+    positions = Columns(rows.schema).positions
+    return Parts(baseline, np.stack([each[at].sum(axis=0) for at in positions]), reference)
 
 
 def _linear(model: Any) -> Linear:
@@ -180,18 +181,6 @@ def _mean_row(model: Any, n_columns: int) -> tuple[Array, str]:
     if hasattr(model, "means_") and np.isfinite(model.means_).all():
         return model.priors_ @ model.means_, "the mean row"
     return np.zeros(n_columns), "all columns zero"
-
-
-def _by_column(each: Array, schema: Schema) -> Array:
-    """Sums of (d, A) over the design columns of each column of the user's."""
-    out = np.zeros((len(schema), each.shape[1]))
-    out[schema.numeric] = each[: len(schema.numeric)]
-    start = len(schema.numeric)
-    for j in schema.categorical:
-        width = len(schema.columns[j].levels) - 1
-        out[j] = each[start : start + width].sum(axis=0)
-        start += width
-    return out
 
 
 def _activations(parts: Parts, n_classes: int) -> Array:

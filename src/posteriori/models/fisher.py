@@ -14,6 +14,7 @@ from posteriori.models.geometry import LinearCoefficients
 from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Features
 from posteriori.rows.rows import Rows
+from posteriori.rows.source import FitRows
 from posteriori.solve.covariance import Shrinkage, check_shrinkage
 from posteriori.solve.direct import fisher_directions
 from posteriori.solve.group_covariance import Divisor, group_covariances
@@ -87,7 +88,7 @@ class FisherDiscriminant(
         self.threshold = threshold
         self.shrinkage = shrinkage
 
-    def _fit_rows(self, rows: Rows) -> None:
+    def _fit_rows(self, rows: FitRows) -> None:
         K, d = len(cast(Labels, rows.classes)), len(Columns(rows.schema).names)
         self._check_components(min(K - 1, d), f"{K} classes in {d} columns")
         super()._fit_rows(rows)

@@ -15,8 +15,8 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.models.base import Classifier
-from posteriori.rows.chunked import ChunkedRows
 from posteriori.rows.rows import Rows
+from posteriori.rows.source import FitRows, SourceRows
 from posteriori.statistics.moments import Gram
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array
@@ -38,7 +38,7 @@ class ClassifierFromSums(Classifier):
     """
 
     _statistics: Statistic | None
-    _ahead: Statistic | None
+    _first_pass: Statistic | None
     _statistic_types: tuple[type[Statistic], ...]
     _why_no_sums = "the model is not fitted."
 
@@ -53,12 +53,12 @@ class ClassifierFromSums(Classifier):
     def _prepare(self) -> None:
         """Work out what prediction needs from the parameters."""
 
-    def _look_ahead(self, rows: ChunkedRows) -> None:
-        self._ahead = rows.look_ahead(self._gather)
+    def _discover(self, rows: SourceRows) -> None:
+        self._first_pass = rows.discover_and_sum(self._gather)
 
-    def _fit_rows(self, rows: Rows) -> None:
-        ahead = self.__dict__.pop("_ahead", None)
-        self._statistics = self._gather(rows) if ahead is None else ahead
+    def _fit_rows(self, rows: FitRows) -> None:
+        found = self.__dict__.pop("_first_pass", None)
+        self._statistics = self._gather(rows) if found is None else found
         self._estimate(self._statistics)
         self._prepare()
 

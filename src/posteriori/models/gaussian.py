@@ -30,6 +30,7 @@ from posteriori.posterior.gaussian_estimate import (
 from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Block, Features, split_sparse
 from posteriori.rows.rows import Rows
+from posteriori.rows.source import FitRows
 from posteriori.solve.covariance import Shrinkage, check_shrinkage
 from posteriori.statistics.column_moments import ColumnMoments, GatherColumnMoments, gather
 from posteriori.statistics.expected_moments import ExpectedMoments, GatherExpectedMoments
@@ -140,7 +141,7 @@ class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
         if not self._is_diagonal():
             sharing_of(self.covariance, classes)
 
-    def _fit_rows(self, rows: Rows) -> None:
+    def _fit_rows(self, rows: FitRows) -> None:
         for name in ("n_iter_", "converged_", "log_likelihood_trace_"):
             self.__dict__.pop(name, None)
         self._check_parameters(cast(Labels, rows.classes))

@@ -17,8 +17,8 @@ from posteriori.posterior.linear import Linear
 from posteriori.rows.block import Block
 from posteriori.rows.features import read_features
 from posteriori.rows.finite import check_finite
-from posteriori.rows.memory import MemoryRows
-from posteriori.rows.schema import Unseen
+from posteriori.rows.in_memory import MemoryRows
+from posteriori.rows.schema import Schema, Unseen
 from posteriori.typing import Array, Labels
 
 
@@ -152,12 +152,23 @@ class LinearModel(Protocol):
     def intercept_(self) -> Array: ...
     @property
     def unseen(self) -> Unseen: ...
+    @property
+    def schema_(self) -> Schema: ...
     def _new_rows(self, X: Any) -> MemoryRows: ...
     def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane: ...
 
 
 class LinearGeometry:
     """What a fitted linear classifier knows of its boundaries; a mixin for `LinearModel`s."""
+
+    @property
+    def coef_names_(self: LinearModel) -> Labels:
+        """Names of the columns of `coef_` (d,), in the order of the columns of X.
+
+        In the place of a factor f stand its levels l but the first, called f[l].
+        """
+        names = Columns(self.schema_).names if self.coef_.size else ()
+        return np.array(names, dtype=object)
 
     def hyperplane(self: LinearModel, first: Any = None, second: Any = None) -> Hyperplane:
         """The boundary between two classes, (w_k - w_j)ᵀx + (w_k0 - w_j0) = 0 (4.10).

@@ -28,12 +28,11 @@ from posteriori.posterior.inference import Inference
 from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import PriorLike, PriorName, flat
 from posteriori.rows.block import Block
-from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.dask import dask_rows, is_dask
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows, read_real_rows
 from posteriori.rows.rows import Rows
+from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.schema import Unseen
-from posteriori.rows.targets import read_real_rows
+from posteriori.rows.source import FitRows
 from posteriori.solve.separation import Separation
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.statistics.local_quadratic import Information
@@ -131,18 +130,13 @@ class GLM(RegressorOrClassifier):
 
     # Reading the target, and the problem that it makes.
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any) -> Rows:
+    def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any) -> FitRows:
         self._mechanism = read_mechanism(self.family, self.link)
-        if is_dask(X) and not classifies(self):
-            X, y, sample_weight = dask_rows(X, y, sample_weight), None, None
-        if classifies(self) or not hasattr(type(X), "map_sum"):
+        if classifies(self) or not is_source(X):
             return super()._read(X, y, sample_weight, classes, **reading)
-        if any(given is not None for given in (y, sample_weight, classes)):
-            raise ParameterError(
-                "GLM was given rows, which have targets and weights of their own, and others.",
-                "Pass the rows alone.",
-            )
-        return X.with_numbers() if isinstance(X, ChunkedRows) else cast(Rows, X)
+        rows = as_source(X, y, sample_weight, classes, "GLM").with_numbers()
+        with rows.interruptible():
+            return rows.discover()
 
     def _make_rows(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any

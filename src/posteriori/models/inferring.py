@@ -22,7 +22,7 @@ from posteriori.posterior.page import About, glance_of, listed, summary_of
 from posteriori.posterior.priors import GaussianPrior
 from posteriori.posterior.summary import Summary
 from posteriori.rows.frames import make_frame
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.target import read_offset
 from posteriori.solve.solution import Iteration, Solution, Status
 from posteriori.typing import Array

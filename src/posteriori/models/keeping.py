@@ -11,7 +11,7 @@ from posteriori.errors import ParameterError
 from posteriori.models.fitting import Problem
 from posteriori.posterior.objective import WIDE, Coordinates
 from posteriori.posterior.priors import Penalty
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.solve.online import Belief
 from posteriori.solve.solution import Iteration, Solution
 from posteriori.statistics.row_sample import join_rows

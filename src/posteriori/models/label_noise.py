@@ -254,7 +254,7 @@ def wrong_label_probability(
     >>> wrong_label_probability(loss, np.array([[0.0], [4.0]]), ["yes", "no"], classes).round(3)
     array([0.1  , 0.858])
     """
-    _, target = read_target(y, len(activation), classes)
+    _, target = read_target(y, len(activation), known=classes)
     if loss is None:
         return np.zeros(len(activation))
     if isinstance(loss, NoisyLogisticLoss):

@@ -17,7 +17,7 @@ from posteriori.models.telling import Telling, linear_columns
 from posteriori.rows.dask import is_dask
 from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.frames import as_pickable, count_rows, pick_rows
-from posteriori.rows.memory import Among, MemoryRows
+from posteriori.rows.in_memory import Among, MemoryRows, check_aligned, check_text_columns
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import DenseTable
 from posteriori.rows.target import encode, read_target, read_weight
@@ -148,7 +148,9 @@ class Passed:
             return self.told
         if as_frame(self.X) is None:
             return None
-        found = read_features(self.X, None, self.name).schema
+        table = read_features(self.X, None, self.name)
+        check_text_columns(table)
+        found = table.schema
         return found if found.categorical else None
 
 
@@ -178,6 +180,7 @@ def read_pickable(
             "Pass a table X and labels y; or fit the estimator first, wrap it in "
             "sklearn.frozen.FrozenEstimator, and pass a table of other rows.",
         )
+    check_aligned(X, y=y, sample_weight=sample_weight)
     X = as_pickable(X)
     n_rows = count_rows(X)
     y = y if labelled else np.zeros(n_rows, dtype=np.intp)
@@ -202,7 +205,7 @@ def read_labels(
     y: Any, n_rows: int, model: str, classes: Labels | None = None
 ) -> tuple[Labels, Codes]:
     """The classes in order, and the code of each row; soft labels are an error."""
-    found, codes = read_target(y, n_rows, classes)
+    found, codes = read_target(y, n_rows, known=classes)
     if codes.ndim == 2:
         raise LabelError(
             f"{model} does not take soft labels, and y has {codes.shape[1]} columns.",

@@ -19,9 +19,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from posteriori.errors import LabelError, ParameterError
-from posteriori.models.anywhere import anywhere
+from posteriori.models.anywhere import anywhere, check_labelled, check_source
 from posteriori.models.checking import Checking
-from posteriori.models.cross_fit import check_labelled, check_source
 from posteriori.models.effects import Effects
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.meta import (
@@ -36,11 +35,10 @@ from posteriori.models.meta import (
 from posteriori.models.telling import Telling, linear_columns, log_probabilities
 from posteriori.models.unchanged import all_or_nothing
 from posteriori.posterior.coupling import couple
-from posteriori.rows.chunk import SIDES
-from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.dask import dask_rows, is_dask
-from posteriori.rows.memory import Among
+from posteriori.rows.in_memory import Among
+from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.schema import Schema
+from posteriori.rows.source import SIDES, SourceRows
 from posteriori.rows.target import read_weight
 from posteriori.typing import Array, Codes, Labels
 
@@ -78,15 +76,8 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
 
         X may be rows of `scan`, or in Dask, if the estimator is one that fits to them.
         """
-        if is_dask(X):
-            X, y, sample_weight = dask_rows(X, y, sample_weight), None, None
-        if isinstance(X, ChunkedRows):
-            return self._fit_source(X, y, sample_weight)
-        if hasattr(type(X), "map_sum"):
-            raise ParameterError(
-                f"{type(self).__name__} cannot pick rows out of a {type(X).__name__}.",
-                "Pass rows of scan, a Dask collection, or a table X and labels y.",
-            )
+        if is_source(X):
+            return self._fit_source(as_source(X, y, sample_weight, None, type(self).__name__))
         return self._fit_table(read_pickable(X, y, sample_weight, type(self).__name__))
 
     @all_or_nothing
@@ -104,11 +95,11 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         self.estimators_ = [self._fitted(each) for each in self._tasks(rows)]
         return self
 
-    def _fit_source(self, rows: ChunkedRows, y: Any, sample_weight: Any) -> Self:
+    def _fit_source(self, rows: SourceRows) -> Self:
         base = self._base()
-        check_source(self, base, y, sample_weight)
+        check_source(base)
         begun = replace(rows.log)
-        rows = rows.with_sides_as_labels()
+        rows.discover()
         check_labelled(self, rows)
         self.classes_ = cast(Labels, rows.classes)
         self._check(self.classes_, rows.n_rows, None)

@@ -24,7 +24,7 @@ from posteriori.rows.changes import (
     entries_of,
 )
 from posteriori.rows.frames import pick_rows
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import Table, table_of
 from posteriori.rows.threads import one_blas_thread
@@ -164,8 +164,9 @@ class MeasuredPopulation(Population):
 
     def _places(self, columns: Sequence[int]) -> Codes:
         """Where the parameters of numeric columns stand."""
-        first, numeric = int(self.measure.shown.standard.intercept), self.schema.numeric
-        return np.array([first + numeric.index(j) for j in columns], dtype=np.intp)
+        shown = self.measure.shown
+        positions, first = shown.columns.positions, int(shown.standard.intercept)
+        return first + np.concatenate([positions[j] for j in columns])
 
     def _combined(self, terms: Combination) -> Moved:
         found = [self._mean(changes) * factor for factor, changes in terms]

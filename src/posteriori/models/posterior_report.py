@@ -25,8 +25,7 @@ from posteriori.posterior.inference import Errors
 from posteriori.posterior.page import About, glance_of
 from posteriori.posterior.summary import Summary, fact_text, number_text
 from posteriori.rows.frames import make_frame
-from posteriori.rows.memory import MemoryRows
-from posteriori.rows.rows import Rows
+from posteriori.rows.source import FitRows
 
 _METHODS = {
     "laplace": "Laplace's approximation",
@@ -138,9 +137,9 @@ class PosteriorReport(AveragedClassifier):
             return notes
         return (*notes, f"{_LAST}{'' if self._log_evidence is None else _ALL}.")
 
-    def _count(self, rows: Rows) -> None:
+    def _count(self, rows: FitRows) -> None:
         """Note the weight of rows in memory, whose owner may put others there."""
-        if not isinstance(rows, MemoryRows):
+        if not rows.in_memory:
             self._weight = None
         else:
             self._weight = float(rows.n_rows if rows.weight is None else rows.weight.sum())

@@ -17,15 +17,14 @@ from posteriori.models.held import why_no_judge
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.influence import unchanged
 from posteriori.rows.block import Block
-from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.dask import dask_rows, is_dask
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import MemoryRows
-from posteriori.rows.rows import Rows
-from posteriori.rows.target import read_target, read_weight
-from posteriori.rows.targets import read_real_target
+from posteriori.rows.in_memory import MemoryRows, check_aligned
+from posteriori.rows.scan import as_source, is_source
+from posteriori.rows.source import FitRows
+from posteriori.rows.target import read_real_target, read_target, read_weight
 from posteriori.statistics.goodness_of_fit import shares
 from posteriori.statistics.local_quadratic import Target
+from posteriori.statistics.row_sample import sample_rows
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes
 
@@ -64,7 +63,7 @@ class Seen:
     `of_fit` says that they are the rows of the fit.
     """
 
-    rows: Rows | None = None
+    rows: FitRows | None = None
     columns: Columns | None = None
     outcomes: Outcomes | None = None
     why: str = NO_ROWS
@@ -87,12 +86,12 @@ def rows_of_fit(model: Any) -> Seen:
         objective = unchanged(inference)
     except PosterioriError as error:
         return Seen(why=clause(error))
-    why = why_no_judge(model, inference)
+    rows, why = cast(FitRows, objective.rows), why_no_judge(model, inference)
     if why is not None:
-        return Seen(objective.rows, objective.columns, why=why, of_fit=True)
+        return Seen(rows, objective.columns, why=why, of_fit=True)
     truth = _Shares(objective.loss, objective.target)
-    outcomes = _outcomes(objective.rows, model._predicted, truth)
-    return Seen(objective.rows, objective.columns, outcomes, of_fit=True)
+    outcomes = _outcomes(rows, model._predicted, truth)
+    return Seen(rows, objective.columns, outcomes, of_fit=True)
 
 
 def rows_given(model: Any, X: Any, y: Any, sample_weight: Any) -> Seen:
@@ -120,29 +119,23 @@ def clause(error: PosterioriError) -> str:
     return error.problem[0].lower() + error.problem[1:].rstrip(".")
 
 
-def _has_numbers(rows: Rows) -> bool:
-    return rows.real if isinstance(rows, ChunkedRows) else cast(MemoryRows, rows).y is not None
+def _has_numbers(rows: FitRows) -> bool:
+    return rows.has_target
 
 
-def _read(model: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
+def _read(model: Any, X: Any, y: Any, sample_weight: Any) -> FitRows:
     name = type(model).__name__
-    if is_dask(X):
-        X, y, sample_weight = dask_rows(X, y, sample_weight), None, None
-    if not hasattr(type(X), "map_sum"):
+    if not is_source(X):
         return _read_table(model, X, y, sample_weight)
-    if y is not None or sample_weight is not None:
+    rows = as_source(X, y, sample_weight, None, name)
+    if not hasattr(model, "schema_"):
         raise ParameterError(
-            f"{name} was given rows, which have labels and weights of their own, and others.",
-            "Pass the rows alone.",
-        )
-    if not isinstance(X, ChunkedRows) or not hasattr(model, "schema_"):
-        raise ParameterError(
-            f"{name} cannot be checked by a {type(X).__name__}.",
-            "Pass a table X and labels y.",
+            f"{name} cannot be checked by rows of a source.", "Pass a table X and labels y."
         )
     if is_regressor(model):
-        return X.read_as(model.schema_).with_numbers().known_as(model.schema_, None)
-    return X.read_as(model.schema_, model.classes_).known_as(model.schema_, model.classes_)
+        return rows.read_as(model.schema_).with_numbers().discover().known_as(model.schema_, None)
+    rows = rows.read_as(model.schema_, model.classes_).discover()
+    return rows.known_as(model.schema_, model.classes_)
 
 
 def _read_table(model: Any, X: Any, y: Any, sample_weight: Any) -> MemoryRows:
@@ -151,12 +144,13 @@ def _read_table(model: Any, X: Any, y: Any, sample_weight: Any) -> MemoryRows:
         if hasattr(model, "_new_rows")
         else MemoryRows(read_features(X, None, type(model).__name__))
     )
+    check_aligned(X, y=y, sample_weight=sample_weight)
     rows = replace(rows, weight=read_weight(sample_weight, rows.n_rows))
     if y is None:
         return rows
     if is_regressor(model):
         return replace(rows, y=read_real_target(y, rows.n_rows))
-    classes, target = read_target(y, rows.n_rows, model.classes_)
+    classes, target = read_target(y, rows.n_rows, known=model.classes_)
     return replace(rows, y=target, classes=classes)
 
 
@@ -200,13 +194,13 @@ class _Collect:
         return _Collected(((self.predict(block), self.truth(block), weight),))
 
 
-def _outcomes(rows: Rows, predict: Predict, truth: Truth) -> Outcomes:
+def _outcomes(rows: FitRows, predict: Predict, truth: Truth) -> Outcomes:
     """Predictions of the rows beside their targets: of a sample where they are too many.
 
     Those of rows in memory are no more than the rows themselves.
     """
-    sampled = isinstance(rows, ChunkedRows) and rows.n_rows > _MOST
-    some = rows.sample.rows if isinstance(rows, ChunkedRows) and sampled else rows
+    sampled = not rows.in_memory and rows.n_rows > _MOST
+    some = sample_rows(rows, 2 ** (rows.n_rows // _MOST).bit_length())[0] if sampled else rows
     parts = some.map_sum(_Collect(predict, truth)).parts
     predicted, happened, weight = (np.concatenate(each) for each in zip(*parts, strict=True))
     if predicted.ndim == 1:

@@ -8,7 +8,6 @@ they said is kept as a parabola (see `posteriori.solve.online`).
 from dataclasses import replace
 from typing import Any, Self, cast
 
-import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from posteriori.errors import (
@@ -26,11 +25,10 @@ from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.priors import flat
 from posteriori.posterior.rowless import RowlessInference
 from posteriori.posterior.shown import Shown
-from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.memory import MemoryRows
-from posteriori.rows.rows import Rows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Schema
-from posteriori.rows.target import as_vector
+from posteriori.rows.source import FitRows
+from posteriori.rows.target import as_vector, same_classes
 from posteriori.solve.online import BROAD, Belief, online_update
 from posteriori.statistics.row_sample import sample_rows, thin_rows
 from posteriori.typing import Array, Labels
@@ -82,7 +80,7 @@ class SequentialClassifier(DiscriminativeClassifier):
             self._take(with_offset(self._read_batch(X, y, sample_weight, classes), offset))
         return self
 
-    def _fit_rows(self, rows: Rows) -> None:
+    def _fit_rows(self, rows: FitRows) -> None:
         super()._fit_rows(rows)
         self.__dict__.pop("_so_far", None)
         self._n_fitted = rows.n_rows
@@ -95,7 +93,7 @@ class SequentialClassifier(DiscriminativeClassifier):
                 "Use None, a number or a GaussianPrior, or fit.",
             )
 
-    def _read_batch(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Rows:
+    def _read_batch(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> FitRows:
         if isinstance(X, str):
             raise ParameterError(
                 "partial_fit takes rows, not a formula.",
@@ -106,19 +104,21 @@ class SequentialClassifier(DiscriminativeClassifier):
             self._remember(rows.schema, cast(Labels, rows.classes))
             return rows
         formula = self.formula_
-        if hasattr(type(X), "map_sum") and not isinstance(X, ChunkedRows):
+        if isinstance(X, MemoryRows):
             rows = self._read(X, y, sample_weight, classes)
             self._check_same(rows.classes, rows.schema)
         else:
             self._check_same(classes, self.schema_)
             X = X if formula is None else formula.apply(X, self.unseen)
-            rows = self._read(X, y, sample_weight, self.classes_, schema=self.schema_)
+            rows = self._read(
+                X, y, sample_weight, None, schema=self.schema_, known_classes=self.classes_
+            )
         self.formula_ = formula
         return rows
 
     def _check_same(self, classes: Any, schema: Schema) -> None:
         """An error unless classes and columns are those of the first batch."""
-        if classes is not None and not np.array_equal(np.unique(as_vector(classes)), self.classes_):
+        if classes is not None and not same_classes(classes, self.classes_):
             raise ParameterError(
                 f"classes={as_vector(classes).tolist()} are not those of the first batch.",
                 f"Leave classes out, or pass {self.classes_.tolist()}.",
@@ -130,7 +130,7 @@ class SequentialClassifier(DiscriminativeClassifier):
                 "Pass rows with the same columns, kinds and levels.",
             )
 
-    def _take(self, rows: Rows) -> None:
+    def _take(self, rows: FitRows) -> None:
         so_far = self.__dict__.get("_so_far")
         if so_far is None and hasattr(self, "_inference"):
             so_far = SoFar(None, self._n_fitted, self._belief_of_fit())
@@ -157,7 +157,7 @@ class SequentialClassifier(DiscriminativeClassifier):
         precision = inverse_of(inference.free_covariance())
         return Belief(precision, precision @ inference.w)
 
-    def _fit_whole(self, rows: Rows) -> None:
+    def _fit_whole(self, rows: FitRows) -> None:
         """Fit to rows that are all there, and let most of them go if they are many."""
         few = rows_to_keep(self._problem(rows))
         prepared = prepare(self._problem(rows))
@@ -172,7 +172,7 @@ class SequentialClassifier(DiscriminativeClassifier):
         belief = _parabola(objective, w)
         self._adopt(objective, w, belief, belief.determined and self.solution_.converged)
 
-    def _update(self, so_far: SoFar, rows: Rows) -> None:
+    def _update(self, so_far: SoFar, rows: FitRows) -> None:
         """Learn from a batch together with what is kept."""
         shown = self._inference.shown
         new = self._loss_of(rows, shown)
@@ -188,7 +188,7 @@ class SequentialClassifier(DiscriminativeClassifier):
         if is_strange(update.solution, rows.n_rows / so_far.n_seen):
             _warn_of_strange_rows()
 
-    def _loss_of(self, rows: Rows, shown: Shown) -> LogPosterior:
+    def _loss_of(self, rows: FitRows, shown: Shown) -> LogPosterior:
         """-ln p(t|w) of some rows, without a prior."""
         problem = self._problem(rows)
         return LogPosterior(
@@ -202,7 +202,7 @@ class SequentialClassifier(DiscriminativeClassifier):
             self.tol,
         )
 
-    def _let_go(self, rows: Rows, objective: LogPosterior, w: Array) -> None:
+    def _let_go(self, rows: FitRows, objective: LogPosterior, w: Array) -> None:
         """Of rows that were learnt from, keep some that stand for them, and what they leave out."""
         so_far, shown = self._so_far, Shown.of(objective)
         n_seen = so_far.n_seen + rows.n_rows
@@ -229,8 +229,8 @@ def _parabola(loss: LogPosterior, w: Array) -> Belief:
     return Belief.about(w, loss(w, "full"))
 
 
-def _in_memory(rows: Rows) -> MemoryRows:
-    return rows if isinstance(rows, MemoryRows) else sample_rows(rows, 1)[0]
+def _in_memory(rows: FitRows) -> MemoryRows:
+    return sample_rows(rows, 1)[0]
 
 
 def _with_all_columns(objective: LogPosterior) -> LogPosterior:

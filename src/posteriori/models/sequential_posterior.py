@@ -18,9 +18,9 @@ from posteriori.posterior.objective import LogPosterior
 from posteriori.posterior.page import listed
 from posteriori.posterior.shown import Shown
 from posteriori.posterior.shown_posterior import Posterior
-from posteriori.rows.memory import MemoryRows
-from posteriori.rows.rows import Rows
-from posteriori.rows.target import as_vector
+from posteriori.rows.in_memory import MemoryRows
+from posteriori.rows.source import FitRows
+from posteriori.rows.target import as_vector, same_classes
 from posteriori.typing import Codes, Labels
 
 _HELD = 0.01
@@ -88,36 +88,36 @@ class SequentialPosterior(PosteriorReport):
                 return self
             self._check_same_classes(classes)
             rows = with_offset(self._read_more(X, y, sample_weight), offset)
-            if self._kept is not None and isinstance(rows, MemoryRows):
+            if self._kept is not None and rows.in_memory:
                 # The new ones first, so that errors tell their numbers.
                 self._fit_and_keep(joined(rows, self._kept))
             else:
                 self._learn(rows)
         return self
 
-    def _fit_and_keep(self, rows: Rows) -> None:
+    def _fit_and_keep(self, rows: FitRows) -> None:
         """Fit to rows that are all there, and keep them while they are few."""
         self._check_parameters()
         self._fit_rows(rows)
-        if isinstance(rows, MemoryRows) and rows.n_rows < rows_to_keep(self._problem(rows)):
+        if rows.in_memory and rows.n_rows < rows_to_keep(self._problem(rows)):
             self._kept = rows
 
     def _check_same_classes(self, classes: Any) -> None:
-        if classes is not None and not np.array_equal(np.unique(as_vector(classes)), self.classes_):
+        if classes is not None and not same_classes(classes, self.classes_):
             raise ParameterError(
                 f"classes={as_vector(classes).tolist()} are not those of the first batch.",
                 f"Leave classes out, or pass {self.classes_.tolist()}.",
             )
 
-    def _read_more(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+    def _read_more(self, X: Any, y: Any, sample_weight: Any) -> FitRows:
         formula, schema = self.formula_, self.schema_
         if formula is not None:
             X = formula.apply(X, self.unseen)
-        rows = self._read(X, y, sample_weight, self.classes_, schema=schema)
+        rows = self._read(X, y, sample_weight, None, schema=schema, known_classes=self.classes_)
         self.formula_ = formula
         return rows
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: FitRows) -> None:
         self._check_parameters()
         prior = self._handed_on()
         if prior.shown.coordinates.basis is not None:

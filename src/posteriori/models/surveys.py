@@ -19,12 +19,11 @@ from posteriori.posterior.influence import unchanged
 from posteriori.posterior.intervals import MeanInterval
 from posteriori.posterior.measure import Measure
 from posteriori.rows.block import Block
-from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.dask import is_dask
 from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.formula import Formula
 from posteriori.rows.frames import backend_of
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
+from posteriori.rows.scan import is_source
 from posteriori.rows.tables import Table
 from posteriori.typing import Array, Labels
 
@@ -117,7 +116,7 @@ def _rows_of_fit(model: Any) -> MemoryRows:
         objective = model._inference.objective
     except InferenceError:
         raise _no_rows(type(model).__name__) from None
-    if not isinstance(objective.rows, MemoryRows):
+    if not objective.rows.in_memory:
         raise _no_rows(type(model).__name__)
     unchanged(model._inference)
     return objective.rows
@@ -131,9 +130,9 @@ def _no_rows(name: str) -> ParameterError:
 
 
 def _check_in_memory(X: Any) -> None:
-    if is_dask(X) or isinstance(X, ChunkedRows):
+    if is_source(X):
         raise ParameterError(
-            "Effects are told of rows in memory, and X is read part by part.",
+            "Effects are computed for rows in memory, and X is read batch by batch.",
             "Pass a sample of the rows.",
         )
 

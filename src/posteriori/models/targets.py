@@ -1,14 +1,13 @@
 """Class labels as the losses want them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
 from posteriori.rows.block import Block
-from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
+from posteriori.rows.source import FitRows
 from posteriori.statistics.local_quadratic import Target
 from posteriori.typing import Array
 
@@ -37,8 +36,8 @@ def of_many(n_classes: int) -> Code:
 
 def coded(rows: Rows, code: Code, once: bool) -> tuple[Rows, Target]:
     """The rows, and how a block of them gives the target; `once` codes all rows beforehand."""
-    if once and isinstance(rows, MemoryRows):
-        return replace(rows, y=code(rows.y)), _as_it_is
+    if once:
+        return cast(FitRows, rows).recoded(code), _as_it_is
 
     def target(block: Block) -> Array:
         return code(block.y)

@@ -175,7 +175,7 @@ def log_probabilities(fitted: Any, X: Any) -> Array:
 
 
 def _log_loss(logs: Array, y: Any, classes: Labels) -> Array:
-    _, codes = read_target(y, len(logs), classes)
+    _, codes = read_target(y, len(logs), known=classes)
     if codes.ndim == 2:
         raise LabelError("augment needs a label a row, and y is soft.", "Pass one label a row.")
     return -np.take_along_axis(logs, cast(Codes, codes)[:, None], axis=1)[:, 0]

@@ -72,13 +72,8 @@ def groups_of(columns: Columns, intercept: bool, kind: Chosen) -> Codes:
     first = [-1] * int(intercept)
     if kind == "evidence":
         return np.array([*first, *[0] * len(columns.names)], dtype=np.intp)
-    numbers = list(range(len(columns.schema.numeric)))
-    factors = [
-        len(numbers) + place
-        for place, j in enumerate(columns.schema.categorical)
-        for _ in columns.schema.columns[j].levels[1:]
-    ]
-    return np.array([*first, *numbers, *factors], dtype=np.intp)
+    columnwise = np.repeat(np.arange(len(columns.schema)), list(map(len, columns.positions)))
+    return np.concatenate([np.array(first, dtype=np.intp), columnwise])
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,20 @@ from typing import NamedTuple
 import numpy as np
 
 from posteriori.posterior.objective import LogPosterior
-from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.look import GROWTH, sample_halvings
-from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.statistics.row_sample import sample_rows
 
 _ROWS_PER_PARAMETER = 12
 _SMALLEST_SAMPLE = 1000
+GROWTH = 8
+"""How many times as many rows a fit goes on to, from a subsample, at least."""
+
+_SAMPLE_ENTRIES = 2**22
+"""Numbers of the largest subsample, or up to twice as many."""
+
+_FEWEST_COLUMNS = 8
+"""Columns that a row counts as, at least: it has a label and a weight too."""
+
 MOST_ENTRIES = 2**25
 """Numbers of a subsample at most; where these are too few rows, a fit starts without one."""
 
@@ -23,9 +29,6 @@ _DAMPING = 0.1
 
 _NOISE = 0.3
 """How near to the optimum of a subsample it pays to go, in its distance from that of all rows."""
-
-
-_Counted = ChunkedRows | MemoryRows
 
 
 class RowLevel(NamedTuple):
@@ -48,7 +51,7 @@ def row_levels(rows: Rows, p: int) -> list[RowLevel]:
     many = _first_growth(rows, least)
     while levels[-1].rows.n_rows // many >= least:
         last = levels[-1]
-        some, times = _one_in(last.rows, many)
+        some, times = sample_rows(last.rows, many)
         if some.n_rows < least or not np.isfinite(times):
             break
         levels.append(RowLevel(some, last.factor * times, some.n_rows / rows.n_rows))
@@ -65,21 +68,15 @@ def _first_growth(rows: Rows, least: int) -> int:
     usual = _usual_growth(rows)
     if rows.n_rows // usual >= least:
         return usual
-    width = rows.width if isinstance(rows, _Counted) else len(rows.schema)
+    width = getattr(rows, "width", len(rows.schema))
     most = min(2 * least, int(MOST_ENTRIES / width))
     return max(GROWTH, rows.n_rows // max(most, 1))
 
 
 def _usual_growth(rows: Rows) -> int:
-    n_rows = rows.n_source if isinstance(rows, _Counted) else rows.n_rows
-    return max(GROWTH, 2 ** sample_halvings(n_rows, len(rows.schema)))
-
-
-def _one_in(rows: Rows, many: int) -> tuple[MemoryRows, float]:
-    """One row in `many`, in memory, and how many times their weight all rows have."""
-    if isinstance(rows, ChunkedRows) and many >= _usual_growth(rows):
-        return rows.one_in(many)
-    return sample_rows(rows, many)
+    """How many times the rows of the largest subsample all rows are, by the number of columns."""
+    most = 2 * _SAMPLE_ENTRIES // max(len(rows.schema), _FEWEST_COLUMNS)
+    return max(GROWTH, 2 ** int(np.ceil(np.log2(max(rows.n_rows / most, 1)))))
 
 
 def on_levels(full: LogPosterior, levels: Sequence[RowLevel]) -> list[LogPosterior]:

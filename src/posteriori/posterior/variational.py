@@ -77,7 +77,7 @@ def variational(
     >>> from posteriori.design.columns import Columns
     >>> from posteriori.design.standardise import Standard
     >>> from posteriori.posterior.objective import Coordinates
-    >>> from posteriori.rows.memory import read_rows
+    >>> from posteriori.rows.in_memory import read_rows
     >>> rows = read_rows(np.array([[2.0]]), np.array([[0.0, 1.0]]), None, [0, 1])
     >>> objective = LogPosterior(
     ...     rows, Columns(rows.schema), Standard(np.zeros(1), np.ones(1), False), LogisticLoss(),

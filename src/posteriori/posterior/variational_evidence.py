@@ -54,7 +54,7 @@ def variational_evidence(
     >>> from posteriori.design.standardise import Standard
     >>> from posteriori.likelihood.logistic import LogisticLoss
     >>> from posteriori.posterior.objective import Coordinates
-    >>> from posteriori.rows.memory import read_rows
+    >>> from posteriori.rows.in_memory import read_rows
     >>> X, y = np.array([[2.0, 1.0], [1.0, -1.0], [-2.0, -1.0], [-1.0, 1.0]]), [1, 1, 0, 0]
     >>> rows = read_rows(X, y)
     >>> objective = LogPosterior(

@@ -4,7 +4,7 @@ Conventions: n rows, K classes, A actions; losses (K, A), or (n, K, A) where row
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from posteriori.decision.decisions import Decisions
 from posteriori.decision.labelled import read_labelled
 from posteriori.decision.loss import Loss, read_loss, read_reject_cost
 from posteriori.errors import LabelError, ParameterError, ShapeError
-from posteriori.rows.target import as_vector, is_missing, read_target
+from posteriori.rows.categories import is_missing
+from posteriori.rows.target import as_vector, read_target
 from posteriori.typing import Array, Codes, Labels
 
 REJECT = "reject"
@@ -62,9 +63,9 @@ def rejection(
 ) -> Rejection:
     """The curve of rows that are decided by least expected loss; the surest of them are kept."""
     rows = read_labelled(y, proba, classes)
-    n, order = len(rows.codes), _in_order(classes, rows.classes)
-    found = read_loss(loss, order, n)
-    losses = found.values[..., np.argsort(order), :]  # probabilities come in the order of labels
+    n = len(rows.codes)
+    found = read_loss(loss, rows.classes, n)
+    losses = found.values
     expected = np.einsum("nk,ka->na" if found.shared else "nk,nka->na", rows.probability, losses)
     action = expected.argmin(axis=1)
     incurred = _own(losses, rows.codes, action)
@@ -88,13 +89,13 @@ def confusion_of(
     n = len(labels) if labels.ndim else 0
     if not n:
         raise ShapeError("y has no rows.", "Pass one label a row, and at least one.")
-    known, codes = read_target(labels, n, None if classes is None else as_vector(classes))
-    if codes.ndim != 1:
+    given = None if classes is None else np.atleast_1d(as_vector(classes))
+    order, target = read_target(y, n, known=given)
+    if target.ndim != 1:
         raise LabelError("y has a column a class.", "Pass one label a row.")
+    codes = cast(Codes, target)
     chosen = _decided(decided, n)
-    order = _in_order(classes, known)
     place = {label: k for k, label in enumerate(order.tolist())}
-    codes = np.array([place[label] for label in known[codes].tolist()], dtype=np.intp)
     if loss is None and reject_cost is None:
         actions = (*order.tolist(), *dict.fromkeys(a for a in chosen if a not in place))
         return Confusion(
@@ -145,11 +146,6 @@ def _table(
     cells = codes * len(actions) + np.array([place[action] for action in chosen], dtype=np.intp)
     sums = np.bincount(cells, weight, K * len(actions))
     return sums.astype(np.float64).reshape(K, len(actions))
-
-
-def _in_order(classes: Any, known: Labels) -> Labels:
-    """The classes as the user orders them, by default sorted."""
-    return known if classes is None else np.atleast_1d(as_vector(classes))
 
 
 def _own(losses: Array, codes: Codes, action: Codes) -> Array:

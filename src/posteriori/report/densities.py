@@ -25,7 +25,7 @@ from posteriori.report.palette import Style, new_axes, styles
 from posteriori.report.regions import draw_points
 from posteriori.report.slices import two_places
 from posteriori.report.tables import codes_of, read_table
-from posteriori.rows.target import is_missing
+from posteriori.rows.categories import is_missing
 from posteriori.typing import Array, Codes
 
 _DEVIATIONS = (1, 2)

@@ -118,8 +118,8 @@ class HeldOut:
     def _moments_of(self, model: GaussianClassifier, fold: int) -> Moments:
         part = self.rows.pick(np.flatnonzero(self.folds == fold))
         labels = self.rows.classes[part.codes]
-        known = {"schema": self.rows.schema, "least_classes": 1}
-        found = model._read(part.X, labels, part.weight, self.rows.classes, **known)
+        known = {"schema": self.rows.schema, "known_classes": self.rows.classes}
+        found = model._read(part.X, labels, part.weight, None, least_classes=1, **known)
         sums = model._gather(found)
         assert isinstance(sums, Moments)
         return sums

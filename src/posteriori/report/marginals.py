@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
+from posteriori.design.columns import Columns
 from posteriori.errors import InfiniteValueError, LevelError, ParameterError
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.naive_bayes import NaiveBayes
@@ -102,7 +103,8 @@ def gaussians(model: GaussianClassifier, places: list[int]) -> tuple[Array, Arra
             f"A Gaussian has no density of the levels of {schema.describe_all(factors)}.",
             "Choose numeric columns, or draw a NaiveBayes.",
         )
-    at = [schema.numeric.index(j) for j in places]  # numbers come first in the design
+    positions = Columns(schema).positions
+    at = [positions[j][0] for j in places]
     d = model.means_.shape[1]
     covariances = np.broadcast_to(model.covariances_, (len(model.means_), d, d))
     found = covariances[:, at][:, :, at]

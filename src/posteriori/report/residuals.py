@@ -18,7 +18,7 @@ from posteriori.report.tables import (
     probabilities,
     read_table,
 )
-from posteriori.rows.target import is_missing
+from posteriori.rows.categories import is_missing
 from posteriori.typing import Array
 
 

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.errors import LabelError, ParameterError, ShapeError
+from posteriori.rows.categories import is_missing
 from posteriori.rows.features import as_frame
-from posteriori.rows.target import as_vector, is_missing
+from posteriori.rows.target import as_vector
 from posteriori.typing import Array, Codes, Labels
 
 

@@ -65,17 +65,6 @@ class Block:
     kept: Codes | None = None
     offset: Array | None = None
 
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all that belongs to the rows."""
-        X = self.X
-        arrays: list[NDArray[Any] | None] = [self.y, self.weight, self.offset]
-        if isinstance(X, Mixed):
-            arrays += [X.numeric, X.codes]
-        else:
-            arrays += [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
-        return sum(values.nbytes for values in arrays if values is not None)
-
     def row(self, i: int) -> int:
         """The number, in the user's data, of the i-th row of this block."""
         return self.start + (i if self.kept is None else int(self.kept[i]))

@@ -6,7 +6,7 @@ codes of its levels.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -17,8 +17,7 @@ from posteriori.rows.block import Features, Mixed
 from posteriori.rows.features import as_frame
 from posteriori.rows.frames import as_pickable
 from posteriori.rows.schema import Column, Schema
-from posteriori.rows.tables import ColumnTable, DenseTable, MixedTable, SparseTable, Table
-from posteriori.typing import Array
+from posteriori.rows.tables import Table
 
 Entries: TypeAlias = NDArray[Any]
 
@@ -85,24 +84,8 @@ def _changed_sparse(X: Any, changes: Changes) -> sparse.csr_array:
 
 def entries_of(table: Table, column: int) -> Entries:
     """One column of a table: doubles, or codes of levels."""
-    if isinstance(table, MixedTable):
-        return entries_of(_by_column(table), column)
-    if isinstance(table, SparseTable):
-        return cast(Array, table.values[:, [column]].toarray().ravel().astype(np.float64))
-    values = (
-        table.values[:, column]
-        if isinstance(table, DenseTable)
-        else cast(ColumnTable, table).columns[column]
-    )
-    is_level = table.schema.columns[column].kind == "categorical"
-    return values if is_level else values.astype(np.float64, copy=False)
-
-
-def _by_column(table: MixedTable) -> ColumnTable:
-    schema = table.schema
-    columns: dict[int, Entries] = dict(zip(schema.numeric, table.values.numeric.T, strict=True))
-    columns |= zip(schema.categorical, table.values.codes.T, strict=True)
-    return ColumnTable(tuple(columns[j] for j in range(len(schema))), schema, table.n_rows)
+    values = table.column(column)
+    return values if _is_level(table.schema, column) else values.astype(np.float64, copy=False)
 
 
 def changed_table(X: Any, table: Table, changes: Changes) -> Any:

@@ -1,65 +1,42 @@
 """Rows in Dask: arrays, data frames and delayed frames, on threads or on a cluster.
 
-A pass is one task a chunk, and a tree of `+` in the order of the chunks. The chunks are
-made again in every pass, where they are summed: a lost worker takes nothing with it, and the sum
-has the same bits whoever did what. Only a few sums come back, or small ones.
+A pass is one task a chunk, and a tree of sums in the order of the chunks. Chunks are computed again
+in every pass, where they are summed: a lost worker costs time, and the sum has the same bits
+whoever did what.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import lru_cache, reduce
 from importlib import import_module
 from itertools import accumulate
 from math import isnan
 from operator import add
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
+from uuid import uuid4
 
 import numpy as np
+from scipy import sparse
 
-from posteriori.errors import ColumnTypeError, ParameterError, ShapeError, SourceError
-from posteriori.rows.chunk import Roles
-from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.dask_direct import Residents
-from posteriori.rows.dask_kept import OnWorker, OnWorkers, room_on_workers
-from posteriori.rows.dask_tasks import (
-    AddUp,
-    Draw,
-    GoOn,
-    LookAt,
-    Make,
-    MakeChunk,
-    Parts,
-    ReadChunk,
-    Sent,
-    chain,
-    or_raise,
-    plus,
-    run,
+from posteriori.errors import (
+    ColumnTypeError,
+    DataError,
+    ParameterError,
+    PosterioriError,
+    ShapeError,
+    SourceError,
 )
-from posteriori.rows.kept import Kept, Room
-from posteriori.rows.look import Drawn, Look, sample_halvings, whole_look
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.batch import Batch, Roles
+from posteriori.rows.features import as_frame
 from posteriori.rows.progress import Passes, read_progress
-from posteriori.rows.rows import Kernel
-from posteriori.rows.schema import Schema
+from posteriori.rows.source import Purpose, SourceRows
+from posteriori.rows.threads import one_blas_thread
 
 S = TypeVar("S")
-T = TypeVar("T")
+Parts = tuple[Any, ...]
 
-_HALVINGS = 3
-"""One row in eight at most is drawn, so that what comes back is never all."""
-
-_AT_ONCE = 8
-"""Sums that one task adds up: a cluster takes milliseconds a task."""
-
-_ROWS_AT_ONCE = 2
-"""The same, where they bring rows along."""
-
-_LITTLE = 2**20
-"""Bytes of what all tasks of a pass are told, up to which each is told it by itself."""
-
-_LITTLE_BACK = 2**25
-"""Bytes of sums that come back to be added up by the client, where they are more than eight."""
+_SUMS_A_TASK = 8
+"""Sums that one task of the tree adds up: a cluster takes milliseconds a task."""
 
 
 def is_dask(X: Any) -> bool:
@@ -70,166 +47,199 @@ def is_dask(X: Any) -> bool:
 
 
 def is_table(y: Any) -> bool:
-    """Whether a Dask collection is known to have several columns, such as the shares of classes."""
+    """Whether a Dask collection is known to have several columns, such as soft labels."""
     return hasattr(type(y), "ndim") and y.ndim == 2
 
 
 @dataclass(frozen=True, eq=False)
-class DaskRows(ChunkedRows):
-    """Rows in delayed chunks: one frame each if there are `roles`, else features, target, ....
+class DaskRows(SourceRows):
+    """Rows in delayed chunks: one frame each if they are `framed`, else features, target, ....
 
-    `cuts` are the rows of each chunk where they were known from the start; some of the rows are
-    then drawn in the first look, one in 2^`halvings`. `owners` are the collections that the
-    chunks come from: what these have on the workers is there as long as they are. Pickled, as a
-    part of what is sent to the workers, the rows stay behind: what was learnt of them goes along.
+    `owners` are the collections that the chunks come from: what these have on the workers is there
+    as long as they are. Pickled, as a part of what is sent to the workers, the chunks stay behind.
     """
 
     chunks: tuple[Parts, ...]
-    roles: Roles | None = None
-    cuts: tuple[int, ...] | None = None
-    halvings: int = 0
+    framed: bool = True
     owners: tuple[Any, ...] = ()
 
     def __reduce__(self) -> Any:
-        seen = [replace(look, drawn=Drawn(1, 0)) for look in self._seen]
-        names = ("real", "soft_classes", "known", "sides", "some")
-        kept = {name: getattr(self, name) for name in names}
-        return _left_behind, (self.roles, seen, kept)
+        names = ("real", "soft_classes", "known_schema", "known_classes", "partial", "_found")
+        return _without_chunks, (self.roles, {name: getattr(self, name) for name in names})
 
-    def _first_look(self) -> Look:
-        starts = None if self.cuts is None else (0, *accumulate(self.cuts))
-        make = MakeChunk(self.roles, self.through, starts)
-        first = Sent(LookAt(make, self.soft_classes, self.halvings))
-        with self.one_pass(None):
-            at_once = _AT_ONCE if starts is None else _ROWS_AT_ONCE
-            found = self._compute(first, range(len(self.chunks)), at_once)
-            look = whole_look([] if found is None else [found])
-            self.log.read(look.n_bytes)
-        return look
-
-    def _draw(self, limit: int, halvings: int) -> Drawn:
-        task = Sent(Draw(self._read_chunk, limit, max(_HALVINGS, halvings)))
-        found = self._compute(task, self._with_rows, _ROWS_AT_ONCE)
-        self._count()
-        return cast(Drawn, found)
-
-    def _learnt_schema(self) -> Schema:
-        found = self.look.schema()
-        return found if self.roles is None else self.roles.with_levels(found)
-
-    def with_offset(self, offset: Any) -> "DaskRows":
-        """The same rows with offsets, which are in Dask too."""
-        parts = parts_of(aligned(self.cuts, offset, "offset"))
-        check_number(len(self.chunks), len(parts), "offset")
-        chunks = ((*own[:3], part) for own, part in zip(self.chunks, parts, strict=True))
-        return replace(self, chunks=tuple(chunks), owners=(*self.owners, offset), _seen=[])
-
-    def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
-        task, numbers = Sent(AddUp(self._read_chunk, kernel, block_entries)), self._with_rows
-        sums = self._residents.each(task, numbers) if self._brings_little(len(numbers)) else None
-        if sums is None:
-            found = self._compute(task, numbers, _AT_ONCE)
-        else:
-            found = or_raise(plus(*_in_groups(sums, _AT_ONCE, plus)))
-        self._count()
-        return cast(S, found)
-
-    @cached_property
-    def _residents(self) -> Residents:
-        return Residents(self.chunks)
-
-    def _brings_little(self, n_sums: int) -> bool:
-        """Whether so many sums may come back: few, or small even as second derivatives."""
-        columns = 1 + sum(max(len(column.levels) - 1, 1) for column in self.schema.columns)
-        parameters = columns * (1 if self.classes is None else len(self.classes))
-        return n_sums <= _AT_ONCE or 8 * n_sums * parameters**2 <= _LITTLE_BACK
-
-    def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
-        """A chain of tasks: nothing but the state goes from worker to worker."""
-        turns = ((i, *self.chunks[i]) for i in self._with_rows)
-        with self.one_pass(self.n_source):
-            result = chain(Sent(GoOn(self._read_chunk, step)), state, turns)
-            self._count()
-        return cast(T, result)
-
-    def keep(self, kernel: Kernel[S], make: Callable[[S], T]) -> Kept[T]:
-        """One worker gets the sums of all chunks, and keeps what it makes of them."""
-        task = Sent(AddUp(self._read_chunk, kernel, None))
-        with self.one_pass(self.n_source):
-            sums = self._each_chunk(task, self._with_rows)
-            kept = OnWorker.made(lambda *sums: make(reduce(add, sums)), *sums)
-            self._count()
-        return kept
-
-    def deal(
-        self, split: Callable[[MemoryRows], Sequence[S]], make: Callable[..., T], n_parts: int
-    ) -> OnWorkers[T]:
-        """What `make` gives for the first parts of all chunks, for the second, ...: a pass."""
-        task = Sent(Make(self._read_chunk, split))
-        with self.one_pass(self.n_source):
-            dealt = OnWorkers.dealt(self._each_chunk(task, self._with_rows), make, n_parts)
-            self._count()
-        return dealt
+    def __repr__(self) -> str:
+        found = f"{self.n_source:,} rows" if self._found else "not read yet"
+        return f"<rows of {len(self.chunks)} Dask chunks, {found}>\ntarget={self.roles.target!r}"
 
     @property
     def has_offsets(self) -> bool:
-        if self.roles is not None:
-            return self.roles.offset is not None
-        return any(len(parts) > 3 and parts[3] is not None for parts in self.chunks[:1])
+        return self._has(3) if not self.framed else super().has_offsets
 
     @property
-    def room(self) -> Room:
-        return room_on_workers()
+    def has_target(self) -> bool:
+        return self._has(1) if not self.framed else super().has_target
 
-    def _count(self) -> None:
-        """All chunks have been read once more."""
-        self.log.read(self.look.n_bytes)
-        self.progress.advance(self.n_source)
+    def _has(self, part: int) -> bool:
+        return any(len(parts) > part and parts[part] is not None for parts in self.chunks[:1])
+
+    def with_offset(self, offset: Any) -> "DaskRows":
+        """The same rows with offsets, which are in Dask too."""
+        parts = parts_of(aligned(lengths_of(self.owners[0]), offset, "offset"))
+        check_number(len(self.chunks), len(parts), "offset")
+        chunks = ((*own[:3], part) for own, part in zip(self.chunks, parts, strict=True))
+        return replace(self, chunks=tuple(chunks), owners=(*self.owners, offset))
+
+    def each(self, make: Any, receive: Any) -> None:
+        raise ParameterError(
+            "Predictions for the rows of a Dask collection are not written to a file.",
+            "Pass the collection itself: the predictions are a collection like it.",
+        )
 
     @property
-    def _with_rows(self) -> list[int]:
-        """The numbers of chunks that are not empty."""
+    def _starts(self) -> dict[int, int]:
+        """The number of the first row of each chunk that may have rows; 0 where it is unknown."""
         if not self.chunks:
             raise SourceError(
-                "These rows were left where they lie when they were pickled.", "Read them again."
+                "The chunks of these rows stayed behind when they were pickled.", "Fit again."
             )
-        lengths = dict(self.look.lengths)
-        return [i for i in range(len(self.chunks)) if lengths[i]]
+        known = enumerate(lengths_of(self.owners[0]) or [0] * len(self.chunks))
+        lengths = sorted(self.discovered.lengths) if self._found else list(known)
+        firsts = (0, *accumulate(n for _, n in lengths))
+        return {number: first for (number, _), first in zip(lengths, firsts, strict=False)}
+
+    def _sum_batches(
+        self, task: Callable[[Batch], S], receive: Callable[[S], object], purpose: Purpose
+    ) -> None:
+        dask = import_module("dask")
+        starts, roles = self._starts, self.roles if self.framed else None
+
+        def run_on(number: int, *parts: Any) -> S:
+            return task(make_batch(roles, number, starts[number], parts))
+
+        sent = dask.delayed(Sent(run_on), pure=False, traverse=False)
+        each, plus = dask.delayed(run, pure=False), dask.delayed(add_up, pure=False)
+        sums = [each(sent, number, *self.chunks[number]) for number in starts]
+        while len(sums) > 1:
+            groups = [sums[i : i + _SUMS_A_TASK] for i in range(0, len(sums), _SUMS_A_TASK)]
+            sums = [plus(*group) if len(group) > 1 else group[0] for group in groups]
+        for found in dask.compute(*sums):
+            receive(cast(S, or_raise(found)))
+        if self._found:
+            self.log.read(8 * self.n_source * (len(self.schema) + 1))
+
+    def _iterate(self, random: np.random.Generator | None) -> Iterator[Batch]:
+        dask, starts = import_module("dask"), self._starts
+        numbers = list(starts)
+        for i in range(len(numbers)) if random is None else random.permutation(len(numbers)):
+            number = numbers[i]
+            parts = dask.compute(*self.chunks[number])
+            yield make_batch(self.roles if self.framed else None, number, starts[number], parts)
+
+
+def _without_chunks(roles: Roles, kept: dict[str, Any]) -> DaskRows:
+    return DaskRows(roles, (), **kept)
+
+
+# What runs on the workers.
+
+
+class Sent:
+    """Something that is sent to the workers as it is now, closures and all.
+
+    Not a dataclass, whose fields Dask would search for collections.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.packed: bytes = import_module("cloudpickle").dumps(value)
 
     @property
-    def _read_chunk(self) -> ReadChunk:
-        look = self.look
-        make = MakeChunk(self.roles, self.through, look.starts())
-        return ReadChunk(make, self.reader, dict(look.lengths))
+    def value(self) -> Any:
+        return _unpacked(self.packed)
 
-    def _compute(self, task: Sent, numbers: Sequence[int], at_once: int) -> Any:
-        """The sum of a task over chunks, `at_once` added in a task: as many sums come back."""
-        if not numbers:
-            return None
-        dask = import_module("dask")
-        both, each = dask.delayed(plus, pure=False), self._each_chunk(task, numbers)
-        return or_raise(plus(*dask.compute(*_in_groups(each, at_once, both))))
-
-    def _each_chunk(self, task: Sent, numbers: Sequence[int]) -> list[Any]:
-        """A task for each chunk, delayed."""
-        dask = import_module("dask")
-        # With each task if that is little, as what tasks share is one more step on their way.
-        shared = len(task.packed) * len(numbers) > _LITTLE
-        sent = dask.delayed(task, pure=False, traverse=False) if shared else task
-        each = dask.delayed(run, pure=False)
-        return [each(sent, i, *self.chunks[i]) for i in numbers]
+    def __dask_tokenize__(self) -> str:
+        return uuid4().hex
 
 
-def _in_groups(found: list[Any], at_once: int, both: Callable[..., Any]) -> list[Any]:
-    """At most so many sums, of which each is one of as many others, and so on, in their order."""
-    while len(found) > at_once:
-        groups = [found[i : i + at_once] for i in range(0, len(found), at_once)]
-        found = [both(*group) if len(group) > 1 else group[0] for group in groups]
-    return found
+@lru_cache(maxsize=2)
+def _unpacked(packed: bytes) -> Any:
+    """Once for all chunks of a worker."""
+    return import_module("cloudpickle").loads(packed)
 
 
-def _left_behind(roles: Roles | None, seen: list[Look], kept: dict[str, Any]) -> DaskRows:
-    return DaskRows((), roles, _seen=seen, **kept)
+class Failed(NamedTuple):
+    """An error in place of a sum, so that the first in the order of the rows is raised."""
+
+    error: PosterioriError
+
+
+def or_raise(result: Any) -> Any:
+    """What came back from the workers, or the error that did."""
+    if isinstance(result, Failed):
+        raise result.error
+    return result
+
+
+def run(sent: Sent, *parts: Any) -> Any:
+    """What was sent, called with the parts; or its error."""
+    try:
+        with one_blas_thread():
+            return sent.value(*parts)
+    except PosterioriError as error:
+        return Failed(error)
+
+
+def add_up(*sums: Any) -> Any:
+    """The sum of sums, or the first error among them."""
+    failed = next((each for each in sums if isinstance(each, Failed)), None)
+    if failed is not None:
+        return failed
+    try:
+        return reduce(add, sums)
+    except PosterioriError as error:
+        return Failed(error)
+
+
+def make_batch(roles: Roles | None, number: int, start: int, parts: Parts) -> Batch:
+    """A computed chunk as a batch: a frame that is split by roles, or its parts as they are."""
+    where = f"chunk {number}"
+    if roles is not None:
+        frame = as_frame(parts[0])
+        if frame is None:
+            raise ColumnTypeError(
+                f"Chunk {number} is a {type(parts[0]).__name__}, not a data frame.",
+                "Pass delayed frames, or Dask arrays to fit(X, y).",
+            )
+        try:
+            roles.features(frame.columns)
+        except DataError as error:
+            raise error.located(where) from error
+        return roles.split(parts[0])._replace(start=start, where=where, chunk=number)
+    odd = [part for part in parts if part is not None and not hasattr(part, "shape")]
+    if odd:
+        raise ColumnTypeError(
+            f"Chunk {number} is a {type(odd[0]).__name__}, neither an array nor a data frame.",
+            "Pass delayed arrays or frames.",
+        )
+    X, *rest = map(_in_one_piece, parts)
+    y, weight, offset = (*rest, None, None, None)[:3]
+    batch = Batch(X, y, weight, offset, start, where, number)
+    for what, values in zip(("y", "sample_weight", "offset"), batch[1:4], strict=True):
+        if values is not None and values.shape[0] != batch.n_rows:
+            raise ShapeError(
+                f"{where}: X has {batch.n_rows:,} rows, but {what} {values.shape[0]:,}.",
+                "Cut them into chunks at the same rows.",
+            )
+    return batch
+
+
+def _in_one_piece(values: Any) -> Any:
+    """A copy of what a transfer to another worker would lay out otherwise: sums then have the
+    same last bits. Sparse matrices become CSR."""
+    if sparse.issparse(values):
+        return values.tocsr()
+    if isinstance(values, np.ndarray) and not (values.flags.forc and values.flags.aligned):
+        return np.array(values, order="A")
+    return values
 
 
 # What the user has.
@@ -246,12 +256,12 @@ def scan_dask(source: Any, roles: Roles, classes: Any = None, progress: Any = Fa
         sources = [each[roles.needed(names)] for each in sources]
     elif any(hasattr(type(each), "chunks") for each in sources):
         raise ColumnTypeError(
-            "A Dask array has no names of columns that could be scanned.",
+            "A Dask array has no column names.",
             "Pass it to fit together with its target: fit(X, y).",
         )
     chunks = tuple((part,) for each in sources for part in parts_of(each, alone=True))
     passes = Passes(read_progress(progress))
-    return DaskRows(chunks, roles, owners=tuple(sources), soft_classes=classes, progress=passes)
+    return DaskRows(roles, chunks, True, tuple(sources), soft_classes=classes, progress=passes)
 
 
 def dask_rows(
@@ -271,10 +281,7 @@ def dask_rows(
         if own is not None:
             check_number(n, len(own), what)
     chunks = zip(*([None] * n if own is None else own for own in parts), strict=True)
-    halvings = 0
-    if cuts is not None:
-        halvings = max(_HALVINGS, sample_halvings(sum(cuts), X.shape[1]))
-    return DaskRows(tuple(chunks), None, cuts, halvings, (X, *cut), soft_classes=classes)
+    return DaskRows(Roles(), tuple(chunks), False, (X, *cut), soft_classes=classes)
 
 
 def check_number(n_chunks: int, found: int, what: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import Any, cast
 
 import narwhals.stable.v1 as nw
@@ -19,11 +20,14 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.rows.arrow import is_table, plain_table
-from posteriori.rows.categories import complex_error, read_column, read_objects
+from posteriori.rows.categories import complex_error, date_error, read_column, read_objects
 from posteriori.rows.schema import Column, Kind, Schema
 from posteriori.rows.tables import ColumnTable, DenseTable, SparseTable, Table
 from posteriori.rows.target import as_array
 from posteriori.typing import Array
+
+_SMALL_FRAME = 10**5
+"""A data frame of no more numbers is copied at once, rather than read column by column."""
 
 
 def read_features(
@@ -34,14 +38,7 @@ def read_features(
     Levels that the schema lacks are coded `UNSEEN` or, with `new_levels`, added to it.
     """
     table: DenseTable | SparseTable
-    if hasattr(type(X), "map_sum"):
-        raise ParameterError(
-            "Rows of a source are not taken here.", "Pass a table in memory: an array or a frame."
-        )
-    if hasattr(type(X), "__dask_graph__"):
-        raise ParameterError(
-            "A Dask collection is not taken here.", "Pass X.compute(), or some of its rows."
-        )
+    _check_in_memory(X)
     if schema is not None and is_table(X) and X.num_rows:
         plain = plain_table(X, schema)
         if plain is not None:
@@ -58,6 +55,30 @@ def read_features(
         kind: Kind = "boolean" if values.dtype.kind == "b" else "numeric"
         table = DenseTable(values, Schema.unnamed(values.shape[1], kind))
     return table if schema is None else _by_position(table, schema, model)
+
+
+def _check_in_memory(X: Any) -> None:
+    """An error that says what to do with a source, a Dask collection or a path."""
+    if hasattr(type(X), "map_sum"):
+        raise ParameterError(
+            "A source is not accepted here.", "Pass data in memory: an array or a data frame."
+        )
+    if hasattr(type(X), "__dask_graph__"):
+        raise ParameterError(
+            "A Dask collection is not accepted here.", "Pass X.compute(), or some of its rows."
+        )
+    if isinstance(X, str | PathLike):
+        raise path_error(X)
+
+
+def path_error(X: Any, y: Any = None) -> ParameterError:
+    """A path, or any text that is no formula, in place of X."""
+    target = f"'{y}'" if isinstance(y, str) else "..."
+    return ParameterError(
+        f"X is {str(X)!r}, which is neither data nor a formula.",
+        f"To read files, pass scan({str(X)!r}, target={target}); a formula has the form "
+        "'target ~ a + b'.",
+    )
 
 
 def _as_array(X: Any) -> NDArray[Any]:
@@ -77,16 +98,12 @@ def _check_shape(shape: tuple[int, ...]) -> None:
             f"Expected 2D array, got {len(shape)}D array instead.",
             "Reshape your data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row.",
         )
-    if shape[0] == 0:
-        raise ShapeError(
-            f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.",
-            "Pass at least one row.",
-        )
-    if shape[1] == 0:
-        raise ShapeError(
-            f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.",
-            "Pass at least one column.",
-        )
+    for n, what, remedy in ((shape[0], "sample", "row"), (shape[1], "feature", "column")):
+        if n == 0:
+            raise ShapeError(
+                f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.",
+                f"Pass at least one {remedy}.",
+            )
 
 
 def _check_width(n_columns: int, schema: Schema, model: str) -> None:
@@ -104,16 +121,10 @@ def _by_position(table: DenseTable | SparseTable, schema: Schema, model: str) ->
     if schema.categorical:
         raise ColumnTypeError(
             f"{model} was fitted with levels in {schema.describe_all(schema.categorical)}, "
-            "but X holds numbers only.",
+            "but X has numbers only.",
             "Pass a data frame with the columns of the fit.",
         )
-    if schema.named:
-        warn(
-            ColumnNameWarning(
-                f"X does not have valid feature names, but {model} was fitted with feature names.",
-                "Pass a data frame, so that the order of its columns can be checked.",
-            )
-        )
+    _warn_of_names(False, schema.named, model)
     return replace(table, schema=schema)
 
 
@@ -123,7 +134,7 @@ def _from_sparse(X: Any) -> SparseTable:
         raise complex_error()
     if X.dtype.kind not in "fiub":
         raise ColumnTypeError(
-            f"A sparse matrix of {X.dtype} cannot be used.", "Pass one of numbers."
+            f"A sparse matrix of {X.dtype} cannot be used.", "Pass a matrix of numbers."
         )
     rows = X if X.format == "csr" else sparse.csr_array(X)
     if not rows.has_canonical_format:  # remembered by the user's own matrix, if it is CSR
@@ -142,7 +153,7 @@ def as_frame(X: Any) -> "nw.DataFrame[Any] | None":
     except DuplicateError as error:
         raise ColumnNameError(
             f"Two columns of X have the same name, {_name_given_twice(X)!r}.",
-            "Rename them, so that each can be named.",
+            "Rename one of them.",
         ) from error
     if isinstance(frame, nw.LazyFrame):
         raise ColumnTypeError(
@@ -159,15 +170,10 @@ def _name_given_twice(X: Any) -> Any:
 
 def _from_frame(
     frame: "nw.DataFrame[Any]", schema: Schema | None, model: str, new_levels: bool
-) -> ColumnTable:
+) -> Table:
     names = list(frame.columns)
     _check_shape(frame.shape)
-    named = all(isinstance(name, str) for name in names)
-    if not named and any(isinstance(name, str) for name in names):
-        raise ColumnNameError(
-            "Some column names are strings and some are not.",
-            "Rename the columns: X.columns = X.columns.astype(str).",
-        )
+    named = _are_names(names)
     known: Sequence[Column | None] = [None] * len(names)
     order = list(range(len(names)))
     if schema is not None:
@@ -177,11 +183,40 @@ def _from_frame(
             _check_width(len(names), schema, model)
             _warn_of_names(named, schema.named, model)
         known = schema.columns
+        if not schema.categorical and frame.shape[0] * frame.shape[1] <= _SMALL_FRAME:
+            values = _small_frame(frame)
+            if values is not None:
+                return DenseTable(values[:, order], schema)
     read = [
-        read_column(frame[:, i], names[i] if named else f"x{j}", column, new_levels)
+        read_column(frame.get_column(names[i]), names[i] if named else f"x{j}", column, new_levels)
         for j, (i, column) in enumerate(zip(order, known, strict=True))
     ]
     return _table_of(read, schema, named, len(frame))
+
+
+def _are_names(names: list[Any]) -> bool:
+    """Whether the columns have names, rather than numbers; an error where some have neither."""
+    strings = [isinstance(name, str) for name in names]
+    if any(strings) and not all(strings):
+        raise ColumnNameError(
+            "Some column names are strings and some are not.",
+            "Rename the columns: X.columns = X.columns.astype(str).",
+        )
+    nested = [name for name in names if isinstance(name, tuple)]
+    if nested:
+        raise ColumnNameError(
+            f"A column name is a tuple, {nested[0]!r}.",
+            "Rename the columns: X.columns = ['_'.join(map(str, name)) for name in X.columns].",
+        )
+    return all(strings)
+
+
+def _small_frame(frame: "nw.DataFrame[Any]") -> NDArray[Any] | None:
+    """All columns as one array; None where some are not numbers."""
+    if not all(dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values()):
+        return None
+    values = frame.to_numpy()
+    return values if values.dtype.kind in "fiub" else None
 
 
 def _table_of(
@@ -191,9 +226,7 @@ def _table_of(
     columns = tuple(column for column, _ in read)
     if schema is not None:
         pairs = zip(schema.columns, columns, strict=True)
-        columns = tuple(
-            replace(known, levels=found.levels, strange=found.strange) for known, found in pairs
-        )
+        columns = tuple(replace(found, name=known.name, kind=known.kind) for known, found in pairs)
         named = schema.named
     return ColumnTable(tuple(values for _, values in read), Schema(columns, named), n_rows)
 
@@ -216,16 +249,11 @@ def _from_objects(
     if values.dtype.kind == "c":
         raise complex_error()
     if values.dtype.kind in "mM":
-        raise ColumnTypeError(
-            f"X holds {values.dtype}, which is neither a number nor a level.",
-            "Turn dates into numbers, for example days since a fixed date.",
-        )
+        raise date_error("x0", "a duration" if values.dtype.kind == "m" else "a date")
     if schema is not None:
         _check_width(values.shape[1], schema, model)
+    known = [None] * values.shape[1] if schema is None else schema.columns
     read = [
-        read_objects(
-            values[:, j], f"x{j}", None if schema is None else schema.columns[j], new_levels
-        )
-        for j in range(values.shape[1])
+        read_objects(values[:, j], f"x{j}", column, new_levels) for j, column in enumerate(known)
     ]
     return _table_of(read, schema, False, len(values))

@@ -1,419 +1,405 @@
-"""Rows in files larger than memory: CSV, Parquet and Arrow IPC, by pyarrow.dataset."""
+"""Rows in files larger than memory: Parquet, CSV and Arrow IPC, by pyarrow."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from importlib import import_module
-from itertools import chain
-from typing import Any, TypeVar, cast
+from operator import add
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from posteriori.errors import DataError, ScaleError, SourceError
-from posteriori.rows.ahead import Glimpse, Surprise, gather_ahead
-from posteriori.rows.arrow import together
-from posteriori.rows.chunk import Chunk, Reader, Roles, told_where
-from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.csv import CsvFiles, until_types_hold
-from posteriori.rows.datasets import check_types, without_index
-from posteriori.rows.look import Drawn, Look, look_at, sample_halvings, whole_look
-from posteriori.rows.mark import Mark
-from posteriori.rows.memory import MemoryRows
-from posteriori.rows.parquet import Part, parts_of
-from posteriori.rows.progress import Passes, read_progress
-from posteriori.rows.rows import Kernel, Rows
-from posteriori.rows.schema import Schema
-from posteriori.rows.spool import Spool, read_cache
+from posteriori.errors import SourceError
+from posteriori.rows.batch import Batch, Roles
+from posteriori.rows.ipc_cache import IpcCache, IpcFile
+from posteriori.rows.schema import Column, Kind, Schema
+from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import map_in_order
 from posteriori.typing import Labels
 
 S = TypeVar("S")
-T = TypeVar("T")
 
-BATCH_ENTRIES = 2**22
-"""Numbers that are read at once: 32 MiB of doubles."""
+BATCH_ENTRIES = 2**21
+"""Numbers that are read at once: 16 MiB of doubles."""
 
 _LONGEST_BATCH = 2**17
-_READ_AHEAD = 4
-"""Batches that are read while others are summed."""
+_PART_ROWS = 2**18
+"""Row groups that lie together are read as one part until it has this many rows."""
+
+
+class FileStamp(NamedTuple):
+    """A file as it was when it was scanned, so that one that has changed since is named."""
+
+    path: str
+    inode: int
+    size: int
+    changed: tuple[int, int]
+
+    @classmethod
+    def of(cls, path: str) -> "FileStamp":
+        found = os.stat(path)
+        return cls(path, found.st_ino, found.st_size, (found.st_mtime_ns, found.st_ctime_ns))
+
+    def check(self) -> None:
+        """An error unless the file is still what it was."""
+        try:
+            now = FileStamp.of(self.path)
+        except OSError as error:
+            raise SourceError(
+                f"The file {self.path} is gone since it was scanned.", "Put it back, or scan again."
+            ) from error
+        if now != self:
+            raise SourceError(
+                f"The file {self.path} has changed since it was scanned.",
+                "Scan again, and fit to what is there now.",
+            )
 
 
 @dataclass(frozen=True, eq=False)
-class FileRows(ChunkedRows):
-    """Rows of a pyarrow dataset, or of CSV files whose types are learnt in the first look.
+class RowGroups:
+    """Row groups of a Parquet file, the number of their first row, and its partition values."""
 
-    The next batches are read while these are summed. After the first look they come from the
-    `spool`, where there is one.
+    path: str
+    metadata: Any
+    groups: tuple[int, ...]
+    start: int
+    n_rows: int
+    partition: dict[str, Any]
+
+    def batches(self, columns: list[str], schema: Any, n_rows: int) -> Iterator[Any]:
+        """Record batches of at most so many rows, with these columns of the schema."""
+        pyarrow = import_module("pyarrow")
+        parquet = import_module("pyarrow.parquet")
+        own = [name for name in columns if name not in self.partition]
+        with parquet.ParquetFile(self.path, metadata=self.metadata, pre_buffer=False) as file:
+            for batch in file.iter_batches(n_rows, list(self.groups), own, use_threads=False):
+                arrays = []
+                for name in columns:
+                    kind = schema.field(name).type
+                    if name in self.partition:
+                        value = pyarrow.scalar(self.partition[name]).cast(kind)
+                        arrays.append(pyarrow.repeat(value, batch.num_rows))
+                    else:
+                        arrays.append(_cast(batch.column(name), kind))
+                yield _record_batch(arrays, columns, batch.num_rows)
+
+
+def _cast(values: Any, kind: Any) -> Any:
+    """The values in the type that the column has in all files."""
+    if values.type == kind:
+        return values
+    return values.cast(kind, safe=not import_module("pyarrow.types").is_floating(kind))
+
+
+def _record_batch(arrays: list[Any], names: list[str], n_rows: int) -> Any:
+    pyarrow = import_module("pyarrow")
+    if arrays:
+        return pyarrow.RecordBatch.from_arrays(arrays, names)
+    empty = pyarrow.struct([])
+    return pyarrow.RecordBatch.from_struct_array(pyarrow.array([{}] * n_rows, empty))
+
+
+def row_groups(dataset: Any) -> list[RowGroups] | None:
+    """The parts of a dataset of Parquet files, in order; None for any other."""
+    datasets = import_module("pyarrow.dataset")
+    is_parquet = isinstance(getattr(dataset, "format", None), datasets.ParquetFileFormat)
+    if not is_parquet or dataset.filesystem.type_name != "local":
+        return None
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # the dataset filters rows
+        return None
+    parts: list[RowGroups] = []
+    start = 0
+    for fragment in fragments:
+        metadata = fragment.metadata
+        partition = datasets.get_partition_keys(fragment.partition_expression)
+        groups: list[int] = []
+        n_rows = 0
+        for group in range(metadata.num_row_groups):
+            groups.append(group)
+            n_rows += metadata.row_group(group).num_rows
+            if n_rows >= _PART_ROWS or group == metadata.num_row_groups - 1:
+                found = RowGroups(fragment.path, metadata, tuple(groups), start, n_rows, partition)
+                parts += [found] * (n_rows > 0)
+                start, groups, n_rows = start + n_rows, [], 0
+    return parts
+
+
+@dataclass(frozen=True, eq=False)
+class FileRows(SourceRows):
+    """Rows of a pyarrow dataset.
+
+    Threads read the row groups of Parquet files; other formats are read in order by pyarrow's
+    scanner, which reads ahead. Batches come from the `cache` once it holds all of them.
+    `infers_types` says that the files are CSV, with types inferred from their first megabyte.
     """
 
     dataset: Any
-    roles: Roles
-    marks: tuple[Mark, ...] = ()
+    stamps: tuple[FileStamp, ...] = ()
     declared: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    spool: Spool = field(default_factory=Spool)
+    cache: IpcCache = field(default_factory=IpcCache)
+    infers_types: bool = False
+
+    def __repr__(self) -> str:
+        names = [os.path.basename(path) for path in self.files[:1]]
+        more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
+        what = f"{names[0]}{more}" if names else "a table"
+        roles = f"target={self.roles.target!r}, {len(self.roles.columns or ())} feature columns"
+        found = f"{self.n_source:,} rows" if self._found else "not read yet"
+        return f"<rows of {what}, {found}>\n{roles}"
 
     @property
     def files(self) -> Sequence[str]:
-        return [mark.path for mark in self.marks]
+        return [stamp.path for stamp in self.stamps]
+
+    @cached_property
+    def _parts(self) -> list[RowGroups] | None:
+        with self._reading():
+            return row_groups(self.dataset)
 
     @property
-    def folder(self) -> str | None:
-        return self.spool.folder
+    def _n_expected(self) -> int | None:
+        return None if self._parts is None else sum(part.n_rows for part in self._parts)
 
-    @property
-    def has_offsets(self) -> bool:
-        return self.roles.offset is not None
-
-    @property
+    @cached_property
     def _columns(self) -> list[str]:
-        return self.roles.needed(self.dataset.schema.names)
+        return [*(self.roles.columns or ()), *self.roles.others]
 
     @cached_property
     def _batch_rows(self) -> int:
-        return max(1, min(_LONGEST_BATCH, BATCH_ENTRIES // max(len(self._columns), 1)))
+        return max(1, min(_LONGEST_BATCH, BATCH_ENTRIES // len(self._columns)))
 
-    def _learnt_schema(self) -> Schema:
-        return self._schema_of(self.look)
+    def _kind(self, name: str) -> Kind | None:
+        """What the type of a column says of it; None where its entries must be read for it."""
+        types, kind = import_module("pyarrow.types"), self.dataset.schema.field(name).type
+        if types.is_boolean(kind):
+            return "boolean"
+        is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+        return "numeric" if is_number else None
 
-    def _schema_of(self, look: Look) -> Schema:
-        return self.roles.with_levels(look.schema().in_order(self.declared))
-
-    @cached_property
-    def _parts(self) -> list[Part] | None:
-        with self._watched():
-            return parts_of(self.dataset)
+    def _ordered(self, schema: Schema) -> Schema:
+        found = {column.name: column for column in schema.columns}
+        columns = tuple(
+            found.get(name) or Column(name, self._kind(name) or "numeric")
+            for name in self.roles.columns or ()
+        )
+        whole = Schema(columns, named=True).in_order(self.declared)
+        return super()._ordered(whole)
 
     def read_as(self, schema: Schema | None, classes: Labels | None = None) -> "FileRows":
-        if not isinstance(self.dataset, CsvFiles):
+        """Columns that were text in the fit are read as text, also where they have only digits."""
+        if not self.infers_types:
             return self
         columns = () if schema is None else schema.columns
         text = [column.name for column in columns if column.kind == "categorical"]
         if isinstance(self.roles.target, str) and classes is not None:
             text += [self.roles.target] * all(isinstance(label, str) for label in classes)
-        dataset = self.dataset.with_text(text)
-        if dataset is self.dataset:
+        written = next(iter(self.dataset.get_fragments())).physical_schema.names
+        kind = import_module("pyarrow").string()
+        dataset = with_types(self.dataset, {name: kind for name in text if name in written})
+        if dataset.schema == self.dataset.schema:
             return self
-        return replace(self, dataset=dataset, spool=self.spool.fresh(), _seen=[])
+        cache = IpcCache(self.cache.folder, self.cache.enabled)
+        return replace(self, dataset=dataset, cache=cache, _found=[])
 
-    def _first_look(self) -> Look:
-        def look() -> Look:
-            least, found = self._least_halvings(), list[Look]()
+    def with_numbers(self) -> "FileRows":
+        """The same rows with the target as a number, which may have decimals in later rows."""
+        found = super().with_numbers()
+        if not self.infers_types:
+            return found
+        dataset = with_types(self.dataset, _doubles(self.dataset.schema, self.roles.targets))
+        if dataset.schema == self.dataset.schema:
+            return found
+        cache = IpcCache(self.cache.folder, self.cache.enabled)
+        return replace(found, dataset=dataset, cache=cache, _found=[])
 
-            def see(start: int, table: Any) -> Look:
-                known = max(least, found[0].drawn.halvings if found else 0)
-                return self._look_at(start, table, known)
+    # Passes.
 
-            self.spool.begin()
-            self._see_all(see, found)
-            whole = whole_look(found)
-            self._keep_whole(whole.n_rows)
-            return whole
+    def _sum_batches(
+        self, task: Callable[[Batch], S], receive: Callable[[S], object], purpose: Purpose
+    ) -> None:
+        columns = self._columns
+        if purpose == "discovery" and self._parts is not None and self.cache.file is None:
+            columns = [name for name in columns if not self._is_known(name)]
+        caches = purpose != "once" and len(columns) == len(self._columns)
+        cached = self.cache.begin() if caches else None
 
-        return until_types_hold(look)
+        def sum_part(part: Iterable[Batch]) -> S:
+            return reduce(add, map(task, part))
 
-    def _keep_whole(self, n_rows: int) -> None:
-        """Keep no tables that come one after the other, unless all: they are of use together."""
-        if self._parts is None:
-            self.spool.drop_unless(0, n_rows)
+        with self._reading():
+            map_in_order(sum_part, self._read_parts(columns, cached), receive)
+            self.cache.keep(cached)
 
-    def _see_all(self, see: Callable[[int, Any], T], found: list[T]) -> None:
-        """A pass that adds up what `see` makes of all tables."""
-        parts = self._parts
-        with self.one_pass(None if parts is None else sum(part.n_rows for part in parts)):
-            self._fold(see, lambda seen: _add_to(found, seen))
+    def _is_known(self, name: str) -> bool:
+        """Whether discovery need not read a column: plain numbers that are no target."""
+        return name not in self.roles.others and self._kind(name) is not None
 
-    def _chunk(self, start: int, table: Any) -> Chunk:
-        numbers = np.arange(start, start + table.num_rows)
-        found = self.roles.split(table)._replace(numbers=numbers)
-        return found.seen_through(self.through, _where(start, table.num_rows))
+    def _iterate(self, random: np.random.Generator | None) -> Iterator[Batch]:
+        parts = self._read_parts(self._columns, None)
+        if random is not None and isinstance(parts, list):
+            parts = [parts[i] for i in random.permutation(len(parts))]
+        with self._reading():
+            for part in parts:
+                yield from part
 
-    def _look_at(self, start: int, table: Any, halvings: int | None = None) -> Look:
-        """A look at a table, which draws rows if it is said how seldom."""
-        chunk, where = self._chunk(start, table), _where(start, table.num_rows)
-        if halvings is None:
-            return look_at(start, chunk, where, self.soft_classes)
-        return look_at(start, chunk, where, self.soft_classes, halvings=halvings, start=start)
+    def _read_parts(
+        self, columns: list[str], cached: IpcFile | None
+    ) -> list[Iterable[Batch]] | Iterator[Iterable[Batch]]:
+        """Batches in parts that are read by one thread each, the same whatever is cached."""
+        if self._parts is not None:
+            return [self._part(part, columns, cached) for part in self._parts]
+        return ([batch] for batch in self._stream(columns, cached))
 
-    def look_ahead(self, gather: Callable[[Rows], S]) -> S | None:
-        as_they_are = self.known is None and self.sides is None and not self.real
-        if self._seen or not as_they_are or not self._parts:
-            return None
-        glimpse = self._glimpse(self._parts)
-        return None if glimpse is None else gather_ahead(self, glimpse, gather)
-
-    def _glimpse(self, parts: Sequence[Part]) -> Glimpse | None:
-        """What a few rows show; None if something is wrong with them, which all rows will tell."""
-        few = {parts[i].start: parts[i] for i in (0, len(parts) // 2, -1)}
-        looks: list[Look] = []
-
-        def see(part: Part) -> Look:
-            return self._look_at(*next(self._tables_of(part)))
-
-        try:
-            with self._watched():
-                map_in_order(see, list(few.values()), looks.append)
-            look = whole_look(looks)
-            if look.labels is None:
-                return None
-            schema = self._schema_of(look)
-            return Glimpse(schema, look.labels.classes(), look.labels.soft)
-        except DataError:
-            return None
-
-    def look_and_sum(self, glimpse: Glimpse, kernel: Kernel[S], block_entries: int | None) -> S:
-        reader = Reader(glimpse.schema, glimpse.classes, named=self.soft_classes)
-        surprises, found = list[int](), list[_Seen]()
-
-        def see(start: int, table: Any) -> _Seen:
-            seen = None if surprises else add_up(start, table)
-            if seen is None:
-                surprises.append(start)
-            return seen or _Seen(self._look_at(start, table), _Total())
-
-        def add_up(start: int, table: Any) -> _Seen | None:
-            chunk, where = self._chunk(start, table), _where(start, table.num_rows)
-            with suppress(DataError):
-                rows = reader(chunk, start, where)
-                known = glimpse.look_at(start, chunk, rows)
-                look = known or self._look_at(start, table)
-                if known or glimpse.covers(look):
-                    return _Seen(look, _Total(rows.n_rows, rows.add_up(kernel, block_entries)))
-            return None
-
-        self.spool.begin_if_asked()
-        self._see_all(see, found)
-        self._seen.append(whole_look([seen.look for seen in found]))
-        if surprises or not glimpse.is_of(self):
-            raise Surprise
-        return cast(S, found[0].beside.value)
-
-    def _least_halvings(self) -> int:
-        """Halvings of the sample that will be needed, where files tell how many rows they have."""
-        n_rows = sum(part.n_rows for part in self._parts or ())
-        return sample_halvings(n_rows, len(self.roles.features(self.dataset.schema.names)))
-
-    def _draw(self, limit: int, halvings: int) -> Drawn:
-        found: list[Drawn] = []
-        self.spool.go_on()
-
-        def draw(start: int, table: Any) -> Drawn:
-            return Drawn.of(start, self._chunk(start, table), limit, halvings)
-
-        self._fold(draw, lambda drawn: _add_to(found, drawn))
-        return found[0]
-
-    def _sum(self, kernel: Kernel[S], block_entries: int | None) -> S:
-        reader, total = self.reader, _Total()
-        self.spool.go_on()
-
-        def add_up(start: int, table: Any) -> _Total:
-            rows = reader(self._chunk(start, table), start, _where(start, table.num_rows))
-            return _Total(rows.n_rows, rows.add_up(kernel, block_entries))
-
-        self._fold(add_up, total.add)
-        self._check_number(total.n_rows)
-        self._keep_whole(total.n_rows)
-        return cast(S, total.value)
-
-    def fold(self, step: Callable[[T, MemoryRows], T], state: T) -> T:
-        reader, seen = self.reader, 0
-        with self.one_pass(self.n_source), self._watched():
-            for start, table in self._tables():
-                rows = reader(self._chunk(start, table), start, _where(start, table.num_rows))
-                state = step(state, rows)
-                self.progress.advance(rows.n_rows)
-                seen += rows.n_rows
-            self._check_number(seen)
-        return state
-
-    def _check_number(self, n_rows: int) -> None:
-        """An error where a pass met more rows, or fewer, than the first look."""
-        if n_rows != self.n_source:
-            raise SourceError(
-                f"The source has {n_rows:,} rows, and had {self.n_source:,} when it was first "
-                "looked at.",
-                "Scan again, and fit to what is there now.",
-            )
-
-    def each(self, make: Callable[[Chunk], list[T]], receive: Callable[[list[T]], object]) -> None:
-        answered = 0
-
-        def made(start: int, table: Any) -> _Total:
-            rest = table.slice(max(answered - start, 0))  # after a column got a wider type
-            try:
-                return _Total(rest.num_rows, make(self.roles.split(rest)) if rest.num_rows else [])
-            except (DataError, ScaleError) as error:
-                raise told_where(error, _where(start, table.num_rows)) from error
-
-        def take_in(made: _Total) -> None:
-            nonlocal answered
-            answered += made.n_rows
-            receive(made.value)
-
-        def answer() -> None:
-            with self.one_pass(None):
-                self._fold(made, take_in)
-
-        until_types_hold(answer)
-        if self._seen:
-            self._check_number(answered)
-
-    def _fold(self, task: Callable[[int, Any], T], receive: Callable[[T], object]) -> None:
-        """`receive` gets `task` of every table and the number of its first row, in order.
-
-        What `task` gives for the tables of one part is added up by the thread that reads them.
-        """
-
-        def of_part(part: Part) -> tuple[int, T]:
-            found: list[Any] = []
-            for start, table in self._tables_of(part):
-                _add_to(found, task(start, table))
-            return part.n_rows, cast(T, found[0])
-
-        def of_table(each: tuple[int, Any]) -> tuple[int, T]:
-            return each[1].num_rows, task(*each)
-
-        def take_in(result: tuple[int, T]) -> None:
-            receive(result[1])
-            self.progress.advance(result[0])
-
-        with self._watched():
-            if self._parts is not None:
-                map_in_order(of_part, self._parts, take_in)
-            else:
-                map_in_order(of_table, self._stream(), take_in)
-
-    def _tables(self) -> Iterator[tuple[int, Any]]:
-        """Tables and the numbers of their first rows, in the order of files and rows."""
-        if self._parts is None:
-            return self._stream()
-        return chain.from_iterable(map(self._tables_of, self._parts))
-
-    def _tables_of(self, part: Part) -> Iterator[tuple[int, Any]]:
-        kept = self.spool.find(part.start, part.start + part.n_rows)
-        return self._counted(self._decoded(part) if kept is None else kept)
-
-    def _decoded(self, part: Part) -> Iterator[tuple[int, Any]]:
+    def _part(self, part: RowGroups, columns: list[str], cached: IpcFile | None) -> Iterator[Batch]:
+        """The batches of row groups, from the cache if they are there."""
+        end = part.start + part.n_rows
+        if self.cache.file is not None:
+            for start, where, batch in self.cache.file.batches(part.start, end):
+                yield self._batch(batch, start, where)
+            return
         start = part.start
-        try:
-            batches = part.batches(self._columns, self.dataset.schema, self._batch_rows)
-            for table, was_decoded in batches:
-                if was_decoded:
-                    self.spool.put(start, table)
-                yield start, table
-                start += table.num_rows
-            if start != part.start + part.n_rows:
-                raise OSError("it has fewer rows than it says")
-        except (OSError, import_module("pyarrow").ArrowException) as error:
-            raise SourceError(
-                f"The file {part.path} cannot be read: {error}.", "Look at it, or leave it out."
-            ) from error
+        with _named(part.path):
+            for batch in part.batches(columns, self.dataset.schema, self._batch_rows):
+                yield self._batch(batch, start, part.path, cached)
+                start += batch.num_rows
+            if start != end:
+                raise OSError("it has fewer rows than its metadata says")
 
-    def _stream(self) -> Iterator[tuple[int, Any]]:
-        """The same by pyarrow's scanner, which reads ahead."""
-        kept = self.spool.find(0, self.n_source) if self._seen else None
-        return self._counted(self._scanned() if kept is None else kept)
+    def _stream(self, columns: list[str], cached: IpcFile | None) -> Iterator[Batch]:
+        """The batches by pyarrow's scanner, file by file, from the cache if they are there."""
+        if self.cache.file is not None:
+            for start, where, batch in self.cache.file.batches():
+                yield self._batch(batch, start, where)
+            return
+        schema, start = self.dataset.schema, 0
+        options = {"columns": columns, "batch_size": self._batch_rows, "batch_readahead": 4}
+        for path, fragment in _fragments(self.dataset):
+            own = {"schema": schema} if path else {}
+            with _named(path, self._misfit):
+                batches = fragment.to_batches(**own, **options)
+                for batch in _joined(batches, self._batch_rows):
+                    yield self._batch(batch, start, path, cached)
+                    start += batch.num_rows
 
-    def _scanned(self) -> Iterator[tuple[int, Any]]:
-        batches = self.dataset.to_batches(
-            columns=self._columns,
-            batch_size=self._batch_rows,
-            batch_readahead=_READ_AHEAD,
-            fragment_readahead=1,
+    def _batch(self, rows: Any, start: int, where: str, cached: IpcFile | None = None) -> Batch:
+        if cached is not None:
+            cached.put(start, where, rows)
+        self.log.read(rows.nbytes)
+        table = import_module("pyarrow").Table.from_batches([rows])
+        return split_arrow(self.roles, table, start, where)
+
+    def _misfit(self, error: Exception) -> str:
+        """What to do about a value of a CSV file that does not fit the type of its column."""
+        if not self.infers_types:
+            return "Look at the file, or leave it out."
+        place = re.search(r"CSV column #(\d+)", str(error))
+        name = self.dataset.schema.names[int(place[1])] if place else "name"
+        return (
+            f"The type of a column is that of the first megabyte of its file. If column '{name}' "
+            f"is text, scan with dtypes={{{name!r}: 'string'}}; otherwise correct the value, or "
+            "leave it empty if it is missing."
         )
-        start = 0
-        for table in together(batches, self._batch_rows, 8 * BATCH_ENTRIES):
-            self.spool.put(start, table)
-            yield start, table
-            start += table.num_rows
-
-    def _counted(self, tables: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-        for start, table in tables:
-            self.log.read(table.nbytes)
-            yield start, table
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """What goes wrong within is told with the file that has changed, if one has."""
-        for mark in self.marks:
-            mark.check()
-        arrow_error = import_module("pyarrow").ArrowException
+    def _reading(self) -> Iterator[None]:
+        """Errors of reading are told with the file that has changed, if one has."""
+        self._check_stamps()
         try:
             yield
-        except (arrow_error, OSError, SourceError) as error:
-            for mark in self.marks:
-                mark.check()
+        except (OSError, SourceError, import_module("pyarrow").ArrowException) as error:
+            self._check_stamps()
             if isinstance(error, SourceError):
                 raise
             raise SourceError(
-                f"The source cannot be read: {error}.",
-                "Look at the file; for CSV, name the types in a pyarrow dataset of your own.",
+                f"The source cannot be read: {error}.", "Look at its files."
             ) from error
-        for mark in self.marks:
-            mark.check()
+        self._check_stamps()
+
+    def _check_stamps(self) -> None:
+        for stamp in self.stamps:
+            stamp.check()
 
 
-@dataclass
-class _Total:
-    """A sum, and of how many rows it is."""
-
-    n_rows: int = 0
-    value: Any = None
-
-    def add(self, other: "_Total") -> None:
-        self.value = other.value if self.value is None else self.value + other.value
-        self.n_rows += other.n_rows
-
-    def __add__(self, other: "_Total") -> "_Total":
-        if self.value is None or other.value is None:
-            return self if other.value is None else other
-        return _Total(self.n_rows + other.n_rows, self.value + other.value)
+@contextmanager
+def _named(path: str, remedy: Callable[[Exception], str] | None = None) -> Iterator[None]:
+    """Errors of pyarrow with the file in which they came up."""
+    try:
+        yield
+    except (OSError, import_module("pyarrow").ArrowException) as error:
+        raise SourceError(
+            f"The file {path} cannot be read: {str(error).rstrip('.')}.",
+            remedy(error) if remedy else "Look at it, or leave it out.",
+        ) from error
 
 
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """A look at tables, and what was summed beside."""
-
-    look: Look
-    beside: _Total
-
-    def __add__(self, other: "_Seen") -> "_Seen":
-        return _Seen(self.look + other.look, self.beside + other.beside)
+def _fragments(dataset: Any) -> Iterator[tuple[str, Any]]:
+    """The files of a dataset, each with its path; the dataset itself where it has none."""
+    try:
+        fragments = [(fragment.path, fragment) for fragment in dataset.get_fragments()]
+    except (AttributeError, ValueError):  # a table in memory, or rows that a dataset filters
+        fragments = [("", dataset)]
+    return iter(fragments)
 
 
-def _add_to(total: list[Any], value: Any) -> None:
-    """Add to a sum, which is a list of nothing before the first."""
-    total[:] = [total[0] + value] if total else [value]
+def _joined(batches: Iterable[Any], n_rows: int) -> Iterator[Any]:
+    """Batches, which may be small, as ones of about so many rows."""
+    pyarrow = import_module("pyarrow")
+    found: list[Any] = []
+    rows = 0
+
+    def whole() -> Any:
+        table = pyarrow.Table.from_batches(found)
+        if any(map(pyarrow.types.is_dictionary, table.schema.types)):
+            table = table.unify_dictionaries()
+        return table.combine_chunks().to_batches()[0]
+
+    for batch in batches:
+        if found and rows + batch.num_rows > n_rows:
+            yield whole()
+            found, rows = [], 0
+        if batch.num_rows:
+            found.append(batch)
+            rows += batch.num_rows
+    if found:
+        yield whole()
 
 
-def _where(start: int, n_rows: int) -> str:
-    return f"In rows {start:,} to {start + n_rows - 1:,}, counted from 0 there"
+def split_arrow(roles: Roles, table: Any, start: int, where: str) -> Batch:
+    """A table as a batch, of the features that it has."""
+    y = table.select(list(roles.targets)) if len(roles.targets) > 1 else None
+    if len(roles.targets) == 1:
+        y = table.column(roles.targets[0])
+    weight, offset = (
+        None if name is None else table.column(name) for name in (roles.weight, roles.offset)
+    )
+    names = set(table.column_names)
+    features = [name for name in roles.columns or () if name in names]
+    return Batch(table.select(features), y, weight, offset, start, where)
 
 
-def file_rows(
-    dataset: Any,
-    roles: Roles,
-    classes: Any,
-    declared: Mapping[str, tuple[Any, ...]],
-    progress: Any,
-    cache: Any,
-) -> FileRows:
-    """The rows of a dataset, with the marks of its files.
+def with_types(dataset: Any, types: Mapping[str, Any]) -> Any:
+    """A dataset of files with other types of some columns."""
+    pyarrow, datasets = import_module("pyarrow"), import_module("pyarrow.dataset")
+    fields = [each.with_type(types.get(each.name, each.type)) for each in dataset.schema]
+    schema = pyarrow.schema(fields, metadata=dataset.schema.metadata)
+    fragments = list(dataset.get_fragments())
+    return datasets.FileSystemDataset(fragments, schema, dataset.format, dataset.filesystem)
 
-    `declared` has the order of the levels of columns, where a frame has one.
-    """
-    spool = read_cache(cache)
-    if isinstance(dataset, import_module("pyarrow.dataset").InMemoryDataset):
-        spool = Spool("never", spool.folder)
-    features = roles.features(without_index(dataset.schema, roles))
-    roles = replace(roles, columns=tuple(features))
-    if isinstance(dataset, CsvFiles):
-        dataset = dataset.with_text(roles.categories)
-        dataset.declare_doubles([*features, *filter(None, (roles.weight, roles.offset))])
-    files = getattr(dataset, "files", ())
-    marks = tuple(Mark.of(path) for path in files if os.path.exists(path))
-    check_types(dataset.schema, roles)
-    passes = Passes(read_progress(progress))
-    return FileRows(dataset, roles, marks, declared, spool, soft_classes=classes, progress=passes)
+
+def _doubles(schema: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Doubles for columns of whole numbers or nothing in CSV files."""
+    pyarrow = import_module("pyarrow")
+    wide = (pyarrow.int64(), pyarrow.null())
+    return {name: pyarrow.float64() for name in names if schema.field(name).type in wide}
+
+
+def csv_doubles(dataset: Any, roles: Roles) -> Any:
+    """CSV files with whole numbers read as doubles, but for a target of one column (labels)."""
+    names = [*(roles.columns or ()), *filter(None, (roles.weight, roles.offset))]
+    names += roles.targets if len(roles.targets) > 1 else ()
+    return with_types(dataset, _doubles(dataset.schema, names))

@@ -12,12 +12,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,12 +30,14 @@ from posteriori.errors import (
     ParameterError,
     PosterioriError,
 )
-from posteriori.rows.block import MISSING
 from posteriori.rows.features import as_frame, read_features
+from posteriori.rows.in_memory import MemoryRows, check_text_columns
 from posteriori.rows.schema import Column, Schema, Unseen, known_levels
 from posteriori.rows.tables import ColumnTable
 
 _CODED_COLUMN = re.compile(r"C\((\w+)\)")
+
+_FILL_IN = "Fill in or drop the rows with missing entries first; a formula drops none."
 
 _QUOTED = re.compile(r"`([^`]+)`")
 
@@ -143,7 +146,7 @@ def no_value(name: object, row: int) -> MissingValueError:
     """A missing entry in a column of a formula."""
     return MissingValueError(
         f"Column '{name}' of the formula has no value in row {row}.",
-        "Fill in or drop the rows with missing entries first; a formula drops none.",
+        _FILL_IN,
     )
 
 
@@ -359,25 +362,28 @@ def _read(
     schema: Schema | None = None,
     unseen: Unseen = "error",
 ) -> ColumnTable:
-    """The columns named, with every entry present and every level known."""
+    """The columns named, with no entry missing and every level known."""
     frame = _as_frame(data, text)
     for name in names:
         if name not in frame.columns:
             raise _no_column(name, frame.columns, text)
     if not names:
         return ColumnTable((), Schema((), named=True), len(frame))
-    table = cast(ColumnTable, read_features(frame.select(names).to_native(), schema))
-    pairs = zip(table.schema.columns, table.columns, strict=True)
-    return replace(table, columns=tuple(_present(*pair, unseen) for pair in pairs))
+    table = read_features(frame.select(names).to_native(), schema)
+    try:
+        MemoryRows(table).check_missing()
+    except MissingValueError as error:
+        raise MissingValueError(error.problem, _FILL_IN) from None
+    if schema is None:
+        check_text_columns(table)
+    columns = enumerate(table.schema.columns)
+    entries = tuple(_known(column, table.column(j), unseen) for j, column in columns)
+    return ColumnTable(entries, table.schema, table.n_rows)
 
 
-def _present(column: Column, values: NDArray[Any], unseen: Unseen) -> NDArray[Any]:
-    """Entries of a column, without one that is missing or a level that is not known."""
-    levels = column.kind == "categorical"
-    gaps = values == MISSING if levels else np.isnan(values)
-    if gaps.any():
-        raise no_value(column.name, int(gaps.argmax()))
-    if not levels or values.min(initial=0) == 0:
+def _known(column: Column, values: NDArray[Any], unseen: Unseen) -> NDArray[Any]:
+    """Entries of a column, without a level that was not in the fit."""
+    if column.kind != "categorical" or values.min(initial=0) == 0:
         return values
     if unseen == "error" and column.strange is not None:
         raise unseen_level(column.name, *column.strange, column.levels)
@@ -414,7 +420,7 @@ def _target(term: Any, data: Any, columns: Sequence[str], text: str) -> Any:
     frame = _as_frame(data, text)
     used = _columns_of([term], columns, text)
     if [factor.eval_method.value for factor in term.factors] == ["lookup"]:
-        return frame[str(term)].to_native()
+        return nw.maybe_reset_index(frame[str(term)]).to_native()
     y, _ = _evaluate(_spec([term]), _read(data, used, text), text)
     if y.shape[1] != 1:
         raise ParameterError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from os import PathLike
 from types import ModuleType
 from typing import Any
 
@@ -11,7 +12,7 @@ from scipy import sparse
 
 from posteriori.errors import ShapeError
 from posteriori.rows.categories import complex_error
-from posteriori.rows.features import as_frame
+from posteriori.rows.features import as_frame, path_error
 from posteriori.typing import Codes
 
 _PREFERRED = ("pandas", "polars", "pyarrow")
@@ -71,6 +72,8 @@ def as_pickable(X: Any) -> Any:
 
 
 def _as_rows(X: Any) -> Any:
+    if isinstance(X, str | PathLike):
+        raise path_error(X)
     rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
     if rows.ndim == 0:
         raise ShapeError(f"X is a {type(X).__name__}, not a table.", "Pass an array of rows.")

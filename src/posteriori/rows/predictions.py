@@ -12,18 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.errors import DataError, ParameterError, ScaleError, ShapeError
-from posteriori.rows.chunk import Chunk, told_where
-from posteriori.rows.chunked import ChunkedRows
-from posteriori.rows.dask import aligned, check_number, lengths_of, parts_of, whole_rows
-from posteriori.rows.dask_tasks import Sent
+from posteriori.rows.batch import Batch
+from posteriori.rows.dask import Sent, aligned, check_number, lengths_of, parts_of, whole_rows
+from posteriori.rows.source import SourceRows
 
-Answer = Callable[[Chunk], Mapping[str, NDArray[Any]]]
+Predict = Callable[[Batch], Mapping[str, NDArray[Any]]]
 
-"""Columns of answers for the rows of a chunk."""
+"""Columns of predictions for the rows of a chunk."""
 
 
-def write_answers(rows: ChunkedRows, answer: Answer, to: Any, labels: Sequence[Any]) -> Path:
-    """A Parquet file with the answers for all rows, in their order; `labels` may occur in them.
+def write_predictions(rows: SourceRows, predict: Predict, to: Any, labels: Sequence[Any]) -> Path:
+    """A Parquet file with the predictions for all rows, in their order; `labels` may occur in them.
 
     The file appears when it is whole: what goes wrong before leaves nothing behind.
     """
@@ -37,8 +36,8 @@ def write_answers(rows: ChunkedRows, answer: Answer, to: Any, labels: Sequence[A
     def column(values: NDArray[Any]) -> Any:
         return pyarrow.array(values, kind if values.dtype == object else None)
 
-    def make(chunk: Chunk) -> list[Any]:
-        return [pyarrow.table({name: column(own) for name, own in answer(chunk).items()})]
+    def make(batch: Batch) -> list[Any]:
+        return [pyarrow.table({name: column(own) for name, own in predict(batch).items()})]
 
     def write(tables: list[Any]) -> None:
         nonlocal writer
@@ -71,27 +70,27 @@ def _type_of(labels: Sequence[Any]) -> Any:
         return pyarrow.array(labels).type
     except pyarrow.ArrowException as error:
         raise ParameterError(
-            f"The answers are of several kinds, which no column of a file holds: {list(labels)}.",
+            f"The predictions are of several types, which no column holds: {list(labels)}.",
             "Let reject_label be of the kind of the classes.",
         ) from error
 
 
-def new_file(to: Any, *sources: ChunkedRows) -> Path:
-    """The file that is named, if answers may be written there: none that rows are read from."""
+def new_file(to: Any, *sources: SourceRows) -> Path:
+    """The file that is named, if predictions may be written there: none that rows are read from."""
     if to is None:
         raise ParameterError(
-            "The answers for rows of a source may be too many for memory, and no file is named.",
-            "Name one: predict_proba(rows, to='answers.parquet').",
+            "The predictions for a source may be too many for memory, and no file is named.",
+            "Name one: predict_proba(rows, to='predictions.parquet').",
         )
     if not isinstance(to, str | PathLike) or not str(to):
         raise ParameterError(
-            f"to={to!r} names no file.", "Name one: predict_proba(rows, to='answers.parquet')."
+            f"to={to!r} names no file.", "Name one: predict_proba(rows, to='predictions.parquet')."
         )
     path = Path(to).expanduser()
     with _told_of(path):
         if not path.parent.is_dir():
             raise ParameterError(
-                f"There is no folder {str(path.parent)!r} for the answers.",
+                f"There is no folder {str(path.parent)!r} for the predictions.",
                 "Make it, or name another.",
             )
         if path.exists() and not path.is_file():
@@ -99,7 +98,7 @@ def new_file(to: Any, *sources: ChunkedRows) -> Path:
     if path.resolve() in {Path(file).resolve() for rows in sources for file in rows.files}:
         raise ParameterError(
             f"to={str(to)!r} is one of the files that the rows are read from.",
-            "Name another file for the answers.",
+            "Name another file for the predictions.",
         )
     return path
 
@@ -111,13 +110,13 @@ def _told_of(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ParameterError(
-            f"The answers cannot be written to {str(path)!r}: {error.strerror or error}.",
+            f"The predictions cannot be written to {str(path)!r}: {error.strerror or error}.",
             "Name a file that can be written, where there is room.",
         ) from error
 
 
 def named(values: NDArray[Any], what: str, labels: list[Any]) -> dict[str, NDArray[Any]]:
-    """The columns of answers by name: one, one a class, or the two ends of an interval.
+    """The columns of predictions by name: one, one a class, or the two ends of an interval.
 
     >>> import numpy as np
     >>> named(np.array([[0.2, 0.8]]), "probability", ["no", "yes"])
@@ -144,36 +143,36 @@ def predict_dask(
 ) -> Any:
     """`method` of every chunk of a Dask collection, as a Dask array that is computed later.
 
-    `shape` is that of the answer for one row: () for a label, (K,) for probabilities. `method`
+    `shape` is that of the prediction for one row: () for a label, (K,) for probabilities. `method`
     belongs to an estimator, which is sent as it is now, whatever it learns afterwards. `offset`
     is cut as X is.
     """
     name = getattr(method, "__name__", "predict")
-    answer = _Answer(Sent(method), np.empty((0, *shape), dtype), name)
+    predict = _Prediction(Sent(method), np.empty((0, *shape), dtype), name)
     if not isinstance(X, list | tuple) and offset is None:
         if hasattr(type(X), "rechunk"):
             X = whole_rows(X)
             if not shape:
-                return X.map_blocks(answer, meta=answer.none, drop_axis=1)
+                return X.map_blocks(predict, meta=predict.none, drop_axis=1)
             chunks, new = (X.chunks[0], *shape), list(range(2, 1 + len(shape)))
-            return X.map_blocks(answer, meta=answer.none, chunks=chunks, new_axis=new)
+            return X.map_blocks(predict, meta=predict.none, chunks=chunks, new_axis=new)
         if hasattr(type(X), "map_partitions"):
-            return X.map_partitions(answer, meta=answer.none)
+            return X.map_partitions(predict, meta=predict.none)
     X = whole_rows(X)
     cuts, parts = lengths_of(X), parts_of(X)
     offsets = [None] * len(parts) if offset is None else parts_of(aligned(cuts, offset, "offset"))
     check_number(len(parts), len(offsets), "offset")
     dask, array = import_module("dask"), import_module("dask.array")
-    each = dask.delayed(answer, pure=False, traverse=False)
+    each = dask.delayed(predict, pure=False, traverse=False)
     lengths = cuts or (np.nan,) * len(parts)
     found = [
-        array.from_delayed(each(part, own), (n, *shape), meta=answer.none)
+        array.from_delayed(each(part, own), (n, *shape), meta=predict.none)
         for n, part, own in zip(lengths, parts, offsets, strict=True)
     ]
     return array.concatenate(found, allow_unknown_chunksizes=True)
 
 
-class _Answer:
+class _Prediction:
     """A method of an estimator, which may be asked about no rows at all."""
 
     def __init__(self, method: Sent, none: Any, name: str) -> None:
@@ -186,7 +185,7 @@ class _Answer:
         try:
             found = self._method.value(X, **given)
         except (DataError, ScaleError) as error:
-            raise told_where(error, "In a chunk, its rows counted from 0") from error
+            raise error.located("In a chunk (rows counted from 0 there)") from error
         return np.asarray(found).astype(self.none.dtype, copy=False)
 
     def __dask_tokenize__(self) -> str:

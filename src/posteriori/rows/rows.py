@@ -13,10 +13,9 @@ Kernel = Callable[[Block], S]
 
 @runtime_checkable
 class Rows(Protocol):
-    """Rows that can be summed over, wherever they lie.
+    """Rows that can be summed over: in memory, on disk or on a cluster.
 
-    A new source writes `map_sum`; the models ask for nothing else. `classes` holds the distinct
-    labels in order (None without a target).
+    `classes` holds the distinct labels in order (None without a target).
     """
 
     @property

@@ -10,11 +10,11 @@ from posteriori.errors import ColumnNameError
 Kind = Literal["numeric", "boolean", "categorical"]
 
 Unseen: TypeAlias = Literal["error", "reference"]
-"""What to do with a level that the fit never saw: name it, or take it for the reference level."""
+"""What to do with a level that was not in the fit: an error, or take it for the reference level."""
 
 
 class Strange(NamedTuple):
-    """A row, and the level there which is not known."""
+    """A row, and its level that was not in the fit."""
 
     row: int
     level: Any
@@ -22,30 +22,75 @@ class Strange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: a name, a kind and, where it is categorical, its levels in order.
+    """One column: a name, a kind and, where it is categorical, the levels that occur, in order.
 
-    `strange` is the first row, and its level, where rows to predict have one that is not among
-    them: for messages only.
+    `declared` has all categories of a categorical type in their order (pandas categories, polars
+    Enum, ordered Arrow dictionaries), and is empty for text. `strange` is the first row, among rows
+    to predict, with a level that was not in the fit; for error messages only.
     """
 
     name: str
     kind: Kind = "numeric"
     levels: tuple[Any, ...] = ()
+    declared: tuple[Any, ...] = field(default=(), compare=False, repr=False)
     strange: Strange | None = field(default=None, compare=False, repr=False)
 
 
-def levels_of_both(a: Sequence[Any], b: Iterable[Any]) -> tuple[Any, ...]:
-    """The levels of `a` and the new ones of `b`: sorted where those of `a` are, else at the end.
+def order_levels(levels: Iterable[Any], declared: Sequence[Any] = ()) -> tuple[Any, ...]:
+    """Levels in the one order that they have everywhere: as declared, and sorted otherwise.
 
-    >>> levels_of_both(("b", "c"), {"a", "c"}), levels_of_both(("low", "high"), {"mid"})
-    (('a', 'b', 'c'), ('low', 'high', 'mid'))
+    >>> order_levels({"b", "a"}), order_levels({"low", "high"}, ("low", "mid", "high"))
+    (('a', 'b'), ('low', 'high'))
     """
-    both = (*a, *sorted(set(b).difference(a)))
-    return tuple(sorted(both)) if tuple(a) == tuple(sorted(a)) else both
+    place = {level: i for i, level in enumerate(declared)}
+    return tuple(sorted(levels, key=lambda level: (place.get(level, len(place)), level)))
 
 
-def _listed(levels: Sequence[Any]) -> str:
-    return ", ".join(map(repr, levels[:8])) + ", ..." * (len(levels) > 8)
+def merge_columns(a: Column, b: Column) -> Column:
+    """Column `a` with the levels of both: of two parts of a table, say.
+
+    >>> parts = [Column("size", "categorical", (s,), ("small", "big")) for s in ("small", "big")]
+    >>> merge_columns(*parts).levels, merge_columns(*parts[::-1]).levels
+    (('small', 'big'), ('small', 'big'))
+    """
+    if a.levels == b.levels and a.declared == b.declared:
+        return a
+    declared = merge_orders(a.declared, b.declared)
+    return replace(a, levels=order_levels({*a.levels, *b.levels}, declared), declared=declared)
+
+
+def merge_orders(a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, ...]:
+    """All values of two sequences in an order that both agree with; sorted where they leave it
+    open, and as in `a` where they contradict each other.
+
+    >>> merge_orders([1, 4], [2, 4, 5]), merge_orders(["low", "high"], ["mid", "high"])
+    ((1, 2, 4, 5), ('low', 'mid', 'high'))
+    """
+    if not a or not b or a == b:
+        return tuple(a or b)
+    in_a, in_b = ({value: i for i, value in enumerate(values)} for values in (a, b))
+    found, i, j = [], 0, 0
+    while i < len(a) and j < len(b):
+        later_in_a, later_in_b = in_a.get(b[j], -1) > i, in_b.get(a[i], -1) > j
+        if a[i] == b[j]:
+            found.append(a[i])
+            i, j = i + 1, j + 1
+        elif later_in_a or (not later_in_b and a[i] < b[j]):
+            found.append(a[i])
+            i += 1
+        else:
+            found.append(b[j])
+            j += 1
+    return tuple(dict.fromkeys([*found, *a[i:], *b[j:]]))
+
+
+def listed(values: Sequence[Any], most: int = 8) -> str:
+    """Values in an error message, the first few of them.
+
+    >>> listed(["a", 1]), listed(range(20), 2)
+    ("'a', 1", '0, 1, ...')
+    """
+    return ", ".join(map(repr, values[:most])) + ", ..." * (len(values) > most)
 
 
 @dataclass(frozen=True)
@@ -92,9 +137,8 @@ class Schema:
         """
 
         def ordered(column: Column) -> Column:
-            places = {level: i for i, level in enumerate(declared.get(column.name, ()))}
-            by_place = sorted(column.levels, key=lambda level: places.get(level, len(places)))
-            return replace(column, levels=tuple(by_place))
+            own = tuple(declared.get(column.name, column.declared))
+            return replace(column, levels=order_levels(column.levels, own), declared=own)
 
         return replace(self, columns=tuple(map(ordered, self.columns))) if declared else self
 
@@ -104,10 +148,10 @@ class Schema:
 
     def describe_all(self, positions: Iterable[int], most: int = 8) -> str:
         """Several columns in words, the first few by name."""
-        listed = [int(j) for j in positions]
-        shown = [f"'{self.columns[j].name}'" if self.named else str(j) for j in listed[:most]]
-        rest = f" and {len(listed) - most} more" if len(listed) > most else ""
-        return f"column{'s' if len(listed) > 1 else ''} {', '.join(shown)}{rest}"
+        places = [int(j) for j in positions]
+        shown = [f"'{self.columns[j].name}'" if self.named else str(j) for j in places[:most]]
+        rest = f" and {len(places) - most} more" if len(places) > most else ""
+        return f"column{'s' if len(places) > 1 else ''} {', '.join(shown)}{rest}"
 
     def difference(self, other: "Schema") -> str:
         """In what another schema differs from this one, in words; the first thing found.
@@ -127,17 +171,17 @@ class Schema:
                 return f"{other.describe(j)} is {its.kind}, and was {mine.kind}"
             if mine.levels != its.levels:
                 return (
-                    f"{other.describe(j)} has the levels {_listed(its.levels)}, and had "
-                    f"{_listed(mine.levels)}"
+                    f"{other.describe(j)} has the levels {listed(its.levels)}, and had "
+                    f"{listed(mine.levels)}"
                 )
-        return "only one of both has names of the user's"
+        return "one of them has column names and the other has none"
 
     def order_of(self, names: Sequence[str]) -> list[int]:
         """Where each column of this schema stands among `names`; an error if the sets differ."""
         place = {name: i for i, name in enumerate(names)}
         missing = [name for name in self.names if name not in place]
-        unknown = [name for name in names if name not in set(self.names)]
-        if missing or unknown:
+        if missing or len(place) != len(self):
+            unknown = [name for name in names if name not in set(self.names)]
             parts = [
                 f"{what}: {', '.join(map(repr, found[:8]))}"
                 for what, found in (
@@ -154,14 +198,14 @@ class Schema:
 
 
 def known_levels(known: Sequence[Any]) -> str:
-    """What to do about a level that is not among those known.
+    """What to do about a level that was not in the fit.
 
     >>> known_levels(["a", "b"])
     "The levels are 'a', 'b'; fit again with rows that have the new level, recode it, or set
     unseen='reference' where the model has that choice."
     """
     return (
-        f"The levels are {', '.join(map(repr, known[:8]))}{', ...' if len(known) > 8 else ''}; fit "
+        f"The levels are {listed(known)}; fit "
         "again with rows that have the new level, recode it, or set unseen='reference' where the "
         "model has that choice."
     )

@@ -30,6 +30,10 @@ class Table(Protocol):
         """Rows low to high as doubles (a view where they are doubles already)."""
         ...
 
+    def column(self, j: int) -> NDArray[Any]:
+        """One column: numbers, or codes of levels."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class DenseTable:
@@ -48,6 +52,9 @@ class DenseTable:
 
     def cut(self, low: int, high: int) -> Array:
         return cast(Array, self.values[low:high].astype(np.float64, copy=False))
+
+    def column(self, j: int) -> NDArray[Any]:
+        return self.values[:, j]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,9 @@ class SparseTable:
         part.indices, part.indptr = self.values.indices[inside], indptr - indptr[0]
         return part
 
+    def column(self, j: int) -> NDArray[Any]:
+        return cast(NDArray[Any], self.values[:, [j]].toarray().ravel())
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnTable:
@@ -91,6 +101,9 @@ class ColumnTable:
         places = self.schema.categorical
         strange = tuple(self.schema.columns[j].strange for j in places)
         return Mixed(numeric, self._stack(places, low, high, np.int32), strange)
+
+    def column(self, j: int) -> NDArray[Any]:
+        return self.columns[j]
 
     def _stack(self, positions: list[int], low: int, high: int, dtype: Any) -> NDArray[Any]:
         out = np.empty((high - low, len(positions)), dtype=dtype, order="F")
@@ -116,6 +129,11 @@ class MixedTable:
 
     def cut(self, low: int, high: int) -> Mixed:
         return Mixed(self.values.numeric[low:high], self.values.codes[low:high])
+
+    def column(self, j: int) -> NDArray[Any]:
+        is_level = self.schema.columns[j].kind == "categorical"
+        part: NDArray[Any] = self.values.codes if is_level else self.values.numeric
+        return part[:, (self.schema.categorical if is_level else self.schema.numeric).index(j)]
 
 
 def table_of(X: Features, schema: Schema) -> Table:

@@ -1,7 +1,9 @@
 """Targets, weights and offsets of rows: class labels of any sortable kind, soft labels, numbers."""
 
+import sys
 from collections.abc import Sequence
-from numbers import Integral
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any, cast
 
 import narwhals.stable.v1 as nw
@@ -10,17 +12,32 @@ from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
-from posteriori.errors import DataError, LabelError, ShapeError, WeightError, warn
+from posteriori.errors import (
+    DataError,
+    DomainError,
+    LabelError,
+    ScaleError,
+    ShapeError,
+    WeightError,
+    warn,
+)
+from posteriori.rows.categories import (
+    Dictionary,
+    as_series,
+    dictionary_of,
+    encode_list,
+    has_levels,
+    is_missing,
+)
+from posteriori.rows.schema import listed, merge_orders
 from posteriori.typing import Array, Codes, Labels
 
 _SUM_TOLERANCE = 1e-6
 
 _NEAR = 1024
-
 """Whole numbers that lie no farther apart are looked up in a table, however few they are."""
 
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-305, 1e305
-
 """Sums of weights whose products with ordinary numbers are doubles with all their digits."""
 
 
@@ -34,21 +51,13 @@ def as_array(values: Any) -> NDArray[Any]:
     return array
 
 
-def is_missing(value: object) -> bool:
-    """Whether a Python object stands for no value: None, NaN, NaT or pandas.NA."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA does not say whether it equals itself
-        return True
-
-
 def as_vector(values: Any) -> NDArray[Any]:
     """A list, array or data frame column as an array."""
     if type(values) is np.ndarray:
         return values
-    native = nw.from_native(values, series_only=True, pass_through=True)
-    if isinstance(native, nw.Series):
-        return cast(NDArray[Any], native.to_numpy())
+    series = as_series(values)
+    if series is not None:
+        return cast(NDArray[Any], series.to_numpy())
     frame = _as_frame(values)
     if frame is not None:
         return cast(NDArray[Any], frame.to_numpy())
@@ -56,43 +65,107 @@ def as_vector(values: Any) -> NDArray[Any]:
         return as_array(values)
     except ValueError as error:
         raise ShapeError(
-            f"The labels or weights are of no regular shape: {error}.", "Pass one a row."
+            f"The labels or weights have an irregular shape: {error}.", "Pass one value per row."
         ) from error
 
 
-def read_target(y: Any, n_rows: int, classes: Any = None) -> tuple[Labels, Codes | Array]:
-    """The classes in order, and per row the class code, or the soft labels as they are."""
+def read_target(
+    y: Any, n_rows: int, classes: Any = None, *, known: Labels | None = None
+) -> tuple[Labels, Codes | Array]:
+    """The classes in order, and per row the class code, or the soft labels as they are.
+
+    Classes are sorted, or in the order that a categorical y declares. `classes` are the names of
+    all classes (of the columns of soft labels, in their order), `known` those of a fit, whose order
+    is kept.
+    """
     if y is None:
         raise LabelError(
             "This model requires y to be passed, but the target y is None.",
             "Pass the class labels as y.",
         )
-    frame, y = _as_frame(y), as_vector(y)
-    if y.ndim == 2 and y.shape[1] == 1:
-        warn_of_column()
-        y = y[:, 0]
-    if y.ndim not in (1, 2):
-        raise ShapeError(f"y has {y.ndim} dimensions.", "Pass one label a row.")
-    if len(y) != n_rows:
-        raise ShapeError(f"X has {n_rows} rows but y has {len(y)}.", "Pass one label a row.")
-    if y.ndim == 2:
-        return _read_soft(y, classes, None if frame is None else list(frame.columns))
-    known = None if classes is None else np.unique(as_vector(classes))
-    if known is not None and (places := _places_of_integers(y, known)) is not None:
-        return known, places
-    found, codes = encode(y)
-    if known is None:
-        return found, codes
-    strange = ~np.isin(found, known)
-    if strange.any():
-        row = int(np.argmax(strange[codes]))
+    series = as_series(y)
+    if series is not None and has_levels(series):
+        _check_length(len(series), n_rows)
+        found, codes = _encode_series(series)
+    else:
+        frame, values = _as_frame(y), as_vector(y)
+        if values.ndim == 2 and values.shape[1] == 1:
+            warn_of_column()
+            values = values[:, 0]
+        if values.ndim not in (1, 2):
+            raise ShapeError(f"y has {values.ndim} dimensions.", "Pass one label per row.")
+        _check_length(len(values), n_rows)
+        if values.ndim == 2:
+            return _read_soft(values, classes, None if frame is None else frame.columns, known)
+        found, codes = encode(values)
+    if known is None and classes is not None:
+        known = read_classes(classes)
+    return (found, codes) if known is None else (known, _among(found, codes, known))
+
+
+def _check_length(n_labels: int, n_rows: int) -> None:
+    if n_labels != n_rows:
+        raise ShapeError(f"X has {n_rows} rows but y has {n_labels}.", "Pass one value per row.")
+
+
+def read_classes(classes: Any) -> Labels:
+    """The classes that the user names, each once: sorted, or in the order a categorical declares.
+
+    >>> read_classes(["b", "a", "b"])
+    array(['a', 'b'], dtype='<U1')
+    """
+    series = as_series(classes)
+    if series is not None and has_levels(series):
+        return _encode_series(series)[0]
+    values = as_vector(classes)
+    if values.ndim != 1 or not len(values):
+        raise LabelError(f"classes={classes!r} is not a list of labels.", "Pass classes=[...].")
+    return encode(values, "classes")[0]
+
+
+def same_classes(classes: Any, known: Labels) -> bool:
+    """Whether the user names these classes, in any order."""
+    return set(read_classes(classes).tolist()) == set(known.tolist())
+
+
+def merge_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
+    """The classes of both, and where those of `a` and of `b` are among them.
+
+    They are in an order that `a` and `b` agree with, so sorted where both are.
+    """
+    both = _joined(a, b)
+    ours, theirs = both[: len(a)].tolist(), both[len(a) :].tolist()
+    try:
+        order = merge_orders(ours, theirs)
+    except TypeError as error:
+        raise _unsortable(error) from error
+    place = {label: k for k, label in enumerate(order)}
+    places = np.array([place[label] for label in (*ours, *theirs)], dtype=np.intp)
+    first = np.unique(places, return_index=True)[1]
+    return both[first], places[: len(a)], places[len(a) :]
+
+
+def _joined(a: Labels, b: Labels) -> Labels:
+    """Both; numbers beside text stay numbers, where NumPy would spell them out."""
+    mixed = (a.dtype.kind in "US") != (b.dtype.kind in "US")
+    return np.concatenate([a, b], dtype=object if mixed else None)
+
+
+def _among(found: Labels, codes: Codes, known: Labels) -> Codes:
+    """The place of each row's label among the classes known."""
+    place = {label: k for k, label in enumerate(known.tolist())}
+    labels = found.astype(known.dtype) if found.dtype.kind == known.dtype.kind == "M" else found
+    places = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+    if (places < 0).any():
+        row = int(np.argmax(places[codes] < 0))
         raise LabelError(
-            f"Row {row} of y holds {found[codes[row : row + 1]].tolist()[0]!r}, which is not among "
-            f"the classes given, {_listed(known.tolist())}.",
+            f"Row {{row}} of y holds {found[codes[row : row + 1]].tolist()[0]!r}, which is not "
+            f"among the classes given, {listed(known.tolist())}.",
             "Add it to classes. With partial_fit name all classes in the first call: "
             "partial_fit(X, y, classes=[...]).",
+            row,
         )
-    return known, codes if len(found) == len(known) else np.searchsorted(known, found)[codes]
+    return codes if np.array_equal(places, np.arange(len(places))) else places[codes]
 
 
 def warn_of_column() -> None:
@@ -105,10 +178,6 @@ def warn_of_column() -> None:
     )
 
 
-def _listed(labels: Sequence[Any]) -> str:
-    return ", ".join(map(repr, labels[:8])) + ", ..." * (len(labels) > 8)
-
-
 def _as_frame(values: Any) -> "nw.DataFrame[Any] | None":
     """A data frame; None for anything else."""
     if type(values) is np.ndarray:
@@ -117,40 +186,44 @@ def _as_frame(values: Any) -> "nw.DataFrame[Any] | None":
         frame = nw.from_native(values, eager_only=True, pass_through=True)
     except DuplicateError as error:
         raise ShapeError(
-            "Columns of the labels or weights have the same name.", "Give each a name of its own."
+            "Columns of the labels or weights have the same name.", "Rename one of them."
         ) from error
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _read_soft(y: NDArray[Any], classes: Any, columns: list[Any] | None) -> tuple[Labels, Array]:
+def _read_soft(
+    y: NDArray[Any], classes: Any, columns: list[Any] | None, known: Labels | None
+) -> tuple[Labels, Array]:
     """Classes in order and soft labels; `columns` are the names that a data frame has.
 
-    Names that are the classes say themselves which column is which, in whatever order.
+    Where these are the classes, they say which column is which, in any order.
     """
     if y.dtype.kind not in "fiub":
-        raise LabelError("A two-dimensional y must hold numbers.", "Pass one label a row.")
+        raise LabelError("A two-dimensional y must hold numbers.", "Pass one label per row.")
     soft = np.ascontiguousarray(y, dtype=np.float64)
     bad = ~(np.isfinite(soft).all(1) & (soft >= 0).all(1))
     bad |= abs(soft.sum(1) - 1) > _SUM_TOLERANCE
     if bad.any():
         row = int(bad.argmax())
         raise LabelError(
-            f"Row {row} of y, {np.array2string(soft[row], threshold=6)}, is not a probability "
+            f"Row {{row}} of y, {np.array2string(soft[row], threshold=6)}, is not a probability "
             "distribution over the classes (multilabel targets are not supported).",
             "Pass labels, or rows that are not negative and sum to one.",
+            row,
         )
-    names = _soft_names(soft.shape[1], classes, columns)
-    if len(names) != soft.shape[1] or len(set(names.tolist())) != len(names):
+    names = _soft_names(soft.shape[1], known if classes is None else classes, columns)
+    ordered = read_classes(names) if known is None else known
+    place = {name: j for j, name in enumerate(names.tolist())}
+    if not len(names) == len(place) == soft.shape[1] or set(place) != set(ordered.tolist()):
         raise LabelError(
-            f"y has {soft.shape[1]} columns but classes names {len(set(names.tolist()))}.",
+            f"y has {soft.shape[1]} columns but classes names {len(set(ordered.tolist()))}.",
             "Name each column of y once, in its order.",
         )
-    order = np.argsort(names)
-    return names[order], soft[:, order]
+    return ordered, soft[:, [place[name] for name in ordered.tolist()]]
 
 
 def _soft_names(n_columns: int, classes: Any, columns: list[Any] | None) -> Labels:
-    """The class of each column: as a frame or the user calls it, else its number."""
+    """The class of each column: its name in a frame, or as the user says, else its number."""
     numbers = list(range(n_columns))
     own = as_vector(columns if columns is not None and _are_labels(columns) else numbers)
     if classes is None:
@@ -164,7 +237,7 @@ def _are_labels(names: list[Any]) -> bool:
     return any(all(isinstance(name, kind) for name in names) for kind in (str, Integral))
 
 
-def encode(y: NDArray[Any]) -> tuple[Labels, Codes]:
+def encode(y: NDArray[Any], name: str = "y") -> tuple[Labels, Codes]:
     """Distinct labels in order, and the place of each row's label among them.
 
     >>> encode(np.array(["b", "a", "b"]))
@@ -173,11 +246,11 @@ def encode(y: NDArray[Any]) -> tuple[Labels, Codes]:
     if y.dtype.kind == "c":
         raise LabelError("Complex labels have no order.", "Pass strings or whole numbers.")
     if y.dtype.kind == "f":
-        _check_whole(y)
-    if y.dtype.kind in "mM":
-        _check_present(y)
+        _check_whole(y, name)
+    if y.dtype.kind in "mM" and np.isnat(y).any():
+        raise _missing_label(int(np.isnat(y).argmax()), name)
     if y.dtype.kind == "O":
-        return _encode_objects(y)
+        return _encode_objects(y, name)
     if y.dtype.kind in "iu" and len(y):
         low, high = int(y.min()), int(y.max())
         if high - low <= max(_NEAR, len(y)) and high <= np.iinfo(np.intp).max:
@@ -186,45 +259,52 @@ def encode(y: NDArray[Any]) -> tuple[Labels, Codes]:
     return classes, codes.reshape(-1)
 
 
-def _encode_objects(y: NDArray[Any]) -> tuple[Labels, Codes]:
+def _encode_objects(y: NDArray[Any], name: str) -> tuple[Labels, Codes]:
     """Labels that are Python objects: sorted by value, looked up by hash."""
-    labels = y.tolist()
     try:
-        distinct = set(labels)
-        if any(map(is_missing, distinct)):
-            _check_present(y)
-        if any(isinstance(label, float) and not label.is_integer() for label in distinct):
-            _check_whole(y.astype(np.float64))
-        ordered = sorted(distinct)
+        found = _object_dictionary(y)
+        if (found.codes < 0).any():
+            raise _missing_label(int((found.codes < 0).argmax()), name)
+        if any(isinstance(label, float) and not label.is_integer() for label in found.values):
+            _check_whole(y.astype(np.float64), name)
+        ordered = sorted(found.values)
     except TypeError as error:
-        raise LabelError(
-            f"The labels cannot be sorted: {error}.", "Use labels of one kind, such as strings."
-        ) from error
+        raise _unsortable(error, name) from error
     place = {label: code for code, label in enumerate(ordered)}
-    classes = np.empty(len(ordered), dtype=object)
-    classes[:] = ordered
-    return classes, np.fromiter(map(place.__getitem__, labels), np.intp, len(labels))
+    places = np.array([place[label] for label in found.values], dtype=np.intp)
+    return _objects(ordered), places[found.codes]
 
 
-def _places_of_integers(y: NDArray[Any], known: Labels) -> Codes | None:
-    """The place of each label among the classes; None where one is strange, or they lie far apart.
+def _object_dictionary(y: NDArray[Any]) -> Dictionary:
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return encode_list(y.tolist())
+    codes, values = pandas.factorize(y)
+    return Dictionary(values.tolist(), codes)
 
-    >>> _places_of_integers(np.array([7, 4, 7]), np.array([4, 7]))
-    array([1, 0, 1])
-    """
-    if y.dtype.kind not in "iu" or known.dtype.kind not in "iu" or not len(y):
-        return None
-    low, high = int(known[0]), int(known[-1])
-    if high - low > _NEAR or high > np.iinfo(np.intp).max or y.min() < low or y.max() > high:
-        return None
-    wide = y.astype(np.intp, copy=False)  # before the shift: 127 - (-128) is no int8
-    shifted = wide if low == 0 else wide - low
-    if len(known) == high - low + 1:
-        return shifted
-    places = np.full(high - low + 1, -1, dtype=np.intp)
-    places[known.astype(np.intp) - low] = np.arange(len(known))
-    found = places.take(shifted)
-    return found if found.min() >= 0 else None
+
+def _encode_series(series: "nw.Series[Any]") -> tuple[Labels, Codes]:
+    """The same for a column of text or of a categorical type, which may declare the order."""
+    values, codes, declared = dictionary_of(series)
+    if (codes < 0).any():
+        raise _missing_label(int((codes < 0).argmax()), "y")
+    present = np.flatnonzero(np.bincount(codes, minlength=len(values)))
+    labels = [values[k] for k in present]
+    as_objects = any(isinstance(label, str) for label in labels)
+    ordered, places = encode(_objects(labels) if as_objects else as_array(labels))
+    if declared:
+        ordered, places = ordered[places], np.arange(len(labels))
+    if not declared or len(present) < len(values):
+        place = np.zeros(len(values), dtype=np.intp)
+        place[present] = places
+        codes = place[codes]
+    return ordered, codes.astype(np.intp)
+
+
+def _objects(labels: Sequence[Any]) -> Labels:
+    classes = np.empty(len(labels), dtype=object)
+    classes[:] = labels
+    return classes
 
 
 def _encode_small_integers(y: NDArray[Any], low: int, high: int) -> tuple[Labels, Codes]:
@@ -237,28 +317,102 @@ def _encode_small_integers(y: NDArray[Any], low: int, high: int) -> tuple[Labels
     return classes, (np.cumsum(present) - 1)[shifted]
 
 
-def _check_whole(y: NDArray[Any]) -> None:
+def _check_whole(y: NDArray[Any], name: str) -> None:
     for what, bad in (("NaN", np.isnan(y)), ("infinity", np.isinf(y))):
         if bad.any():
-            raise LabelError(
-                f"Input y contains {what} (first in row {int(bad.argmax())}).",
-                "Drop these rows or give them a label.",
-            )
+            raise _missing_label(int(bad.argmax()), name, what)
     if (y != np.floor(y)).any():
         row = int((y != np.floor(y)).argmax())
         raise LabelError(
-            f"Unknown label type: continuous. Row {row} of y is {y[row]}.",
-            "Pass class labels; for a real target use a regression model.",
+            f"Unknown label type: continuous. Row {{row}} of {name} is {y[row]}.",
+            "Pass class labels; for a numeric target use a regression model such as GLM.",
+            row,
         )
 
 
-def _check_present(y: NDArray[Any]) -> None:
-    for row, label in enumerate(y):
-        if is_missing(label):
-            raise LabelError(
-                f"Input y contains NaN or None (first in row {row}).",
-                "Drop these rows or give them a label.",
+def _missing_label(row: int, name: str, what: str = "NaN or None") -> LabelError:
+    return LabelError(
+        f"Input {name} contains {what} (first in row {{row}}).",
+        "Drop these rows or give them a label.",
+        row,
+    )
+
+
+def _unsortable(error: TypeError, name: str = "y") -> LabelError:
+    return LabelError(
+        f"The labels in {name} cannot be sorted: {error}.",
+        "Use labels of one kind, such as strings.",
+    )
+
+
+def read_real_target(y: Any, n_rows: int) -> Array:
+    """One finite number a row (n,), as doubles.
+
+    >>> read_real_target([1, 2.5, True], 3)
+    array([1. , 2.5, 1. ])
+    """
+    if y is None:
+        raise DomainError(
+            "This model requires y to be passed, but the target y is None.",
+            "Pass one number per row as y.",
+        )
+    values = _one_column(as_vector(y))
+    _check_length(len(values), n_rows)
+    numbers = _as_doubles(values)
+    for what, bad in (("NaN", np.isnan(numbers)), ("infinity", np.isinf(numbers))):
+        if bad.any():
+            raise DomainError(
+                f"Input y contains {what} (first in row {{row}}).",
+                "Drop these rows, or give them a finite number.",
+                int(bad.argmax()),
             )
+    return numbers
+
+
+def _one_column(y: NDArray[Any]) -> NDArray[Any]:
+    if y.ndim == 2 and y.shape[1] == 1:
+        warn_of_column()
+        return y[:, 0]
+    if y.ndim != 1:
+        raise ShapeError(
+            f"y has the shape {y.shape}; several targets at once are not supported.",
+            "Pass one number per row, and fit one model per target.",
+        )
+    return y
+
+
+def _as_doubles(y: NDArray[Any]) -> Array:
+    if y.dtype.kind in "fiub":
+        return y.astype(np.float64)
+    if y.dtype.kind == "O":
+        return np.fromiter((_as_double(value, row) for row, value in enumerate(y)), np.float64)
+    raise DomainError(f"y holds {_kind(y)}, not numbers.", _WORDS)
+
+
+def _as_double(value: object, row: int) -> float:
+    if is_missing(value):
+        return np.nan
+    if not isinstance(value, Real | np.bool_ | Decimal):
+        raise DomainError(f"Row {{row}} of y is {value!r}, which is not a number.", _WORDS, row)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ScaleError(
+            "Row {row} of y is a whole number beyond the largest double, 1.8e308.",
+            "Divide y by a power of ten.",
+            row,
+        ) from None
+
+
+def _kind(y: NDArray[Any]) -> str:
+    kinds = {"U": "strings", "S": "strings", "c": "complex numbers", "M": "dates", "m": "durations"}
+    return kinds.get(y.dtype.kind, str(y.dtype))
+
+
+_WORDS = (
+    "Pass numbers; for class labels use a classifier: LogisticRegression, or "
+    "GLM(family='bernoulli') or GLM(family='categorical')."
+)
 
 
 def read_weight(weight: Any, n_rows: int) -> Array | None:
@@ -267,21 +421,23 @@ def read_weight(weight: Any, n_rows: int) -> Array | None:
         return None
     w = as_vector(weight)
     if w.dtype.kind not in "fiub":
-        raise WeightError("sample_weight does not hold numbers.", "Pass one number a row.")
+        raise WeightError("sample_weight does not hold numbers.", "Pass one number per row.")
     w = w.astype(np.float64)
     if w.shape != (n_rows,):
         raise ShapeError(
-            f"sample_weight has shape {w.shape}, expected ({n_rows},).", "Pass one weight a row."
+            f"sample_weight has shape {w.shape}, expected ({n_rows},).", "Pass one weight per row."
         )
     bad = ~(np.isfinite(w) & (w >= 0))
     if bad.any():
         row = int(bad.argmax())
         raise WeightError(
-            f"sample_weight of row {row} is {w[row]}.", "Weights must be finite and not negative."
+            f"sample_weight of row {{row}} is {w[row]}.",
+            "Weights must be finite and not negative.",
+            row,
         )
     if not w.any():
         raise WeightError(
-            "sample_weight is zero in every row: no rows are left.", "Give some row a weight."
+            "sample_weight is zero in every row: no rows are left.", "Pass a positive weight."
         )
     with np.errstate(over="ignore"):
         check_total_weight(float(w.sum()))
@@ -310,10 +466,10 @@ def read_offset(offset: Any, n_rows: int, n_activations: int) -> Array:
         raise ShapeError(
             f"offset has shape {values.shape} and type {values.dtype}; expected numbers of shape "
             f"{wanted}.",
-            "Pass one number a row" + ("." if n_activations == 1 else " and class."),
+            "Pass one number per row" + ("." if n_activations == 1 else " and class."),
         )
     values = values.astype(np.float64)
     if not np.isfinite(values).all():
         row = int(np.argmax(~np.isfinite(values.reshape(n_rows, -1)).all(axis=1)))
-        raise DataError(f"The offset of row {row} is not finite.", "Pass finite numbers.")
+        raise DataError("The offset of row {row} is not finite.", "Pass finite numbers.", row)
     return values

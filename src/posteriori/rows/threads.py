@@ -2,11 +2,13 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from posteriori.errors import ParameterError
 from posteriori.linalg import blas_libraries
@@ -14,7 +16,7 @@ from posteriori.linalg import blas_libraries
 T = TypeVar("T")
 R = TypeVar("R")
 
-_limit: int | None = None
+_limit: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
 def available_cores() -> int:
@@ -26,25 +28,26 @@ def available_cores() -> int:
 
 def thread_count() -> int:
     """How many threads a sum over rows uses now."""
-    return _limit or available_cores()
+    return _limit.get() or available_cores()
 
 
 @contextmanager
 def threads(n: int) -> Iterator[None]:
-    """Use `n` threads inside the block. The answers do not depend on it, to the last bit.
+    """Use `n` threads inside the block. Results do not depend on it, to the last bit.
+
+    The setting belongs to the context (`contextvars`): other Python threads keep their own.
 
     >>> with threads(1):
     ...     thread_count()
     1
     """
-    global _limit
     if n < 1:
         raise ParameterError(f"threads({n}) cannot work.", "Ask for at least one thread.")
-    before, _limit = _limit, n
+    before = _limit.set(n)
     try:
         yield
     finally:
-        _limit = before
+        _limit.reset(before)
 
 
 _lock = threading.Lock()
@@ -54,7 +57,7 @@ _limiter: Any = None
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread inside the block, which may be entered by several threads at once.
+    """Limit BLAS to one thread inside the block, which several threads may enter at once.
 
     Our own threads share the cores already. NumPy and SciPy each bring a BLAS whose idle workers
     keep spinning for a while, in the way of the other's: a small product then takes 16 ms.
@@ -68,18 +71,9 @@ def one_blas_thread() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            _inside -= 1
+            _inside = max(_inside - 1, 0)  # a child forked inside the block begins at zero
             if _inside == 0:
                 _limiter.restore_original_limits()
-
-
-_here = threading.local()
-"""Whether this thread is doing items of `map_in_order`."""
-
-
-@cache
-def _pool(size: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(size, thread_name_prefix="posteriori")
 
 
 def map_in_order(
@@ -87,86 +81,52 @@ def map_in_order(
     items: Iterable[T],
     receive: Callable[[R], object] = lambda result: None,
 ) -> None:
-    """Hand `task` of each item to `receive`, in the order of the items.
+    """Pass `task(item)` to `receive` for each item, in the order of the items.
 
-    The calling thread works too, and each thread takes the next item when it is done with one, so
-    that a pass costs one handing over, and results do not pile up. The error of the first item
-    that fails is raised.
+    The calling thread iterates over the items, at most two a thread ahead, does the tasks that no
+    other thread has begun when their turn comes, and receives. The error of the first item that
+    fails is raised.
     """
-    size = min(thread_count(), len(items)) if isinstance(items, Sized) else thread_count()
-    # BLAS is held to one thread even when one thread works: the bits must not depend on `size`.
+    size = thread_count()
+    # BLAS has one thread even when one thread works: the bits must not depend on `size`.
     with one_blas_thread():
-        # Items of items are done by the thread that does the item: it would wait for itself else.
-        if size <= 1 or getattr(_here, "is_working", False):
+        if size == 1:
             for item in items:
                 receive(task(item))
             return
-        work = _Work(task, items, receive)
-        others = [_pool(size - 1).submit(work.take_part) for _ in range(size - 1)]
-        work.take_part()
-        wait(others)
-        work.raise_first_error()
+        waiting = deque[tuple[T, Future[R]]]()
 
+        def receive_next() -> None:
+            item, future = waiting.popleft()
+            receive(task(item) if future.cancel() else future.result())
 
-class _Work(Generic[T, R]):
-    """Items to be done by several threads, their results received in order."""
-
-    def __init__(
-        self, task: Callable[[T], R], items: Iterable[T], receive: Callable[[R], object]
-    ) -> None:
-        self._task, self._receive = task, receive
-        self._items = enumerate(items)
-        self._taking = threading.Lock()
-        self._done: dict[int, R] = {}
-        self._errors: dict[int, BaseException] = {}
-        self._next = self._taken = 0
-        self._lock = threading.Lock()
-
-    def take_part(self) -> None:
-        """Do the next item until none is left, or one has failed."""
-        _here.is_working = True
         try:
-            self._do_items()
+            for item in items:
+                waiting.append((item, _pool(size - 1).submit(task, item)))
+                if len(waiting) == 2 * size:
+                    receive_next()
+            while waiting:
+                receive_next()
         finally:
-            _here.is_working = False
-
-    def _do_items(self) -> None:
-        while not self._errors and (taken := self._take()) is not None:
-            place, item = taken
-            try:
-                self._hand_in(place, self._task(item))
-            except BaseException as error:
-                self._errors[place] = error
-
-    def _take(self) -> tuple[int, T] | None:
-        """The next item and its place; two threads may not ask a generator at once."""
-        with self._taking:
-            try:
-                found = next(self._items, None)
-            except BaseException as error:
-                self._errors[self._taken] = error
-                return None
-            self._taken += 1
-            return found
-
-    def _hand_in(self, place: int, result: R) -> None:
-        with self._lock:
-            self._done[place] = result
-            while self._next in self._done:
-                self._receive(self._done.pop(self._next))
-                self._next += 1
-
-    def raise_first_error(self) -> None:
-        if self._errors:
-            raise self._errors[min(self._errors)]
+            wait([future for _, future in waiting if not future.cancel()])
 
 
-def _forget_after_fork() -> None:
-    """A forked child has none of its parent's threads: it makes pools and a lock of its own."""
-    global _lock, _inside
+@cache
+def _pool(size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(size, "posteriori", initializer=_limit.set, initargs=(1,))
+
+
+def _reset_in_child() -> None:
+    """A forked child has none of its parent's threads: new pools, and BLAS as it was."""
+    global _inside
     _pool.cache_clear()
-    _lock, _inside = threading.Lock(), 0
+    if _inside:
+        _limiter.restore_original_limits()
+    _inside = 0
+    _lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_reset_in_child
+    )

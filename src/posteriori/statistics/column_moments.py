@@ -14,10 +14,10 @@ from scipy.sparse import csr_array
 from sklearn.utils.random import sample_without_replacement
 
 from posteriori.design.columns import Columns
-from posteriori.linalg import over_rows
+from posteriori.linalg import transpose_matmul
 from posteriori.rows.block import Block, split_sparse
 from posteriori.rows.finite import check_finite
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import Table
@@ -89,7 +89,7 @@ class RowsByClass:
         for k, run in self.runs:
             rows = self.rows[run]
             weight = np.ones(len(rows)) if self.weight is None else self.weight[run]
-            step = over_rows(rows, weight)
+            step = transpose_matmul(rows, weight)
             step /= weight.sum()
             mean[k] += step
             rows -= step
@@ -111,7 +111,7 @@ def sums_by_class(X: Array, codes: Codes, n_classes: int) -> Array:
     if n_classes <= (_FEW_BY_ROW if X.flags.c_contiguous else _FEW):
         hot, out = codes == np.arange(n_classes)[:, None], np.zeros((n_classes, X.shape[1]))
         present = hot.any(axis=1)  # classes without rows change no bit of the others
-        out[present] = over_rows(X, hot[present].T.astype(np.float64)).T
+        out[present] = transpose_matmul(X, hot[present].T.astype(np.float64)).T
         return out
     order, ends = order_by_class(codes, n_classes)
     member = sparse.csr_array((n_classes, len(X)))
@@ -182,12 +182,12 @@ class ColumnMoments(Statistic):
         if schema == self.schema:
             return self
         M, offset = recoding(self.schema, schema)
-        p = len(schema.numeric)
+        new, old = Columns(schema).numeric, Columns(self.schema).numeric
         unit, count = np.ones(len(M)), np.repeat(self.class_count[:, None], len(M), axis=1)
-        unit[:p], count[:, :p] = self.unit[:p], self.count[:, :p]
+        unit[new], count[:, new] = self.unit[old], self.count[:, old]
         mean = np.where(count > 0, self.mean @ M.T + offset, 0.0)
         scatter = count * mean * (1 - mean)  # of indicators
-        scatter[:, :p] = self.scatter[:, :p]
+        scatter[:, new] = self.scatter[:, old]
         return replace(self, schema=schema, count=count, mean=mean, scatter=scatter, unit=unit)
 
 
@@ -297,14 +297,14 @@ def _squares(found: RowsByClass, shape: tuple[int, ...]) -> Array:
 def _skipping_missing(X: Array, shares: Array) -> tuple[Array, Array, Array]:
     """Count, mean and sum of squares when rows belong to each class by their share (n, K)."""
     absent = np.isnan(X)
-    count = over_rows(shares, ~absent)
+    count = transpose_matmul(shares, ~absent)
     X = np.where(absent, 0.0, X)
-    mean = _over(over_rows(shares, X), count)
+    mean = _over(transpose_matmul(shares, X), count)
     scatter = np.empty_like(mean)
     for k in range(len(mean)):
         residual = np.where(absent, 0.0, X - mean[k])
-        drift = _over(over_rows(residual, shares[:, k]), count[k])
-        squares = over_rows(residual**2, shares[:, k])
+        drift = _over(transpose_matmul(residual, shares[:, k]), count[k])
+        squares = transpose_matmul(residual**2, shares[:, k])
         scatter[k] = np.maximum(squares - count[k] * drift**2, 0.0)
         mean[k] += drift
     return count, mean, scatter

@@ -195,7 +195,7 @@ def _ranges(design: Design) -> tuple[Array, Array]:
     """Least and largest entry of each column (for a factor, zero and one)."""
     if isinstance(design, Stacked):
         low, high = zip(*map(_ranges, design.parts), strict=True)
-        return np.concatenate(low), np.concatenate(high)
+        return design.joined(low), design.joined(high)
     n, m = design.shape
     if isinstance(design, Coded):
         return np.zeros(m), np.ones(m)
@@ -321,10 +321,9 @@ def _usual(distance: Array, reach: Array) -> Array:
 def _largest(design: Design, unit: Array, centre: Array, scale: Array) -> Array:
     """The largest |(x / unit - centre) / scale| of each row, among the entries stored."""
     if isinstance(design, Stacked):
-        places = np.cumsum([part.shape[1] for part in design.parts])[:-1]
-        own = (np.split(values, places) for values in (unit, centre, scale))
-        parts = zip(design.parts, *own, strict=True)
-        return np.maximum.reduce([_largest(*part) for part in parts])
+        parts = zip(design.parts, design.positions, strict=True)
+        found = [_largest(part, unit[at], centre[at], scale[at]) for part, at in parts]
+        return np.maximum.reduce(found)
     if isinstance(design, Coded):
         bound = np.maximum(abs(centre), abs(1 - centre)) / scale
         return np.full(design.shape[0], bound.max(initial=0.0))

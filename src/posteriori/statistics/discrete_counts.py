@@ -14,7 +14,7 @@ from posteriori.design.columns import Columns
 from posteriori.design.matrix import Design
 from posteriori.errors import DomainError, StatisticsError
 from posteriori.likelihood.families import FAMILIES
-from posteriori.linalg import over_rows
+from posteriori.linalg import transpose_matmul
 from posteriori.rows.block import Block, Features, Mixed, split_sparse
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
@@ -214,7 +214,7 @@ class GatherSums:
         if not isinstance(X, sparse.csr_array):
             member, values = membership(block, K), cast(Array, X)
             is_dense = isinstance(member, np.ndarray)
-            return over_rows(member, values) if is_dense else np.asarray(member.T @ values)
+            return transpose_matmul(member, values) if is_dense else np.asarray(member.T @ values)
         if is_soft(block):
             return cast(Array, (X.T @ membership(block, K)).T)
         # bincount takes half the time of SciPy's product with the matrix of memberships.

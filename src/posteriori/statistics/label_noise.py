@@ -127,7 +127,7 @@ class Reweighted:
 def near_rows(rows: Rows, columns: Columns) -> Reweighted:
     """The rows with weights 1/(1 + |z|²/m): a fit that single rows far away cannot turn.
 
-    >>> from posteriori.rows.memory import read_rows
+    >>> from posteriori.rows.in_memory import read_rows
     >>> rows = read_rows([[0.0], [1.0], [2.0], [9.0]], [0, 1, 0, 1])
     >>> near_rows(rows, Columns(rows.schema)).map_sum(lambda block: block.weight).round(3)
     array([0.308, 0.8  , 0.8  , 0.017])

@@ -11,7 +11,7 @@ from posteriori.design.matrix import Dense, Design
 from posteriori.design.standardise import Standard
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss, probabilities
-from posteriori.linalg import gram
+from posteriori.linalg import transpose_matmul
 from posteriori.rows.block import Block
 from posteriori.rows.finite import check_finite
 from posteriori.statistics.statistic import Statistic
@@ -207,13 +207,13 @@ def _one_by_one(shared: Array, phi: Array, p: Array) -> None:
     roots, rooted = np.sqrt(p), np.empty_like(phi)
     for k, j in zip(*np.tril_indices(len(p), -1), strict=True):
         np.multiply(phi, roots[k] * roots[j], out=rooted)
-        shared[j, :, k] += gram(rooted.T)
+        shared[j, :, k] += transpose_matmul(rooted.T, rooted.T)
 
 
 def _all_at_once(shared: Array, phi: Array, p: Array) -> None:
     """The same by one symmetric product: twice the work at a stroke, for few columns."""
     spread = (p[:, None, :] * phi).reshape(-1, p.shape[1])
-    shared += gram(spread.T).reshape(shared.shape)
+    shared += transpose_matmul(spread.T, spread.T).reshape(shared.shape)
 
 
 def _from_shared(shared: Array) -> Array:

@@ -12,7 +12,7 @@ from scipy import sparse
 from posteriori.design.columns import Columns
 from posteriori.design.matrix import Dense, Design
 from posteriori.errors import StatisticsError
-from posteriori.linalg import gram, over_rows
+from posteriori.linalg import transpose_matmul
 from posteriori.rows.block import Block, split_sparse
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
@@ -131,7 +131,7 @@ class Moments(Statistic):
             return self
         M, offset = recoding(self.schema, schema)
         unit = np.ones(len(M))
-        unit[: len(schema.numeric)] = self.unit[: len(schema.numeric)]
+        unit[Columns(schema).numeric] = self.unit[Columns(self.schema).numeric]
         mean = np.where(self.count[:, None] > 0, self.mean @ M.T + offset, 0.0)
         return replace(self, schema=schema, mean=mean, scatter=M @ self.scatter @ M.T, unit=unit)
 
@@ -251,7 +251,7 @@ class GatherMoments:
             X = moved(X, centre)
         sums = sums_by_class(X, cast(Codes, block.y), len(self.classes))
         mean = sums / np.maximum(count, 1)[:, None]
-        products = gram(X)
+        products = transpose_matmul(X, X)
         scatter = products - sums.T @ mean
         kept = _keeps_digits(scatter, products)
         return mean if centre is None else mean + centre, scatter[None], kept
@@ -266,8 +266,8 @@ class GatherMoments:
         kept, groups = True, group_places(self.sharing)
         for k, run in found.runs:
             rows = found.rows[run]
-            mean[k] = over_rows(rows, np.ones(len(rows))) / len(rows)
-            products = gram(rows)
+            mean[k] = transpose_matmul(rows, np.ones(len(rows))) / len(rows)
+            products = transpose_matmul(rows, rows)
             about_mean = products - np.outer(mean[k] * len(rows), mean[k])
             kept &= _keeps_digits(about_mean, products)
             scatter[groups[k]] += about_mean
@@ -288,12 +288,12 @@ class GatherMoments:
     def _products(self, found: RowsByClass, scatter: Array) -> None:
         rows = found.weighted()
         if len(scatter) == 1:
-            scatter[0] = gram(rows)
+            scatter[0] = transpose_matmul(rows, rows)
             return
         scatter[:] = 0.0
         groups = group_places(self.sharing)
         for k, run in found.runs:
-            scatter[groups[k]] += gram(rows[run])
+            scatter[groups[k]] += transpose_matmul(rows[run], rows[run])
 
     def _soft(self, X: Array, block: Block) -> tuple[Array, Array]:
         """Every row counts towards every class by its label's share."""
@@ -302,11 +302,11 @@ class GatherMoments:
         for k, g in enumerate(group_places(self.sharing)):
             total = shares[:, k].sum()
             if total > 0:
-                mean[k] = over_rows(X, shares[:, k]) / total
-                drift = over_rows(X - mean[k], shares[:, k]) / total
+                mean[k] = transpose_matmul(X, shares[:, k]) / total
+                drift = transpose_matmul(X - mean[k], shares[:, k]) / total
                 mean[k] += drift
                 rows = (X - mean[k]) * np.sqrt(shares[:, k])[:, None]
-                scatter[g] += gram(rows)
+                scatter[g] += transpose_matmul(rows, rows)
         return mean, scatter
 
     def _empty(self, d: int) -> tuple[Array, Array]:
@@ -378,7 +378,7 @@ class Gram(Statistic):
             return self
         M, offset = recoding(self.schema, schema)
         unit = np.ones(len(M))
-        unit[: len(schema.numeric)] = self.unit[: len(schema.numeric)]
+        unit[Columns(schema).numeric] = self.unit[Columns(self.schema).numeric]
         return replace(
             self,
             schema=schema,

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from posteriori.rows.block import Block, Features, Mixed, sample_positions, take_block
-from posteriori.rows.memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import DenseTable, table_of
@@ -85,7 +85,7 @@ def thin_rows(rows: Rows, rate: float, seed: int) -> MemoryRows | None:
 
     None if the sample is empty.
 
-    >>> from posteriori.rows.memory import read_rows
+    >>> from posteriori.rows.in_memory import read_rows
     >>> few = thin_rows(read_rows(np.arange(1000.0)[:, None], np.arange(1000) % 2), 0.1, seed=0)
     >>> few.n_rows, few.weight[0]
     (95, np.float64(10.0))
@@ -102,7 +102,7 @@ def split_rows(rows: Rows, k: int) -> list[Rows]:
 
     A source is not split, as each part would take a pass over all of it.
 
-    >>> from posteriori.rows.memory import read_rows
+    >>> from posteriori.rows.in_memory import read_rows
     >>> rows = read_rows(np.arange(5.0)[:, None], [0, 1, 0, 1, 0])
     >>> [part.map_sum(lambda block: block.X.sum()) for part in split_rows(rows, 2)]
     [np.float64(6.0), np.float64(4.0)]
@@ -138,7 +138,7 @@ class TakeEvery:
 def join_rows(first: MemoryRows, second: MemoryRows) -> MemoryRows:
     """The rows of both, which have the same columns and classes.
 
-    >>> from posteriori.rows.memory import read_rows
+    >>> from posteriori.rows.in_memory import read_rows
     >>> joined = join_rows(read_rows([[1.0], [2.0]], [0, 1]), read_rows([[3.0], [4.0]], [1, 0]))
     >>> joined.table.values.ravel(), joined.y
     (array([1., 2., 3., 4.]), array([0, 1, 1, 0]))

@@ -298,7 +298,7 @@ def _ranges(design: Design) -> tuple[Array, Array]:
         return np.full(m, np.inf), np.full(m, -np.inf)
     if isinstance(design, Stacked):
         low, high = zip(*map(_ranges, design.parts), strict=True)
-        return np.concatenate(low), np.concatenate(high)
+        return design.joined(low), design.joined(high)
     if isinstance(design, Coded):
         counts = design.transpose_times(np.ones(n))
         return (counts == n).astype(np.float64), (counts > 0).astype(np.float64)

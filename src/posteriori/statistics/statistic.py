@@ -9,9 +9,10 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
 
-from posteriori.errors import StatisticsError
+from posteriori.errors import LabelError, StatisticsError
 from posteriori.rows.block import Block
-from posteriori.rows.schema import Column, Schema, levels_of_both
+from posteriori.rows.schema import Column, Schema, merge_columns
+from posteriori.rows.target import merge_classes
 from posteriori.typing import Array, Codes, Labels
 
 
@@ -45,22 +46,18 @@ def union_of_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
     if a is b or np.array_equal(a, b):
         places = np.arange(len(a))
         return a, places, places
-    if (a.dtype.kind in "US") != (b.dtype.kind in "US"):
-        # NumPy would spell numbers out and call 1 and "1" the same class.
-        a, b = a.astype(object), b.astype(object)
     try:
-        classes = np.union1d(a, b)
-    except TypeError as error:
+        return merge_classes(a, b)
+    except LabelError as error:
         raise StatisticsError(
-            f"The class labels of the two statistics cannot be sorted together ({error}).",
+            f"The class labels of the two statistics differ in type. {error.problem}",
             "Use labels of one kind at every site.",
         ) from error
-    return classes, np.searchsorted(classes, a), np.searchsorted(classes, b)
 
 
 def spread(values: Array, places: Codes, n_classes: int) -> Array:
     """Rows of `values` moved to their places among `n_classes`; the other rows are zero."""
-    if len(values) == n_classes:
+    if np.array_equal(places, np.arange(n_classes)):
         return values
     out = np.zeros((n_classes, *values.shape[1:]))
     out[places] = values
@@ -120,8 +117,7 @@ def union_of_columns(a: Schema, b: Schema) -> Schema:
         return a
     same_columns(_without_levels(a), _without_levels(b))
     pairs = zip(a.columns, b.columns, strict=True)
-    columns = tuple(replace(x, levels=levels_of_both(x.levels, y.levels)) for x, y in pairs)
-    return replace(a, columns=columns)
+    return replace(a, columns=tuple(merge_columns(x, y) for x, y in pairs))
 
 
 def _without_levels(schema: Schema) -> Schema:
@@ -137,13 +133,14 @@ def recoding(old: Schema, new: Schema) -> tuple[Array, Array]:
     >>> M.tolist(), c.tolist()
     ([[-1.0], [1.0]], [1.0, 0.0])
     """
-    parts = [_recode(old.columns[j], new.columns[j]) for j in old.categorical]
-    p = len(old.numeric)
-    offset = np.concatenate([np.zeros(p), *(offset for _, offset in parts)])
-    return block_diag(np.eye(p), *(matrix for matrix, _ in parts)), offset
+    parts = [_recode(*pair) for pair in zip(old.columns, new.columns, strict=True)]
+    matrices, offsets = zip(*parts, strict=True)
+    return block_diag(*matrices), np.concatenate(offsets)
 
 
 def _recode(old: Column, new: Column) -> tuple[Array, Array]:
+    if old.kind != "categorical":
+        return np.eye(1), np.zeros(1)
     indicators, offset = np.zeros((len(new.levels), len(old.levels) - 1)), np.zeros(len(new.levels))
     for i, level in enumerate(old.levels):
         place = new.levels.index(level)

@@ -12,12 +12,11 @@ from posteriori.errors import (
     InfiniteValueError,
     LabelError,
     MissingValueError,
-    ParameterError,
     ShapeError,
 )
 from posteriori.rows.block import Block, Mixed, split_sparse
 from posteriori.rows.finite import check_finite
-from posteriori.rows.memory import (
+from posteriori.rows.in_memory import (
     BLOCK_ENTRIES,
     SERIAL_ENTRIES,
     Among,
@@ -27,7 +26,7 @@ from posteriori.rows.memory import (
 )
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
-from posteriori.rows.threads import map_in_order, thread_count, threads
+from posteriori.rows.threads import threads
 
 rng = np.random.default_rng(20)
 LARGE = rng.normal(size=(40_000, 8)) * 10.0 ** rng.integers(-3, 4, size=8)
@@ -258,7 +257,7 @@ def test_parts_of_a_sparse_block_know_their_rows(kept):
     np.testing.assert_array_equal(np.concatenate([p.weight for p in parts]), np.arange(1.0, 8.0))
 
 
-# New rows and threads.
+# New rows.
 
 
 def test_new_rows_of_the_wrong_width_are_refused():
@@ -271,43 +270,3 @@ def test_new_rows_of_plain_doubles_are_not_copied():
     assert isinstance(rows, MemoryRows)
     assert np.shares_memory(rows.table.cut(0, 10), LARGE)
     np.testing.assert_array_equal(rows.table.cut(3, 5), LARGE[6:10:2])
-
-
-def test_threads_are_given_back_after_the_block():
-    before = thread_count()
-    with threads(3):
-        assert thread_count() == 3
-        with threads(1):
-            assert thread_count() == 1
-        assert thread_count() == 3
-    assert thread_count() == before
-    with pytest.raises(ParameterError, match="at least one thread"), threads(0):
-        pass
-
-
-@pytest.mark.parametrize("n", [1, 2, 4])
-def test_the_error_of_the_first_failing_item_is_raised(n):
-    def task(i: int) -> int:
-        if i in (3, 7):
-            raise ValueError(f"item {i}")
-        return i
-
-    with threads(n):
-        received: list[int] = []
-        map_in_order(task, range(3), received.append)
-        assert received == [0, 1, 2]
-        with pytest.raises(ValueError, match="item 3"):
-            map_in_order(task, range(10))
-
-
-def test_items_within_items_are_done_by_the_thread_that_does_the_item():
-    found = []
-
-    def outer(i):
-        inner = []
-        map_in_order(lambda j: 10 * i + j, range(3), inner.append)
-        return inner
-
-    with threads(2):
-        map_in_order(outer, range(4), found.append)
-    assert found == [[10 * i + j for j in range(3)] for i in range(4)]

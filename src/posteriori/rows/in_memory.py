@@ -1,20 +1,24 @@
 """Rows in memory: arrays, sparse matrices and data frames, cut into cache-sized blocks."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from posteriori.errors import LabelError
+from posteriori.errors import LabelError, MissingValueError, ShapeError
 from posteriori.rows.block import Block, take_block
+from posteriori.rows.categories import check_text
 from posteriori.rows.features import read_features
+from posteriori.rows.finite import check_missing
 from posteriori.rows.rows import Kernel
 from posteriori.rows.schema import Schema
-from posteriori.rows.tables import SparseTable, Table, table_of
-from posteriori.rows.target import read_target, read_weight
+from posteriori.rows.tables import ColumnTable, SparseTable, Table, table_of
+from posteriori.rows.target import read_offset, read_real_target, read_target, read_weight
 from posteriori.rows.threads import map_in_order
 from posteriori.typing import Array, Codes, Labels
 
@@ -62,6 +66,9 @@ class MemoryRows:
     start: int = 0
     among: Among | None = None
 
+    in_memory: ClassVar[Literal[True]] = True
+    log: ClassVar[None] = None
+
     @property
     def schema(self) -> Schema:
         return self.table.schema
@@ -79,6 +86,10 @@ class MemoryRows:
     def width(self) -> float:
         """Numbers of a row, on average."""
         return self._entries() / self.n_rows
+
+    @property
+    def has_target(self) -> bool:
+        return self.y is not None
 
     @property
     def soft(self) -> bool:
@@ -99,15 +110,50 @@ class MemoryRows:
     def add_up(self, kernel: Kernel[S], block_entries: int | None = None) -> S:
         """The same sum by this thread alone, for rows that are one part of many."""
         spans = self._spans(block_entries or PART_ENTRIES)
-        return reduce(add, (kernel(self._block(*span)) for span in spans))
+        with self._missing_in_all_rows():
+            return reduce(add, (kernel(self._block(*span)) for span in spans))
+
+    @contextmanager
+    def _missing_in_all_rows(self) -> Iterator[None]:
+        """An error for missing entries of one block becomes one for those of all rows."""
+        try:
+            yield
+        except MissingValueError:
+            self.check_missing()
+            raise
+
+    def check_missing(self) -> None:
+        """An error that lists the columns with missing entries."""
+        check_missing((self._block(*span) for span in self._spans(SUM_ENTRIES)), self.schema)
+
+    def block(self) -> Block:
+        """All rows with a weight as one block."""
+        return self._block(0, self.n_rows)
 
     def counting(self) -> "MemoryRows":
         """The rows that have a weight."""
         if self.weight is None or self.weight.all():
             return self
-        own = self._block(0, self.n_rows)
+        own = self.block()
         table = table_of(own.X, self.schema)
         return MemoryRows(table, own.y, own.weight, self.classes, own.offset)
+
+    def recoded(self, code: Callable[[Any], Array]) -> "MemoryRows":
+        """The same rows with `code` of their targets in place of these."""
+        return replace(self, y=code(self.y))
+
+    def with_offset(self, offset: Any) -> "MemoryRows":
+        """The same rows with numbers that are added to their activations."""
+        K = 2 if self.classes is None else len(self.classes)
+        return replace(self, offset=read_offset(offset, self.n_rows, 1 if K == 2 else K))
+
+    def interruptible(self) -> AbstractContextManager[None]:
+        """A context in which an interrupt is what it is."""
+        return nullcontext()
+
+    def batches(self, random: np.random.Generator | None = None) -> "Iterator[MemoryRows]":
+        """All rows at once, as a source gives them batch by batch."""
+        yield self
 
     def fill(self, out: Array, values: Callable[[Block], Array]) -> Array:
         """Write `values` of every block into its rows of `out`."""
@@ -126,11 +172,12 @@ class MemoryRows:
         spans = self._spans(block_entries)
         size = -(-len(spans) // RUNS)
         runs = [spans[i : i + size] for i in range(0, len(spans), size)]
-        if self._entries() >= SERIAL_ENTRIES:
-            map_in_order(task, runs, receive)
-            return
-        for run in runs:
-            receive(task(run))
+        with self._missing_in_all_rows():
+            if self._entries() >= SERIAL_ENTRIES:
+                map_in_order(task, runs, receive)
+                return
+            for run in runs:
+                receive(task(run))
 
     def _spans(self, block_entries: int) -> Run:
         """The rows in blocks of about so many numbers."""
@@ -169,36 +216,91 @@ def read_rows(
     *,
     model: str = "The model",
     schema: Schema | None = None,
+    known_classes: Labels | None = None,
     new_levels: bool = False,
     least_classes: int = 2,
 ) -> MemoryRows:
     """What the user calls fit with, as rows of at least `least_classes` classes.
 
-    With the `schema` of earlier rows, the columns are checked against it; `new_levels` says
-    whether categorical columns may bring levels that were not there before.
+    With the `schema` of earlier rows, the columns are checked against it; `new_levels` says whether
+    categorical columns may bring new levels. `known_classes` are those of earlier rows, in order.
     """
-    table = read_features(X, schema, model, new_levels=new_levels)
-    labels, target = read_target(y, table.n_rows, classes)
+    table = _read_table(X, y, sample_weight, model, schema, new_levels)
+    labels, target = read_target(y, table.n_rows, classes, known=known_classes)
     weight = read_weight(sample_weight, table.n_rows)
-    if classes is None and target.ndim == 1 and weight is not None:
+    found = classes is None and known_classes is None
+    if found and target.ndim == 1 and weight is not None:
         labels, target = _drop_weightless_classes(labels, cast(Codes, target), weight)
     check_several(labels, table.n_rows, model, least_classes)
     return MemoryRows(table, target, weight, labels)
 
 
+def read_real_rows(
+    X: Any, y: Any, sample_weight: Any = None, *, model: str = "The model"
+) -> MemoryRows:
+    """The same with a target that is a number; such rows have no classes."""
+    table = _read_table(X, y, sample_weight, model)
+    target = read_real_target(y, table.n_rows)
+    return MemoryRows(table, target, read_weight(sample_weight, table.n_rows))
+
+
+def _read_table(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    model: str,
+    schema: Schema | None = None,
+    new_levels: bool = False,
+) -> Table:
+    """The features of a fit, checked against the index of y and the weights."""
+    check_aligned(X, y=y, sample_weight=sample_weight)
+    table = read_features(X, schema, model, new_levels=new_levels)
+    if schema is None:
+        check_text_columns(table)
+    return table
+
+
+def check_text_columns(table: Table) -> None:
+    """An error for columns of text that are dates or identifiers."""
+    if isinstance(table, ColumnTable):
+        for j in table.schema.categorical:
+            check_text(table.schema.columns[j], int(np.count_nonzero(table.columns[j] >= 0)))
+
+
+def check_aligned(X: Any, **others: Any) -> None:
+    """An error for pandas objects of one length whose indices differ.
+
+    >>> import pandas as pd
+    >>> check_aligned(pd.DataFrame({"a": [1, 2]}), y=pd.Series([0, 1], index=[1, 0]))
+    Traceback (most recent call last):
+    posteriori.errors.ShapeError: The indices of X and y are not aligned. ...
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(X, pandas.DataFrame):
+        return
+    for name, other in others.items():
+        if not isinstance(other, pandas.Series | pandas.DataFrame) or len(other) != len(X):
+            continue
+        if not X.index.equals(other.index):
+            raise ShapeError(
+                f"The indices of X and {name} are not aligned.",
+                f"Put {name} into the order of X: {name}.loc[X.index]; or, if the rows are in the "
+                f"same order, use {name}.to_numpy().",
+            )
+
+
 def check_several(labels: Labels, n_rows: int, model: str, least: int = 2) -> None:
-    """An error for rows of one class, which leave nothing to be told apart."""
+    """An error for rows of one class only."""
     if len(labels) < least:
         raise LabelError(
             f"{model} needs rows of two classes at least; y has one class, {labels.tolist()[0]!r} "
             f"(n_samples = {n_rows}).",
-            "Pass rows of every class that is to be told apart, or name them all: "
-            "partial_fit(X, y, classes=[...]).",
+            "Pass rows of every class, or name all classes: partial_fit(X, y, classes=[...]).",
         )
 
 
 def _drop_weightless_classes(labels: Labels, codes: Codes, weight: Array) -> tuple[Labels, Codes]:
-    """Classes that only rows of weight zero have are as good as absent."""
+    """Without the classes of which all rows have weight zero."""
     present = np.bincount(codes, weight, minlength=len(labels)) > 0
     if present.all():
         return labels, codes

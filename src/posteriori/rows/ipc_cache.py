@@ -1,0 +1,143 @@
+"""Decoded batches of a source in one Arrow IPC file, memory-mapped for later passes."""
+
+import mmap
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from posteriori.errors import ParameterError, SourceError
+
+DISK_SHARE = 0.5
+"""Share of the free disk space that a cache may take; a larger source is read in each pass."""
+
+
+class IpcFile:
+    """Record batches by the number of their first row, in a file without a name.
+
+    Only its owner can read it, and it is gone with this object. `limit` is its size in bytes at
+    most.
+    """
+
+    def __init__(self, folder: str | None) -> None:
+        self._limit = DISK_SHARE * shutil.disk_usage(folder or tempfile.gettempdir()).free
+        self._file: Any = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115, closed below
+        weakref.finalize(self, self._file.close)
+        self._lock = threading.Lock()
+        self._batches: dict[int, tuple[int, str]] = {}
+        self._writer: Any = None
+        self._reader: Any = None
+        self.error: OSError | None = None
+
+    def put(self, start: int, where: str, batch: Any) -> None:
+        """Write a record batch that begins with row `start`; several threads may call this."""
+        with self._lock:
+            if self.error is None:
+                try:
+                    self._write(_plain_text(batch))
+                except OSError as error:
+                    self.error = error
+                self._batches[start] = len(self._batches), where
+
+    def _write(self, batch: Any) -> None:
+        pyarrow = import_module("pyarrow")
+        if self._writer is None:
+            self._writer = pyarrow.ipc.new_file(pyarrow.PythonFile(self._file, "w"), batch.schema)
+        if self._file.tell() + batch.nbytes > self._limit:
+            raise OSError(f"they take more than {DISK_SHARE:.0%} of the free space")
+        self._writer.write_batch(batch)
+
+    def finish(self) -> None:
+        """All batches have been put: map the file for reading."""
+        try:
+            self._writer.close()
+            self._file.flush()
+        except OSError as error:
+            self.error = error
+            return
+        pyarrow = import_module("pyarrow")
+        mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._reader = pyarrow.ipc.open_file(pyarrow.py_buffer(mapped))
+
+    def batches(self, low: int = 0, high: int | None = None) -> Iterator[tuple[int, str, Any]]:
+        """The batches of rows low to high: the number of the first row, where it was, the rows."""
+        while low in self._batches and (high is None or low < high):
+            place, where = self._batches[low]
+            batch = self._reader.get_batch(place)
+            yield low, where, batch
+            low += batch.num_rows
+
+
+class IpcCache:
+    """Where decoded batches are kept for later passes: in `folder`, with temporary files, nowhere.
+
+    A folder that the user has named must have room; otherwise a source that does not fit is read
+    in each pass. `file` is None until a pass has written all batches.
+    """
+
+    def __init__(self, folder: str | None = None, enabled: bool = True) -> None:
+        self.folder, self.enabled = folder, enabled
+        self.file: IpcFile | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without the file, which belongs to this process."""
+        return IpcCache, (self.folder, self.enabled)
+
+    def begin(self) -> IpcFile | None:
+        """A file to put the batches of this pass into; None where that is not wanted."""
+        if not self.enabled or self.file is not None:
+            return None
+        try:
+            return IpcFile(self.folder)
+        except OSError as error:
+            self._give_up(error)
+            return None
+
+    def keep(self, file: IpcFile | None) -> None:
+        """Use the file in later passes, now that all batches have been put into it."""
+        if file is None:
+            return
+        if file.error is None:
+            file.finish()
+        if file.error is None:
+            self.file = file
+        else:
+            self._give_up(file.error)
+
+    def _give_up(self, error: OSError) -> None:
+        self.enabled = False
+        if self.folder is not None:
+            raise SourceError(
+                f"The decoded rows cannot be cached in {self.folder}: {error}.",
+                "Name a folder with room, cache='...'; or read the files in each pass, "
+                "cache=False.",
+            ) from error
+
+
+def _plain_text(batch: Any) -> Any:
+    """Dictionaries, which may differ between batches, as the text that they stand for."""
+    types = import_module("pyarrow.types")
+    for place, field in enumerate(batch.schema):
+        if types.is_dictionary(field.type):
+            values = batch.column(place).cast(field.type.value_type)
+            batch = batch.set_column(place, field.name, values)
+    return batch
+
+
+def read_cache(cache: Any) -> IpcCache:
+    """What the user asked for: a cache where there is room, in a folder, or none."""
+    if cache is True or cache is False:
+        return IpcCache(enabled=cache)
+    if not isinstance(cache, str | os.PathLike):
+        raise ParameterError(
+            f"cache={cache!r} is neither True, False nor a folder.",
+            "Leave it out, or name a folder with room for what is read.",
+        )
+    folder = os.path.abspath(os.path.expanduser(os.fspath(cache)))
+    if not os.path.isdir(folder):
+        raise ParameterError(f"cache={cache!r} is no folder.", "Make it, or name another.")
+    return IpcCache(folder)

@@ -1,0 +1,459 @@
+"""Rows of a dataset on disk or on a cluster, read batch by batch each time they are summed.
+
+Reading happens in named steps: `scan` makes a source, `discover` is the first pass over it
+(columns, levels, classes, number of rows), and every sum after that is one more pass.
+"""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from operator import add
+from time import perf_counter
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast
+
+import numpy as np
+
+from posteriori.errors import (
+    DataError,
+    Interrupted,
+    LabelError,
+    ParameterError,
+    PosterioriError,
+    ScaleError,
+    SourceError,
+)
+from posteriori.rows.batch import Batch, BatchTransform, CompareClasses, Reader, Roles
+from posteriori.rows.discovery import Discovered, LabelCounts, checked, inspect_batch
+from posteriori.rows.in_memory import MemoryRows
+from posteriori.rows.progress import Passes
+from posteriori.rows.rows import Kernel
+from posteriori.rows.schema import Schema, merge_columns
+from posteriori.typing import Array, Labels
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+Purpose = Literal["discovery", "once", "sum"]
+"""What a pass is for: to discover columns, to read once, or one of several sums."""
+
+SIDES: Labels = np.array([0, 1])
+"""The two labels of rows whose classes are compared."""
+
+_counting = threading.Lock()
+
+
+@dataclass
+class PassLog:
+    """How often the rows were read, and how much of them."""
+
+    passes: int = 0
+    bytes_read: int = 0
+    seconds: float = 0.0
+    _reported: "PassLog | None" = None
+
+    def read(self, n_bytes: int) -> None:
+        """Count bytes that one of several threads has read."""
+        with _counting:
+            self.bytes_read += n_bytes
+
+    def since_last(self) -> "PassLog":
+        """What was read since this was last called."""
+        before = self._reported or PassLog()
+        self._reported = replace(self)
+        return self.since(before)
+
+    def since(self, before: "PassLog") -> "PassLog":
+        """What was read since the log was as `before`."""
+        return PassLog(
+            self.passes - before.passes,
+            self.bytes_read - before.bytes_read,
+            self.seconds - before.seconds,
+        )
+
+    def __str__(self) -> str:
+        """How often, and how much in memory: decoded, and without columns that are not needed.
+
+        >>> str(PassLog(7, 16_350_000_000, 8.1))
+        '7, 16.4 GB read'
+        """
+        size, units = float(self.bytes_read), ["B", "kB", "MB", "GB", "TB"]
+        while size >= 1000 and len(units) > 1:
+            size, units = size / 1000, units[1:]
+        return f"{self.passes}, {size:.3g} {units[0]} read"
+
+
+@dataclass(frozen=True, eq=False)
+class _Total:
+    """A sum, and of how many rows it is; `value` is None for none."""
+
+    n_rows: int = 0
+    value: Any = None
+
+    def __add__(self, other: "_Total") -> "_Total":
+        values = [each.value for each in (self, other) if each.value is not None]
+        return _Total(self.n_rows + other.n_rows, reduce(add, values) if values else None)
+
+
+@dataclass(frozen=True, eq=False)
+class SourceRows(ABC):
+    """`Rows` of a source that is read batch by batch, in every pass.
+
+    A new kind of source gives `_sum_batches` and `_iterate`; all else is here. `real` says that
+    the target is a number, `soft_classes` what the user calls columns of soft labels.
+    `known_schema` and `known_classes` are those of an earlier fit. Batches go through
+    `transforms`, the first of them first; `partial` says that these give rows weight zero that are
+    not to be counted. `code` is applied to class codes as they are read.
+    """
+
+    roles: Roles
+    real: bool = field(default=False, kw_only=True)
+    soft_classes: Any = field(default=None, kw_only=True)
+    log: PassLog = field(default_factory=PassLog, kw_only=True)
+    progress: Passes = field(default_factory=Passes, kw_only=True)
+    known_schema: Schema | None = field(default=None, kw_only=True)
+    known_classes: Labels | None = field(default=None, kw_only=True)
+    transforms: tuple[BatchTransform, ...] = field(default=(), kw_only=True)
+    partial: bool = field(default=False, kw_only=True)
+    code: Callable[[Any], Array] | None = field(default=None, kw_only=True)
+    _found: list[Discovered] = field(default_factory=list, kw_only=True)
+
+    in_memory: ClassVar[Literal[False]] = False
+
+    # What a kind of source gives.
+
+    @abstractmethod
+    def _sum_batches(
+        self, task: Callable[[Batch], S], receive: Callable[[S], object], purpose: Purpose
+    ) -> None:
+        """`receive` gets what `task` gives for the batches, added up where they are next to each
+        other, in the order of the rows. Discovery needs no plain numbers, and what is read once
+        is not cached.
+        """
+
+    @abstractmethod
+    def _iterate(self, random: np.random.Generator | None) -> Iterator[Batch]:
+        """The batches one after the other, in their order or, as far as it can be, a random one."""
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether rows have numbers that are added to the activations."""
+        return self.roles.offset is not None
+
+    @property
+    def has_target(self) -> bool:
+        """Whether rows have labels or numbers to predict."""
+        return bool(self.roles.targets)
+
+    @property
+    def files(self) -> Sequence[str]:
+        """The files that the rows are read from, where there are any."""
+        return ()
+
+    @property
+    def _n_expected(self) -> int | None:
+        """The number of rows, where it is known before the first pass."""
+        return None
+
+    def read_as(self, schema: Schema | None, classes: Labels | None = None) -> Self:
+        """The same rows with the column types of a fit, where the source leaves them open."""
+        return self
+
+    # Discovery.
+
+    def discover(self) -> Self:
+        """Make the first pass over the rows, unless it was made before."""
+        if not self._found:
+            soft_classes = self.soft_classes
+            total = self._pass(lambda batch: inspect_batch(batch, soft_classes), "discovery")
+            self._found.append(checked(total.value))
+        return self
+
+    def discover_and_sum(self, gather: Callable[[MemoryRows], S]) -> S | None:
+        """Discovery and the sum of what `gather` gives for each batch, in one pass.
+
+        Each batch is read with its own columns and classes, which sums align. None where the
+        sum is to be made in another pass: discovery was made before, or a batch alone does not
+        show what the whole source has (a column without a value, rows that `gather` refuses).
+        """
+        if self._found or self.known_schema is not None or self.real or self.transforms:
+            self.discover()
+            return None
+
+        def task(batch: Batch) -> _DiscoveredSum:
+            found = inspect_batch(batch, self.soft_classes)
+            return _DiscoveredSum(found, *self._gathered(batch, found, gather))
+
+        both = cast(_DiscoveredSum, self._pass(task, "once").value)
+        self._found.append(checked(None if both is None else both.discovered))
+        statistic: Any = None if both is None or not both.is_complete else both.statistic
+        if statistic is None or statistic.schema != self.schema:
+            return None
+        same = np.array_equal(statistic.classes, cast(Labels, self.classes))
+        return cast(S, statistic) if same else None
+
+    def _gathered(
+        self, batch: Batch, found: Discovered, gather: Callable[[MemoryRows], S]
+    ) -> tuple[S | None, bool]:
+        """The statistic of a batch, and whether that could be told; no rows have none."""
+        if not found.weight:
+            return None, True
+        if found.labels is None or found.labels.problem is not None:
+            return None, False
+        try:
+            schema = self._ordered(found.schema())
+            rows = Reader(schema, found.labels.classes(), soft_classes=self.soft_classes)(batch)
+            return gather(rows), not any(found.empty)
+        except PosterioriError:  # raised again by the pass that follows, with all rows known
+            return None, False
+
+    @property
+    def discovered(self) -> Discovered:
+        """What the first pass has found; an error if there was none."""
+        if not self._found:
+            raise SourceError(
+                "The columns and classes of this source are not known yet.",
+                "Call discover() first: it reads the source once.",
+            )
+        return self._found[0]
+
+    def _ordered(self, schema: Schema) -> Schema:
+        """The schema with the levels that the user gave."""
+        return self.roles.with_levels(schema)
+
+    @cached_property
+    def schema(self) -> Schema:
+        found = self.known_schema
+        return self._ordered(self.discovered.schema()) if found is None else found
+
+    @cached_property
+    def classes(self) -> Labels | None:
+        labels = self.discovered.labels
+        if self.real or labels is None:
+            return None
+        return labels.classes() if self.known_classes is None else self.known_classes
+
+    @property
+    def soft(self) -> bool:
+        labels = self.discovered.labels
+        return not self.real and labels is not None and labels.soft
+
+    @property
+    def n_rows(self) -> int:
+        if not self.partial:
+            return self.n_source
+        return cast(LabelCounts, self.discovered.labels).of(cast(Labels, self.classes))[1]
+
+    @property
+    def n_source(self) -> int:
+        """All rows of the source, also those of weight zero."""
+        return self.discovered.n_rows
+
+    @property
+    def width(self) -> float:
+        """Numbers of a row."""
+        return len(self.schema)
+
+    @cached_property
+    def reader(self) -> Reader:
+        """How a batch becomes rows in memory."""
+        return Reader(self.schema, self.classes, self.real, self.soft_classes, self.code)
+
+    # Passes.
+
+    def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
+        """Run `kernel` on every block, and add up what comes back in the order of the rows."""
+        reader = self.reader
+        found = self._pass(lambda batch: reader(batch).add_up(kernel, block_entries))
+        self._check_number(found.n_rows)
+        self.progress.objective = getattr(found.value, "objective", None)
+        return cast(S, found.value)
+
+    def batches(self, random: np.random.Generator | None = None) -> Iterator[MemoryRows]:
+        """The rows a batch at a time, in their order or, as far as it can be, a random one."""
+        n_rows = 0
+        with self._one_pass():
+            for batch in self._iterate(random):
+                if batch.n_rows:
+                    yield self.reader(_transformed(batch, self.transforms))
+                self.progress.advance(batch.n_rows)
+                n_rows += batch.n_rows
+        self._check_number(n_rows)
+
+    def each(self, make: Callable[[Batch], list[T]], receive: Callable[[list[T]], object]) -> None:
+        """`receive` gets what `make` gives for the batches, in the order of the rows."""
+
+        def task(batch: Batch) -> _Total:
+            try:
+                return _Total(batch.n_rows, make(batch) if batch.n_rows else [])
+            except (DataError, ScaleError) as error:
+                raise error.located(batch.where, batch.start) from error
+
+        n_rows = 0
+
+        def take(found: _Total) -> None:
+            nonlocal n_rows
+            n_rows += found.n_rows
+            self.progress.advance(found.n_rows)
+            receive(found.value)
+
+        with self._one_pass():
+            self._sum_batches(task, take, "once")
+        if self._found:
+            self._check_number(n_rows)
+
+    def _pass(self, kernel: Callable[[Batch], Any], purpose: Purpose = "sum") -> _Total:
+        """One pass: the sum of `kernel` over all batches that have rows."""
+        transforms = self.transforms
+
+        def task(batch: Batch) -> _Total:
+            if not batch.n_rows:
+                return _Total()
+            try:
+                return _Total(batch.n_rows, kernel(_transformed(batch, transforms)))
+            except (DataError, ScaleError) as error:
+                raise error.located(batch.where) from error
+
+        total = [_Total()]
+
+        def take(found: _Total) -> None:
+            total[0] += found
+            self.progress.advance(found.n_rows)
+
+        with self._one_pass():
+            self._sum_batches(task, take, purpose)
+        return total[0]
+
+    def _check_number(self, n_rows: int) -> None:
+        if n_rows != self.n_source:
+            raise SourceError(
+                f"The source has {n_rows:,} rows, and had {self.n_source:,} in the first pass.",
+                "Scan again, and fit to what is there now. The batches of Dask must be the same "
+                "each time they are computed: fix seeds.",
+            )
+
+    @contextmanager
+    def _one_pass(self) -> Iterator[None]:
+        """A pass over the rows: counted, reported, and named if it is interrupted."""
+        begun = perf_counter()
+        try:
+            self.progress.begin(self.n_source if self._found else self._n_expected)
+            yield
+        except KeyboardInterrupt as error:
+            raise _stopped(f"in {self.progress.now}") from error
+        finally:
+            self.progress.end()
+        self.log.passes += 1
+        self.log.seconds += perf_counter() - begun
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """What is done with the rows, in passes or not: named if it is interrupted."""
+        try:
+            yield
+        except Interrupted:
+            raise
+        except KeyboardInterrupt as error:
+            now = self.progress.now
+            raise _stopped("before the first pass" if now is None else f"after {now}") from error
+
+    # The same rows, seen otherwise.
+
+    def reweighted(self, transform: BatchTransform, labels: LabelCounts) -> Self:
+        """The same rows with other weights or labels, of which these are the counts."""
+        found = replace(self.discovered, labels=labels, weight=float(labels.weight.sum()))
+        transforms = (*self.transforms, transform)
+        return replace(self, transforms=transforms, partial=True, _found=[found])
+
+    def comparing(self, sides: Sequence[int]) -> Self:
+        """The same rows with two labels: for each class its side, 0 or 1, or -1 for neither."""
+        counts, own = cast(LabelCounts, self.discovered.labels), np.array(sides)
+        classes = cast(Labels, self.classes)
+        weight, count = zip(*(counts.of(classes[own == side]) for side in SIDES), strict=True)
+        labels = LabelCounts(SIDES, np.array(weight), np.array(count, dtype=np.float64))
+        transform = CompareClasses(self.reader, tuple(sides))
+        found = replace(self, known_schema=self.schema, known_classes=None)
+        return found.reweighted(transform, labels)
+
+    def as_numbers(self, transform: BatchTransform, n_columns: int) -> Self:
+        """The same rows, with so many numbers in place of their columns."""
+        return replace(
+            self,
+            transforms=(*self.transforms, transform),
+            known_schema=Schema.unnamed(n_columns),
+            known_classes=None if self.discovered.labels is None else self.classes,
+        )
+
+    def without_labels(self) -> Self:
+        """The same rows, whatever their target is."""
+        found = replace(self.discovered, labels=None)
+        return replace(self, known_classes=None, partial=False, _found=[found])
+
+    def known_as(self, schema: Schema, classes: Labels | None, new_levels: bool = False) -> Self:
+        """More rows of a model that was fitted to these columns and classes.
+
+        With `new_levels`, categorical columns may have more levels than they had.
+        """
+        if new_levels:
+            found = {column.name: column for column in self.schema.columns}
+            columns = (
+                merge_columns(column, found[column.name]) if column.name in found else column
+                for column in schema.columns
+            )
+            schema = replace(schema, columns=tuple(columns))
+        return replace(self, known_schema=schema, known_classes=classes)
+
+    def with_offset(self, offset: Any) -> Self:
+        """The same rows with offsets, where they can be given beside the source."""
+        raise ParameterError(
+            "offset was given together with rows of scan(), which have offsets of their own.",
+            "Name the column of offsets: scan(source, offset=...).",
+        )
+
+    def recoded(self, code: Callable[[Any], Array]) -> Self:
+        """The same rows with `code` of their targets in place of these."""
+        return replace(self, code=code)
+
+    def with_numbers(self) -> Self:
+        """The same rows with the target as a number."""
+        if not self.has_target:
+            raise LabelError("The rows have no target.", "Name one: scan(source, target=...).")
+        return replace(self, real=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _DiscoveredSum:
+    """What a batch shows, and its statistic; `is_complete` unless one could not be told."""
+
+    discovered: Discovered
+    statistic: Any
+    is_complete: bool
+
+    def __add__(self, other: "_DiscoveredSum") -> "_DiscoveredSum":
+        discovered = self.discovered + other.discovered
+        same = self.discovered.kinds == other.discovered.kinds
+        if not (self.is_complete and other.is_complete and same):
+            return _DiscoveredSum(discovered, None, False)
+        known = [each.statistic for each in (self, other) if each.statistic is not None]
+        return _DiscoveredSum(discovered, reduce(add, known) if known else None, True)
+
+
+def _transformed(batch: Batch, transforms: Sequence[BatchTransform]) -> Batch:
+    try:
+        return reduce(lambda found, transform: transform(found), transforms, batch)
+    except (DataError, ScaleError) as error:
+        raise error.located("", batch.start) from error
+
+
+FitRows = MemoryRows | SourceRows
+"""Rows that a model is fitted to."""
+
+
+def _stopped(where: str) -> Interrupted:
+    return Interrupted(
+        f"Stopped {where}.",
+        "The estimator is as it was before the fit. Fit again; what the first pass over the same "
+        "source has found is kept.",
+    )

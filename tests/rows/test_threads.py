@@ -1,0 +1,142 @@
+"""Threads over items: order, errors, contexts, and children forked on the way."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from posteriori.errors import ParameterError
+from posteriori.rows.threads import map_in_order, thread_count, threads
+
+
+def test_threads_are_given_back_after_the_block():
+    before = thread_count()
+    with threads(3):
+        assert thread_count() == 3
+        with threads(1):
+            assert thread_count() == 1
+        assert thread_count() == 3
+    assert thread_count() == before
+    with pytest.raises(ParameterError, match="at least one thread"), threads(0):
+        pass
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_the_error_of_the_first_failing_item_is_raised(n):
+    def task(i: int) -> int:
+        if i in (3, 7):
+            raise ValueError(f"item {i}")
+        return i
+
+    with threads(n):
+        received: list[int] = []
+        map_in_order(task, range(3), received.append)
+        assert received == [0, 1, 2]
+        with pytest.raises(ValueError, match="item 3"):
+            map_in_order(task, range(10))
+
+
+def test_items_may_have_items_of_their_own():
+    found = []
+
+    def outer(i):
+        inner = []
+        map_in_order(lambda j: 10 * i + j, range(3), inner.append)
+        return inner
+
+    with threads(2):
+        map_in_order(outer, range(4), found.append)
+    assert found == [[10 * i + j for j in range(3)] for i in range(4)]
+
+
+def test_results_arrive_in_order_and_few_of_them_wait():
+    begun, received = [], []
+
+    def items() -> Iterator[int]:
+        for i in range(40):
+            begun.append(i)
+            assert len(begun) - len(received) <= 6
+            yield i
+
+    with threads(3):
+        map_in_order(lambda i: i * i, items(), received.append)
+    assert received == [i * i for i in range(40)]
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_an_error_of_the_iterable_is_raised(n):
+    def items() -> Iterator[int]:
+        yield from range(5)
+        raise ValueError("no item 5")
+
+    with threads(n), pytest.raises(ValueError, match="no item 5"):
+        map_in_order(abs, items())
+
+
+def test_an_interrupt_stops_the_items_that_wait():
+    done: list[int] = []
+
+    def receive(i: int) -> None:
+        raise KeyboardInterrupt
+
+    with threads(2), pytest.raises(KeyboardInterrupt):
+        map_in_order(done.append, range(1000), receive)
+    assert len(done) <= 4
+
+
+def test_threads_of_one_context_are_not_those_of_another():
+    both_inside, found = threading.Barrier(2), {}
+
+    def use(n: int) -> None:
+        with threads(n):
+            both_inside.wait()
+            found[n] = thread_count()
+            both_inside.wait()
+        found[-n] = thread_count()
+
+    before = thread_count()
+    users = [threading.Thread(target=use, args=(n,)) for n in (3, 5)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    assert found == {3: 3, 5: 5, -3: before, -5: before}
+
+
+FORK = """
+import os
+import numpy as np
+from threadpoolctl import threadpool_info
+from posteriori import LogisticRegression
+from posteriori.linalg import blas_libraries
+from posteriori.rows.threads import one_blas_thread, threads
+
+def blas_threads():
+    return [found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"]
+
+blas_libraries().limit(limits=2, user_api="blas")
+X = np.random.default_rng(0).normal(size=(60_000, 2))
+y = X[:, 0] + np.random.default_rng(1).normal(size=60_000) > 0
+with threads(2), one_blas_thread():
+    coef = LogisticRegression().fit(X, y).coef_
+    assert set(blas_threads()) == {1}
+    child = os.fork()
+    if child == 0:
+        assert set(blas_threads()) == {2}, blas_threads()
+        assert (LogisticRegression().fit(X, y).coef_ == coef).all()
+if child == 0:
+    with one_blas_thread():
+        assert set(blas_threads()) == {1}
+    assert set(blas_threads()) == {2}
+    os._exit(0)
+assert set(blas_threads()) == {2}
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_child_forked_during_a_fit_has_its_blas_threads_back_and_can_fit():
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], check=True, timeout=120)
