@@ -20,39 +20,20 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from posteriori.errors import InfiniteValueError, ParameterError
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.in_memory import read_rows
 
 PARTS = [2, 5]
 
 
 @dataclass(frozen=True)
-class InBlocks:
-    """Rows that come a few at a time, as from files; what they lie in is not to be seen."""
+class InBlocks(MemoryRows):
+    """Rows that are summed a few at a time."""
 
-    rows: Any
-    entries: int
-
-    @property
-    def schema(self):
-        return self.rows.schema
-
-    @property
-    def n_rows(self):
-        return self.rows.n_rows
-
-    @property
-    def classes(self):
-        return self.rows.classes
-
-    @property
-    def soft(self):
-        return self.rows.soft
+    entries: int = 1
 
     def map_sum(self, kernel, *, block_entries=None):
-        return self.rows.map_sum(kernel, block_entries=self.entries)
-
-    def batches(self, random=None):
-        return self.rows.batches(random)
+        return super().map_sum(kernel, block_entries=self.entries)
 
 
 # A part alone may have too few rows or classes; the whole has enough.

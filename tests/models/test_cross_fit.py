@@ -326,14 +326,14 @@ def test_what_cannot_be_honoured_is_an_error(model, given, error, words, rows):
 
 
 def test_rows_have_labels_of_their_own(rows):
-    with pytest.raises(ParameterError, match="which have labels and weights of their own"):
+    with pytest.raises(ParameterError, match="which have targets and weights of their own"):
         CalibratedClassifier(NaiveBayes()).fit(rows(target="y"), [0, 1])
 
 
 def test_a_label_that_a_frozen_estimator_does_not_know_is_named(rows):
     frame = frame_of(2, 400)
     fitted = NaiveBayes().fit(frame[NAMES], frame["y"] + 5)
-    with pytest.raises(LabelError, match=r"In rows 0 to 399.*not among the classes given, 5, 6"):
+    with pytest.raises(LabelError, match=r"rows.parquet: Row 0 of y holds 0.*classes given, 5, 6"):
         CalibratedClassifier(FrozenEstimator(fitted)).fit(rows(target="y"))
 
 
@@ -370,23 +370,22 @@ def test_passes_are_those_of_the_log(tmp_path):
 
 
 @pytest.mark.parametrize("place", [3, 123, 299])
-def test_a_row_that_cannot_be_predicted_is_named(place, tmp_path):
-    frame = frame_of(2, 300).drop(columns="w")
+def test_a_row_that_cannot_be_predicted_is_called_by_its_number(place, tmp_path):
+    """Whether it was taken out of a fold, or of rows with a weight."""
+    frame = frame_of(2, 300).assign(w=1.0)
     frame["t"] = np.where(np.arange(300) == place, "rare", "usual")
-    frame.to_parquet(tmp_path / "rows.parquet")
+    frame.loc[[0, 5, 200], "w"] = 0.0
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
     model = CalibratedClassifier(NaiveBayes(pseudocount=0.0))
     with pytest.raises(ScaleError, match=rf"^Row {place} has density zero"):
-        clone(model).fit(frame[[*NAMES, "t"]], frame["y"])
-    with pytest.raises(ScaleError, match=rf"In rows 0 to 299.*: Row {place} has density zero"):
-        clone(model).fit(scan(tmp_path / "rows.parquet", "y"))
-    weight = np.where(np.isin(np.arange(300), [0, 5, 200]), 0.0, 1.0)
-    with pytest.raises(ScaleError, match=r"^Among the held-out rows, counted from 0: Row \d+ has"):
-        clone(model).fit(frame[[*NAMES, "t"]], frame["y"], weight)
+        clone(model).fit(frame[[*NAMES, "t"]], frame["y"], frame["w"])
+    with pytest.raises(ScaleError, match=rf"rows\.parquet: Row {place} has density zero"):
+        clone(model).fit(scan(tmp_path / "rows.parquet", "y", weight="w"))
     frozen = FrozenEstimator(LogisticRegression().fit(frame[NAMES], frame["y"]))
     frame.loc[place, "b"] = np.nan
-    frame.to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(MissingValueError, match=rf"In rows 0 to 299.*row {place}\b"):
-        CalibratedClassifier(frozen).fit(scan(tmp_path / "rows.parquet", "y", columns=NAMES))
+    frame.drop(columns="t").to_parquet(tmp_path / "rows.parquet", row_group_size=100)
+    with pytest.raises(MissingValueError, match=rf"rows\.parquet.*row {place}\b"):
+        CalibratedClassifier(frozen).fit(scan(tmp_path / "rows.parquet", "y", weight="w"))
 
 
 def test_rows_none_of_which_can_be_predicted_are_an_error_too(tmp_path):
@@ -395,7 +394,7 @@ def test_rows_none_of_which_can_be_predicted_are_an_error_too(tmp_path):
     frame[NAMES] = np.nan
     frame.loc[:4, "w"] = 0.0
     frame.to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(MissingValueError, match="In rows 0 to 299"):
+    with pytest.raises(MissingValueError, match=r"rows\.parquet: .* row 5\b"):
         CalibratedClassifier(frozen).fit(scan(tmp_path / "rows.parquet", "y", weight="w"))
 
 

@@ -77,7 +77,7 @@ from posteriori.statistics.pair_loss import (
     GatherSquares,
     GatherStill,
 )
-from posteriori.statistics.row_sample import TakeSample
+from posteriori.statistics.row_sample import TakeEvery, TakeSample
 from posteriori.statistics.separation_margins import (
     GatherBalance,
     GatherClassRanges,
@@ -301,6 +301,9 @@ KERNELS: dict[str, Entry] = {
     "sample by hash": Entry(GatherSample(COLUMNS, by_label, 9), CODES, weighs=False),
     "one row in seven": Entry(
         TakeSample(7), CODES, weighs=False, ordered=True, view=lambda s: s.rows(SCHEMA, None)
+    ),
+    "every third row": Entry(
+        TakeEvery(1, 3), CODES, weighs=False, ordered=True, view=lambda s: s.rows(SCHEMA, None)
     ),
     "margins": Entry(
         GatherMargins(COORDINATES, PAIRS, SECOND.theta, 0.0, 7),

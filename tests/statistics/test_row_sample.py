@@ -1,6 +1,6 @@
 """Samples of rows, rows in parts, rows joined, and few rows that represent many."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,7 @@ from scipy import sparse
 from posteriori.rows.block import sample_positions
 from posteriori.rows.in_memory import Among, MemoryRows, read_rows
 from posteriori.rows.rows import Rows
+from posteriori.rows.scan import scan
 from posteriori.statistics.row_sample import (
     TakeSample,
     join_rows,
@@ -38,32 +39,6 @@ SOURCES = {
 
 def rows_of(source, weight=None):
     return read_rows(SOURCES[source](), np.arange(N) % 3, weight)
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """Rows that are not in memory, as far as anyone can tell."""
-
-    inner: MemoryRows
-
-    @property
-    def schema(self):
-        return self.inner.schema
-
-    @property
-    def n_rows(self):
-        return self.inner.n_rows
-
-    @property
-    def classes(self):
-        return self.inner.classes
-
-    @property
-    def soft(self):
-        return self.inner.soft
-
-    def map_sum(self, kernel, *, block_entries=None):
-        return self.inner.map_sum(kernel, block_entries=300)
 
 
 def everything(rows):
@@ -116,14 +91,13 @@ def test_rows_are_sampled_by_their_numbers():
 # --- Parts --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", ["memory", "elsewhere"])
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("k", [1, 2, 7])
-def test_parts_have_every_row_once_at_its_place(source, k, place):
+def test_parts_have_every_row_once_at_its_place(source, k):
     weight = 1.0 + np.arange(N)
     rows = rows_of(source, weight)
     X, y, _ = everything(rows)
-    parts = split_rows(rows if place == "memory" else Elsewhere(rows), k)
+    parts = split_rows(rows, k)
     assert sum(part.n_rows for part in parts) == N
     for first, part in enumerate(parts):
         assert isinstance(part, Rows)
@@ -156,10 +130,15 @@ def test_parts_of_an_array_are_views_of_it():
 
 def test_rows_of_weight_zero_are_left_out_of_parts():
     weight = (np.arange(N) % 3 > 0).astype(float)
-    rows = rows_of("array", weight)
-    for place in (rows, Elsewhere(rows)):
-        kept = [len(everything(part)[0]) for part in split_rows(place, 2)]
+    for source in SOURCES:
+        parts = split_rows(rows_of(source, weight), 2)
+        kept = [len(everything(part)[0]) for part in parts]
         assert kept == [int(weight[::2].sum()), int(weight[1::2].sum())]
+
+
+def test_a_source_is_not_split():
+    rows = scan(frame().assign(y=np.arange(N) % 2), "y")
+    assert split_rows(rows, 4) == [rows]
 
 
 def test_offsets_go_with_their_rows():
@@ -172,15 +151,11 @@ def test_offsets_go_with_their_rows():
 def test_joined_rows_are_both(source):
     rows = rows_of(source)
     X, y, _ = everything(rows)
-    first, second = map(_in_memory, split_rows(rows, 2))
+    first, second = split_rows(rows, 2)
     found, labels, weights = everything(join_rows(first, second))
     np.testing.assert_array_equal(found, np.concatenate([X[::2], X[1::2]]))
     np.testing.assert_array_equal(labels, np.concatenate([y[::2], y[1::2]]))
     assert weights is None
-
-
-def _in_memory(rows):
-    return rows.map_sum(TakeSample()).rows(rows.schema, rows.classes)
 
 
 def test_joined_rows_have_weights_and_soft_labels_if_either_has():
@@ -200,18 +175,21 @@ def test_a_sparse_and_a_full_matrix_join_as_sparse():
     np.testing.assert_array_equal(both.table.values.toarray(), np.concatenate([X, X]))
 
 
-@pytest.mark.parametrize("place", ["memory", "elsewhere"])
+@pytest.mark.parametrize("place", ["memory", "source"])
 @pytest.mark.parametrize("rate", [0.02, 0.3, 1.0])
 def test_few_rows_stand_for_all(rate, place):
     n = 20000
     random = np.random.default_rng(0)
     X, weight = random.normal(size=(n, 2)), random.exponential(size=n)
     rows = read_rows(X, np.arange(n) % 2, weight)
-    few = thin_rows(rows if place == "memory" else Elsewhere(rows), rate, seed=1)
+    if place == "source":
+        columns = {"a": X[:, 0], "b": X[:, 1], "w": weight, "y": np.arange(n) % 2}
+        rows = scan(pd.DataFrame(columns), "y", weight="w").discover()
+    few = thin_rows(rows, rate, seed=1)
     chance = np.sqrt(n * rate)
     assert abs(few.n_rows - n * rate) < 5 * chance
     assert few.weight.sum() == pytest.approx(weight.sum(), rel=5 / chance)
-    ours = few.weight @ (few.table.values[:, 0] ** 2)
+    ours = few.weight @ (few.table.cut(0, few.n_rows)[:, 0] ** 2)
     assert ours == pytest.approx(weight @ X[:, 0] ** 2, rel=15 / chance)
 
 

@@ -217,25 +217,22 @@ def out_of_fold(rows: Training, estimator: Any, predict: Predict, folds: Codes) 
         held_out = np.flatnonzero(folds == fold)
         fitted = rows.pick(np.flatnonzero(folds != fold)).fitted(estimator)
         places.append(held_out)
-        whole = rows.X if rows.among is None else None
-        parts.append(_predict_part(partial(predict, fitted), rows.pick(held_out).X, whole))
+        numbers = held_out if rows.among is None else rows.among.numbers[held_out]
+        parts.append(_predict_part(partial(predict, fitted), rows.pick(held_out).X, numbers))
     joined = np.concatenate(parts)
     found = np.empty_like(joined)
     found[np.concatenate(places)] = joined
     return found
 
 
-def _predict_part(predict: Callable[[Any], Array], part: Any, whole: Any) -> Array:
-    """Predictions for a part of the rows; an error names a row by its place in the whole.
-
-    `whole` is None where some rows were left out of it, as they have no weight.
-    """
+def _predict_part(predict: Callable[[Any], Array], part: Any, numbers: Codes) -> Array:
+    """Predictions for some rows, of which an error names one by its number among all."""
     try:
         return predict(part)
     except (DataError, ScaleError) as error:
-        if whole is not None:
-            predict(whole)
-        raise error.located("Among the held-out rows, counted from 0") from error
+        if error.row is None:
+            raise
+        raise error.located("", int(numbers[error.row]) - error.row) from error
 
 
 def _fit_folds(
@@ -273,8 +270,7 @@ class _HeldOut:
             if len(own):
                 X = known_to(inside(fitted), batch.X)
                 part = X if len(own) == batch.n_rows else pick_rows(X, own)
-                whole = X if len(counting) == batch.n_rows else None
-                predicted = _predict_part(partial(self.predict, fitted), part, whole)
+                predicted = _predict_part(partial(self.predict, fitted), part, own)
                 found[own] = predicted.reshape(len(own), -1)
         return batch._replace(X=found)
 

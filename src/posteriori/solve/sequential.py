@@ -48,7 +48,7 @@ class Splittable(Objective, Protocol):
     """An objective whose rows can be had in parts."""
 
     def batches(self, k: int) -> Sequence[Objective]:
-        """Objectives on k parts of the rows, each standing for all; their mean is this one."""
+        """Objectives on k parts of the rows, whose mean is this one; or this one alone."""
         ...
 
 
@@ -164,8 +164,9 @@ class _Batches:
 
     def __init__(self, objective: Splittable, p: int, most: int) -> None:
         most = max(min(objective.n_rows // (_ROWS_PER_PARAMETER * p), most), 1)
-        self.k = next(k for k in _COUNTS if k <= most)
-        self._parts = [objective] if self.k == 1 else objective.batches(self.k)
+        k = next(k for k in _COUNTS if k <= most)
+        self._parts = [objective] if k == 1 else objective.batches(k)
+        self.k = len(self._parts)
         # The step that best balances what is gained against what the choice of rows adds.
         self.step = 1.0 if self.k == 1 else 1.0 / (1.0 + p * self.k / objective.n_rows)
 

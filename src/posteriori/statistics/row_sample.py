@@ -1,20 +1,18 @@
 """Random samples of rows, rows in k interleaved parts, and rows joined, all in memory."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
 from posteriori.rows.block import Block, Features, Mixed, sample_positions, take_block
 from posteriori.rows.in_memory import MemoryRows
-from posteriori.rows.rows import Kernel, Rows
+from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import DenseTable, table_of
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Labels
-
-S = TypeVar("S")
 
 _BLOCK_ENTRIES = 2**20
 """Numbers a block when only a few of its rows are copied."""
@@ -100,19 +98,21 @@ def thin_rows(rows: Rows, rate: float, seed: int) -> MemoryRows | None:
 
 
 def split_rows(rows: Rows, k: int) -> list[Rows]:
-    """Every k-th row from the first on, from the second on, ...: a view where rows are an array.
+    """Every k-th row from the first on, from the second on, ...: views where rows are an array.
+
+    A source is not split, as each part would take a pass over all of it.
 
     >>> from posteriori.rows.in_memory import read_rows
     >>> rows = read_rows(np.arange(5.0)[:, None], [0, 1, 0, 1, 0])
     >>> [part.map_sum(lambda block: block.X.sum()) for part in split_rows(rows, 2)]
     [np.float64(6.0), np.float64(4.0)]
     """
-    if isinstance(rows, MemoryRows) and isinstance(rows.table, DenseTable):
+    if not isinstance(rows, MemoryRows):
+        return [rows]
+    if isinstance(rows.table, DenseTable):
         return [_every(rows, slice(first, None, k)) for first in range(k)]
-    parts: list[Rows] = [EveryKth(rows, first, k) for first in range(k)]
-    if isinstance(rows, MemoryRows):
-        return [sample_rows(part, 1)[0] for part in parts]
-    return parts
+    parts = (rows.map_sum(TakeEvery(first, k)) for first in range(k))
+    return [part.rows(rows.schema, rows.classes) for part in parts]
 
 
 def _every(rows: MemoryRows, own: slice) -> MemoryRows:
@@ -123,46 +123,16 @@ def _every(rows: MemoryRows, own: slice) -> MemoryRows:
     return MemoryRows(table, of(rows.y), of(rows.weight), rows.classes, of(rows.offset))
 
 
-@dataclass(frozen=True, eq=False)
-class EveryKth:
-    """Every k-th row of a source, from row `first` on; each pass reads all rows."""
+@dataclass(frozen=True)
+class TakeEvery:
+    """The kernel: a block to every k-th of its rows."""
 
-    rows: Rows
     first: int
     k: int
 
-    @property
-    def schema(self) -> Schema:
-        return self.rows.schema
-
-    @property
-    def n_rows(self) -> int:
-        return len(range(self.first, self.rows.n_rows, self.k))
-
-    @property
-    def classes(self) -> Labels | None:
-        return self.rows.classes
-
-    @property
-    def soft(self) -> bool:
-        return self.rows.soft
-
-    def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
-        own = _OnEveryKth(kernel, self.first, self.k)
-        return self.rows.map_sum(own, block_entries=block_entries)
-
-
-@dataclass(frozen=True, eq=False)
-class _OnEveryKth(Generic[S]):
-    """A kernel on some rows of each block."""
-
-    kernel: Kernel[S]
-    first: int
-    k: int
-
-    def __call__(self, block: Block) -> S:
+    def __call__(self, block: Block) -> Sample:
         own = np.flatnonzero(block.numbers % self.k == self.first)
-        return self.kernel(take_block(block, own))
+        return Sample((take_block(block, own),), _weight_of(block))
 
 
 def join_rows(first: MemoryRows, second: MemoryRows) -> MemoryRows:
