@@ -194,9 +194,10 @@ class Coded(Design):
         return Shifted(self, centre)
 
     def array(self) -> Array:
-        return np.concatenate([np.zeros((1, self.n_levels - 1)), np.eye(self.n_levels - 1)]).take(
-            self.codes, axis=0
-        )
+        out = np.zeros(self.shape)
+        rows = np.flatnonzero(self.codes)
+        out[rows, self.codes[rows] - 1] = 1.0
+        return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +227,9 @@ class Shifted(Design):
         return plain - np.outer(self.centre, other.transpose_times(r))
 
     def sandwich(self, r: Array) -> Array:
-        half = np.outer(self.inner.transpose_times(r), self.centre)
-        return self.inner.sandwich(r) - half - half.T + r.sum() * np.outer(self.centre, self.centre)
+        half = np.outer(self.inner.transpose_times(r) - self.centre * (r.sum() / 2), self.centre)
+        half += half.T
+        return self.inner.sandwich(r) - half
 
     def shifted(self, centre: Array) -> "Shifted":
         return Shifted(self.inner, self.centre + centre)
