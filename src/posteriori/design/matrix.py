@@ -21,10 +21,6 @@ from scipy import sparse
 from posteriori.linalg import transpose_matmul
 from posteriori.typing import Array, Codes
 
-_ROOM = 2**18
-
-"""Numbers that a sandwich has room for: what is multiplied by weights stays in the cache."""
-
 
 class Design(ABC):
     """Φ for the rows of one block."""
@@ -59,7 +55,7 @@ class Design(ABC):
         return Scaled(self, scale)
 
     def sandwich(self, r: Array) -> Array:
-        """Φᵀ diag(r) Φ."""
+        """Φᵀ diag(r) Φ, for r ≥ 0."""
         return self.cross(r, self)
 
     @abstractmethod
@@ -91,14 +87,8 @@ class Dense(Design):
         return other.transpose_times(self.values * r[:, None]).T
 
     def sandwich(self, r: Array) -> Array:
-        n, d = self.shape
-        rows, root = max(_ROOM // max(d, 1), 1), np.sqrt(r)[:, None]
-        room, out = np.empty((min(rows, n), d)), np.zeros((d, d))
-        for low in range(0, n, rows):
-            part = slice(low, low + rows)
-            rooted = np.multiply(self.values[part], root[part], out=room[: len(root[part])])
-            out += transpose_matmul(rooted, rooted)
-        return out
+        rooted = self.values * np.sqrt(r)[:, None]
+        return transpose_matmul(rooted, rooted)
 
     def shifted(self, centre: Array) -> "Dense":
         return Dense(self.values - centre)
