@@ -184,7 +184,7 @@ class Coded(Design):
         return Shifted(self, centre)
 
     def array(self) -> Array:
-        out = np.zeros(self.shape)
+        out = np.zeros(self.shape, order="F")
         rows = np.flatnonzero(self.codes)
         out[rows, self.codes[rows] - 1] = 1.0
         return out
@@ -311,7 +311,4 @@ class Stacked(Design):
         return Stacked([part.scaled(scale[at]) for part, at in parts], self.positions)
 
     def array(self) -> Array:
-        out = np.empty(self.shape)
-        for part, at in zip(self.parts, self.positions, strict=True):
-            out[:, at] = part.array()
-        return out
+        return self.joined([part.array().T for part in self.parts]).T
