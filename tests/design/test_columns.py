@@ -8,9 +8,9 @@ from scipy import sparse
 from posteriori.design.columns import Columns
 from posteriori.design.matrix import Dense, Sparse
 from posteriori.errors import LevelError, MissingValueError, ParameterError
-from posteriori.rows.block import Block
+from posteriori.rows.block import Block, Mixed
 from posteriori.rows.features import read_features
-from posteriori.rows.schema import Schema
+from posteriori.rows.schema import Column, Schema
 
 FRAME = pl.DataFrame(
     {
@@ -118,3 +118,18 @@ def test_a_missing_level_is_an_error_before_and_beside_any_unseen_one(unseen):
 def test_a_choice_for_unseen_levels_that_is_none_is_named():
     with pytest.raises(ParameterError, match=r"unseen='ignore' .* 'error' or 'reference'"):
         Columns(Schema.unnamed(1), unseen="ignore")
+
+
+def test_parts_to_be_filled_in_have_few_rows_where_levels_are_many():
+    levels = tuple(range(2**20))
+    schema = Schema((Column("x"), Column("f", "categorical", levels)), named=True)
+    codes = np.array([[5], [0], [9], [2], [7]], dtype=np.int32)
+    weight = np.arange(5.0)
+    block = Block(Mixed(np.arange(5.0)[:, None], codes), None, weight, 10)
+    parts = list(Columns(schema).dense_parts(block))
+    assert [part.X.shape[0] for part in parts] == [2, 2, 1]
+    assert [part.row(0) for part in parts] == [10, 12, 14]
+    np.testing.assert_array_equal(np.concatenate([part.X.codes for part in parts]), codes)
+    np.testing.assert_array_equal(np.concatenate([part.weight for part in parts]), weight)
+    few = Columns(Schema((Column("x"), Column("f", "categorical", levels[:10])), named=True))
+    assert list(few.dense_parts(block)) == [block]

@@ -1,5 +1,8 @@
 """Data frames with categorical columns: the fit to zeros and ones that were written by hand."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -28,6 +31,7 @@ from posteriori.errors import (
     MissingValueError,
     ParameterError,
     RankDeficiencyWarning,
+    ShapeError,
 )
 
 N = 400
@@ -356,3 +360,35 @@ def test_distances_follow_the_formula_and_take_new_levels_for_the_reference():
     np.testing.assert_allclose(
         fitted.signed_distance(strange), fitted.decision_function(strange) / length, rtol=1e-12
     )
+
+
+MANY_LEVELS = """
+import resource
+import numpy as np, pandas as pd
+from posteriori import LogisticRegression
+random = np.random.default_rng(0)
+codes, effect = random.integers(0, 5000, 100_000), random.normal(size=5000)
+levels = [f"level {i:04d}" for i in range(5000)]
+f, x = pd.Categorical.from_codes(codes, levels), random.normal(size=100_000)
+X, y = pd.DataFrame({"f": f, "x": x}), random.logistic(size=100_000) < effect[codes] + x
+model = LogisticRegression().fit(X, y)
+model.predict(X)
+assert model.separation_.kind == "quasi"  # some levels have rows of one class alone
+found = (model.coef_[0, :-1] + model.intercept_).clip(-4, 4)
+assert np.corrcoef(found, effect[1:])[0, 1] > 0.8
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_a_factor_of_5000_levels_fits_in_a_gigabyte():
+    script = [sys.executable, "-W", "ignore", "-c", MANY_LEVELS]
+    found = subprocess.run(script, check=True, timeout=120, capture_output=True, text=True)
+    assert int(found.stdout) < 1000
+
+
+@pytest.mark.parametrize("kind", SUMMED.values(), ids=SUMMED)
+def test_covariances_of_too_many_levels_are_a_named_limit(kind):
+    levels = np.array([f"{i}" for i in range(3001)])
+    frame = pd.DataFrame({"x": np.arange(9003.0) % 7, "site": pd.Categorical(np.tile(levels, 3))})
+    with pytest.raises(ShapeError, match=r"Column 'site' has 3,001 levels.* 3,001 columns.*3,000"):
+        kind().fit(frame, np.arange(9003) % 2)

@@ -9,11 +9,11 @@ Polynomials are scikit-learn's `PolynomialFeatures`.
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 from scipy.spatial import KDTree
+from scipy.spatial.distance import cdist
 from scipy.special import expit
 from sklearn.cluster import kmeans_plusplus
 
@@ -24,14 +24,9 @@ from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
 from posteriori.typing import Array, Codes
 
-_FAR = 500.0
 
-"""Half the squared distance from the origin, in widths, beyond which |x|² - 2xᵀμ + |μ|² would lose
-more than four digits."""
-
-
-class Functions:
-    """What both kinds share: as many functions as centres, written into an array."""
+class BasisFunctions:
+    """As many functions as centres."""
 
     centres: Array
 
@@ -39,67 +34,40 @@ class Functions:
     def n_functions(self) -> int:
         return len(self.centres)
 
-    def values(self, X: Array) -> Array:
-        """φ(x) of each row (n, m)."""
-        return self.fill(X, np.empty((len(X), self.n_functions)))
-
     @abstractmethod
     def fill(self, X: Array, out: Array) -> Array:
         """φ(x) of each row, written into `out` (n, m)."""
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussians(Functions):
+class Gaussians(BasisFunctions):
     """φ_j(x) = exp(-½ Σ_k rate_k² (x_k - μ_jk)²), for centres μ (m, d) and rates (d,).
 
-    `origin` (d,) is a point amid the rows: the squares are expanded about it, so that one product
-    gives the distances of all rows from all centres.
-
-    >>> gaussians = Gaussians(np.array([[0.0], [2.0]]), np.array([0.5]), np.array([1.0]))
-    >>> gaussians.values(np.array([[0.0], [1.0]])).round(4)
+    >>> gaussians = Gaussians(np.array([[0.0], [2.0]]), np.array([0.5]))
+    >>> gaussians.fill(np.array([[0.0], [1.0]]), np.empty((2, 2))).round(4)
     array([[1.    , 0.6065], [0.8825, 0.8825]])
     """
 
     centres: Array
     rate: Array
-    origin: Array
-
-    @cached_property
-    def _points(self) -> Array:
-        """The centres about the origin, in widths (m, d)."""
-        return (self.centres - self.origin) * self.rate
-
-    @cached_property
-    def _halves(self) -> Array:
-        return 0.5 * np.square(self._points).sum(axis=1)
 
     def fill(self, X: Array, out: Array) -> Array:
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            steps = (X - self.origin) * self.rate
-            half = 0.5 * np.einsum("ij,ij->i", steps, steps)
-            np.matmul(steps, self._points.T, out=out)
-            out -= self._halves
-            out -= half[:, None]
-            np.exp(np.minimum(out, 0.0, out=out), out=out)
-            far = np.flatnonzero(~(half <= _FAR))
-            if len(far):
-                out[far] = self._by_differences(X[far])
-        return out
-
-    def _by_differences(self, X: Array) -> Array:
-        """The same from x - μ itself: d passes in place of one product, and no digit lost."""
-        square = np.zeros((len(X), len(self.centres)))
-        for k in np.flatnonzero(self.rate):
-            square += np.square((X[:, k, None] - self.centres[:, k]) * self.rate[k])
-        return np.exp(-0.5 * square)
+        used = np.flatnonzero(self.rate)
+        # Powers of two are taken out of the rates first: their squares might leave the doubles.
+        mantissa, power = np.frexp(self.rate[used])
+        with np.errstate(over="ignore", under="ignore"):
+            x, centres = (np.ldexp(points[:, used], power) for points in (X, self.centres))
+            cdist(x, centres, "sqeuclidean", w=mantissa**2, out=out)
+            np.multiply(out, -0.5, out=out)
+            return cast(Array, np.exp(out, out=out))
 
 
 @dataclass(frozen=True, eq=False)
-class Sigmoids(Functions):
+class Sigmoids(BasisFunctions):
     """φ_j(x) = σ(rate_j (x_k - μ_j)) with k = `column` j; all of length m.
 
     >>> sigmoids = Sigmoids(np.array([0, 0, 1]), np.array([0.0, 1.0, 5.0]), np.array([1.0, 2, 0]))
-    >>> sigmoids.values(np.array([[1.0, 7.0]])).round(4)
+    >>> sigmoids.fill(np.array([[1.0, 7.0]]), np.empty((1, 3))).round(4)
     array([[0.7311, 0.5   , 0.5   ]])
     """
 
@@ -116,23 +84,22 @@ class Sigmoids(Functions):
 
 
 _MOST_CENTRES = 10_000
+"""Centres of a grid: a few points a column are millions in all when columns are many."""
 
-"""A grid of more is a mistake: a few points a column are millions in all when columns are many."""
 
+def midpoints(low: float, high: float, number: int) -> Array:
+    """The midpoints of `number` equal parts of a range; one where the range is a point.
 
-def middles(low: float, high: float, number: int) -> Array:
-    """The middles of `number` equal parts of a range; one where the range is a point.
-
-    >>> middles(0.0, 3.0, 3), middles(2.0, 2.0, 3)
+    >>> midpoints(0.0, 3.0, 3), midpoints(2.0, 2.0, 3)
     (array([0.5, 1.5, 2.5]), array([2.]))
     """
     share = (np.arange(number) + 0.5) / number
     return np.unique(low * (1 - share) + high * share) if low < high else np.array([low])
 
 
-def even_axes(low: Array, high: Array, number: int) -> list[Array]:
-    """The middles of `number` equal parts of the range of each column."""
-    return [middles(a, b, number) for a, b in zip(low, high, strict=True)]
+def grid_axes(low: Array, high: Array, number: int) -> list[Array]:
+    """The midpoints of `number` equal parts of the range of each column."""
+    return [midpoints(a, b, number) for a, b in zip(low, high, strict=True)]
 
 
 def grid(axes: Sequence[Array]) -> Array:
@@ -150,13 +117,8 @@ def grid(axes: Sequence[Array]) -> Array:
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
 
-def scattered(points: Array, count: Codes, number: int, random: Any) -> Codes:
-    """Which of the distinct `points` to take: spread out, yet most where most rows are.
-
-    Greedy k-means++: one after another they are drawn with probability in proportion to the rows
-    there (`count`) times their squared distance from the nearest one so far; the best of a few
-    draws is kept.
-    """
+def kmeans_centres(points: Array, count: Codes, number: int, random: Any) -> Codes:
+    """Indices of the distinct `points` that k-means++ chooses, each weighted by its row `count`."""
     if number > len(points):
         raise ParameterError(
             f"centres={number}, but X has {len(points)} distinct rows to put them on.",
@@ -169,15 +131,15 @@ def scattered(points: Array, count: Codes, number: int, random: Any) -> Codes:
     return cast(Codes, np.sort(chosen))
 
 
-def spacing(points: Array, spread: Array) -> float:
+def neighbour_spacing(points: Array, spread: Array) -> float:
     """Median distance of a point from its nearest neighbour.
 
     For a single point, the root mean square distance of rows from their mean, whose columns vary
     with the standard deviations `spread`; for rows that are all alike, one.
 
-    >>> spacing(np.array([[0.0], [1.0], [3.0], [6.0]]), np.array([1.0]))
+    >>> neighbour_spacing(np.array([[0.0], [1.0], [3.0], [6.0]]), np.array([1.0]))
     1.5
-    >>> spacing(np.array([[0.0, 0.0]]), np.array([3.0, 4.0]))
+    >>> neighbour_spacing(np.array([[0.0, 0.0]]), np.array([3.0, 4.0]))
     5.0
     """
     if len(points) == 1:
@@ -203,10 +165,10 @@ def grid_spacing(axes: Sequence[Array], unit: Array) -> float | None:
     return float(np.sqrt(np.mean(np.square(gaps)))) if gaps else None
 
 
-def step_spacing(steps: Array, spread: float) -> float:
+def column_spacing(steps: Array, spread: float) -> float:
     """The median spacing of the centres in one column; where they are one, its `spread`.
 
-    >>> step_spacing(np.array([0.0, 1.0, 3.0]), 9.0), step_spacing(np.array([2.0]), 9.0)
+    >>> column_spacing(np.array([0.0, 1.0, 3.0]), 9.0), column_spacing(np.array([2.0]), 9.0)
     (1.5, 9.0)
     """
     gaps = np.diff(np.unique(steps))
@@ -227,7 +189,7 @@ def rates(width: Array, schema: Schema) -> Array:
     return rate
 
 
-def given_points(centres: Any, schema: Schema) -> Array:
+def read_centres(centres: Any, schema: Schema) -> Array:
     """Centres (m, d) as the user gave them; those of a data frame by the names of its columns."""
     if as_frame(centres) is not None:
         table = read_features(centres, schema, "The basis")
@@ -245,7 +207,7 @@ def given_points(centres: Any, schema: Schema) -> Array:
     return points
 
 
-def given_steps(centres: Any, n_columns: int) -> list[Array]:
+def read_column_centres(centres: Any, n_columns: int) -> list[Array]:
     """Centres (m,) for every column alike, or those of (m, d) column by column."""
     steps = _numbers(centres)
     if steps.ndim not in (1, 2) or steps.size == 0 or steps.shape[1:] not in ((), (n_columns,)):

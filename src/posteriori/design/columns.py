@@ -1,5 +1,6 @@
 """From the user's columns to columns of the design matrix."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
@@ -9,11 +10,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from posteriori.design.matrix import Coded, Dense, Design, Sparse, Stacked
-from posteriori.errors import LevelError, ParameterError
-from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed
+from posteriori.errors import LevelError, ParameterError, ShapeError
+from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed, split_rows, split_sparse
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema, Unseen, known_levels
 from posteriori.typing import Codes
+
+_DENSE_ENTRIES = 2**21
+"""Numbers of a part of a block that is filled in."""
+
+_MOST_COVARIANCES = 3_000
+"""Design columns with factors whose covariances are kept: 72 MB, and several of them in a fit."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,24 @@ class Columns:
         if isinstance(X, sparse.csr_array):
             return Sparse(X)
         return Dense(X)
+
+    def dense_parts(self, block: Block) -> Iterator[Block]:
+        """The block in parts whose design may be filled in: few rows of sparse or coded columns."""
+        if not isinstance(block.X, Mixed):
+            return split_sparse(block)
+        return split_rows(block, max(1, _DENSE_ENTRIES // max(len(self.names), 1)))
+
+    def check_covariance(self, model: str) -> None:
+        """An error where factors make so many columns that their covariances do not fit."""
+        widest = max(self.schema.categorical, key=lambda j: len(self.positions[j]), default=None)
+        if widest is not None and len(self.names) > _MOST_COVARIANCES:
+            name = self.schema.describe(widest).capitalize()
+            raise ShapeError(
+                f"{name} has {len(self.schema.columns[widest].levels):,} levels, and {model} needs "
+                f"the covariances of all {len(self.names):,} columns of the design matrix; with "
+                f"factors, {_MOST_COVARIANCES:,} are the most.",
+                "Merge rare levels, or use LogisticRegression or NaiveBayes.",
+            )
 
     def _mixed(self, block: Block, X: Mixed) -> Design:
         parts: list[Design] = [Dense(X.numeric)] if X.numeric.shape[1] else []

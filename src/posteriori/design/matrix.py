@@ -21,10 +21,6 @@ from scipy import sparse
 from posteriori.linalg import transpose_matmul
 from posteriori.typing import Array, Codes
 
-_ROOM = 2**18
-
-"""Numbers that a sandwich has room for: what is multiplied by weights stays in the cache."""
-
 
 class Design(ABC):
     """Φ for the rows of one block."""
@@ -59,7 +55,7 @@ class Design(ABC):
         return Scaled(self, scale)
 
     def sandwich(self, r: Array) -> Array:
-        """Φᵀ diag(r) Φ."""
+        """Φᵀ diag(r) Φ, for r ≥ 0."""
         return self.cross(r, self)
 
     @abstractmethod
@@ -91,14 +87,8 @@ class Dense(Design):
         return other.transpose_times(self.values * r[:, None]).T
 
     def sandwich(self, r: Array) -> Array:
-        n, d = self.shape
-        rows, root = max(_ROOM // max(d, 1), 1), np.sqrt(r)[:, None]
-        room, out = np.empty((min(rows, n), d)), np.zeros((d, d))
-        for low in range(0, n, rows):
-            part = slice(low, low + rows)
-            rooted = np.multiply(self.values[part], root[part], out=room[: len(root[part])])
-            out += transpose_matmul(rooted, rooted)
-        return out
+        rooted = self.values * np.sqrt(r)[:, None]
+        return transpose_matmul(rooted, rooted)
 
     def shifted(self, centre: Array) -> "Dense":
         return Dense(self.values - centre)
@@ -194,9 +184,10 @@ class Coded(Design):
         return Shifted(self, centre)
 
     def array(self) -> Array:
-        return np.concatenate([np.zeros((1, self.n_levels - 1)), np.eye(self.n_levels - 1)]).take(
-            self.codes, axis=0
-        )
+        out = np.zeros(self.shape, order="F")
+        rows = np.flatnonzero(self.codes)
+        out[rows, self.codes[rows] - 1] = 1.0
+        return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +217,9 @@ class Shifted(Design):
         return plain - np.outer(self.centre, other.transpose_times(r))
 
     def sandwich(self, r: Array) -> Array:
-        half = np.outer(self.inner.transpose_times(r), self.centre)
-        return self.inner.sandwich(r) - half - half.T + r.sum() * np.outer(self.centre, self.centre)
+        half = np.outer(self.inner.transpose_times(r) - self.centre * (r.sum() / 2), self.centre)
+        half += half.T
+        return self.inner.sandwich(r) - half
 
     def shifted(self, centre: Array) -> "Shifted":
         return Shifted(self.inner, self.centre + centre)
@@ -319,7 +311,4 @@ class Stacked(Design):
         return Stacked([part.scaled(scale[at]) for part, at in parts], self.positions)
 
     def array(self) -> Array:
-        out = np.empty(self.shape)
-        for part, at in zip(self.parts, self.positions, strict=True):
-            out[:, at] = part.array()
-        return out
+        return self.joined([part.array().T for part in self.parts]).T

@@ -14,16 +14,16 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from posteriori.design.basis import (
     Gaussians,
     Sigmoids,
-    even_axes,
-    given_points,
-    given_steps,
+    column_spacing,
     grid,
+    grid_axes,
     grid_spacing,
-    middles,
+    kmeans_centres,
+    midpoints,
+    neighbour_spacing,
     rates,
-    scattered,
-    spacing,
-    step_spacing,
+    read_centres,
+    read_column_centres,
 )
 from posteriori.models.blockwise import BasisTransformer
 from posteriori.statistics.column_moments import Overview
@@ -87,22 +87,22 @@ class GaussianBasis(ClassNamePrefixFeaturesOutMixin, BasisTransformer):
     def _place(self, seen: Overview, random: Any) -> None:
         unit, gap = self._unit(seen), None
         if self.centres is not None and self._number() is None:
-            centres = given_points(self.centres, seen.schema)
+            centres = read_centres(self.centres, seen.schema)
         elif self.placement == "grid":
-            axes = even_axes(seen.low, seen.high, self._number() or _STEPS)
+            axes = grid_axes(seen.low, seen.high, self._number() or _STEPS)
             centres, gap = grid(axes), grid_spacing(axes, unit)
         else:
             centres = self._on_rows(seen, unit, random)
         varies = np.isfinite(seen.spread)
         spread = seen.spread[varies] / unit[varies]
-        width = self.width or gap or spacing((centres - seen.mean) / unit, spread)
-        self._basis = Gaussians(centres, rates(width * unit, seen.schema), seen.mean)
+        width = self.width or gap or neighbour_spacing((centres - seen.mean) / unit, spread)
+        self._basis = Gaussians(centres, rates(width * unit, seen.schema))
         self.centres_, self.width_ = centres, float(width)
 
     def _on_rows(self, seen: Overview, unit: Array, random: Any) -> Array:
         points, count = np.unique(seen.sample, axis=0, return_counts=True)
         number = self._number() or min(len(points), 100, max(10, seen.n_rows // 10))
-        return points[scattered((points - seen.mean) / unit, count, number, random)]
+        return points[kmeans_centres((points - seen.mean) / unit, count, number, random)]
 
 
 class SigmoidBasis(BasisTransformer):
@@ -151,7 +151,7 @@ class SigmoidBasis(BasisTransformer):
 
     def _place(self, seen: Overview, random: Any) -> None:
         centres = self._steps(seen)
-        gaps = np.array(list(map(step_spacing, centres, seen.spread)))
+        gaps = np.array(list(map(column_spacing, centres, seen.spread)))
         width = 0.5 * gaps if self.width is None else self.width * self._unit(seen)
         column = np.repeat(np.arange(len(centres)), [len(steps) for steps in centres])
         rate = rates(width, seen.schema)[column]
@@ -162,10 +162,10 @@ class SigmoidBasis(BasisTransformer):
         """The centres of each column."""
         number = _STEPS if self.centres is None else self._number()
         if number is None:
-            return given_steps(self.centres, len(seen.schema))
+            return read_column_centres(self.centres, len(seen.schema))
         if self.placement == "grid":
-            return even_axes(seen.low, seen.high, number)
-        quantiles = np.quantile(seen.sample, middles(0.0, 1.0, number), axis=0)
+            return grid_axes(seen.low, seen.high, number)
+        quantiles = np.quantile(seen.sample, midpoints(0.0, 1.0, number), axis=0)
         return [np.unique(steps) for steps in quantiles.T]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

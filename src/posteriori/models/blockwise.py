@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from posteriori.design.basis import Functions
+from posteriori.design.basis import BasisFunctions
 from posteriori.errors import ColumnTypeError, ParameterError
 from posteriori.rows.block import Block
 from posteriori.rows.features import read_features
@@ -35,7 +35,7 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
     random_state: Any
 
     schema_: Schema
-    _basis: Functions
+    _basis: BasisFunctions
 
     def __init__(
         self,

@@ -96,6 +96,7 @@ class FisherDiscriminant(
     def _gather(self, rows: Rows) -> Moments:
         classes, columns = cast(Labels, rows.classes), Columns(rows.schema)
         self._check_parameters()
+        columns.check_covariance(type(self).__name__)
         kernel = GatherMoments(columns, classes, (None,) * len(classes))
         return cast(Moments, gather(rows, kernel))
 

@@ -28,7 +28,7 @@ from posteriori.posterior.gaussian_estimate import (
     isotropic_estimate,
 )
 from posteriori.posterior.linear import Linear
-from posteriori.rows.block import Block, Features, split_sparse
+from posteriori.rows.block import Block, Features
 from posteriori.rows.rows import Rows
 from posteriori.rows.source import FitRows
 from posteriori.solve.covariance import Shrinkage, check_shrinkage
@@ -161,6 +161,7 @@ class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
         columns = Columns(rows.schema)
         if self._is_diagonal():
             return cast(ColumnMoments, gather(rows, GatherColumnMoments(columns, classes)))
+        columns.check_covariance(type(self).__name__)
         sharing = sharing_of(self.covariance, classes)
         return cast(Moments, gather(rows, GatherMoments(columns, classes, sharing)))
 
@@ -280,7 +281,7 @@ class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
         if isinstance(X, np.ndarray):
             return function(X)
         columns = Columns(self.schema_)
-        parts = split_sparse(Block(X, None, None, 0))
+        parts = columns.dense_parts(Block(X, None, None, 0))
         return np.concatenate([function(columns.design(part).array()) for part in parts])
 
     def _draw(self, k: int, n: int, random: np.random.Generator) -> Array:

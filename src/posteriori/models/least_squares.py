@@ -73,7 +73,9 @@ class LeastSquaresClassifier(LinearGeometry, ClassifierFromSums):
     def _gather(self, rows: Rows) -> Gram:
         classes = cast(Labels, rows.classes)
         self._check_parameters(classes)
-        return cast(Gram, gather(rows, GatherGram(Columns(rows.schema), classes)))
+        columns = Columns(rows.schema)
+        columns.check_covariance(type(self).__name__)
+        return cast(Gram, gather(rows, GatherGram(columns, classes)))
 
     def _estimate(self, statistic: Gram) -> None:
         self._check_parameters(statistic.classes)

@@ -67,7 +67,7 @@ class DeltaMeasure(Measure):
         known = shown.coordinates.size <= WIDE
         root = root_of(inference.free_covariance()) if known else np.empty((len(w), 0))
         n_open = 0
-        if determined is not None:
+        if known and determined is not None:
             undetermined = null_space(determined.T)
             n_open, root = undetermined.shape[1], np.hstack([root, undetermined])
         activations = ActivationGaussian.of(shown, w, root)

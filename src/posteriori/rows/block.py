@@ -125,14 +125,19 @@ def take_block(block: Block, rows: Codes) -> Block:
 def split_sparse(block: Block, entries: int = 2**19) -> Iterator[Block]:
     """A sparse block in parts that may be filled in; any other block as it is."""
     n, d = block.X.shape
-    rows = max(1, entries // d)
-    if not isinstance(block.X, csr_array) or n <= rows:
+    return split_rows(block, max(1, entries // d) if isinstance(block.X, csr_array) else n)
+
+
+def split_rows(block: Block, rows: int) -> Iterator[Block]:
+    """A block in parts of so many rows."""
+    n, X = block.X.shape[0], block.X
+    if n <= rows:
         yield block
         return
     for low in range(0, n, rows):
         part = slice(low, low + rows)
         yield Block(
-            block.X[part],
+            Mixed(X.numeric[part], X.codes[part], X.strange) if isinstance(X, Mixed) else X[part],
             None if block.y is None else block.y[part],
             None if block.weight is None else block.weight[part],
             block.start + (low if block.kept is None else 0),

@@ -85,12 +85,10 @@ def _matrix(constraints: Constraints) -> sparse.csr_array:
     k, p = constraints.rows.shape
     c = constraints.directions.shape[1]
     places, classes = np.nonzero(constraints.directions)
-    values = constraints.rows[places] * constraints.directions[places, classes][:, None]
-    columns = np.arange(p) * c + classes[:, None]
-    rows = np.repeat(places, p)
-    matrix = sparse.csr_array((values.ravel(), (rows, columns.ravel())), shape=(k, p * c))
-    matrix.eliminate_zeros()
-    return matrix
+    found = constraints.rows[places].tocoo()
+    values = found.data * constraints.directions[places, classes][found.row]
+    entries = places[found.row], found.col * c + classes[found.row]
+    return sparse.csr_array((values, entries), shape=(k, p * c))
 
 
 def _solve(

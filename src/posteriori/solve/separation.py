@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.errors import ScaleError
@@ -284,7 +285,8 @@ def _first_constraints(sample: Sample, coordinates: Coordinates, n_classes: int)
     if coordinates.long:
         rows /= abs(rows).max(axis=1, keepdims=True)
     zeros, equal = np.zeros(len(rows)), pairs.are_equal(places, others)
-    return Constraints(rows, pairs.directions(places, others), zeros, equal, zeros)
+    directions = pairs.directions(places, others)
+    return Constraints(sparse.csr_array(rows), directions, zeros, equal, zeros)
 
 
 def _named(kind: Kind, ray: Ray) -> Separation:

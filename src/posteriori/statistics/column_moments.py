@@ -15,7 +15,7 @@ from sklearn.utils.random import sample_without_replacement
 
 from posteriori.design.columns import Columns
 from posteriori.linalg import transpose_matmul
-from posteriori.rows.block import Block, split_sparse
+from posteriori.rows.block import Block, Mixed, split_sparse
 from posteriori.rows.finite import check_finite
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.rows import Rows
@@ -219,6 +219,11 @@ class GatherColumnMoments:
     unit: Array | None = None
 
     def __call__(self, block: Block) -> ColumnMoments:
+        if isinstance(block.X, Mixed):
+            return reduce(add, map(self._moments, self.columns.dense_parts(block)))
+        return self._moments(block)
+
+    def _moments(self, block: Block) -> ColumnMoments:
         K = len(self.classes)
         with np.errstate(over="ignore", invalid="ignore"):
             if isinstance(block.X, sparse.csr_array) and not is_soft(block):
@@ -333,7 +338,7 @@ class GatherExtremes:
     columns: Columns
 
     def __call__(self, block: Block) -> Extremes:
-        return reduce(add, map(self._extremes, split_sparse(block)))
+        return reduce(add, map(self._extremes, self.columns.dense_parts(block)))
 
     def _extremes(self, block: Block) -> Extremes:
         X = self.columns.design(block).array()

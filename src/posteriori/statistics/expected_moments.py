@@ -17,7 +17,7 @@ from posteriori.linalg import (
     solve_lower,
     unit_diagonal,
 )
-from posteriori.rows.block import Block, split_sparse
+from posteriori.rows.block import Block
 from posteriori.statistics.moments import Moments
 from posteriori.statistics.statistic import Statistic, dense_membership, group_places
 from posteriori.typing import Array, Codes, Labels
@@ -53,7 +53,7 @@ class GatherExpectedMoments:
     covariance: Array
 
     def __call__(self, block: Block) -> ExpectedMoments:
-        return reduce(add, map(self._expected, split_sparse(block)))
+        return reduce(add, map(self._expected, self.columns.dense_parts(block)))
 
     def _expected(self, block: Block) -> ExpectedMoments:
         X = (self.columns.design(block).array() - self.centre) / self.scale

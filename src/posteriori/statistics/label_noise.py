@@ -137,7 +137,8 @@ def near_rows(rows: Rows, columns: Columns) -> Reweighted:
 
     def factor(block: Block) -> Array:
         with np.errstate(over="ignore"):
-            square = np.square(at.design(block).array()).mean(axis=1)
+            parts = map(at.design, columns.dense_parts(block))
+            square = np.concatenate([np.square(part.array()).mean(axis=1) for part in parts])
         return 1 / (1 + square)
 
     return Reweighted(rows, factor)

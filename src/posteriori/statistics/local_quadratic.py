@@ -147,10 +147,7 @@ def gradient_of(design: Design, residual: Array, has_intercept: bool) -> Array:
 
 def bordered(design: Design, r: Array, has_intercept: bool) -> Array:
     """Φᵀ diag(r) Φ with the intercept first (4.97)."""
-    if isinstance(design, Dense) and (r >= 0).all():
-        inner = design.sandwich(r)
-    else:
-        inner = design.cross(r, design)
+    inner = design.sandwich(r) if (r >= 0).all() else design.cross(r, design)
     if not has_intercept:
         return inner
     out = np.empty((len(inner) + 1, len(inner) + 1))

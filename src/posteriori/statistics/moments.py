@@ -219,7 +219,7 @@ class GatherMoments:
     unit: Array | None = None
 
     def __call__(self, block: Block) -> Moments:
-        return reduce(add, map(self._moments, split_sparse(block)))
+        return reduce(add, map(self._moments, self.columns.dense_parts(block)))
 
     def _moments(self, block: Block) -> Moments:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -69,13 +69,18 @@ class PairsOf:
         return cast(Mask, self(block)[1].any(axis=1))
 
 
+_FILLED_IN = 2**19
+"""Numbers of rows that are filled in at once."""
+
+
 class Constraints(NamedTuple):
     """Constraints φᵀ θ e ≥ goal (or =, where `equal`), with φ (k, p), e (k, c) and goal (k,).
 
-    `slack` (k,) is what the left side had beyond the goal when the constraint was found.
+    `slack` (k,) is what the left side had beyond the goal when the constraint was found. φ is
+    sparse: with factors of many levels, most of its entries are zero.
     """
 
-    rows: Array
+    rows: sparse.csr_array
     directions: Array
     goal: Array
     equal: Mask
@@ -92,8 +97,9 @@ class Constraints(NamedTuple):
 
     def joined(self, other: "Constraints") -> "Constraints":
         """Both sets of constraints."""
-        values: list[Any] = [np.concatenate(pair) for pair in zip(self, other, strict=True)]
-        return Constraints(*values)
+        pairs = zip(self[1:], other[1:], strict=True)
+        values: list[Any] = [np.concatenate(pair) for pair in pairs]
+        return Constraints(sparse.vstack([self.rows, other.rows], format="csr"), *values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,11 +160,20 @@ class GatherMargins:
             len(clear),
             float(clear.min(initial=np.inf)),
             Constraints(
-                self.coordinates.rows(block, chosen) * short[chosen],
+                self._rows(block, chosen, short),
                 pairs.directions(chosen, others),
                 *self._goals(pairs, is_open, chosen, others),
                 slack[chosen, others],
             ),
+        )
+
+    def _rows(self, block: Block, chosen: Codes, short: Array) -> sparse.csr_array:
+        """φ of the rows chosen, filled in a few at a time."""
+        step = max(1, _FILLED_IN // (len(self.coordinates.scale) + 1))
+        parts = [chosen[low : low + step] for low in range(0, max(len(chosen), 1), step)]
+        return sparse.vstack(
+            [sparse.csr_array(self.coordinates.rows(block, p) * short[p]) for p in parts],
+            format="csr",
         )
 
     def _lacking(self, slack: Array) -> tuple[Codes, Codes]:
