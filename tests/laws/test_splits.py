@@ -2,7 +2,6 @@
 
 import pickle
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from posteriori.errors import InfiniteValueError, ParameterError
-from posteriori.rows.in_memory import MemoryRows
-from posteriori.rows.in_memory import read_rows
+from posteriori.rows.in_memory import MemoryRows, read_rows
 
 PARTS = [2, 5]
 
@@ -55,7 +53,7 @@ def test_rows_in_any_blocks_make_the_pooled_fit(entry, entries, weighted):
     rows = rows_for(entry)
     weight = np.random.default_rng(6).choice([0.0, 0.5, 2.0], size=len(rows.X))
     given = {"sample_weight": weight} if weighted else {}
-    source = InBlocks(read_rows(rows.X, rows.y, **given), entries)
+    source = InBlocks(**vars(read_rows(rows.X, rows.y, **given)), entries=entries)
     model = entry.make(rows.classes).fit(source)
     assert_same_answers(answers(fitted(entry, rows, **given), rows.new), answers(model, rows.new))
 
