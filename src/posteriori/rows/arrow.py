@@ -98,7 +98,7 @@ def label_codes(column: Any, classes: Labels) -> Codes | None:
 
 def dictionary_of(column: Any) -> tuple[list[Any], Codes]:
     """The different values of a column, and the place of each row's among them; -1 if missing."""
-    whole = column.combine_chunks()
+    whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     if not str(column.type).startswith("dictionary"):
         whole = whole.dictionary_encode()
     indices = whole.indices.cast("int64")
