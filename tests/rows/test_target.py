@@ -411,12 +411,12 @@ def test_the_answer_is_the_readers_own():
         (pd.Series([1, pd.NA, 2], dtype="Int64"), r"contains NaN \(first in row 1\)"),
         (pl.Series([None, 1.0, 2.0]), r"contains NaN \(first in row 0\)"),
         ([1.0, np.inf, -np.inf], r"contains infinity \(first in row 1\)"),
-        (["a", "b", "c"], "holds strings"),
-        (["1", "2", "3"], "holds strings"),
+        (["a", "b", "c"], "values of type str"),
+        (["1", "2", "3"], "values of type str"),
         (np.array([1.0, "b", 2.0], dtype=object), "Row 1 of y is 'b'"),
         ([1j, 2j, 3j], "complex"),
-        (np.array(["2024-01-01"] * 3, dtype="M8[D]"), "dates"),
-        (np.array([1, 2, 3], dtype="m8[s]"), "durations"),
+        (np.array(["2024-01-01"] * 3, dtype="M8[D]"), "datetime64"),
+        (np.array([1, 2, 3], dtype="m8[s]"), "timedelta64"),
     ],
     ids=str,
 )
@@ -426,7 +426,7 @@ def test_what_is_no_finite_number_is_named(y, words):
 
 
 def test_a_whole_number_beyond_all_doubles_is_named():
-    with pytest.raises(ScaleError, match="Row 1 of y"):
+    with pytest.raises(ScaleError, match="beyond the largest double"):
         read_real_target([1, 10**400], 2)
 
 

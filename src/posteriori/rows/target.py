@@ -379,34 +379,22 @@ def _one_column(y: NDArray[Any]) -> NDArray[Any]:
 def _as_doubles(y: NDArray[Any]) -> Array:
     if y.dtype.kind in "fiub":
         return y.astype(np.float64)
-    if y.dtype.kind == "O":
-        return np.fromiter((_as_double(value, row) for row, value in enumerate(y)), np.float64)
-    raise DomainError(f"y holds {_kind(y)}, not numbers.", _WORDS)
-
-
-def _as_double(value: object, row: int) -> float:
-    if is_missing(value):
-        return np.nan
-    if not isinstance(value, Real | np.bool_ | Decimal):
-        raise DomainError(f"Row {row} of y is {value!r}, which is not a number.", _WORDS)
+    remedy = (
+        "Pass numbers; for class labels use a classifier: LogisticRegression, or "
+        "GLM(family='bernoulli') or GLM(family='categorical')."
+    )
+    if y.dtype.kind != "O":
+        raise DomainError(f"y has values of type {type(y.flat[0]).__name__}, not numbers.", remedy)
+    for row, value in enumerate(y):
+        if not (is_missing(value) or isinstance(value, Real | np.bool_ | Decimal)):
+            raise DomainError(f"Row {row} of y is {value!r}, which is not a number.", remedy)
     try:
-        return float(value)
+        return np.array([np.nan if is_missing(value) else float(value) for value in y])
     except OverflowError:
         raise ScaleError(
-            f"Row {row} of y is a whole number beyond the largest double, 1.8e308.",
+            "y has a whole number beyond the largest double, 1.8e308.",
             "Divide y by a power of ten.",
         ) from None
-
-
-def _kind(y: NDArray[Any]) -> str:
-    kinds = {"U": "strings", "S": "strings", "c": "complex numbers", "M": "dates", "m": "durations"}
-    return kinds.get(y.dtype.kind, str(y.dtype))
-
-
-_WORDS = (
-    "Pass numbers; for class labels use a classifier: LogisticRegression, or "
-    "GLM(family='bernoulli') or GLM(family='categorical')."
-)
 
 
 def read_weight(weight: Any, n_rows: int) -> Array | None:
