@@ -596,7 +596,7 @@ class TestPredictions:
     def test_what_gives_no_collection_takes_none(self) -> None:
         X = frame()[NUMBERS].to_numpy()
         model = FisherDiscriminant().fit(X, frame()["label"])
-        with pytest.raises(ParameterError, match="A Dask collection is not taken here"):
+        with pytest.raises(ParameterError, match="A Dask collection is not accepted here"):
             model.transform(da.from_array(X, chunks=(500, 3)))
 
 

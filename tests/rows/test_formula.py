@@ -112,7 +112,10 @@ def test_new_rows_are_coded_as_in_the_fit_whatever_the_library(right, library):
     formula = pickle.loads(pickle.dumps(rows.formula))
     few = np.flatnonzero(FRAME.region == "north")[:5]
     found = formula.apply(LIBRARIES[library](FRAME.drop(columns="sick").iloc[few]))
-    expected = rows.X.iloc[few].reset_index(drop=True)
+    assert found.index.tolist() == (
+        FRAME.index[few].tolist() if library == "pandas" else [*range(5)]
+    )
+    expected = rows.X.iloc[few].set_axis(found.index)
     pd.testing.assert_frame_equal(found, expected, rtol=1e-12)
 
 

@@ -266,7 +266,7 @@ def test_missing_entries_of_all_rows_are_counted_by_column():
     for table in (X, sparse.csr_array(X), pl.DataFrame(X)):
         rows = read_rows(table, CODES, weight)
         where = "column 'column_1'" if rows.schema.named else "column 1"
-        with pytest.raises(MissingValueError) as caught:
+        with pytest.raises(MissingValueError) as caught, rows.missing_in_all_rows():
             rows.map_sum(partial(_checked, schema=rows.schema))
         second = where.replace("1", "6")
         assert caught.value.problem == (
@@ -281,6 +281,8 @@ def test_numbers_and_levels_that_are_missing_are_one_error():
         LogisticRegression().fit(frame, [0, 1, 1] * 40)
     with pytest.raises(MissingValueError, match="level of their own such as 'missing'"):
         LogisticRegression().fit(frame[["b", "f"]], [0, 1, 1] * 40)
+    with pytest.raises(MissingValueError, match="40,000 in column 'a', 40,000 in column 'f'"):
+        LogisticRegression(prior="evidence").fit(pd.concat([frame] * 1000), [0, 1, 1] * 40_000)
     model = LogisticRegression(prior=1.0).fit(frame.fillna({"a": 0.0, "f": "w"}), [0, 1, 1] * 40)
     with pytest.raises(MissingValueError, match="40 in column 'a', 40 in column 'f'"):
         model.predict(frame)

@@ -115,7 +115,7 @@ def test_a_continuous_target_is_refused():
 
 @pytest.mark.parametrize("y", [np.array([1, "a"], dtype=object), [1, "a"]], ids=["object", "list"])
 def test_labels_that_cannot_be_sorted_are_refused(y):
-    with pytest.raises(LabelError, match="cannot be sorted"):
+    with pytest.raises(LabelError, match="cannot be sorted together"):
         read_target(y, 2)
 
 

@@ -7,7 +7,7 @@ A classifier sets `schema_`, `classes_` and its parameters in `_fit_rows`, and g
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Self, cast
@@ -95,7 +95,9 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
             self.__dict__.pop("passes_", None)
             self._remember(rows.schema, cast(Labels, rows.classes))
             if not isinstance(rows, ChunkedRows):
-                self._fit_rows(rows)
+                counted = isinstance(rows, MemoryRows)
+                with cast(MemoryRows, rows).missing_in_all_rows() if counted else nullcontext():
+                    self._fit_rows(rows)
                 return self
             with rows.between_passes():
                 self._fit_rows(rows)

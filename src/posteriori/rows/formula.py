@@ -18,7 +18,6 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, cast
 
-import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -197,7 +196,7 @@ class Formula:
         """
         table = _read(data, self.schema.names, self.text, self.schema, unseen)
         X, _ = _evaluate(self.spec, table, self.text, unseen)
-        return _joined(X, table, self.factors, unseen)
+        return _indexed(_joined(X, table, self.factors, unseen), data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +237,7 @@ def read_formula(formula: str, data: Any) -> FormulaRows:
     taken = {factor.name for factor in factors}
     rest = _spec([term for term in terms if str(term) not in taken])
     X, spec = _evaluate(rest, table, formula)
-    X = _joined(X, table, factors)
+    X = _indexed(_joined(X, table, factors), data)
     if X.shape[1] == 0:
         raise ParameterError(
             f"The formula {formula!r} has no columns except the intercept.",
@@ -383,12 +382,17 @@ def _joined(X: Any, table: ColumnTable, factors: Sequence[Factor], unseen: Unsee
     return X.assign(**levels)
 
 
+def _indexed(X: Any, data: Any) -> Any:
+    """The features with the index of the data, if that is a pandas frame."""
+    return X.set_axis(data.index) if isinstance(data, _formulaic().pandas.DataFrame) else X
+
+
 def _target(term: Any, data: Any, columns: Sequence[str], text: str) -> Any:
     """The column as it stands where a term is a name, else what the expression gives."""
     frame = _as_frame(data, text)
     used = _columns_of([term], columns, text)
     if [factor.eval_method.value for factor in term.factors] == ["lookup"]:
-        return nw.maybe_reset_index(frame[str(term)]).to_native()
+        return frame[str(term)].to_native()
     y, _ = _evaluate(_spec([term]), _read(data, used, text), text)
     if y.shape[1] != 1:
         raise ParameterError(
