@@ -256,7 +256,7 @@ def test_whole_numbers_have_their_place_among_the_classes(dtype, classes):
     assert codes.tolist() == [i % len(known) for i in range(50)]
     for strange in (4, 1, 121):
         if strange not in classes:
-            with pytest.raises(LabelError, match=rf"Row 50 of y holds {strange},"):
+            with pytest.raises(LabelError, match=rf"Row 50 of y is {strange},"):
                 read_target(np.append(y, dtype(strange)), 51, classes)
 
 
@@ -268,9 +268,7 @@ def test_whole_numbers_at_both_ends_of_a_byte_have_their_place():
 def test_a_label_that_is_not_among_the_classes_given_is_named():
     with pytest.raises(LabelError) as caught:
         read_target(["a", "c"], 2, classes=["a", "b"])
-    assert "Row 1 of y holds 'c', which is not among the classes given, 'a', 'b'." in str(
-        caught.value
-    )
+    assert "Row 1 of y is 'c', which is not among the classes given, 'a', 'b'." in str(caught.value)
     assert "name all classes in the first call: partial_fit(X, y, classes=[...])" in str(
         caught.value
     )

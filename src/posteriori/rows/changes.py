@@ -1,4 +1,4 @@
-"""Rows in which a column has other entries: what a model would say if they were such.
+"""Rows with some columns changed, for counterfactual predictions.
 
 Conventions: entries of a numeric or boolean column are numbers (n,), those of a categorical one
 codes of its levels.
@@ -24,7 +24,7 @@ Entries: TypeAlias = NDArray[Any]
 
 @dataclass(frozen=True)
 class Change:
-    """Other entries in the column at this position: `new` makes them of those that are there."""
+    """A change of the column at this position: `new` maps its old entries to new ones."""
 
     column: int
     new: Callable[[Entries], Entries]
@@ -43,12 +43,12 @@ def set_to(column: int, value: float) -> Change:
 
 
 def add_to(column: int, amount: float) -> Change:
-    """Every entry, and so much more."""
+    """`amount` added to every entry."""
     return Change(column, lambda entries: entries + amount)
 
 
 def changed_features(X: Features, schema: Schema, changes: Changes) -> Features:
-    """The features of a block with the changes made, one after the other; X stays as it is.
+    """A copy of the features of a block with the changes made one after the other.
 
     >>> schema = Schema.of_names(["a", "b"])
     >>> changed_features(np.array([[1.0, 2.0]]), schema, [add_to(1, 0.5), set_to(0, 9.0)])
@@ -89,7 +89,7 @@ def entries_of(table: Table, column: int) -> Entries:
 
 
 def changed_table(X: Any, table: Table, changes: Changes) -> Any:
-    """The user's X with the changes made, of the same kind; `table` is what was read of it.
+    """A copy of the user's X, of the same type, with the changes made; `table` is X as read.
 
     >>> import polars as pl
     >>> from posteriori.rows.features import read_features

@@ -35,14 +35,14 @@ from posteriori.typing import Array, Codes, Labels
 _SUM_TOLERANCE = 1e-6
 
 _NEAR = 1024
-"""Whole numbers that lie no farther apart are looked up in a table, however few they are."""
+"""Whole numbers within a range of this size are encoded by a table, however few they are."""
 
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-305, 1e305
-"""Sums of weights whose products with ordinary numbers are doubles with all their digits."""
+"""Sums of weights whose products with ordinary numbers keep full precision."""
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """Lists as an array; numbers among strings stay numbers, where NumPy would spell them out."""
+    """Lists as an array; numbers among strings stay numbers, where NumPy would make strings."""
     array = np.asarray(values)
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
         objects = np.asarray(values, dtype=object)
@@ -153,7 +153,7 @@ def merge_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
 
 
 def _joined(a: Labels, b: Labels) -> Labels:
-    """Both; numbers beside text stay numbers, where NumPy would spell them out."""
+    """Both; numbers beside text stay numbers, where NumPy would make strings."""
     mixed = (a.dtype.kind in "US") != (b.dtype.kind in "US")
     return np.concatenate([a, b], dtype=object if mixed else None)
 
@@ -166,7 +166,7 @@ def _among(found: Labels, codes: Codes, known: Labels) -> Codes:
     if (places < 0).any():
         row = int(np.argmax(places[codes] < 0))
         raise LabelError(
-            f"Row {row} of y holds {found[codes[row : row + 1]].tolist()[0]!r}, which is not among "
+            f"Row {row} of y is {found[codes[row : row + 1]].tolist()[0]!r}, which is not among "
             f"the classes given, {listed(known.tolist())}.",
             "Add it to classes. With partial_fit name all classes in the first call: "
             "partial_fit(X, y, classes=[...]).",
@@ -342,7 +342,7 @@ def _unsortable(error: TypeError, name: str) -> LabelError:
 
 
 def read_real_target(y: Any, n_rows: int) -> Array:
-    """One finite number a row (n,), as doubles.
+    """One finite number per row (n,), as doubles.
 
     >>> read_real_target([1, 2.5, True], 3)
     array([1. , 2.5, 1. ])
@@ -413,7 +413,7 @@ def read_weight(weight: Any, n_rows: int) -> Array | None:
 
 
 def check_total_weight(total: float) -> None:
-    """An error where sums with such weights would be infinite, or lose their digits."""
+    """An error where sums with such weights would be infinite, or lose precision."""
     if not _LEAST_WEIGHT <= total <= _MOST_WEIGHT:
         size = "large" if total > 1 else "small"
         raise WeightError(
