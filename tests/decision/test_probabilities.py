@@ -107,7 +107,7 @@ def test_a_row_of_weight_zero_is_absent_and_the_others_keep_their_numbers():
         ({"y": GOOD}, LabelError, "one label"),
         ({"classes": [0, 0]}, LabelError, "not among|twice"),
         ({"classes": [0, 1, 2]}, LabelError, "classes names 3"),
-        ({"classes": [0, 2]}, LabelError, "Row 1 of y holds 1"),
+        ({"classes": [0, 2]}, LabelError, "Row 1 of y is 1"),
         ({"sample_weight": [1, -1, 1]}, WeightError, "row 1"),
         ({"sample_weight": [0, 0, 0]}, WeightError, "no rows"),
     ],

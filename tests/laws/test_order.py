@@ -1,6 +1,7 @@
 """The order of rows, columns and classes does not matter, nor what the classes are called."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from samples import (
     answers,
@@ -58,6 +59,7 @@ NAMES = {
     "objects": _objects(["ant", "bee", "cat"]),
     "tuples": _objects([(0, "a"), (0, "b"), (1, "a")]),
     "booleans": np.array([False, True]),
+    "declared order": pd.Categorical.from_codes([0, 1, 2], ["cat", "ant", "bee"]),
 }
 
 

@@ -478,7 +478,7 @@ def test_a_label_of_a_row_without_weight_may_be_unknown_to_a_frozen_estimator():
     found = CalibratedClassifier(fitted).fit(frame[NAMES], frame["y"], frame["w"])
     assert_allclose(found.temperature_, expected, rtol=1e-12)
     frame.loc[9, "y"] = 77
-    with pytest.raises(LabelError, match="Row 9 of y holds 77"):
+    with pytest.raises(LabelError, match="Row 9 of y is 77"):
         CalibratedClassifier(fitted).fit(frame[NAMES], frame["y"], frame["w"])
 
 

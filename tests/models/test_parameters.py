@@ -146,7 +146,5 @@ def test_labels_are_read_even_where_none_can_be_wrong():
     np.testing.assert_array_equal(model.mislabelled_probability(X, Y), np.zeros(40))
     with pytest.raises(ShapeError, match="X has 40 rows but y has 5"):
         model.mislabelled_probability(X, Y[:5])
-    with pytest.raises(
-        LabelError, match="Row 3 of y holds 7, which is not among the classes given"
-    ):
+    with pytest.raises(LabelError, match="Row 3 of y is 7, which is not among the classes given"):
         model.mislabelled_probability(X, np.where(np.arange(40) == 3, 7, Y))

@@ -1,6 +1,8 @@
 """Whatever holds the table, the numbers that come out are the same."""
 
-from datetime import date
+from datetime import date, datetime
+from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,17 +12,28 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+from posteriori import (
+    GLM,
+    CalibratedClassifier,
+    LogisticRegression,
+    NaiveBayes,
+    OneVersusRest,
+    scan,
+)
 from posteriori.design.columns import Columns
 from posteriori.errors import (
     ColumnNameError,
     ColumnNameWarning,
     ColumnTypeError,
+    IdentifierColumnError,
     LevelError,
+    ParameterError,
     ShapeError,
 )
 from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed, take_block
 from posteriori.rows.features import read_features
 from posteriori.rows.schema import Column, Schema
+from posteriori.statistics.statistic import union_of_columns
 
 NUMBERS = np.array([[0.0, 1.5, -2.0], [3.0, 0.0, 0.0], [0.0, -4.25, 5.0], [6.0, 0.0, 7.0]])
 
@@ -365,7 +378,178 @@ def test_names_on_one_side_only_give_a_warning():
         cut(pl.DataFrame(NUMBERS, schema=list("abc")), Schema.unnamed(3))
 
 
+FRAMES = [
+    name for name in NUMERIC_SOURCES if name[:2] in ("pa", "po", "py") and "without" not in name
+]
+
+# Levels have one order: as declared, else sorted.
+
+PARTS = [["low", "low"], ["high", "low"], ["mid", "mid"]]
+TYPES = {
+    "pandas text": (pd.Series, ("high", "low", "mid")),
+    "pandas category": (
+        lambda v: pd.Series(v, dtype=pd.CategoricalDtype(GRADES)),
+        ("low", "mid", "high"),
+    ),
+    "polars Enum": (lambda v: pl.Series(v, dtype=pl.Enum(GRADES)), ("low", "mid", "high")),
+    "polars Categorical": (
+        lambda v: pl.Series(v, dtype=pl.Categorical),
+        ("high", "low", "mid"),
+    ),
+}
+
+
+@pytest.mark.parametrize("source", TYPES)
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (0, 2, 1)])
+def test_levels_have_one_order_in_memory_in_batches_and_in_sums(source, order):
+    make, expected = TYPES[source]
+    frame = pl.DataFrame if source.startswith("polars") else pd.DataFrame
+    parts = [frame({"f": make(PARTS[i])}) for i in order]
+    whole = frame({"f": make([level for part in PARTS for level in part])})
+    assert read_features(whole).schema.columns[0].levels == expected
+    table = read_features(parts[0])
+    for part in parts[1:]:
+        table = read_features(part, table.schema, new_levels=True)
+    assert table.schema.columns[0].levels == expected
+    joined = reduce(union_of_columns, [read_features(part).schema for part in parts])
+    assert joined.columns[0].levels == expected
+    model = NaiveBayes()
+    for part in parts:
+        model.partial_fit(part, [0, 1])
+    assert model.schema_.columns[0].levels == expected
+
+
+@pytest.mark.parametrize("source", MIXED_SOURCES)
+def test_many_rows_and_few_are_read_alike(source):
+    few = MIXED_SOURCES[source]()
+    join = {pd.DataFrame: pd.concat, pl.DataFrame: pl.concat, pa.Table: pa.concat_tables}
+    many = join[type(few)]([few] * 1000)
+    for schema in (None, MIXED_SCHEMA):
+        part = cut(many, schema)
+        np.testing.assert_array_equal(part.numeric, np.tile(MIXED_NUMBERS, (1000, 1)))
+        np.testing.assert_array_equal(part.codes, np.tile(MIXED_CODES, (1000, 1)))
+
+
+@pytest.mark.parametrize("source", FRAMES)
+def test_a_small_frame_of_numbers_is_checked_against_the_fit(source):
+    frame = NUMERIC_SOURCES[source]()
+    table = read_features(frame)
+    np.testing.assert_array_equal(cut(frame, table.schema), NUMBERS)
+    backwards = frame[list("cba")] if isinstance(frame, pd.DataFrame) else frame.select(list("cba"))
+    np.testing.assert_array_equal(cut(backwards, table.schema), NUMBERS)
+
+
+def test_dates_are_not_taken_for_numbers_in_a_small_frame():
+    schema = Schema.of_names(["a", "b"])
+    for frame in (pl.DataFrame, pd.DataFrame, pa.table):
+        with pytest.raises(ColumnTypeError, match="Column 'b' is a date"):
+            cut(frame({"a": [1.0], "b": [datetime(2020, 1, 1)]}), schema)
+
+
+# Text that is no factor.
+
+IDENTIFIERS = [f"user {i}" for i in range(30_000)]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda ids: pd.DataFrame({"id": ids, "x": 1.0}),
+        lambda ids: pd.DataFrame({"id": ids, "x": 1.0}).astype({"id": object}),
+        lambda ids: pl.DataFrame({"id": ids, "x": 1.0}),
+        lambda ids: pa.table({"id": ids, "x": np.ones(len(ids))}),
+    ],
+    ids=["text", "objects", "polars", "Arrow"],
+)
+@pytest.mark.parametrize(
+    "model", [NaiveBayes(), LogisticRegression(), GLM(family="gaussian")], ids=str
+)
+def test_an_identifier_is_refused_by_every_fit(make, model):
+    for ids in (IDENTIFIERS, ["same"] * 1000 + IDENTIFIERS, [None] * 5000 + IDENTIFIERS):
+        with pytest.raises(IdentifierColumnError, match=r"Column 'id' is text with 30,00.*Drop"):
+            model.fit(make(ids), np.arange(len(ids)) % 2)
+
+
+def test_identifiers_are_refused_in_formulas_wrappers_and_files(tmp_path):
+    frame = pl.DataFrame({"id": IDENTIFIERS, "x": 1.0, "y": np.arange(30_000) % 2})
+    frame.write_parquet(tmp_path / "a.parquet")
+    for fit in (
+        lambda: LogisticRegression().fit("y ~ x + id", frame),
+        lambda: CalibratedClassifier(estimator=NaiveBayes()).fit(frame.drop("y"), frame["y"]),
+        lambda: LogisticRegression().fit(scan(tmp_path, target="y")),
+    ):
+        with pytest.raises(IdentifierColumnError, match="Column 'id'"):
+            fit()
+
+
+def test_few_rows_few_values_and_declared_levels_are_no_identifiers():
+    y = np.arange(200) % 2
+    for frame in (
+        pd.DataFrame({"id": IDENTIFIERS[:100]}),
+        pd.DataFrame({"id": IDENTIFIERS[:180] + IDENTIFIERS[:20]}),
+        pd.DataFrame({"id": IDENTIFIERS[:3] + [None] * 197}),
+        pd.DataFrame({"id": pd.Categorical(IDENTIFIERS[:200])}),
+    ):
+        model = NaiveBayes().fit(frame, y[: len(frame)])
+    assert model.predict(pd.DataFrame({"id": IDENTIFIERS[:200]})).shape == (200,)
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        ["2024-01-31", "2024-02-01"],
+        ["2024-1-3 12:30", "2024-02-01T08:00:00Z"],
+        ["31/01/2024", "1.2.2024"],
+        [" 2024/01/31 ", None],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_text_that_looks_like_dates_is_said_to(frame, days):
+    X = frame({"opened": days * 5, "x": np.arange(10.0)})
+    with pytest.raises(ColumnTypeError) as caught:
+        NaiveBayes().fit(X, [0, 1] * 5)
+    assert caught.value.problem == "Column 'opened' is text that looks like dates."
+    assert "Convert it to a number (for example days since a reference" in caught.value.remedy
+
+
+def test_levels_with_digits_are_no_dates():
+    for levels in (
+        ["2024", "2025"],
+        ["2024-01", "2024-02"],
+        ["1-2", "3-4"],
+        ["2024-01-31", "never"],
+    ):
+        NaiveBayes().fit(pd.DataFrame({"f": levels * 5}), [0, 1] * 5)
+    declared = pd.Categorical(["2024-01-31", "2024-02-01"] * 5)
+    NaiveBayes().fit(pd.DataFrame({"f": declared}), [0, 1] * 5)
+
+
 # What cannot be a table.
+
+NOT_DATA = (
+    "X is 'flights', which is neither data nor a formula. To read files, pass scan.'flights', "
+)
+
+
+@pytest.mark.parametrize("X", ["flights", Path("flights")], ids=type)
+@pytest.mark.parametrize(
+    "model",
+    [LogisticRegression(), GLM(), NaiveBayes(), OneVersusRest(estimator=NaiveBayes())],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_path_is_an_error_that_says_to_use_scan(model, X):
+    with pytest.raises(ParameterError, match=NOT_DATA):
+        model.fit(X, "late")
+
+
+@pytest.mark.parametrize(
+    "columns", [[("a", 1), ("a", 2)], pd.MultiIndex.from_product([["a"], [1, 2]])]
+)
+def test_column_names_that_are_tuples_are_refused(columns):
+    with pytest.raises(ColumnNameError, match=r"A column name is a tuple, \('a', 1\)\. Rename"):
+        cut(pd.DataFrame([[1.0, 2.0]], columns=columns))
+
 
 OF_THE_WRONG_TYPE = {
     "pandas dates": lambda: pd.DataFrame({"ok": [1.0], "bad": pd.to_datetime(["2020-01-01"])}),

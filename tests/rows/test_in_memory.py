@@ -2,17 +2,21 @@
 row the user knows."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
 
+from posteriori import GLM, LogisticRegression, OneVersusRest
 from posteriori.errors import (
     InfiniteValueError,
     LabelError,
     MissingValueError,
     ShapeError,
+    WeightError,
 )
 from posteriori.rows.block import Block, Mixed, split_sparse
 from posteriori.rows.finite import check_finite
@@ -22,6 +26,7 @@ from posteriori.rows.in_memory import (
     Among,
     MemoryRows,
     read_new_rows,
+    read_real_rows,
     read_rows,
 )
 from posteriori.rows.rows import Rows
@@ -106,6 +111,16 @@ def test_fill_writes_each_row_in_its_place():
 
 def test_memory_rows_are_rows():
     assert isinstance(read_rows(LARGE[:4], [0, 1, 0, 1]), Rows)
+
+
+def test_rows_have_a_target_and_weights_but_no_classes():
+    rows = read_real_rows([[1.0], [2.0]], [3, 4], [1, 2])
+    assert rows.classes is None
+    assert not rows.soft
+    assert rows.y.tolist() == [3.0, 4.0]
+    assert rows.weight.tolist() == [1.0, 2.0]
+    with pytest.raises(WeightError):
+        read_real_rows([[1.0], [2.0]], [3, 4], [-1, 2])
 
 
 # Weight zero.
@@ -194,6 +209,11 @@ def check(block: Block) -> int:
 SCHEMA = Schema.unnamed(8)
 
 
+def _checked(block: Block, schema: Schema) -> int:
+    check_finite(block, schema)
+    return 0
+
+
 @pytest.mark.parametrize("kind", ["array", "Fortran", "sparse", "weights", "sparse weights"])
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize(
@@ -234,6 +254,50 @@ def test_the_first_gap_is_named_whether_number_or_level(number, level, where):
     rows = read_rows(pl.DataFrame({"f": f, "a": a}), [0, 1, 0, 1])
     with pytest.raises(MissingValueError, match=where):
         rows.map_sum(lambda block: check_finite(block, rows.schema) or 0)
+
+
+def test_missing_entries_of_all_rows_are_counted_by_column():
+    X = LARGE.copy()
+    X[[3, 30_000, 39_999], 1] = np.nan
+    X[35_000:, 6] = np.nan
+    X[5, 2], weight = np.nan, np.ones(len(X))
+    weight[5] = 0.0
+    for table in (X, sparse.csr_array(X), pl.DataFrame(X)):
+        rows = read_rows(table, CODES, weight)
+        where = "column 'column_1'" if rows.schema.named else "column 1"
+        with pytest.raises(MissingValueError) as caught, rows.missing_in_all_rows():
+            rows.map_sum(partial(_checked, schema=rows.schema))
+        second = where.replace("1", "6")
+        assert caught.value.problem == (
+            f"Input X contains NaN (first in row 3, {where}). "
+            f"Missing entries: 3 in {where}, 5,000 in {second}."
+        )
+
+
+def test_numbers_and_levels_that_are_missing_are_one_error():
+    frame = pd.DataFrame({"a": [1.0, None, 3.0] * 40, "b": 1.0, "f": ["u", "v", None] * 40})
+    with pytest.raises(MissingValueError, match="40 in column 'a', 40 in column 'f'"):
+        LogisticRegression().fit(frame, [0, 1, 1] * 40)
+    with pytest.raises(MissingValueError, match="level of their own such as 'missing'"):
+        LogisticRegression().fit(frame[["b", "f"]], [0, 1, 1] * 40)
+    with pytest.raises(MissingValueError, match="40,000 in column 'a', 40,000 in column 'f'"):
+        LogisticRegression(prior="evidence").fit(pd.concat([frame] * 1000), [0, 1, 1] * 40_000)
+    model = LogisticRegression(prior=1.0).fit(frame.fillna({"a": 0.0, "f": "w"}), [0, 1, 1] * 40)
+    with pytest.raises(MissingValueError, match="40 in column 'a', 40 in column 'f'"):
+        model.predict(frame)
+
+
+@pytest.mark.parametrize("what", ["y", "sample_weight"])
+@pytest.mark.parametrize("model", [LogisticRegression(), GLM(family="gaussian")], ids=str)
+def test_pandas_objects_with_other_indices_are_not_aligned(model, what):
+    X = pd.DataFrame({"a": [1.0, 2.0, 4.0, 3.0]}, index=[3, 5, 7, 9])
+    given = {"y": pd.Series([0, 1, 1, 0], X.index), "sample_weight": pd.Series(1.0, X.index)}
+    model.fit(X, **given)
+    model.fit(X, given["y"].to_numpy())
+    with pytest.raises(ShapeError, match=f"indices of X and {what} are not aligned.*X.index"):
+        model.fit(X, **given | {what: given[what][::-1]})
+    with pytest.raises(ShapeError, match=f"indices of X and {what} are not aligned"):
+        OneVersusRest(estimator=LogisticRegression()).fit(X, **given | {what: given[what][::-1]})
 
 
 def test_gaps_may_be_allowed_but_infinity_never():

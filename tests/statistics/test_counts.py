@@ -102,8 +102,8 @@ def test_levels_and_classes_grow():
     a = Counts(np.array(["p"]), (("u", "v"),), (np.array([[1.0, 2.0]]),))
     b = Counts(np.array(["q"]), (("w", "v"),), (np.array([[3.0, 4.0]]),))
     both = a + b
-    assert both.levels == (("u", "v", "w"),)
-    assert both.tables[0].tolist() == [[1, 2, 0], [0, 4, 3]]
+    assert both.levels == (("u", "w", "v"),)
+    assert both.tables[0].tolist() == [[1, 0, 2], [0, 3, 4]]
     assert union_of_levels((1.0, 5.0), (3.0,)) == (1.0, 3.0, 5.0)
 
 

@@ -94,7 +94,7 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
             rows = read()
             self.__dict__.pop("passes_", None)
             self._remember(rows.schema, cast(Labels, rows.classes))
-            with rows.interruptible():
+            with rows.fitting():
                 self._fit_rows(rows)
             if rows.log is not None:
                 self.passes_ = rows.log.since_last()
@@ -155,7 +155,7 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         check_offsets(rows, self, "fit")
         if schema is not None:
             rows = rows.read_as(schema, getattr(self, "classes_", known))
-        with rows.interruptible():
+        with rows.fitting():
             if schema is None and known is None and least_classes > 1:
                 self._discover(rows)
             rows.discover()

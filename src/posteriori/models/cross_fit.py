@@ -77,7 +77,7 @@ class CrossFitted(Wrapping):
             return self
         rows = as_source(X, y, sample_weight, None, type(self).__name__)
         begun = replace(rows.log)
-        with rows.interruptible():
+        with rows.fitting():
             self._learn(read_source(self, rows, self._known_classes(), self._needs_labels))
         self.passes_ = rows.log.since(begun)
         return self

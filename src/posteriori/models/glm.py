@@ -135,7 +135,7 @@ class GLM(RegressorOrClassifier):
         if classifies(self) or not is_source(X):
             return super()._read(X, y, sample_weight, classes, **reading)
         rows = as_source(X, y, sample_weight, classes, "GLM").with_numbers()
-        with rows.interruptible():
+        with rows.fitting():
             return rows.discover()
 
     def _make_rows(

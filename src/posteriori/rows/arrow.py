@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import ColumnTable
+from posteriori.typing import Codes
 
 _NUMBERS = {"double", "float", *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64))}
 """Types whose values NumPy can look at where they are."""
@@ -36,3 +37,13 @@ def plain_table(table: Any, schema: Schema) -> ColumnTable | None:
     columns = [plain_numbers(column) for column in table.columns]
     found = tuple(values for values in columns if values is not None)
     return ColumnTable(found, schema, table.num_rows) if len(found) == len(columns) else None
+
+
+def dictionary_of(column: Any) -> tuple[list[Any], Codes]:
+    """The distinct values of a column, and the place of each row's among them; -1 if missing."""
+    whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    if not str(column.type).startswith("dictionary"):
+        whole = whole.dictionary_encode()
+    indices = whole.indices.cast("int64")
+    codes = (indices.fill_null(-1) if whole.null_count else indices).to_numpy()
+    return whole.dictionary.to_pylist(), codes

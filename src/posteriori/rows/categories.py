@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.errors import ColumnTypeError, IdentifierColumnError, ScaleError
+from posteriori.rows.arrow import dictionary_of as arrow_dictionary
 from posteriori.rows.block import MISSING, UNSEEN
 from posteriori.rows.schema import Column, Kind, Strange, merge_columns, order_levels
 
@@ -87,18 +88,12 @@ def dictionary_of(series: "nw.Series[Any]") -> Dictionary:
             native = native.cast(import_module("polars").Enum(values))
         codes = native.to_physical().cast(int).fill_null(MISSING).to_numpy()
         return Dictionary(native.dtype.categories.to_list(), codes, not is_text)
-    return _of_arrow(series.to_arrow())
+    array = series.to_arrow()
+    return Dictionary(*arrow_dictionary(array), getattr(array.type, "ordered", False))
 
 
 def _is_arrow_dictionary(native: Any) -> bool:
     return str(native.dtype).startswith("dictionary")
-
-
-def _of_arrow(array: Any) -> Dictionary:
-    """A pyarrow array; only ordered dictionaries declare an order."""
-    encoded = array if hasattr(array.type, "value_type") else array.dictionary_encode()
-    codes = encoded.indices.cast("int64").fill_null(MISSING).to_numpy()
-    return Dictionary(encoded.dictionary.to_pylist(), codes, encoded.type.ordered)
 
 
 def encode_list(values: Sequence[Any]) -> Dictionary:

@@ -1,4 +1,4 @@
-"""Rows in which a column has other entries: what a model would say if they were such.
+"""Rows with some columns changed, for counterfactual predictions.
 
 Conventions: entries of a numeric or boolean column are numbers (n,), those of a categorical one
 codes of its levels.
@@ -24,7 +24,7 @@ Entries: TypeAlias = NDArray[Any]
 
 @dataclass(frozen=True)
 class Change:
-    """Other entries in the column at this position: `new` makes them of those that are there."""
+    """A change of the column at this position: `new` maps its old entries to new ones."""
 
     column: int
     new: Callable[[Entries], Entries]
@@ -43,12 +43,12 @@ def set_to(column: int, value: float) -> Change:
 
 
 def add_to(column: int, amount: float) -> Change:
-    """Every entry, and so much more."""
+    """`amount` added to every entry."""
     return Change(column, lambda entries: entries + amount)
 
 
 def changed_features(X: Features, schema: Schema, changes: Changes) -> Features:
-    """The features of a block with the changes made, one after the other; X stays as it is.
+    """A copy of the features of a block with the changes made one after the other.
 
     >>> schema = Schema.of_names(["a", "b"])
     >>> changed_features(np.array([[1.0, 2.0]]), schema, [add_to(1, 0.5), set_to(0, 9.0)])
@@ -89,7 +89,7 @@ def entries_of(table: Table, column: int) -> Entries:
 
 
 def changed_table(X: Any, table: Table, changes: Changes) -> Any:
-    """The user's X with the changes made, of the same kind; `table` is what was read of it.
+    """A copy of the user's X, of the same type, with the changes made; `table` is X as read.
 
     >>> import polars as pl
     >>> from posteriori.rows.features import read_features
@@ -117,43 +117,32 @@ def _with_entries(X: Any, schema: Schema, entries: dict[int, Entries]) -> Any:
         # Bound by name, because a lambda sees the last one only.
         changes = [Change(j, lambda _, new=new: new) for j, new in entries.items()]  # type: ignore[misc]
         return _changed_sparse(sparse.csr_array(X).astype(np.float64), changes)
+    new = {j: _in_its_type(schema.columns[j], values) for j, values in entries.items()}
     X = np.array(as_pickable(X))
-    X = X if X.dtype.kind == "O" or not entries else _wide_enough(X, schema, entries)
-    for j, new in entries.items():
-        X[:, j] = _levels(schema.columns[j], new) if _is_level(schema, j) else new
+    X = X.astype(np.result_type(X, *new.values()))
+    for j, values in new.items():
+        X[:, j] = values
     return X
-
-
-def _wide_enough(X: Entries, schema: Schema, entries: dict[int, Entries]) -> Entries:
-    """An array that holds the new entries: levels, or booleans or doubles."""
-    if any(_is_level(schema, j) for j in entries):
-        return X.astype(object)
-    is_boolean = all(schema.columns[j].kind == "boolean" for j in entries)
-    return X if X.dtype.kind == "b" and is_boolean else X.astype(np.float64)
 
 
 def _is_level(schema: Schema, j: int) -> bool:
     return schema.columns[j].kind == "categorical"
 
 
-def _levels(column: Column, codes: Entries) -> Entries:
-    return np.array(column.levels, dtype=object)[codes.astype(np.intp)]
+def _in_its_type(column: Column, new: Entries) -> Entries:
+    """Entries as levels, booleans or doubles."""
+    if column.kind == "categorical":
+        return np.array(column.levels, dtype=object)[new.astype(np.intp)]
+    return new.astype(bool if column.kind == "boolean" else np.float64)
 
 
 def _series(frame: "nw.DataFrame[Any]", column: Column, new: Entries) -> "nw.Series[Any]":
-    """A column of a frame with other entries, of the type that the old ones have if it can be."""
-    backend = nw.get_native_namespace(frame)
+    """A column of a frame with other entries; levels keep the type of the column if they can."""
+    backend, values = nw.get_native_namespace(frame), _in_its_type(column, new)
     if column.kind == "categorical":
-        return _level_series(frame, column, new)
-    if column.kind == "boolean":
-        return nw.new_series(column.name, new.astype(bool), nw.Boolean, backend=backend)
-    return nw.new_series(column.name, new.astype(np.float64), nw.Float64, backend=backend)
-
-
-def _level_series(frame: "nw.DataFrame[Any]", column: Column, new: Entries) -> "nw.Series[Any]":
-    levels = _levels(column, new)
-    old = frame[column.name]
-    place = {level: row for row, level in reversed(list(enumerate(old.to_list())))}
-    if all(level in place for level in set(levels)):
-        return old[[place[level] for level in levels]]
-    return nw.new_series(column.name, levels.tolist(), backend=nw.get_native_namespace(frame))
+        old = frame[column.name]
+        place = {level: row for row, level in enumerate(old.to_list())}
+        if all(level in place for level in values):
+            return old[[place[level] for level in values]]
+        return nw.new_series(column.name, values.tolist(), backend=backend)
+    return nw.new_series(column.name, values, backend=backend)

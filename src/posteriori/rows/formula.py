@@ -1,9 +1,9 @@
 """Formulas: "sick ~ age + C(region) + age:bmi" and a data frame, as features and a target.
 
-The language is that of the formulaic package (R's, in short); a formula is code, so take none from
-strangers. Whatever holds the frame, its columns are read as everywhere here, so a formula fitted
-on pandas predicts on polars. A categorical column that stands alone in the formula stays a column
-of levels, which the design codes without a matrix of zeros and ones; all else becomes numbers.
+The language is that of the formulaic package (similar to R's). A formula is code: do not evaluate
+one from an untrusted source. Columns are read as in any data frame, so a formula fitted on pandas
+predicts on polars. A categorical column that is a term of its own stays a column of levels, which
+the design codes without a one-hot matrix; all else becomes numbers.
 """
 
 import ast
@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any, TypeGuard
+from typing import Any, cast
 
-import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,7 +31,7 @@ from posteriori.errors import (
 )
 from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.in_memory import MemoryRows, check_text_columns
-from posteriori.rows.schema import Column, Schema, Unseen, known_levels
+from posteriori.rows.schema import Column, Schema, Unseen, known_levels, listed
 from posteriori.rows.tables import ColumnTable
 
 _CODED_COLUMN = re.compile(r"C\((\w+)\)")
@@ -40,6 +39,8 @@ _CODED_COLUMN = re.compile(r"C\((\w+)\)")
 _FILL_IN = "Fill in or drop the rows with missing entries first; a formula drops none."
 
 _QUOTED = re.compile(r"`([^`]+)`")
+
+_SPELLED = re.compile(r"""\bQ\(['"]([^'"]+)['"]\)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,52 +55,25 @@ class Factor:
     labels: tuple[str, ...]
     values: tuple[float, ...] | None = None
 
-    def codes(self, table: ColumnTable, unseen: Unseen) -> NDArray[np.int32]:
+    def codes(self, table: ColumnTable, unseen: Unseen) -> NDArray[Any]:
         """The level of each row."""
-        entries = table.columns[table.schema.names.index(self.column)]
+        entries = table.column(table.schema.names.index(self.column))
         if self.values is None:
-            return entries.astype(np.int32, copy=False)
-        known = np.array(self.values)
-        places = np.searchsorted(known, entries).clip(max=len(known) - 1)
-        strange = known[places] != entries
-        if strange.any() and unseen == "error":
-            row = int(strange.argmax())
-            (level,) = _whole_numbers([float(entries[row])])
-            raise unseen_level(self.column, row, level, _whole_numbers(self.values))
-        return np.where(strange, 0, places).astype(np.int32)
+            return entries
+        pandas = _formulaic().pandas
+        column = pandas.Series(entries, name=self.column)
+        known = _of_known_levels(_whole(column), _whole_numbers(self.values), unseen)
+        return cast(NDArray[Any], pandas.Categorical(known, self.values).codes)
 
 
-def names_in(factor: Any) -> set[str]:
-    """The names whose values a factor of a formula uses, functions that it calls left out."""
-    kind = factor.eval_method.value
+def _names_in(factor: Any) -> set[str]:
+    """The names that a factor of a formula uses: of columns, and of functions."""
+    kind, expr = factor.eval_method.value, factor.expr
     if kind != "python":
-        return {factor.expr} if kind == "lookup" else set()
-    nodes = _nodes_of(factor)
-    called = [node.func for node in nodes if isinstance(node, ast.Call)]
-    names = {n.id for n in nodes if isinstance(n, ast.Name) and n not in called}
-    return names.union(_QUOTED.findall(factor.expr), *map(_spelled, nodes))
-
-
-def calls(factor: Any, function: str) -> bool:
-    """Whether a factor of a formula calls the function of that name."""
-    if factor.eval_method.value != "python":
-        return False
-    return any(_is_call(node, function) for node in _nodes_of(factor))
-
-
-def _nodes_of(factor: Any) -> list[ast.AST]:
-    return list(ast.walk(ast.parse(_QUOTED.sub("None", factor.expr), mode="eval")))
-
-
-def _is_call(node: ast.AST, function: str) -> TypeGuard[ast.Call]:
-    called = node.func if isinstance(node, ast.Call) else None
-    return isinstance(called, ast.Name) and called.id == function
-
-
-def _spelled(node: ast.AST) -> set[str]:
-    """The column that a call such as Q("blood pressure") names."""
-    arguments = node.args if _is_call(node, "Q") else []
-    return {a.value for a in arguments if isinstance(a, ast.Constant) and isinstance(a.value, str)}
+        return {expr} if kind == "lookup" else set()
+    tree = ast.parse(_QUOTED.sub("None", expr), mode="eval")
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return names.union(_QUOTED.findall(expr), _SPELLED.findall(expr))
 
 
 def is_intercept(term: Any) -> bool:
@@ -108,9 +82,9 @@ def is_intercept(term: Any) -> bool:
 
 
 def lone_factors(terms: Sequence[Any], table: ColumnTable) -> tuple[Factor, ...]:
-    """The factors that make up a term each and occur in no other, where there is an intercept.
+    """The factors that are a term of their own and occur in no other, if there is an intercept.
 
-    Those are coded by treatment, whatever the other terms; their columns need not be made here.
+    Those have treatment coding whatever the other terms are, so the design can code them.
     """
     if not any(map(is_intercept, terms)):
         return ()
@@ -142,25 +116,15 @@ def _whole_numbers(values: Sequence[float]) -> list[float]:
     return [int(value) for value in values] if all(v.is_integer() for v in values) else [*values]
 
 
-def no_value(name: object, row: int) -> MissingValueError:
-    """A missing entry in a column of a formula."""
-    return MissingValueError(
-        f"Column '{name}' of the formula has no value in row {row}.",
-        _FILL_IN,
-    )
-
-
-def unseen_level(name: object, row: int, level: object, known: Sequence[Any]) -> LevelError:
-    """A level that is not among those known, in a column of a formula."""
+def _unseen_level(name: object, row: int, level: object, known: Sequence[Any]) -> LevelError:
     return LevelError(
-        f"Row {row} has the level {level!r} in column '{name}', which is not among those of the "
-        "fit.",
+        f"Row {row} has the level {level!r} in column '{name}', which was not in the fit.",
         known_levels(known),
     )
 
 
 def coding(unseen: Unseen) -> Callable[..., Any]:
-    """formulaic's C(), but for levels that it does not know: it would code none for them."""
+    """formulaic's C(), with an error for levels that were not in the fit; it would ignore them."""
     pandas, transforms = import_module("pandas"), import_module("formulaic.transforms")
     types = import_module("formulaic.materializers.types")
 
@@ -191,17 +155,19 @@ def _whole(column: Any) -> Any:
 
 
 def _of_known_levels(column: Any, known: list[Any] | None, unseen: Unseen) -> Any:
-    """The column with unseen levels as the first one, or the error that they are."""
+    """The column with unseen levels replaced by the first one, or an error that names one."""
     name = "C()" if column.name is None else column.name
     gaps = column.isna().to_numpy()
     if gaps.any():
-        raise no_value(name, int(gaps.argmax()))
+        raise MissingValueError(
+            f"Column '{name}' of the formula has no value in row {int(gaps.argmax())}.", _FILL_IN
+        )
     if known is None:
         return column
     strange = ~column.isin(known).to_numpy()
     if strange.any() and unseen == "error":
         row = int(strange.argmax())
-        raise unseen_level(name, row, column.iloc[row : row + 1].tolist()[0], known)
+        raise _unseen_level(name, row, column.iloc[row : row + 1].tolist()[0], known)
     return column.mask(strange, known[0]) if strange.any() else column
 
 
@@ -226,11 +192,11 @@ class Formula:
     def apply(self, data: Any, unseen: Unseen = "error") -> Any:
         """The features of new rows, coded as in the fit; columns it does not use are ignored.
 
-        A level that the fit never saw is an error or, with "reference", taken for the first.
+        A level that was not in the fit is an error or, with "reference", taken for the first.
         """
         table = _read(data, self.schema.names, self.text, self.schema, unseen)
         X, _ = _evaluate(self.spec, table, self.text, unseen)
-        return _joined(X, table, self.factors, unseen)
+        return _indexed(_joined(X, table, self.factors, unseen), data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,10 +237,10 @@ def read_formula(formula: str, data: Any) -> FormulaRows:
     taken = {factor.name for factor in factors}
     rest = _spec([term for term in terms if str(term) not in taken])
     X, spec = _evaluate(rest, table, formula)
-    X = _joined(X, table, factors)
+    X = _indexed(_joined(X, table, factors), data)
     if X.shape[1] == 0:
         raise ParameterError(
-            f"The formula {formula!r} has no columns beside the intercept.",
+            f"The formula {formula!r} has no columns except the intercept.",
             "Name at least one column on its right side.",
         )
     names, intercept = tuple(map(str, X.columns)), any(map(is_intercept, terms))
@@ -318,12 +284,6 @@ def _parsed(text: str, columns: Sequence[str]) -> tuple[Any, list[Any]]:
             f"The formula {text!r} is not of the form 'target ~ terms'.",
             "Write one target on the left side of ~, and one sum of terms on the right.",
         )
-    if any(calls(factor, "offset") for term in found.rhs for factor in term.factors):
-        raise ParameterError(
-            f"The formula {text!r} has an offset, which is no column of the model.",
-            "Pass it beside the formula, in fit and in predictions: fit(formula, frame, "
-            "offset=...).",
-        )
     return next(iter(found.lhs)), list(found.rhs)
 
 
@@ -334,10 +294,16 @@ def _spec(terms: list[Any]) -> Any:
 
 
 def _columns_of(terms: list[Any], columns: Sequence[str], text: str) -> list[str]:
-    """The columns that terms use; an error for a name that stands for nothing."""
+    """The columns that terms use; an error for a name that is neither a column nor a function."""
     with _named_errors(text):
-        used = set().union(*(names_in(factor) for term in terms for factor in term.factors))
-    strange = used.difference(columns, _formulaic().functions, dir(builtins))
+        used = set().union(*(_names_in(factor) for term in terms for factor in term.factors))
+    strange = used.difference(columns, _formulaic().functions, dir(builtins), ["Q"])
+    if "offset" in strange:
+        raise ParameterError(
+            f"The formula {text!r} has an offset, which is no column of the model.",
+            "Pass it beside the formula, in fit and in predictions: fit(formula, frame, "
+            "offset=...).",
+        )
     if strange:
         raise _no_column(min(strange), columns, text)
     if "Intercept" in used:
@@ -350,8 +316,9 @@ def _columns_of(terms: list[Any], columns: Sequence[str], text: str) -> list[str
 
 def _no_column(name: str, columns: Sequence[str], text: str) -> ColumnNameError:
     return ColumnNameError(
-        f"The formula {text!r} names '{name}', which is no column of the frame.",
-        f"It has {', '.join(map(repr, columns[:8]))}{', ...' if len(columns) > 8 else ''}.",
+        f"The formula {text!r} names '{name}', which is neither a column of the frame nor a "
+        "function.",
+        f"The columns are {listed(columns)}.",
     )
 
 
@@ -386,7 +353,7 @@ def _known(column: Column, values: NDArray[Any], unseen: Unseen) -> NDArray[Any]
     if column.kind != "categorical" or values.min(initial=0) == 0:
         return values
     if unseen == "error" and column.strange is not None:
-        raise unseen_level(column.name, *column.strange, column.levels)
+        raise _unseen_level(column.name, *column.strange, column.levels)
     return np.maximum(values, 0)
 
 
@@ -415,12 +382,17 @@ def _joined(X: Any, table: ColumnTable, factors: Sequence[Factor], unseen: Unsee
     return X.assign(**levels)
 
 
+def _indexed(X: Any, data: Any) -> Any:
+    """The features with the index of the data, if that is a pandas frame."""
+    return X.set_axis(data.index) if isinstance(data, _formulaic().pandas.DataFrame) else X
+
+
 def _target(term: Any, data: Any, columns: Sequence[str], text: str) -> Any:
     """The column as it stands where a term is a name, else what the expression gives."""
     frame = _as_frame(data, text)
     used = _columns_of([term], columns, text)
     if [factor.eval_method.value for factor in term.factors] == ["lookup"]:
-        return nw.maybe_reset_index(frame[str(term)]).to_native()
+        return frame[str(term)].to_native()
     y, _ = _evaluate(_spec([term]), _read(data, used, text), text)
     if y.shape[1] != 1:
         raise ParameterError(

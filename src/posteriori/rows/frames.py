@@ -1,4 +1,4 @@
-"""Data frames: results in the kind of frame that was handed in, and rows picked from X."""
+"""Data frames: results in the library of the user's frame, and rows selected from X."""
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -16,8 +16,7 @@ from posteriori.rows.features import as_frame, path_error
 from posteriori.typing import Codes
 
 _PREFERRED = ("pandas", "polars", "pyarrow")
-
-"""Where the user has shown no liking: the first of these that is there."""
+"""For results, if X was no data frame: the first of these that is installed."""
 
 
 def backend_of(X: Any) -> str | None:
@@ -32,9 +31,9 @@ def backend_of(X: Any) -> str | None:
 
 
 def make_frame(columns: Mapping[str, Sequence[Any]], backend: str | None) -> Any:
-    """The columns as a frame of `backend`, or of the first library that is there.
+    """The columns as a frame of `backend`, or of the first library that is installed.
 
-    Without any, a plain dictionary of lists.
+    Without any, a dictionary of lists.
 
     >>> make_frame({"term": ["intercept"], "estimate": [0.5]}, "pandas")
             term  estimate
@@ -56,7 +55,7 @@ def _module(name: str) -> ModuleType | None:
 
 
 def as_pickable(X: Any) -> Any:
-    """X in a form from which rows can be picked: a list, a data frame, CSR, or an array."""
+    """X in a form from which rows can be selected: a list, a data frame, CSR, or an array."""
     if isinstance(X, list) or as_frame(X) is not None:
         rows = X
     elif isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "fiub":

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -25,14 +25,14 @@ from posteriori.typing import Array, Codes, Labels
 S = TypeVar("S")
 
 BLOCK_ENTRIES = 2**18
-"""Numbers a block in prediction: 2 MiB of doubles, and as much again for what is made of them."""
+"""Numbers per block in prediction: 2 MiB of doubles, and as much again for intermediate results."""
 
 SUM_ENTRIES = 2**20
-"""Numbers a block in sums, whose temporaries are few: threads then seldom wait for each other."""
+"""Numbers per block in sums, which have few intermediate results; threads then seldom wait."""
 
 PART_ENTRIES = 2**22
-"""The same where one thread sums a part of the rows alone: what is done once a block, and keeps
-the interpreter's lock, is in the way of other threads that do the same."""
+"""The same where each thread sums a batch of its own: work per block holds the interpreter's lock,
+so there should be few blocks."""
 
 SERIAL_ENTRIES = 10**5
 """Below this many numbers no thread is worth starting."""
@@ -44,7 +44,7 @@ Run = list[tuple[int, int]]
 
 
 class Among(NamedTuple):
-    """The numbers that rows have among others, ascending, and how many there are in all."""
+    """Row numbers of a selection of rows, ascending, and how many rows there are in all."""
 
     numbers: Codes
     n_rows: int
@@ -54,8 +54,8 @@ class Among(NamedTuple):
 class MemoryRows:
     """A table with its targets and weights; the in-memory `Rows`.
 
-    `start` is the number of the first row, where these are a part of others; `among` has the
-    numbers of all, where these are picked out of others.
+    `start` is the number of the first row, where these are a batch of others; `among` has the
+    row numbers, where these are a selection from others.
     """
 
     table: Table
@@ -79,7 +79,7 @@ class MemoryRows:
 
     @property
     def n_source(self) -> int:
-        """Rows of the source that these are picked out of."""
+        """Rows of the table that these are selected from."""
         return self.n_rows if self.among is None else self.among.n_rows
 
     @property
@@ -108,14 +108,14 @@ class MemoryRows:
         return cast(S, total[0])
 
     def add_up(self, kernel: Kernel[S], block_entries: int | None = None) -> S:
-        """The same sum by this thread alone, for rows that are one part of many."""
+        """The same sum by this thread alone, for one batch of many."""
         spans = self._spans(block_entries or PART_ENTRIES)
-        with self._missing_in_all_rows():
+        with self.fitting():
             return reduce(add, (kernel(self._block(*span)) for span in spans))
 
     @contextmanager
-    def _missing_in_all_rows(self) -> Iterator[None]:
-        """An error for missing entries of one block becomes one for those of all rows."""
+    def fitting(self) -> Iterator[None]:
+        """The context of a fit: an error for missing entries of some rows counts those of all."""
         try:
             yield
         except MissingValueError:
@@ -131,7 +131,7 @@ class MemoryRows:
         return self._block(0, self.n_rows)
 
     def counting(self) -> "MemoryRows":
-        """The rows that have a weight."""
+        """The rows with a positive weight."""
         if self.weight is None or self.weight.all():
             return self
         own = self.block()
@@ -147,10 +147,6 @@ class MemoryRows:
         K = 2 if self.classes is None else len(self.classes)
         return replace(self, offset=read_offset(offset, self.n_rows, 1 if K == 2 else K))
 
-    def interruptible(self) -> AbstractContextManager[None]:
-        """A context in which an interrupt is what it is."""
-        return nullcontext()
-
     def batches(self, random: np.random.Generator | None = None) -> "Iterator[MemoryRows]":
         """All rows at once, as a source gives them batch by batch."""
         yield self
@@ -162,22 +158,22 @@ class MemoryRows:
             for low, high in run:
                 out[low:high] = values(self._block(low, high))
 
-        self._each(write, BLOCK_ENTRIES, lambda done: None)
+        with self.fitting():
+            self._each(write, BLOCK_ENTRIES, lambda done: None)
         return out
 
     def _each(
         self, task: Callable[[Run], S], block_entries: int, receive: Callable[[S], None]
     ) -> None:
-        """`receive` gets `task` of every run of blocks in order; the runs depend on the data."""
+        """`receive` gets `task` of every run of blocks in order; runs do not depend on threads."""
         spans = self._spans(block_entries)
         size = -(-len(spans) // RUNS)
         runs = [spans[i : i + size] for i in range(0, len(spans), size)]
-        with self._missing_in_all_rows():
-            if self._entries() >= SERIAL_ENTRIES:
-                map_in_order(task, runs, receive)
-                return
-            for run in runs:
-                receive(task(run))
+        if self._entries() >= SERIAL_ENTRIES:
+            map_in_order(task, runs, receive)
+            return
+        for run in runs:
+            receive(task(run))
 
     def _spans(self, block_entries: int) -> Run:
         """The rows in blocks of about so many numbers."""

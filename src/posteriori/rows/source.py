@@ -349,8 +349,8 @@ class SourceRows(ABC):
         self.log.seconds += perf_counter() - begun
 
     @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """What is done with the rows, in passes or not: named if it is interrupted."""
+    def fitting(self) -> Iterator[None]:
+        """The context of a fit: an interrupt is raised with the pass in which it came."""
         try:
             yield
         except Interrupted:

@@ -1,4 +1,4 @@
-"""Columns held in memory, cut into runs of rows without being copied."""
+"""Columns in memory, sliced into consecutive rows without being copied."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
@@ -13,7 +13,7 @@ from posteriori.typing import Array
 
 
 class Table(Protocol):
-    """Columns that can be cut into runs of rows."""
+    """Columns that can be sliced into consecutive rows."""
 
     @property
     def schema(self) -> Schema: ...
@@ -23,7 +23,7 @@ class Table(Protocol):
 
     @property
     def copies(self) -> bool:
-        """Whether a cut is a copy of the rows, rather than a view of them."""
+        """Whether a slice is a copy of the rows, rather than a view."""
         ...
 
     def cut(self, low: int, high: int) -> Features:
@@ -87,7 +87,7 @@ class SparseTable:
 
 @dataclass(frozen=True, slots=True)
 class ColumnTable:
-    """One array a column: numbers, or codes of levels."""
+    """One array per column: numbers, or codes of levels."""
 
     columns: tuple[NDArray[Any], ...]
     schema: Schema
@@ -114,7 +114,7 @@ class ColumnTable:
 
 @dataclass(frozen=True, slots=True)
 class MixedTable:
-    """Numbers and codes of levels as blocks hold them."""
+    """Numbers and codes of levels as in a block."""
 
     values: Mixed
     schema: Schema

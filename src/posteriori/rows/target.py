@@ -35,14 +35,14 @@ from posteriori.typing import Array, Codes, Labels
 _SUM_TOLERANCE = 1e-6
 
 _NEAR = 1024
-"""Whole numbers that lie no farther apart are looked up in a table, however few they are."""
+"""Whole numbers within a range of this size are encoded by a table, however few they are."""
 
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-305, 1e305
-"""Sums of weights whose products with ordinary numbers are doubles with all their digits."""
+"""Sums of weights whose products with ordinary numbers keep full precision."""
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """Lists as an array; numbers among strings stay numbers, where NumPy would spell them out."""
+    """Lists as an array; numbers among strings stay numbers, where NumPy would make strings."""
     array = np.asarray(values)
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
         objects = np.asarray(values, dtype=object)
@@ -78,34 +78,44 @@ def read_target(
     all classes (of the columns of soft labels, in their order), `known` those of a fit, whose order
     is kept.
     """
-    if y is None:
-        raise LabelError(
-            "This model requires y to be passed, but the target y is None.",
-            "Pass the class labels as y.",
-        )
-    series = as_series(y)
-    if series is not None and has_levels(series):
-        _check_length(len(series), n_rows)
-        found, codes = _encode_series(series)
-    else:
-        frame, values = _as_frame(y), as_vector(y)
-        if values.ndim == 2 and values.shape[1] == 1:
-            warn_of_column()
-            values = values[:, 0]
-        if values.ndim not in (1, 2):
-            raise ShapeError(f"y has {values.ndim} dimensions.", "Pass one label per row.")
-        _check_length(len(values), n_rows)
-        if values.ndim == 2:
-            return _read_soft(values, classes, None if frame is None else frame.columns, known)
-        found, codes = encode(values)
+    values = _one_target(y, n_rows, LabelError)
+    if len(values.shape) == 2:
+        frame = _as_frame(y)
+        return _read_soft(values, classes, None if frame is None else frame.columns, known)
+    found, codes = encode(values)
     if known is None and classes is not None:
         known = read_classes(classes)
     return (found, codes) if known is None else (known, _among(found, codes, known))
 
 
-def _check_length(n_labels: int, n_rows: int) -> None:
-    if n_labels != n_rows:
-        raise ShapeError(f"X has {n_rows} rows but y has {n_labels}.", "Pass one value per row.")
+def _one_target(y: Any, n_rows: int, error: type[DataError]) -> Any:
+    """The target as a column with levels or as an array (n,) or (n, K), of the right length."""
+    if y is None:
+        raise error(
+            "This model requires y to be passed, but the target y is None.",
+            "Pass one value per row as y.",
+        )
+    values = _labels_or_array(y)
+    shape = values.shape
+    if len(shape) not in (1, 2):
+        raise ShapeError(f"y has {len(shape)} dimensions.", "Pass one value per row.")
+    if shape[0] != n_rows:
+        raise ShapeError(f"X has {n_rows} rows but y has {shape[0]}.", "Pass one value per row.")
+    if shape[1:] != (1,):
+        return values
+    warn(
+        DataConversionWarning(
+            "A column-vector y was passed when a 1d array was expected. "
+            "Please change the shape of y to (n_samples,), for example using ravel()."
+        )
+    )
+    return values[:, 0]
+
+
+def _labels_or_array(values: Any) -> Any:
+    """A column of text or of a categorical type as it is, anything else as an array."""
+    series = as_series(values)
+    return series if series is not None and has_levels(series) else as_vector(values)
 
 
 def read_classes(classes: Any) -> Labels:
@@ -114,11 +124,8 @@ def read_classes(classes: Any) -> Labels:
     >>> read_classes(["b", "a", "b"])
     array(['a', 'b'], dtype='<U1')
     """
-    series = as_series(classes)
-    if series is not None and has_levels(series):
-        return _encode_series(series)[0]
-    values = as_vector(classes)
-    if values.ndim != 1 or not len(values):
+    values = _labels_or_array(classes)
+    if len(values.shape) != 1 or not len(values):
         raise LabelError(f"classes={classes!r} is not a list of labels.", "Pass classes=[...].")
     return encode(values, "classes")[0]
 
@@ -138,7 +145,7 @@ def merge_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
     try:
         order = merge_orders(ours, theirs)
     except TypeError as error:
-        raise _unsortable(error) from error
+        raise _unsortable(error, "two statistics") from error
     place = {label: k for k, label in enumerate(order)}
     places = np.array([place[label] for label in (*ours, *theirs)], dtype=np.intp)
     first = np.unique(places, return_index=True)[1]
@@ -146,7 +153,7 @@ def merge_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
 
 
 def _joined(a: Labels, b: Labels) -> Labels:
-    """Both; numbers beside text stay numbers, where NumPy would spell them out."""
+    """Both; numbers beside text stay numbers, where NumPy would make strings."""
     mixed = (a.dtype.kind in "US") != (b.dtype.kind in "US")
     return np.concatenate([a, b], dtype=object if mixed else None)
 
@@ -159,23 +166,13 @@ def _among(found: Labels, codes: Codes, known: Labels) -> Codes:
     if (places < 0).any():
         row = int(np.argmax(places[codes] < 0))
         raise LabelError(
-            f"Row {{row}} of y holds {found[codes[row : row + 1]].tolist()[0]!r}, which is not "
-            f"among the classes given, {listed(known.tolist())}.",
+            f"Row {{row}} of y is {found[codes[row : row + 1]].tolist()[0]!r}, which is not among "
+            f"the classes given, {listed(known.tolist())}.",
             "Add it to classes. With partial_fit name all classes in the first call: "
             "partial_fit(X, y, classes=[...]).",
             row,
         )
     return codes if np.array_equal(places, np.arange(len(places))) else places[codes]
-
-
-def warn_of_column() -> None:
-    """Say that y is a column, in the words that scikit-learn has for it."""
-    warn(
-        DataConversionWarning(
-            "A column-vector y was passed when a 1d array was expected. "
-            "Please change the shape of y to (n_samples,), for example using ravel()."
-        )
-    )
 
 
 def _as_frame(values: Any) -> "nw.DataFrame[Any] | None":
@@ -237,12 +234,16 @@ def _are_labels(names: list[Any]) -> bool:
     return any(all(isinstance(name, kind) for name in names) for kind in (str, Integral))
 
 
-def encode(y: NDArray[Any], name: str = "y") -> tuple[Labels, Codes]:
+def encode(y: Any, name: str = "y") -> tuple[Labels, Codes]:
     """Distinct labels in order, and the place of each row's label among them.
+
+    y: an array, or a column of text or of a categorical type, whose order is kept.
 
     >>> encode(np.array(["b", "a", "b"]))
     (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
     """
+    if isinstance(y, nw.Series):
+        return _encode_series(y, name)
     if y.dtype.kind == "c":
         raise LabelError("Complex labels have no order.", "Pass strings or whole numbers.")
     if y.dtype.kind == "f":
@@ -283,11 +284,10 @@ def _object_dictionary(y: NDArray[Any]) -> Dictionary:
     return Dictionary(values.tolist(), codes)
 
 
-def _encode_series(series: "nw.Series[Any]") -> tuple[Labels, Codes]:
-    """The same for a column of text or of a categorical type, which may declare the order."""
+def _encode_series(series: "nw.Series[Any]", name: str) -> tuple[Labels, Codes]:
     values, codes, declared = dictionary_of(series)
     if (codes < 0).any():
-        raise _missing_label(int((codes < 0).argmax()), "y")
+        raise _missing_label(int((codes < 0).argmax()), name)
     present = np.flatnonzero(np.bincount(codes, minlength=len(values)))
     labels = [values[k] for k in present]
     as_objects = any(isinstance(label, str) for label in labels)
@@ -338,26 +338,26 @@ def _missing_label(row: int, name: str, what: str = "NaN or None") -> LabelError
     )
 
 
-def _unsortable(error: TypeError, name: str = "y") -> LabelError:
+def _unsortable(error: TypeError, name: str) -> LabelError:
     return LabelError(
-        f"The labels in {name} cannot be sorted: {error}.",
+        f"The labels in {name} cannot be sorted together: {error}.",
         "Use labels of one kind, such as strings.",
     )
 
 
 def read_real_target(y: Any, n_rows: int) -> Array:
-    """One finite number a row (n,), as doubles.
+    """One finite number per row (n,), as doubles.
 
     >>> read_real_target([1, 2.5, True], 3)
     array([1. , 2.5, 1. ])
     """
-    if y is None:
-        raise DomainError(
-            "This model requires y to be passed, but the target y is None.",
-            "Pass one number per row as y.",
+    values = _one_target(y, n_rows, DomainError)
+    values = values.to_numpy() if isinstance(values, nw.Series) else values
+    if values.ndim == 2:
+        raise ShapeError(
+            f"y has the shape {values.shape}; several targets at once are not supported.",
+            "Pass one number per row, and fit one model per target.",
         )
-    values = _one_column(as_vector(y))
-    _check_length(len(values), n_rows)
     numbers = _as_doubles(values)
     for what, bad in (("NaN", np.isnan(numbers)), ("infinity", np.isinf(numbers))):
         if bad.any():
@@ -369,50 +369,26 @@ def read_real_target(y: Any, n_rows: int) -> Array:
     return numbers
 
 
-def _one_column(y: NDArray[Any]) -> NDArray[Any]:
-    if y.ndim == 2 and y.shape[1] == 1:
-        warn_of_column()
-        return y[:, 0]
-    if y.ndim != 1:
-        raise ShapeError(
-            f"y has the shape {y.shape}; several targets at once are not supported.",
-            "Pass one number per row, and fit one model per target.",
-        )
-    return y
-
-
 def _as_doubles(y: NDArray[Any]) -> Array:
     if y.dtype.kind in "fiub":
         return y.astype(np.float64)
-    if y.dtype.kind == "O":
-        return np.fromiter((_as_double(value, row) for row, value in enumerate(y)), np.float64)
-    raise DomainError(f"y holds {_kind(y)}, not numbers.", _WORDS)
-
-
-def _as_double(value: object, row: int) -> float:
-    if is_missing(value):
-        return np.nan
-    if not isinstance(value, Real | np.bool_ | Decimal):
-        raise DomainError(f"Row {{row}} of y is {value!r}, which is not a number.", _WORDS, row)
+    remedy = (
+        "Pass numbers; for class labels use a classifier: LogisticRegression, or "
+        "GLM(family='bernoulli') or GLM(family='categorical')."
+    )
+    if y.dtype.kind != "O":
+        raise DomainError(f"y has values of type {type(y.flat[0]).__name__}, not numbers.", remedy)
+    for row, value in enumerate(y):
+        if not (is_missing(value) or isinstance(value, Real | np.bool_ | Decimal)):
+            problem = f"Row {{row}} of y is {value!r}, which is not a number."
+            raise DomainError(problem, remedy, row)
     try:
-        return float(value)
+        return np.array([np.nan if is_missing(value) else float(value) for value in y])
     except OverflowError:
         raise ScaleError(
-            "Row {row} of y is a whole number beyond the largest double, 1.8e308.",
+            "y has a whole number beyond the largest double, 1.8e308.",
             "Divide y by a power of ten.",
-            row,
         ) from None
-
-
-def _kind(y: NDArray[Any]) -> str:
-    kinds = {"U": "strings", "S": "strings", "c": "complex numbers", "M": "dates", "m": "durations"}
-    return kinds.get(y.dtype.kind, str(y.dtype))
-
-
-_WORDS = (
-    "Pass numbers; for class labels use a classifier: LogisticRegression, or "
-    "GLM(family='bernoulli') or GLM(family='categorical')."
-)
 
 
 def read_weight(weight: Any, n_rows: int) -> Array | None:
@@ -445,7 +421,7 @@ def read_weight(weight: Any, n_rows: int) -> Array | None:
 
 
 def check_total_weight(total: float) -> None:
-    """An error where sums with such weights would be infinite, or lose their digits."""
+    """An error where sums with such weights would be infinite, or lose precision."""
     if not _LEAST_WEIGHT <= total <= _MOST_WEIGHT:
         size = "large" if total > 1 else "small"
         raise WeightError(

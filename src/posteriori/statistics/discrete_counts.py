@@ -17,7 +17,7 @@ from posteriori.likelihood.families import FAMILIES
 from posteriori.linalg import transpose_matmul
 from posteriori.rows.block import Block, Features, Mixed, split_sparse
 from posteriori.rows.finite import check_finite
-from posteriori.rows.schema import Schema
+from posteriori.rows.schema import Schema, merge_orders
 from posteriori.statistics.column_moments import ColumnMoments, GatherColumnMoments
 from posteriori.statistics.statistic import (
     Statistic,
@@ -45,7 +45,7 @@ class Counts(Statistic):
     >>> first = Counts(np.array([0]), (("a",),), (np.array([[3.0]]),))
     >>> both = first + Counts(np.array([1]), (("b", "a"),), (np.array([[1.0, 4.0]]),))
     >>> both.levels, both.tables[0].tolist()
-    ((('a', 'b'),), [[3.0, 0.0], [4.0, 1.0]])
+    ((('b', 'a'),), [[0.0, 3.0], [1.0, 4.0]])
     """
 
     classes: Labels
@@ -67,12 +67,8 @@ class Counts(Statistic):
 
 
 def union_of_levels(a: Levels, b: Levels) -> Levels:
-    """The levels of both: numbers sorted, others as in `a` and then the new ones of `b`."""
-    if a == b:
-        return a
-    known = set(a)
-    both = (*a, *(level for level in b if level not in known))
-    return tuple(sorted(both)) if all(isinstance(level, float) for level in both) else both
+    """The levels of both, in an order that both have; sorted where both are."""
+    return merge_orders(a, b)
 
 
 def _spread_levels(table: Array, old: Levels, new: Levels) -> Array:

@@ -49,10 +49,7 @@ def union_of_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
     try:
         return merge_classes(a, b)
     except LabelError as error:
-        raise StatisticsError(
-            f"The class labels of the two statistics differ in type. {error.problem}",
-            "Use labels of one kind at every site.",
-        ) from error
+        raise StatisticsError(error.problem, "Use labels of one kind at every site.") from error
 
 
 def spread(values: Array, places: Codes, n_classes: int) -> Array:

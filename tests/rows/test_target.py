@@ -1,4 +1,7 @@
-"""Labels of any sortable kind, soft labels and weights."""
+"""Labels of any sortable kind, soft labels, numbers and weights."""
+
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -7,8 +10,15 @@ import pyarrow as pa
 import pytest
 from sklearn.exceptions import DataConversionWarning
 
-from posteriori.errors import LabelError, ShapeError, WeightError
-from posteriori.rows.target import encode, read_target, read_weight
+from posteriori.errors import DomainError, LabelError, ScaleError, ShapeError, WeightError
+from posteriori.rows.target import (
+    encode,
+    merge_classes,
+    read_classes,
+    read_real_target,
+    read_target,
+    read_weight,
+)
 
 DATES = np.array(["2021-03-01", "2020-01-01", "2021-03-01"], dtype="M8[D]")
 
@@ -105,7 +115,7 @@ def test_a_continuous_target_is_refused():
 
 @pytest.mark.parametrize("y", [np.array([1, "a"], dtype=object), [1, "a"]], ids=["object", "list"])
 def test_labels_that_cannot_be_sorted_are_refused(y):
-    with pytest.raises(LabelError, match="cannot be sorted"):
+    with pytest.raises(LabelError, match="cannot be sorted together"):
         read_target(y, 2)
 
 
@@ -124,6 +134,100 @@ def test_labels_that_cannot_be_sorted_are_refused(y):
 def test_what_is_no_target_is_refused(y, error):
     with pytest.raises(error):
         read_target(y, 2)
+
+
+# Declared order.
+
+SIDES = ["case", "control", "case", "case"]
+ORDER = ["never", "control", "case"]
+
+
+def _arrow_dictionary(ordered):
+    codes = pa.array([ORDER.index(side) for side in SIDES], pa.int8())
+    return pa.DictionaryArray.from_arrays(codes, ORDER, ordered=ordered)
+
+
+DECLARED = {
+    "pandas.Categorical": lambda: pd.Categorical(SIDES, ORDER),
+    "CategoricalIndex": lambda: pd.CategoricalIndex(SIDES, ORDER),
+    "pandas": lambda: pd.Series(pd.Categorical(SIDES, ORDER), index=[4, 3, 2, 1]),
+    "pandas, Arrow": lambda: pd.Series(
+        SIDES, dtype=pd.ArrowDtype(pa.dictionary(pa.int8(), pa.string()))
+    ).astype(pd.CategoricalDtype(ORDER)),
+    "polars Enum": lambda: pl.Series(SIDES, dtype=pl.Enum(ORDER)),
+    "Arrow array": lambda: _arrow_dictionary(ordered=True),
+    "Arrow column": lambda: pa.chunked_array([_arrow_dictionary(ordered=True)]),
+}
+NOT_DECLARED = {
+    "pandas text": lambda: pd.Series(SIDES),
+    "pandas objects": lambda: pd.Series(SIDES, dtype=object),
+    "polars Categorical": lambda: pl.Series(SIDES, dtype=pl.Categorical),
+    "Arrow, not ordered": lambda: pa.chunked_array([_arrow_dictionary(ordered=False)]),
+}
+
+
+@pytest.mark.parametrize("times", [1, 1000])
+@pytest.mark.parametrize("source", [*DECLARED, *NOT_DECLARED])
+def test_a_categorical_target_keeps_its_order_and_drops_classes_without_rows(source, times):
+    y = (DECLARED | NOT_DECLARED)[source]()
+    y = (
+        y
+        if times == 1
+        else y.take(np.arange(4 * times) % 4)
+        if hasattr(y, "take")
+        else y.gather(np.arange(4 * times) % 4)
+    )
+    classes, codes = read_target(y, 4 * times)
+    expected = ["control", "case"] if source in DECLARED else ["case", "control"]
+    assert classes.tolist() == expected
+    assert [expected[code] for code in codes] == SIDES * times
+    # The order of a fit is kept, whatever labels come later.
+    known, codes = read_target(y, 4 * times, known=np.array(["control", "other", "case"]))
+    assert known.tolist() == ["control", "other", "case"]
+    assert codes.tolist() == [2, 0, 2, 2] * times
+
+
+def test_soft_labels_follow_the_order_of_the_classes_known():
+    known = np.array(["b", "c", "a"])
+    frame = pd.DataFrame([[0.2, 0.3, 0.5]], columns=["a", "b", "c"])
+    for y, expected in ((frame, [0.3, 0.5, 0.2]), (frame.to_numpy(), [0.2, 0.3, 0.5])):
+        classes, soft = read_target(y, 1, known=known)
+        assert classes is known
+        assert soft.tolist() == [expected]
+    assert read_target(frame.to_numpy(), 1, list("cab"), known=known)[1].tolist() == [
+        [0.5, 0.2, 0.3]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ([0, 2], [1, 2], [0, 1, 2]),
+        (["control", "case"], ["case"], ["control", "case"]),
+        (["case"], ["control", "case"], ["control", "case"]),
+        (["control", "case"], ["case", "control"], ["control", "case"]),
+        (["z", "m"], ["m", "a"], ["z", "m", "a"]),
+        ([1.0], [2], [1.0, 2.0]),
+    ],
+)
+def test_the_classes_of_two_statistics_are_in_an_order_that_both_have(a, b, expected):
+    classes, in_a, in_b = merge_classes(np.array(a), np.array(b))
+    assert classes.tolist() == expected
+    assert classes[in_a].tolist() == a
+    assert classes[in_b].tolist() == b
+
+
+@pytest.mark.parametrize(
+    "classes", [[0, "a"], 5, [[1, 2]], [], [None, 1], [{}], [0.5, 1.0]], ids=str
+)
+def test_classes_that_are_no_labels_are_a_named_error(classes):
+    with pytest.raises(LabelError, match="classes"):
+        read_classes(classes)
+
+
+def test_the_classes_of_a_categorical_are_in_its_order():
+    assert read_classes(pd.Categorical(["b", "a"], ["b", "a"])).tolist() == ["b", "a"]
+    assert read_classes(["b", "a", "b"]).tolist() == ["a", "b"]
 
 
 # Classes given.
@@ -152,7 +256,7 @@ def test_whole_numbers_have_their_place_among_the_classes(dtype, classes):
     assert codes.tolist() == [i % len(known) for i in range(50)]
     for strange in (4, 1, 121):
         if strange not in classes:
-            with pytest.raises(LabelError, match=rf"Row 50 of y holds {strange},"):
+            with pytest.raises(LabelError, match=rf"Row 50 of y is {strange},"):
                 read_target(np.append(y, dtype(strange)), 51, classes)
 
 
@@ -164,9 +268,7 @@ def test_whole_numbers_at_both_ends_of_a_byte_have_their_place():
 def test_a_label_that_is_not_among_the_classes_given_is_named():
     with pytest.raises(LabelError) as caught:
         read_target(["a", "c"], 2, classes=["a", "b"])
-    assert "Row 1 of y holds 'c', which is not among the classes given, 'a', 'b'." in str(
-        caught.value
-    )
+    assert "Row 1 of y is 'c', which is not among the classes given, 'a', 'b'." in str(caught.value)
     assert "name all classes in the first call: partial_fit(X, y, classes=[...])" in str(
         caught.value
     )
@@ -253,6 +355,89 @@ def test_a_row_that_is_no_distribution_is_named(row):
 def test_soft_labels_need_one_class_a_column(classes):
     with pytest.raises(LabelError, match="y has 2 columns"):
         read_target(np.array([[0.5, 0.5]]), 1, classes=classes)
+
+
+# Targets that are numbers.
+
+VALUES = [1.0, -2.5, 0.0, 1e300]
+
+SOURCES = {
+    "list": list,
+    "tuple": tuple,
+    "array": np.array,
+    "objects": lambda v: np.array(v, dtype=object),
+    "decimals": lambda v: [Decimal(x) for x in v],
+    "fractions": lambda v: [Fraction(x) for x in v],
+    "pandas": pd.Series,
+    "pandas nullable": lambda v: pd.Series(v, dtype="Float64"),
+    "pandas with an index": lambda v: pd.Series(v, index=[9, 4, 2, 7]),
+    "polars": pl.Series,
+    "pyarrow": pa.chunked_array,
+}
+
+
+@pytest.mark.parametrize("source", [s for n, s in SOURCES.items() if n != "pyarrow"])
+def test_numbers_of_any_source_are_doubles(source):
+    found = read_real_target(source(VALUES), 4)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, VALUES)
+
+
+def test_an_arrow_column_is_read_too():
+    np.testing.assert_array_equal(read_real_target(pa.chunked_array([VALUES]), 4), VALUES)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint16, np.int64, np.float16, np.longdouble])
+def test_numbers_of_any_type_are_doubles(dtype):
+    found = read_real_target(np.array([0, 1, 1], dtype=dtype), 3)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, [0.0, 1.0, 1.0])
+
+
+def test_the_answer_is_the_readers_own():
+    y = np.array([1.0, 2.0])
+    read_real_target(y, 2)[0] = 5.0
+    assert y[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (None, "requires y to be passed"),
+        ([1.0, 2.0, np.nan], r"contains NaN \(first in row 2\)"),
+        ([1.0, None, 2.0], r"contains NaN \(first in row 1\)"),
+        (pd.Series([1, pd.NA, 2], dtype="Int64"), r"contains NaN \(first in row 1\)"),
+        (pl.Series([None, 1.0, 2.0]), r"contains NaN \(first in row 0\)"),
+        ([1.0, np.inf, -np.inf], r"contains infinity \(first in row 1\)"),
+        (["a", "b", "c"], "values of type str"),
+        (["1", "2", "3"], "values of type str"),
+        (np.array([1.0, "b", 2.0], dtype=object), "Row 1 of y is 'b'"),
+        ([1j, 2j, 3j], "complex"),
+        (np.array(["2024-01-01"] * 3, dtype="M8[D]"), "datetime64"),
+        (np.array([1, 2, 3], dtype="m8[s]"), "timedelta64"),
+    ],
+    ids=str,
+)
+def test_what_is_no_finite_number_is_named(y, words):
+    with pytest.raises(DomainError, match=words):
+        read_real_target(y, 3)
+
+
+def test_a_whole_number_beyond_all_doubles_is_named():
+    with pytest.raises(ScaleError, match="beyond the largest double"):
+        read_real_target([1, 10**400], 2)
+
+
+@pytest.mark.parametrize("y", [np.ones(4), np.ones((3, 2)), np.ones((3, 1, 1)), 1.0], ids=str)
+def test_a_wrong_shape_is_named(y):
+    with pytest.raises(ShapeError, match="y"):
+        read_real_target(y, 3)
+
+
+def test_one_column_is_taken_with_the_warning_of_scikit_learn():
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        found = read_real_target(np.ones((3, 1)), 3)
+    np.testing.assert_array_equal(found, np.ones(3))
 
 
 # Weights.
