@@ -333,7 +333,7 @@ def test_rows_have_labels_of_their_own(rows):
 def test_a_label_that_a_frozen_estimator_does_not_know_is_named(rows):
     frame = frame_of(2, 400)
     fitted = NaiveBayes().fit(frame[NAMES], frame["y"] + 5)
-    with pytest.raises(LabelError, match=r"rows.parquet: Row 0 of y holds 0.*classes given, 5, 6"):
+    with pytest.raises(LabelError, match=r"rows.parquet: Row 0 of y is 0.*classes given, 5, 6"):
         CalibratedClassifier(FrozenEstimator(fitted)).fit(rows(target="y"))
 
 

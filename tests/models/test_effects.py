@@ -685,7 +685,7 @@ def test_rows_that_cannot_be_used_are_named():
     bad[4, 1] = np.inf
     with pytest.raises(InfiniteValueError, match="row 4"):
         model.slopes(bad)
-    with pytest.raises(ParameterError, match="part by part"):
+    with pytest.raises(ParameterError, match="batch by batch"):
         model.slopes(scan(pd.DataFrame(X, columns=list("abc"))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

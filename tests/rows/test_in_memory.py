@@ -265,7 +265,7 @@ def test_missing_entries_of_all_rows_are_counted_by_column():
     for table in (X, sparse.csr_array(X), pl.DataFrame(X)):
         rows = read_rows(table, CODES, weight)
         where = "column 'column_1'" if rows.schema.named else "column 1"
-        with pytest.raises(MissingValueError) as caught, rows.missing_in_all_rows():
+        with pytest.raises(MissingValueError) as caught, rows.fitting():
             rows.map_sum(partial(_checked, schema=rows.schema))
         second = where.replace("1", "6")
         assert caught.value.problem == (

@@ -125,7 +125,7 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
             return self._read_source(X, y, sample_weight, classes, **reading)
         if isinstance(X, MemoryRows):
             check_alone(self, y, sample_weight, classes)
-            return X
+            return self._with_labels(X)
         if isinstance(X, PathLike) or (isinstance(X, str) and "~" not in X):
             raise path_error(X, y)
         self._frame_backend = backend_of(y if isinstance(X, str) else X)
@@ -161,11 +161,16 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
             rows.discover()
         if schema is not None or known is not None:
             rows = rows.known_as(schema or rows.schema, known, new_levels)
-        if rows.classes is None:
-            raise LabelError(f"{name} was given rows without labels.", "Name their target.")
-        check_several(rows.classes, rows.n_rows, name, least_classes)
+        check_several(self._with_labels(rows).classes, rows.n_rows, name, least_classes)
         for column in rows.schema.columns if schema is None else ():
             check_text(column, rows.n_rows)
+        return rows
+
+    def _with_labels(self, rows: FitRows) -> Any:
+        """The rows; an error if they have no labels."""
+        if rows.classes is None:
+            name = type(self).__name__
+            raise LabelError(f"{name} was given rows without labels.", "Name their target.")
         return rows
 
     def _discover(self, rows: SourceRows) -> None:

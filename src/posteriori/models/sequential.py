@@ -66,6 +66,7 @@ class SequentialClassifier(DiscriminativeClassifier):
         `log_likelihood_`, is an error. The prior counts once. After `fit`, its rows count as the
         first batch. `offset` is that of `fit`; rows of a call without one have zeros.
 
+        >>> import numpy as np
         >>> from posteriori import LogisticRegression
         >>> X, y = np.arange(200.0)[:, None] % 10, np.arange(200) % 10 + np.arange(200) % 7 > 7
         >>> model = LogisticRegression()
