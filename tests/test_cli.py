@@ -138,7 +138,7 @@ def test_other_rows_are_answered_in_a_file(model, folder, run):
         (["rows", "-t", "benign", "--to", "x"], 2, "--predict and --to go together"),
         ([*OTHER, "--to", "rows.csv"], 1, "to='rows.csv' is one of the files"),
         ([*OTHER, "--to", "rows/part-1.parquet"], 2, "would be among the rows, in rows."),
-        (
+        ([*OTHER, "--to", "no/p.parquet"], 1, "There is no folder 'no' for the predictions."),
             [*OTHER, "--to", "no/predictions.parquet"],
             1,
             "There is no folder 'no' for the predictions.",
