@@ -389,6 +389,6 @@ def test_a_factor_of_5000_levels_fits_in_a_gigabyte():
 @pytest.mark.parametrize("kind", SUMMED.values(), ids=SUMMED)
 def test_covariances_of_too_many_levels_are_a_named_limit(kind):
     levels = np.array([f"{i}" for i in range(3001)])
-    frame = pd.DataFrame({"x": np.arange(9003.0) % 7, "site": pd.Categorical(np.tile(levels, 3))})
-    with pytest.raises(ShapeError, match=r"Column 'site' has 3,001 levels.* 3,001 columns.*3,000"):
+    frame = pd.DataFrame({"x": np.arange(9003.0) % 7, "Site": pd.Categorical(np.tile(levels, 3))})
+    with pytest.raises(ShapeError, match=r"Column 'Site' has 3,001 levels.* 3,001 columns.*3,000"):
         kind().fit(frame, np.arange(9003) % 2)

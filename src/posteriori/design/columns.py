@@ -100,10 +100,10 @@ class Columns:
         """An error where factors make so many columns that their covariances do not fit."""
         widest = max(self.schema.categorical, key=lambda j: len(self.positions[j]), default=None)
         if widest is not None and len(self.names) > _MOST_COVARIANCES:
-            name = self.schema.describe(widest).capitalize()
+            column = self.schema.columns[widest]
             raise ShapeError(
-                f"{name} has {len(self.schema.columns[widest].levels):,} levels, and {model} needs "
-                f"the covariances of all {len(self.names):,} columns of the design matrix; with "
+                f"Column '{column.name}' has {len(column.levels):,} levels, and {model} needs the "
+                f"covariances of all {len(self.names):,} columns of the design matrix; with "
                 f"factors, {_MOST_COVARIANCES:,} are the most.",
                 "Merge rare levels, or use LogisticRegression or NaiveBayes.",
             )

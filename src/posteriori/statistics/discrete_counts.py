@@ -1,6 +1,6 @@
 """Sums of naive Bayes: counts of levels and sums of columns, by class."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -362,6 +362,9 @@ class GroupColumns:
 
     def design(self, block: Block) -> Design:
         return Columns(self.group.schema).design(self.group.part(block))
+
+    def dense_parts(self, block: Block) -> Iterator[Block]:
+        return split_sparse(block)
 
 
 @dataclass(frozen=True, eq=False)
