@@ -30,6 +30,10 @@ _PART_ROWS = 2**18
 """Row groups that lie together are read as one part until it has this many rows."""
 
 
+_BUFFER = 2**16
+"""Bytes of a column that are read at once; without it, all of its row group would be."""
+
+
 class FileStamp(NamedTuple):
     """A file as it was when it was scanned, so that one that has changed since is named."""
 
@@ -74,7 +78,8 @@ class RowGroups:
         pyarrow = import_module("pyarrow")
         parquet = import_module("pyarrow.parquet")
         own = [name for name in columns if name not in self.partition]
-        with parquet.ParquetFile(self.path, metadata=self.metadata, pre_buffer=False) as file:
+        options = {"pre_buffer": False, "buffer_size": _BUFFER}
+        with parquet.ParquetFile(self.path, metadata=self.metadata, **options) as file:
             for batch in file.iter_batches(n_rows, list(self.groups), own, use_threads=False):
                 arrays = []
                 for name in columns:

@@ -149,15 +149,6 @@ def predict_dask(
     """
     name = getattr(method, "__name__", "predict")
     predict = _Prediction(Sent(method), np.empty((0, *shape), dtype), name)
-    if not isinstance(X, list | tuple) and offset is None:
-        if hasattr(type(X), "rechunk"):
-            X = whole_rows(X)
-            if not shape:
-                return X.map_blocks(predict, meta=predict.none, drop_axis=1)
-            chunks, new = (X.chunks[0], *shape), list(range(2, 1 + len(shape)))
-            return X.map_blocks(predict, meta=predict.none, chunks=chunks, new_axis=new)
-        if hasattr(type(X), "map_partitions"):
-            return X.map_partitions(predict, meta=predict.none)
     X = whole_rows(X)
     cuts, parts = lengths_of(X), parts_of(X)
     offsets = [None] * len(parts) if offset is None else parts_of(aligned(cuts, offset, "offset"))
