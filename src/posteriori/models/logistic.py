@@ -61,6 +61,7 @@ class LogisticRegression(SequentialClassifier):
     Attributes
     ----------
     coef_, intercept_ : (1, d) and (1,) for two classes, (K, d) and (K,) for more, summing to zero.
+    coef_names_ : names (d,) of its columns: those of X in order, levels in the place of a factor.
     classes_, n_iter_, converged_, n_parameters_, solver_, solver_reason_.
     solution_ : how the iteration ended, and a trace of it.
     coef_covariance_, log_likelihood_, deviance_, null_deviance_, aic_, bic_; `tidy()`, `glance()`,
