@@ -196,7 +196,8 @@ class Formula:
         """
         table = _read(data, self.schema.names, self.text, self.schema, unseen)
         X, _ = _evaluate(self.spec, table, self.text, unseen)
-        return _indexed(_joined(X, table, self.factors, unseen), data)
+        X = _joined(X, table, self.factors, unseen)[list(self.names)]
+        return _indexed(X, data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,15 +221,15 @@ def read_formula(formula: str, data: Any) -> FormulaRows:
     ...                       "region": ["north", "south", "north"]})
     >>> rows = read_formula("sick ~ age + region + age:bmi", frame)
     >>> rows.X
-        age  age:bmi   region
-    0  30.0    600.0  T.north
-    1  60.0   1800.0  T.south
-    2  40.0   1000.0  T.north
+        age   region  age:bmi
+    0  30.0  T.north    600.0
+    1  60.0  T.south   1800.0
+    2  40.0  T.north   1000.0
     >>> rows.y.to_list(), rows.formula.intercept
     (['no', 'yes', 'no'], True)
     >>> rows.formula.apply(frame.select("region", "bmi", "age").head(1))
-        age  age:bmi   region
-    0  30.0    600.0  T.north
+        age   region  age:bmi
+    0  30.0  T.north    600.0
     """
     columns = list(_as_frame(data, formula).columns)
     target, terms = _parsed(formula, columns)
@@ -237,14 +238,15 @@ def read_formula(formula: str, data: Any) -> FormulaRows:
     taken = {factor.name for factor in factors}
     rest = _spec([term for term in terms if str(term) not in taken])
     X, spec = _evaluate(rest, table, formula)
-    X = _indexed(_joined(X, table, factors), data)
+    names = _in_order(terms, spec)
+    X = _indexed(_joined(X, table, factors)[names], data)
     if X.shape[1] == 0:
         raise ParameterError(
             f"The formula {formula!r} has no columns except the intercept.",
             "Name at least one column on its right side.",
         )
-    names, intercept = tuple(map(str, X.columns)), any(map(is_intercept, terms))
-    fitted = Formula(formula, table.schema, names, intercept, factors, spec)
+    intercept = any(map(is_intercept, terms))
+    fitted = Formula(formula, table.schema, tuple(names), intercept, factors, spec)
     return FormulaRows(X, _target(target, data, columns, formula), fitted)
 
 
@@ -376,10 +378,20 @@ def _evaluate(
 
 
 def _joined(X: Any, table: ColumnTable, factors: Sequence[Factor], unseen: Unseen = "error") -> Any:
-    """The numbers, then the columns of levels."""
+    """The columns of numbers and those of levels."""
     from_codes = _formulaic().pandas.Categorical.from_codes
     levels = {f.name: from_codes(f.codes(table, unseen), list(f.labels)) for f in factors}
     return X.assign(**levels)
+
+
+def _in_order(terms: Sequence[Any], spec: Any) -> list[str]:
+    """The columns in the order of the terms; a factor that `spec` lacks is one column."""
+    columns = {
+        str(term): [spec.column_names[i] for i in places]
+        for term, places in spec.term_indices.items()
+    }
+    wanted = [str(term) for term in terms if not is_intercept(term)]
+    return [name for term in wanted for name in columns.get(term, [term])]
 
 
 def _indexed(X: Any, data: Any) -> Any:
