@@ -18,9 +18,8 @@ from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Unseen
 from posteriori.solve.covariance import CONSTANT
 from posteriori.statistics.bins import Shuffle
-from posteriori.statistics.column_moments import gather
+from posteriori.statistics.column_moments import column_spread
 from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.moments import GatherSpread, Spread
 from posteriori.statistics.sequence import Walkable, mean_weight
 from posteriori.statistics.walks import visits_of
 from posteriori.typing import Array, Labels
@@ -187,7 +186,7 @@ def _counted(orders: Orders) -> Iterator[Orders]:
 def _coordinates_of(rows: Rows) -> Coordinates:
     """Means and standard deviations of the columns; a constant column is divided by its size."""
     columns = Columns(rows.schema)
-    spread = cast(Spread, gather(rows, GatherSpread(columns)))
+    spread = column_spread(rows, columns)
     size, scale = abs(spread.mean), spread.deviation
     scale = np.where(scale > CONSTANT * size, scale, np.where(size > 0, size, 1.0))
     return Coordinates(columns, True, spread.mean, scale, far=True, long=False, unit=spread.unit)

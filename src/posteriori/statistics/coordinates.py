@@ -1,4 +1,18 @@
-"""Standardised coordinates of rows, and pairs of rows of different classes."""
+"""Pairs of classes that a linear function has to separate, and robust coordinates of the rows.
+
+Conventions: n rows, K classes, m design columns, p parameters: the m columns, after the intercept
+where there is one. Two classes have one activation a row, c = 1, that of the second class; more
+have c = K. A row has q pairs of its own class and another: q = 1 for two classes, and q = K for
+more, of which the pair of a class with itself does not count.
+
+A step along θ lowers the likelihood of no row if, on each row, the classes that it may belong to
+share the largest activation. So each pair gives a constraint: the margin a_own - a_other is not
+negative, or is zero where the other class has a share in the row, too (Albert and Anderson 1984).
+For counts, whose rate falls to zero with the activation, the two classes are none and some.
+
+θ (p, c) belongs to rows φ = (1, (x - centre) / scale), with medians from a sample of the rows: an
+entry of 1e12 in a column of ordinary numbers changes neither.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -140,25 +154,25 @@ _PLAIN = 1e-200, 1e200
 
 @dataclass(frozen=True, eq=False)
 class Sample(Statistic):
-    """Some rows as they are (k, m), drawn by lot, and the range of each column in all rows.
+    """A random sample of rows (k, m), and the range of each column in all rows.
 
-    The lot of a row depends on its number alone, and the `most` smallest are kept, so that it
-    does not matter how the rows were cut into blocks.
+    A row has a pseudo-random number that depends on its place in the data alone; the rows with the
+    `most` smallest numbers are the sample, however the rows are cut into blocks.
     """
 
     most: int
-    lots: NDArray[np.uint64]
+    numbers: NDArray[np.uint64]
     rows: Array
     support: NDArray[Any]
     low: Array
     high: Array
 
     def __add__(self, other: "Sample") -> "Sample":
-        lots = np.concatenate([self.lots, other.lots])
-        kept = np.argsort(lots, kind="stable")[: self.most]
+        numbers = np.concatenate([self.numbers, other.numbers])
+        kept = np.argsort(numbers, kind="stable")[: self.most]
         return Sample(
             self.most,
-            lots[kept],
+            numbers[kept],
             np.concatenate([self.rows, other.rows])[kept],
             np.concatenate([self.support, other.support])[kept],
             np.minimum(self.low, other.low),
@@ -181,34 +195,35 @@ class GatherSample:
     def __call__(self, block: Block) -> Sample:
         if self.wanted is not None:
             block = take_block(block, np.flatnonzero(self.wanted(block)))
-        lots = _lots(block)
-        kept = np.argsort(lots, kind="stable")[: self.most]
+        numbers = _random_numbers(block)
+        kept = np.argsort(numbers, kind="stable")[: self.most]
         chosen = take_block(block, kept)
-        low, high = _ranges(self.columns.design(block))
-        if len(lots) and not (np.isfinite(low).all() and np.isfinite(high).all()):
+        low, high = column_ranges(self.columns.design(block))
+        if len(numbers) and not (np.isfinite(low).all() and np.isfinite(high).all()):
             check_finite(block, self.columns.schema)
         rows = self.columns.design(chosen).array()
-        return Sample(self.most, lots[kept], rows, self.support(chosen), low, high)
+        return Sample(self.most, numbers[kept], rows, self.support(chosen), low, high)
 
 
-def _lots(block: Block) -> NDArray[np.uint64]:
-    """A number for each row that looks random and depends on the number of the row alone."""
+def _random_numbers(block: Block) -> NDArray[np.uint64]:
+    """A pseudo-random number for each row, a function of its place in the data."""
     places = np.arange(block.X.shape[0]) if block.kept is None else block.kept
-    lots = (places + block.start).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    lots ^= lots >> np.uint64(32)
-    return lots * np.uint64(0xD6E8FEB86659FD93)
+    mixed = (places + block.start).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(32)
+    return mixed * np.uint64(0xD6E8FEB86659FD93)
 
 
-def _ranges(design: Design) -> tuple[Array, Array]:
-    """Least and largest entry of each column (for a factor, zero and one)."""
-    if isinstance(design, Stacked):
-        low, high = zip(*map(_ranges, design.parts), strict=True)
-        return np.concatenate(low), np.concatenate(high)
+def column_ranges(design: Design) -> tuple[Array, Array]:
+    """Least and largest entry of each column."""
     n, m = design.shape
-    if isinstance(design, Coded):
-        return np.zeros(m), np.ones(m)
     if n == 0:
         return np.full(m, np.inf), np.full(m, -np.inf)
+    if isinstance(design, Stacked):
+        low, high = zip(*map(column_ranges, design.parts), strict=True)
+        return np.concatenate(low), np.concatenate(high)
+    if isinstance(design, Coded):
+        counts = design.transpose_times(np.ones(n))
+        return (counts == n).astype(np.float64), (counts > 0).astype(np.float64)
     if isinstance(design, Sparse):
         return design.values.min(axis=0).toarray(), design.values.max(axis=0).toarray()
     values = design.array()

@@ -1,7 +1,10 @@
-"""Ranges of targets and activations, for links that do not take every activation."""
+"""Ranges of targets and activations, for links that do not take every activation.
+
+Conventions: one activation a = φᵀθ + offset a row, between two ends that may depend on the target.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import logsumexp
@@ -13,7 +16,7 @@ from posteriori.likelihood.loss import Loss
 from posteriori.rows.block import Block, take_block
 from posteriori.statistics.goodness_of_fit import Activation
 from posteriori.statistics.local_quadratic import Target
-from posteriori.statistics.statistic import Statistic
+from posteriori.statistics.statistic import LARGEST, SMALLEST, Maximum, Statistic, weights_of
 from posteriori.typing import Array
 
 
@@ -21,18 +24,10 @@ from posteriori.typing import Array
 class LogLevel(Statistic):
     """ln Σ wt e^{(1-k)o}, ln Σ w e^{(2-k)o}, and between which two numbers the offsets o lie."""
 
-    target: float
-    mean: float
-    low: float
-    high: float
-
-    def __add__(self, other: "LogLevel") -> "LogLevel":
-        return LogLevel(
-            float(np.logaddexp(self.target, other.target)),
-            float(np.logaddexp(self.mean, other.mean)),
-            min(self.low, other.low),
-            max(self.high, other.high),
-        )
+    target: float = field(metadata={"rule": np.logaddexp})
+    mean: float = field(metadata={"rule": np.logaddexp})
+    low: float = field(metadata=SMALLEST)
+    high: float = field(metadata=LARGEST)
 
     @property
     def level(self) -> float:
@@ -58,7 +53,7 @@ class GatherLogLevel:
 
     def __call__(self, block: Block) -> LogLevel:
         t, offset = self.target(block), block.offset
-        weight = np.ones(len(t)) if block.weight is None else block.weight
+        weight = weights_of(block)
         with np.errstate(divide="ignore", over="ignore"):
             if offset is None:
                 return LogLevel(float(np.log(weight @ t)), float(np.log(weight.sum())), 0.0, 0.0)
@@ -105,14 +100,19 @@ class GatherRoom:
     def __call__(self, block: Block) -> Room:
         if not block.X.shape[0]:
             return Room(-np.inf, np.inf, 0, 0)
-        low, high = self.domain.ends(self.target(block))
-        if block.offset is not None:
-            low, high = low - block.offset, high - block.offset
+        low, high = _ends(self.domain, self.target, block)
         if self.theta is not None:
             along = self.columns.design(block).times(self.theta)
             low, high = low / along, high / along
         i, j = int(np.argmax(low)), int(np.argmin(high))
         return Room(float(low[i]), float(high[j]), block.row(i), block.row(j))
+
+
+def _ends(domain: Domain, target: Target, block: Block) -> tuple[Array, Array]:
+    """The ends of φᵀθ in each row."""
+    low, high = domain.ends(target(block))
+    offset = 0.0 if block.offset is None else block.offset
+    return low - offset, high - offset
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +175,7 @@ class GatherTightest:
     most: int
 
     def __call__(self, block: Block) -> Tightest:
-        low, high = self.domain.ends(self.target(block))
-        if block.offset is not None:
-            low, high = low - block.offset, high - block.offset
+        low, high = _ends(self.domain, self.target, block)
         found = self.columns.design(block).times(self.theta)
         room = np.minimum(found - low, high - found)
         kept = np.argsort(room, kind="stable")[: self.most]
@@ -216,24 +214,14 @@ class GatherTargetRange:
 
 
 @dataclass(frozen=True, eq=False)
-class Farthest(Statistic):
-    """The largest distance of a target from its mean."""
-
-    distance: float
-
-    def __add__(self, other: "Farthest") -> "Farthest":
-        return Farthest(max(self.distance, other.distance))
-
-
-@dataclass(frozen=True, eq=False)
-class GatherFarthest:
-    """The kernel: a block to its `Farthest`."""
+class GatherLargestResidual:
+    """The kernel: the largest distance of a target from its mean."""
 
     loss: Loss
     target: Target
     activation: Activation
 
-    def __call__(self, block: Block) -> Farthest:
+    def __call__(self, block: Block) -> Maximum:
         with np.errstate(over="ignore", invalid="ignore"):
             away = abs(self.target(block) - self.loss.mean(self.activation(block)))
-        return Farthest(float(away.max(initial=0.0)))
+        return Maximum(float(away.max(initial=0.0)))

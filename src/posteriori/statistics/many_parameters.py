@@ -1,4 +1,15 @@
-"""Losses and information matrices at many parameter vectors in one pass."""
+"""Losses and information matrices of many sets of parameters in one pass.
+
+Conventions: n rows, m sets of parameters, c activations a row, q parameters an activation (the
+intercept first, where there is one), θ (m, c, q). Activations are kept as (c, s, n) for s of the
+sets at a time, few enough for them to stay in the cache.
+
+A row adds A ⊗ φφᵀ to the expected information I, and only A depends on the parameters: with the
+products of k free columns kept as L pairs i ≤ j, the information of all sets is one matrix product.
+A = Σ_e r_e d_e d_eᵀ, with E edges d_e: one activation has one edge, d = 1, and r is its curvature;
+K classes have one for each two, as diag(p) - ppᵀ (4.110) is the sum of p_k p_l times the square of
+the difference of two activations.
+"""
 
 import math
 from collections.abc import Iterator
@@ -36,17 +47,10 @@ _LOG2_E = math.log2(math.e)
 
 @dataclass(frozen=True, eq=False)
 class ManyLosses(Statistic):
-    """Σ -ln p(t|a) of each set of parameters (m,), and its gradients (m, c, q) if asked."""
+    """Σ -ln p(t|a) of each set of parameters (m,), and its gradients (m, c, q) if requested."""
 
     values: Array
     gradients: Array | None = None
-
-    def __add__(self, other: "ManyLosses") -> "ManyLosses":
-        gradients = None
-        with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
-            if self.gradients is not None and other.gradients is not None:
-                gradients = self.gradients + other.gradients
-            return ManyLosses(self.values + other.values, gradients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,16 +206,6 @@ def _sums_of(loss: Loss | ClassLoss, products: Products, t: Array) -> _AnySums |
 
 
 @dataclass(frozen=True, eq=False)
-class ManySums(Statistic):
-    """Sums of each set of parameters, (m, ...)."""
-
-    values: Array
-
-    def __add__(self, other: "ManySums") -> "ManySums":
-        return ManySums(self.values + other.values)
-
-
-@dataclass(frozen=True, eq=False)
 class ManyPoints:
     """Where the information is wanted: `thetas` (m, K, q) in the columns that `standard` sums.
 
@@ -247,7 +241,7 @@ class GatherInformations:
 
     at: ManyPoints
 
-    def __call__(self, block: Block) -> ManySums:
+    def __call__(self, block: Block) -> Array:
         products = self.at.products(block)
         pairs = self.at.pairs(products)
         if block.weight is not None:
@@ -257,7 +251,7 @@ class GatherInformations:
             for part in sets_at_once(self.at.thetas, pairs.shape[1]):
                 a = products.activations(self.at.thetas[part])
                 out[part] = (self._curvatures(a) @ pairs.T).swapaxes(0, 1)
-        return ManySums(out)
+        return out
 
     def _curvatures(self, a: Array) -> Array:
         """r_e (E, s, n) of activations (K, s, n)."""
@@ -277,7 +271,7 @@ class GatherSlopes:
     at: ManyPoints
     inverses: Array
 
-    def __call__(self, block: Block) -> ManySums:
+    def __call__(self, block: Block) -> Array:
         products = self.at.products(block)
         pairs = self.at.pairs(products)
         out = np.empty_like(self.at.thetas)
@@ -289,7 +283,7 @@ class GatherSlopes:
                 if block.weight is not None:
                     slopes = slopes * block.weight
                 out[part] = products.transpose_times(slopes)
-        return ManySums(out)
+        return out
 
     def _slopes(self, a: Array, lengths: Array) -> Array:
         """½ tr(I⁻¹ ∂A/∂a ⊗ φφᵀ) (K, s, n), of d_eᵀ I⁻¹ d_e ⊗ φφᵀ (E, s, n)."""
