@@ -12,7 +12,7 @@ from statistics_registry import STATISTICS, assert_same
 from posteriori.design.columns import Columns
 from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.rows.features import read_features
-from posteriori.rows.memory import read_rows
+from posteriori.rows.memory import MemoryRows, read_rows
 from posteriori.statistics.column_moments import (
     SAMPLE,
     GatherLargest,
@@ -161,7 +161,7 @@ def test_the_unit_is_the_power_of_two_just_below_and_has_a_reciprocal():
 
 
 def overview(X, seed=0):
-    return look_over(read_features(X), np.random.RandomState(seed))
+    return look_over(MemoryRows(read_features(X), None), np.random.RandomState(seed))
 
 
 @pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csr_array])

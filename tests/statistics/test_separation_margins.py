@@ -9,7 +9,7 @@ from scipy import sparse
 from posteriori.design.columns import Columns
 from posteriori.rows.block import Block
 from posteriori.rows.memory import read_rows
-from posteriori.statistics.coordinates import Coordinates, GatherSample, Pairs, by_count, by_label
+from posteriori.statistics.coordinates import Coordinates, GatherSample, Pairs, by_label
 from posteriori.statistics.separation_margins import (
     GatherBalance,
     GatherMargins,
@@ -59,8 +59,8 @@ def test_classes_that_share_a_row_must_have_the_same_activation():
     assert slack.tolist() == [[np.inf, 1.0, -2.0], [2.0, np.inf, 1.0]]
 
 
-def test_a_count_of_zero_wants_less_and_any_other_count_wants_no_change():
-    pairs = Pairs.of(by_count(block_of([0.0, 3.0, 1.0])), 2)
+def test_two_classes_that_share_a_row_must_have_margin_zero():
+    pairs = Pairs.of(np.array([[True, False], [True, True], [True, True]]), 2)
     slack = pairs.slack(pairs.margins(np.array([[-2.0], [-2.0], [0.0]])))
     assert slack.tolist() == [[2.0], [-2.0], [np.inf]]
 

@@ -25,10 +25,8 @@ from posteriori.design.matrix import Dense, Design
 from posteriori.linalg import over_rows
 from posteriori.rows.block import Block, split_sparse
 from posteriori.rows.finite import check_finite
-from posteriori.rows.memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
-from posteriori.rows.tables import Table
 from posteriori.statistics.statistic import (
     ColumnStatistic,
     Maximum,
@@ -332,9 +330,9 @@ class Overview:
     sample: Array
 
 
-def look_over(table: Table, random: Any) -> Overview:
-    """The overview of a table of numbers, none of which may be missing or infinite."""
-    chosen = np.arange(table.n_rows)
+def look_over(rows: Rows, random: Any) -> Overview:
+    """The overview of rows of numbers in memory, none of which may be missing or infinite."""
+    chosen, schema = np.arange(rows.n_rows), rows.schema
     if len(chosen) > SAMPLE:
         chosen = np.sort(sample_without_replacement(len(chosen), SAMPLE, random_state=random))
 
@@ -342,18 +340,17 @@ def look_over(table: Table, random: Any) -> Overview:
         """Least and largest values, and the chosen rows, of each part of a block."""
         found = []
         for part in split_sparse(block):
-            X = dense(part, table.schema)
+            X = dense(part, schema)
             first, last = np.searchsorted(chosen, (part.start, part.start + len(X)))
             found.append((X.min(axis=0), X.max(axis=0), X[chosen[first:last] - part.start]))
         return found
 
-    rows = MemoryRows(table, np.zeros(table.n_rows, dtype=np.intp))
     lows, highs, samples = zip(*rows.map_sum(of_parts), strict=True)  # lists are added end to end
     low, high = np.min(lows, axis=0), np.max(highs, axis=0)
-    found = column_spread(rows, Columns(table.schema))
+    found = column_spread(rows, Columns(schema))
     spread = np.where(low < high, found.deviation * found.unit, np.inf)
     sample = np.concatenate(samples)
-    return Overview(table.schema, table.n_rows, low, high, found.mean * found.unit, spread, sample)
+    return Overview(schema, rows.n_rows, low, high, found.mean * found.unit, spread, sample)
 
 
 def dense(block: Block, schema: Schema) -> Array:

@@ -26,17 +26,16 @@ from posteriori.design.columns import Columns
 from posteriori.design.matrix import Coded, Dense, Design, Scaled, Shifted, Sparse, Stacked
 from posteriori.rows.block import Block, take_block
 from posteriori.rows.finite import check_finite
+from posteriori.statistics.column_moments import power_of_two
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes
 
 Mask = NDArray[np.bool_]
 
 Support = Callable[[Block], NDArray[Any]]
-
 """The classes that the rows of a block may belong to: codes (n,), or a mask (n, K)."""
 
 TOUCHING = 1e-9
-
 """Margins of this size, for rows and directions of size one, cannot be told from zero."""
 
 
@@ -44,12 +43,6 @@ def by_label(block: Block) -> NDArray[Any]:
     """The class of each row, or the classes with a share in it."""
     y = cast(NDArray[Any], block.y)
     return y if y.ndim == 1 else y > 0
-
-
-def by_count(block: Block) -> NDArray[Any]:
-    """The first of two classes where a row counted nothing, both where it counted something."""
-    some = cast(Array, block.y) > 0
-    return np.column_stack([np.ones(len(some), dtype=bool), some])
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,23 +125,16 @@ class Pairs:
 
 
 _FAR = 1e3
-
-"""Distance from zero, in scales, beyond which rows are moved before they are multiplied."""
-
-_LONG = 1e3
-
-"""Size of an entry, in scales, beyond which rows are judged relative to their length."""
+"""Scales from zero beyond which columns are moved before they are multiplied, and scales from the
+centre beyond which margins are judged relative to the length of their rows."""
 
 _MOST = 1e250
-
 """Entries are at most this many scales, so that no product overflows."""
 
 _ROUNDING = 1e-12
-
 """Range, over the largest entry, below which a column is taken for constant."""
 
 _PLAIN = 1e-200, 1e200
-
 """Sizes of columns from which no unit need be taken out before they are moved and scaled."""
 
 
@@ -252,15 +238,14 @@ class Coordinates:
         """Medians, and the median distance from them, of the rows in a sample."""
         largest = np.maximum(abs(sample.low), abs(sample.high))
         plain = (largest == 0) | ((largest > _PLAIN[0]) & (largest < _PLAIN[1]))
-        power = np.where(plain, 0, np.frexp(largest)[1].clip(-1000, 1000))
-        unit = np.ldexp(1.0, power)
+        unit = np.where(plain, 1.0, power_of_two(largest))
         low, high, rows = sample.low / unit, sample.high / unit, sample.rows / unit
         centre = np.median(rows, axis=0) if intercept else np.zeros(len(unit))
         reach = np.maximum(abs(low - centre), abs(high - centre))
         scale = np.maximum(_usual(abs(rows - centre), reach), reach / _MOST)
         size = np.maximum(abs(low), abs(high))
         scale = np.where(reach > _ROUNDING * size, scale, np.where(size > 0, size, 1.0))
-        far, long = abs(centre) > _FAR * scale, reach > _LONG * scale
+        far, long = abs(centre) > _FAR * scale, reach > _FAR * scale
         return cls(columns, intercept, centre, scale, bool(far.any()), bool(long.any()), unit)
 
     def design(self, block: Block) -> Design:

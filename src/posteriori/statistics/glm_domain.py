@@ -20,6 +20,10 @@ from posteriori.statistics.statistic import LARGEST, SMALLEST, Maximum, Statisti
 from posteriori.typing import Array
 
 
+_NO_ROW = np.iinfo(np.intp).max
+"""Stands for the number of a row where there is none."""
+
+
 @dataclass(frozen=True, eq=False)
 class LogLevel(Statistic):
     """ln Σ wt e^{(1-k)o}, ln Σ w e^{(2-k)o}, and between which two numbers the offsets o lie."""
@@ -120,11 +124,7 @@ class Edge(Statistic):
     """How many rows lie at an end, and the number of the first of them."""
 
     n_rows: int
-    first: int
-
-    def __add__(self, other: "Edge") -> "Edge":
-        known = [edge.first for edge in (self, other) if edge.n_rows]
-        return Edge(self.n_rows + other.n_rows, min(known, default=0))
+    first: int = field(metadata=SMALLEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class GatherEdge:
     def __call__(self, block: Block) -> Edge:
         away = abs(self.activation(block)[:, None] - np.array(self.ends))
         near = np.flatnonzero(away.min(axis=1) < self.distance)
-        return Edge(len(near), block.row(int(near[0])) if len(near) else 0)
+        return Edge(len(near), block.row(int(near[0])) if len(near) else _NO_ROW)
 
 
 @dataclass(frozen=True, eq=False)

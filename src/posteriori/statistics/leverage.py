@@ -27,11 +27,9 @@ from posteriori.statistics.statistic import Statistic, weights_of
 from posteriori.typing import Array, Codes
 
 _PART_ENTRIES = 2**18
-
 """Numbers in what directions add to the activations of a block, computed at once."""
 
 _STEP = 1e-5
-
 """To either side of an activation, for the slope of a curvature that has no formula here."""
 
 
@@ -128,7 +126,6 @@ def softmax_leverage(p: Array, distances: Array) -> tuple[Array, Array]:
 
 
 _ALONE = 1e-9
-
 """What is left of the curvature along some direction without a row that alone determines it."""
 
 

@@ -23,17 +23,14 @@ from posteriori.statistics.statistic import Statistic, weights_of
 from posteriori.typing import Array
 
 Target = Callable[[Block], Array]
-
 """What the loss receives as t, from the y of a block."""
 
 Information = Literal["observed", "expected"]
 
 _PART_ENTRIES = 2**18
-
 """Entries of the widest temporary of a Hessian with several activations."""
 
 _WIDE = 32
-
 """Columns from which on pairs of classes are worth a product each."""
 
 

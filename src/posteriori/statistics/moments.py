@@ -214,10 +214,11 @@ class GatherMoments:
         else:
             products = design.sandwich(weights_of(block))
         mean = over(sums, class_counts(block, len(self.classes))[:, None])
-        scatter = products - sums.T @ mean
-        if not keeps_digits(np.diagonal(scatter), np.diagonal(products)):
+        squares = np.diagonal(products).copy()
+        products -= sums.T @ mean
+        if not keeps_digits(np.diagonal(products), squares):
             return None
-        return self._statistic(block, mean + centre, scatter[None])
+        return self._statistic(block, mean + centre, products[None])
 
     def _about_means(self, block: Block) -> Moments:
         """Rows sorted by class, each class centred; one product a group."""

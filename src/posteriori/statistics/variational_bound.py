@@ -44,7 +44,6 @@ from posteriori.statistics.local_quadratic import (
 from posteriori.typing import Array
 
 _TINY = 1e-300
-
 """Numbers whose halves have all their digits, and that are nothing beside one."""
 
 
