@@ -11,10 +11,11 @@ Columns whose squares are outside the doubles are gathered once more in units of
 
 import math
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -149,20 +150,19 @@ class GatherColumnMoments:
         return self._statistic(block, np.broadcast_to(count, mean.shape), mean + centre, scatter)
 
     def _about_means(self, block: Block) -> ColumnMoments:
-        """Rows sorted by class, and each class centred; entries may be missing."""
+        """Each class centred by itself; entries may be missing."""
         hard, K = with_hard_labels(block), len(self.classes)
         X = scaled_design(self.columns, hard, self.unit).array()
-        found = RowsByClass.of(X, hard, K)
-        if not np.isfinite(found.mean).all():
+        mean, scatter = np.zeros((K, X.shape[1])), np.zeros((K, X.shape[1]))
+        for k, mean[k], rows in centred_classes(X, hard, K):
+            scatter[k] = np.einsum("ij,ij->j", rows, rows)
+        if not np.isfinite(mean).all():
             check_finite(block, self.columns.schema, missing=self.allow_missing)
             if np.isnan(X).any():
                 X = scaled_design(self.columns, block, self.unit).array()
                 return self._statistic(block, *_present(X, dense_membership(block, K)))
-        scatter = np.zeros_like(found.mean)
-        for k, run in found.runs:
-            scatter[k] = np.einsum("ij,ij->j", found.rows[run], found.rows[run])
         count = np.broadcast_to(class_counts(block, K)[:, None], scatter.shape)
-        return self._statistic(block, count, found.mean, scatter)
+        return self._statistic(block, count, mean, scatter)
 
     def _statistic(self, block: Block, count: Array, mean: Array, scatter: Array) -> ColumnMoments:
         unit = np.ones(mean.shape[1]) if self.unit is None else self.unit
@@ -194,18 +194,26 @@ def scaled_design(columns: Columns, block: Block, unit: Array | None) -> Design:
 
 
 def about_centre(design: Design) -> tuple[Design, Array | float]:
-    """Rows moved by about their mean, and that centre; zero where they lie near it already.
+    """Rows moved by about their mean where they are far from zero, and by how much.
 
-    The centre is the mean of a few rows. Rows that are not dense stay where they are.
+    Rows that are not dense stay where they are.
     """
     if not isinstance(design, Dense):
         return design, 0.0
-    X = design.values
+    centre = far_centre(design.values)
+    if isinstance(centre, float):
+        return design, centre
+    out = _workspace(design.shape)
+    return Dense(np.subtract(design.values, centre, out=out)), centre
+
+
+def far_centre(X: Array) -> Array | float:
+    """About the mean of the rows (d,), by a few of them; zero where they are near that."""
+    if not len(X):
+        return 0.0
     sample = X[:: max(1, len(X) // 64)]
-    if not len(X) or (sample.mean(axis=0) ** 2 <= sample.var(axis=0)).all():
-        return design, 0.0
     centre = sample.mean(axis=0)
-    return Dense(np.subtract(X, centre, out=_workspace(X.shape))), centre
+    return 0.0 if (centre**2 <= sample.var(axis=0)).all() else centre
 
 
 def keeps_digits(scatter: Array, squares: Array) -> bool:
@@ -228,38 +236,28 @@ def _workspace(shape: tuple[int, ...]) -> Array:
     return buffer[:size].reshape(shape)
 
 
-class RowsByClass(NamedTuple):
-    """Rows sorted by class, about their class means (K, d) and times the roots of their weights.
+def centred_classes(X: Array, block: Block, n_classes: int) -> Iterator[tuple[int, Array, Array]]:
+    """Of each class present: its number, its mean (d,), and its rows about the mean, times the
+    roots of their weights.
 
-    `runs` has class and place of the classes present. The rows lie in the workspace of the thread:
-    they are good until the next block.
+    X are the rows of a block with one label a row. Those of a class are good until the next comes.
     """
-
-    rows: Array
-    mean: Array
-    runs: list[tuple[int, slice]]
-
-    @classmethod
-    def of(cls, X: Array, block: Block, n_classes: int) -> Self:
-        """Sort and centre the rows X of a block with one label a row."""
-        codes = cast(Codes, block.y)
-        # Sixteen bits are sorted by counting, which is several times faster.
-        order = codes.astype(np.uint16 if n_classes < 2**16 else np.intp).argsort(kind="stable")
-        rows = X.take(order, axis=0, out=_workspace(X.shape), mode="clip")
-        _, centre = about_centre(Dense(rows))  # in place, as the rows lie in the workspace
-        weight = np.ones(len(X)) if block.weight is None else block.weight[order]
-        ends = np.bincount(codes, minlength=n_classes).cumsum().tolist()
-        spans = enumerate(zip([0, *ends[:-1]], ends, strict=True))
-        runs = [(k, slice(low, high)) for k, (low, high) in spans if low < high]
-        mean = np.zeros((n_classes, X.shape[1]))
-        for k, run in runs:
-            part = rows[run]
-            step = over_rows(part, weight[run]) / weight[run].sum()
-            part -= step
-            mean[k] = step + centre
+    codes, centre = cast(Codes, block.y), far_centre(X)
+    # Sixteen bits are sorted by counting, which is several times faster.
+    order = codes.astype(np.uint16 if n_classes < 2**16 else np.intp).argsort(kind="stable")
+    counts = np.bincount(codes, minlength=n_classes)
+    ends = counts.cumsum()
+    for k in np.flatnonzero(counts).tolist():
+        own = order[ends[k] - counts[k] : ends[k]]
+        weight = np.ones(len(own)) if block.weight is None else block.weight[own]
+        rows = X.take(own, axis=0, out=_workspace((len(own), X.shape[1])), mode="clip")
+        if not isinstance(centre, float):
+            rows -= centre
+        step = over_rows(rows, weight) / weight.sum()
+        rows -= step
         if block.weight is not None:
             rows *= np.sqrt(weight)[:, None]
-        return cls(rows, mean, runs)
+        yield k, step + centre, rows
 
 
 def gather(rows: Rows, kernel: Any, *, block_entries: int | None = None) -> Any:

@@ -19,7 +19,6 @@ from posteriori.statistics.local_quadratic import Target
 from posteriori.statistics.statistic import LARGEST, SMALLEST, Maximum, Statistic, weights_of
 from posteriori.typing import Array
 
-
 _NO_ROW = np.iinfo(np.intp).max
 """Stands for the number of a row where there is none."""
 

@@ -24,8 +24,8 @@ from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
 from posteriori.statistics.column_moments import (
     ColumnMoments,
-    RowsByClass,
     about_centre,
+    centred_classes,
     keeps_digits,
     merge_weights,
     over,
@@ -221,18 +221,14 @@ class GatherMoments:
         return self._statistic(block, mean + centre, products[None])
 
     def _about_means(self, block: Block) -> Moments:
-        """Rows sorted by class, each class centred; one product a group."""
+        """Each class centred by itself; one product a class."""
         hard = with_hard_labels(block)
         X = scaled_design(self.columns, hard, self.unit).array()
-        found = RowsByClass.of(X, hard, len(self.classes))
-        groups, d = group_places(self.sharing), X.shape[1]
-        scatter = np.zeros((groups.max() + 1, d, d))
-        if len(scatter) == 1:
-            scatter[0] = gram(found.rows)
-        else:
-            for k, run in found.runs:
-                scatter[groups[k]] += gram(found.rows[run])
-        return self._statistic(block, found.mean, scatter)
+        K, d, groups = len(self.classes), X.shape[1], group_places(self.sharing)
+        mean, scatter = np.zeros((K, d)), np.zeros((groups.max() + 1, d, d))
+        for k, mean[k], rows in centred_classes(X, hard, K):
+            scatter[groups[k]] += gram(rows)
+        return self._statistic(block, mean, scatter)
 
     def _statistic(self, block: Block, mean: Array, scatter: Array) -> Moments:
         unit = np.ones(mean.shape[1]) if self.unit is None else self.unit
