@@ -50,12 +50,12 @@ from posteriori.statistics.glm_domain import (
     GatherTightest,
 )
 from posteriori.statistics.goodness_of_fit import (
+    ConstantActivation,
     Fitted,
     GatherClassFit,
     GatherClassTargets,
     GatherFamilyFit,
     GatherTargetMean,
-    Level,
 )
 from posteriori.statistics.label_noise import GatherFlips
 from posteriori.statistics.leverage import GatherInfluence, GatherLeverage
@@ -197,7 +197,7 @@ PAIRS, RAY = PairsOf(by_label, K), PairsOf(by_label, K, FIRST)
 FAMILIES = ("gaussian", "poisson", "categorical")
 
 
-LEVEL, LEVELS = Level(np.array([0.3])), Level(np.array([0.3, 0.0, -1.0]))
+LEVEL, LEVELS = ConstantActivation(np.array([0.3])), ConstantActivation(np.array([0.3, 0.0, -1.0]))
 
 
 def _sign(block: Block) -> Any:

@@ -17,7 +17,7 @@ from posteriori.statistics.column_moments import (
     SAMPLE,
     GatherLargest,
     column_spread,
-    look_over,
+    overview_of,
     power_of_two,
 )
 
@@ -161,7 +161,7 @@ def test_the_unit_is_the_power_of_two_just_below_and_has_a_reciprocal():
 
 
 def overview(X, seed=0):
-    return look_over(MemoryRows(read_features(X), None), np.random.RandomState(seed))
+    return overview_of(MemoryRows(read_features(X), None), np.random.RandomState(seed))
 
 
 @pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csr_array])

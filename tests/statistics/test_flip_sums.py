@@ -10,7 +10,7 @@ from posteriori.design.standardise import Standard
 from posteriori.likelihood.logistic import LogisticLoss
 from posteriori.likelihood.noise import NoisyLogisticLoss
 from posteriori.rows.memory import read_rows
-from posteriori.statistics.label_noise import GatherFlips, flip_derivatives, near_rows
+from posteriori.statistics.label_noise import GatherFlips, downweight_outliers, flip_derivatives
 from posteriori.statistics.local_quadratic import GatherQuadratic
 
 mp.mp.dps = 50
@@ -82,7 +82,7 @@ def test_sums_are_weighted_and_do_not_depend_on_the_blocks():
 
 def near_weights(X, weight=None):
     rows = read_rows(X, np.arange(len(weight) if weight is not None else X.shape[0]) % 2, weight)
-    return near_rows(rows, Columns(rows.schema)).map_sum(lambda block: block.weight)
+    return downweight_outliers(rows, Columns(rows.schema)).map_sum(lambda block: block.weight)
 
 
 def test_weights_fall_with_the_square_of_the_distance_in_medians():
@@ -105,6 +105,6 @@ def test_units_do_not_matter_and_neither_does_storage():
 
 def test_they_are_rows_of_the_same_columns_and_classes():
     rows = read_rows(np.arange(6.0)[:, None], list("abcabc"))
-    near = near_rows(rows, Columns(rows.schema))
+    near = downweight_outliers(rows, Columns(rows.schema))
     assert (near.schema, near.n_rows, near.soft) == (rows.schema, 6, False)
     np.testing.assert_array_equal(near.classes, ["a", "b", "c"])

@@ -11,10 +11,10 @@ from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block
 from posteriori.statistics.goodness_of_fit import (
+    ConstantActivation,
     GatherClassFit,
     GatherClassTargets,
     GatherFamilyFit,
-    Level,
 )
 
 RANDOM = np.random.default_rng(0)
@@ -27,22 +27,13 @@ def target(block):
     return block.y
 
 
+ONE, THREE = ConstantActivation(np.array([0.3])), ConstantActivation(np.array([0.3, 0.0, -1.0]))
+GAMMA = glm_loss("gamma", "log"), GLM_FAMILIES["gamma"]
 KERNELS = {
-    "signed": (
-        GatherClassFit(SignedLogisticLoss(), target, Level(np.array([0.3]))),
-        RANDOM.choice([-1.0, 1.0], N),
-    ),
-    "soft": (GatherClassFit(LogisticLoss(), target, Level(np.array([0.3]))), RANDOM.random(N)),
-    "classes": (
-        GatherClassFit(SoftmaxLoss(), target, Level(np.array([0.3, 0.0, -1.0]))),
-        RANDOM.dirichlet([1.0, 1.0, 1.0], N),
-    ),
-    "gamma": (
-        GatherFamilyFit(
-            glm_loss("gamma", "log"), GLM_FAMILIES["gamma"], target, Level(np.array([0.3])), 0.5
-        ),
-        RANDOM.gamma(2.0, 1.0, N),
-    ),
+    "signed": (GatherClassFit(SignedLogisticLoss(), target, ONE), RANDOM.choice([-1.0, 1.0], N)),
+    "soft": (GatherClassFit(LogisticLoss(), target, ONE), RANDOM.random(N)),
+    "classes": (GatherClassFit(SoftmaxLoss(), target, THREE), RANDOM.dirichlet(np.ones(3), N)),
+    "gamma": (GatherFamilyFit(*GAMMA, target, ONE, 0.5), RANDOM.gamma(2.0, 1.0, N)),
 }
 
 

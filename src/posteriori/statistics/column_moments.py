@@ -117,7 +117,7 @@ def over(sums: Array, count: Array) -> Array:
 class GatherColumnMoments:
     """The kernel: a block of rows to its `ColumnMoments`.
 
-    With a single class, the targets of the rows are not looked at.
+    With a single class, the targets of the rows are ignored.
     """
 
     columns: Columns
@@ -328,7 +328,7 @@ class Overview:
     sample: Array
 
 
-def look_over(rows: Rows, random: Any) -> Overview:
+def overview_of(rows: Rows, random: Any) -> Overview:
     """The overview of rows of numbers in memory, none of which may be missing or infinite."""
     chosen, schema = np.arange(rows.n_rows), rows.schema
     if len(chosen) > SAMPLE:

@@ -36,7 +36,7 @@ Support = Callable[[Block], NDArray[Any]]
 """The classes that the rows of a block may belong to: codes (n,), or a mask (n, K)."""
 
 TOUCHING = 1e-9
-"""Margins of this size, for rows and directions of size one, cannot be told from zero."""
+"""Margins of this size, for rows and directions of size one, cannot be distinguished from zero."""
 
 
 def by_label(block: Block) -> NDArray[Any]:
@@ -242,7 +242,7 @@ class Coordinates:
         low, high, rows = sample.low / unit, sample.high / unit, sample.rows / unit
         centre = np.median(rows, axis=0) if intercept else np.zeros(len(unit))
         reach = np.maximum(abs(low - centre), abs(high - centre))
-        scale = np.maximum(_usual(abs(rows - centre), reach), reach / _MOST)
+        scale = np.maximum(_typical_distance(abs(rows - centre), reach), reach / _MOST)
         size = np.maximum(abs(low), abs(high))
         scale = np.where(reach > _ROUNDING * size, scale, np.where(size > 0, size, 1.0))
         far, long = abs(centre) > _FAR * scale, reach > _FAR * scale
@@ -317,7 +317,7 @@ class Coordinates:
         return np.vstack([theta[0] - (self.centre / self.scale) @ slopes, coefficients])
 
 
-def _usual(distance: Array, reach: Array) -> Array:
+def _typical_distance(distance: Array, reach: Array) -> Array:
     """The median distance, or the smallest of some larger quantiles that is not zero."""
     scale = np.where(reach > 0, reach, 1.0)
     for quantile in (1.0, 0.95, 0.75, 0.5):

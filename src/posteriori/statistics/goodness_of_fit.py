@@ -69,7 +69,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class ConstantActivation:
     """The same activation (c,) in every row, but for the offsets."""
 
     level: Array

@@ -87,14 +87,14 @@ _SAMPLED = 1000
 """Rows whose medians stand for those of all."""
 
 
-def near_rows(rows: Rows, columns: Columns) -> MappedRows:
+def downweight_outliers(rows: Rows, columns: Columns) -> MappedRows:
     """The rows with weights 1/(1 + |z|²/m), for a fit that outlying rows cannot determine.
 
     z = (x - centre) / scale, with the medians of `Coordinates`.
 
     >>> from posteriori.rows.memory import read_rows
     >>> rows = read_rows([[0.0], [1.0], [2.0], [9.0]], [0, 1, 0, 1])
-    >>> near_rows(rows, Columns(rows.schema)).map_sum(lambda block: block.weight).round(3)
+    >>> downweight_outliers(rows, Columns(rows.schema)).map_sum(lambda block: block.weight).round(3)
     array([0.308, 0.8  , 0.8  , 0.017])
     """
     sample = rows.map_sum(GatherSample(columns, _no_support, _SAMPLED))

@@ -65,8 +65,8 @@ class GatherLeverage:
             design, a = at.design_and_activations(block)
             if isinstance(at.loss, Loss):
                 lengths = self._lengths(design)
-                curvature, bend = self._curvature(at.loss, a, block)
-                h, slope = curvature * lengths, 0.5 * bend * lengths
+                curvature, derivative = self._curvature(at.loss, a, block)
+                h, slope = curvature * lengths, 0.5 * derivative * lengths
             else:
                 h, slope = softmax_leverage(probabilities(a), self._distances(design))
             h, slope = weighted(h, block.weight), weighted(slope, block.weight)
@@ -120,9 +120,9 @@ def softmax_leverage(p: Array, distances: Array) -> tuple[Array, Array]:
     (array([0.375]), array([[ 0.09375, -0.09375]]))
     """
     own = p.T
-    pulled = np.einsum("kln,ln->kn", distances, own)
-    twice = (own * pulled).sum(axis=0)
-    return 0.5 * twice, 0.5 * (own * (pulled - twice)).T
+    Dp = np.einsum("kln,ln->kn", distances, own)
+    twice = (own * Dp).sum(axis=0)
+    return 0.5 * twice, 0.5 * (own * (Dp - twice)).T
 
 
 _ALONE = 1e-9
@@ -197,7 +197,7 @@ class GatherInfluence:
             gradient, curvature = self._derivatives(a, self.at.target(block))
             spread = self._spread(design)
             own = weight[:, None, None] * (curvature @ spread)
-            v = without(own, weight[:, None] * gradient)
+            v = row_removed(own, weight[:, None] * gradient)
             distance = np.einsum("nc,ncd,nd->n", v, spread, v) / self.size
         distance[np.isnan(distance)] = np.inf
         row = block.start + (np.arange(len(a)) if block.kept is None else block.kept)
@@ -219,10 +219,10 @@ class GatherInfluence:
         return found
 
 
-def without(own: Array, pull: Array) -> Array:
-    """(I - own)⁻¹ pull for each row (n, c); NaN where a direction has nothing left.
+def row_removed(own: Array, gradient: Array) -> Array:
+    """(I - own)⁻¹ gradient of each row (n, c); NaN where only the row determines a direction.
 
-    >>> without(np.array([[[0.5]], [[1.0]]]), np.array([[1.0], [0.0]])).ravel()
+    >>> row_removed(np.array([[[0.5]], [[1.0]]]), np.array([[1.0], [0.0]])).ravel()
     array([ 2., nan])
     """
     unit = np.eye(own.shape[1])
@@ -230,8 +230,8 @@ def without(own: Array, pull: Array) -> Array:
     alone = ~(np.linalg.det(left) > _ALONE)
     left[alone] = unit
     if len(unit) == 1:
-        found = pull / left[:, 0]
+        found = gradient / left[:, 0]
     else:
-        found = cast(Array, np.linalg.solve(left, pull[:, :, None])[:, :, 0])
+        found = cast(Array, np.linalg.solve(left, gradient[:, :, None])[:, :, 0])
     found[alone] = np.nan
     return found

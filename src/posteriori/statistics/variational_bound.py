@@ -53,7 +53,7 @@ class _RowBounds(NamedTuple):
 
     value: Array
     slope: Array
-    bend: Array
+    curvature: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class GatherBound:
             found = row_bounds(at.loss, a, at.target(block), self._variances(design))
             value, slope = weighted(found.value, block.weight), weighted(found.slope, block.weight)
             gradient = gradient_of(design, slope, has_intercept)
-            hessian = self._hessian(design, weighted(found.bend.T, block.weight).T)
+            hessian = self._hessian(design, weighted(found.curvature.T, block.weight).T)
         if not np.isfinite(gradient).all():
             check_finite(block, at.columns.schema)
         return LocalQuadratic(float(value.sum()), gradient, hessian)
@@ -88,13 +88,13 @@ class GatherBound:
             out[pair] = np.einsum("nj,nj->n", along, along)
         return out
 
-    def _hessian(self, design: Design, bend: Array) -> Array:
-        """Σ_pairs (e_k - e_l)(e_k - e_l)ᵀ ⊗ Σ bend φφᵀ (cq, cq), a sandwich for each pair."""
+    def _hessian(self, design: Design, curvature: Array) -> Array:
+        """Σ_pairs (e_k - e_l)(e_k - e_l)ᵀ ⊗ Σ curvature φφᵀ (cq, cq), a sandwich for each pair."""
         c, q = self.at.theta.shape
         if c == 1:
-            return bordered(design, bend[0], self.at.standard.intercept)
+            return bordered(design, curvature[0], self.at.standard.intercept)
         out = np.zeros((c, q, c, q))
-        for (k, other), r in zip(combinations(range(c), 2), bend, strict=True):
+        for (k, other), r in zip(combinations(range(c), 2), curvature, strict=True):
             inner = bordered(design, r, self.at.standard.intercept)
             out[k, :, k] += inner
             out[other, :, other] += inner
@@ -105,7 +105,7 @@ class GatherBound:
 def row_bounds(loss: Loss | ClassLoss, a: Array, t: Array, variances: Array) -> _RowBounds:
     """Minus the bound of rows with mean activations a and variances (pairs, n) of their pairs.
 
-    A `Loss` must be that of the logistic sigmoid, however it writes t: what it pulls at a = 0 is
+    A `Loss` must be that of the logistic sigmoid, however it writes t: its gradient at a = 0 is
     ½ - t. A `ClassLoss` must be that of the softmax function.
 
     >>> from posteriori.likelihood.logistic import LogisticLoss
@@ -114,34 +114,36 @@ def row_bounds(loss: Loss | ClassLoss, a: Array, t: Array, variances: Array) -> 
     """
     if isinstance(loss, Loss):
         lead = -2.0 * loss.gradient(np.zeros(len(a)), t)
-        value, slope, bend = _pair_bound(a, variances[0], np.ones(len(a)), lead)
-        return _RowBounds(value, slope, bend[None])
+        value, slope, curvature = _pair_bound(a, variances[0], np.ones(len(a)), lead)
+        return _RowBounds(value, slope, curvature[None])
     by_pairs, fixed = _by_pairs(a, t, variances), _fixed_curvature(loss, a, t, variances)
     better = by_pairs.value < fixed.value
     return _RowBounds(
         np.where(better, by_pairs.value, fixed.value),
         np.where(better[:, None], by_pairs.slope, fixed.slope),
-        np.where(better, by_pairs.bend, fixed.bend),
+        np.where(better, by_pairs.curvature, fixed.curvature),
     )
 
 
 def _by_pairs(a: Array, t: Array, variances: Array) -> _RowBounds:
     """-Σ_k t_k Σ_l ln σ(a_k - a_l), each bounded."""
-    value, slope, bend = np.zeros(len(a)), np.zeros(a.shape), np.empty(variances.shape)
+    value, slope, curvature = np.zeros(len(a)), np.zeros(a.shape), np.empty(variances.shape)
     for pair, (k, other) in enumerate(combinations(range(a.shape[1]), 2)):
         own, lead = t[:, k] + t[:, other], t[:, k] - t[:, other]
-        found, pull, bend[pair] = _pair_bound(a[:, k] - a[:, other], variances[pair], own, lead)
+        found, pair_slope, curvature[pair] = _pair_bound(
+            a[:, k] - a[:, other], variances[pair], own, lead
+        )
         value += found
-        slope[:, k] += pull
-        slope[:, other] -= pull
-    return _RowBounds(value, slope, bend)
+        slope[:, k] += pair_slope
+        slope[:, other] -= pair_slope
+    return _RowBounds(value, slope, curvature)
 
 
 def _fixed_curvature(loss: ClassLoss, a: Array, t: Array, variances: Array) -> _RowBounds:
     """Böhning's: ½(I - 11ᵀ/K) is 1/(2K) for each pair."""
-    bend = 0.5 / a.shape[1]
-    value = loss.value(a, t) + 0.5 * bend * variances.sum(axis=0)
-    return _RowBounds(value, probabilities(a) - t, np.full(variances.shape, bend))
+    curvature = 0.5 / a.shape[1]
+    value = loss.value(a, t) + 0.5 * curvature * variances.sum(axis=0)
+    return _RowBounds(value, probabilities(a) - t, np.full(variances.shape, curvature))
 
 
 def _pair_bound(d: Array, variance: Array, own: Array, lead: Array) -> tuple[Array, Array, Array]:
@@ -154,8 +156,8 @@ def _pair_bound(d: Array, variance: Array, own: Array, lead: Array) -> tuple[Arr
     xi = np.hypot(np.sqrt(variance), d)
     beyond = np.divide(variance, xi + size, out=np.zeros_like(d), where=xi > 0)
     value = own * (0.5 * beyond + np.log1p(np.exp(-xi))) + 0.5 * (own * size - lead * d)
-    bend = 2.0 * own * bound_curvature(xi)
-    return value, bend * d - 0.5 * lead, bend
+    curvature = 2.0 * own * bound_curvature(xi)
+    return value, curvature * d - 0.5 * lead, curvature
 
 
 def bound_curvature(xi: Array) -> Array:
