@@ -34,9 +34,9 @@ from posteriori.statistics.statistic import (
     align,
     class_counts,
     class_sums,
-    dense_membership,
     dense_pieces,
     is_soft,
+    membership,
     recoding,
     with_hard_labels,
 )
@@ -141,7 +141,7 @@ class GatherColumnMoments:
         if K > 1 and isinstance(design, Dense) and not is_soft(block):
             return None
         design, centre = about_centre(design)
-        count, shares = class_counts(block, K)[:, None], dense_membership(block, K)
+        count, shares = class_counts(block, K)[:, None], membership(block, K)
         mean = over(class_sums(design, block, K), count)
         squares = np.stack([design.squares(share) for share in shares.T])
         scatter = squares - count * mean**2
@@ -160,7 +160,7 @@ class GatherColumnMoments:
             check_finite(block, self.columns.schema, missing=self.allow_missing)
             if np.isnan(X).any():
                 X = scaled_design(self.columns, block, self.unit).array()
-                return self._statistic(block, *_present(X, dense_membership(block, K)))
+                return self._statistic(block, *_present(X, membership(block, K)))
         count = np.broadcast_to(class_counts(block, K)[:, None], scatter.shape)
         return self._statistic(block, count, mean, scatter)
 

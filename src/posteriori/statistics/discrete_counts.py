@@ -86,9 +86,9 @@ class GatherByFamily:
     unit: Array | None = None
 
     @property
-    def columns(self) -> "GroupColumns":
+    def columns(self) -> "Group":
         """The columns whose squares are summed."""
-        return GroupColumns(next(group for group in self.groups if group.family == "gaussian"))
+        return next(group for group in self.groups if group.family == "gaussian")
 
     def __call__(self, block: Block) -> FamilySums:
         parts = tuple(self._sums(group, group.part(block)) for group in self.groups)
@@ -131,15 +131,9 @@ class Group:
         """These columns of a block."""
         return replace(block, X=self.select(block.X))
 
-
-@dataclass(frozen=True, eq=False)
-class GroupColumns:
-    """The columns of a group as a design matrix, for `gather`."""
-
-    group: Group
-
     def design(self, block: Block) -> Design:
-        return Columns(self.group.schema).design(self.group.part(block))
+        """These columns of a block as a design matrix."""
+        return Columns(self.schema).design(self.part(block))
 
 
 def group_columns(schema: Schema, families: Sequence[str]) -> tuple[Group, ...]:

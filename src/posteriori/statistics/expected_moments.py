@@ -24,7 +24,7 @@ from posteriori.linalg import (
 )
 from posteriori.rows.block import Block, split_sparse
 from posteriori.statistics.moments import Moments
-from posteriori.statistics.statistic import Statistic, dense_membership, group_places
+from posteriori.statistics.statistic import Statistic, group_places, membership
 from posteriori.typing import Array, Codes, Labels
 
 Present = NDArray[np.bool_]
@@ -57,7 +57,7 @@ class GatherExpectedMoments:
 
     def _expected(self, block: Block) -> ExpectedMoments:
         X = (self.columns.design(block).array() - self.centre) / self.scale
-        member = dense_membership(block, len(self.classes))
+        member = membership(block, len(self.classes))
         total = ExpectedMoments(self._nothing(), 0.0)
         patterns, which = np.unique(~np.isnan(X), axis=0, return_inverse=True)
         for p, present in enumerate(patterns):

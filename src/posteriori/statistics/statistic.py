@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import block_diag
+from scipy.sparse import csr_array
 
 from posteriori.design.columns import Columns
 from posteriori.design.matrix import Dense, Design, Sparse
@@ -25,8 +25,8 @@ from posteriori.rows.rows import Kernel, Rows, S
 from posteriori.rows.schema import Column, Schema, levels_of_both
 from posteriori.typing import Array, Codes, Labels
 
-_DENSE_CLASSES = 64
-"""Classes up to which memberships are a dense matrix."""
+_FEW_CLASSES = 16
+"""Classes up to which sums by class are a product with a column for each class."""
 
 _DENSE_ENTRIES = 2**19
 """Entries of a block of sparse rows, level codes or soft labels that is expanded at once."""
@@ -258,33 +258,19 @@ def weights_of(block: Block) -> Array:
     return np.ones(block.X.shape[0]) if block.weight is None else block.weight
 
 
-def membership(block: Block, n_classes: int) -> Array | sparse.csr_array:
-    """Weight of each row in each class (n, K), sparse where there are many classes."""
-    if is_soft(block):
-        soft = cast(Array, block.y)
-        return soft if block.weight is None else soft * block.weight[:, None]
-    codes = cast(Codes, block.y)
+def membership(block: Block, n_classes: int) -> Array:
+    """Weight of each row in each class (n, K)."""
     if n_classes == 1:
         return weights_of(block)[:, None]
-    if n_classes <= _DENSE_CLASSES:
-        hot = np.eye(n_classes).take(codes, axis=0)
-        if block.weight is not None:
-            hot *= block.weight[:, None]
-        return hot
-    places = np.arange(len(codes) + 1)
-    return sparse.csr_array((weights_of(block), codes, places), shape=(len(codes), n_classes))
-
-
-def dense_membership(block: Block, n_classes: int) -> Array:
-    """The same matrix, dense whatever the number of classes."""
-    member = membership(block, n_classes)
-    return member if isinstance(member, np.ndarray) else cast(Array, member.toarray())
+    y: Any = block.y
+    shares: Array = y if is_soft(block) else np.eye(n_classes).take(y, axis=0)
+    return shares if block.weight is None else shares * block.weight[:, None]
 
 
 def class_counts(block: Block, n_classes: int) -> Array:
     """Total weight of each class (K,)."""
     if is_soft(block):
-        return cast(Array, membership(block, n_classes)).sum(0)
+        return membership(block, n_classes).sum(0)
     return np.bincount(cast(Codes, block.y), block.weight, minlength=n_classes).astype(np.float64)
 
 
@@ -298,12 +284,11 @@ def class_sums(design: Design, block: Block, n_classes: int) -> Array:
         data = X.data if block.weight is None else X.data * np.repeat(block.weight, per_row)
         sums = np.bincount(place, data, minlength=n_classes * d)
         return sums.astype(np.float64, copy=False).reshape(n_classes, d)
-    member = membership(block, n_classes)
-    if isinstance(member, np.ndarray):
-        return design.transpose_times(member).T
-    if isinstance(design, Dense):
+    if n_classes > _FEW_CLASSES and isinstance(design, Dense) and not is_soft(block):
+        n = design.shape[0]
+        member = csr_array((weights_of(block), block.y, np.arange(n + 1)), shape=(n, n_classes))
         return cast(Array, member.T @ design.values)
-    return design.transpose_times(member.toarray()).T
+    return design.transpose_times(membership(block, n_classes)).T
 
 
 def hard_labels(block: Block) -> tuple[Codes | slice, Codes, Array | None]:
@@ -313,7 +298,7 @@ def hard_labels(block: Block) -> tuple[Codes | slice, Codes, Array | None]:
     """
     if not is_soft(block):
         return slice(None), cast(Codes, block.y), block.weight
-    shares = cast(Array, membership(block, 0))
+    shares = membership(block, cast(Array, block.y).shape[1])
     rows, codes = np.nonzero(shares)
     return rows, codes, shares[rows, codes]
 
