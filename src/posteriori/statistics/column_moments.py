@@ -263,10 +263,11 @@ def centred_classes(X: Array, block: Block, n_classes: int) -> Iterator[tuple[in
 def gather(rows: Rows, kernel: Any, *, block_entries: int | None = None) -> Any:
     """The statistic of all rows, in units of each column's size where squares leave the doubles.
 
-    `kernel` is a dataclass with `columns` and `unit`; its statistic has `squares` (d,).
+    `kernel` is a dataclass with `columns` and `unit`; its statistic has `squares` (d,), those of
+    numbers before those of levels, which are of ordinary size.
     """
     found = rows.map_sum(kernel, block_entries=block_entries)
-    squares = found.squares
+    squares = found.squares[: len(found.schema.numeric)]
     if ((squares > _SMALLEST_SQUARE) & (squares < _LARGEST_SQUARE)).all():
         return found
     unit = power_of_two(rows.map_sum(GatherLargest(kernel.columns)).value)
