@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from statistics_registry import STATISTICS, assert_numbers, assert_same, moments, numbers
 
+from posteriori.design.matrix import Coded
 from posteriori.errors import InfiniteValueError, MissingValueError, StatisticsError
 from posteriori.rows.memory import read_rows
 from posteriori.rows.schema import Schema
@@ -252,6 +253,31 @@ def test_mean_and_scatter_keep_their_digits_far_from_zero(entry, y, source, shif
         np.testing.assert_allclose(found.pooled().scatter[0], scatter.sum(0), rtol=1e-6)
     else:
         np.testing.assert_allclose(found.scatter, np.einsum("kii->ki", scatter), rtol=1e-6)
+
+
+@every_statistic
+@hard_and_soft
+@pytest.mark.parametrize("weight", [None, W + 0.1], ids=["unweighted", "weighted"])
+def test_numbers_far_from_zero_keep_their_digits_beside_factors(entry, y, weight):
+    far = Z[:, 0] + 2.0**20
+    found = entry.of(pl.DataFrame({"f": LETTERS, "a": far}), y, weight)
+    near = np.column_stack([far - 2.0**20, LETTERS == "v", LETTERS == "w"])
+    exact = entry.formula(near, shares(y), np.ones(N) if weight is None else weight)
+    np.testing.assert_allclose(found.mean - [2.0**20, 0.0, 0.0], exact["mean"], atol=1e-9)
+    np.testing.assert_allclose(found.scatter, exact["scatter"], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["moments, shared scatter", "column moments"])
+def test_the_indicators_of_a_factor_are_never_written_out(name, monkeypatch):
+    """Beside a far column and a constant one, and for a level that nearly all rows have."""
+    levels = np.where(np.arange(N) == 7, "v", "u")
+    frame = pl.DataFrame({"f": levels, "g": LETTERS, "a": X[:, 1] + 1e5, "b": np.full(N, 0.1)})
+    matrix = np.column_stack(
+        [frame["a"], frame["b"], levels == "v", LETTERS == "v", LETTERS == "w"]
+    )
+    monkeypatch.setattr(Coded, "array", None)
+    found = STATISTICS[name].of(frame, Y)
+    assert_numbers(found, STATISTICS[name].formula(matrix.astype(float), shares(Y), np.ones(N)))
 
 
 @every_statistic

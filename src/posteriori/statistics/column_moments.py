@@ -18,13 +18,14 @@ from operator import add
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils.random import sample_without_replacement
 
 from posteriori.design.columns import Columns
-from posteriori.design.matrix import Dense, Design
+from posteriori.design.matrix import Dense, Design, Stacked
 from posteriori.linalg import over_rows
-from posteriori.rows.block import Block, split_sparse
+from posteriori.rows.block import Block, Mixed, split_sparse
 from posteriori.rows.finite import check_finite
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
@@ -42,7 +43,7 @@ from posteriori.statistics.statistic import (
 )
 from posteriori.typing import Array, Codes, Labels
 
-_DIGITS_KEPT = 0.01
+_DIGITS_KEPT = 1e-4
 """Share of a sum of squares about the common centre that must be left about the class means."""
 
 _SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-200, 1e200
@@ -129,25 +130,40 @@ class GatherColumnMoments:
         if len(self.classes) == 1:
             block = replace(block, y=np.zeros(block.X.shape[0], dtype=np.intp))
         with np.errstate(over="ignore", invalid="ignore"):
-            found = self._by_products(block)
-            if found is not None:
-                return found
-            pieces = dense_pieces(block, self.columns, len(self.classes))
-            return reduce(add, map(self._about_means, pieces))
+            design = scaled_design(self.columns, block, self.unit)
+            if len(self.classes) > 1 and isinstance(design, Dense) and not is_soft(block):
+                return self._about_means(block)  # to sort the rows is faster than a product a class
+            return self._by_products(design, block)
 
-    def _by_products(self, block: Block) -> ColumnMoments | None:
-        """Sums about one centre; None where digits are lost, or where sorting is faster."""
-        design, K = scaled_design(self.columns, block, self.unit), len(self.classes)
-        if K > 1 and isinstance(design, Dense) and not is_soft(block):
-            return None
+    def _by_products(self, design: Design, block: Block) -> ColumnMoments:
+        """Sums about one centre; columns that lose digits are filled in and summed again."""
+        K = len(self.classes)
         design, centre = about_centre(design)
         count, shares = class_counts(block, K)[:, None], membership(block, K)
         mean = over(class_sums(design, block, K), count)
         squares = np.stack([design.squares(share) for share in shares.T])
-        scatter = squares - count * mean**2
-        if not keeps_digits(scatter, squares):
-            return None
-        return self._statistic(block, np.broadcast_to(count, mean.shape), mean + centre, scatter)
+        scatter = np.maximum(squares - count * mean**2, 0.0)
+        found = self._statistic(block, np.tile(count, design.shape[1]), mean + centre, scatter)
+        lost = np.flatnonzero(~keeps_digits(scatter, squares).all(axis=0))
+        if is_soft(block) and isinstance(block.X, Mixed) and len(lost):
+            pieces = dense_pieces(block, self.columns, K)
+            return reduce(add, map(self._about_means, pieces))
+        lost = lost[lost < len(self.columns.schema.numeric)]  # sums of indicators are exact
+        if len(lost):
+            self._sum_again(found, lost, block)
+        return found
+
+    def _sum_again(self, found: ColumnMoments, columns: Codes, block: Block) -> None:
+        """Put the moments about the class means of some numeric columns into those found."""
+        if not np.isfinite(found.mean).all():
+            check_finite(block, self.columns.schema, missing=self.allow_missing)
+        X: Any = block.X.numeric if isinstance(block.X, Mixed) else block.X
+        unit = None if self.unit is None else self.unit[columns]
+        part = replace(self, columns=Columns(Schema.unnamed(len(columns))), unit=unit)
+        pieces = dense_pieces(replace(block, X=X[:, columns]), part.columns, len(self.classes))
+        again = reduce(add, map(part._about_means, pieces))
+        for name in ("count", "mean", "scatter"):
+            getattr(found, name)[:, columns] = getattr(again, name)
 
     def _about_means(self, block: Block) -> ColumnMoments:
         """Each class centred by itself; entries may be missing."""
@@ -194,10 +210,12 @@ def scaled_design(columns: Columns, block: Block, unit: Array | None) -> Design:
 
 
 def about_centre(design: Design) -> tuple[Design, Array | float]:
-    """Rows moved by about their mean where they are far from zero, and by how much.
-
-    Rows that are not dense stay where they are.
-    """
+    """Dense columns moved by about their mean where they are far from zero, and by how much."""
+    if isinstance(design, Stacked):
+        parts, centres = zip(*map(about_centre, design.parts), strict=True)
+        widths = [part.shape[1] for part in parts]
+        pairs = zip(centres, widths, strict=True)
+        return Stacked(parts), np.concatenate([np.broadcast_to(c, w) for c, w in pairs])
     if not isinstance(design, Dense):
         return design, 0.0
     centre = far_centre(design.values)
@@ -212,13 +230,13 @@ def far_centre(X: Array) -> Array | float:
     if not len(X):
         return 0.0
     sample = X[:: max(1, len(X) // 64)]
-    centre = sample.mean(axis=0)
+    centre = sample[0] + (sample - sample[0]).mean(axis=0)  # exact for constant columns
     return 0.0 if (centre**2 <= sample.var(axis=0)).all() else centre
 
 
-def keeps_digits(scatter: Array, squares: Array) -> bool:
-    """Whether enough of the sums of squares about the common centre is left about the means."""
-    return bool((scatter >= _DIGITS_KEPT * squares).all())
+def keeps_digits(scatter: Array, squares: Array) -> NDArray[np.bool_]:
+    """Where enough of the sums of squares about the common centre is left about the means."""
+    return scatter >= _DIGITS_KEPT * squares
 
 
 _kept = threading.local()

@@ -38,6 +38,7 @@ from posteriori.statistics.statistic import (
     class_sums,
     dense_pieces,
     group_places,
+    is_soft,
     recoding,
     weights_of,
     with_hard_labels,
@@ -216,7 +217,10 @@ class GatherMoments:
         mean = over(sums, class_counts(block, len(self.classes))[:, None])
         squares = np.diagonal(products).copy()
         products -= sums.T @ mean
-        if not keeps_digits(np.diagonal(products), squares):
+        kept = keeps_digits(np.diagonal(products), squares)
+        if block.weight is None and not is_soft(block):
+            kept = kept[: len(self.columns.schema.numeric)]  # sums of indicators are exact
+        if not kept.all():
             return None
         return self._statistic(block, mean + centre, products[None])
 
