@@ -18,7 +18,7 @@ from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
 from posteriori.likelihood.domain import Domain
 from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
-from posteriori.likelihood.logistic import LogisticLoss
+from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block, take_block
 from posteriori.rows.schema import Schema
@@ -30,7 +30,7 @@ from posteriori.statistics.calibration import (
     GatherSlope,
     RowFolds,
 )
-from posteriori.statistics.column_moments import GatherColumnMoments, GatherExtremes
+from posteriori.statistics.column_moments import GatherColumnMoments, GatherLargest
 from posteriori.statistics.coordinates import Coordinates, GatherSample, by_label
 from posteriori.statistics.discrete_counts import (
     GatherByFamily,
@@ -41,13 +41,14 @@ from posteriori.statistics.discrete_counts import (
 from posteriori.statistics.expected_moments import GatherExpectedMoments
 from posteriori.statistics.glm_domain import (
     GatherEdge,
-    GatherFarthest,
+    GatherLargestResidual,
     GatherLogLevel,
     GatherRoom,
     GatherTargetRange,
     GatherTightest,
 )
 from posteriori.statistics.goodness_of_fit import (
+    ConstantActivation,
     Fitted,
     GatherClassFit,
     GatherClassTargets,
@@ -57,8 +58,8 @@ from posteriori.statistics.goodness_of_fit import (
 from posteriori.statistics.label_noise import GatherFlips
 from posteriori.statistics.leverage import GatherInfluence, GatherLeverage
 from posteriori.statistics.local_quadratic import (
-    GatherCurvatureDiagonal,
-    GatherCurvatureTimes,
+    GatherHessianDiagonal,
+    GatherHessianProducts,
     GatherProducts,
     GatherQuadratic,
     GatherScores,
@@ -69,13 +70,13 @@ from posteriori.statistics.many_parameters import (
     GatherSlopes,
     ManyPoints,
 )
-from posteriori.statistics.moments import GatherGram, GatherMoments, GatherSpread
+from posteriori.statistics.moments import GatherMoments
 from posteriori.statistics.pair_loss import (
-    GatherBend,
-    GatherMoves,
+    GatherMarginSizes,
     GatherPairLoss,
-    GatherSquares,
-    GatherStill,
+    MarginSquares,
+    PairHessianProduct,
+    SmallMarginForm,
 )
 from posteriori.statistics.row_sample import TakeEvery, TakeSample
 from posteriori.statistics.separation_margins import (
@@ -83,12 +84,13 @@ from posteriori.statistics.separation_margins import (
     GatherClassRanges,
     GatherDistinct,
     GatherMargins,
-    GatherPull,
     GatherReach,
+    MarginGradient,
+    PairKernel,
     PairsOf,
     Ray,
 )
-from posteriori.statistics.statistic import Statistic
+from posteriori.statistics.statistic import ClassStatistic, ColumnStatistic, Statistic
 from posteriori.statistics.variational_bound import GatherBound
 
 N, D, K = 60, 3, 3
@@ -97,6 +99,7 @@ X = RANDOM.normal([0.0, 2.0, -1.0], 1.0, size=(N, D))
 COUNTS = RANDOM.poisson(1.5, size=(N, D)).astype(float)
 GAPS = np.where(RANDOM.uniform(size=(N, D)) < 0.2, np.nan, X)
 CODES = RANDOM.integers(K, size=N)
+SHARES = RANDOM.dirichlet(np.ones(K), size=N)
 TWO = RANDOM.integers(2, size=N).astype(float)
 COUNTED = RANDOM.poisson(1.5, size=N).astype(float)
 LOGS = np.where(np.arange(D) == CODES[:, None], -np.inf, -COUNTS)
@@ -124,7 +127,8 @@ class Entry:
     def block(self, **given: Any) -> Block:
         """All rows, with weights unless others are given."""
         weight = 0.5 + np.arange(N) % 3
-        offset = OFFSET if self.y is not CODES else OFFSET[:, None] * np.arange(K)
+        is_one = self.y.dtype.kind == "f" and self.y.ndim == 1
+        offset = OFFSET if is_one else OFFSET[:, None] * np.arange(K)
         return Block(self.X, self.y, given.get("weight", weight), 0, None, offset)
 
     def parts(self, cuts: list[int]) -> list[Any]:
@@ -189,6 +193,13 @@ PAIRS, RAY = PairsOf(by_label, K), PairsOf(by_label, K, FIRST)
 FAMILIES = ("gaussian", "poisson", "categorical")
 
 
+LEVEL, LEVELS = ConstantActivation(np.array([0.3])), ConstantActivation(np.array([0.3, 0.0, -1.0]))
+
+
+def _sign(block: Block) -> Any:
+    return 2 * block.y - 1
+
+
 def _positive(block: Block) -> Any:
     return block.y + 0.5
 
@@ -199,6 +210,10 @@ def _sorted_constraints(found: Any) -> Any:
 
 KERNELS: dict[str, Entry] = {
     "moments": Entry(GatherMoments(COLUMNS, CLASSES, (0, 1, 0)), CODES),
+    "moments, soft": Entry(GatherMoments(COLUMNS, CLASSES, (0, 1, 0)), SHARES),
+    "column moments, soft": Entry(GatherColumnMoments(COLUMNS, CLASSES), SHARES),
+    "column moments, gaps": Entry(GatherColumnMoments(COLUMNS, CLASSES), CODES, GAPS),
+    "counts, soft": Entry(GatherCounts(SCHEMA, CLASSES), SHARES, COUNTS),
     "column moments": Entry(GatherColumnMoments(COLUMNS, CLASSES), CODES),
     "expected moments": Entry(
         GatherExpectedMoments(
@@ -208,10 +223,10 @@ KERNELS: dict[str, Entry] = {
         CODES,
         GAPS,
     ),
-    "gram": Entry(GatherGram(COLUMNS, CLASSES), CODES),
+    "moments, one group": Entry(GatherMoments(COLUMNS, CLASSES, (0, 0, 0)), CODES),
     "products": Entry(GatherProducts(COLUMNS, STANDARD), CODES),
-    "spread": Entry(GatherSpread(COLUMNS), CODES),
-    "extremes": Entry(GatherExtremes(COLUMNS), CODES, weighs=False),
+    "column moments, all rows": Entry(GatherColumnMoments(COLUMNS, np.zeros(1)), CODES),
+    "largest": Entry(GatherLargest(COLUMNS), CODES, weighs=False),
     "counts": Entry(GatherCounts(SCHEMA, CLASSES), CODES, COUNTS),
     "sums": Entry(GatherSums(SCHEMA, CLASSES), CODES),
     "sums of what is there": Entry(GatherSums(SCHEMA, CLASSES), CODES, GAPS),
@@ -262,23 +277,25 @@ KERNELS: dict[str, Entry] = {
     "leverage, many classes": Entry(
         GatherLeverage(MANY_CLASSES, RANDOM.normal(size=(2 * (D + 1), K, D + 1))), CODES
     ),
-    "curvature times": Entry(
-        GatherCurvatureTimes(TWO_CLASSES, RANDOM.normal(size=(3, 1, D + 1))), TWO
+    "hessian products": Entry(
+        GatherHessianProducts(TWO_CLASSES, RANDOM.normal(size=(3, 1, D + 1))), TWO
     ),
-    "curvature times, many classes": Entry(
-        GatherCurvatureTimes(MANY_CLASSES, RANDOM.normal(size=(2, K, D + 1))), CODES
+    "hessian products, many classes": Entry(
+        GatherHessianProducts(MANY_CLASSES, RANDOM.normal(size=(2, K, D + 1))), CODES
     ),
-    "curvature diagonal, two classes": Entry(
-        GatherCurvatureDiagonal(TWO_CLASSES, np.ones((1, 1))), TWO
+    "hessian diagonal, two classes": Entry(
+        GatherHessianDiagonal(TWO_CLASSES, np.ones((1, 1))), TWO
     ),
-    "curvature diagonal, many": Entry(
-        GatherCurvatureDiagonal(MANY_CLASSES, RANDOM.normal(size=(K, K - 1))), CODES
+    "hessian diagonal, many": Entry(
+        GatherHessianDiagonal(MANY_CLASSES, RANDOM.normal(size=(K, K - 1))), CODES
     ),
     "quadratic bound": Entry(GatherBound(TWO_CLASSES, RANDOM.normal(size=(1, 5, D + 1))), TWO),
     "quadratic bound, many classes": Entry(
         GatherBound(MANY_CLASSES, RANDOM.normal(size=(3, 5, D + 1))), CODES
     ),
     "flips": Entry(GatherFlips(TWO_CLASSES, 0.1), TWO),
+    "class fit, signed": Entry(GatherClassFit(SignedLogisticLoss(), _sign, LEVEL), TWO),
+    "class fit, soft classes": Entry(GatherClassFit(SoftmaxLoss(), _soft, LEVELS), CODES),
     "class fit": Entry(GatherClassFit(LogisticLoss(), _target, Fitted(TWO_CLASSES)), TWO),
     "class targets": Entry(GatherClassTargets(LogisticLoss(), _target), TWO),
     "class targets, soft": Entry(GatherClassTargets(SoftmaxLoss(), _soft), CODES),
@@ -288,14 +305,26 @@ KERNELS: dict[str, Entry] = {
         ),
         COUNTED,
     ),
+    "room along a direction": Entry(
+        GatherRoom(COLUMNS, Domain(low=0.5), _target, np.array([1.0, 2.0, 0.3])),
+        COUNTED,
+        X=abs(X) + 1.0,
+        weighs=False,
+        view=lambda room: (room.low, room.high, room.low_row),
+    ),
+    "room of labels": Entry(
+        GatherRoom(COLUMNS, Domain(0.0, 1.0, by_label=True), _target), TWO, weighs=False
+    ),
     "room": Entry(GatherRoom(COLUMNS, Domain(-1.0, 3.0), _target), COUNTED, weighs=False),
     "tightest": Entry(
         GatherTightest(COLUMNS, Domain(-1.0, 3.0), _target, np.array([0.3, -0.2, 0.5]), 9),
         COUNTED,
         weighs=False,
     ),
-    "farthest": Entry(
-        GatherFarthest(glm_loss("gaussian"), _target, Fitted(TWO_CLASSES)), COUNTED, weighs=False
+    "largest residual": Entry(
+        GatherLargestResidual(glm_loss("gaussian"), _target, Fitted(TWO_CLASSES)),
+        COUNTED,
+        weighs=False,
     ),
     "edge": Entry(GatherEdge(Fitted(TWO_CLASSES), [0.5, -0.5], 0.4), TWO, weighs=False, first=True),
     "sample by hash": Entry(GatherSample(COLUMNS, by_label, 9), CODES, weighs=False),
@@ -311,19 +340,19 @@ KERNELS: dict[str, Entry] = {
         weighs=False,
         view=_sorted_constraints,
     ),
-    "pull": Entry(GatherPull(COORDINATES, PAIRS), CODES, weighs=False),
+    "gradient of margins": Entry(MarginGradient(COORDINATES, PAIRS), CODES, weighs=False),
     "pair loss": Entry(
         GatherPairLoss(COORDINATES, PAIRS, SECOND.theta, True), CODES, weighs=False
     ),
-    "bend of the pair loss": Entry(
-        GatherBend(COORDINATES, PAIRS, SECOND.theta, FIRST.theta), CODES, weighs=False
+    "hessian product of the pair loss": Entry(
+        PairHessianProduct(COORDINATES, PAIRS, SECOND.theta, FIRST.theta), CODES, weighs=False
     ),
-    "squares of margins": Entry(GatherSquares(COORDINATES, RAY), CODES, weighs=False),
+    "squares of margins": Entry(MarginSquares(COORDINATES, RAY), CODES, weighs=False),
     "ranges of classes": Entry(GatherClassRanges(COLUMNS, RAY), CODES, weighs=False),
-    "moves": Entry(GatherMoves(COORDINATES, RAY, SECOND.theta), CODES, weighs=False),
-    "what stays": Entry(GatherStill(COORDINATES, RAY, SECOND.theta), CODES, weighs=False),
-    "balance": Entry(GatherBalance(RAY, SECOND, 2.0), CODES, weighs=False),
-    "reach": Entry(GatherReach(RAY, SECOND.theta, 40.0), CODES, weighs=False),
+    "margin sizes": Entry(GatherMarginSizes(COORDINATES, RAY, SECOND.theta), CODES, weighs=False),
+    "small margins": Entry(SmallMarginForm(COORDINATES, RAY, SECOND.theta), CODES, weighs=False),
+    "balance": Entry(GatherBalance(COORDINATES, RAY, SECOND.theta, 2.0), CODES, weighs=False),
+    "reach": Entry(GatherReach(COORDINATES, RAY, SECOND.theta, 40.0), CODES, weighs=False),
     "slope": Entry(GatherSlope(0.7, 3.0), CODES),
     "logarithms": Entry(GatherLogarithms(), CODES, LOGS),
     "folds": Entry(CountFolds(RowFolds(3), K), CODES, view=lambda s: s.weight),
@@ -353,11 +382,13 @@ def classes_of_the_folder() -> Iterator[type]:
 
 
 def all_statistics() -> set[type]:
-    return {c for c in classes_of_the_folder() if issubclass(c, Statistic)} - {Statistic}
+    """Those that are not the base of others alone."""
+    bases = {Statistic, ClassStatistic, ColumnStatistic}
+    return {c for c in classes_of_the_folder() if issubclass(c, Statistic)} - bases
 
 
 def all_kernels() -> set[type]:
-    """What is called `Gather...`, and all else that makes a statistic of a block."""
+    """What is called `Gather...`, and all else that makes a sum of a block."""
 
     def makes(c: type) -> Any:
         return get_type_hints(c.__call__).get("return") if "__call__" in vars(c) else None
@@ -366,5 +397,5 @@ def all_kernels() -> set[type]:
     return {
         c
         for c in classes_of_the_folder()
-        if c.__name__.startswith("Gather") or makes(c) in statistic
+        if c.__name__.startswith("Gather") or makes(c) in statistic or PairKernel in c.__bases__
     }

@@ -14,7 +14,7 @@ from posteriori.design.columns import Columns
 from posteriori.rows.in_memory import MemoryRows, read_rows
 from posteriori.rows.schema import Schema
 from posteriori.statistics.column_moments import GatherColumnMoments
-from posteriori.statistics.moments import GatherGram, GatherMoments
+from posteriori.statistics.moments import GatherMoments
 
 Formula = Callable[[np.ndarray, np.ndarray, np.ndarray], dict[str, np.ndarray]]
 
@@ -79,17 +79,6 @@ def column_formula(X: np.ndarray, T: np.ndarray, w: np.ndarray) -> dict[str, np.
     }
 
 
-def gram_formula(X: np.ndarray, T: np.ndarray, w: np.ndarray) -> dict[str, np.ndarray]:
-    mean, target_mean = np.average(X, axis=0, weights=w), np.average(T, axis=0, weights=w)
-    return {
-        "weight": w.sum(),
-        "mean": mean,
-        "target_mean": target_mean,
-        "scatter": ((X - mean).T * w) @ (X - mean),
-        "cross": ((X - mean).T * w) @ (T - target_mean),
-    }
-
-
 STATISTICS: dict[str, Entry] = {
     "moments, shared scatter": moments(lambda classes: [None] * len(classes)),
     "moments, a scatter a class": moments(list),
@@ -97,7 +86,6 @@ STATISTICS: dict[str, Entry] = {
         lambda classes: ["ends" if c in (classes[0], classes[-1]) else 7 for c in classes]
     ),
     "column moments": Entry(GatherColumnMoments, column_formula),
-    "gram": Entry(GatherGram, gram_formula),
 }
 
 

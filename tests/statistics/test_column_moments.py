@@ -1,4 +1,4 @@
-"""Moments of each column by itself, over the entries that are there."""
+"""Moments of columns over the entries present, of all rows at once, and the overview of a table."""
 
 from math import fsum
 
@@ -8,6 +8,18 @@ import polars as pl
 import pytest
 from scipy import sparse
 from statistics_registry import STATISTICS, assert_same
+
+from posteriori.design.columns import Columns
+from posteriori.errors import InfiniteValueError, MissingValueError
+from posteriori.rows.features import read_features
+from posteriori.rows.in_memory import MemoryRows, read_rows
+from posteriori.statistics.column_moments import (
+    SAMPLE,
+    GatherLargest,
+    column_spread,
+    overview_of,
+    power_of_two,
+)
 
 rng = np.random.default_rng(9)
 N, D, K = 120, 4, 3
@@ -19,28 +31,26 @@ Y = np.r_[0, 1, 2, rng.integers(0, K, size=N - 3)]
 W = rng.choice([0.0, 1.0, 2.5], size=N)
 SOFT = rng.dirichlet(np.ones(K), size=N)
 entry = STATISTICS["column moments"]
+labels = pytest.mark.parametrize("y", [Y, SOFT], ids=["hard", "soft"])
+dense_and_sparse = pytest.mark.parametrize("source", [np.asarray, sparse.csr_array])
 
 
 @pytest.mark.parametrize("source", [np.asarray, sparse.csr_array, pd.DataFrame, pl.DataFrame])
-@pytest.mark.parametrize("labels", ["hard", "soft"])
+@labels
 @pytest.mark.parametrize("block_entries", [None, 40])
-def test_missing_entries_are_left_out(source, labels, block_entries):
-    y, T = (Y, np.eye(K)[Y]) if labels == "hard" else (SOFT, SOFT)
+def test_missing_entries_are_left_out(source, y, block_entries):
+    T = np.eye(K)[Y] if y is Y else SOFT
     found = entry.of(source(X), y, W, block_entries=block_entries)
     np.testing.assert_allclose(found.class_count, T.T @ W, rtol=1e-12)
-    for k in range(K):
-        for j in range(D):
-            weight = (T[:, k] * W)[~GAPS[:, j]]
-            values = X[~GAPS[:, j], j]
-            mean = np.average(values, weights=weight)
-            np.testing.assert_allclose(found.count[k, j], weight.sum(), rtol=1e-12)
-            np.testing.assert_allclose(found.mean[k, j], mean, rtol=1e-11)
-            np.testing.assert_allclose(
-                found.scatter[k, j], weight @ (values - mean) ** 2, rtol=1e-10
-            )
+    for k, j in np.ndindex(K, D):
+        weight, values = (T[:, k] * W)[~GAPS[:, j]], X[~GAPS[:, j], j]
+        mean = np.average(values, weights=weight)
+        np.testing.assert_allclose(found.count[k, j], weight.sum(), rtol=1e-12)
+        np.testing.assert_allclose(found.mean[k, j], mean, rtol=1e-11)
+        np.testing.assert_allclose(found.scatter[k, j], weight @ (values - mean) ** 2, rtol=1e-10)
 
 
-@pytest.mark.parametrize("source", [np.asarray, sparse.csr_array])
+@dense_and_sparse
 def test_any_split_with_missing_entries_is_the_pooled_statistic(source):
     for _ in range(10):
         parts = np.array_split(rng.permutation(N), rng.integers(1, 12))
@@ -48,16 +58,13 @@ def test_any_split_with_missing_entries_is_the_pooled_statistic(source):
         assert_same(found, entry.of(X, Y, W + 0.5))
 
 
-@pytest.mark.parametrize("source", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("labels", ["hard", "soft"])
-def test_a_column_that_a_class_never_has_counts_nothing(source, labels):
+@dense_and_sparse
+@pytest.mark.parametrize("y", [Y, np.eye(K)[Y]], ids=["hard", "soft"])
+def test_a_column_that_a_class_never_has_counts_nothing(source, y):
     holes = FULL.copy()
-    y = Y if labels == "hard" else np.eye(K)[Y]
     holes[Y == 1, 2] = np.nan
     found = entry.of(source(holes), y)
-    assert found.count[1, 2] == 0.0
-    assert found.mean[1, 2] == 0.0
-    assert found.scatter[1, 2] == 0.0
+    assert (found.count[1, 2], found.mean[1, 2], found.scatter[1, 2]) == (0.0, 0.0, 0.0)
     assert found.class_count[1] == (Y == 1).sum()
     np.testing.assert_allclose(found.mean[0], FULL[Y == 0].mean(0), rtol=1e-12)
 
@@ -67,24 +74,132 @@ def test_the_zeros_of_a_sparse_matrix_are_counted():
     assert_same(entry.of(sparse.csr_array(thin), Y, W), entry.of(thin, Y, W))
 
 
-@pytest.mark.parametrize("source", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("labels", ["hard", "soft"])
-def test_missing_entries_cost_no_digits_far_from_zero(source, labels):
-    y, T = (Y, np.eye(K)[Y]) if labels == "hard" else (SOFT, SOFT)
-    weight = rng.uniform(0.5, 2.0, size=N)
-    far = X + 1e8
-    found = entry.of(source(far), y, weight)
-    near = entry.of(source(far - 1e8), y, weight)
+@dense_and_sparse
+@labels
+def test_missing_entries_cost_no_digits_far_from_zero(source, y):
+    weight, far = rng.uniform(0.5, 2.0, size=N), X + 1e8
+    found, near = entry.of(source(far), y, weight), entry.of(source(far - 1e8), y, weight)
     np.testing.assert_allclose(found.count, near.count, rtol=1e-12)
     assert abs(found.mean - 1e8 - near.mean).max() < 1e-6
     np.testing.assert_allclose(found.scatter, near.scatter, rtol=1e-6)
-    np.testing.assert_allclose(near.class_count, T.T @ weight, rtol=1e-12)
 
 
 def test_many_rows_of_a_sparse_column_cost_its_mean_no_digits():
     n = 250_000
-    column = rng.normal(size=(n, 1)) + 1e8
-    y = np.arange(n) % 2
+    column, y = rng.normal(size=(n, 1)) + 1e8, np.arange(n) % 2
     found = entry.of(sparse.csr_array(column), y)
     exact = [fsum(column[y == k, 0]) / (n // 2) for k in (0, 1)]
     np.testing.assert_allclose(found.mean[:, 0], exact, rtol=0, atol=1e-7)
+
+
+# All rows as one class.
+
+COLUMNS = np.random.default_rng(2).normal([1e8, 0.0, -3.0], [1.0, 2.0, 0.0], (500, 3))
+
+
+def spread_of(X, weight=None):
+    rows = read_rows(X, np.arange(500) % 2, weight)
+    found = column_spread(rows, Columns(rows.schema))
+    return found.mean * found.unit, found.deviation * found.unit
+
+
+@dense_and_sparse
+def test_mean_and_deviation_are_those_of_numpy(source):
+    weight = np.random.default_rng(1).integers(1, 4, 500)
+    for w in (None, weight):
+        repeated = COLUMNS if w is None else np.repeat(COLUMNS, w, axis=0)
+        mean, deviation = spread_of(source(COLUMNS), w)
+        np.testing.assert_allclose(mean, repeated.mean(axis=0), rtol=1e-14, atol=1e-14)
+        np.testing.assert_allclose(deviation, repeated.std(axis=0), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("power", [-150, 150, 200])
+def test_sizes_beyond_squares_are_measured_in_units(power):
+    _, deviation = spread_of(COLUMNS * 10.0**power)
+    expected = COLUMNS.std(axis=0) * 10.0**power
+    np.testing.assert_allclose(deviation[:2], expected[:2], rtol=1e-7)
+
+
+def test_levels_have_the_deviation_of_their_indicators():
+    levels = np.array(list("abc"))[rng.integers(0, 3, 500)]
+    mean, deviation = spread_of(pd.DataFrame({"f": pd.Categorical(levels)}))
+    share = np.array([(levels == level).mean() for level in "bc"])
+    np.testing.assert_allclose(mean, share, rtol=1e-13)
+    np.testing.assert_allclose(deviation**2, share * (1 - share), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"), [(np.nan, MissingValueError), (np.inf, InfiniteValueError)]
+)
+def test_a_bad_entry_is_named(bad, error):
+    data = COLUMNS.copy()
+    data[321, 1] = bad
+    with pytest.raises(error, match=r"row 321, column 1"):
+        spread_of(data)
+
+
+@pytest.mark.parametrize("source", [np.asarray, sparse.csr_array, pl.DataFrame])
+def test_the_largest_absolute_value_is_found_past_missing_entries(source):
+    X = np.array([[1.0, 0.0, np.nan, -7e300], [-3.0, 0.0, 2e-310, 1.0], [2.0, 0.0, -1e-320, 0.0]])
+    rows = read_rows(source(X), [0, 1, 1])
+    found = rows.map_sum(GatherLargest(Columns(rows.schema)), block_entries=1)
+    assert found.value.tolist() == [3.0, 0.0, 2e-310, 7e300]
+
+
+def test_the_unit_is_the_power_of_two_just_below_and_has_a_reciprocal():
+    largest = np.array([1.0, 1.5, 3.0, 1e150, 1e-150, 1e300, 1e-300])
+    unit = power_of_two(largest)
+    assert (np.frexp(unit)[0] == 0.5).all()
+    assert ((unit <= largest) & (largest < 2 * unit)).all()
+    unit = power_of_two(np.array([0.0, 1.7e308, 5e-324]))
+    assert unit[0] == 1.0
+    np.testing.assert_array_equal((1 / unit) * unit, np.ones(3))
+    assert (1 / unit >= np.finfo(float).tiny).all()
+
+
+# The overview of a table.
+
+
+def overview(X, seed=0):
+    return overview_of(MemoryRows(read_features(X), None), np.random.RandomState(seed))
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csr_array])
+def test_the_overview_is_that_of_the_array(make):
+    X = rng.normal(5, 2, (3000, 40)) * (rng.random((3000, 40)) < 0.5)
+    found = overview(make(X))
+    np.testing.assert_array_equal(found.low, X.min(axis=0))
+    np.testing.assert_array_equal(found.high, X.max(axis=0))
+    np.testing.assert_allclose(found.mean, X.mean(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(found.spread, X.std(axis=0), rtol=1e-12)
+    np.testing.assert_array_equal(found.sample, X)
+
+
+@dense_and_sparse
+def test_a_sample_has_distinct_rows_in_their_order(source):
+    n = 3 * SAMPLE
+    X = np.column_stack([np.arange(n), -np.arange(n)]).astype(float)
+    found = overview(source(X))
+    assert found.sample.shape == (SAMPLE, 2)
+    assert (np.diff(found.sample[:, 0]) > 0).all()
+    np.testing.assert_array_equal(found.sample[:, 1], -found.sample[:, 0])
+    assert abs(found.sample[:, 0].mean() / n - 0.5) < 0.02
+    assert (overview(source(X), seed=1).sample != found.sample).any()
+
+
+def test_constant_and_extreme_columns_have_a_spread():
+    assert np.isinf(overview(np.full((1001, 3), [0.1, 1e8 / 3, 0.0])).spread).all()
+    X = rng.normal(size=(100, 2))
+    found = overview(X * [1e200, 1e-200])
+    np.testing.assert_allclose(found.spread, X.std(axis=0) * [1e200, 1e-200], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"), [(np.nan, MissingValueError), (-np.inf, InfiniteValueError)]
+)
+@dense_and_sparse
+def test_an_entry_that_is_no_number_is_named(source, bad, error):
+    X = rng.normal(size=(40_000, 5))
+    X[31_234, 3] = bad
+    with pytest.raises(error, match="row 31234, column 3"):
+        overview(source(X))

@@ -1,118 +1,343 @@
-"""Counts, means and scatters of the classes."""
+"""Moments by class and by column: sums over rows, whatever holds the rows, that keep their digits.
+
+The laws of all statistics are in `test_statistic.py`; here every kind of moments is compared with
+plain formulas, over sources, labels, weights, classes, levels and units.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+from itertools import permutations
+from math import fsum
+from operator import add
 
 import numpy as np
+import polars as pl
 import pytest
-from statistics_registry import STATISTICS, assert_same
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from statistics_registry import STATISTICS, assert_numbers, assert_same, moments, numbers
 
-from posteriori.design.columns import Columns
-from posteriori.errors import StatisticsError
+from posteriori.design.matrix import Coded
+from posteriori.errors import InfiniteValueError, MissingValueError, StatisticsError
 from posteriori.rows.in_memory import read_rows
-from posteriori.statistics.moments import GatherMoments, Moments
+from posteriori.rows.schema import Schema
+from posteriori.rows.threads import threads
+from posteriori.statistics.column_moments import gather
+from posteriori.statistics.moments import Moments
 
-rng = np.random.default_rng(8)
-X = rng.normal(size=(150, 3)) @ rng.normal(size=(3, 3))
-Y = np.array(["a", "b", "c"])[rng.integers(0, 3, size=150)]
+rng = np.random.default_rng(11)
+N, D, K = 240, 3, 4
+X = rng.normal(size=(N, D)) @ rng.normal(size=(D, D)) + [0.0, 5.0, -1.0]
+Y = rng.choice(K, size=N, p=[0.5, 0.3, 0.15, 0.05])
+SOFT = rng.dirichlet(np.full(K, 0.4), size=N)
+W = rng.choice([0.0, 0.5, 1.0, 3.0], size=N)
+CLASSES = np.arange(K)
+LETTERS = np.array(["u", "v", "w"])[rng.integers(0, 3, size=N)]
+FRAME = pl.DataFrame({"f": LETTERS, "a": X[:, 0], "b": X[:, 1]})
 
-
-def moments(X, y, sharing, weight=None, classes=None) -> Moments:
-    rows = read_rows(X, y, weight, classes)
-    keys = tuple(sharing[label] for label in rows.classes.tolist())
-    return rows.map_sum(GatherMoments(Columns(rows.schema), rows.classes, keys))
-
-
-OWN = {"a": "a", "b": "b", "c": "c"}
-SHARED = {"a": None, "b": None, "c": None}
-PAIRED = {"a": "ac", "b": "b", "c": "ac"}
-
-
-def test_scatter_is_the_sample_covariance_times_its_degrees_of_freedom():
-    found = moments(X, Y, OWN)
-    for k, label in enumerate("abc"):
-        own = X[label == Y]
-        assert found.count[k] == len(own)
-        np.testing.assert_allclose(found.mean[k], own.mean(0), rtol=1e-12)
-        np.testing.assert_allclose(
-            found.scatter[k], np.cov(own.T) * (len(own) - 1), rtol=1e-12, atol=1e-12
-        )
+every_statistic = pytest.mark.parametrize("entry", STATISTICS.values(), ids=STATISTICS)
+hard_and_soft = pytest.mark.parametrize("y", [Y, SOFT], ids=["hard", "soft"])
+dense_and_sparse = pytest.mark.parametrize("source", [np.asarray, sparse.csr_array])
 
 
-def test_classes_that_share_a_group_pool_their_scatter():
-    own, paired, shared = (moments(X, Y, sharing) for sharing in (OWN, PAIRED, SHARED))
-    np.testing.assert_allclose(paired.scatter[0], own.scatter[0] + own.scatter[2], rtol=1e-12)
-    np.testing.assert_allclose(paired.scatter[1], own.scatter[1], rtol=1e-12)
-    np.testing.assert_allclose(shared.scatter[0], own.scatter.sum(0), rtol=1e-12)
-    assert paired.groups.tolist() == [0, 1, 0]
-    np.testing.assert_array_equal(paired.group_count, [own.count[0] + own.count[2], own.count[1]])
-    np.testing.assert_allclose(own.squares, np.diagonal(own.scatter.sum(0)), rtol=1e-12)
+def shares(y):
+    return np.eye(K)[y] if y.ndim == 1 else y
 
 
-@pytest.mark.parametrize("sharing", [OWN, PAIRED, SHARED], ids=["own", "paired", "shared"])
-def test_pooling_is_gathering_with_one_scatter(sharing):
-    assert_same(moments(X, Y, sharing).pooled(), moments(X, Y, SHARED))
+@every_statistic
+@hard_and_soft
+@pytest.mark.parametrize("weight", [None, W], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("source", [np.asarray, np.asfortranarray, sparse.csr_array, pl.DataFrame])
+def test_it_is_the_plain_formula(entry, y, weight, source):
+    found = entry.of(source(X), y, weight)
+    assert_numbers(found, entry.formula(X, shares(y), np.ones(N) if weight is None else weight))
+    assert found.classes.tolist() == [0, 1, 2, 3]
 
 
-def test_the_total_is_the_moments_of_all_rows_together():
-    weight = rng.uniform(size=150)
-    for sharing in (OWN, PAIRED, SHARED):
-        n, mean, scatter = moments(X, Y, sharing, weight).total()
-        np.testing.assert_allclose(n, weight.sum())
-        np.testing.assert_allclose(mean, np.average(X, axis=0, weights=weight), rtol=1e-10)
-        centred = X - np.average(X, axis=0, weights=weight)
-        np.testing.assert_allclose(scatter, (centred.T * weight) @ centred, rtol=1e-10, atol=1e-10)
+@every_statistic
+@hard_and_soft
+@pytest.mark.parametrize("block_entries", [None, 30])
+def test_factors_count_as_their_indicators(entry, y, block_entries):
+    matrix = np.column_stack([LETTERS == "v", LETTERS == "w", X[:, :2]]).astype(float)
+    found = entry.of(FRAME, y, W, block_entries=block_entries)
+    assert_numbers(found, entry.formula(matrix, shares(y), W))
 
 
-@pytest.mark.parametrize("sharing", [OWN, PAIRED, SHARED], ids=["own", "paired", "shared"])
+@every_statistic
+def test_many_classes_are_the_plain_formula(entry):
+    y = np.r_[np.arange(100), rng.integers(0, 100, size=N - 100)]
+    for source in (np.asarray, sparse.csr_array):
+        assert_numbers(entry.of(source(X), y), entry.formula(X, np.eye(100)[y], np.ones(N)))
+
+
+@every_statistic
+@hard_and_soft
+@settings(max_examples=25, deadline=None)
+@given(
+    cuts=st.lists(st.integers(1, N - 1), max_size=12),
+    seed=st.integers(0, 2**32 - 1),
+    weights=st.booleans(),
+)
+def test_any_split_in_any_order_is_the_pooled_statistic(entry, y, cuts, seed, weights):
+    """Parts of a row or two hold few of the classes, so some classes are empty in most parts."""
+    weight = W + 0.25 if weights else np.ones(N)
+    shuffled = np.random.default_rng(seed)
+    parts = [part for part in np.split(shuffled.permutation(N), sorted(set(cuts))) if len(part)]
+    shuffled.shuffle(parts)
+    found = sum(entry.of(X[part], y[part], weight[part], CLASSES) for part in parts)
+    assert_same(found, entry.of(X, y, weight))
+
+
+@every_statistic
+def test_the_bits_do_not_depend_on_the_threads(entry):
+    large, codes = rng.normal(size=(30_000, 6)), rng.integers(0, 3, size=30_000)
+    found = []
+    for n in (1, 2):
+        with threads(n):
+            found.append(numbers(entry.of(large, codes, block_entries=9_000)))
+    for field, value in found[0].items():
+        np.testing.assert_array_equal(value, found[1][field])
+
+
+@every_statistic
+@hard_and_soft
+@pytest.mark.parametrize("source", [np.asarray, sparse.csr_array, pl.DataFrame])
+def test_rows_and_blocks_of_weight_zero_are_dropped(entry, y, source):
+    weight = W.copy()
+    weight[:20] = weight[60:150] = 0.0
+    spoilt, kept = X.copy(), weight > 0
+    spoilt[~kept] = np.nan
+    found = entry.of(source(spoilt), y, weight, block_entries=10 * D)
+    assert_same(found, entry.of(X[kept], y[kept], weight[kept], CLASSES))
+
+
+@every_statistic
+def test_a_soft_label_is_the_row_in_every_class_with_its_share_as_weight(entry):
+    rows, classes = np.repeat(np.arange(N), K), np.tile(CLASSES, N)
+    split = entry.of(X[rows], classes, (SOFT * (W + 1)[:, None]).ravel(), CLASSES)
+    assert_same(entry.of(X, SOFT, W + 1), split)
+
+
+# The two groups are made by place, so they differ where classes do; other tests add such sites.
+@pytest.mark.parametrize("name", [name for name in STATISTICS if "two groups" not in name])
+@pytest.mark.parametrize("labels", [np.array(list("abcd")), np.array([-3, 0, 10**12, 10**13])])
+def test_statistics_of_different_classes_add_up_to_the_pooled_one(name, labels):
+    entry, y = STATISTICS[name], labels[Y]
+    few, even = np.isin(Y, (0, 2)), np.arange(N) % 2 == 0
+    a, b, c = (entry.of(X[part], y[part]) for part in (few, ~few, even))
+    assert a.classes.tolist() == labels[[0, 2]].tolist()
+    assert_same(a + b, entry.of(X, y))
+    assert_same(b + a, entry.of(X, y))
+    assert_same(c + a, entry.of(np.vstack([X[few], X[even]]), np.r_[y[few], y[even]]))
+
+
+SHARINGS = {"own": "abc", "paired": "aba", "shared": "aaa"}
+
+
+@pytest.mark.parametrize("groups", SHARINGS.values(), ids=SHARINGS)
 @pytest.mark.parametrize("sites", ["ab|bc", "bc|ab", "ac|b", "c|b|a", "b|ac", "abc|b"])
-def test_sites_with_different_classes_add_up_to_the_pooled_statistic(sharing, sites):
-    groups = sites.split("|")
-    site = rng.integers(0, len(groups), size=150)
-    site = np.array(
-        [
-            s if y in groups[s] else next(i for i, g in enumerate(groups) if y in g)
-            for s, y in zip(site, Y, strict=True)
-        ]
-    )
+def test_sites_with_different_classes_add_up_to_the_pooled_statistic(groups, sites):
+    y, keys = np.array(list("abc"))[Y % 3], dict(zip("abc", groups, strict=True))
+    entry = moments(lambda classes: [keys[label] for label in classes])
+    homes = [[i for i, site in enumerate(sites.split("|")) if label in site] for label in y]
+    site = np.array([own[i % len(own)] for i, own in enumerate(homes)])
     parts = [
-        moments(X[site == i], Y[site == i], sharing, classes=sorted(group) + ["b"] * (group == "a"))
-        if len(group) > 1
-        else sum(row_of(x, group, sharing) for x in X[site == i])
-        for i, group in enumerate(groups)
+        sum(
+            replace(Moments.of_point(x, str(label)), sharing=(keys[label],))
+            for x, label in zip(X[site == i], y[site == i], strict=True)
+        )
+        for i in range(site.max() + 1)
     ]
-    assert_same(sum(parts), moments(X, Y, sharing))
+    assert_same(sum(parts), entry.of(X, y))
+    assert_same(sum(parts).pooled(), STATISTICS["moments, shared scatter"].of(X, y))
 
 
-def row_of(x: np.ndarray, label: str, sharing: dict) -> Moments:
-    """A single row as a statistic of its own, in the group its class belongs to."""
-    return Moments(
-        Columns(read_rows(np.ones((2, len(x))), [0, 1]).schema).schema,
-        np.array([label]),
-        (sharing[label],),
-        np.ones(1),
-        x[None, :],
-        np.zeros((1, len(x), len(x))),
-        np.ones(len(x)),
-    )
+@every_statistic
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_statistics_of_different_levels_add_up_to_the_pooled_one(entry, order):
+    levels = np.array(["b", "c", "d", "e"])[np.arange(N) % 4]
+    levels[:40] = np.array(["b", "c"])[np.arange(40) % 2]
+    levels[200:] = np.array(["a", "d", "e", "f"])[np.arange(40) % 4]
+    frame = FRAME.with_columns(pl.Series("g", levels))
+    shards = [slice(0, 40), slice(40, 200), slice(200, N)]
+    parts = [entry.of(frame[shards[i]], Y[shards[i]], None, CLASSES) for i in order]
+    assert sum(parts).schema == entry.of(frame, Y).schema
+    assert_same(sum(parts), entry.of(frame, Y))
 
 
-def test_points_add_up_to_the_moments_of_the_rows():
-    points = [Moments.of_point(x, y) for x, y in zip(X, Y, strict=True)]
-    assert_same(sum(points), moments(X, Y, OWN))
+@every_statistic
+def test_strings_and_equal_columns_add_whatever_holds_them(entry):
+    y = np.array(["a", "b"])[Y % 2]
+    frame = pl.DataFrame(X, schema=["age", "mass", "size"])
+    found = entry.of(frame, y) + entry.of(frame.clone(), y.astype(object))
+    assert_same(found, entry.of(X, y, np.full(N, 2.0)))
+
+
+@every_statistic
+def test_statistics_of_other_rows_do_not_add(entry):
+    a = entry.of(pl.DataFrame(X, schema=["age", "mass", "size"]), Y % 2)
+    b = entry.of(pl.DataFrame(X, schema=["age", "mass", "width"]), Y % 2)
+    for other in (b, entry.of(X[:, :2], Y % 2), replace(a, schema=Schema.of_names("pqr"))):
+        with pytest.raises(StatisticsError, match=r"different columns: .*'age', 'mass', 'size'"):
+            a + other
+    with pytest.raises(StatisticsError, match="cannot be sorted together"):
+        entry.of(X, Y % 2) + entry.of(X, np.array(["0", "1"])[Y % 2])
+    with pytest.raises(StatisticsError, match="cannot be added"):
+        a + "something else"
 
 
 def test_statistics_that_pool_differently_do_not_add():
-    for other in (SHARED, PAIRED):
+    own, shared, pairs = (entry.of(X, Y) for name, entry in STATISTICS.items() if "scatter" in name
+                          or "groups" in name)  # fmt: skip
+    for other in (shared, pairs):
         with pytest.raises(StatisticsError, match="different groups of classes"):
-            moments(X, Y, OWN) + moments(X, Y, other)
+            own + other
 
 
-def test_pooled_statistics_of_one_class_add_to_pooled_statistics_of_others():
-    one = sum(Moments.of_point(x, "a") for x in X[Y == "a"]).pooled()
-    rest = moments(X[Y != "a"], Y[Y != "a"], SHARED)
-    assert_same(one + rest, moments(X, Y, SHARED))
+def test_the_total_is_the_moments_of_all_rows_together():
+    for name, entry in STATISTICS.items():
+        if name != "column moments":
+            n, mean, scatter = entry.of(X, Y, W).total()
+            np.testing.assert_allclose(n, W.sum())
+            np.testing.assert_allclose(mean, np.average(X, axis=0, weights=W), rtol=1e-10)
+            expected = ((X - mean).T * W) @ (X - mean)
+            np.testing.assert_allclose(scatter, expected, rtol=1e-10, atol=1e-10)
 
 
-def test_a_class_of_one_row_has_no_scatter():
-    found = moments(X[:4], ["a", "b", "c", "c"], OWN)
-    np.testing.assert_array_equal(found.scatter[:2], np.zeros((2, 3, 3)))
-    np.testing.assert_array_equal(found.mean[:2], X[:2])
-    assert (STATISTICS["column moments"].of(X[:4], ["a", "b", "c", "c"]).scatter[:2] == 0).all()
+@every_statistic
+@hard_and_soft
+@pytest.mark.parametrize("source", [np.asarray, sparse.csr_array, pl.DataFrame])
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_a_bad_entry_is_named_wherever_it_lies(entry, y, source, bad):
+    if entry is STATISTICS["column moments"] and np.isnan(bad):
+        pytest.skip("missing entries are left out")
+    spoilt = X.copy()
+    spoilt[[137, 200], [2, 0]] = [bad, -bad]
+    column = "'column_2'" if source is pl.DataFrame else "2"
+    error = InfiniteValueError if np.isinf(bad) else MissingValueError
+    with pytest.raises(error, match=f"row 137, column {column}"):
+        entry.of(source(spoilt), y, W + 1, block_entries=100)
+
+
+# Digits.
+
+Z = rng.normal(size=(N, 2)) @ np.array([[1.0, 0.6], [0.0, 0.8]])
+
+
+def exact_moments(X, weight):
+    """Mean and scatter of the very doubles: rational mean, products summed without rounding."""
+    w = [Fraction(v) for v in weight]
+    means, residuals = [], []
+    for column in X.T:
+        values = [Fraction(x) for x in column]
+        mean = sum(v * x for v, x in zip(w, values, strict=True)) / sum(w)
+        means.append(float(mean))
+        residuals.append(np.array([float(x - mean) for x in values]))
+    scatter = [[fsum(weight * a * b) for b in residuals] for a in residuals]
+    return np.array(means), np.array(scatter)
+
+
+@every_statistic
+@hard_and_soft
+@dense_and_sparse
+@pytest.mark.parametrize("shift", [1e4, -1e8])
+@pytest.mark.parametrize("block_entries", [None, 60])
+def test_mean_and_scatter_keep_their_digits_far_from_zero(entry, y, source, shift, block_entries):
+    found = entry.of(source(Z + shift), y, W + 0.5, block_entries=block_entries)
+    exact = [exact_moments(Z + shift, share * (W + 0.5)) for share in shares(y).T]
+    assert abs(found.mean - [mean for mean, _ in exact]).max() < 1e-6  # of a spread, which is one
+    scatter = np.array([scatter for _, scatter in exact])
+    if isinstance(found, Moments):
+        np.testing.assert_allclose(found.pooled().scatter[0], scatter.sum(0), rtol=1e-6)
+    else:
+        np.testing.assert_allclose(found.scatter, np.einsum("kii->ki", scatter), rtol=1e-6)
+
+
+@every_statistic
+@hard_and_soft
+@pytest.mark.parametrize("weight", [None, W + 0.1], ids=["unweighted", "weighted"])
+def test_numbers_far_from_zero_keep_their_digits_beside_factors(entry, y, weight):
+    far = Z[:, 0] + 2.0**20
+    found = entry.of(pl.DataFrame({"f": LETTERS, "a": far}), y, weight)
+    near = np.column_stack([LETTERS == "v", LETTERS == "w", far - 2.0**20])
+    exact = entry.formula(near, shares(y), np.ones(N) if weight is None else weight)
+    np.testing.assert_allclose(found.mean - [0.0, 0.0, 2.0**20], exact["mean"], atol=1e-9)
+    np.testing.assert_allclose(found.scatter, exact["scatter"], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["moments, shared scatter", "column moments"])
+def test_the_indicators_of_a_factor_are_never_written_out(name, monkeypatch):
+    """Beside a far column and a constant one, and for a level that nearly all rows have."""
+    levels = np.where(np.arange(N) == 7, "v", "u")
+    frame = pl.DataFrame({"f": levels, "g": LETTERS, "a": X[:, 1] + 1e5, "b": np.full(N, 0.1)})
+    matrix = np.column_stack(
+        [levels == "v", LETTERS == "v", LETTERS == "w", frame["a"], frame["b"]]
+    )
+    monkeypatch.setattr(Coded, "array", None)
+    found = STATISTICS[name].of(frame, Y)
+    assert_numbers(found, STATISTICS[name].formula(matrix.astype(float), shares(Y), np.ones(N)))
+
+
+@every_statistic
+@hard_and_soft
+@dense_and_sparse
+@pytest.mark.parametrize("weight", [None, W + 0.1], ids=["unweighted", "weighted"])
+def test_a_constant_column_has_no_squares(entry, y, source, weight):
+    for value in (0.1, 1 / 3, -1e5 - 0.1, 7e-9, 1e8 + 1 / 7):
+        found = entry.of(source(np.column_stack([np.full(N, value), Z])), y, weight)
+        assert 0 <= found.squares[0] <= N * (1e-14 * value) ** 2
+        np.testing.assert_allclose(found.mean[:, 0], np.full(K, value), rtol=1e-15)
+
+
+@every_statistic
+@hard_and_soft
+@dense_and_sparse
+@pytest.mark.parametrize(
+    "scales", [(1e150, 1e-150), (1e200, 1.0), (1e-200, 1e-3), (1e-300, 1e300)], ids=str
+)
+def test_columns_whose_squares_leave_the_doubles_are_gathered_in_units(entry, y, source, scales):
+    rows = read_rows(source(Z * scales), y, W)
+    found = gather(rows, entry.of_rows(rows))
+    assert (np.frexp(found.unit)[0] == 0.5).all()  # powers of two
+    in_units = Z * scales / found.unit
+    assert ((abs(in_units).max(0) >= 1 - 1e-12) & (abs(in_units).max(0) < 2**12)).all()
+    assert_numbers(found, entry.formula(in_units, shares(y), W))
+    means = entry.formula(Z, shares(y), W)["mean"]
+    np.testing.assert_allclose(found.mean * (found.unit / scales), means, rtol=1e-9)
+
+
+@every_statistic
+def test_ordinary_columns_and_columns_of_zeros_have_unit_one(entry):
+    rows = read_rows(Z, Y)
+    found = gather(rows, entry.of_rows(rows))
+    assert found.unit.tolist() == [1.0, 1.0]
+    assert_numbers(found, numbers(entry.of(Z, Y)), 0.0)
+    rows = read_rows(np.column_stack([Z[:, 0], np.zeros(N)]), Y)
+    found = gather(rows, entry.of_rows(rows))
+    assert found.unit[1] == 1.0
+    assert found.squares[1] == 0.0
+    assert np.isfinite(found.squares).all()
+
+
+@every_statistic
+@hard_and_soft
+def test_statistics_in_different_units_add(entry, y):
+    units = [None, np.array([2.0, 2.0**-40, 2.0**300]), np.array([2.0**-7, 1.0, 2.0**-9])]
+    sites = [read_rows(X[i::3], y[i::3], None, CLASSES) for i in range(3)]
+    pairs = zip(sites, units, strict=True)
+    parts = [site.map_sum(replace(entry.of_rows(site), unit=unit)) for site, unit in pairs]
+    for order in permutations(parts):
+        found = reduce(add, order)
+        assert found.unit.tolist() == [2.0, 1.0, 2.0**300]
+        assert_same(found.in_units(np.ones(D)), entry.of(X, y))
+
+
+@every_statistic
+def test_units_of_different_sites_add(entry):
+    """One site has a column of size 1e-150, another the same column of size 1e150."""
+    scale = np.where(np.arange(N) < 150, 1e-150, 1e150)[:, None]
+    sites = [read_rows((Z * scale)[s], Y[s], None, CLASSES) for s in (slice(150), slice(150, N))]
+    joint = sum(gather(site, entry.of_rows(site)) for site in sites)
+    assert_numbers(joint, entry.formula(Z * (scale / joint.unit), shares(Y), np.ones(N)))

@@ -7,7 +7,12 @@ from numpy.testing import assert_allclose
 from posteriori.design.columns import Columns
 from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.coordinates import Coordinates, GatherSample, Pairs, by_label
-from posteriori.statistics.pair_loss import GatherBend, GatherMoves, GatherPairLoss, GatherStill
+from posteriori.statistics.pair_loss import (
+    GatherMarginSizes,
+    GatherPairLoss,
+    PairHessianProduct,
+    SmallMarginForm,
+)
 from posteriori.statistics.separation_margins import PairsOf, Ray
 
 RANDOM = np.random.default_rng(0)
@@ -49,7 +54,7 @@ def test_gradient_and_hessian_are_derivatives(K, soft, intercept, with_ray):
     bends = np.array([bend.ravel() for bend in bends]) / 2 / step
     assert_allclose(bends, here.curvature, rtol=1e-6, atol=1e-6)
     direction = RANDOM.normal(size=theta.shape)
-    product = rows.map_sum(GatherBend(at, pairs, theta, direction))
+    product = rows.map_sum(PairHessianProduct(at, pairs, theta, direction))
     assert_allclose(product.ravel(), here.curvature @ direction.ravel(), rtol=1e-9, atol=1e-12)
 
 
@@ -81,10 +86,10 @@ def test_moves_and_what_stays_still_are_those_of_all_pairs(K):
     own = Pairs.of(np.arange(60) % K, K)
     size = abs(own.margins(phi @ theta))
     size = np.where(own.all(), size, np.nan)
-    moves = rows.map_sum(GatherMoves(at, pairs, theta), block_entries=40)
+    moves = rows.map_sum(GatherMarginSizes(at, pairs, theta), block_entries=40)
     assert_allclose(moves.largest, np.nanmax(size), rtol=1e-12)
     assert_allclose(moves.largest_small, np.nanmax(size[size < 0.5]), rtol=1e-12)
-    form = rows.map_sum(GatherStill(at, pairs, theta), block_entries=40)
+    form = rows.map_sum(SmallMarginForm(at, pairs, theta), block_entries=40)
     direction = RANDOM.normal(size=theta.shape)
     along = own.margins(phi @ direction)[size < 0.5]
     assert_allclose(direction.ravel() @ form @ direction.ravel(), (along**2).sum(), rtol=1e-9)

@@ -34,8 +34,7 @@ from posteriori.rows.source import FitRows
 from posteriori.solve.newton import polish
 from posteriori.solve.search import near_enough
 from posteriori.solve.solution import Iteration, Solution
-from posteriori.statistics.column_moments import gather
-from posteriori.statistics.moments import GatherSpread, Spread
+from posteriori.statistics.column_moments import column_spread
 from posteriori.typing import Array
 
 BROAD = 10.0
@@ -286,7 +285,7 @@ class BayesianLogisticRegression(SequentialPosterior):
 def _by_all_rows(objective: LogPosterior) -> LogPosterior:
     """With its prior in units of the standard deviations of all rows, not of those of some."""
     standard, penalty = objective.standard, objective.penalty
-    found = cast(Spread, gather(objective.rows, GatherSpread(objective.columns)))
+    found = column_spread(objective.rows, objective.columns)
     width = found.deviation if standard.intercept else np.hypot(found.deviation, found.mean)
     changes = found.deviation > STILL * abs(found.mean)
     ratio = standard.scale / np.where(changes, width * found.unit, standard.scale)

@@ -14,11 +14,11 @@ from posteriori.design.basis import BasisFunctions
 from posteriori.errors import ColumnTypeError, ParameterError
 from posteriori.rows.block import Block
 from posteriori.rows.features import read_features
-from posteriori.rows.in_memory import BLOCK_ENTRIES, SERIAL_ENTRIES
+from posteriori.rows.in_memory import BLOCK_ENTRIES, SERIAL_ENTRIES, MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.tables import Table
 from posteriori.rows.threads import map_in_order, one_blas_thread
-from posteriori.statistics.column_moments import Overview, dense, look_over
+from posteriori.statistics.column_moments import Overview, dense, overview_of
 from posteriori.typing import Array
 
 Placement: TypeAlias = Literal["data", "grid"]
@@ -58,7 +58,7 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
         table = self._read(X, None)
         random = check_random_state(self.random_state)
         with one_blas_thread():
-            self._place(look_over(table, random), random)
+            self._place(overview_of(MemoryRows(table, None), random), random)
         self.schema_, self.n_features_in_ = table.schema, len(table.schema)
         if table.schema.named:
             self.feature_names_in_ = np.array(table.schema.names, dtype=object)

@@ -28,18 +28,14 @@ from posteriori.posterior.priors import (
     read_prior,
 )
 from posteriori.rows.rows import Rows
-from posteriori.statistics.column_moments import gather
+from posteriori.statistics.column_moments import ColumnSpread, column_spread
 from posteriori.statistics.goodness_of_fit import GatherTargetMean, TargetMean
 from posteriori.statistics.local_quadratic import GatherProducts, Information, Target
-from posteriori.statistics.moments import GatherSpread, Spread
 from posteriori.statistics.row_sample import sample_rows
 from posteriori.typing import Array, Codes
 
 _SMALL = 2**19
 """With fewer numbers than this, the last digits are had for next to nothing."""
-
-_NEAR = 30.0
-"""Deviations of the mean from zero with which a variance loses three digits at most."""
 
 _ENOUGH = 4000
 """Rows that say where a column lies and how wide it is. With fewer, columns and intercept hang
@@ -145,23 +141,22 @@ def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, ND
     A few rows will do: centring and scaling change no answer. More are looked at where a column
     seems constant, and all where the prior is that of centred columns, or of standard deviations.
     """
-    kernel = GatherSpread(problem.columns)
     prior = problem.prior
     exact = isinstance(prior, GaussianPrior) and prior.units == "standardised"
-    if exact and len(levels) > 1:
-        kernel = replace(kernel, near_zero=_lies_near_zero(levels, kernel))
     for rows in [problem.rows] if exact else _ever_more(levels):
         try:
-            found = cast(Spread, gather(rows, kernel))
+            found = column_spread(rows, problem.columns)
         except (MissingValueError, InfiniteValueError):
-            gather(problem.rows, kernel)  # raises it again, with the number that the row has there
+            column_spread(problem.rows, problem.columns)  # raises again, with the row's number
             raise
         constant = _constant(found)
         if not constant.any():
             break
     mean = found.mean * found.unit
     if problem.intercept_precision > 0 and not exact and len(levels) > 1:
-        mean = _means(problem, levels)
+        # The prior on the intercept is about the means of all rows.
+        every = column_spread(problem.rows, problem.columns)
+        mean = every.mean * every.unit
     if problem.intercept:
         scale = np.where(
             constant, np.where(mean == 0, 1.0, abs(mean)), found.deviation * found.unit
@@ -169,20 +164,6 @@ def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, ND
         return Standard(mean, scale, True), constant
     size = np.hypot(found.deviation, found.mean) * found.unit
     return Standard(np.zeros(len(mean)), np.where(size > 0, size, 1.0), False), size == 0
-
-
-def _means(problem: Problem, levels: list[RowLevel]) -> Array:
-    """The means of all rows, about which the prior on the intercept is."""
-    kernel = GatherSpread(problem.columns, means_only=True)
-    kernel = replace(kernel, near_zero=_lies_near_zero(levels, GatherSpread(problem.columns)))
-    found = cast(Spread, gather(problem.rows, kernel))
-    return found.mean * found.unit
-
-
-def _lies_near_zero(levels: list[RowLevel], kernel: GatherSpread) -> bool:
-    """Whether sums of squares of all columns keep their digits, as they are on some of the rows."""
-    found = cast(Spread, gather(levels[0].rows, kernel))
-    return bool((abs(found.mean) <= _NEAR * found.deviation).all())
 
 
 def _ever_more(levels: list[RowLevel]) -> Iterator[Rows]:
@@ -196,7 +177,7 @@ def _ever_more(levels: list[RowLevel]) -> Iterator[Rows]:
     yield levels[-1].rows
 
 
-def _constant(found: Spread) -> NDArray[np.bool_]:
+def _constant(found: ColumnSpread) -> NDArray[np.bool_]:
     return found.deviation <= STILL * abs(found.mean)
 
 
@@ -277,7 +258,7 @@ def _products(objective: LogPosterior, rows: Rows) -> Array:
     """Σ φφᵀ of standardised columns, and what the prior adds to it."""
     found = rows.map_sum(GatherProducts(objective.columns, objective.standard))
     precision = objective.penalty.precision
-    out = objective.standard.inward_matrix(found.matrix)
+    out = objective.standard.inward_matrix(found)
     return out + (np.diag(precision) if precision.ndim == 1 else precision)
 
 

@@ -17,7 +17,6 @@ from posteriori.errors import (
 from posteriori.models.base import Classifier
 from posteriori.rows.rows import Rows
 from posteriori.rows.source import FitRows, SourceRows
-from posteriori.statistics.moments import Gram
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array
 
@@ -65,8 +64,6 @@ class ClassifierFromSums(Classifier):
     def _class_count(self) -> Array | None:
         """The weight of each class (K,), where the sums tell it."""
         sums = getattr(self, "_statistics", None)
-        if isinstance(sums, Gram):
-            return sums.weight * sums.target_mean
         return getattr(sums, "class_count", getattr(sums, "count", None))
 
     def _n_obs(self) -> float | None:

@@ -18,7 +18,7 @@ from posteriori.models.running import Running, find_running
 from posteriori.models.scoring import divided, multiplied, scored
 from posteriori.posterior.objective import LogPosterior
 from posteriori.solve.solution import Iteration, Solution, Status
-from posteriori.statistics.glm_domain import Edge, GatherFarthest
+from posteriori.statistics.glm_domain import Edge, GatherLargestResidual
 from posteriori.statistics.goodness_of_fit import Fitted, GatherFamilyFit, GatherTargetMean
 from posteriori.typing import Array
 
@@ -142,7 +142,7 @@ def _dispersion(prepared: Prepared, mechanism: Mechanism) -> float:
             return dispersion
         return _of_counts(float(found.mean[0]), min(dispersion, 1.0), mechanism)
     if mechanism.family == "gaussian":
-        away = some.rows.map_sum(GatherFarthest(mechanism.loss, some.target, fitted)).distance
+        away = some.rows.map_sum(GatherLargestResidual(mechanism.loss, some.target, fitted)).value
         if away > 0:  # its square may be zero for a double
             _raise_scale(is_large=dispersion > 1)
     return 1.0

@@ -23,7 +23,7 @@ from posteriori.posterior.objective import LogPosterior
 from posteriori.rows.target import read_target
 from posteriori.solve.newton import newton
 from posteriori.solve.solution import Iteration, Solution, Status
-from posteriori.statistics.label_noise import near_rows
+from posteriori.statistics.label_noise import downweight_outliers
 from posteriori.typing import Array, Labels
 
 LabelNoise: TypeAlias = float | tuple[float, float] | Literal["estimate"]
@@ -171,7 +171,7 @@ def _starts(clean: LogPosterior, start: Array) -> list[Array]:
     found = newton([held], start).parameters
     starts = [times * found for times in _CLEAN]
     if not clean.is_wide:
-        near = replace(held, rows=near_rows(clean.rows, clean.columns))
+        near = replace(held, rows=downweight_outliers(clean.rows, clean.columns))
         found = newton([near], start).parameters
         starts += [times * found for times in _NEAR]
     return starts

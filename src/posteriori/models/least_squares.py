@@ -20,7 +20,7 @@ from posteriori.rows.rows import Rows
 from posteriori.solve.covariance import CONSTANT
 from posteriori.solve.direct import LeastSquares, least_squares
 from posteriori.statistics.column_moments import gather
-from posteriori.statistics.moments import GatherGram, Gram
+from posteriori.statistics.moments import GatherMoments, Moments
 from posteriori.typing import Array, Labels
 
 _INFINITE = 1e300
@@ -62,7 +62,7 @@ class LeastSquaresClassifier(LinearGeometry, ClassifierFromSums):
     """
 
     _linear: Linear
-    _statistic_types = (Gram,)
+    _statistic_types = (Moments,)
 
     def __init__(
         self, *, coding: Literal["one-of-k", "fisher"] = "one-of-k", ridge: float = 0.0
@@ -70,14 +70,18 @@ class LeastSquaresClassifier(LinearGeometry, ClassifierFromSums):
         self.coding = coding
         self.ridge = ridge
 
-    def _gather(self, rows: Rows) -> Gram:
+    def _gather(self, rows: Rows) -> Moments:
         classes = cast(Labels, rows.classes)
         self._check_parameters(classes)
         columns = Columns(rows.schema)
         columns.check_covariance(type(self).__name__)
-        return cast(Gram, gather(rows, GatherGram(columns, classes)))
+        kernel = GatherMoments(columns, classes, (None,) * len(classes))
+        return cast(Moments, gather(rows, kernel))
 
-    def _estimate(self, statistic: Gram) -> None:
+    def _adopt(self, statistics: Any) -> None:
+        super()._adopt(statistics.pooled() if isinstance(statistics, Moments) else statistics)
+
+    def _estimate(self, statistic: Moments) -> None:
         self._check_parameters(statistic.classes)
         code = self._code(statistic)
         solution = self._solve(statistic, code)
@@ -92,17 +96,18 @@ class LeastSquaresClassifier(LinearGeometry, ClassifierFromSums):
                 f"The coefficients of {columns.describe(j)} do not fit in a double.",
                 "Multiply the column by a large number.",
             )
-        bias = statistic.target_mean @ code
-        self._linear = Linear.about(statistic.mean * statistic.unit, weights, bias)
+        n, mean, _ = statistic.total()
+        bias = statistic.count / n @ code
+        self._linear = Linear.about(mean * statistic.unit, weights, bias)
 
-    def _solve(self, gram: Gram, code: Array) -> LeastSquares:
+    def _solve(self, moments: Moments, code: Array) -> LeastSquares:
         """The normal equations (4.16) for coded targets, in the units of the statistic."""
-        spread = np.sqrt(np.diagonal(gram.scatter) / gram.weight)
+        n, mean, scatter = moments.total()
+        cross = ((moments.mean - mean) * moments.count[:, None]).T  # ΦᵀT about the means
+        spread = np.sqrt(np.diagonal(scatter) / n)
         with np.errstate(over="ignore"):
-            penalty = np.minimum((np.sqrt(self.ridge) / gram.unit) ** 2, _INFINITE)
-        return least_squares(
-            gram.scatter, gram.cross @ code, penalty, spread <= CONSTANT * abs(gram.mean)
-        )
+            penalty = np.minimum((np.sqrt(self.ridge) / moments.unit) ** 2, _INFINITE)
+        return least_squares(scatter, cross @ code, penalty, spread <= CONSTANT * abs(mean))
 
     def _check_parameters(self, classes: Labels) -> None:
         if self.coding not in ("one-of-k", "fisher"):
@@ -119,23 +124,23 @@ class LeastSquaresClassifier(LinearGeometry, ClassifierFromSums):
                 f"ridge={self.ridge!r} is out of range.", "Use a number that is not negative."
             )
 
-    def _code(self, gram: Gram) -> Array:
+    def _code(self, moments: Moments) -> Array:
         """The targets as a map of the 1-of-K code (K, outputs)."""
         if self.coding == "one-of-k":
-            return np.eye(len(gram.classes))
-        if len(gram.classes) < 2:
+            return np.eye(len(moments.classes))
+        if len(moments.classes) < 2:
             raise LabelError(
                 f"Fisher's code is for two classes; there are rows of "
-                f"{gram.classes.tolist()[0]!r} alone.",
+                f"{moments.classes.tolist()[0]!r} alone.",
                 "Pass rows of both classes.",
             )
-        if not gram.target_mean.all():
+        if not moments.count.all():
             raise LabelError(
-                f"Class {gram.classes.tolist()[int(gram.target_mean.argmin())]!r} has no rows, so "
+                f"Class {moments.classes.tolist()[int(moments.count.argmin())]!r} has no rows, so "
                 "Fisher's code N/N_k is infinite.",
                 "Pass rows of both classes.",
             )
-        first, second = 1 / gram.target_mean  # N/N_k (4.31)
+        first, second = moments.count.sum() / moments.count  # N/N_k (4.31)
         return np.array([[first / 2, -first / 2], [-second / 2, second / 2]])
 
     def _warn_of(self, columns: str, n_columns: int) -> None:

@@ -39,9 +39,8 @@ from posteriori.solve.perceptron import (
     squared_error_gradient,
 )
 from posteriori.solve.separation import are_separable
-from posteriori.statistics.column_moments import gather
+from posteriori.statistics.column_moments import column_spread
 from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.moments import GatherSpread, Spread
 from posteriori.statistics.row_stream import RowStream
 from posteriori.typing import Array, Labels
 
@@ -123,7 +122,7 @@ class _RowByRow(LinearCoefficients, Classifier):
         A constant column is divided by its size.
         """
         columns = Columns(rows.schema)
-        spread = cast(Spread, gather(rows, GatherSpread(columns)))
+        spread = column_spread(rows, columns)
         size, scale = abs(spread.mean), spread.deviation
         scale = np.where(scale > CONSTANT * size, scale, np.where(size > 0, size, 1.0))
         self._coordinates = Coordinates(

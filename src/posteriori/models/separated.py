@@ -128,7 +128,7 @@ def _free(objective: LogPosterior, vectors: Array) -> Array:
     if basis is None:
         return vectors.ravel()
     found = objective.rows.map_sum(GatherProducts(objective.columns, objective.standard))
-    gram = objective.standard.inward_matrix(found.matrix)
+    gram = objective.standard.inward_matrix(found)
     matrix, scale = unit_diagonal(basis.T @ gram @ basis)
     free = np.linalg.solve(matrix, (basis.T @ gram @ vectors.T) / scale[:, None])
     return cast(Array, (free / scale[:, None]).T.ravel())

@@ -11,7 +11,6 @@ makes the intercept uncertain, and nothing else.
 """
 
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +19,8 @@ from posteriori.design.columns import Columns
 from posteriori.design.standardise import STILL, Standard
 from posteriori.linalg import unit_diagonal
 from posteriori.rows.rows import Rows
-from posteriori.statistics.column_moments import gather
+from posteriori.statistics.column_moments import column_spread
 from posteriori.statistics.local_quadratic import GatherProducts
-from posteriori.statistics.moments import GatherSpread, Spread
 from posteriori.typing import Array
 
 LARGE, VERY_LARGE = 10.0, 30.0
@@ -81,7 +79,7 @@ class Collinearity:
 def collinearity_of(rows: Rows, columns: Columns, intercept: bool = True) -> Collinearity:
     """The condition indices of the columns, by two passes over the rows."""
     standard = _standard(rows, columns, intercept)
-    found = rows.map_sum(GatherProducts(columns, standard)).matrix
+    found = rows.map_sum(GatherProducts(columns, standard))
     return collinearity(standard.inward_matrix(found), standard, columns.names)
 
 
@@ -122,7 +120,7 @@ def decompose(products: Array) -> tuple[Array, Array]:
 
 
 def _standard(rows: Rows, columns: Columns, intercept: bool) -> Standard:
-    found = cast(Spread, gather(rows, GatherSpread(columns)))
+    found = column_spread(rows, columns)
     mean, deviation = found.mean * found.unit, found.deviation * found.unit
     size = deviation if intercept else np.hypot(deviation, mean)
     scale = np.where(size > STILL * abs(mean), size, np.where(mean == 0, 1.0, abs(mean)))

@@ -6,7 +6,7 @@ Conventions: p free parameters w (p,); H (p, p) is the Hessian of -ln p(t|w), th
 import numpy as np
 
 from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
-from posteriori.statistics.local_quadratic import GatherCurvatureDiagonal, GatherCurvatureTimes
+from posteriori.statistics.local_quadratic import GatherHessianDiagonal, GatherHessianProducts
 from posteriori.typing import Array
 
 _AT_ONCE = 64
@@ -23,16 +23,16 @@ def _times(objective: LogPosterior, w: Array, vectors: Array) -> Array:
     coordinates = objective.coordinates
     shape = (len(vectors), coordinates.c, coordinates.q)
     theta = objective.standard.outward(coordinates.contrasts @ vectors.reshape(shape))
-    kernel = GatherCurvatureTimes(objective.kernel(w), theta)
-    found = objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES).products
+    kernel = GatherHessianProducts(objective.kernel(w), theta)
+    found = objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
     inward = coordinates.contrasts.T @ objective.standard.inward(found)
     return objective.factor * inward.reshape(len(vectors), -1)
 
 
 def curvature_diagonal(objective: LogPosterior, w: Array) -> Array:
     """The diagonal of H at w (p,)."""
-    kernel = GatherCurvatureDiagonal(objective.kernel(w), objective.coordinates.contrasts)
-    found = objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES).products[0]
+    kernel = GatherHessianDiagonal(objective.kernel(w), objective.coordinates.contrasts)
+    found = objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
     if not objective.standard.moves:
         found[:, int(objective.standard.intercept) :] /= objective.standard.scale**2
     return objective.factor * found.ravel()

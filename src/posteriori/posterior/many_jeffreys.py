@@ -124,7 +124,7 @@ class JeffreysDensities:
         """I of each point (m, p, p) over the mean weight of the rows, which may be far from one."""
         to, (i, j) = self.objective.coordinates, self._pairs
         kernel = GatherInformations(self._points(W))
-        sums = self.objective.rows.map_sum(kernel, block_entries=self._block_entries).values
+        sums = self.objective.rows.map_sum(kernel, block_entries=self._block_entries)
         inner = np.empty((len(W), to.c**2, to.k, to.k))
         inner[:, :, i, j] = inner[:, :, j, i] = self._edges.T @ (sums / self.objective.mean_weight)
         blocks = inner.reshape(len(W), to.c, to.c, to.k, to.k).swapaxes(2, 3)
@@ -136,7 +136,7 @@ class JeffreysDensities:
         blocks = inverses.reshape(len(W), to.c, to.k, to.c, to.k).swapaxes(2, 3)
         inner = self._edges @ blocks[..., i, j].reshape(len(W), to.c**2, -1)
         kernel = GatherSlopes(self._points(W), inner * np.where(i == j, 1.0, 2.0))
-        found = self.objective.rows.map_sum(kernel, block_entries=self._block_entries).values
+        found = self.objective.rows.map_sum(kernel, block_entries=self._block_entries)
         inward = self.objective.standard.inward(found / self.objective.mean_weight)
         return self._losses.contracted(to.contrasts.T @ inward)
 

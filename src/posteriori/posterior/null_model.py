@@ -20,10 +20,10 @@ from posteriori.solve.local import Curvature, Local
 from posteriori.solve.newton import newton
 from posteriori.statistics.glm_domain import GatherLogLevel
 from posteriori.statistics.goodness_of_fit import (
+    ConstantActivation,
     FitSums,
     GatherClassFit,
     GatherFamilyFit,
-    Level,
     negative_entropy,
 )
 from posteriori.statistics.local_quadratic import Information, LocalQuadratic, Target
@@ -45,7 +45,7 @@ def null_deviance(objective: LogPosterior, fitted: FitSums, family: TargetFamily
     constant = objective.standard.intercept and not fitted.has_offset
     if family is None and constant and np.isfinite(_level_of(loss, fitted.mean)).all():
         return _at_mean(loss, fitted)
-    level = Level(_intercepts(objective, fitted))
+    level = ConstantActivation(_intercepts(objective, fitted))
     if family is None:
         return objective.rows.map_sum(GatherClassFit(loss, target, level)).deviance
     kernel = GatherFamilyFit(cast(Loss, loss), family, target, level)
@@ -149,7 +149,7 @@ class _Intercepts:
         return self.of.n_rows
 
     def __call__(self, w: Array, hessian: Curvature) -> Local:
-        level = Level(self.contrasts @ w)
+        level = ConstantActivation(self.contrasts @ w)
         kernel = _GatherLevel(self.of.loss, self.of.target, level, self.information)
         found = self.of.rows.map_sum(kernel)
         curved = self.contrasts.T @ cast(Array, found.hessian) @ self.contrasts
@@ -162,7 +162,7 @@ class _GatherLevel:
 
     loss: Loss | ClassLoss
     target: Target
-    level: Level
+    level: ConstantActivation
     information: Information
 
     def __call__(self, block: Block) -> LocalQuadratic:

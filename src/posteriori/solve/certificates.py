@@ -25,13 +25,13 @@ from posteriori.rows.rows import Rows
 from posteriori.solve.columns_alone import columns_alone
 from posteriori.statistics.coordinates import TOUCHING, Coordinates, Sample
 from posteriori.statistics.pair_loss import (
-    GatherBend,
-    GatherMoves,
+    GatherMarginSizes,
     GatherPairLoss,
-    GatherSquares,
-    GatherStill,
-    Moves,
+    MarginSizes,
+    MarginSquares,
+    PairHessianProduct,
     PairLoss,
+    SmallMarginForm,
     logistic,
     squared_hinge,
 )
@@ -188,8 +188,8 @@ class _Descent:
             return _separates(rows, self._coordinates, self._pairs, self._apart(rows, step))
         return Verdict(False)
 
-    def _moves(self, rows: Rows, step: Array) -> Moves:
-        return rows.map_sum(GatherMoves(self._coordinates, self._pairs, step))
+    def _moves(self, rows: Rows, step: Array) -> MarginSizes:
+        return rows.map_sum(GatherMarginSizes(self._coordinates, self._pairs, step))
 
     def _search(self, rows: Rows, here: PairLoss, step: Array) -> PairLoss | None:
         """The loss a step, or part of it, farther on."""
@@ -205,7 +205,7 @@ class _Descent:
     def _apart(self, rows: Rows, step: Array) -> Array:
         """The part of a step that moves none of the pairs that it leaves alone."""
         form = rows.map_sum(
-            GatherStill(self._coordinates, self._pairs, step), block_entries=_ENTRIES
+            SmallMarginForm(self._coordinates, self._pairs, step), block_entries=_ENTRIES
         )
         span, scale = _spanned(form)
         scaled = scale * step.ravel()
@@ -218,7 +218,7 @@ class _WideDescent(_Descent):
     _with_hessian = False
 
     def _start(self, rows: Rows) -> PairLoss:
-        squares = rows.map_sum(GatherSquares(self._coordinates, self._pairs)).ravel()
+        squares = rows.map_sum(MarginSquares(self._coordinates, self._pairs)).ravel()
         self._squares = np.where(squares > 0, squares, 1.0)
         return self._look(rows, self.theta, hessian=False)
 
@@ -233,7 +233,7 @@ class _WideDescent(_Descent):
         shape = self.theta.shape
 
         def bent(v: Array) -> Array:
-            kernel = GatherBend(
+            kernel = PairHessianProduct(
                 self._coordinates, self._pairs, self.theta, v.reshape(shape), self._point
             )
             return rows.map_sum(kernel).ravel()

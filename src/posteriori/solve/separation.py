@@ -46,12 +46,12 @@ from posteriori.statistics.separation_margins import (
     Constraints,
     GatherBalance,
     GatherMargins,
-    GatherPull,
     GatherReach,
+    MarginGradient,
     Margins,
     PairsOf,
     Ray,
-    SomeClasses,
+    some_classes,
 )
 from posteriori.typing import Array
 
@@ -128,7 +128,7 @@ def are_separable(rows: Rows, n_classes: int, suspects: Sequence[int] = ()) -> b
     """
     for few in _FEW:
         if 2 * few <= n_classes and few <= len(suspects):
-            some = SomeClasses(rows, suspects[:few])
+            some = some_classes(rows, suspects[:few])
             if _levels(_Asked(some), PairsOf(by_label, few))[1] != "complete":
                 return False
     return _levels(_Asked(rows), PairsOf(by_label, n_classes))[1] == "complete"
@@ -146,7 +146,7 @@ def reach(
         return 0.0
     c = theta.shape[1]
     pairs = PairsOf(support, 2 if c == 1 else c, separation.standard)
-    return rows.map_sum(GatherReach(pairs, theta, margin)).t
+    return rows.map_sum(GatherReach(separation.standard.coordinates, pairs, theta, margin)).value
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,11 +229,11 @@ def _joined(rows: Rows, pairs: PairsOf, found: _Found) -> Ray | None:
     first, second = pairs.ray, found.ray
     if first is None:
         return Ray(second.coordinates, second.theta / found.margins.least_clear)
-    bounds = rows.map_sum(GatherBalance(pairs, second, 0.0))
+    bounds = rows.map_sum(GatherBalance(second.coordinates, pairs, second.theta, 0.0))
     if bounds.low > (1 - MISSED) * bounds.high:
         return None
     rho = min(max(2 * bounds.low, 1.0), (bounds.low + bounds.high) / 2)
-    balance = rows.map_sum(GatherBalance(pairs, second, rho))
+    balance = rows.map_sum(GatherBalance(second.coordinates, pairs, second.theta, rho))
     if not balance.least > 4 * balance.loose:
         return None
     theta = first.coordinates.from_other(second.coordinates, second.theta)
@@ -259,7 +259,7 @@ def _separate(asked: _Asked, pairs: PairsOf) -> _Found | None:
         verdict = decide(rows, coordinates, pairs)
         if verdict.known:
             return None if verdict.found is None else _Found(*verdict.found)
-    pull = rows.map_sum(GatherPull(coordinates, pairs))
+    pull = rows.map_sum(MarginGradient(coordinates, pairs))
     if asked.held is not None:
         pull[asked.held] = 0.0
     largest, most = abs(pull).max(), few_enough(2 * pull.size, p)

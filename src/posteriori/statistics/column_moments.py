@@ -1,4 +1,13 @@
-"""Means, variances and ranges of single columns, by class."""
+"""Count, mean and sum of squares of each design column, by class or of all rows.
+
+Conventions: n rows, d design columns, K classes. For class k, with the weights w of its rows,
+N_k = Σw, m_k = Σwx / N_k and S_k = Σ w (x - m_k)², column by column; missing entries are left out.
+
+How digits are kept: columns far from zero are moved by about their mean first. Sums about that one
+centre are products of the design matrix, in which sparse rows and levels are not filled in. Where
+they lose digits about the class means, the rows are sorted by class and each class is centred.
+Columns whose squares are outside the doubles are gathered once more in units of their size.
+"""
 
 import math
 import threading
@@ -6,45 +15,228 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any, Self, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils.random import sample_without_replacement
 
 from posteriori.design.columns import Columns
+from posteriori.design.matrix import Dense, Design, Stacked
 from posteriori.linalg import transpose_matmul
 from posteriori.rows.block import Block, Mixed, split_sparse
 from posteriori.rows.finite import check_finite
-from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.rows import Rows
 from posteriori.rows.schema import Schema
-from posteriori.rows.tables import Table
 from posteriori.statistics.statistic import (
-    Statistic,
+    ColumnStatistic,
+    Maximum,
+    align,
     class_counts,
-    dense_membership,
-    in_same_units,
+    class_sums,
+    dense_pieces,
     is_soft,
-    merge_weights,
+    membership,
     recoding,
-    same_kind,
-    spread,
-    union_of_classes,
-    union_of_columns,
-    weights_of,
+    with_hard_labels,
 )
 from posteriori.typing import Array, Codes, Labels
 
-_FAR_FROM_ZERO = 1e8
+_DIGITS_KEPT = 1e-4
+"""Share of a sum of squares about the common centre that must be left about the class means."""
 
-"""(mean / sd)² beyond which the mean of a block is refined from its residuals."""
+_SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-200, 1e200
+"""Sums of squares outside of which columns are measured in units of their size. There is room for
+the squares of class means, which can be larger than those within classes."""
 
-_FEW, _FEW_BY_ROW = 16, 8
+SAMPLE = 10_000
+"""Rows in the sample of an `Overview`."""
 
-"""Classes that are summed by a product with a column for each, of rows that lie column by column
-in memory or row by row."""
+
+@dataclass(frozen=True, eq=False)
+class ColumnMoments(ColumnStatistic):
+    """Weight of each class (K,); per class and column (K, d) the weight of the entries present,
+    their mean, and the sum of their squares about it."""
+
+    class_count: Array
+    count: Array
+    mean: Array
+    scatter: Array
+    by_class: ClassVar = ("class_count", "count", "mean", "scatter")
+
+    @property
+    def squares(self) -> Array:
+        """Sums of squares of the columns within the classes (d,)."""
+        return np.sum(self.scatter, axis=0)
+
+    def __add__(self, other: "ColumnMoments") -> "ColumnMoments":
+        self, other = align(self, other)
+        total, share, pair = merge_weights(self.count, other.count)
+        step = other.mean - self.mean
+        with np.errstate(over="ignore", invalid="ignore"):
+            scatter = self.scatter + other.scatter + pair * step**2
+        return replace(
+            self,
+            class_count=self.class_count + other.class_count,
+            count=total,
+            mean=self.mean + step * share,
+            scatter=scatter,
+        )
+
+    def in_units(self, unit: Array) -> "ColumnMoments":
+        ratio = self.unit / unit
+        return replace(self, mean=self.mean * ratio, scatter=self.scatter * ratio**2, unit=unit)
+
+    def with_levels(self, schema: Schema) -> "ColumnMoments":
+        if schema == self.schema:
+            return self
+        M, offset = recoding(self.schema, schema)
+        new, old = Columns(schema).numeric, Columns(self.schema).numeric
+        unit, count = np.ones(len(M)), np.repeat(self.class_count[:, None], len(M), axis=1)
+        unit[new], count[:, new] = self.unit[old], self.count[:, old]
+        mean = np.where(count > 0, self.mean @ M.T + offset, 0.0)
+        scatter = count * mean * (1 - mean)  # of indicators
+        scatter[:, new] = self.scatter[:, old]
+        return replace(self, schema=schema, count=count, mean=mean, scatter=scatter, unit=unit)
+
+
+def merge_weights(a: Array, b: Array) -> tuple[Array, Array, Array]:
+    """Total count, the share of `b` in it, and the weight ab/(a+b) of the squared step of means."""
+    total = a + b
+    share = over(b, total)
+    return total, share, a * share
+
+
+def over(sums: Array, count: Array) -> Array:
+    """Sums over counts, zero where nothing was counted."""
+    shape = np.broadcast_shapes(sums.shape, count.shape)
+    return np.divide(sums, count, out=np.zeros(shape), where=count > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class GatherColumnMoments:
+    """The kernel: a block of rows to its `ColumnMoments`.
+
+    With a single class, the targets of the rows are ignored.
+    """
+
+    columns: Columns
+    classes: Labels
+    unit: Array | None = None
+    allow_missing: bool = True
+
+    def __call__(self, block: Block) -> ColumnMoments:
+        if len(self.classes) == 1:
+            block = replace(block, y=np.zeros(block.X.shape[0], dtype=np.intp))
+        with np.errstate(over="ignore", invalid="ignore"):
+            design = scaled_design(self.columns, block, self.unit)
+            if len(self.classes) > 1 and isinstance(design, Dense) and not is_soft(block):
+                return self._about_means(block)  # to sort the rows is faster than a product a class
+            return self._by_products(design, block)
+
+    def _by_products(self, design: Design, block: Block) -> ColumnMoments:
+        """Sums about one centre; columns that lose digits are filled in and summed again."""
+        K = len(self.classes)
+        design, centre = about_centre(design)
+        count, shares = class_counts(block, K)[:, None], membership(block, K)
+        mean = over(class_sums(design, block, K), count)
+        squares = np.stack([design.squares(share) for share in shares.T])
+        scatter = np.maximum(squares - count * mean**2, 0.0)
+        found = self._statistic(block, np.tile(count, design.shape[1]), mean + centre, scatter)
+        lost = np.flatnonzero(~keeps_digits(scatter, squares).all(axis=0))
+        if is_soft(block) and isinstance(block.X, Mixed) and len(lost):
+            pieces = dense_pieces(block, self.columns, K)
+            return reduce(add, map(self._about_means, pieces))
+        lost = np.intersect1d(lost, self.columns.numeric)  # sums of indicators are exact
+        if len(lost):
+            self._sum_again(found, lost, block)
+        return found
+
+    def _sum_again(self, found: ColumnMoments, columns: Codes, block: Block) -> None:
+        """Put the moments about the class means of some numeric columns into those found."""
+        if not np.isfinite(found.mean).all():
+            check_finite(block, self.columns.schema, missing=self.allow_missing)
+        X: Any = block.X.numeric if isinstance(block.X, Mixed) else block.X
+        own = np.searchsorted(self.columns.numeric, columns)
+        unit = None if self.unit is None else self.unit[columns]
+        part = replace(self, columns=Columns(Schema.unnamed(len(columns))), unit=unit)
+        pieces = dense_pieces(replace(block, X=X[:, own]), part.columns, len(self.classes))
+        again = reduce(add, map(part._about_means, pieces))
+        for name in ("count", "mean", "scatter"):
+            getattr(found, name)[:, columns] = getattr(again, name)
+
+    def _about_means(self, block: Block) -> ColumnMoments:
+        """Each class centred by itself; entries may be missing."""
+        hard, K = with_hard_labels(block), len(self.classes)
+        X = scaled_design(self.columns, hard, self.unit).array()
+        mean, scatter = np.zeros((K, X.shape[1])), np.zeros((K, X.shape[1]))
+        for k, mean[k], rows in centred_classes(X, hard, K):
+            scatter[k] = np.einsum("ij,ij->j", rows, rows)
+        if not np.isfinite(mean).all():
+            check_finite(block, self.columns.schema, missing=self.allow_missing)
+            if np.isnan(X).any():
+                X = scaled_design(self.columns, block, self.unit).array()
+                return self._statistic(block, *_present(X, membership(block, K)))
+        count = np.broadcast_to(class_counts(block, K)[:, None], scatter.shape)
+        return self._statistic(block, count, mean, scatter)
+
+    def _statistic(self, block: Block, count: Array, mean: Array, scatter: Array) -> ColumnMoments:
+        unit = np.ones(mean.shape[1]) if self.unit is None else self.unit
+        class_count, mean = class_counts(block, len(self.classes)), np.where(count > 0, mean, 0.0)
+        schema = self.columns.schema
+        return ColumnMoments(self.classes, schema, unit, class_count, count, mean, scatter)
+
+
+def _present(X: Array, shares: Array) -> tuple[Array, Array, Array]:
+    """Count, mean and sum of squares of the entries present, with the shares (n, K) as weights."""
+    absent = np.isnan(X)
+    count = transpose_matmul(shares, ~absent)
+    X = np.where(absent, 0.0, X)
+    mean = over(transpose_matmul(shares, X), count)
+    scatter = np.empty_like(mean)
+    for k in range(len(mean)):
+        residual = np.where(absent, 0.0, X - mean[k])
+        drift = over(transpose_matmul(residual, shares[:, k]), count[k])  # rounding, far from zero
+        squares = transpose_matmul(residual**2, shares[:, k])
+        scatter[k] = np.maximum(squares - count[k] * drift**2, 0.0)
+        mean[k] += drift
+    return count, mean, scatter
+
+
+def scaled_design(columns: Columns, block: Block, unit: Array | None) -> Design:
+    """The design matrix of a block, in multiples of `unit`."""
+    design = columns.design(block)
+    return design if unit is None else design.scaled(unit)
+
+
+def about_centre(design: Design) -> tuple[Design, Array | float]:
+    """Dense columns moved by about their mean where they are far from zero, and by how much."""
+    if isinstance(design, Stacked):
+        parts, centres = zip(*map(about_centre, design.parts), strict=True)
+        whole = [np.broadcast_to(c, p.shape[1]) for c, p in zip(centres, parts, strict=True)]
+        return Stacked(parts, design.positions), design.joined(whole)
+    if not isinstance(design, Dense):
+        return design, 0.0
+    centre = far_centre(design.values)
+    if isinstance(centre, float):
+        return design, centre
+    out = _workspace(design.shape)
+    return Dense(np.subtract(design.values, centre, out=out)), centre
+
+
+def far_centre(X: Array) -> Array | float:
+    """About the mean of the rows (d,), by a few of them; zero where they are near that."""
+    if not len(X):
+        return 0.0
+    sample = X[:: max(1, len(X) // 64)]
+    centre = sample[0] + (sample - sample[0]).mean(axis=0)  # exact for constant columns
+    return 0.0 if (centre**2 <= sample.var(axis=0)).all() else centre
+
+
+def keeps_digits(scatter: Array, squares: Array) -> NDArray[np.bool_]:
+    """Where enough of the sums of squares about the common centre is left about the means."""
+    return scatter >= _DIGITS_KEPT * squares
 
 
 _kept = threading.local()
@@ -62,317 +254,88 @@ def _workspace(shape: tuple[int, ...]) -> Array:
     return buffer[:size].reshape(shape)
 
 
-@dataclass(frozen=True, eq=False)
-class RowsByClass:
-    """A copy of the rows, class after class; `runs` has class and place of those present.
+def centred_classes(X: Array, block: Block, n_classes: int) -> Iterator[tuple[int, Array, Array]]:
+    """Of each class present: its number, its mean (d,), and its rows about the mean, times the
+    roots of their weights.
 
-    The copy lies in the workspace of the thread: it is good until the next block.
+    X are the rows of a block with one label a row. Those of a class are good until the next comes.
     """
-
-    rows: Array
-    weight: Array | None
-    runs: tuple[tuple[int, slice], ...]
-
-    @classmethod
-    def of(cls, X: Array, block: Block, n_classes: int) -> Self:
-        """Sort the rows X of a block with one label a row."""
-        order, ends = order_by_class(cast(Codes, block.y), n_classes)
-        spans = enumerate(zip([0, *ends[:-1]], ends, strict=True))
-        return cls(
-            X.take(order, axis=0, out=_workspace(X.shape), mode="clip"),
-            None if block.weight is None else block.weight[order],
-            tuple((k, slice(low, high)) for k, (low, high) in spans if low < high),
-        )
-
-    def centre(self, mean: Array) -> None:
-        """Take the mean of each class off its rows, and add it to its row of `mean` (K, d)."""
-        for k, run in self.runs:
-            rows = self.rows[run]
-            weight = np.ones(len(rows)) if self.weight is None else self.weight[run]
-            step = transpose_matmul(rows, weight)
-            step /= weight.sum()
-            mean[k] += step
-            rows -= step
-
-    def weighted(self) -> Array:
-        """Rows times the square root of their weights, whose products are weighted sums."""
-        return self.rows if self.weight is None else self.rows * np.sqrt(self.weight)[:, None]
-
-
-def order_by_class(codes: Codes, n_classes: int) -> tuple[Codes, list[int]]:
-    """The rows in the order of their classes, and where each class ends."""
+    codes, centre = cast(Codes, block.y), far_centre(X)
     # Sixteen bits are sorted by counting, which is several times faster.
     order = codes.astype(np.uint16 if n_classes < 2**16 else np.intp).argsort(kind="stable")
-    return order, np.bincount(codes, minlength=n_classes).cumsum().tolist()
-
-
-def sums_by_class(X: Array, codes: Codes, n_classes: int) -> Array:
-    """Sum of the rows of each class (K, d), without sorting the rows themselves."""
-    if n_classes <= (_FEW_BY_ROW if X.flags.c_contiguous else _FEW):
-        hot, out = codes == np.arange(n_classes)[:, None], np.zeros((n_classes, X.shape[1]))
-        present = hot.any(axis=1)  # classes without rows change no bit of the others
-        out[present] = transpose_matmul(X, hot[present].T.astype(np.float64)).T
-        return out
-    order, ends = order_by_class(codes, n_classes)
-    member = sparse.csr_array((n_classes, len(X)))
-    member.data, member.indices = np.ones(len(X)), order.astype(np.int32)
-    member.indptr = np.array([0, *ends], dtype=np.int32)
-    return cast(Array, member @ X)
-
-
-def centre_if_far(X: Array) -> Array | None:
-    """About the mean of the rows (d,), by a few of them; None where they lie near zero."""
-    sample = X[:: max(1, len(X) // 64)]
-    centre = sample.mean(axis=0)
-    return None if (centre**2 <= sample.var(axis=0)).all() else centre
-
-
-def moved(X: Array, centre: Array) -> Array:
-    """X - centre, in the workspace of the thread."""
-    return np.subtract(X, centre, out=_workspace(X.shape))
-
-
-def is_far_from_zero(mean: Array, squares: Array, count: float) -> bool:
-    """Whether some column lies so far from zero that its mean lost digits in the sum."""
-    return bool((mean**2 * count > _FAR_FROM_ZERO * squares).any())
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnMoments(Statistic):
-    """Weight of each class (K,); per class and column (K, d) the weight of the entries present,
-    their mean, and the sum of their squares about it, in multiples of `unit` (d,)."""
-
-    schema: Schema
-    classes: Labels
-    class_count: Array
-    count: Array
-    mean: Array
-    scatter: Array
-    unit: Array
-
-    @property
-    def squares(self) -> Array:
-        """Sums of squares of the columns within the classes (d,)."""
-        return np.sum(self.scatter, axis=0)
-
-    def __add__(self, other: "ColumnMoments") -> "ColumnMoments":
-        same_kind(self, other)
-        if other.classes is not self.classes or other.schema is not self.schema:
-            self, other = _aligned(self, other)
-        self, other = in_same_units(self, other)
-        total, share, pair = merge_weights(self.count, other.count)
-        step = other.mean - self.mean
-        with np.errstate(over="ignore", invalid="ignore"):
-            scatter = self.scatter + other.scatter + pair * step**2
-        return replace(
-            self,
-            class_count=self.class_count + other.class_count,
-            count=total,
-            mean=self.mean + step * share,
-            scatter=scatter,
-        )
-
-    def in_units(self, unit: Array) -> "ColumnMoments":
-        """The same statistic in other units (exact: units are powers of two)."""
-        ratio = self.unit / unit
-        return replace(self, mean=self.mean * ratio, scatter=self.scatter * ratio**2, unit=unit)
-
-    def with_levels(self, schema: Schema) -> "ColumnMoments":
-        """The same statistic with the levels of another schema, of which it has some."""
-        if schema == self.schema:
-            return self
-        M, offset = recoding(self.schema, schema)
-        new, old = Columns(schema).numeric, Columns(self.schema).numeric
-        unit, count = np.ones(len(M)), np.repeat(self.class_count[:, None], len(M), axis=1)
-        unit[new], count[:, new] = self.unit[old], self.count[:, old]
-        mean = np.where(count > 0, self.mean @ M.T + offset, 0.0)
-        scatter = count * mean * (1 - mean)  # of indicators
-        scatter[:, new] = self.scatter[:, old]
-        return replace(self, schema=schema, count=count, mean=mean, scatter=scatter, unit=unit)
-
-
-def _aligned(a: ColumnMoments, b: ColumnMoments) -> tuple[ColumnMoments, ColumnMoments]:
-    schema = union_of_columns(a.schema, b.schema)
-    a, b = a.with_levels(schema), b.with_levels(schema)
-    classes, in_a, in_b = union_of_classes(a.classes, b.classes)
-
-    def lay_out(statistic: ColumnMoments, places: Codes) -> ColumnMoments:
-        return replace(
-            statistic,
-            schema=schema,
-            classes=classes,
-            class_count=spread(statistic.class_count, places, len(classes)),
-            count=spread(statistic.count, places, len(classes)),
-            mean=spread(statistic.mean, places, len(classes)),
-            scatter=spread(statistic.scatter, places, len(classes)),
-        )
-
-    return lay_out(a, in_a), lay_out(b, in_b)
-
-
-@dataclass(frozen=True, eq=False)
-class GatherColumnMoments:
-    """The kernel: a block of rows to its `ColumnMoments`."""
-
-    columns: Columns
-    classes: Labels
-    unit: Array | None = None
-
-    def __call__(self, block: Block) -> ColumnMoments:
-        if isinstance(block.X, Mixed):
-            return reduce(add, map(self._moments, self.columns.dense_parts(block)))
-        return self._moments(block)
-
-    def _moments(self, block: Block) -> ColumnMoments:
-        K = len(self.classes)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if isinstance(block.X, sparse.csr_array) and not is_soft(block):
-                count, mean, scatter = self._sparse(block)
-            else:
-                count, mean, scatter = self._dense(block)
-        if not np.isfinite(mean).all():
-            check_finite(block, self.columns.schema, missing=True)
-        unit = np.ones(mean.shape[1]) if self.unit is None else self.unit
-        class_count = class_counts(block, K)
-        return ColumnMoments(
-            self.columns.schema, self.classes, class_count, count, mean, scatter, unit
-        )
-
-    def _dense(self, block: Block) -> tuple[Array, Array, Array]:
-        X = self.columns.design(block).array()
-        if self.unit is not None:
-            X = X / self.unit
-        if not is_soft(block):
-            mean, scatter = self._complete(X, block)
-            if not np.isnan(mean).any():
-                counts = class_counts(block, len(self.classes))
-                return np.repeat(counts[:, None], X.shape[1], axis=1), mean, scatter
-        return _skipping_missing(X, dense_membership(block, len(self.classes)))
-
-    def _complete(self, X: Array, block: Block) -> tuple[Array, Array]:
-        """Rows with one label and every entry: sorted by class, and centred run by run."""
-        found = RowsByClass.of(X, block, len(self.classes))
-        mean = np.zeros((len(self.classes), X.shape[1]))
-        found.centre(mean)
-        scatter = _squares(found, mean.shape)
-        if is_far_from_zero(mean, scatter.sum(axis=0), len(X)):
-            found.centre(mean)
-            scatter = _squares(found, mean.shape)
-        return mean, scatter
-
-    def _sparse(self, block: Block) -> tuple[Array, Array, Array]:
-        """Sums over the stored entries; the zeros between them are counted, not visited."""
-        X = cast(sparse.csr_array, block.X)
-        K, d = len(self.classes), X.shape[1]
-        per_row = np.diff(X.indptr)
-        place = np.repeat(cast(Codes, block.y) * d, per_row) + X.indices
-        weight = np.repeat(weights_of(block), per_row)
-        data = X.data if self.unit is None else X.data / self.unit[X.indices]
-
-        def total(values: Array) -> Array:
-            sums = np.bincount(place, values, minlength=K * d)
-            return sums.astype(np.float64, copy=False).reshape(K, d)
-
-        # Both terms are added up in the same order: exactly zero for a column without zeros.
-        zeros = class_counts(block, K)[:, None] - total(weight)
-        absent = np.isnan(data)
-        if absent.any():
-            weight, data = np.where(absent, 0.0, weight), np.where(absent, 0.0, data)
-        count = zeros + total(weight)
-        mean = _over(total(weight * data), count)
-        residual = data - mean.ravel()[place]
-        drift = _over(total(weight * residual) - zeros * mean, count)
-        scatter = total(weight * residual**2) + zeros * mean**2 - count * drift**2
-        return count, mean + drift, np.maximum(scatter, 0.0)
-
-
-def _over(sums: Array, count: Array) -> Array:
-    """Sums over counts, zero where nothing was counted."""
-    return np.divide(sums, count, out=np.zeros(count.shape), where=count > 0)
-
-
-def _squares(found: RowsByClass, shape: tuple[int, ...]) -> Array:
-    """Sums of squares of each class and column."""
-    scatter, rows = np.zeros(shape), found.weighted()
-    for k, run in found.runs:
-        scatter[k] = np.einsum("ij,ij->j", rows[run], rows[run])
-    return scatter
-
-
-def _skipping_missing(X: Array, shares: Array) -> tuple[Array, Array, Array]:
-    """Count, mean and sum of squares when rows belong to each class by their share (n, K)."""
-    absent = np.isnan(X)
-    count = transpose_matmul(shares, ~absent)
-    X = np.where(absent, 0.0, X)
-    mean = _over(transpose_matmul(shares, X), count)
-    scatter = np.empty_like(mean)
-    for k in range(len(mean)):
-        residual = np.where(absent, 0.0, X - mean[k])
-        drift = _over(transpose_matmul(residual, shares[:, k]), count[k])
-        squares = transpose_matmul(residual**2, shares[:, k])
-        scatter[k] = np.maximum(squares - count[k] * drift**2, 0.0)
-        mean[k] += drift
-    return count, mean, scatter
-
-
-@dataclass(frozen=True, eq=False)
-class Extremes(Statistic):
-    """Largest |x| of each column; the sum of two is the larger of both."""
-
-    largest: Array
-
-    def __add__(self, other: "Extremes") -> "Extremes":
-        return Extremes(np.maximum(self.largest, other.largest))
-
-    def unit(self) -> Array:
-        """For each column the power of two just below its largest value (one for all zeros)."""
-        # A power beyond 2**1000 would have no reciprocal that is a normal number.
-        power = np.clip(np.frexp(self.largest)[1] - 1, -1000, 1000)
-        return np.where(self.largest > 0, np.ldexp(1.0, power), 1.0)
-
-
-@dataclass(frozen=True, eq=False)
-class GatherExtremes:
-    """The kernel: a block of rows to its `Extremes`; missing entries are passed over."""
-
-    columns: Columns
-
-    def __call__(self, block: Block) -> Extremes:
-        return reduce(add, map(self._extremes, self.columns.dense_parts(block)))
-
-    def _extremes(self, block: Block) -> Extremes:
-        X = self.columns.design(block).array()
-        return Extremes(np.fmax.reduce(abs(X), axis=0, initial=0.0))
-
-
-_SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-200, 1e200
-
-"""Room is left for the squares of class means, which can be larger than those within classes."""
+    counts = np.bincount(codes, minlength=n_classes)
+    ends = counts.cumsum()
+    for k in np.flatnonzero(counts).tolist():
+        own = order[ends[k] - counts[k] : ends[k]]
+        weight = np.ones(len(own)) if block.weight is None else block.weight[own]
+        rows = X.take(own, axis=0, out=_workspace((len(own), X.shape[1])), mode="clip")
+        if not isinstance(centre, float):
+            rows -= centre
+        step = transpose_matmul(rows, weight) / weight.sum()
+        rows -= step
+        if block.weight is not None:
+            rows *= np.sqrt(weight)[:, None]
+        yield k, step + centre, rows
 
 
 def gather(rows: Rows, kernel: Any, *, block_entries: int | None = None) -> Any:
     """The statistic of all rows, in units of each column's size where squares leave the doubles.
 
-    `kernel` is a dataclass with `columns` and `unit`; its statistic has `squares` (d,).
+    `kernel` is a dataclass with `columns` and `unit`; its statistic has `number_squares`;
+    the squares of indicators are of ordinary size.
     """
     found = rows.map_sum(kernel, block_entries=block_entries)
-    squares = found.squares
+    squares = found.number_squares
     if ((squares > _SMALLEST_SQUARE) & (squares < _LARGEST_SQUARE)).all():
         return found
-    unit = rows.map_sum(GatherExtremes(kernel.columns)).unit()
+    unit = power_of_two(rows.map_sum(GatherLargest(kernel.columns)).value)
     return rows.map_sum(replace(kernel, unit=unit), block_entries=block_entries)
 
 
-SAMPLE = 10_000
+@dataclass(frozen=True, eq=False)
+class GatherLargest:
+    """The kernel: the largest |x| of each column (d,), missing entries left out."""
 
-"""A sample has all rows, or this many of them."""
+    columns: Columns
+
+    def __call__(self, block: Block) -> Maximum:
+        pieces = dense_pieces(block, self.columns)
+        sizes = (abs(self.columns.design(piece).array()) for piece in pieces)
+        return reduce(add, (Maximum(np.fmax.reduce(X, axis=0, initial=0.0)) for X in sizes))
+
+
+def power_of_two(largest: Array) -> Array:
+    """The power of two at or below each number; one for zero.
+
+    >>> power_of_two(np.array([3.0, 0.0, 0.3]))
+    array([2.  , 1.  , 0.25])
+    """
+    # A power beyond 2**1000 would have no reciprocal that is a normal number.
+    power = np.clip(np.frexp(largest)[1] - 1, -1000, 1000)
+    return np.where(largest > 0, np.ldexp(1.0, power), 1.0)
+
+
+class ColumnSpread(NamedTuple):
+    """Mean and standard deviation of each design column (d,), in multiples of `unit` (d,)."""
+
+    mean: Array
+    deviation: Array
+    unit: Array
+
+
+def column_spread(rows: Rows, columns: Columns) -> ColumnSpread:
+    """Mean and standard deviation of all rows, none of whose entries may be missing."""
+    one_class = np.zeros(1, dtype=np.intp)
+    found = gather(rows, GatherColumnMoments(columns, one_class, allow_missing=False))
+    return ColumnSpread(found.mean[0], np.sqrt(found.scatter[0] / found.count[0]), found.unit)
 
 
 @dataclass(frozen=True, eq=False)
 class Overview:
     """Of each column the least and largest value, the mean and the standard deviation (d,).
 
-    `spread` is infinite for columns that are constant: they have no length to measure by.
+    `spread` is infinite for columns that are constant: they have no length to measure by. `sample`
+    has all rows, or `SAMPLE` of them.
     """
 
     schema: Schema
@@ -384,35 +347,27 @@ class Overview:
     sample: Array
 
 
-def look_over(table: Table, random: Any) -> Overview:
-    """The overview of a table of numbers, none of which may be missing or infinite."""
-    chosen = np.arange(table.n_rows)
+def overview_of(rows: Rows, random: Any) -> Overview:
+    """The overview of rows of numbers in memory, none of which may be missing or infinite."""
+    chosen, schema = np.arange(rows.n_rows), rows.schema
     if len(chosen) > SAMPLE:
         chosen = np.sort(sample_without_replacement(len(chosen), SAMPLE, random_state=random))
-    rows = MemoryRows(table, np.zeros(table.n_rows, dtype=np.intp))
-    # Lists are added end to end, so that a list of what each block gives is a sum over rows too.
-    parts = rows.map_sum(lambda block: list(_glances(block, table.schema, chosen)))
-    lows, highs, samples = zip(*parts, strict=True)
+
+    def of_parts(block: Block) -> list[tuple[Array, Array, Array]]:
+        """Least and largest values, and the chosen rows, of each part of a block."""
+        found = []
+        for part in split_sparse(block):
+            X = dense(part, schema)
+            first, last = np.searchsorted(chosen, (part.start, part.start + len(X)))
+            found.append((X.min(axis=0), X.max(axis=0), X[chosen[first:last] - part.start]))
+        return found
+
+    lows, highs, samples = zip(*rows.map_sum(of_parts), strict=True)  # lists are added end to end
     low, high = np.min(lows, axis=0), np.max(highs, axis=0)
-    mean, deviation = _mean_and_deviation(rows)
-    spread = np.where(low < high, deviation, np.inf)
-    return Overview(table.schema, table.n_rows, low, high, mean, spread, np.concatenate(samples))
-
-
-def _glances(block: Block, schema: Schema, chosen: Codes) -> Iterator[tuple[Array, Array, Array]]:
-    """Least and largest values, and the chosen rows, of each part of a block."""
-    for part in split_sparse(block):
-        X = dense(part, schema)
-        first, last = np.searchsorted(chosen, (part.start, part.start + len(X)))
-        yield X.min(axis=0), X.max(axis=0), X[chosen[first:last] - part.start]
-
-
-def _mean_and_deviation(rows: Rows) -> tuple[Array, Array]:
-    """Mean and standard deviation of each column, as of a single class."""
-    one_class = np.zeros(1, dtype=np.intp)
-    moments = gather(rows, GatherColumnMoments(Columns(rows.schema), one_class))
-    deviation = np.sqrt(moments.scatter[0] / moments.count[0]) * moments.unit
-    return moments.mean[0] * moments.unit, deviation
+    found = column_spread(rows, Columns(schema))
+    spread = np.where(low < high, found.deviation * found.unit, np.inf)
+    sample = np.concatenate(samples)
+    return Overview(schema, rows.n_rows, low, high, found.mean * found.unit, spread, sample)
 
 
 def dense(block: Block, schema: Schema) -> Array:

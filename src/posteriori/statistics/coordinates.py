@@ -1,4 +1,18 @@
-"""Standardised coordinates of rows, and pairs of rows of different classes."""
+"""Pairs of classes that a linear function has to separate, and robust coordinates of the rows.
+
+Conventions: n rows, K classes, m design columns, p parameters: the m columns, after the intercept
+where there is one. Two classes have one activation a row, c = 1, that of the second class; more
+have c = K. A row has q pairs of its own class and another: q = 1 for two classes, and q = K for
+more, of which the pair of a class with itself does not count.
+
+A step along θ lowers the likelihood of no row if, on each row, the classes that it may belong to
+share the largest activation. So each pair gives a constraint: the margin a_own - a_other is not
+negative, or is zero where the other class has a share in the row, too (Albert and Anderson 1984).
+For counts, whose rate falls to zero with the activation, the two classes are none and some.
+
+θ (p, c) belongs to rows φ = (1, (x - centre) / scale), with medians from a sample of the rows: an
+entry of 1e12 in a column of ordinary numbers changes neither.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,30 +26,23 @@ from posteriori.design.columns import Columns
 from posteriori.design.matrix import Coded, Dense, Design, Scaled, Shifted, Sparse, Stacked
 from posteriori.rows.block import Block, row_hash, take_block
 from posteriori.rows.finite import check_finite
+from posteriori.statistics.column_moments import power_of_two
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes
 
 Mask = NDArray[np.bool_]
 
 Support = Callable[[Block], NDArray[Any]]
-
 """The classes that the rows of a block may belong to: codes (n,), or a mask (n, K)."""
 
 TOUCHING = 1e-9
-
-"""Margins of this size, for rows and directions of size one, cannot be told from zero."""
+"""Margins of this size, for rows and directions of size one, cannot be distinguished from zero."""
 
 
 def by_label(block: Block) -> NDArray[Any]:
     """The class of each row, or the classes with a share in it."""
     y = cast(NDArray[Any], block.y)
     return y if y.ndim == 1 else y > 0
-
-
-def by_count(block: Block) -> NDArray[Any]:
-    """The first of two classes where a row counted nothing, both where it counted something."""
-    some = cast(Array, block.y) > 0
-    return np.column_stack([np.ones(len(some), dtype=bool), some])
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,23 +125,16 @@ class Pairs:
 
 
 _FAR = 1e3
-
-"""Distance from zero, in scales, beyond which rows are moved before they are multiplied."""
-
-_LONG = 1e3
-
-"""Size of an entry, in scales, beyond which rows are judged relative to their length."""
+"""Scales from zero beyond which columns are moved before they are multiplied, and scales from the
+centre beyond which margins are judged relative to the length of their rows."""
 
 _MOST = 1e250
-
 """Entries are at most this many scales, so that no product overflows."""
 
 _ROUNDING = 1e-12
-
 """Range, over the largest entry, below which a column is taken for constant."""
 
 _PLAIN = 1e-200, 1e200
-
 """Sizes of columns from which no unit need be taken out before they are moved and scaled."""
 
 
@@ -142,23 +142,23 @@ _PLAIN = 1e-200, 1e200
 class Sample(Statistic):
     """A random sample of rows (k, m), and the range of each column in all rows.
 
-    Those with the `most` smallest hashes of the row number are kept, so that it does not matter
-    how the rows were cut into blocks.
+    A row has a pseudo-random number that depends on its place in the data alone; the rows with the
+    `most` smallest numbers are the sample, however the rows are cut into blocks.
     """
 
     most: int
-    hashes: NDArray[np.uint64]
+    numbers: NDArray[np.uint64]
     rows: Array
     support: NDArray[Any]
     low: Array
     high: Array
 
     def __add__(self, other: "Sample") -> "Sample":
-        hashes = np.concatenate([self.hashes, other.hashes])
-        kept = np.argsort(hashes, kind="stable")[: self.most]
+        numbers = np.concatenate([self.numbers, other.numbers])
+        kept = np.argsort(numbers, kind="stable")[: self.most]
         return Sample(
             self.most,
-            hashes[kept],
+            numbers[kept],
             np.concatenate([self.rows, other.rows])[kept],
             np.concatenate([self.support, other.support])[kept],
             np.minimum(self.low, other.low),
@@ -181,26 +181,27 @@ class GatherSample:
     def __call__(self, block: Block) -> Sample:
         if self.wanted is not None:
             block = take_block(block, np.flatnonzero(self.wanted(block)))
-        hashes = row_hash(block.numbers)
-        kept = np.argsort(hashes, kind="stable")[: self.most]
+        numbers = row_hash(block.numbers)
+        kept = np.argsort(numbers, kind="stable")[: self.most]
         chosen = take_block(block, kept)
-        low, high = _ranges(self.columns.design(block))
-        if len(hashes) and not (np.isfinite(low).all() and np.isfinite(high).all()):
+        low, high = column_ranges(self.columns.design(block))
+        if len(numbers) and not (np.isfinite(low).all() and np.isfinite(high).all()):
             check_finite(block, self.columns.schema)
         rows = self.columns.design(chosen).array()
-        return Sample(self.most, hashes[kept], rows, self.support(chosen), low, high)
+        return Sample(self.most, numbers[kept], rows, self.support(chosen), low, high)
 
 
-def _ranges(design: Design) -> tuple[Array, Array]:
-    """Least and largest entry of each column (for a factor, zero and one)."""
-    if isinstance(design, Stacked):
-        low, high = zip(*map(_ranges, design.parts), strict=True)
-        return design.joined(low), design.joined(high)
+def column_ranges(design: Design) -> tuple[Array, Array]:
+    """Least and largest entry of each column."""
     n, m = design.shape
-    if isinstance(design, Coded):
-        return np.zeros(m), np.ones(m)
     if n == 0:
         return np.full(m, np.inf), np.full(m, -np.inf)
+    if isinstance(design, Stacked):
+        low, high = zip(*map(column_ranges, design.parts), strict=True)
+        return design.joined(low), design.joined(high)
+    if isinstance(design, Coded):
+        counts = design.transpose_times(np.ones(n))
+        return (counts == n).astype(np.float64), (counts > 0).astype(np.float64)
     if isinstance(design, Sparse):
         return design.values.min(axis=0).toarray(), design.values.max(axis=0).toarray()
     values = design.array()
@@ -229,15 +230,14 @@ class Coordinates:
         """Medians, and the median distance from them, of the rows in a sample."""
         largest = np.maximum(abs(sample.low), abs(sample.high))
         plain = (largest == 0) | ((largest > _PLAIN[0]) & (largest < _PLAIN[1]))
-        power = np.where(plain, 0, np.frexp(largest)[1].clip(-1000, 1000))
-        unit = np.ldexp(1.0, power)
+        unit = np.where(plain, 1.0, power_of_two(largest))
         low, high, rows = sample.low / unit, sample.high / unit, sample.rows / unit
         centre = np.median(rows, axis=0) if intercept else np.zeros(len(unit))
         reach = np.maximum(abs(low - centre), abs(high - centre))
-        scale = np.maximum(_usual(abs(rows - centre), reach), reach / _MOST)
+        scale = np.maximum(_typical_distance(abs(rows - centre), reach), reach / _MOST)
         size = np.maximum(abs(low), abs(high))
         scale = np.where(reach > _ROUNDING * size, scale, np.where(size > 0, size, 1.0))
-        far, long = abs(centre) > _FAR * scale, reach > _LONG * scale
+        far, long = abs(centre) > _FAR * scale, reach > _FAR * scale
         return cls(columns, intercept, centre, scale, bool(far.any()), bool(long.any()), unit)
 
     def design(self, block: Block) -> Design:
@@ -309,7 +309,7 @@ class Coordinates:
         return np.vstack([theta[0] - (self.centre / self.scale) @ slopes, coefficients])
 
 
-def _usual(distance: Array, reach: Array) -> Array:
+def _typical_distance(distance: Array, reach: Array) -> Array:
     """The median distance, or the smallest of some larger quantiles that is not zero."""
     scale = np.where(reach > 0, reach, 1.0)
     for quantile in (1.0, 0.95, 0.75, 0.5):

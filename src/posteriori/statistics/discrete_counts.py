@@ -1,10 +1,14 @@
-"""Sums of naive Bayes: counts of levels and sums of columns, by class."""
+"""The sums that naive Bayes is estimated from: counts of levels and sums of columns, by class.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+Conventions: n rows, m columns of one family, K classes, L levels of a column. Columns of numbers
+whose family is categorical have the distinct numbers as levels. Missing entries are left out.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
-from typing import Any, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,230 +18,91 @@ from posteriori.design.columns import Columns
 from posteriori.design.matrix import Design
 from posteriori.errors import DomainError, StatisticsError
 from posteriori.likelihood.families import FAMILIES
-from posteriori.linalg import transpose_matmul
 from posteriori.rows.block import Block, Features, Mixed, split_sparse
 from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema, merge_orders
 from posteriori.statistics.column_moments import ColumnMoments, GatherColumnMoments
 from posteriori.statistics.statistic import (
-    Statistic,
+    ClassStatistic,
+    align_classes,
     class_counts,
-    is_soft,
-    membership,
-    same_columns,
-    same_kind,
+    class_sums,
+    hard_labels,
     spread,
-    union_of_classes,
+    union_of_columns,
 )
 from posteriori.typing import Array, Codes, Labels
 
 Levels: TypeAlias = tuple[Any, ...]
 
 _SMALL_NUMBERS = 1024
+"""Whole numbers below this are counted rather than sorted."""
 
 
 @dataclass(frozen=True, eq=False)
-class Counts(Statistic):
-    """For each column its levels, and a table (K, L) of the weight of each level in each class.
-
-    Sums have the levels and the classes of both.
-
-    >>> first = Counts(np.array([0]), (("a",),), (np.array([[3.0]]),))
-    >>> both = first + Counts(np.array([1]), (("b", "a"),), (np.array([[1.0, 4.0]]),))
-    >>> both.levels, both.tables[0].tolist()
-    ((('b', 'a'),), [[0.0, 3.0], [1.0, 4.0]])
-    """
-
-    classes: Labels
-    levels: tuple[Levels, ...]
-    tables: tuple[Array, ...]
-
-    def __add__(self, other: "Counts") -> "Counts":
-        same_kind(self, other)
-        if other.classes is not self.classes:
-            self, other = _aligned(self, other)
-        if other.levels is not self.levels:
-            levels = tuple(map(union_of_levels, self.levels, other.levels))
-            self, other = self._with_levels(levels), other._with_levels(levels)
-        return replace(self, tables=tuple(map(add, self.tables, other.tables)))
-
-    def _with_levels(self, levels: tuple[Levels, ...]) -> "Counts":
-        tables = tuple(map(_spread_levels, self.tables, self.levels, levels))
-        return replace(self, levels=levels, tables=tables)
-
-
-def union_of_levels(a: Levels, b: Levels) -> Levels:
-    """The levels of both, in an order that both have; sorted where both are."""
-    return merge_orders(a, b)
-
-
-def _spread_levels(table: Array, old: Levels, new: Levels) -> Array:
-    if old == new:
-        return table
-    place = {level: i for i, level in enumerate(new)}
-    out = np.zeros((len(table), len(new)))
-    out[:, [place[level] for level in old]] = table
-    return out
-
-
-def _aligned(a: Counts, b: Counts) -> tuple[Counts, Counts]:
-    classes, in_a, in_b = union_of_classes(a.classes, b.classes)
-
-    def lay_out(counts: Counts, places: Codes) -> Counts:
-        tables = tuple(spread(table, places, len(classes)) for table in counts.tables)
-        return replace(counts, classes=classes, tables=tables)
-
-    return lay_out(a, in_a), lay_out(b, in_b)
-
-
-@dataclass(frozen=True, eq=False)
-class GatherCounts:
-    """The kernel: a block of rows to its `Counts`.
-
-    Coded columns have the levels of the schema, columns of numbers those that turn up.
-    """
+class FamilySums(ClassStatistic):
+    """Weight of each class (K,), and one statistic for each group of columns of one family."""
 
     schema: Schema
-    classes: Labels
+    families: tuple[str, ...]
+    class_count: Array
+    parts: tuple["Part", ...]
+    by_class: ClassVar = ("class_count",)
 
-    def __call__(self, block: Block) -> Counts:
-        if isinstance(block.X, Mixed):
-            levels = [column.levels for column in self.schema.columns]
-            return self._count(block, zip(levels, block.X.codes.T, strict=True))
-        return reduce(add, map(self._count_numbers, split_sparse(block)))
+    @property
+    def groups(self) -> tuple["Group", ...]:
+        """The columns that each part is of."""
+        return group_columns(self.schema, self.families)
 
-    def _count_numbers(self, block: Block) -> Counts:
-        X = block.X.toarray() if isinstance(block.X, sparse.csr_array) else cast(Array, block.X)
-        if np.isinf(X).any():
-            check_finite(block, self.schema, missing=True)
-        return self._count(block, map(distinct, X.T))
+    @property
+    def number_squares(self) -> Array:
+        """Sums of squares of the Gaussian columns."""
+        moments = [part.squares for part in self.parts if isinstance(part, ColumnMoments)]
+        return moments[0] if moments else np.empty(0)
 
-    def _count(self, block: Block, columns: Iterable[tuple[Levels, NDArray[Any]]]) -> Counts:
-        member = membership(block, len(self.classes)) if is_soft(block) else None
-        pairs = [
-            (levels, self._table(block, member, codes, len(levels))) for levels, codes in columns
-        ]
-        return Counts(self.classes, tuple(p[0] for p in pairs), tuple(p[1] for p in pairs))
-
-    def _table(self, block: Block, member: Any, codes: NDArray[Any], n_levels: int) -> Array:
-        """The table (K, L) of one column; entries with a negative code are left out."""
-        K, seen = len(self.classes), codes >= 0
-        if member is not None:
-            rows = [np.bincount(codes[seen], m[seen], minlength=n_levels) for m in member.T]
-            return cast(Array, np.array(rows).reshape(K, n_levels))
-        y, weight = cast(Codes, block.y), block.weight
-        if not seen.all():
-            codes, y, weight = codes[seen], y[seen], None if weight is None else weight[seen]
-        table = np.bincount(y * n_levels + codes, weight, minlength=K * n_levels)
-        return table.reshape(K, n_levels).astype(np.float64)
-
-
-def distinct(x: Array) -> tuple[Levels, NDArray[np.intp]]:
-    """The numbers that occur, sorted, and the place of each entry among them (-1 for NaN).
-
-    >>> distinct(np.array([2.0, 0.5, np.nan, 2.0]))
-    ((0.5, 2.0), array([ 1,  0, -1,  1]))
-    """
-    present = ~np.isnan(x)
-    if not present.all():
-        codes = np.full(len(x), -1)
-        levels, codes[present] = distinct(x[present])
-        return levels, codes
-    if len(x) and x.min() >= 0 and x.max() < _SMALL_NUMBERS:
-        whole = x.astype(np.intp)
-        if (whole == x).all():
-            occurs = np.bincount(whole) > 0
-            return tuple(np.flatnonzero(occurs).astype(float).tolist()), (np.cumsum(occurs) - 1)[
-                whole
-            ]
-    values, codes = np.unique(x, return_inverse=True)
-    return tuple(values.tolist()), codes
+    def __add__(self, other: "FamilySums") -> "FamilySums":
+        self, other = align_classes(self, other)
+        schema = union_of_columns(self.schema, other.schema)
+        if self.families != other.families:
+            pairs = enumerate(zip(self.families, other.families, strict=True))
+            j, (here, there) = next((j, pair) for j, pair in pairs if pair[0] != pair[1])
+            raise StatisticsError(
+                f"The statistics take {schema.describe(j)} for {here} and for {there}.",
+                "Gather both with the same family setting.",
+            )
+        parts = tuple(x + cast(Any, y) for x, y in zip(self.parts, other.parts, strict=True))
+        count = self.class_count + other.class_count
+        return FamilySums(self.classes, schema, self.families, count, parts)
 
 
 @dataclass(frozen=True, eq=False)
-class Sums(Statistic):
-    """Per class and column (K, m): the weight of the entries present, and their sum.
-
-    Where no entry is missing, one weight a class (K, 1) serves all columns.
-
-    >>> one = Sums(np.array(["a"]), np.array([[2.0]]), np.array([[5.0]]))
-    >>> two = one + Sums(np.array(["b"]), np.array([[1.0]]), np.array([[4.0]]))
-    >>> two.classes.tolist(), two.total.tolist()
-    (['a', 'b'], [[5.0], [4.0]])
-    """
-
-    classes: Labels
-    count: Array
-    total: Array
-
-    def __add__(self, other: "Sums") -> "Sums":
-        same_kind(self, other)
-        if other.classes is not self.classes:
-            self, other = _aligned_sums(self, other)
-        return replace(self, count=self.count + other.count, total=self.total + other.total)
-
-
-def _aligned_sums(a: Sums, b: Sums) -> tuple[Sums, Sums]:
-    classes, in_a, in_b = union_of_classes(a.classes, b.classes)
-
-    def lay_out(sums: Sums, places: Codes) -> Sums:
-        K = len(classes)
-        return Sums(classes, spread(sums.count, places, K), spread(sums.total, places, K))
-
-    return lay_out(a, in_a), lay_out(b, in_b)
-
-
-@dataclass(frozen=True, eq=False)
-class GatherSums:
-    """The kernel: a block of rows to its `Sums`."""
+class GatherByFamily:
+    """The kernel: a block of rows to its `FamilySums`."""
 
     schema: Schema
+    families: tuple[str, ...]
     classes: Labels
+    groups: tuple["Group", ...]
+    unit: Array | None = None
 
-    def __call__(self, block: Block) -> Sums:
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = self._totals(block)
-            count = class_counts(block, len(total))[:, None]
-            if not np.isfinite(total).all():
-                check_finite(block, self.schema, missing=True)
-                total, lost = self._totals_of_present(block)
-                count = count - lost
-        return Sums(self.classes, count, total)
+    @property
+    def columns(self) -> "Group":
+        """The columns whose squares are summed."""
+        return next(group for group in self.groups if group.family == "gaussian")
 
-    def _totals(self, block: Block) -> Array:
-        """Sum of each column in each class (K, m)."""
-        X, K = block.X, len(self.classes)
-        if not isinstance(X, sparse.csr_array):
-            member, values = membership(block, K), cast(Array, X)
-            is_dense = isinstance(member, np.ndarray)
-            return transpose_matmul(member, values) if is_dense else np.asarray(member.T @ values)
-        if is_soft(block):
-            return cast(Array, (X.T @ membership(block, K)).T)
-        # bincount takes half the time of SciPy's product with the matrix of memberships.
-        per_row, d = np.diff(X.indptr), X.shape[1]
-        place = np.repeat(cast(Codes, block.y) * d, per_row) + X.indices
-        data = X.data if block.weight is None else X.data * np.repeat(block.weight, per_row)
-        return cast(Array, np.bincount(place, data, minlength=K * d).reshape(K, d))
+    def __call__(self, block: Block) -> FamilySums:
+        parts = tuple(self._sums(group, group.part(block)) for group in self.groups)
+        count = class_counts(block, len(self.classes))
+        return FamilySums(self.classes, self.schema, self.families, count, parts)
 
-    def _totals_of_present(self, block: Block) -> tuple[Array, Array]:
-        """Sums without the missing entries, and the weight of those (K, m)."""
-        X = block.X
-        values = X.data if isinstance(X, sparse.csr_array) else cast(Array, X)
-        absent = np.isnan(values)
-        filled, lost = (
-            self._totals(replace(block, X=_like(X, v)))
-            for v in (np.where(absent, 0.0, values), absent.astype(np.float64))
-        )
-        return filled, lost
-
-
-def _like(X: object, values: Array) -> Array | sparse.csr_array:
-    if isinstance(X, sparse.csr_array):
-        return sparse.csr_array((values, X.indices, X.indptr), shape=X.shape)
-    return values
-
-
-Part: TypeAlias = Sums | ColumnMoments | Counts
+    def _sums(self, group: "Group", block: Block) -> "Part":
+        check_domain(block, group)
+        summary = FAMILIES[group.family].summary
+        if summary == "moments":
+            return GatherColumnMoments(Columns(group.schema), self.classes, self.unit)(block)
+        if summary == "counts":
+            return GatherCounts(group.schema, self.classes)(block)
+        return GatherSums(group.schema, self.classes)(block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,150 +122,183 @@ class Group:
         """These columns of some rows."""
         if not isinstance(X, Mixed):
             return X if self.within is None else X[:, self.within]
-        if self.coded:
-            codes = X.codes if self.within is None else X.codes[:, self.within]
-            return Mixed(np.empty((len(codes), 0)), codes)
-        return X.numeric if self.within is None else X.numeric[:, self.within]
+        values: Any = X.codes if self.coded else X.numeric
+        if self.within is not None:
+            values = values[:, self.within]
+        return Mixed(np.empty((len(values), 0)), values) if self.coded else values
 
     def part(self, block: Block) -> Block:
         """These columns of a block."""
         return replace(block, X=self.select(block.X))
+
+    def design(self, block: Block) -> Design:
+        """These columns of a block as a design matrix."""
+        return Columns(self.schema).design(self.part(block))
 
 
 def group_columns(schema: Schema, families: Sequence[str]) -> tuple[Group, ...]:
     """The columns of each family, numbers and codes apart."""
     groups = []
     for coded, positions in ((False, schema.numeric), (True, schema.categorical)):
-        found = [families[j] for j in positions]
-        for family in dict.fromkeys(found):
-            within = None
-            if found.count(family) < len(found):
-                within = np.flatnonzero(np.array(found) == family)
-            columns = np.array(positions if within is None else np.array(positions)[within])
-            groups.append(Group(family, coded, columns, within, _part_of(schema, columns)))
+        found = np.array([families[j] for j in positions])
+        for family in dict.fromkeys(found.tolist()):
+            own = np.flatnonzero(found == family)
+            columns = np.array(positions)[own]
+            part = schema
+            if len(columns) < len(schema):  # by name: column 'x3' stays x3 though it is not third
+                part = Schema(tuple(schema.columns[j] for j in columns), named=True)
+            within = own if len(own) < len(found) else None
+            groups.append(Group(family, coded, columns, within, part))
     return tuple(groups)
 
 
-def _part_of(schema: Schema, columns: Codes) -> Schema:
-    """Some of the columns, by name even where the user gave none: column 'x3' stays x3."""
-    if len(columns) == len(schema):
-        return schema
-    return Schema(tuple(schema.columns[j] for j in columns), named=True)
+@dataclass(frozen=True, eq=False)
+class Counts(ClassStatistic):
+    """For each column its levels, and a table (K, L) of the weight of each level in each class.
+
+    Sums have the levels and the classes of both.
+
+    >>> first = Counts(np.array([0]), (("a",),), (np.array([[3.0]]),))
+    >>> both = first + Counts(np.array([1]), (("b", "a"),), (np.array([[1.0, 4.0]]),))
+    >>> both.levels, both.tables[0].tolist()
+    ((('b', 'a'),), [[0.0, 3.0], [1.0, 4.0]])
+    """
+
+    levels: tuple[Levels, ...]
+    tables: tuple[Array, ...]
+
+    def __add__(self, other: "Counts") -> "Counts":
+        self, other = align_classes(self, other)
+        levels = self.levels
+        if levels != other.levels:
+            levels = tuple(map(merge_orders, levels, other.levels))
+        pairs = zip(self._with_levels(levels), other._with_levels(levels), strict=True)
+        return replace(self, levels=levels, tables=tuple(a + b for a, b in pairs))
+
+    def with_classes(self, classes: Labels, places: Codes) -> "Counts":
+        tables = tuple(spread(table, places, len(classes)) for table in self.tables)
+        return replace(self, classes=classes, tables=tables)
+
+    def _with_levels(self, levels: tuple[Levels, ...]) -> tuple[Array, ...]:
+        return tuple(map(_spread_levels, self.tables, self.levels, levels))
+
+
+def _spread_levels(table: Array, old: Levels, new: Levels) -> Array:
+    if old == new:
+        return table
+    place = {level: i for i, level in enumerate(new)}
+    return spread(table.T, np.array([place[level] for level in old], dtype=np.intp), len(new)).T
 
 
 @dataclass(frozen=True, eq=False)
-class FamilySums(Statistic):
-    """Weight of each class (K,), and one statistic for each group of columns of one family."""
+class GatherCounts:
+    """The kernel: a block of rows to its `Counts`.
+
+    Coded columns have the levels of the schema, columns of numbers those that occur.
+    """
 
     schema: Schema
-    families: tuple[str, ...]
     classes: Labels
-    class_count: Array
-    parts: tuple[Part, ...]
 
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """The columns that each part is of."""
-        return group_columns(self.schema, self.families)
+    def __call__(self, block: Block) -> Counts:
+        if isinstance(block.X, Mixed):
+            levels = [column.levels for column in self.schema.columns]
+            return self._count(block, zip(levels, block.X.codes.T, strict=True))
+        return reduce(add, map(self._count_numbers, split_sparse(block)))
 
-    @property
-    def squares(self) -> Array:
-        """Sums of squares of the Gaussian columns."""
-        moments = [part.squares for part in self.parts if isinstance(part, ColumnMoments)]
-        return moments[0] if moments else np.empty(0)
+    def _count_numbers(self, block: Block) -> Counts:
+        X = block.X.toarray() if isinstance(block.X, sparse.csr_array) else cast(Array, block.X)
+        if np.isinf(X).any():
+            check_finite(block, self.schema, missing=True)
+        return self._count(block, map(distinct, X.T))
 
-    def __add__(self, other: "FamilySums") -> "FamilySums":
-        same_kind(self, other)
-        if other.schema is self.schema and other.families is self.families:
-            if other.classes is self.classes:
-                count = self.class_count + other.class_count
-                return replace(self, class_count=count, parts=_added(self, other))
-        else:
-            _check_same_columns(self, other)
-        classes, here, there = union_of_classes(self.classes, other.classes)
-        count = spread(self.class_count, here, len(classes))
-        count = count + spread(other.class_count, there, len(classes))
-        parts = _added(self, other)
-        return FamilySums(_with_levels(self, parts), self.families, classes, count, parts)
+    def _count(self, block: Block, columns: Iterable[tuple[Levels, NDArray[Any]]]) -> Counts:
+        """The table of each column, from its levels and the code of each row."""
+        rows, y, weight = hard_labels(block)
+        K, found = len(self.classes), []
+        for levels, codes in columns:
+            code, L = codes[rows], len(levels)
+            present = code >= 0
+            own = None if weight is None else weight[present]
+            table = np.bincount((y * L + code)[present], own, minlength=K * L)
+            found.append((levels, table.reshape(K, L).astype(np.float64)))
+        return Counts(self.classes, tuple(f[0] for f in found), tuple(f[1] for f in found))
 
 
-def _added(a: FamilySums, b: FamilySums) -> tuple[Part, ...]:
-    return tuple(x + cast(Any, y) for x, y in zip(a.parts, b.parts, strict=True))
+def distinct(x: Array) -> tuple[Levels, NDArray[np.intp]]:
+    """The numbers that occur, sorted, and the place of each entry among them (-1 for NaN).
 
-
-def _with_levels(statistic: FamilySums, parts: Sequence[Any]) -> Schema:
-    """The schema with the levels that the counts of its coded columns have now."""
-    columns = list(statistic.schema.columns)
-    for group, part in zip(statistic.groups, parts, strict=True):
-        if group.coded:
-            for j, levels in zip(group.columns, part.levels, strict=True):
-                columns[j] = replace(columns[j], levels=levels)
-    return replace(statistic.schema, columns=tuple(columns))
-
-
-def _check_same_columns(a: FamilySums, b: FamilySums) -> None:
-    """The columns must agree but for their levels, and so must the families."""
-    without = [
-        replace(s.schema, columns=tuple(replace(c, levels=()) for c in s.schema.columns))
-        for s in (a, b)
-    ]
-    same_columns(*without)
-    if a.families != b.families:
-        j = next(j for j, name in enumerate(a.families) if name != b.families[j])
-        raise StatisticsError(
-            f"The statistics take {a.schema.describe(j)} for {a.families[j]} and for "
-            f"{b.families[j]}.",
-            "Gather both with the same family setting.",
-        )
+    >>> distinct(np.array([2.0, 0.5, np.nan, 2.0]))
+    ((0.5, 2.0), array([ 1,  0, -1,  1]))
+    """
+    present = ~np.isnan(x)
+    if not present.all():
+        codes = np.full(len(x), -1)
+        levels, codes[present] = distinct(x[present])
+        return levels, codes
+    if len(x) and x.min() >= 0 and x.max() < _SMALL_NUMBERS:
+        whole = x.astype(np.intp)
+        if (whole == x).all():
+            occurs = np.bincount(whole) > 0
+            levels = tuple(np.flatnonzero(occurs).astype(float).tolist())
+            return levels, (np.cumsum(occurs) - 1)[whole]
+    values, codes = np.unique(x, return_inverse=True)
+    return tuple(values.tolist()), codes
 
 
 @dataclass(frozen=True, eq=False)
-class GroupColumns:
-    """The columns of a group as a design matrix, for `gather`."""
+class Sums(ClassStatistic):
+    """Per class and column (K, m): the weight of the entries present, and their sum.
 
-    group: Group
+    Where no entry is missing, one weight a class (K, 1) serves all columns.
 
-    def design(self, block: Block) -> Design:
-        return Columns(self.group.schema).design(self.group.part(block))
+    >>> one = Sums(np.array(["a"]), np.array([[2.0]]), np.array([[5.0]]))
+    >>> two = one + Sums(np.array(["b"]), np.array([[1.0]]), np.array([[4.0]]))
+    >>> two.classes.tolist(), two.total.tolist()
+    (['a', 'b'], [[5.0], [4.0]])
+    """
 
-    def dense_parts(self, block: Block) -> Iterator[Block]:
-        return split_sparse(block)
+    count: Array
+    total: Array
+    by_class: ClassVar = ("count", "total")
 
 
 @dataclass(frozen=True, eq=False)
-class GatherByFamily:
-    """The kernel: a block of rows to its `FamilySums`."""
+class GatherSums:
+    """The kernel: a block of rows to its `Sums`."""
 
     schema: Schema
-    families: tuple[str, ...]
     classes: Labels
-    groups: tuple[Group, ...]
-    unit: Array | None = None
 
-    @property
-    def columns(self) -> GroupColumns:
-        """The columns whose squares are summed."""
-        return GroupColumns(next(group for group in self.groups if group.family == "gaussian"))
+    def __call__(self, block: Block) -> Sums:
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = self._totals(block)
+            count = class_counts(block, len(total))[:, None]
+            if not np.isfinite(total).all():
+                check_finite(block, self.schema, missing=True)
+                total, missing = self._totals_of_present(block)
+                count = count - missing
+        return Sums(self.classes, count, total)
 
-    def __call__(self, block: Block) -> FamilySums:
-        parts = tuple(self._sums(group, group.part(block)) for group in self.groups)
-        count = class_counts(block, len(self.classes))
-        return FamilySums(self.schema, self.families, self.classes, count, parts)
+    def _totals(self, block: Block) -> Array:
+        """Sum of each column in each class (K, m)."""
+        return class_sums(Columns(self.schema).design(block), block, len(self.classes))
 
-    def _sums(self, group: Group, block: Block) -> Part:
-        check_domain(block, group)
-        kernel = self._kernel(group)
-        if is_soft(block) and group.family == "gaussian":
-            return reduce(add, map(kernel, split_sparse(block)))
-        return kernel(block)
+    def _totals_of_present(self, block: Block) -> tuple[Array, Array]:
+        """Sums without the missing entries, and the weight of those (K, m)."""
+        X: Any = block.X
+        is_sparse = isinstance(X, sparse.csr_array)
+        values = X.data if is_sparse else X
+        absent = np.isnan(values)
 
-    def _kernel(self, group: Group) -> Callable[[Block], Part]:
-        summary = FAMILIES[group.family].summary
-        if summary == "moments":
-            return GatherColumnMoments(Columns(group.schema), self.classes, self.unit)
-        if summary == "counts":
-            return GatherCounts(group.schema, self.classes)
-        return GatherSums(group.schema, self.classes)
+        def totals(v: Array) -> Array:
+            other = sparse.csr_array((v, X.indices, X.indptr), shape=X.shape) if is_sparse else v
+            return self._totals(replace(block, X=other))
+
+        return totals(np.where(absent, 0.0, values)), totals(absent.astype(np.float64))
+
+
+Part: TypeAlias = Sums | ColumnMoments | Counts
 
 
 def check_domain(block: Block, group: Group) -> None:

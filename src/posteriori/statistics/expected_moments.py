@@ -1,4 +1,9 @@
-"""Expected moments of rows with missing entries: the E-step of EM."""
+"""Expected moments of rows with missing entries: the E step of expectation-maximisation.
+
+For a row of class k with entries o present and m missing, under N(μ, Σ),
+E[x_m] = μ_m + Σ_mo Σ_oo⁻¹ (x_o - μ_o) and cov[x_m] = Σ_mm - Σ_mo Σ_oo⁻¹ Σ_om (2.81)-(2.82).
+Shapes are those of `moments`.
+"""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -19,7 +24,7 @@ from posteriori.linalg import (
 )
 from posteriori.rows.block import Block
 from posteriori.statistics.moments import Moments
-from posteriori.statistics.statistic import Statistic, dense_membership, group_places
+from posteriori.statistics.statistic import Statistic, group_places, membership
 from posteriori.typing import Array, Codes, Labels
 
 Present = NDArray[np.bool_]
@@ -33,11 +38,6 @@ class ExpectedMoments(Statistic):
 
     moments: Moments
     log_likelihood: float
-
-    def __add__(self, other: "ExpectedMoments") -> "ExpectedMoments":
-        return ExpectedMoments(
-            self.moments + other.moments, self.log_likelihood + other.log_likelihood
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class GatherExpectedMoments:
 
     def _expected(self, block: Block) -> ExpectedMoments:
         X = (self.columns.design(block).array() - self.centre) / self.scale
-        member = dense_membership(block, len(self.classes))
+        member = membership(block, len(self.classes))
         total = ExpectedMoments(self._nothing(), 0.0)
         patterns, which = np.unique(~np.isnan(X), axis=0, return_inverse=True)
         for p, present in enumerate(patterns):
@@ -72,13 +72,13 @@ class GatherExpectedMoments:
         K, d = self.mean.shape
         count, mean, scatter = np.zeros(K), np.zeros((K, d)), np.zeros_like(self.covariance)
         schema, unit = self.columns.schema, np.ones(d)
-        return Moments(schema, self.classes, self.sharing, count, mean, scatter, unit)
+        return Moments(self.classes, schema, unit, self.sharing, count, mean, scatter)
 
     def _of_class(self, k: int, X: Array, weight: Array, present: Present) -> ExpectedMoments:
         """Rows of one class that lack the same entries."""
         g = group_places(self.sharing)[k]
         covariance = self.covariance[g]
-        # Columns that never change say nothing and need no filling in but by their mean.
+        # Constant columns carry no information; missing entries in them get the mean.
         o = np.flatnonzero(present & (np.diagonal(covariance) > 0))
         m = np.flatnonzero(~present)
         lower = self._cholesky(int(g), o)

@@ -1,7 +1,10 @@
-"""Ranges of targets and activations, for links that do not take every activation."""
+"""Ranges of targets and activations, for links that do not take every activation.
+
+Conventions: one activation a = φᵀθ + offset a row, between two ends that may depend on the target.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import logsumexp
@@ -13,26 +16,21 @@ from posteriori.likelihood.loss import Loss
 from posteriori.rows.block import Block, take_block
 from posteriori.statistics.goodness_of_fit import Activation
 from posteriori.statistics.local_quadratic import Target
-from posteriori.statistics.statistic import Statistic
+from posteriori.statistics.statistic import LARGEST, SMALLEST, Maximum, Statistic, weights_of
 from posteriori.typing import Array
+
+_NO_ROW = np.iinfo(np.intp).max
+"""Stands for the number of a row where there is none."""
 
 
 @dataclass(frozen=True, eq=False)
 class LogLevel(Statistic):
     """ln Σ wt e^{(1-k)o}, ln Σ w e^{(2-k)o}, and between which two numbers the offsets o lie."""
 
-    target: float
-    mean: float
-    low: float
-    high: float
-
-    def __add__(self, other: "LogLevel") -> "LogLevel":
-        return LogLevel(
-            float(np.logaddexp(self.target, other.target)),
-            float(np.logaddexp(self.mean, other.mean)),
-            min(self.low, other.low),
-            max(self.high, other.high),
-        )
+    target: float = field(metadata={"rule": np.logaddexp})
+    mean: float = field(metadata={"rule": np.logaddexp})
+    low: float = field(metadata=SMALLEST)
+    high: float = field(metadata=LARGEST)
 
     @property
     def level(self) -> float:
@@ -58,7 +56,7 @@ class GatherLogLevel:
 
     def __call__(self, block: Block) -> LogLevel:
         t, offset = self.target(block), block.offset
-        weight = np.ones(len(t)) if block.weight is None else block.weight
+        weight = weights_of(block)
         with np.errstate(divide="ignore", over="ignore"):
             if offset is None:
                 return LogLevel(float(np.log(weight @ t)), float(np.log(weight.sum())), 0.0, 0.0)
@@ -105,9 +103,7 @@ class GatherRoom:
     def __call__(self, block: Block) -> Room:
         if not block.X.shape[0]:
             return Room(-np.inf, np.inf, 0, 0)
-        low, high = self.domain.ends(self.target(block))
-        if block.offset is not None:
-            low, high = low - block.offset, high - block.offset
+        low, high = _ends(self.domain, self.target, block)
         if self.theta is not None:
             along = self.columns.design(block).times(self.theta)
             low, high = low / along, high / along
@@ -115,16 +111,19 @@ class GatherRoom:
         return Room(float(low[i]), float(high[j]), block.row(i), block.row(j))
 
 
+def _ends(domain: Domain, target: Target, block: Block) -> tuple[Array, Array]:
+    """The ends of φᵀθ in each row."""
+    low, high = domain.ends(target(block))
+    offset = 0.0 if block.offset is None else block.offset
+    return low - offset, high - offset
+
+
 @dataclass(frozen=True, eq=False)
 class Edge(Statistic):
     """How many rows lie at an end, and the number of the first of them."""
 
     n_rows: int
-    first: int
-
-    def __add__(self, other: "Edge") -> "Edge":
-        known = [edge.first for edge in (self, other) if edge.n_rows]
-        return Edge(self.n_rows + other.n_rows, min(known, default=0))
+    first: int = field(metadata=SMALLEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +137,7 @@ class GatherEdge:
     def __call__(self, block: Block) -> Edge:
         away = abs(self.activation(block)[:, None] - np.array(self.ends))
         near = np.flatnonzero(away.min(axis=1) < self.distance)
-        return Edge(len(near), block.row(int(near[0])) if len(near) else 0)
+        return Edge(len(near), block.row(int(near[0])) if len(near) else _NO_ROW)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +174,7 @@ class GatherTightest:
     most: int
 
     def __call__(self, block: Block) -> Tightest:
-        low, high = self.domain.ends(self.target(block))
-        if block.offset is not None:
-            low, high = low - block.offset, high - block.offset
+        low, high = _ends(self.domain, self.target, block)
         found = self.columns.design(block).times(self.theta)
         room = np.minimum(found - low, high - found)
         kept = np.argsort(room, kind="stable")[: self.most]
@@ -216,24 +213,14 @@ class GatherTargetRange:
 
 
 @dataclass(frozen=True, eq=False)
-class Farthest(Statistic):
-    """The largest distance of a target from its mean."""
-
-    distance: float
-
-    def __add__(self, other: "Farthest") -> "Farthest":
-        return Farthest(max(self.distance, other.distance))
-
-
-@dataclass(frozen=True, eq=False)
-class GatherFarthest:
-    """The kernel: a block to its `Farthest`."""
+class GatherLargestResidual:
+    """The kernel: the largest distance of a target from its mean."""
 
     loss: Loss
     target: Target
     activation: Activation
 
-    def __call__(self, block: Block) -> Farthest:
+    def __call__(self, block: Block) -> Maximum:
         with np.errstate(over="ignore", invalid="ignore"):
             away = abs(self.target(block) - self.loss.mean(self.activation(block)))
-        return Farthest(float(away.max(initial=0.0)))
+        return Maximum(float(away.max(initial=0.0)))

@@ -1,7 +1,11 @@
-"""Sums that tell how well a model fits: log-likelihoods, deviances, means of targets."""
+"""How well activations describe the targets: log-likelihood, deviance, Pearson's χ², and means.
+
+Conventions: n rows, c activations a row. Targets t are shares of the second class (n,), shares of
+each class (n, K), or numbers (n,).
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import xlogy
@@ -11,44 +15,21 @@ from posteriori.likelihood.glm import TargetFamily
 from posteriori.likelihood.logistic import SignedLogisticLoss
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.rows.block import Block
-from posteriori.statistics.local_quadratic import GatherQuadratic, Target, activations
-from posteriori.statistics.statistic import Statistic
+from posteriori.statistics.local_quadratic import GatherQuadratic, Target
+from posteriori.statistics.statistic import LARGEST, Statistic, weights_of
 from posteriori.typing import Array
 
 Activation = Callable[[Block], Array]
-
 """The activations of a block's rows: (n,), or (n, K)."""
 
 
 @dataclass(frozen=True, eq=False)
-class FitSums(Statistic):
-    """Sums over rows, w times each of
-
-    one; t (c,); the offsets (c,); ln p(t|a); the deviance; the loss that was made small, which is
-    -ln p(t|a) but for what the activations do not change; and (t - μ)²/V(μ) (zero for classes).
-    `has_offset` says whether there are offsets.
-    """
+class TargetMean(Statistic):
+    """Σw, Σwt (c,) and the same of the offsets (c,)."""
 
     weight: float
     target: Array
     offset: Array
-    has_offset: bool
-    log_likelihood: float
-    deviance: float
-    loss: float
-    pearson: float = 0.0
-
-    def __add__(self, other: "FitSums") -> "FitSums":
-        return FitSums(
-            self.weight + other.weight,
-            self.target + other.target,
-            self.offset + other.offset,
-            self.has_offset or other.has_offset,
-            self.log_likelihood + other.log_likelihood,
-            self.deviance + other.deviance,
-            self.loss + other.loss,
-            self.pearson + other.pearson,
-        )
 
     @property
     def mean(self) -> Array:
@@ -59,6 +40,18 @@ class FitSums(Statistic):
     def mean_offset(self) -> Array:
         """The mean offset (c,)."""
         return self.offset / self.weight
+
+
+@dataclass(frozen=True, eq=False)
+class FitSums(TargetMean):
+    """With these the sums of ln p(t|a), of the deviance, of the loss that was minimised, which is
+    -ln p(t|a) up to a constant in the activations, and of (t - μ)²/V(μ) (zero for classes)."""
+
+    has_offset: bool = field(metadata=LARGEST)
+    log_likelihood: float
+    deviance: float
+    loss: float
+    pearson: float = 0.0
 
     def with_loss(self, loss: float) -> "FitSums":
         """The sums of targets alone, now with the loss of a model for classes."""
@@ -72,12 +65,11 @@ class Fitted:
     at: GatherQuadratic
 
     def __call__(self, block: Block) -> Array:
-        design = self.at.standard.design(self.at.columns.design(block))
-        return activations(design, self.at.theta, self.at.standard.intercept, block.offset)
+        return self.at.design_and_activations(block)[1]
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class ConstantActivation:
     """The same activation (c,) in every row, but for the offsets."""
 
     level: Array
@@ -105,7 +97,7 @@ class GatherClassFit:
 
 @dataclass(frozen=True, eq=False)
 class GatherClassTargets:
-    """The same with a loss of zero: of targets and weights alone, without a look at the columns."""
+    """The same with a loss of zero: sums of targets and weights alone, without the columns."""
 
     loss: Loss | ClassLoss
     target: Target
@@ -176,38 +168,14 @@ def _total(values: Array, weight: Array | None) -> float:
 
 def _means(t: Array, block: Block) -> tuple[float, Array, Array, bool]:
     """Weight, Σwt, Σw·offset, and whether there are offsets."""
-    weight = np.ones(len(t)) if block.weight is None else block.weight
-    offset = np.zeros(t.shape) if block.offset is None else block.offset
-    return (
-        float(weight.sum()),
-        np.atleast_1d(weight @ t),
-        np.atleast_1d(weight @ offset),
-        block.offset is not None,
-    )
+    found = _mean(t, block)
+    return found.weight, found.target, found.offset, block.offset is not None
 
 
-@dataclass(frozen=True, eq=False)
-class TargetMean(Statistic):
-    """Σw, Σwt (c,) and the same of the offsets."""
-
-    weight: float
-    total: Array
-    offset: Array
-
-    def __add__(self, other: "TargetMean") -> "TargetMean":
-        return TargetMean(
-            self.weight + other.weight, self.total + other.total, self.offset + other.offset
-        )
-
-    @property
-    def mean(self) -> Array:
-        """The mean target (c,)."""
-        return self.total / self.weight
-
-    @property
-    def mean_offset(self) -> Array:
-        """The mean offset (c,)."""
-        return self.offset / self.weight
+def _mean(t: Array, block: Block) -> TargetMean:
+    weight = weights_of(block)
+    offset = np.zeros(t.shape[1:]) if block.offset is None else weight @ block.offset
+    return TargetMean(float(weight.sum()), np.atleast_1d(weight @ t), np.atleast_1d(offset))
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +185,4 @@ class GatherTargetMean:
     target: Target
 
     def __call__(self, block: Block) -> TargetMean:
-        t = self.target(block)
-        weight = np.ones(len(t)) if block.weight is None else block.weight
-        offset = np.zeros(t.shape[1:]) if block.offset is None else weight @ block.offset
-        return TargetMean(float(weight.sum()), np.atleast_1d(weight @ t), np.atleast_1d(offset))
+        return _mean(self.target(block), block)

@@ -1,6 +1,9 @@
-"""Sums for labels that may be wrong."""
+"""Labels that may be wrong: derivatives in the rate of flipped labels, and robust weights.
 
-from collections.abc import Callable
+Conventions: F = -ln p(t|a, ε), where labels of both classes are flipped with one probability ε
+(4.117); one activation a row, q parameters (the intercept first); m columns.
+"""
+
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,12 +14,11 @@ from scipy.special import expit
 from posteriori.design.columns import Columns
 from posteriori.likelihood.arithmetic import quiet, times
 from posteriori.rows.block import Block
-from posteriori.rows.rows import Kernel, Rows, S
-from posteriori.rows.schema import Schema
+from posteriori.rows.rows import Rows
 from posteriori.statistics.coordinates import Coordinates, GatherSample
-from posteriori.statistics.local_quadratic import GatherQuadratic, activations, gradient_of
-from posteriori.statistics.statistic import Statistic
-from posteriori.typing import Array, Labels
+from posteriori.statistics.local_quadratic import GatherQuadratic, gradient_of
+from posteriori.statistics.statistic import MappedRows, Statistic, weights_of
+from posteriori.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +28,6 @@ class FlipSums(Statistic):
     slope: float
     curvature: float
     cross: Array
-
-    def __add__(self, other: "FlipSums") -> "FlipSums":
-        return FlipSums(
-            self.slope + other.slope, self.curvature + other.curvature, self.cross + other.cross
-        )
 
     def times(self, factor: float) -> "FlipSums":
         """The sums of so many times the rows."""
@@ -42,7 +39,7 @@ class GatherFlips:
     """The kernel: a block of rows to its `FlipSums` at a rate.
 
     Second derivatives are as observed or as expected, as `at.information` says. The loss of `at`
-    is not looked at.
+    is not used.
     """
 
     at: GatherQuadratic
@@ -51,12 +48,11 @@ class GatherFlips:
     def __call__(self, block: Block) -> FlipSums:
         has_intercept = self.at.standard.intercept
         with np.errstate(over="ignore", invalid="ignore"):
-            design = self.at.standard.design(self.at.columns.design(block))
-            a = activations(design, self.at.theta, has_intercept, block.offset)
+            design, a = self.at.design_and_activations(block)
             t = self.at.target(block)
             expected = self.at.information == "expected"
             slope, curvature, cross = flip_derivatives(a, t, self.rate, expected)
-            weight = np.ones(len(t)) if block.weight is None else block.weight
+            weight = weights_of(block)
             return FlipSums(
                 float(weight @ slope),
                 float(weight @ curvature),
@@ -88,61 +84,30 @@ def flip_derivatives(
 
 
 _SAMPLED = 1000
-
 """Rows whose medians stand for those of all."""
 
 
-@dataclass(frozen=True, eq=False)
-class Reweighted:
-    """Rows whose weights are multiplied by a function of each block; a `Rows`."""
+def downweight_outliers(rows: Rows, columns: Columns) -> MappedRows:
+    """The rows with weights 1/(1 + |z|²/m), for a fit that outlying rows cannot determine.
 
-    rows: Rows
-    factor: Callable[[Block], Array]
-
-    @property
-    def schema(self) -> Schema:
-        return self.rows.schema
-
-    @property
-    def n_rows(self) -> int:
-        return self.rows.n_rows
-
-    @property
-    def classes(self) -> Labels | None:
-        return self.rows.classes
-
-    @property
-    def soft(self) -> bool:
-        return self.rows.soft
-
-    def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
-        def reweighted(block: Block) -> S:
-            factor = self.factor(block)
-            weight = factor if block.weight is None else factor * block.weight
-            return kernel(replace(block, weight=weight))
-
-        return self.rows.map_sum(reweighted, block_entries=block_entries)
-
-
-def near_rows(rows: Rows, columns: Columns) -> Reweighted:
-    """The rows with weights 1/(1 + |z|²/m): a fit that single rows far away cannot turn.
+    z = (x - centre) / scale, with the medians of `Coordinates`.
 
     >>> from posteriori.rows.in_memory import read_rows
     >>> rows = read_rows([[0.0], [1.0], [2.0], [9.0]], [0, 1, 0, 1])
-    >>> near_rows(rows, Columns(rows.schema)).map_sum(lambda block: block.weight).round(3)
+    >>> downweight_outliers(rows, Columns(rows.schema)).map_sum(lambda block: block.weight).round(3)
     array([0.308, 0.8  , 0.8  , 0.017])
     """
-    sample = rows.map_sum(GatherSample(columns, _nothing, _SAMPLED))
+    sample = rows.map_sum(GatherSample(columns, _no_support, _SAMPLED))
     at = Coordinates.of(sample, columns, intercept=True)
 
-    def factor(block: Block) -> Array:
+    def reweighted(block: Block) -> Block:
         with np.errstate(over="ignore"):
             parts = map(at.design, columns.dense_parts(block))
             square = np.concatenate([np.square(part.array()).mean(axis=1) for part in parts])
-        return 1 / (1 + square)
+        return replace(block, weight=weights_of(block) / (1 + square))
 
-    return Reweighted(rows, factor)
+    return MappedRows(rows, reweighted, rows.classes)
 
 
-def _nothing(block: Block) -> NDArray[Any]:
+def _no_support(block: Block) -> NDArray[Any]:
     return np.zeros(block.X.shape[0])

@@ -1,4 +1,11 @@
-"""Leverages, and the influence of single rows on a fit."""
+"""Leverages of the rows, the gradient of ½ ln|I| that follows from them, and Cook's distances.
+
+Conventions: n rows, c activations a row, q parameters an activation (the intercept first),
+θ (c, q), p free parameters. I (p, p) is the information and I⁻¹ = Σ_j s_j s_jᵀ, with p directions
+s_j, each (c, q) in the columns that are summed. u_j = s_jφ (c,) is what a step along s_j adds to
+the activations of a row φ; Q = Σ_j u_j u_jᵀ (c, c) is their covariance by I⁻¹. A row has the weight
+w, the gradient g (c,) and the curvature A (c, c) in its activations.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,16 +17,19 @@ from posteriori.design.matrix import Design
 from posteriori.likelihood.loss import Loss
 from posteriori.likelihood.softmax import probabilities
 from posteriori.rows.block import Block
-from posteriori.statistics.local_quadratic import GatherQuadratic, activations, gradient_of
-from posteriori.statistics.statistic import Statistic
+from posteriori.statistics.local_quadratic import (
+    GatherQuadratic,
+    activations,
+    gradient_of,
+    weighted,
+)
+from posteriori.statistics.statistic import Statistic, weights_of
 from posteriori.typing import Array, Codes
 
 _PART_ENTRIES = 2**18
-
 """Numbers in what directions add to the activations of a block, computed at once."""
 
 _STEP = 1e-5
-
 """To either side of an activation, for the slope of a curvature that has no formula here."""
 
 
@@ -33,9 +43,6 @@ class Leverage(Statistic):
 
     total: float
     gradient: Array
-
-    def __add__(self, other: "Leverage") -> "Leverage":
-        return Leverage(self.total + other.total, self.gradient + other.gradient)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +62,14 @@ class GatherLeverage:
     def __call__(self, block: Block) -> Leverage:
         at, has_intercept = self.at, self.at.standard.intercept
         with np.errstate(over="ignore", invalid="ignore"):
-            design = at.standard.design(at.columns.design(block))
-            a = activations(design, at.theta, has_intercept, block.offset)
+            design, a = at.design_and_activations(block)
             if isinstance(at.loss, Loss):
                 lengths = self._lengths(design)
-                curvature, bend = self._curvature(at.loss, a, block)
-                h, slope = curvature * lengths, 0.5 * bend * lengths
+                curvature, derivative = self._curvature(at.loss, a, block)
+                h, slope = curvature * lengths, 0.5 * derivative * lengths
             else:
                 h, slope = softmax_leverage(probabilities(a), self._distances(design))
-            if block.weight is not None:
-                h, slope = h * block.weight, (slope.T * block.weight).T
+            h, slope = weighted(h, block.weight), weighted(slope, block.weight)
             return Leverage(float(h.sum()), gradient_of(design, slope, has_intercept))
 
     def _curvature(self, loss: Loss, a: Array, block: Block) -> tuple[Array, Array]:
@@ -77,27 +82,24 @@ class GatherLeverage:
 
     def _lengths(self, design: Design) -> Array:
         """Σ_j u_j² of each row (n,)."""
-        found = np.zeros(design.shape[0])
-        for u in self._moved(design):
-            found += np.einsum("jcn,jcn->n", u, u)
-        return found
+        return cast(Array, sum(np.einsum("jcn,jcn->n", u, u) for u in self._added(design)))
 
     def _distances(self, design: Design) -> Array:
         """Σ_j (u_jk - u_jl)² of each pair of classes and each row (K, K, n)."""
         K = self.directions.shape[1]
         found = np.zeros((K, K, design.shape[0]))
-        for u in self._moved(design):
+        for u in self._added(design):
             for k in range(K):
                 for other in range(k):
                     apart = u[:, k] - u[:, other]
                     found[k, other] += np.einsum("jn,jn->n", apart, apart)
         return found + found.swapaxes(0, 1)
 
-    def _moved(self, design: Design) -> Iterator[Array]:
-        return moved(design, self.directions, self.at.standard.intercept)
+    def _added(self, design: Design) -> Iterator[Array]:
+        return added_activations(design, self.directions, self.at.standard.intercept)
 
 
-def moved(design: Design, directions: Array, has_intercept: bool) -> Iterator[Array]:
+def added_activations(design: Design, directions: Array, has_intercept: bool) -> Iterator[Array]:
     """u (j, c, n) of all directions (p, c, q), some at a time."""
     (p, c, q), n = directions.shape, design.shape[0]
     step = max(1, _PART_ENTRIES // max(1, n * c))
@@ -118,13 +120,12 @@ def softmax_leverage(p: Array, distances: Array) -> tuple[Array, Array]:
     (array([0.375]), array([[ 0.09375, -0.09375]]))
     """
     own = p.T
-    pulled = np.einsum("kln,ln->kn", distances, own)
-    twice = (own * pulled).sum(axis=0)
-    return 0.5 * twice, 0.5 * (own * (pulled - twice)).T
+    Dp = np.einsum("kln,ln->kn", distances, own)
+    twice = (own * Dp).sum(axis=0)
+    return 0.5 * twice, 0.5 * (own * (Dp - twice)).T
 
 
 _ALONE = 1e-9
-
 """What is left of the curvature along some direction without a row that alone determines it."""
 
 
@@ -190,18 +191,16 @@ class GatherInfluence:
     most: int = 5
 
     def __call__(self, block: Block) -> Influence:
-        at, n = self.at, block.X.shape[0]
-        weight = np.ones(n) if block.weight is None else block.weight
+        weight = weights_of(block)
         with np.errstate(over="ignore", invalid="ignore"):
-            design = at.standard.design(at.columns.design(block))
-            a = activations(design, at.theta, at.standard.intercept, block.offset)
-            gradient, curvature = self._derivatives(a, at.target(block))
+            design, a = self.at.design_and_activations(block)
+            gradient, curvature = self._derivatives(a, self.at.target(block))
             spread = self._spread(design)
             own = weight[:, None, None] * (curvature @ spread)
-            v = without(own, weight[:, None] * gradient)
+            v = row_removed(own, weight[:, None] * gradient)
             distance = np.einsum("nc,ncd,nd->n", v, spread, v) / self.size
         distance[np.isnan(distance)] = np.inf
-        row = block.start + (np.arange(n) if block.kept is None else block.kept)
+        row = block.start + (np.arange(len(a)) if block.kept is None else block.kept)
         return largest(self.most, row, distance, np.einsum("ncc->n", own))
 
     def _derivatives(self, a: Array, t: Array) -> tuple[Array, Array]:
@@ -215,26 +214,24 @@ class GatherInfluence:
         """Q of each row (n, c, c)."""
         c = self.directions.shape[1]
         found = np.zeros((design.shape[0], c, c))
-        for u in moved(design, self.directions, self.at.standard.intercept):
+        for u in added_activations(design, self.directions, self.at.standard.intercept):
             found += np.einsum("jcn,jdn->ncd", u, u)
         return found
 
 
-def without(own: Array, pull: Array) -> Array:
-    """(I - own)⁻¹ pull for each row (n, c); NaN where a direction has nothing left.
+def row_removed(own: Array, gradient: Array) -> Array:
+    """(I - own)⁻¹ gradient of each row (n, c); NaN where only the row determines a direction.
 
-    >>> without(np.array([[[0.5]], [[1.0]]]), np.array([[1.0], [0.0]])).ravel()
+    >>> row_removed(np.array([[[0.5]], [[1.0]]]), np.array([[1.0], [0.0]])).ravel()
     array([ 2., nan])
     """
     unit = np.eye(own.shape[1])
     left = unit - own
     alone = ~(np.linalg.det(left) > _ALONE)
     left[alone] = unit
-    found = pull / left[:, 0] if len(unit) == 1 else _solved(left, pull)
+    if len(unit) == 1:
+        found = gradient / left[:, 0]
+    else:
+        found = cast(Array, np.linalg.solve(left, gradient[:, :, None])[:, :, 0])
     found[alone] = np.nan
     return found
-
-
-def _solved(matrices: Array, right: Array) -> Array:
-    """The solution for each row (n, c), from (n, c, c) and (n, c)."""
-    return cast(Array, np.linalg.solve(matrices, right[:, :, None])[:, :, 0])

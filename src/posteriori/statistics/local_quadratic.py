@@ -1,4 +1,9 @@
-"""Value, gradient and Hessian of a loss, summed over rows."""
+"""Value, gradient and Hessian of a loss, summed over rows: one step of IRLS (4.92).
+
+Conventions: n rows, c activations a row, q parameters an activation (the intercept first, where
+there is one), θ (c, q). Gradients are (c, q), Hessians (cq, cq), activation by activation. R is the
+curvature of a row's loss in its activations: (n,), or (n, c, c) of several.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,27 +19,24 @@ from posteriori.likelihood.softmax import SoftmaxLoss, probabilities
 from posteriori.linalg import transpose_matmul
 from posteriori.rows.block import Block
 from posteriori.rows.finite import check_finite
-from posteriori.statistics.statistic import Statistic
+from posteriori.statistics.statistic import Statistic, weights_of
 from posteriori.typing import Array
 
 Target = Callable[[Block], Array]
-
 """What the loss receives as t, from the y of a block."""
 
 Information = Literal["observed", "expected"]
 
 _PART_ENTRIES = 2**18
-
 """Entries of the widest temporary of a Hessian with several activations."""
 
 _WIDE = 32
-
 """Columns from which on pairs of classes are worth a product each."""
 
 
 @dataclass(frozen=True, eq=False)
 class LocalQuadratic(Statistic):
-    """Σ -ln p(t|a), its gradient (c, q), and its Hessian (cq, cq) or the diagonal, if asked."""
+    """Σ -ln p(t|a), its gradient (c, q), and its Hessian (cq, cq) or the diagonal, if requested."""
 
     value: float
     gradient: Array
@@ -42,16 +44,8 @@ class LocalQuadratic(Statistic):
 
     @property
     def objective(self) -> float:
-        """What is shown of a pass on the way to the optimum."""
+        """What is reported of an iteration."""
         return self.value
-
-    def __add__(self, other: "LocalQuadratic") -> "LocalQuadratic":
-        hessian = None
-        with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
-            if self.hessian is not None and other.hessian is not None:
-                hessian = self.hessian + other.hessian
-            gradient = self.gradient + other.gradient
-        return LocalQuadratic(self.value + other.value, gradient, hessian)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +66,7 @@ class GatherQuadratic:
 
     def __call__(self, block: Block) -> LocalQuadratic:
         with np.errstate(over="ignore", invalid="ignore"):
-            design = self.standard.design(self.columns.design(block))
-            a = activations(design, self.theta, self.standard.intercept, block.offset)
+            design, a = self.design_and_activations(block)
             t = self.target(block)
             curved = None
             if self.hessian != "none":
@@ -84,8 +77,17 @@ class GatherQuadratic:
             check_finite(block, self.columns.schema)
         return LocalQuadratic(value, gradient, curved)
 
-    def _hessian(self, design: Design, a: Array, t: Array, weight: Array | None) -> Array:
+    def design_and_activations(self, block: Block) -> tuple[Design, Array]:
+        """The columns that sums are taken of, and the activations at θ."""
+        design = self.standard.design(self.columns.design(block))
+        return design, activations(design, self.theta, self.standard.intercept, block.offset)
+
+    def curvature(self, a: Array, t: Array) -> Array:
+        """R of each row, expected or observed."""
         expected = self.information == "expected"
+        return self.loss.information(a) if expected else self.loss.curvature(a, t)
+
+    def _hessian(self, design: Design, a: Array, t: Array, weight: Array | None) -> Array:
         plain = isinstance(self.loss, SoftmaxLoss) and self.hessian == "full"
         if plain and len(a) and (a == a[:1]).all():  # as at a start without slopes
             return _kronecker_hessian(design, a, weight, self.standard.intercept)
@@ -93,30 +95,29 @@ class GatherQuadratic:
             return _softmax_hessian(design.values, a, weight, self.standard.intercept)
         if isinstance(self.loss, SoftmaxLoss) and self.hessian == "diagonal":
             p = probabilities(a)
-            return self._diagonal(design, p * (1 - p), weight)
-        r = self.loss.information(a) if expected else self.loss.curvature(a, t)
-        if weight is not None:
-            r *= weight if r.ndim == 1 else weight[:, None, None]
+            return centred_squares(design, weighted(p * (1 - p), weight), self.standard).ravel()
+        r = weighted(self.curvature(a, t), weight)
         if self.hessian == "diagonal":
             own = r[:, None] if r.ndim == 1 else np.einsum("nkk->nk", r)
-            return self._diagonal(design, own, None)
-        if r.ndim == 1:
-            return bordered(design, r, self.standard.intercept)
-        return blocks_of(design, r, self.standard.intercept)
+            return centred_squares(design, own, self.standard).ravel()
+        return form_of(design, r, self.standard.intercept)
 
-    def _diagonal(self, design: Design, r: Array, weight: Array | None) -> Array:
-        """The diagonal in centred columns, the only ones in which it says much; r is (n, c)."""
-        r = r if weight is None else r * weight[:, None]
-        return np.concatenate([centred_squares(design, v, self.standard) for v in r.T])
+
+def weighted(values: Array, weight: Array | None) -> Array:
+    """Values (n, ...) times the weights of their rows."""
+    return values if weight is None else (values.T * weight).T
 
 
 def centred_squares(design: Design, r: Array, standard: Standard) -> Array:
-    """Σ r φ² for each column (q,), the intercept first, with φ centred."""
-    total, squares = r.sum(), design.squares(r)
+    """Σ r φ² of each column (c, q) for r (n, c), the intercept first, with φ centred.
+
+    In columns that are not centred the diagonal of a Hessian says little.
+    """
+    total, squares = r.sum(axis=0)[:, None], np.stack([design.squares(v) for v in r.T])
     if not standard.moves:
         centre = standard.centre
-        squares -= centre * (2.0 * design.transpose_times(r) - total * centre)
-    return np.concatenate([np.full(int(standard.intercept), total), squares])
+        squares -= centre * (2.0 * design.transpose_times(r).T - total * centre)
+    return np.hstack([total, squares]) if standard.intercept else squares
 
 
 def activations(design: Design, theta: Array, has_intercept: bool, offset: Array | None) -> Array:
@@ -157,8 +158,10 @@ def bordered(design: Design, r: Array, has_intercept: bool) -> Array:
     return out
 
 
-def blocks_of(design: Design, r: Array, has_intercept: bool) -> Array:
-    """The Hessian of several activations from r (n, c, c), a sandwich for each pair."""
+def form_of(design: Design, r: Array, has_intercept: bool) -> Array:
+    """The Hessian from r (n,), or from r (n, c, c) by a sandwich for each pair of activations."""
+    if r.ndim == 1:
+        return bordered(design, r, has_intercept)
     c = r.shape[1]
     q = design.shape[1] + int(has_intercept)
     out = np.empty((c, q, c, q))
@@ -230,124 +233,74 @@ def _from_shared(shared: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Products(Statistic):
-    """Σ φφᵀ (q, q) of the columns that a `Standard` sums, weighted."""
-
-    matrix: Array
-
-    def __add__(self, other: "Products") -> "Products":
-        return Products(self.matrix + other.matrix)
-
-
-@dataclass(frozen=True, eq=False)
 class GatherProducts:
-    """The kernel: a block of rows to its `Products`."""
+    """The kernel: Σ φφᵀ (q, q) of the columns that a `Standard` sums, weighted."""
 
     columns: Columns
     standard: Standard
 
-    def __call__(self, block: Block) -> Products:
+    def __call__(self, block: Block) -> Array:
         design = self.standard.design(self.columns.design(block))
-        weight = np.ones(block.X.shape[0]) if block.weight is None else block.weight
-        return Products(bordered(design, weight, self.standard.intercept))
+        return bordered(design, weights_of(block), self.standard.intercept)
 
 
 @dataclass(frozen=True, eq=False)
-class CurvatureTimes(Statistic):
-    """Hv_j for each direction (s, c, q)."""
+class GatherHessianProducts:
+    """The kernel: the Hessian times each of s directions (s, c, q), for Hessians too large to form.
 
-    products: Array
-
-    def __add__(self, other: "CurvatureTimes") -> "CurvatureTimes":
-        return CurvatureTimes(self.products + other.products)
-
-
-@dataclass(frozen=True, eq=False)
-class GatherCurvatureTimes:
-    """The kernel: a block of rows to its `CurvatureTimes`.
-
-    `at` has θ, the columns, the loss and which curvature it is; `directions` is (s, c, q), in the
-    columns that are summed.
+    `at` has θ, the columns, the loss and which curvature it is; the directions v are in the columns
+    that are summed. With u = vφ (c,), Hv = Σ w (Ru) φᵀ.
     """
 
     at: GatherQuadratic
     directions: Array
 
-    def __call__(self, block: Block) -> CurvatureTimes:
-        at, has_intercept = self.at, self.at.standard.intercept
-        s, c, q = self.directions.shape
-        design = at.standard.design(at.columns.design(block))
-        a = activations(design, at.theta, has_intercept, block.offset)
-        moved = activations(design, self.directions.reshape(-1, q), has_intercept, None)
-        moved = moved.reshape(-1, s, c)
-        bent = self._bent(a, moved, block)
-        if block.weight is not None:
-            bent *= block.weight[:, None, None]
-        found = gradient_of(design, bent.reshape(-1, s * c), has_intercept)
-        return CurvatureTimes(found.reshape(s, c, q))
-
-    def _bent(self, a: Array, moved: Array, block: Block) -> Array:
-        """Ru of each row and direction (n, s, c)."""
+    def __call__(self, block: Block) -> Array:
+        has_intercept, (s, c, q) = self.at.standard.intercept, self.directions.shape
+        design, a = self.at.design_and_activations(block)
+        u = activations(design, self.directions.reshape(-1, q), has_intercept, None)
+        u = u.reshape(-1, s, c)
         if isinstance(self.at.loss, SoftmaxLoss):
             p = probabilities(a)[:, None, :]
-            return p * (moved - (p * moved).sum(axis=2, keepdims=True))
-        r = _curvature(self.at, a, block)
-        if r.ndim == 1:
-            return moved * r[:, None, None]
-        return np.einsum("nkl,nsl->nsk", r, moved)
+            products = p * (u - (p * u).sum(axis=2, keepdims=True))
+        else:
+            r = self.at.curvature(a, self.at.target(block))
+            products = np.einsum("nkl,nsl->nsk", r.reshape(-1, c, c), u)
+        flat = weighted(products, block.weight).reshape(-1, s * c)
+        return gradient_of(design, flat, has_intercept).reshape(s, c, q)
 
 
 @dataclass(frozen=True, eq=False)
-class GatherCurvatureDiagonal:
-    """The kernel: a block of rows to the diagonal of H in contrasts of the activations.
+class GatherHessianDiagonal:
+    """The kernel: the diagonal (m, q) of H in m contrasts of the activations and centred columns.
 
-    `contrasts` B (c, m) makes the activations of m: a = Bv. In columns that are not centred one by
-    one it is the diagonal for centred ones, as others say little.
+    `contrasts` B (c, m) makes the activations of m numbers: a = Bv.
     """
 
     at: GatherQuadratic
     contrasts: Array
 
-    def __call__(self, block: Block) -> CurvatureTimes:
+    def __call__(self, block: Block) -> Array:
         at, B = self.at, self.contrasts
-        design = at.standard.design(at.columns.design(block))
-        a = activations(design, at.theta, at.standard.intercept, block.offset)
+        design, a = at.design_and_activations(block)
         if isinstance(at.loss, SoftmaxLoss):
             p = probabilities(a)
             r = p @ B**2 - (p @ B) ** 2
         else:
-            r = _curvature(at, a, block)
-            r = r[:, None] if r.ndim == 1 else np.einsum("km,nkl,lm->nm", B, r, B)
-        if block.weight is not None:
-            r = r * block.weight[:, None]
-        return CurvatureTimes(
-            np.stack([centred_squares(design, v, at.standard) for v in r.T])[None]
-        )
-
-
-def _curvature(at: GatherQuadratic, a: Array, block: Block) -> Array:
-    """R of each row: (n,), or (n, c, c) of several activations."""
-    expected = at.information == "expected"
-    return at.loss.information(a) if expected else at.loss.curvature(a, at.target(block))
+            r = at.curvature(a, at.target(block)).reshape(-1, len(B), len(B))
+            r = np.einsum("km,nkl,lm->nm", B, r, B)
+        return centred_squares(design, weighted(r, block.weight), at.standard)
 
 
 @dataclass(frozen=True, eq=False)
 class GatherScores:
-    """The kernel: a block of rows to (cq, cq), at the parameters of a `GatherQuadratic`."""
+    """The kernel: Σ w ggᵀ (cq, cq) of the gradients g of the rows, for robust standard errors."""
 
     at: GatherQuadratic
 
     def __call__(self, block: Block) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
-            has_intercept = self.at.standard.intercept
-            design = self.at.standard.design(self.at.columns.design(block))
-            a = activations(design, self.at.theta, has_intercept, block.offset)
-            residual = self.at.loss.gradient(a, self.at.target(block))
-            squares = (
-                residual**2 if residual.ndim == 1 else residual[:, :, None] * residual[:, None]
-            )
-            if block.weight is not None:
-                squares *= block.weight if residual.ndim == 1 else block.weight[:, None, None]
-            if residual.ndim == 1:
-                return bordered(design, squares, has_intercept)
-            return blocks_of(design, squares, has_intercept)
+            design, a = self.at.design_and_activations(block)
+            g = self.at.loss.gradient(a, self.at.target(block))
+            squares = g**2 if g.ndim == 1 else g[:, :, None] * g[:, None]
+            return form_of(design, weighted(squares, block.weight), self.at.standard.intercept)

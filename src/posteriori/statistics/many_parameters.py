@@ -1,4 +1,15 @@
-"""Losses and information matrices at many parameter vectors in one pass."""
+"""Losses and information matrices of many sets of parameters in one pass.
+
+Conventions: n rows, m sets of parameters, c activations a row, q parameters an activation (the
+intercept first, where there is one), θ (m, c, q). Activations are kept as (c, s, n) for s of the
+sets at a time, few enough for them to stay in the cache.
+
+A row adds A ⊗ φφᵀ to the expected information I, and only A depends on the parameters: with the
+products of k free columns kept as L pairs i ≤ j, the information of all sets is one matrix product.
+A = Σ_e r_e d_e d_eᵀ, with E edges d_e: one activation has one edge, d = 1, and r is its curvature;
+K classes have one for each two, as diag(p) - ppᵀ (4.110) is the sum of p_k p_l times the square of
+the difference of two activations.
+"""
 
 import math
 from collections.abc import Iterator
@@ -16,19 +27,16 @@ from posteriori.rows.block import Block
 from posteriori.rows.finite import check_finite
 from posteriori.statistics.leverage import softmax_leverage
 from posteriori.statistics.local_quadratic import Target
-from posteriori.statistics.statistic import Statistic
+from posteriori.statistics.statistic import Statistic, weights_of
 from posteriori.typing import Array, Codes
 
 ROWS = 2048
-
 """Rows of a block: enough for a product to be fast, few enough for the threads to share them."""
 
 _ROOM = 2**17
-
 """Activations of one slice of the sets."""
 
 _GROUP = 32
-
 """Numbers multiplied together before a logarithm is taken of them."""
 
 _LOG2_E = math.log2(math.e)
@@ -36,17 +44,10 @@ _LOG2_E = math.log2(math.e)
 
 @dataclass(frozen=True, eq=False)
 class ManyLosses(Statistic):
-    """Σ -ln p(t|a) of each set of parameters (m,), and its gradients (m, c, q) if asked."""
+    """Σ -ln p(t|a) of each set of parameters (m,), and its gradients (m, c, q) if requested."""
 
     values: Array
     gradients: Array | None = None
-
-    def __add__(self, other: "ManyLosses") -> "ManyLosses":
-        gradients = None
-        with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
-            if self.gradients is not None and other.gradients is not None:
-                gradients = self.gradients + other.gradients
-            return ManyLosses(self.values + other.values, gradients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +68,15 @@ class GatherManyLosses:
         design = self.standard.design(self.columns.design(block))
         values = np.empty(len(self.thetas))
         gradients = np.empty_like(self.thetas) if self.with_gradients else None
-        products = Products(design, block, self.standard.intercept)
-        sums = _sums_of(self.loss, products, self.target(block))
+        products, t = BlockProducts(design, block, self.standard.intercept), self.target(block)
+        logistic = _LogisticSums.of(self.loss, products, t)
         with np.errstate(over="ignore", invalid="ignore"):
             for part in sets_at_once(self.thetas, design.shape[0]):
-                values[part], slopes = sums(self.thetas[part], self.with_gradients)
+                some = self.thetas[part]
+                found = logistic(some, self.with_gradients) if logistic is not None else None
+                if found is None:
+                    found = _pointwise_sums(self.loss, products, t, some, self.with_gradients)
+                values[part], slopes = found
                 if gradients is not None:
                     gradients[part] = slopes
         if not np.isfinite(values).all():
@@ -87,7 +92,7 @@ def sets_at_once(thetas: Array, n_rows: int) -> Iterator[slice]:
 
 
 @dataclass(frozen=True, eq=False)
-class Products:
+class BlockProducts:
     """The products of a block's rows with some sets of parameters."""
 
     design: Design
@@ -121,51 +126,48 @@ class Products:
         return a
 
 
-class _AnySums:
-    """Losses by their values and gradients, pointwise, of the rows of several sets in one call."""
-
-    def __init__(self, loss: Loss | ClassLoss, products: Products, t: Array) -> None:
-        self._loss, self._products, self._t = loss, products, t
-
-    def __call__(self, thetas: Array, with_gradients: bool) -> tuple[Array, Array | None]:
-        a = self._products.activations(thetas)
-        _, s, n = a.shape
-        flat, t, weight = self._flat(a), self._repeated(s), self._products.block.weight
-        each = self._loss.value(flat, t).reshape(s, n)
-        values = each.sum(axis=1) if weight is None else each @ weight
-        if not with_gradients:
-            return values, None
-        residual = self._loss.gradient(flat, t).T.reshape(a.shape)
-        return values, self._products.transpose_times(
-            residual if weight is None else residual * weight
-        )
-
-    def _flat(self, a: Array) -> Array:
-        """As a loss wants them: (sn,), or (sn, c) for one that has an activation a class."""
-        if isinstance(self._loss, ClassLoss):
-            return a.reshape(len(a), -1).T
-        return a.ravel()
-
-    def _repeated(self, s: int) -> Array:
-        return np.tile(self._t.T, s).T
+def _pointwise_sums(
+    loss: Loss | ClassLoss, products: "BlockProducts", t: Array, thetas: Array, with_gradients: bool
+) -> tuple[Array, Array | None]:
+    """Losses and gradients of some sets, by the values and gradients of the rows of all of them."""
+    a, weight = products.activations(thetas), products.block.weight
+    c, s, n = a.shape
+    flat = a.reshape(c, -1).T if isinstance(loss, ClassLoss) else a.ravel()
+    repeated = np.tile(t.T, s).T
+    each = loss.value(flat, repeated).reshape(s, n)
+    values = each.sum(axis=1) if weight is None else each @ weight
+    if not with_gradients:
+        return values, None
+    residual = loss.gradient(flat, repeated).T.reshape(a.shape)
+    residual = residual if weight is None else residual * weight
+    return values, products.transpose_times(residual)
 
 
 class _LogisticSums:
     """Σ ln(1 + eᵃ) - ta, t from zero to one, with one logarithm for many rows.
 
     The linear part needs Σtφ only, and the derivative of the other is 1 - 1/(1 + eᵃ). Errors are
-    those of doubles beside the sum of ln(1 + eᵃ); where that overflows, `otherwise` takes over.
+    those of doubles beside the sum of ln(1 + eᵃ); where that overflows, there is no sum.
     """
 
-    def __init__(self, products: Products, share: Array, otherwise: _AnySums) -> None:
-        self._products, self._otherwise = products, otherwise
+    @classmethod
+    def of(
+        cls, loss: Loss | ClassLoss, products: "BlockProducts", t: Array
+    ) -> "_LogisticSums | None":
+        """The sums of a logistic loss; None for others."""
+        if not isinstance(loss, LogisticLoss):
+            return None
+        return cls(products, (t + 1) / 2 if isinstance(loss, SignedLogisticLoss) else t)
+
+    def __init__(self, products: "BlockProducts", share: Array) -> None:
+        self._products = products
         self._weight, self._offset = products.block.weight, products.block.offset
-        weight = np.ones(len(share)) if self._weight is None else self._weight
+        weight = weights_of(products.block)
         seen = weight * share
         self._pull, self._rest = products.transpose_times(np.stack([seen, weight - seen])[None])
         self._constant = 0.0 if self._offset is None else float(seen @ self._offset)
 
-    def __call__(self, thetas: Array, with_gradients: bool) -> tuple[Array, Array | None]:
+    def __call__(self, thetas: Array, with_gradients: bool) -> tuple[Array, Array | None] | None:
         u = self._products.times(_LOG2_E * thetas)
         if self._offset is not None:
             u += _LOG2_E * self._offset
@@ -173,7 +175,7 @@ class _LogisticSums:
         u += 1.0
         values = self._logs(u[0]) - thetas[:, 0] @ self._pull[0] - self._constant
         if not np.isfinite(values).all():
-            return self._otherwise(thetas, with_gradients)
+            return None
         if not with_gradients:
             return values, None
         np.divide(1.0, u, out=u)
@@ -191,26 +193,6 @@ class _LogisticSums:
         return np.log(products).sum(axis=1) + np.log(u[:, size:]).sum(axis=1)
 
 
-def _sums_of(loss: Loss | ClassLoss, products: Products, t: Array) -> _AnySums | _LogisticSums:
-    """How the losses of a slice are summed over the rows of a block."""
-    plain = _AnySums(loss, products, t)
-    if not isinstance(loss, LogisticLoss):
-        return plain
-    return _LogisticSums(
-        products, (t + 1) / 2 if isinstance(loss, SignedLogisticLoss) else t, plain
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class ManySums(Statistic):
-    """Sums of each set of parameters, (m, ...)."""
-
-    values: Array
-
-    def __add__(self, other: "ManySums") -> "ManySums":
-        return ManySums(self.values + other.values)
-
-
 @dataclass(frozen=True, eq=False)
 class ManyPoints:
     """Where the information is wanted: `thetas` (m, K, q) in the columns that `standard` sums.
@@ -224,12 +206,12 @@ class ManyPoints:
     thetas: Array
     free: Array
 
-    def products(self, block: Block) -> Products:
+    def products(self, block: Block) -> BlockProducts:
         """Those of the block's rows with parameters."""
         design = self.standard.design(self.columns.design(block))
-        return Products(design, block, self.standard.intercept)
+        return BlockProducts(design, block, self.standard.intercept)
 
-    def pairs(self, products: Products) -> Array:
+    def pairs(self, products: BlockProducts) -> Array:
         """φ_i φ_j (L, n)."""
         columns = products.times(self.free[:, None])[0]
         i, j = pairs_of(len(columns))
@@ -247,7 +229,7 @@ class GatherInformations:
 
     at: ManyPoints
 
-    def __call__(self, block: Block) -> ManySums:
+    def __call__(self, block: Block) -> Array:
         products = self.at.products(block)
         pairs = self.at.pairs(products)
         if block.weight is not None:
@@ -257,7 +239,7 @@ class GatherInformations:
             for part in sets_at_once(self.at.thetas, pairs.shape[1]):
                 a = products.activations(self.at.thetas[part])
                 out[part] = (self._curvatures(a) @ pairs.T).swapaxes(0, 1)
-        return ManySums(out)
+        return out
 
     def _curvatures(self, a: Array) -> Array:
         """r_e (E, s, n) of activations (K, s, n)."""
@@ -277,7 +259,7 @@ class GatherSlopes:
     at: ManyPoints
     inverses: Array
 
-    def __call__(self, block: Block) -> ManySums:
+    def __call__(self, block: Block) -> Array:
         products = self.at.products(block)
         pairs = self.at.pairs(products)
         out = np.empty_like(self.at.thetas)
@@ -289,7 +271,7 @@ class GatherSlopes:
                 if block.weight is not None:
                     slopes = slopes * block.weight
                 out[part] = products.transpose_times(slopes)
-        return ManySums(out)
+        return out
 
     def _slopes(self, a: Array, lengths: Array) -> Array:
         """½ tr(I⁻¹ ∂A/∂a ⊗ φφᵀ) (K, s, n), of d_eᵀ I⁻¹ d_e ⊗ φφᵀ (E, s, n)."""

@@ -1,22 +1,20 @@
-"""A loss that falls as margins grow: with a minimum where pairs overlap, and none where not.
+"""A loss of the margins that has a minimum where classes overlap, and none where they do not.
 
-Conventions: those of `statistics.margins`. Each open pair of margin m adds l(m), and l(-m) too
+Conventions: those of `separation_margins`. Each open pair of margin m adds l(m), and l(-m) too
 where its margin must be zero. With l(m) = ln(1 + e^-m) and two classes it is the logistic loss
 (4.90); with l(m) = ½ max(0, 1 - m)² it is zero, a finite way out, where all pairs are separated.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import reduce
-from operator import add
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import expit, log_expit
 
 from posteriori.rows.block import Block
 from posteriori.statistics.coordinates import Coordinates, Pairs
-from posteriori.statistics.separation_margins import OPEN, PairsOf, Ray, pieces
-from posteriori.statistics.statistic import Statistic
+from posteriori.statistics.separation_margins import OPEN, PairKernel
+from posteriori.statistics.statistic import LARGEST, SMALLEST, Statistic
 from posteriori.typing import Array
 
 PointLoss = Callable[[Array], tuple[Array, Array, Array]]
@@ -36,7 +34,7 @@ def squared_hinge(m: Array) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class PairLoss(Statistic):
-    """The loss, its gradient (p, c), its Hessian (pc, pc) where asked for, and the ends of margins.
+    """The loss, its gradient (p, c), its Hessian (pc, pc) if requested, and the range of margins.
 
     `least` is that of all open pairs; minus infinity if one of them must be zero. `largest` is that
     of the open pairs that may be positive.
@@ -45,45 +43,28 @@ class PairLoss(Statistic):
     value: float
     gradient: Array
     hessian: Array | None
-    least: float
-    largest: float
+    least: float = field(metadata=SMALLEST)
+    largest: float = field(metadata=LARGEST)
 
     @property
     def curvature(self) -> Array:
-        """The Hessian, where it was asked for."""
+        """The Hessian, which must have been requested."""
         assert self.hessian is not None
         return self.hessian
 
-    def __add__(self, other: "PairLoss") -> "PairLoss":
-        both = None
-        if self.hessian is not None and other.hessian is not None:
-            both = self.hessian + other.hessian
-        return PairLoss(
-            self.value + other.value,
-            self.gradient + other.gradient,
-            both,
-            min(self.least, other.least),
-            max(self.largest, other.largest),
-        )
-
 
 @dataclass(frozen=True, eq=False)
-class GatherPairLoss:
+class GatherPairLoss(PairKernel):
     """The kernel: a block to the `PairLoss` of its open pairs at θ (p, c)."""
 
-    coordinates: Coordinates
-    pairs: PairsOf
     theta: Array
     hessian: bool
     point: PointLoss = logistic
 
-    def __call__(self, block: Block) -> PairLoss:
-        return reduce(add, map(self._loss, pieces(self.coordinates, block)))
-
-    def _loss(self, block: Block) -> PairLoss:
+    def _sum(self, block: Block) -> PairLoss:
         pairs, is_open = self.pairs(block)
         short = self.coordinates.shortening(block)
-        m = np.where(is_open, Ray(self.coordinates, self.theta).margins(block, pairs) * short, 0.0)
+        m = np.where(is_open, self._margins(block, pairs, self.theta), 0.0)
         value, slope, curvature = _both_ways(self.point, m, pairs)
         least = float(m[is_open].min(initial=np.inf))
         if pairs.equal is not None and (pairs.equal & is_open).any():
@@ -103,19 +84,14 @@ class GatherPairLoss:
 
 
 @dataclass(frozen=True, eq=False)
-class GatherBend:
+class PairHessianProduct(PairKernel):
     """The kernel: the Hessian of the loss at θ, times a direction (p, c)."""
 
-    coordinates: Coordinates
-    pairs: PairsOf
     theta: Array
     direction: Array
     point: PointLoss = logistic
 
-    def __call__(self, block: Block) -> Array:
-        return reduce(add, map(self._bend, pieces(self.coordinates, block)))
-
-    def _bend(self, block: Block) -> Array:
+    def _sum(self, block: Block) -> Array:
         pairs, is_open = self.pairs(block)
         short = self.coordinates.shortening(block)
         design, both = self.coordinates.design(block), np.hstack([self.theta, self.direction])
@@ -128,16 +104,10 @@ class GatherBend:
 
 
 @dataclass(frozen=True, eq=False)
-class GatherSquares:
+class MarginSquares(PairKernel):
     """The kernel: Σ over open pairs of the square of the margin along each parameter (p, c)."""
 
-    coordinates: Coordinates
-    pairs: PairsOf
-
-    def __call__(self, block: Block) -> Array:
-        return reduce(add, map(self._squares, pieces(self.coordinates, block)))
-
-    def _squares(self, block: Block) -> Array:
+    def _sum(self, block: Block) -> Array:
         pairs, is_open = self.pairs(block)
         times = is_open * self.coordinates.shortening(block) ** 2
         if pairs.n_classes > 2:
@@ -183,53 +153,33 @@ def pair_curvature(coordinates: Coordinates, block: Block, pairs: Pairs, times: 
 
 
 @dataclass(frozen=True, eq=False)
-class Moves(Statistic):
+class MarginSizes(Statistic):
     """The largest |margin| of the open pairs along a direction, and the largest below `OPEN`."""
 
-    largest: float
-    largest_small: float
-
-    def __add__(self, other: "Moves") -> "Moves":
-        return Moves(max(self.largest, other.largest), max(self.largest_small, other.largest_small))
+    largest: float = field(metadata=LARGEST)
+    largest_small: float = field(metadata=LARGEST)
 
 
 @dataclass(frozen=True, eq=False)
-class GatherMoves:
-    """The kernel: a block to the `Moves` of its open pairs along a direction θ (p, c)."""
+class GatherMarginSizes(PairKernel):
+    """The kernel: a block to the `MarginSizes` of its open pairs along a direction θ (p, c)."""
 
-    coordinates: Coordinates
-    pairs: PairsOf
     theta: Array
 
-    def __call__(self, block: Block) -> Moves:
-        return reduce(add, map(self._moves, pieces(self.coordinates, block)))
-
-    def _moves(self, block: Block) -> Moves:
-        _, size = open_moves(self, block)
-        return Moves(float(size.max(initial=0.0)), float(size[size < OPEN].max(initial=0.0)))
+    def _sum(self, block: Block) -> MarginSizes:
+        pairs, is_open = self.pairs(block)
+        size = abs(self._margins(block, pairs, self.theta)[is_open])
+        return MarginSizes(float(size.max(initial=0.0)), float(size[size < OPEN].max(initial=0.0)))
 
 
 @dataclass(frozen=True, eq=False)
-class GatherStill:
-    """The kernel: Σ margin² of the open pairs that a direction leaves alone, as a form (pc, pc)."""
+class SmallMarginForm(PairKernel):
+    """The kernel: Σ margin² of the open pairs whose margin along θ is small, as a form (pc, pc)."""
 
-    coordinates: Coordinates
-    pairs: PairsOf
     theta: Array
 
-    def __call__(self, block: Block) -> Array:
-        return reduce(add, map(self._form, pieces(self.coordinates, block)))
-
-    def _form(self, block: Block) -> Array:
-        pairs, size = open_moves(self, block)
+    def _sum(self, block: Block) -> Array:
+        pairs, is_open = self.pairs(block)
+        small = is_open & (abs(self._margins(block, pairs, self.theta)) < OPEN)
         short = self.coordinates.shortening(block)
-        return pair_curvature(
-            self.coordinates, block, pairs, ((size >= 0) & (size < OPEN)) * short**2
-        )
-
-
-def open_moves(kernel: GatherMoves | GatherStill, block: Block) -> tuple[Pairs, Array]:
-    """The pairs of a block, and |margin| (n, q) along the direction; -1 where they are not open."""
-    pairs, is_open = kernel.pairs(block)
-    margins = Ray(kernel.coordinates, kernel.theta).margins(block, pairs)
-    return pairs, np.where(is_open, abs(margins * kernel.coordinates.shortening(block)), -1.0)
+        return pair_curvature(self.coordinates, block, pairs, small * short**2)

@@ -1,30 +1,33 @@
-"""Margins of pairs of classes, for deciding whether the classes can be separated."""
+"""By how much a direction separates the rows: sums for the linear programs of separation.
 
+Conventions: n rows, p parameters, q pairs a row and c activations as in `coordinates.Pairs`; a
+direction is θ (p, c) in some coordinates. Where some rows are very long, margins are divided by the
+lengths of their rows, so that they are of the size of θ.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.design.matrix import Coded, Design, Sparse, Stacked
 from posteriori.rows.block import Block, split_sparse, take_block
 from posteriori.rows.finite import check_finite
-from posteriori.rows.rows import Kernel, Rows, S
-from posteriori.rows.schema import Schema
-from posteriori.statistics.coordinates import Coordinates, Mask, Pairs, Support
-from posteriori.statistics.statistic import Statistic
+from posteriori.rows.rows import Rows
+from posteriori.statistics.coordinates import Coordinates, Mask, Pairs, Support, column_ranges
+from posteriori.statistics.statistic import LARGEST, SMALLEST, MappedRows, Maximum, Statistic
 from posteriori.typing import Array, Codes, Labels
 
 CLEAR = 1e-6
-
 """Margins above this, along a θ of size one, are positive beyond doubt."""
 
 OPEN = 0.5
-
 """Along a ray a margin is zero or at least one; below this it is taken for zero."""
 
 
@@ -69,6 +72,35 @@ class PairsOf:
         return cast(Mask, self(block)[1].any(axis=1))
 
 
+@dataclass(frozen=True, eq=False)
+class PairKernel(ABC):
+    """A kernel over the pairs of the rows of a block, in some coordinates.
+
+    A sparse block whose rows have to be filled in is summed piece by piece.
+    """
+
+    coordinates: Coordinates
+    pairs: PairsOf
+
+    def __call__(self, block: Block) -> Any:
+        return reduce(add, map(self._sum, pieces(self.coordinates, block)))
+
+    @abstractmethod
+    def _sum(self, block: Block) -> Any:
+        """What the pairs of the rows add up to."""
+
+    def _margins(self, block: Block, pairs: Pairs, theta: Array) -> Array:
+        """Margins along θ (n, q), over the lengths of long rows."""
+        margins = Ray(self.coordinates, theta).margins(block, pairs)
+        return margins * self.coordinates.shortening(block)
+
+
+def pieces(coordinates: Coordinates, block: Block) -> Iterable[Block]:
+    """The block, in pieces where it is sparse and has to be filled in."""
+    fills_in = coordinates.far and isinstance(block.X, sparse.csr_array)
+    return split_sparse(block) if fills_in else (block,)
+
+
 _FILLED_IN = 2**19
 """Numbers of rows that are filled in at once."""
 
@@ -104,10 +136,10 @@ class Constraints(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Margins(Statistic):
-    """What a look at all rows says of a direction θ.
+    """The margins of all rows along a direction θ.
 
     Of the open pairs: how many there are (`n_open`), how many have a `CLEAR` margin (`n_clear`),
-    and the least of these. Of the constraints asked about: the `most` worst of those not met.
+    and the least of these. Of the constraints requested: the `most` worst of those not met.
     """
 
     most: int
@@ -127,27 +159,22 @@ class Margins(Statistic):
 
 
 @dataclass(frozen=True, eq=False)
-class GatherMargins:
+class GatherMargins(PairKernel):
     """The kernel: a block to the `Margins` of its rows along θ.
 
-    Asked about are the constraints of the open pairs; with a `goal`, that open pairs have margin
-    zero and separated ones the goal at least. Met are those with a slack of `floor` and more.
+    The constraints are those of the open pairs; with a `goal`, that open pairs have margin zero
+    and separated ones the goal at least. Met are those with a slack of `floor` and more.
     """
 
-    coordinates: Coordinates
-    pairs: PairsOf
     theta: Array
     floor: float
     most: int
     goal: float | None = None
 
-    def __call__(self, block: Block) -> Margins:
-        return reduce(add, map(self._margins, pieces(self.coordinates, block)))
-
-    def _margins(self, block: Block) -> Margins:
+    def _sum(self, block: Block) -> Margins:
         pairs, is_open = self.pairs(block)
         short = self.coordinates.shortening(block)
-        margins = Ray(self.coordinates, self.theta).margins(block, pairs) * short
+        margins = self._margins(block, pairs, self.theta)
         clear = margins[is_open & (margins > CLEAR)]
         if self.goal is None:
             slack = np.where(is_open, pairs.slack(margins), np.inf)
@@ -201,16 +228,10 @@ class GatherMargins:
 
 
 @dataclass(frozen=True, eq=False)
-class GatherPull:
+class MarginGradient(PairKernel):
     """The kernel: the gradient (p, c) of the sum of all open margins that may be positive."""
 
-    coordinates: Coordinates
-    pairs: PairsOf
-
-    def __call__(self, block: Block) -> Array:
-        return reduce(add, map(self._pull, pieces(self.coordinates, block)))
-
-    def _pull(self, block: Block) -> Array:
+    def _sum(self, block: Block) -> Array:
         pairs, is_open = self.pairs(block)
         times = (is_open & pairs.unequal()) * self.coordinates.shortening(block)
         design = self.coordinates.design(block)
@@ -221,42 +242,29 @@ class GatherPull:
 class Balance(Statistic):
     """How a ray R and a direction θ for its open pairs can be joined into one ray ρR + θ.
 
-    Its margins are positive on all pairs that either separates if `low` < ρ < `high`. For the ρ
-    asked about, `least` is the smallest of them, `loose` the largest |margin| of all other pairs.
+    Its margins are positive on all pairs that either separates if `low` < ρ < `high`. For a given
+    ρ, `least` is the smallest of them, `loose` the largest |margin| of all other pairs.
     """
 
-    low: float
-    high: float
-    least: float
-    loose: float
-
-    def __add__(self, other: "Balance") -> "Balance":
-        return Balance(
-            max(self.low, other.low),
-            min(self.high, other.high),
-            min(self.least, other.least),
-            max(self.loose, other.loose),
-        )
+    low: float = field(metadata=LARGEST)
+    high: float = field(metadata=SMALLEST)
+    least: float = field(metadata=SMALLEST)
+    loose: float = field(metadata=LARGEST)
 
 
 @dataclass(frozen=True, eq=False)
-class GatherBalance:
-    """The kernel: a block to the `Balance` of the ray of `pairs` with a second one, for ρ."""
+class GatherBalance(PairKernel):
+    """The kernel: a block to the `Balance` of the ray of `pairs` with the direction θ, for ρ."""
 
-    pairs: PairsOf
-    second: Ray
+    theta: Array
     rho: float
 
-    def __call__(self, block: Block) -> Balance:
-        return reduce(add, map(self._balance, pieces(self.second.coordinates, block)))
-
-    def _balance(self, block: Block) -> Balance:
-        first = self.pairs.ray
-        assert first is not None
+    def _sum(self, block: Block) -> Balance:
+        first, second = cast(Ray, self.pairs.ray), Ray(self.coordinates, self.theta)
         pairs = Pairs.of(self.pairs.support(block), self.pairs.n_classes)
-        one, two = first.margins(block, pairs), self.second.margins(block, pairs)
+        one, two = first.margins(block, pairs), second.margins(block, pairs)
         short = first.coordinates.shortening(block)
-        clear = two * self.second.coordinates.shortening(block) > CLEAR
+        clear = two * self.coordinates.shortening(block) > CLEAR
         separated = pairs.all() & ((one * short > OPEN) | clear)
         with np.errstate(divide="ignore", invalid="ignore"):
             bound, joined = -two / one, (self.rho * one + two) * short
@@ -268,21 +276,12 @@ class GatherBalance:
         )
 
 
-def pieces(coordinates: Coordinates, block: Block) -> Iterable[Block]:
-    """The block, in pieces where it is sparse and has to be filled in."""
-    fills_in = coordinates.far and isinstance(block.X, sparse.csr_array)
-    return split_sparse(block) if fills_in else (block,)
-
-
 @dataclass(frozen=True, eq=False)
 class ClassRanges(Statistic):
     """Least and largest entry of each column in the rows of each class (K, m)."""
 
-    low: Array
-    high: Array
-
-    def __add__(self, other: "ClassRanges") -> "ClassRanges":
-        return ClassRanges(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+    low: Array = field(metadata=SMALLEST)
+    high: Array = field(metadata=LARGEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,102 +301,47 @@ class GatherClassRanges:
         if support.ndim == 1:
             support = support[:, None] == np.arange(self.pairs.n_classes)
         parts = [take_block(block, np.flatnonzero(rows)) for rows in support.T]
-        low, high = zip(*(_ranges(self.columns.design(part)) for part in parts), strict=True)
+        low, high = zip(*(column_ranges(self.columns.design(part)) for part in parts), strict=True)
         return ClassRanges(np.stack(low), np.stack(high))
 
 
-def _ranges(design: Design) -> tuple[Array, Array]:
-    """Least and largest entry of each column."""
-    n, m = design.shape
-    if n == 0:
-        return np.full(m, np.inf), np.full(m, -np.inf)
-    if isinstance(design, Stacked):
-        low, high = zip(*map(_ranges, design.parts), strict=True)
-        return design.joined(low), design.joined(high)
-    if isinstance(design, Coded):
-        counts = design.transpose_times(np.ones(n))
-        return (counts == n).astype(np.float64), (counts > 0).astype(np.float64)
-    if isinstance(design, Sparse):
-        return design.values.min(axis=0).toarray(), design.values.max(axis=0).toarray()
-    values = design.array()
-    return values.min(axis=0), values.max(axis=0)
-
-
 @dataclass(frozen=True, eq=False)
-class Reach(Statistic):
-    """The smallest t with margins of θ + t ray that are large enough on all separated pairs."""
+class GatherReach(PairKernel):
+    """The kernel: the smallest t at which θ + t ray has the margin on every pair that the ray of
+    `pairs` separates. θ (p, c) is in the units of the columns."""
 
-    t: float
-
-    def __add__(self, other: "Reach") -> "Reach":
-        return Reach(max(self.t, other.t))
-
-
-@dataclass(frozen=True, eq=False)
-class GatherReach:
-    """The kernel: how far to go from θ (p, c), in the units of the columns, along the ray of
-    `pairs`, until all pairs that it separates have a margin."""
-
-    pairs: PairsOf
     theta: Array
     margin: float
 
-    def __call__(self, block: Block) -> Reach:
-        ray: Any = self.pairs.ray
-        return reduce(add, map(self._reach, pieces(ray.coordinates, block)))
-
-    def _reach(self, block: Block) -> Reach:
-        ray: Any = self.pairs.ray
+    def _sum(self, block: Block) -> Maximum:
+        ray = cast(Ray, self.pairs.ray)
         pairs, is_open = self.pairs(block)
         here = Ray(ray.coordinates, ray.coordinates.standard(self.theta)).margins(block, pairs)
         separated = ~is_open & pairs.all()
         lacking = self.margin - here[separated]
-        return Reach(float((lacking / ray.margins(block, pairs)[separated]).max(initial=0.0)))
+        return Maximum(float((lacking / ray.margins(block, pairs)[separated]).max(initial=0.0)))
 
 
-@dataclass(frozen=True, eq=False)
-class SomeClasses:
-    """Rows that belong to some of the classes only; a `Rows`.
+def some_classes(rows: Rows, codes: Sequence[int]) -> MappedRows:
+    """The rows that belong to some of the classes only, whose codes become 0, 1, ... in order.
 
-    `codes` are the codes of these classes, which become 0, 1, ... in the order given.
+    `n_rows` counts all rows; those of other classes are left out block by block.
     """
+    known = cast(Labels, rows.classes)
+    places = np.full(len(known), -1)
+    places[list(codes)] = np.arange(len(codes))
 
-    rows: Rows
-    codes: Sequence[int]
+    def part(block: Block) -> Block:
+        y = cast(NDArray[Any], block.y)
+        if y.ndim == 2:
+            labels = y[:, list(codes)]
+            kept = np.flatnonzero(labels.sum(axis=1) > 1 - 1e-6)
+        else:
+            labels = places[y]
+            kept = np.flatnonzero(labels >= 0)
+        return replace(take_block(block, kept), y=labels[kept])
 
-    @property
-    def schema(self) -> Schema:
-        return self.rows.schema
-
-    @property
-    def n_rows(self) -> int:
-        """The number of all rows, of which those of other classes are left out on the way."""
-        return self.rows.n_rows
-
-    @property
-    def classes(self) -> Labels | None:
-        known = self.rows.classes
-        return None if known is None else known[list(self.codes)]
-
-    @property
-    def soft(self) -> bool:
-        return self.rows.soft
-
-    def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
-        return self.rows.map_sum(
-            lambda block: kernel(self._part(block)), block_entries=block_entries
-        )
-
-    def _part(self, block: Block) -> Block:
-        if cast(Array, block.y).ndim == 2:
-            shares = cast(Array, block.y)[:, list(self.codes)]
-            kept = np.flatnonzero(shares.sum(axis=1) > 1 - 1e-6)
-            return replace(take_block(block, kept), y=shares[kept])
-        places = np.full(len(cast(Labels, self.rows.classes)), -1)
-        places[list(self.codes)] = np.arange(len(self.codes))
-        codes = places[cast(Codes, block.y)]
-        kept = np.flatnonzero(codes >= 0)
-        return replace(take_block(block, kept), y=codes[kept])
+    return MappedRows(rows, part, known[list(codes)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,7 +356,7 @@ class Distinct(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class GatherDistinct:
-    """The kernel: a block to the distinct rows of what is made of it."""
+    """The kernel: a block to the distinct rows of a function of it."""
 
     values: Callable[[Block], Array]
 

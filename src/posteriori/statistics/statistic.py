@@ -1,35 +1,104 @@
-"""Sums over rows that can be added: what they share, and how classes and levels are aligned."""
+"""What all sums over rows share: `+`, alignment of classes and levels, and labels as weights.
 
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
-from typing import Any, Protocol, Self, TypeVar, cast
+A statistic is a frozen dataclass; the built-in `sum` reduces a sequence of them. Sums of rows with
+different classes, or with factors of different levels, are aligned before they are added: in
+treatment coding the indicator of the reference level is one minus the others, so a statistic with
+some levels is known with more.
+
+Conventions: n rows, d design columns, K classes. A unit (d,) holds the powers of two in which the
+columns are measured: ones, unless a column is too large or too small to be squared.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import block_diag
+from scipy.sparse import csr_array
 
+from posteriori.design.columns import Columns
+from posteriori.design.matrix import Dense, Design, Sparse
 from posteriori.errors import LabelError, StatisticsError
-from posteriori.rows.block import Block
+from posteriori.rows.block import Block, take_block
+from posteriori.rows.rows import Kernel, Rows, S
 from posteriori.rows.schema import Column, Schema, merge_columns
 from posteriori.rows.target import merge_classes
 from posteriori.typing import Array, Codes, Labels
 
+_FEW_CLASSES = 16
+"""Classes up to which sums by class are a product with a column for each class."""
 
-class Statistic(ABC):
-    """A frozen value with `+`: the statistic of two sets of rows together.
+_DENSE_ENTRIES = 2**19
+"""Entries of a block of sparse rows, level codes or soft labels that is expanded at once."""
 
-    `sum` is the reducer: built-in `sum` starts from 0, which adds nothing.
+
+LARGEST, SMALLEST = {"rule": np.maximum}, {"rule": np.minimum}
+"""Metadata of the fields of a `Statistic` that are not added."""
+
+
+class Statistic:
+    """A frozen dataclass with `+`: the statistic of two sets of rows together.
+
+    Fields are added one by one. A field that was not requested is None in both, and stays so; a
+    field declared with the metadata `LARGEST` or `SMALLEST` keeps the larger or smaller value.
+
+    >>> @dataclass(frozen=True)
+    ... class Heights(Statistic):
+    ...     total: int
+    ...     most: int = field(metadata={"rule": max})
+    >>> sum([Heights(3, 18), Heights(2, 20)])
+    Heights(total=5, most=20)
     """
 
-    @abstractmethod
     def __add__(self, other: Any) -> Any:
-        """The statistic of both sets of rows."""
+        same_kind(self, other)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
+            return type(self)(*(_merged(self, other, each) for each in fields(cast(Any, self))))
 
     def __radd__(self, other: object) -> Self:
-        if other == 0:
-            return self
-        return NotImplemented
+        return self if other == 0 else NotImplemented
+
+
+def _merged(a: Statistic, b: Statistic, each: Any) -> Any:
+    x, y = getattr(a, each.name), getattr(b, each.name)
+    rule = each.metadata.get("rule")
+    if rule is not None:
+        return rule(x, y)
+    return None if x is None or y is None else x + y
+
+
+@dataclass(frozen=True, eq=False)
+class Maximum(Statistic):
+    """The largest value over all rows: a number, or one for each column."""
+
+    value: Any = field(metadata=LARGEST)
+
+
+@dataclass(frozen=True, eq=False)
+class MappedRows:
+    """Rows seen through a function of each block; a `Rows`."""
+
+    rows: Rows
+    function: Callable[[Block], Block]
+    classes: Labels | None
+
+    @property
+    def schema(self) -> Schema:
+        return self.rows.schema
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.n_rows
+
+    @property
+    def soft(self) -> bool:
+        return self.rows.soft
+
+    def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
+        return self.rows.map_sum(
+            lambda block: kernel(self.function(block)), block_entries=block_entries
+        )
 
 
 def same_kind(a: Statistic, b: object) -> None:
@@ -41,9 +110,80 @@ def same_kind(a: Statistic, b: object) -> None:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class ClassStatistic(Statistic):
+    """A statistic of rows with classes; the fields named in `by_class` have them on their first
+    axis."""
+
+    classes: Labels
+    by_class: ClassVar[tuple[str, ...]]
+
+    def __add__(self, other: Any) -> Any:
+        self, other = align_classes(self, other)
+        added = {name: getattr(self, name) + getattr(other, name) for name in self.by_class}
+        return replace(self, **added)
+
+    def with_classes(self, classes: Labels, places: Codes) -> Self:
+        """The same statistic over more classes, its own being at `places` among them."""
+        values = {name: getattr(self, name) for name in self.by_class}
+        moved = {name: spread(value, places, len(classes)) for name, value in values.items()}
+        return replace(self, classes=classes, **moved)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnStatistic(ClassStatistic):
+    """A statistic of design columns by class, measured in multiples of `unit` (d,)."""
+
+    schema: Schema
+    unit: Array
+
+    @property
+    def squares(self) -> Array:
+        """Sums of squares of the columns within the classes (d,)."""
+        raise NotImplementedError
+
+    @property
+    def number_squares(self) -> Array:
+        """Those of the numeric columns."""
+        return self.squares[Columns(self.schema).numeric]
+
+    def with_levels(self, schema: Schema) -> Self:
+        """The same statistic with the levels of another schema, of which it has some."""
+        raise NotImplementedError
+
+    def in_units(self, unit: Array) -> Self:
+        """The same statistic in other units (exact, as units are powers of two)."""
+        raise NotImplementedError
+
+
+C = TypeVar("C", bound=ClassStatistic)
+D = TypeVar("D", bound=ColumnStatistic)
+
+
+def align_classes(a: C, b: C) -> tuple[C, C]:
+    """Both over the classes of either."""
+    same_kind(a, b)
+    if a.classes is b.classes:
+        return a, b
+    classes, in_a, in_b = union_of_classes(a.classes, b.classes)
+    return a.with_classes(classes, in_a), b.with_classes(classes, in_b)
+
+
+def align(a: D, b: D) -> tuple[D, D]:
+    """Both over the classes and the levels of either, and in the larger of their units."""
+    a, b = align_classes(a, b)
+    if a.schema is not b.schema:
+        schema = union_of_columns(a.schema, b.schema)
+        a, b = a.with_levels(schema), b.with_levels(schema)
+    if a.unit is not b.unit and not np.array_equal(a.unit, b.unit):
+        unit = np.maximum(a.unit, b.unit)
+        a, b = a.in_units(unit), b.in_units(unit)
+    return a, b
+
+
 def union_of_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
     """All classes in order, and where those of `a` and of `b` stand among them."""
-    if a is b or np.array_equal(a, b):
+    if np.array_equal(a, b):
         places = np.arange(len(a))
         return a, places, places
     try:
@@ -54,65 +194,21 @@ def union_of_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
 
 def spread(values: Array, places: Codes, n_classes: int) -> Array:
     """Rows of `values` moved to their places among `n_classes`; the other rows are zero."""
-    if np.array_equal(places, np.arange(n_classes)):
-        return values
     out = np.zeros((n_classes, *values.shape[1:]))
     out[places] = values
     return out
 
 
-class Measured(Protocol):
-    """A statistic in multiples of `unit` (d,), powers of two."""
-
-    @property
-    def unit(self) -> Array: ...
-
-    def in_units(self, unit: Array) -> Any: ...
-
-
-M = TypeVar("M", bound=Measured)
-
-
-def in_same_units(a: M, b: M) -> tuple[M, M]:
-    """Both in the larger of their units."""
-    if a.unit is b.unit or np.array_equal(a.unit, b.unit):
-        return a, b
-    unit = np.maximum(a.unit, b.unit)
-    return a.in_units(unit), b.in_units(unit)
-
-
-def merge_weights(a: Array, b: Array) -> tuple[Array, Array, Array]:
-    """Total count, the share of `b` in it, and the harmonic weight ab/(a+b) of the pair."""
-    total = a + b
-    share = np.divide(b, total, out=np.zeros_like(total), where=total > 0)
-    return total, share, a * share
-
-
-def same_columns(a: Schema, b: Schema) -> Schema:
-    """The columns of both; an error if they differ."""
-    if a is b or a == b:
-        return a
-    raise StatisticsError(
-        f"The statistics are of different columns: {list(a.names[:6])} and {list(b.names[:6])}.",
-        "Add statistics of the same columns in the same order.",
-    )
-
-
-def group_places(sharing: Sequence[Hashable]) -> Codes:
-    """Number of each class's group, groups being numbered as they first appear.
-
-    >>> group_places(["a", "b", "a"])
-    array([0, 1, 0])
-    """
-    seen: dict[Hashable, int] = {}
-    return np.array([seen.setdefault(key, len(seen)) for key in sharing], dtype=np.intp)
-
-
 def union_of_columns(a: Schema, b: Schema) -> Schema:
     """The columns of both, with the levels of both; an error if they differ in more than levels."""
-    if a is b or a == b:
+    if a == b:
         return a
-    same_columns(_without_levels(a), _without_levels(b))
+    if _without_levels(a) != _without_levels(b):
+        raise StatisticsError(
+            f"The statistics are of different columns: {list(a.names[:6])} and "
+            f"{list(b.names[:6])}.",
+            "Add statistics of the same columns in the same order.",
+        )
     pairs = zip(a.columns, b.columns, strict=True)
     return replace(a, columns=tuple(merge_columns(x, y) for x, y in pairs))
 
@@ -138,17 +234,22 @@ def recoding(old: Schema, new: Schema) -> tuple[Array, Array]:
 def _recode(old: Column, new: Column) -> tuple[Array, Array]:
     if old.kind != "categorical":
         return np.eye(1), np.zeros(1)
-    indicators, offset = np.zeros((len(new.levels), len(old.levels) - 1)), np.zeros(len(new.levels))
-    for i, level in enumerate(old.levels):
-        place = new.levels.index(level)
-        if i == 0:
-            indicators[place], offset[place] = -1.0, 1.0
-        else:
-            indicators[place, i - 1] = 1.0
-    return indicators[1:], offset[1:]
+    places = [new.levels.index(level) for level in old.levels]
+    matrix = np.zeros((len(new.levels), len(old.levels) - 1))
+    offset = np.zeros(len(new.levels))
+    matrix[places[0]], offset[places[0]] = -1.0, 1.0
+    matrix[places[1:], np.arange(len(places) - 1)] = 1.0
+    return matrix[1:], offset[1:]
 
 
-_DENSE_CLASSES = 64
+def group_places(sharing: Sequence[Hashable]) -> Codes:
+    """Number of each class's group, groups being numbered as they first appear.
+
+    >>> group_places(["a", "b", "a"])
+    array([0, 1, 0])
+    """
+    seen: dict[Hashable, int] = {}
+    return np.array([seen.setdefault(key, len(seen)) for key in sharing], dtype=np.intp)
 
 
 def is_soft(block: Block) -> bool:
@@ -158,34 +259,73 @@ def is_soft(block: Block) -> bool:
 
 def weights_of(block: Block) -> Array:
     """The weight of each row, ones where none were given."""
-    if block.weight is not None:
-        return block.weight
-    return np.ones(len(cast(Array, block.y)))
+    return np.ones(block.X.shape[0]) if block.weight is None else block.weight
 
 
-def membership(block: Block, n_classes: int) -> Array | sparse.csr_array:
-    """Weight of each row in each class (n, K), sparse where there are many classes."""
-    if is_soft(block):
-        soft = cast(Array, block.y)
-        return soft if block.weight is None else soft * block.weight[:, None]
-    codes = cast(Codes, block.y)
-    if n_classes <= _DENSE_CLASSES:
-        hot = np.eye(n_classes).take(codes, axis=0)
-        if block.weight is not None:
-            hot *= block.weight[:, None]
-        return hot
-    places = np.arange(len(codes) + 1)
-    return sparse.csr_array((weights_of(block), codes, places), shape=(len(codes), n_classes))
+def membership(block: Block, n_classes: int) -> Array:
+    """Weight of each row in each class (n, K)."""
+    if n_classes == 1:
+        return weights_of(block)[:, None]
+    y: Any = block.y
+    shares: Array = y if is_soft(block) else np.eye(n_classes).take(y, axis=0)
+    return shares if block.weight is None else shares * block.weight[:, None]
 
 
 def class_counts(block: Block, n_classes: int) -> Array:
     """Total weight of each class (K,)."""
     if is_soft(block):
-        return cast(Array, membership(block, n_classes)).sum(0)
+        return membership(block, n_classes).sum(0)
     return np.bincount(cast(Codes, block.y), block.weight, minlength=n_classes).astype(np.float64)
 
 
-def dense_membership(block: Block, n_classes: int) -> Array:
-    """The same matrix, dense whatever the number of classes."""
-    member = membership(block, n_classes)
-    return member if isinstance(member, np.ndarray) else cast(Array, member.toarray())
+def class_sums(design: Design, block: Block, n_classes: int) -> Array:
+    """Weighted sum of the design rows of each class (K, d)."""
+    if isinstance(design, Sparse) and not is_soft(block):
+        # bincount takes half the time of SciPy's product with the matrix of memberships.
+        X, d = design.values, design.shape[1]
+        per_row = np.diff(X.indptr)
+        place = np.repeat(cast(Codes, block.y) * d, per_row) + X.indices
+        data = X.data if block.weight is None else X.data * np.repeat(block.weight, per_row)
+        sums = np.bincount(place, data, minlength=n_classes * d)
+        return sums.astype(np.float64, copy=False).reshape(n_classes, d)
+    if n_classes > _FEW_CLASSES and isinstance(design, Dense) and not is_soft(block):
+        n = design.shape[0]
+        member = csr_array((weights_of(block), block.y, np.arange(n + 1)), shape=(n, n_classes))
+        return cast(Array, member.T @ design.values)
+    return design.transpose_times(membership(block, n_classes)).T
+
+
+def hard_labels(block: Block) -> tuple[Codes | slice, Codes, Array | None]:
+    """Places, classes and weights of rows with one label each.
+
+    A row with a soft label is one row for each of its classes, weighted by its share.
+    """
+    if not is_soft(block):
+        return slice(None), cast(Codes, block.y), block.weight
+    shares = membership(block, cast(Array, block.y).shape[1])
+    rows, codes = np.nonzero(shares)
+    return rows, codes, shares[rows, codes]
+
+
+def with_hard_labels(block: Block) -> Block:
+    """The block with one label a row."""
+    rows, codes, weight = hard_labels(block)
+    if isinstance(rows, slice):
+        return block
+    return replace(take_block(replace(block, y=None, weight=None), rows), y=codes, weight=weight)
+
+
+def dense_pieces(block: Block, columns: Columns, n_classes: int = 1) -> Iterator[Block]:
+    """The block itself, or pieces of it whose design matrix fits into memory as an array.
+
+    Soft labels take a row for each of the `n_classes`.
+    """
+    copies = n_classes if n_classes > 1 and is_soft(block) else 1
+    design = columns.design(block)
+    n, d = design.shape
+    rows = max(1, _DENSE_ENTRIES // max(1, d * copies))
+    if n <= rows or (copies == 1 and isinstance(design, Dense)):
+        yield block
+        return
+    for low in range(0, n, rows):
+        yield take_block(block, np.arange(low, min(low + rows, n)))

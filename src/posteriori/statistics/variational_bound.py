@@ -1,4 +1,26 @@
-"""The quadratic bound of variational logistic regression, summed over rows."""
+"""A quadratic bound on the log-likelihood of two or more classes, in expectation over a Gaussian.
+
+Conventions: n rows, K classes, q parameters an activation (the intercept first), θ (c, q) with
+c = 1 for two classes and K for more. Pairs (k, l) of classes are those of `combinations`; two
+classes have one pair. d (n,) is the mean of a_k - a_l and D (n,) its variance under the Gaussian.
+
+One pair (Jaakkola and Jordan 2000): ln 2cosh(x/2) is concave in x², so that for every ξ
+
+    ln σ(x) ≥ ½x - ln 2cosh(ξ/2) - λ(ξ)(x² - ξ²),    λ(ξ) = tanh(ξ/2) / (4ξ).
+
+In expectation this is largest at ξ² = D + d², where the last term is gone.
+
+K classes, each row by the tighter of two bounds that are quadratic too:
+
+- pairs: p_k ≥ Π_l σ(a_k - a_l) (Titsias 2016), with the bound above for each factor. For two
+  classes that is the bound above. It is tight where the row's own class is far ahead.
+- Böhning's (1992): the curvature of ln Σ exp(a) is nowhere more than ½(I - 11ᵀ/K). It touches at
+  the mean, so that its gap does not grow with n; but a row that is certain is taken for one that
+  is not.
+
+Bouchard's bound (2007) is looser than these two together on random problems of three to five
+classes, by 0.4 to 23 nats of the evidence.
+"""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,11 +39,11 @@ from posteriori.statistics.local_quadratic import (
     activations,
     bordered,
     gradient_of,
+    weighted,
 )
 from posteriori.typing import Array
 
 _TINY = 1e-300
-
 """Numbers whose halves have all their digits, and that are nothing beside one."""
 
 
@@ -31,7 +53,7 @@ class _RowBounds(NamedTuple):
 
     value: Array
     slope: Array
-    bend: Array
+    curvature: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,20 +70,14 @@ class GatherBound:
     def __call__(self, block: Block) -> LocalQuadratic:
         at, has_intercept = self.at, self.at.standard.intercept
         with np.errstate(over="ignore", invalid="ignore"):
-            design = at.standard.design(at.columns.design(block))
-            a = activations(design, at.theta, has_intercept, block.offset)
+            design, a = at.design_and_activations(block)
             found = row_bounds(at.loss, a, at.target(block), self._variances(design))
-            if block.weight is not None:
-                found = _RowBounds(
-                    found.value * block.weight,
-                    (found.slope.T * block.weight).T,
-                    found.bend * block.weight,
-                )
-            gradient = gradient_of(design, found.slope, has_intercept)
-            hessian = self._hessian(design, found.bend)
+            value, slope = weighted(found.value, block.weight), weighted(found.slope, block.weight)
+            gradient = gradient_of(design, slope, has_intercept)
+            hessian = self._hessian(design, weighted(found.curvature.T, block.weight).T)
         if not np.isfinite(gradient).all():
             check_finite(block, at.columns.schema)
-        return LocalQuadratic(float(found.value.sum()), gradient, hessian)
+        return LocalQuadratic(float(value.sum()), gradient, hessian)
 
     def _variances(self, design: Design) -> Array:
         """D of each pair (pairs, n)."""
@@ -72,13 +88,13 @@ class GatherBound:
             out[pair] = np.einsum("nj,nj->n", along, along)
         return out
 
-    def _hessian(self, design: Design, bend: Array) -> Array:
-        """Σ_pairs (e_k - e_l)(e_k - e_l)ᵀ ⊗ Σ bend φφᵀ (cq, cq), a sandwich for each pair."""
+    def _hessian(self, design: Design, curvature: Array) -> Array:
+        """Σ_pairs (e_k - e_l)(e_k - e_l)ᵀ ⊗ Σ curvature φφᵀ (cq, cq), a sandwich for each pair."""
         c, q = self.at.theta.shape
         if c == 1:
-            return bordered(design, bend[0], self.at.standard.intercept)
+            return bordered(design, curvature[0], self.at.standard.intercept)
         out = np.zeros((c, q, c, q))
-        for (k, other), r in zip(combinations(range(c), 2), bend, strict=True):
+        for (k, other), r in zip(combinations(range(c), 2), curvature, strict=True):
             inner = bordered(design, r, self.at.standard.intercept)
             out[k, :, k] += inner
             out[other, :, other] += inner
@@ -89,7 +105,7 @@ class GatherBound:
 def row_bounds(loss: Loss | ClassLoss, a: Array, t: Array, variances: Array) -> _RowBounds:
     """Minus the bound of rows with mean activations a and variances (pairs, n) of their pairs.
 
-    A `Loss` must be that of the logistic sigmoid, however it writes t: what it pulls at a = 0 is
+    A `Loss` must be that of the logistic sigmoid, however it writes t: its gradient at a = 0 is
     ½ - t. A `ClassLoss` must be that of the softmax function.
 
     >>> from posteriori.likelihood.logistic import LogisticLoss
@@ -98,34 +114,36 @@ def row_bounds(loss: Loss | ClassLoss, a: Array, t: Array, variances: Array) -> 
     """
     if isinstance(loss, Loss):
         lead = -2.0 * loss.gradient(np.zeros(len(a)), t)
-        value, slope, bend = _pair_bound(a, variances[0], np.ones(len(a)), lead)
-        return _RowBounds(value, slope, bend[None])
+        value, slope, curvature = _pair_bound(a, variances[0], np.ones(len(a)), lead)
+        return _RowBounds(value, slope, curvature[None])
     by_pairs, fixed = _by_pairs(a, t, variances), _fixed_curvature(loss, a, t, variances)
     better = by_pairs.value < fixed.value
     return _RowBounds(
         np.where(better, by_pairs.value, fixed.value),
         np.where(better[:, None], by_pairs.slope, fixed.slope),
-        np.where(better, by_pairs.bend, fixed.bend),
+        np.where(better, by_pairs.curvature, fixed.curvature),
     )
 
 
 def _by_pairs(a: Array, t: Array, variances: Array) -> _RowBounds:
     """-Σ_k t_k Σ_l ln σ(a_k - a_l), each bounded."""
-    value, slope, bend = np.zeros(len(a)), np.zeros(a.shape), np.empty(variances.shape)
+    value, slope, curvature = np.zeros(len(a)), np.zeros(a.shape), np.empty(variances.shape)
     for pair, (k, other) in enumerate(combinations(range(a.shape[1]), 2)):
         own, lead = t[:, k] + t[:, other], t[:, k] - t[:, other]
-        found, pull, bend[pair] = _pair_bound(a[:, k] - a[:, other], variances[pair], own, lead)
+        found, pair_slope, curvature[pair] = _pair_bound(
+            a[:, k] - a[:, other], variances[pair], own, lead
+        )
         value += found
-        slope[:, k] += pull
-        slope[:, other] -= pull
-    return _RowBounds(value, slope, bend)
+        slope[:, k] += pair_slope
+        slope[:, other] -= pair_slope
+    return _RowBounds(value, slope, curvature)
 
 
 def _fixed_curvature(loss: ClassLoss, a: Array, t: Array, variances: Array) -> _RowBounds:
     """Böhning's: ½(I - 11ᵀ/K) is 1/(2K) for each pair."""
-    bend = 0.5 / a.shape[1]
-    value = loss.value(a, t) + 0.5 * bend * variances.sum(axis=0)
-    return _RowBounds(value, probabilities(a) - t, np.full(variances.shape, bend))
+    curvature = 0.5 / a.shape[1]
+    value = loss.value(a, t) + 0.5 * curvature * variances.sum(axis=0)
+    return _RowBounds(value, probabilities(a) - t, np.full(variances.shape, curvature))
 
 
 def _pair_bound(d: Array, variance: Array, own: Array, lead: Array) -> tuple[Array, Array, Array]:
@@ -138,8 +156,8 @@ def _pair_bound(d: Array, variance: Array, own: Array, lead: Array) -> tuple[Arr
     xi = np.hypot(np.sqrt(variance), d)
     beyond = np.divide(variance, xi + size, out=np.zeros_like(d), where=xi > 0)
     value = own * (0.5 * beyond + np.log1p(np.exp(-xi))) + 0.5 * (own * size - lead * d)
-    bend = 2.0 * own * bound_curvature(xi)
-    return value, bend * d - 0.5 * lead, bend
+    curvature = 2.0 * own * bound_curvature(xi)
+    return value, curvature * d - 0.5 * lead, curvature
 
 
 def bound_curvature(xi: Array) -> Array:

@@ -1,15 +1,16 @@
-"""Derivatives in the rate of wrong labels, against differences and 50 digits."""
+"""Derivatives in the rate of wrong labels, against 50 digits; and robust weights of rows."""
 
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
 from posteriori.likelihood.logistic import LogisticLoss
 from posteriori.likelihood.noise import NoisyLogisticLoss
 from posteriori.rows.in_memory import read_rows
-from posteriori.statistics.label_noise import GatherFlips, flip_derivatives
+from posteriori.statistics.label_noise import GatherFlips, downweight_outliers, flip_derivatives
 from posteriori.statistics.local_quadratic import GatherQuadratic
 
 mp.mp.dps = 50
@@ -66,14 +67,44 @@ def test_sums_are_weighted_and_do_not_depend_on_the_blocks():
     at = GatherQuadratic(columns, standard, LogisticLoss(), lambda b: b.y.astype(float), theta)
     design = np.column_stack([np.ones(50), X])
     slope, curvature, cross = flip_derivatives(design @ theta[0], y.astype(float), 0.2)
-    for found in (
-        rows.map_sum(GatherFlips(at, 0.2)),
-        rows.map_sum(GatherFlips(at, 0.2), block_entries=16),
-    ):
-        assert found.slope == pytest.approx(weight @ slope, rel=1e-12)
-        assert found.curvature == pytest.approx(weight @ curvature, rel=1e-12)
-        np.testing.assert_allclose(found.cross, [design.T @ (weight * cross)], rtol=1e-11)
+    found = rows.map_sum(GatherFlips(at, 0.2), block_entries=16)
+    assert found.slope == pytest.approx(weight @ slope, rel=1e-12)
+    assert found.curvature == pytest.approx(weight @ curvature, rel=1e-12)
+    np.testing.assert_allclose(found.cross, [design.T @ (weight * cross)], rtol=1e-11)
     twice = found.times(2.0)
     assert twice.slope == 2 * found.slope
     assert twice.curvature == 2 * found.curvature
     np.testing.assert_array_equal(twice.cross, 2 * found.cross)
+
+
+# Robust weights.
+
+
+def near_weights(X, weight=None):
+    rows = read_rows(X, np.arange(len(weight) if weight is not None else X.shape[0]) % 2, weight)
+    return downweight_outliers(rows, Columns(rows.schema)).map_sum(lambda block: block.weight)
+
+
+def test_weights_fall_with_the_square_of_the_distance_in_medians():
+    X = np.array([[-1.0], [0.0], [1.0], [100.0], [-2.0]])
+    # The median is 0, and so is the distance from it of one row; the median distance is 1.
+    np.testing.assert_allclose(near_weights(X), 1 / (1 + X[:, 0] ** 2), rtol=1e-12)
+
+
+def test_they_multiply_the_weights_that_are_there():
+    X, weight = np.array([[-1.0], [0.0], [1.0], [100.0], [-2.0]]), np.arange(1.0, 6.0)
+    np.testing.assert_allclose(near_weights(X, weight), weight * near_weights(X), rtol=1e-14)
+
+
+def test_units_do_not_matter_and_neither_does_storage():
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    plain = near_weights(X)
+    np.testing.assert_allclose(near_weights(X * [1e-9, 1.0, 1e9]), plain, rtol=1e-12)
+    np.testing.assert_allclose(near_weights(sparse.csr_array(X)), plain, rtol=1e-12)
+
+
+def test_they_are_rows_of_the_same_columns_and_classes():
+    rows = read_rows(np.arange(6.0)[:, None], list("abcabc"))
+    near = downweight_outliers(rows, Columns(rows.schema))
+    assert (near.schema, near.n_rows, near.soft) == (rows.schema, 6, False)
+    np.testing.assert_array_equal(near.classes, ["a", "b", "c"])
