@@ -118,8 +118,9 @@ class MemoryRows:
         """The context of a fit: an error for missing entries of some rows counts those of all."""
         try:
             yield
-        except MissingValueError:
-            self.check_missing()
+        except MissingValueError as error:
+            if error.row is not None:
+                self.check_missing()
             raise
 
     def check_missing(self) -> None:
