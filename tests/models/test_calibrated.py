@@ -386,7 +386,7 @@ def test_a_class_that_the_rows_lack_stays_a_class_of_a_frozen_estimator():
     assert model.predict_proba(a).shape == (300, 3)
     with pytest.raises(LabelError, match=r"No row is of class 2.*temperature"):
         CalibratedClassifier(frozen, method="platt").fit(a[two], y[two])
-    with pytest.raises(LabelError, match="holds 3"):
+    with pytest.raises(LabelError, match="of y is 3"):
         CalibratedClassifier(frozen).fit(a, y + 1)
 
 
