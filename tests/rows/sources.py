@@ -35,6 +35,7 @@ def _frame():
     frame["y"] = np.array(["no", "yes"], dtype=object)[yes.astype(int)]
     frame["times"] = random.choice([0.0, 0.5, 2.0], size=N)
     frame["often"] = frame["times"] > 0
+    frame["label"] = frame["y"].where(frame["often"], "maybe")
     frame["late"] = np.where(np.arange(N) < 100, 0, 2)  # no weight in whole parts
     frame["push"] = random.normal(size=N)
     frame["events"] = random.poisson(np.exp(0.5 * frame["size"]))

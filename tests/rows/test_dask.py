@@ -26,15 +26,8 @@ from posteriori import (
     LogisticRegression,
     NaiveBayes,
     NoveltyDetector,
-    Perceptron,
+    errors,
     scan,
-)
-from posteriori.errors import (
-    ColumnTypeError,
-    LabelError,
-    ParameterError,
-    ShapeError,
-    SourceError,
 )
 from posteriori.posterior import levels
 from posteriori.rows.dask import DaskRows, dask_rows
@@ -101,18 +94,10 @@ def test_soft_labels_may_be_an_array_cut_along_classes():
     assert_allclose(found.coef_, expected.coef_, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        LogisticRegression(prior=1.0, tol=1e-8),
-        GaussianClassifier(),
-        NaiveBayes(),
-        Perceptron(random_state=0, averaged=True),
-        Adaline(random_state=0),
-        LeastSquaresClassifier(),
-    ],
-    ids=str,
-)
+SOME = [LogisticRegression(prior=1.0, tol=1e-8), GaussianClassifier(), Adaline(random_state=0)]
+
+
+@pytest.mark.parametrize("model", [*SOME, NaiveBayes(), LeastSquaresClassifier()], ids=str)
 @pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
 def test_classes_that_are_named_may_have_no_rows(model):
     for classes in ([-1, 0, 1], [0, 1, 2]):
@@ -170,7 +155,7 @@ def test_rows_that_are_pickled_leave_their_chunks_behind():
     again = pickle.loads(packed)
     assert again.schema == rows.schema
     assert again.n_rows == len(many)
-    with pytest.raises(SourceError, match="stayed behind"):
+    with pytest.raises(errors.SourceError, match="stayed behind"):
         again.map_sum(lambda block: 1)
 
 
@@ -185,40 +170,44 @@ def test_many_chunks_are_added_in_their_order():
 def test_chunks_that_are_not_the_same_twice_are_an_error():
     sizes = iter([10, 9])
     rows = scan(dask.delayed(lambda: PLAIN[: next(sizes)], pure=False)(), "y", columns=["size"])
-    with pytest.raises(SourceError, match="The source has 9 rows, and had 10"):
+    with pytest.raises(errors.SourceError, match="The source has 9 rows, and had 10"):
         LogisticRegression().fit(rows)
 
 
 def test_chunks_that_are_no_tables_are_an_error():
-    with pytest.raises(ColumnTypeError, match="Chunk 0 is a list, neither an array"):
+    with pytest.raises(errors.ColumnTypeError, match="Chunk 0 is a list, neither an array"):
         NaiveBayes().fit(dask.delayed([[1.0], [2.0]]), dask.delayed(np.array([0, 1])))
-    with pytest.raises(ColumnTypeError, match="Chunk 0 is a list, not a data frame"):
+    with pytest.raises(errors.ColumnTypeError, match="Chunk 0 is a list, not a data frame"):
         scan(dask.delayed([[1.0], [2.0]]), "y").discover()
-    with pytest.raises(ColumnTypeError, match=r"A Dask array has no column names.*fit\(X, y\)"):
+    with pytest.raises(
+        errors.ColumnTypeError, match=r"A Dask array has no column names.*fit\(X, y\)"
+    ):
         scan(_array(X, 70, 3), "y")
-    with pytest.raises(ParameterError, match="cache and dtypes are for files"):
+    with pytest.raises(errors.ParameterError, match="cache and dtypes are for files"):
         scan(delayed(), "y", cache=False)
 
 
 def test_targets_that_do_not_fit_the_rows_are_an_error():
     rows, frame = _array(X, 70, 3), dask_frame()
-    with pytest.raises(ParameterError, match="y is in memory"):
+    with pytest.raises(errors.ParameterError, match="y is in memory"):
         dask_rows(rows, Y)
-    with pytest.raises(ShapeError, match="240 rows, but y 5"):
+    with pytest.raises(errors.ShapeError, match="240 rows, but y 5"):
         dask_rows(rows, da.zeros(5, chunks=5))
-    with pytest.raises(ShapeError, match="2D"):
+    with pytest.raises(errors.ShapeError, match="2D"):
         dask_rows(da.zeros(5), da.zeros(5))
-    with pytest.raises(ShapeError, match="X has 4 chunks of rows, but y 2"):
+    with pytest.raises(errors.ShapeError, match="X has 4 chunks of rows, but y 2"):
         dask_rows(frame[["size"]], frame["y"].repartition(npartitions=2))
     short = dask_frame(None, parts(PLAIN, [*CUTS[:-1], N - 1]))
-    with pytest.raises(ShapeError, match="chunk 3: X has 140 rows, but y 139"):
+    with pytest.raises(errors.ShapeError, match="chunk 3: X has 140 rows, but y 139"):
         NaiveBayes().fit(frame[["size"]], short["y"])
 
 
 def test_the_row_of_a_label_in_an_array_is_that_of_the_whole_array():
     y = Y.astype(float)
     y[123] = np.nan
-    with pytest.raises(LabelError, match=r"chunk 1: Input y contains NaN \(first in row 123\)"):
+    with pytest.raises(
+        errors.LabelError, match=r"chunk 1: Input y contains NaN \(first in row 123\)"
+    ):
         NaiveBayes().fit(_array(X, 70, 3), _array(y, 70))
 
 
@@ -304,11 +293,13 @@ class TestCluster:
     def test_errors_come_back_as_they_are(self, client):
         frame = PLAIN.copy()
         frame.loc[123, "y"] = None
-        with pytest.raises(LabelError, match=r"chunk 3 \(rows counted from 0.*first in row 23"):
+        with pytest.raises(
+            errors.LabelError, match=r"chunk 3 \(rows counted from 0.*first in row 23"
+        ):
             NaiveBayes().fit(scan(delayed(None, parts(frame)), "y"))
         many = pd.concat([PLAIN] * 50)
         other = dask.delayed(lambda: many[: 100 + time.time_ns() // 1000 % 10_000], pure=False)
-        with pytest.raises(SourceError, match="in the first pass"):
+        with pytest.raises(errors.SourceError, match="in the first pass"):
             LogisticRegression().fit(scan(other(), "y", columns=["size"]))
 
     def test_rows_are_there_as_long_as_the_model(self, client):

@@ -7,13 +7,9 @@ import pytest
 from sources import FRAME, PLAIN, N, assert_same, csv, fit, in_memory, ipc, parquet, table
 
 import posteriori.rows.scan as scanning
-from posteriori import scan
-from posteriori.errors import (
-    ColumnNameError,
-    ColumnTypeError,
-    ParameterError,
-    ShapeError,
-    SourceError,
+from posteriori import (
+    errors,
+    scan,
 )
 
 PATHS = [
@@ -50,55 +46,59 @@ def test_a_path_may_name_hidden_files_and_have_signs_of_globs_in_it(tmp_path):
 def test_a_file_that_is_named_twice_is_an_error(tmp_path):
     file = parquet(tmp_path) / "part-3.parquet"
     for source in ([tmp_path, file], [file, str(file)], [str(tmp_path / "*"), tmp_path / "a"]):
-        with pytest.raises(SourceError, match=r"\.parquet' is named twice"):
+        with pytest.raises(errors.SourceError, match=r"\.parquet' is named twice"):
             scan(source, "y")
 
 
 @pytest.mark.parametrize("source", ["nowhere.parquet", "nowhere/", "*.csv", ["nowhere.csv"], []])
 def test_a_path_without_files_is_an_error(tmp_path, monkeypatch, source):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SourceError, match="There is no file"):
+    with pytest.raises(errors.SourceError, match="There is no file"):
         scan(source, "y")
-    with pytest.raises(SourceError, match="There is no file in the folder"):
+    with pytest.raises(errors.SourceError, match="There is no file in the folder"):
         scan(tmp_path, "y")
 
 
 @pytest.mark.parametrize(("name", "write"), [("csv", csv), ("parquet", parquet), ("ipc", ipc)])
 def test_a_format_is_given_where_no_name_says_it(tmp_path, name, write):
     path = next(write(tmp_path, [PLAIN]).iterdir()).rename(tmp_path / "data")
-    with pytest.raises(ParameterError, match="no format"):
+    with pytest.raises(errors.ParameterError, match="no format"):
         scan(path, "y")
-    with pytest.raises(ParameterError, match="format='xml' is not known"):
+    with pytest.raises(errors.ParameterError, match="format='xml' is not known"):
         scan(path, "y", format="xml")
     assert_same(fit(path, format=name), in_memory())
 
 
 def test_formats_and_separators_are_not_mixed(tmp_path):
     csv(parquet(tmp_path).parent)
-    with pytest.raises(ParameterError, match="several formats: csv, parquet"):
+    with pytest.raises(errors.ParameterError, match="several formats: csv, parquet"):
         scan(tmp_path, "y")
     csv(csv(tmp_path / "b").parent, ending=".tsv", separator="\t")
-    with pytest.raises(ParameterError, match="separated by tabs"):
+    with pytest.raises(errors.ParameterError, match="separated by tabs"):
         scan(tmp_path / "b", "y")
 
 
 @pytest.mark.parametrize("source", [None, 3, b"x", [None]])
 def test_what_is_no_source_is_an_error(source):
-    with pytest.raises(ParameterError, match="is not a source of rows"):
+    with pytest.raises(errors.ParameterError, match="is not a source of rows"):
         scan(source, "y")
 
 
 WRONG = [
-    ({"target": []}, ParameterError, r"target=\[\] does not name columns"),
-    ({"target": ["y", 3]}, ParameterError, "does not name columns"),
-    ({"target": 2}, ColumnNameError, "target=2 is not the name of a column"),
-    ({"columns": "a"}, ParameterError, "columns='a' does not name columns"),
-    ({"columns": []}, ShapeError, "0 feature"),
-    ({"weight": np.ones(N)}, ParameterError, "weight is a ndarray, not the name"),
-    ({"offset": 3.0}, ParameterError, "offset is a float, not the name"),
-    ({"classes": ["no", "yes"]}, ParameterError, "classes names columns of soft labels"),
-    ({"categories": ["colour"]}, ParameterError, "categories is a list, not a mapping"),
-    ({"categories": {"colour": [1, "1"]}}, ParameterError, "the level '1' of column 'colour' twi"),
+    ({"target": []}, errors.ParameterError, r"target=\[\] does not name columns"),
+    ({"target": ["y", 3]}, errors.ParameterError, "does not name columns"),
+    ({"target": 2}, errors.ColumnNameError, "target=2 is not the name of a column"),
+    ({"columns": "a"}, errors.ParameterError, "columns='a' does not name columns"),
+    ({"columns": []}, errors.ShapeError, "0 feature"),
+    ({"weight": np.ones(N)}, errors.ParameterError, "weight is a ndarray, not the name"),
+    ({"offset": 3.0}, errors.ParameterError, "offset is a float, not the name"),
+    ({"classes": ["no", "yes"]}, errors.ParameterError, "classes names columns of soft labels"),
+    ({"categories": ["colour"]}, errors.ParameterError, "categories is a list, not a mapping"),
+    (
+        {"categories": {"colour": [1, "1"]}},
+        errors.ParameterError,
+        "the level '1' of column 'colour' twi",
+    ),
 ]
 
 
@@ -110,16 +110,16 @@ def test_an_argument_that_is_not_understood_is_an_error(given, error, message):
 
 def test_dtypes_are_types_of_columns_of_csv_files(tmp_path):
     for dtypes in ({"size": "nothing"}, 3, {"size": 3}):
-        with pytest.raises(ParameterError, match="dtypes="):
+        with pytest.raises(errors.ParameterError, match="dtypes="):
             scan(csv(tmp_path), "y", dtypes=dtypes)
-    with pytest.raises(ParameterError, match="dtypes is for CSV files"):
+    with pytest.raises(errors.ParameterError, match="dtypes is for CSV files"):
         scan(parquet(tmp_path / "b"), "y", dtypes={"size": "string"})
 
 
 def test_frames_with_names_or_entries_that_arrow_has_not_are_an_error():
-    with pytest.raises(ColumnNameError, match="column name 0 is not a string"):
+    with pytest.raises(errors.ColumnNameError, match="column name 0 is not a string"):
         scan(PLAIN.rename(columns={"size": 0}))
-    with pytest.raises(ColumnTypeError, match="has a column that Arrow cannot hold"):
+    with pytest.raises(errors.ColumnTypeError, match="has a column that Arrow cannot hold"):
         scan(PLAIN.assign(size=[1, "x"] * (N // 2)), "y")
 
 
@@ -134,7 +134,7 @@ def test_the_representation_has_two_lines(tmp_path):
 
 def test_a_missing_pyarrow_and_a_broken_one_are_told_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(scanning, "find_spec", lambda name: None)
-    with pytest.raises(ParameterError, match="pyarrow, which is not installed"):
+    with pytest.raises(errors.ParameterError, match="pyarrow, which is not installed"):
         scan(parquet(tmp_path), "y")
     monkeypatch.undo()
 
@@ -142,5 +142,5 @@ def test_a_missing_pyarrow_and_a_broken_one_are_told_apart(tmp_path, monkeypatch
         raise ImportError("libarrow.so: cannot open shared object file")
 
     monkeypatch.setattr(scanning, "import_module", broken)
-    with pytest.raises(ParameterError, match=r"cannot be loaded: libarrow\.so"):
+    with pytest.raises(errors.ParameterError, match=r"cannot be loaded: libarrow\.so"):
         scan(tmp_path, "y")
