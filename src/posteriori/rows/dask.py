@@ -202,6 +202,8 @@ def add_up(*sums: Any) -> Any:
 def make_batch(roles: Roles | None, number: int, start: int, parts: Parts) -> Batch:
     """A computed chunk as a batch: a frame that is split by roles, or its parts as they are."""
     where = f"chunk {number}"
+    is_unknown = number > 0 and start == 0  # before discovery, unless an array knows it
+    counted = f"{where} (rows counted from 0 there)" if is_unknown else where
     if roles is not None:
         frame = as_frame(parts[0])
         if frame is None:
@@ -213,7 +215,7 @@ def make_batch(roles: Roles | None, number: int, start: int, parts: Parts) -> Ba
             roles.features(frame.columns)
         except DataError as error:
             raise error.located(where) from error
-        return roles.split(parts[0])._replace(start=start, where=where, chunk=number)
+        return roles.split(parts[0])._replace(start=start, where=counted, chunk=number)
     odd = [part for part in parts if part is not None and not hasattr(part, "shape")]
     if odd:
         raise ColumnTypeError(
@@ -222,7 +224,7 @@ def make_batch(roles: Roles | None, number: int, start: int, parts: Parts) -> Ba
         )
     X, *rest = map(_in_one_piece, parts)
     y, weight, offset = (*rest, None, None, None)[:3]
-    batch = Batch(X, y, weight, offset, start, where, number)
+    batch = Batch(X, y, weight, offset, start, counted, number)
     for what, values in zip(("y", "sample_weight", "offset"), batch[1:4], strict=True):
         if values is not None and values.shape[0] != batch.n_rows:
             raise ShapeError(

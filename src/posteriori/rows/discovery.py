@@ -22,7 +22,12 @@ from posteriori.rows.batch import Batch, read_batch_weight
 from posteriori.rows.features import read_features
 from posteriori.rows.schema import Column, Schema, listed, merge_columns
 from posteriori.rows.tables import ColumnTable
-from posteriori.rows.target import check_total_weight, merge_classes, read_target
+from posteriori.rows.target import (
+    check_total_weight,
+    declared_classes,
+    merge_classes,
+    read_target,
+)
 from posteriori.typing import Array, Codes, Labels
 
 _MOST_CLASSES = 10_000
@@ -217,4 +222,9 @@ def _labels(batch: Batch, weight: Array | None, soft_classes: Any) -> LabelCount
     codes, K = cast(Codes, found), len(labels)
     count = np.bincount(codes if weight is None else codes[weight > 0], minlength=K)
     total = count if weight is None else np.bincount(codes, weight, minlength=K)
-    return LabelCounts(labels, total.astype(np.float64), count.astype(np.float64))
+    counts = LabelCounts(labels, total.astype(np.float64), count.astype(np.float64))
+    declared = declared_classes(batch.y)
+    if declared is None:
+        return counts
+    none = np.zeros(len(declared))  # so that parts without some class keep the order of all
+    return LabelCounts(declared, none, none) + counts

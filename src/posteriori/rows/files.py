@@ -296,7 +296,8 @@ class FileRows(SourceRows):
             cached.put(start, where, rows)
         self.log.read(rows.nbytes)
         table = import_module("pyarrow").Table.from_batches([rows])
-        return split_arrow(self.roles, table, start, where)
+        batch = split_arrow(self.roles, table, start, where)
+        return batch._replace(y=_ordered(batch.y)) if self.roles.target in self.declared else batch
 
     def _misfit(self, error: Exception) -> str:
         """What to do about a value of a CSV file that does not fit the type of its column."""
@@ -385,6 +386,17 @@ def split_arrow(roles: Roles, table: Any, start: int, where: str) -> Batch:
     names = set(table.column_names)
     features = [name for name in roles.columns or () if name in names]
     return Batch(table.select(features), y, weight, offset, start, where)
+
+
+def _ordered(column: Any) -> Any:
+    """A dictionary as one whose values are in the order declared; other columns as they are."""
+    pyarrow = import_module("pyarrow")
+    if not pyarrow.types.is_dictionary(column.type):  # as the cache has text
+        return column
+    make = pyarrow.DictionaryArray.from_arrays
+    return pyarrow.chunked_array(
+        [make(each.indices, each.dictionary, ordered=True) for each in column.chunks]
+    )
 
 
 def with_types(dataset: Any, types: Mapping[str, Any]) -> Any:

@@ -301,6 +301,22 @@ def _encode_series(series: "nw.Series[Any]", name: str) -> tuple[Labels, Codes]:
     return ordered, codes.astype(np.intp)
 
 
+def declared_classes(y: Any) -> Labels | None:
+    """All categories of a categorical target in their order, also those of no row.
+
+    >>> import pandas
+    >>> declared_classes(pandas.Categorical(["case"], ["control", "case"]))
+    array(['control', 'case'], dtype=object)
+    """
+    series = as_series(y)
+    if series is None or series.dtype not in (nw.Categorical, nw.Enum):
+        return None
+    values, _, declared = dictionary_of(series)
+    if not declared:
+        return None
+    return _objects(values) if any(isinstance(v, str) for v in values) else as_array(values)
+
+
 def _objects(labels: Sequence[Any]) -> Labels:
     classes = np.empty(len(labels), dtype=object)
     classes[:] = labels

@@ -1,0 +1,427 @@
+"""Any source gives the fit in memory, in as few passes, and names what is wrong and where."""
+
+from functools import partial
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow.dataset as pads
+import pytest
+from numpy.testing import assert_allclose
+from sources import (
+    CUTS,
+    FEATURES,
+    FRAME,
+    KINDS,
+    PLAIN,
+    N,
+    assert_same,
+    csv,
+    dask_frame,
+    delayed,
+    fit,
+    in_memory,
+    in_one_table,
+    ipc,
+    over,
+    parquet,
+    parts,
+    table,
+)
+
+from posteriori import (
+    GLM,
+    Adaline,
+    FisherDiscriminant,
+    GaussianClassifier,
+    LeastSquaresClassifier,
+    LogisticRegression,
+    NaiveBayes,
+    Perceptron,
+    errors,
+    scan,
+    threads,
+)
+from posteriori.rows.rows import Rows
+
+
+class _Stream:
+    """What hands out its rows by Arrow's protocol, as DuckDB does, and is nothing else known."""
+
+    def __init__(self, rows):
+        self._rows = rows
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._rows.__arrow_c_stream__(requested_schema)
+
+
+def _filtered(folder):
+    """Sizes of chunks are unknown, and some are empty."""
+    more = PLAIN.assign(keep=True)
+    rows = dd.from_pandas(pd.concat([more, more[:90].assign(keep=False)]), npartitions=9)
+    return rows[rows["keep"]].drop(columns="keep")
+
+
+SOURCES = {
+    "Parquet": parquet,
+    "Parquet in row groups of five rows": lambda p: parquet(p, row_group_size=5),
+    "CSV": csv,
+    "CSV, first file empty": lambda p: csv(p, parts(PLAIN, [0, 0, 100, N])),
+    "CSV, zipped": lambda p: csv(p, ending=".csv.gz"),
+    "TSV": lambda p: csv(p, ending=".tsv", separator="\t"),
+    "TSV, zipped": lambda p: csv(p, ending=".tsv.gz", separator="\t"),
+    "Arrow": ipc,
+    "pyarrow dataset": lambda p: pads.dataset(parquet(p)),
+    "pyarrow dataset in memory": lambda p: pads.dataset(table()),
+    "pyarrow in chunks": lambda p: in_one_table(p, parts()),
+    "pandas": lambda p: PLAIN,
+    "pandas, backwards": lambda p: PLAIN.iloc[::-1],
+    "polars": lambda p: pl.from_pandas(PLAIN),
+    "stream of Arrow": lambda p: _Stream(table()),
+    "stream of polars": lambda p: _Stream(pl.from_pandas(PLAIN)),
+    "Dask frame": dask_frame,
+    "Dask frame that is filtered": _filtered,
+    "delayed frames": delayed,
+    "delayed polars frames": lambda p: delayed(p, map(pl.from_pandas, parts())),
+    "delayed pyarrow tables": lambda p: delayed(p, map(table, parts())),
+    "one delayed frame": lambda p: delayed(p, [PLAIN])[0],
+}
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_any_source_gives_the_fit_in_memory(tmp_path, source):
+    rows = scan(source(tmp_path), "y").discover()
+    assert isinstance(rows, Rows)
+    assert rows.n_rows == N
+    assert_same(LogisticRegression(tol=1e-8).fit(rows), in_memory())
+
+
+def test_columns_and_classes_are_an_error_before_discovery(tmp_path):
+    for name, kind in KINDS.items():
+        rows = scan(kind(tmp_path / name), "y")
+        for name in ("schema", "classes", "n_rows", "soft"):
+            with pytest.raises(
+                errors.SourceError, match=r"not known yet.* Call discover\(\) first"
+            ):
+                getattr(rows, name)
+        assert rows.log.passes == 0
+        assert rows.discover().discover().classes.tolist() == ["no", "yes"]
+        assert rows.log.passes == 1
+
+
+# Roles of columns.
+
+ROLES = {
+    "weights": {"weight": "times"},
+    "weights that are booleans": {"weight": "often"},
+    "whole weights that are zero in whole parts": {"weight": "late"},
+    "weights of zero for all of a class, which is absent": {"weight": "often", "target": "label"},
+    "offsets": {"offset": "push"},
+    "weights and offsets": {"weight": "times", "offset": "push"},
+    "soft labels of two classes": {"target": ["rest", "half"], "weight": "times"},
+    "soft labels of three classes": {"target": ["low", "middle", "high"], "weight": "late"},
+    "a list of one target": {"target": ["y"]},
+}
+
+
+@over("Parquet", "CSV", "Dask frame")
+@pytest.mark.parametrize("roles", ROLES.values(), ids=ROLES)
+def test_weights_offsets_and_soft_labels_are_columns(tmp_path, kind, roles):
+    found = fit(kind(tmp_path, parts(FRAME)), **{"columns": FEATURES, **roles})
+    target = roles.get("target", "y")
+    names = {"sample_weight": "weight", "offset": "offset"}
+    given = {name: FRAME[roles[role]] for name, role in names.items() if role in roles}
+    y = FRAME["y"] if target == ["y"] else FRAME[target]
+    assert_same(found, in_memory(y=y, **given))
+    assert found.classes_.tolist() == sorted(["no", "yes"] if y.ndim == 1 else target)
+
+
+def test_columns_of_soft_labels_may_have_other_names(tmp_path):
+    target = ["low", "middle", "high"]
+    expected = in_memory(y=FRAME[target].to_numpy(), classes=[7, 3, 5])
+    for kind in (parquet, dask_frame):
+        source = kind(tmp_path, parts(FRAME))
+        found = fit(source, target, columns=FEATURES, classes=[7, 3, 5])
+        assert found.classes_.tolist() == [3, 5, 7]
+        assert_same(found, expected)
+
+
+@over("Parquet", "CSV", "delayed")
+def test_a_target_may_be_a_number(tmp_path, kind):
+    source = kind(tmp_path, parts(FRAME.astype({"events": np.uint8})))
+    rows = scan(source, "events", weight="times", offset="push", columns=FEATURES)
+    found = GLM(family="poisson", tol=1e-8).fit(rows)
+    given = {"sample_weight": FRAME["times"], "offset": FRAME["push"]}
+    expected = GLM(family="poisson", tol=1e-8).fit(FRAME[FEATURES], FRAME["events"], **given)
+    for name in ("coef_", "intercept_", "coef_covariance_"):
+        assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-10)
+
+
+@over("Parquet", "delayed")
+def test_the_same_rows_serve_labels_and_numbers(tmp_path, kind):
+    rows = scan(kind(tmp_path, parts(FRAME)), "count", columns=["size"])
+    labels = LogisticRegression(tol=1e-8).fit(rows)
+    assert labels.classes_.tolist() == [0, 1, 2, 3, 4]
+    assert_same(labels, in_memory(FRAME[["size"]], FRAME["count"]))
+    assert rows.with_numbers().discovered is rows.discovered
+    numbers = GLM(family="poisson", tol=1e-8).fit(rows)
+    expected = GLM(family="poisson", tol=1e-8).fit(FRAME[["size"]], FRAME["count"])
+    assert_allclose(numbers.coef_, expected.coef_, rtol=0, atol=1e-10)
+    with pytest.raises(
+        errors.LabelError, match=r"(part-0.parquet|chunk 0): .*continuous. Row 0 of"
+    ):
+        fit(kind(tmp_path, parts(FRAME)), "push", columns=["size"])
+
+
+def test_features_are_the_columns_named_or_all_that_are_nothing_else(tmp_path):
+    for kind in (parquet, dask_frame):
+        source = kind(tmp_path, parts(FRAME[[*PLAIN.columns, "times", "push"]]))
+        found = fit(source, columns=["old", "count", "colour"])
+        assert found.feature_names_in_.tolist() == ["old", "count", "colour"]
+        assert_same(found, in_memory(FRAME[["old", "count", "colour"]]))
+        rows = scan(source, "y", weight="times", offset="push").discover()
+        assert rows.schema.names == tuple(FEATURES)
+        plain = scan(source).discover()
+        assert plain.schema.names == (*FEATURES, "y", "times", "push")
+        assert plain.classes is None
+
+
+# Parts that differ.
+
+
+@over("Parquet", "CSV", "Arrow", "delayed")
+def test_a_part_may_lack_classes_and_levels(tmp_path, kind):
+    frame = PLAIN.iloc[np.lexsort([FRAME["y"], FRAME["colour"]])]
+    cuts = [0, *(np.flatnonzero(np.diff((frame["colour"] + frame["y"]).factorize()[0])) + 1), N]
+    for arranged in (parts(frame, cuts), parts(frame, cuts)[::-1]):
+        assert all(part["y"].nunique() == part["colour"].nunique() == 1 for part in arranged)
+        assert_same(fit(kind(tmp_path, arranged)), in_memory())
+    encoded = [part.astype({"colour": "category"}) for part in parts(PLAIN, [0, 3, 9, N])]
+    assert_same(fit(kind(tmp_path / "b", encoded)), in_memory())
+
+
+@over("Parquet", "CSV", "delayed")
+@pytest.mark.parametrize("name", ["size", "colour"])
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_part_may_have_no_entry_in_a_column(tmp_path, kind, name, place):
+    first, last = CUTS[place : place + 2]
+    inside = (np.arange(N) >= first) & (np.arange(N) < last)
+    holes = PLAIN.assign(**{name: PLAIN[name].mask(inside, None)})
+    source = kind(tmp_path, parts(holes))
+    found = NaiveBayes().fit(scan(source, "y"))
+    expected = NaiveBayes().fit(holes[FEATURES], holes["y"])
+    assert found.schema_ == expected.schema_ == in_memory().schema_
+    both = (model.predict_proba(PLAIN[FEATURES]) for model in (found, expected))
+    assert_allclose(*both, rtol=0, atol=1e-10)
+    with pytest.raises(errors.MissingValueError, match=rf"row {first}, column '{name}'"):
+        fit(source)
+
+
+ORDER, CLASSES = ["red", "blue", "green"], ["yes", "no"]
+DECLARED = PLAIN.assign(
+    colour=pd.Categorical(PLAIN["colour"], ORDER), y=pd.Categorical(PLAIN["y"], CLASSES)
+).sort_values("y", ascending=False)
+"""Parts of one class alone, and the last class first."""
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@over("Parquet", "Arrow", "Dask frame", "delayed")
+def test_levels_and_classes_of_categoricals_keep_their_order(tmp_path, kind, ordered):
+    as_declared = {"colour": pd.CategoricalDtype(ORDER, ordered)}
+    frame = DECLARED.astype(as_declared | {"y": pd.CategoricalDtype(CLASSES, ordered)})
+    expected = in_memory(frame[FEATURES], frame["y"])
+    assert expected.schema_.columns[3].levels == tuple(ORDER)
+    assert expected.classes_.tolist() == CLASSES
+    assert_same(fit(kind(tmp_path, parts(frame))), expected)
+    assert_same(fit(frame), expected)
+
+
+def test_levels_and_classes_of_an_enum_keep_their_order():
+    kinds = {"colour": pl.Enum(ORDER), "y": pl.Enum(CLASSES)}
+    found = fit(pl.from_pandas(PLAIN).cast(kinds))
+    assert_same(found, in_memory(DECLARED[FEATURES], DECLARED["y"]))
+
+
+# Passes.
+
+FROM_SUMS = [GaussianClassifier, NaiveBayes, LeastSquaresClassifier, FisherDiscriminant]
+
+
+@over("Parquet", "CSV", "delayed")
+@pytest.mark.parametrize("model", FROM_SUMS)
+def test_models_from_sums_read_once_though_a_class_and_a_level_are_in_the_last_part_alone(
+    tmp_path, kind, model
+):
+    random, last = np.random.default_rng(5), np.arange(N) >= CUTS[-2]
+    frame = PLAIN[["size", "count"]].assign(
+        colour=np.where(last, random.choice(["amber", "blue", "red"], N), PLAIN["colour"]),
+        y=np.where(last, random.choice(["maybe", "no", "yes"], N), PLAIN["y"]),
+    )
+    found = model().fit(scan(kind(tmp_path, parts(frame)), "y"))
+    features = frame.drop(columns="y")
+    expected = model().fit(features, frame["y"])
+    assert found.passes_.passes == 1
+    assert found.classes_.tolist() == ["maybe", "no", "yes"]
+    assert found.schema_ == expected.schema_
+    names = [name for name in ("coef_", "intercept_", "means_") if hasattr(expected, name)]
+    assert names or model is NaiveBayes
+    for name in names:
+        assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-10, atol=1e-10)
+    both = (each.decision_function(features) for each in (found, expected))
+    assert_allclose(*both, rtol=1e-10, atol=1e-10)
+
+
+@over("Parquet", "CSV", "delayed")
+def test_the_bits_are_the_same_on_any_number_of_threads_and_the_next_time(tmp_path, kind):
+    source = kind(tmp_path, parts(FRAME))
+    rows = scan(source, "y", weight="times", columns=FEATURES)
+    first = LogisticRegression(tol=1e-8).fit(rows)
+    for n in (1, 2, 3):
+        again = scan(source, "y", weight="times", columns=FEATURES)
+        with threads(n), dask.config.set(scheduler="synchronous" if n == 1 else "threads"):
+            for each in (rows, again):
+                assert_same(LogisticRegression(tol=1e-8).fit(each), first, tolerance=0)
+
+
+@over("Parquet", "CSV", "delayed")
+def test_blocks_know_the_number_of_their_first_row(tmp_path, kind):
+    rows = scan(kind(tmp_path), "y", columns=["size"]).discover()
+    found = rows.map_sum(lambda block: [(block.start, block.X[:, 0])])
+    assert [start for start, _ in found] == [0, 10, 100]
+    for start, values in found:
+        np.testing.assert_array_equal(values, FRAME["size"][start : start + len(values)])
+    assert sum(len(values) for _, values in found) == N
+
+
+# What can be wrong.
+
+NAMED_WRONGLY = [
+    ({"target": "z"}, r"target='z' is not among the columns. They are 'size', 'count', 'old'"),
+    ({"target": ["y", "z"]}, "target='z'"),
+    ({"weight": "w"}, "weight='w'"),
+    ({"offset": "o"}, "offset='o'"),
+    ({"columns": ["size", "sise"]}, "columns='sise'"),
+    ({"columns": ["size", "y"]}, "Column 'y' is named twice"),
+    ({"columns": ["size", "size"]}, "Column 'size' is named twice"),
+    ({"weight": "count", "offset": "count"}, "Column 'count' is named twice"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), NAMED_WRONGLY)
+def test_a_column_that_is_not_there_or_named_twice_is_an_error(tmp_path, given, message):
+    for kind in (parquet, dask_frame):
+        with pytest.raises(errors.ColumnNameError, match=message):
+            scan(kind(tmp_path), **{"target": "y", **given})
+    with pytest.raises(errors.ColumnNameError, match=message):
+        scan(delayed(), **{"target": "y", **given}).discover()
+
+
+UNUSABLE = [
+    ("y", None, errors.LabelError),
+    ("y", np.inf, errors.LabelError),
+    ("y", 0.5, errors.LabelError),
+    ("w", -1.0, errors.WeightError),
+    ("w", np.nan, errors.WeightError),
+    ("size", np.nan, errors.MissingValueError),
+    ("size", np.inf, errors.InfiniteValueError),
+    ("colour", None, errors.MissingValueError),
+    ("push", np.nan, errors.DataError),
+    ("events", np.nan, errors.DomainError),
+    ("half", 0.9, errors.LabelError),
+]
+
+
+@over("Parquet", "CSV", "delayed")
+@pytest.mark.parametrize("row", [0, 123])
+@pytest.mark.parametrize(("name", "value", "error"), UNUSABLE)
+def test_a_value_that_cannot_be_used_is_named_with_its_place_and_row(
+    tmp_path, kind, name, value, error, row
+):
+    frame = FRAME.assign(w=1.0).astype({"events": float})
+    if name == "y" and isinstance(value, float):
+        frame["y"] = (FRAME["y"] == "yes").astype(float)
+    frame.loc[[row, 200], name] = value  # the first is named
+    target = {"events": "events", "half": ["half", "rest"]}.get(name, "y")
+    roles = {"weight": "w", "offset": "push", "columns": ["size", "colour"]}
+    rows = scan(kind(tmp_path, parts(frame)), target, **roles)
+    with pytest.raises(error) as caught:
+        (GLM(family="poisson") if name == "events" else LogisticRegression()).fit(rows)
+    number, problem = 0 if row == 0 else 3, caught.value.problem
+    place = f"part-{number}.{'csv' if kind is csv else 'parquet'}: "
+    if kind is delayed:
+        # The rows of earlier chunks are counted by the first pass, which reads labels and weights.
+        first_pass = row and name in ("y", "w", "half")
+        there = " (rows counted from 0 there)" if first_pass else ""
+        place, row = f"chunk {number}{there}: ", 23 if first_pass else row
+    assert place in problem
+    assert f"row {row}" in problem.lower()
+    if name in ("size", "colour"):
+        assert f"column '{name}'" in problem
+
+
+def test_rows_that_no_model_can_be_fitted_to_are_an_error(tmp_path):
+    for kind in (parquet, delayed):
+        for frame, given, error, message in [
+            (PLAIN.assign(w="much"), {"weight": "w"}, errors.WeightError, "does not hold numbers"),
+            (PLAIN.assign(w=0.0), {"weight": "w"}, errors.WeightError, "zero in every row"),
+            (
+                PLAIN.assign(y="yes"),
+                {},
+                errors.LabelError,
+                "two classes at least; y has one class, 'yes'",
+            ),
+            (PLAIN[:0], {}, errors.ShapeError, "no rows"),
+            (PLAIN, {"target": None}, errors.LabelError, "without labels"),
+            (PLAIN.assign(size=np.nan), {}, errors.MissingValueError, "row 0, column 'size'"),
+        ]:
+            with pytest.raises(error, match=message):
+                fit(kind(tmp_path, parts(frame)), **given)
+        with pytest.raises(errors.LabelError, match="no target"):
+            GLM(family="poisson").fit(scan(kind(tmp_path)))
+        with pytest.raises(errors.DomainError, match="'no', which is not a number"):
+            GLM(family="poisson").fit(scan(kind(tmp_path), "y"))
+        with pytest.raises(errors.ParameterError, match="targets and weights of their own"):
+            LogisticRegression().fit(scan(kind(tmp_path), "y"), FRAME["y"])
+        with pytest.raises(errors.ParameterError, match="A source is not accepted here"):
+            FisherDiscriminant().fit(scan(kind(tmp_path), "y")).transform(scan(kind(tmp_path)))
+
+
+@over("Parquet", "delayed")
+def test_a_fit_that_fails_leaves_the_model_as_it_was(tmp_path, kind):
+    frame = PLAIN.copy()
+    frame.loc[123, "size"] = np.nan
+    for model in (fit(kind(tmp_path)), LogisticRegression()):
+        before = dict(model.__dict__)
+        with pytest.raises(errors.MissingValueError):
+            model.fit(scan(kind(tmp_path, parts(frame)), "y"))
+        assert model.__dict__ == before
+
+
+@pytest.mark.parametrize("model", [*FROM_SUMS, Perceptron, Adaline])
+def test_offsets_are_an_error_for_models_that_have_none(model, tmp_path):
+    rows = scan(FRAME, "y", columns=["size"], offset="push")
+    fitted = model(averaged=True) if model is Perceptron else model()
+    fitted.fit(FRAME[["size"]], FRAME["y"])
+    calls = [fitted.fit, partial(fitted.predict, to=tmp_path / "x.parquet")]
+    for call in [*calls, getattr(fitted, "partial_fit", fitted.fit)]:
+        with pytest.raises(errors.ParameterError, match=f"{model.__name__} knows no offsets"):
+            call(rows)
+
+
+@pytest.mark.parametrize("model", [LogisticRegression, Perceptron, GaussianClassifier, NaiveBayes])
+@pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
+def test_a_first_batch_may_lack_a_class_that_is_named(model, tmp_path):
+    given = {"random_state": 0} if model is Perceptron else {}
+    frame = PLAIN[["size", "y"]]
+    first, rest = frame[frame["y"] == "no"][:9], frame[:20]
+    for kind in (csv, delayed):
+        batch = scan(kind(tmp_path, [first]), "y")
+        found = model(**given).partial_fit(batch, classes=["no", "yes"])
+        found.partial_fit(scan(rest, "y"))
+        assert found.classes_.tolist() == ["no", "yes"]
+        expected = model(**given).partial_fit(first[["size"]], first["y"], classes=["no", "yes"])
+        expected.partial_fit(rest[["size"]], rest["y"])
+        both = (each.decision_function(frame[["size"]]) for each in (found, expected))
+        assert_allclose(*both, rtol=1e-6)
