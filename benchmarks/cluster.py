@@ -91,7 +91,7 @@ class ClusterHessian(ClusterPass):
 
 
 class ClusterFit(ClusterCase):
-    """Time of a whole fit in Dask, the first look at the rows included, over that in memory."""
+    """Time of a whole fit in Dask, the first pass included, over that in memory."""
 
     what = "fit on two workers / in memory,"
 

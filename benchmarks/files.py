@@ -2,7 +2,7 @@
 
 The files are Parquet as pyarrow writes it, in a folder that is gone after the run. Both sides read
 all columns from the cache of the system, which holds the files after the first time. A pass is one
-of a fit to rows that were fitted to before; a whole fit has the first look too.
+of a fit to rows that were fitted to before; a whole fit has the first pass too.
 """
 
 import os
@@ -75,7 +75,7 @@ class FilePass:
 
 
 class FileFit(FilePass):
-    """Speed of a whole fit, its first look and all, against as many scans as it makes passes."""
+    """Speed of a whole fit, its first pass and all, against as many scans as it makes passes."""
 
     what = "speed of a whole fit / of pyarrow's scans,"
 

@@ -50,7 +50,7 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("source", nargs=-1, required=True)
-@click.option("--target", "-t", multiple=True, help="The column of labels; or several, of shares.")
+@click.option("--target", "-t", multiple=True, help="The column of labels; or several, of soft labels.")
 @click.option(
     "--model",
     "-m",
@@ -72,10 +72,10 @@ def cli() -> None:
     metavar="COLUMN=A,B,...",
     help="The levels of a column of text, the reference first.",
 )
-@click.option("--format", help="parquet, csv or ipc, where names of files do not say it.")
-@click.option("--cache", help="A folder for what was read, between passes.")
-@click.option("--predict", multiple=True, metavar="SOURCE", help="Other rows, to be answered.")
-@click.option("--to", metavar="FILE", help="The Parquet file for these answers.")
+@click.option("--format", help="parquet, csv or ipc, where file names do not say it.")
+@click.option("--cache", help="A folder for the cache of decoded batches.")
+@click.option("--predict", multiple=True, metavar="SOURCE", help="Other rows, to predict.")
+@click.option("--to", metavar="FILE", help="The Parquet file for the predictions.")
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 def fit(
     source: Sequence[str],
