@@ -76,6 +76,7 @@ SOURCES = {
     "pyarrow dataset": lambda p: pads.dataset(parquet(p)),
     "pyarrow dataset in memory": lambda p: pads.dataset(table()),
     "pyarrow in chunks": lambda p: in_one_table(p, parts()),
+    "pyarrow record batch": lambda p: table().to_batches()[0],
     "pandas": lambda p: PLAIN,
     "pandas, backwards": lambda p: PLAIN.iloc[::-1],
     "polars": lambda p: pl.from_pandas(PLAIN),
@@ -223,7 +224,7 @@ ORDER, CLASSES = ["red", "blue", "green"], ["yes", "no"]
 DECLARED = PLAIN.assign(
     colour=pd.Categorical(PLAIN["colour"], ORDER), y=pd.Categorical(PLAIN["y"], CLASSES)
 ).sort_values("y", ascending=False)
-"""Parts of one class alone, and the last class first."""
+"""Rows of the last class, then those of the first."""
 
 
 @pytest.mark.parametrize("ordered", [False, True])
@@ -234,7 +235,9 @@ def test_levels_and_classes_of_categoricals_keep_their_order(tmp_path, kind, ord
     expected = in_memory(frame[FEATURES], frame["y"])
     assert expected.schema_.columns[3].levels == tuple(ORDER)
     assert expected.classes_.tolist() == CLASSES
-    assert_same(fit(kind(tmp_path, parts(frame))), expected)
+    by_class = parts(frame, [0, (frame["y"] == "no").sum(), N])
+    assert [part["y"].unique().tolist() for part in by_class] == [["no"], ["yes"]]
+    assert_same(fit(kind(tmp_path, by_class)), expected)
     assert_same(fit(frame), expected)
 
 
@@ -258,10 +261,11 @@ def test_models_from_sums_read_once_though_a_class_and_a_level_are_in_the_last_p
     frame = PLAIN[["size", "count"]].assign(
         colour=np.where(last, random.choice(["amber", "blue", "red"], N), PLAIN["colour"]),
         y=np.where(last, random.choice(["maybe", "no", "yes"], N), PLAIN["y"]),
+        w=np.where(np.arange(N) < CUTS[1], 0.0, FRAME["half"]),  # the first part has no weight
     )
-    found = model().fit(scan(kind(tmp_path, parts(frame)), "y"))
-    features = frame.drop(columns="y")
-    expected = model().fit(features, frame["y"])
+    found = model().fit(scan(kind(tmp_path, parts(frame)), "y", weight="w"))
+    features = frame[["size", "count", "colour"]]
+    expected = model().fit(features, frame["y"], frame["w"])
     assert found.passes_.passes == 1
     assert found.classes_.tolist() == ["maybe", "no", "yes"]
     assert found.schema_ == expected.schema_
