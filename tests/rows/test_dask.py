@@ -45,12 +45,6 @@ def _columns(frame):
     return frame[NAMES], frame["y"], frame["times"], frame["half"]
 
 
-def _arrays_of_unknown_sizes(folder):
-    more = pd.concat([DATA.assign(keep=1), DATA.assign(keep=0)[:90]])
-    found = dd.from_pandas(more, npartitions=5)
-    return [each.to_dask_array() for each in _columns(found[found["keep"] == 1])]
-
-
 def _read_from_files(folder):
     """Of few columns Dask reads several files at once."""
     for i, part in enumerate(parts(DATA.assign(note="x" * 50), [0, 50, 90, 140, 200, N])):
@@ -69,7 +63,9 @@ COLLECTIONS = {
         _array(X, 70, 3).map_blocks(sparse.csr_array),
         *_arrays(folder)[1:],
     ],
-    "arrays of unknown sizes": _arrays_of_unknown_sizes,
+    "arrays of unknown sizes": lambda folder: [
+        each.to_dask_array() for each in _columns(dask_frame(None, parts(DATA)))
+    ],
     "frame and series": lambda folder: _columns(dask_frame(None, parts(DATA))),
     "frame read from files": _read_from_files,
     "delayed frames": lambda folder: [delayed(None, parts(each)) for each in _columns(DATA)],

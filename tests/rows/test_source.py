@@ -57,13 +57,6 @@ class _Stream:
         return self._rows.__arrow_c_stream__(requested_schema)
 
 
-def _filtered(folder):
-    """Sizes of chunks are unknown, and some are empty."""
-    more = PLAIN.assign(keep=True)
-    rows = dd.from_pandas(pd.concat([more, more[:90].assign(keep=False)]), npartitions=9)
-    return rows[rows["keep"]].drop(columns="keep")
-
-
 SOURCES = {
     "Parquet": parquet,
     "Parquet in row groups of five rows": lambda p: parquet(p, row_group_size=5),
@@ -76,13 +69,14 @@ SOURCES = {
     "pyarrow dataset": lambda p: pads.dataset(parquet(p)),
     "pyarrow dataset in memory": lambda p: pads.dataset(table()),
     "pyarrow in chunks": lambda p: in_one_table(p, parts()),
+    "pyarrow record batch": lambda p: table().to_batches()[0],
     "pandas": lambda p: PLAIN,
     "pandas, backwards": lambda p: PLAIN.iloc[::-1],
     "polars": lambda p: pl.from_pandas(PLAIN),
     "stream of Arrow": lambda p: _Stream(table()),
     "stream of polars": lambda p: _Stream(pl.from_pandas(PLAIN)),
     "Dask frame": dask_frame,
-    "Dask frame that is filtered": _filtered,
+    "Dask frame of pandas": lambda p: dd.from_pandas(PLAIN, npartitions=7),
     "delayed frames": delayed,
     "delayed polars frames": lambda p: delayed(p, map(pl.from_pandas, parts())),
     "delayed pyarrow tables": lambda p: delayed(p, map(table, parts())),
@@ -220,28 +214,23 @@ def test_a_part_may_have_no_entry_in_a_column(tmp_path, kind, name, place):
 
 
 ORDER, CLASSES = ["red", "blue", "green"], ["yes", "no"]
-DECLARED = PLAIN.assign(
-    colour=pd.Categorical(PLAIN["colour"], ORDER), y=pd.Categorical(PLAIN["y"], CLASSES)
-).sort_values("y", ascending=False)
-"""Parts of one class alone, and the last class first."""
 
 
 @pytest.mark.parametrize("ordered", [False, True])
 @over("Parquet", "Arrow", "Dask frame", "delayed")
 def test_levels_and_classes_of_categoricals_keep_their_order(tmp_path, kind, ordered):
-    as_declared = {"colour": pd.CategoricalDtype(ORDER, ordered)}
-    frame = DECLARED.astype(as_declared | {"y": pd.CategoricalDtype(CLASSES, ordered)})
+    declared = [pd.CategoricalDtype(own, ordered) for own in (ORDER, CLASSES)]
+    frame = PLAIN.astype(dict(zip(["colour", "y"], declared, strict=True)))
+    frame = frame.sort_values("y", ascending=False)
     expected = in_memory(frame[FEATURES], frame["y"])
     assert expected.schema_.columns[3].levels == tuple(ORDER)
     assert expected.classes_.tolist() == CLASSES
-    assert_same(fit(kind(tmp_path, parts(frame))), expected)
+    by_class = parts(frame, [0, (frame["y"] == "no").sum(), N])
+    assert [part["y"].unique().tolist() for part in by_class] == [["no"], ["yes"]]
+    assert_same(fit(kind(tmp_path, by_class)), expected)
     assert_same(fit(frame), expected)
-
-
-def test_levels_and_classes_of_an_enum_keep_their_order():
-    kinds = {"colour": pl.Enum(ORDER), "y": pl.Enum(CLASSES)}
-    found = fit(pl.from_pandas(PLAIN).cast(kinds))
-    assert_same(found, in_memory(DECLARED[FEATURES], DECLARED["y"]))
+    enums = {"colour": pl.Enum(ORDER), "y": pl.Enum(CLASSES)}
+    assert_same(fit(pl.from_pandas(PLAIN).cast(enums)), expected)
 
 
 # Passes.
@@ -258,10 +247,11 @@ def test_models_from_sums_read_once_though_a_class_and_a_level_are_in_the_last_p
     frame = PLAIN[["size", "count"]].assign(
         colour=np.where(last, random.choice(["amber", "blue", "red"], N), PLAIN["colour"]),
         y=np.where(last, random.choice(["maybe", "no", "yes"], N), PLAIN["y"]),
+        w=np.where(np.arange(N) < CUTS[1], 0.0, FRAME["half"]),  # the first part has no weight
     )
-    found = model().fit(scan(kind(tmp_path, parts(frame)), "y"))
-    features = frame.drop(columns="y")
-    expected = model().fit(features, frame["y"])
+    found = model().fit(scan(kind(tmp_path, parts(frame)), "y", weight="w"))
+    features = frame[["size", "count", "colour"]]
+    expected = model().fit(features, frame["y"], frame["w"])
     assert found.passes_.passes == 1
     assert found.classes_.tolist() == ["maybe", "no", "yes"]
     assert found.schema_ == expected.schema_
