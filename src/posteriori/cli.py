@@ -50,7 +50,7 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("source", nargs=-1, required=True)
-@click.option("--target", "-t", multiple=True, help="The column of labels; or several, of soft labels.")
+@click.option("--target", "-t", multiple=True, help="The column of labels, or of soft labels.")
 @click.option(
     "--model",
     "-m",
