@@ -23,6 +23,22 @@ _SHORT = 2**15
 """Entries of a matrix whose products are over too soon to be in the way of other threads."""
 
 
+_RUN, _SMALL = 512, 10**6
+"""Rows of a run, and multiplications in it up to which OpenBLAS may use matrices where they are."""
+
+_FEW = 40
+"""Columns up to which that is faster than a symmetric product."""
+
+_IN_PLACE = ("SkylakeX", "Cooperlake", "SapphireRapids")
+"""Processors, as OpenBLAS calls them, for which it does so: those with AVX-512."""
+
+
+@cache
+def _multiplies_in_place() -> bool:
+    """Whether BLAS multiplies small matrices without copying them first."""
+    return any(library.get("architecture") in _IN_PLACE for library in blas_libraries().info())
+
+
 @cache
 def blas_libraries() -> ThreadpoolController:
     """The BLAS of NumPy and that of SciPy."""
@@ -34,13 +50,19 @@ def transpose_matmul(A: Array, B: Array) -> Array:
 
     NumPy keeps the interpreter's lock during a matrix product whose result is small, as that of
     sums over many rows is. The rows are therefore cut into runs, as many as it takes for the stack
-    of their products to be large; with two threads that makes a fit up to twice as fast.
+    of their products to be large; with two threads that makes a fit up to twice as fast. Where
+    BLAS does not copy the matrices of small products, short runs are faster still.
 
     >>> X = np.arange(60_000.0).reshape(-1, 3) % 7
     >>> bool((transpose_matmul(X, X) == X.T @ X).all())
     True
     """
-    n, runs = len(A), _LOCKED // max(prod(A.shape[1:] + B.shape[1:]), 1) + 1
+    if B is A and A.size >= _SHORT and 1 < A.shape[1] <= _FEW and _multiplies_in_place():
+        return _symmetric(A)
+    n, size = len(A), max(prod(A.shape[1:] + B.shape[1:]), 1)
+    runs = _LOCKED // size + 1
+    if B.ndim == 2 and size * _RUN <= _SMALL and _multiplies_in_place():
+        runs = max(runs, n // _RUN)
     if A.size < _SHORT or runs == 1 or n < 2 * runs:
         return A.T @ B
     rows, columns = n // runs, B.reshape(n, -1)
@@ -49,6 +71,17 @@ def transpose_matmul(A: Array, B: Array) -> Array:
     out: Array = (left.transpose(0, 2, 1) @ right).sum(axis=0)
     out += A[whole:].T @ columns[whole:]
     return out if B.ndim == 2 else out[:, 0]
+
+
+def _symmetric(A: Array) -> Array:
+    """AᵀA by halves of the columns: for symmetric products BLAS always copies."""
+    d = A.shape[1]
+    half = (d + 1) // 2
+    upper = np.empty((d, d))
+    upper[:half] = transpose_matmul(A[:, :half], A)
+    upper[half:, half:] = transpose_matmul(A[:, half:], A[:, half - 1 :])[:, 1:]
+    upper = np.triu(upper)
+    return upper + np.triu(upper, 1).T
 
 
 def cholesky(matrix: Array) -> Array | None:
