@@ -190,7 +190,7 @@ class Reader:
                 offset = read_offset(batch.offset, n, 1 if K <= 2 else K)
         except DataError as error:
             raise error.located("", batch.start) from error
-        rows = MemoryRows(table, y, weight, self.classes, offset, batch.start)
+        rows = MemoryRows(table, y, weight, self.classes, offset, batch.start, is_batch=True)
         return rows if self.code is None else rows.recoded(self.code)
 
     def codes(self, batch: Batch, weight: Array | None) -> Codes | Array:

@@ -55,7 +55,8 @@ class MemoryRows:
     """A table with its targets and weights; the in-memory `Rows`.
 
     `start` is the number of the first row, where these are a batch of others; `among` has the
-    row numbers, where these are a selection from others.
+    row numbers, where these are a selection from others. A batch of many (`is_batch`) is summed
+    by one thread, in large blocks.
     """
 
     table: Table
@@ -65,6 +66,7 @@ class MemoryRows:
     offset: Array | None = None
     start: int = 0
     among: Among | None = None
+    is_batch: bool = False
 
     in_memory: ClassVar[Literal[True]] = True
     log: ClassVar[None] = None
@@ -96,6 +98,9 @@ class MemoryRows:
         return self.y is not None and self.y.ndim == 2
 
     def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
+        if self.is_batch:
+            return self.add_up(kernel, block_entries)
+
         def add_up(run: Run) -> Any:
             return reduce(add, (kernel(self._block(*span)) for span in run))
 
