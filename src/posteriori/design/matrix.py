@@ -21,6 +21,9 @@ from scipy import sparse
 from posteriori.linalg import transpose_matmul
 from posteriori.typing import Array, Codes
 
+_ROOM = 2**18
+"""Numbers of rows that a sandwich multiplies by weights at a time: they stay in the cache."""
+
 
 class Design(ABC):
     """Φ for the rows of one block."""
@@ -87,8 +90,14 @@ class Dense(Design):
         return other.transpose_times(self.values * r[:, None]).T
 
     def sandwich(self, r: Array) -> Array:
-        rooted = self.values * np.sqrt(r)[:, None]
-        return transpose_matmul(rooted, rooted)
+        n, d = self.shape
+        rows, root, out = max(_ROOM // max(d, 1), 1), np.sqrt(r)[:, None], np.zeros((d, d))
+        room = np.empty((min(rows, n), d))
+        for low in range(0, n, rows):
+            part = slice(low, low + rows)
+            rooted = np.multiply(self.values[part], root[part], out=room[: len(root[part])])
+            out += transpose_matmul(rooted, rooted)
+        return out
 
     def shifted(self, centre: Array) -> "Dense":
         return Dense(self.values - centre)

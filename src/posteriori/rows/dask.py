@@ -36,7 +36,10 @@ S = TypeVar("S")
 Parts = tuple[Any, ...]
 
 _SUMS_A_TASK = 8
-"""Sums that one task of the tree adds up: a cluster takes milliseconds a task."""
+"""Sums that one task of the tree, or the client, adds up: a cluster takes milliseconds a task."""
+
+_SENT_WITH_TASKS = 2**20
+"""Bytes up to which every task brings along what it runs; more is one task that all share."""
 
 
 def is_dask(X: Any) -> bool:
@@ -116,10 +119,12 @@ class DaskRows(SourceRows):
         def run_on(number: int, *parts: Any) -> S:
             return task(make_batch(roles, number, starts[number], parts))
 
-        sent = dask.delayed(Sent(run_on), pure=False, traverse=False)
+        sent: Any = Sent(run_on)
+        if len(sent.packed) * len(starts) > _SENT_WITH_TASKS:
+            sent = dask.delayed(sent, pure=False, traverse=False)
         each, plus = dask.delayed(run, pure=False), dask.delayed(add_up, pure=False)
         sums = [each(sent, number, *self.chunks[number]) for number in starts]
-        while len(sums) > 1:
+        while len(sums) > _SUMS_A_TASK:
             groups = [sums[i : i + _SUMS_A_TASK] for i in range(0, len(sums), _SUMS_A_TASK)]
             sums = [plus(*group) if len(group) > 1 else group[0] for group in groups]
         for found in dask.compute(*sums):
