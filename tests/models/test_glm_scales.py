@@ -92,7 +92,7 @@ def test_rows_whose_loss_stays_infinite_have_not_changed():
 
 
 def levels(f="aaabbbccc"):
-    return pd.DataFrame({"x": np.arange(9.0) % 4, "f": list(f)})
+    return pd.DataFrame({"f": list(f), "x": np.arange(9.0) % 4})
 
 
 @pytest.mark.parametrize(
