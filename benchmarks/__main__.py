@@ -13,6 +13,7 @@ import sklearn
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import grid
 from benchmarks.accuracy import ENOUGH
 from benchmarks.cases import CASES
 from benchmarks.measures import Case, Scale
@@ -35,6 +36,9 @@ LEGEND = (
 
 def main() -> None:
     options = _options()
+    if options.table == "grid":
+        grid.main(options.quick)
+        return
     scale = Scale(shrink=20, turns=3, turn_seconds=0.02, seconds=0.5) if options.quick else Scale()
     console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH)
     _warn_if_busy(console)
@@ -59,6 +63,9 @@ def _warn_if_busy(console: Console) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "table", nargs="?", choices=["cases", "grid"], default="cases", help="which table to print"
+    )
     parser.add_argument("--quick", action="store_true", help="a twentieth of the rows")
     parser.add_argument("--only", metavar="NAME", default="", help="cases whose name contains NAME")
     parser.add_argument("--save", action="store_true", help="write benchmarks/results.md")

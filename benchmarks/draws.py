@@ -6,7 +6,7 @@ intercept of centred ones N(0, 10²). Draws (chains, steps, coefficients) are in
 
 import numpy as np
 
-from posteriori.posterior.chains import effective_size_bulk, effective_size_tail, mean_error
+from posteriori.posterior.monte_carlo import diagnostics
 
 CHAINS = 4
 DRAWS = 4_000
@@ -26,7 +26,8 @@ def worth(draws: np.ndarray) -> float:
     Draws that come with their mirror images are worth more for means than there are of them; the
     tails keep that from counting.
     """
-    return float(min(effective_size_bulk(draws).min(), effective_size_tail(draws).min()))
+    found = diagnostics(draws)
+    return float(min(found["ess_bulk"].min(), found["ess_tail"].min()))
 
 
 def largest_z(one: np.ndarray, other: np.ndarray) -> float:
@@ -35,14 +36,14 @@ def largest_z(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _means(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return draws.mean(axis=(0, 1)), mean_error(draws)
+    return draws.mean(axis=(0, 1)), diagnostics(draws)["mcse_mean"]
 
 
 def _deviations(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Standard deviations s, and their errors: that of s² over 2s."""
     squares = (draws - draws.mean(axis=(0, 1))) ** 2
     deviations = np.sqrt(squares.mean(axis=(0, 1)))
-    return deviations, mean_error(squares) / (2 * deviations)
+    return deviations, diagnostics(squares)["mcse_mean"] / (2 * deviations)
 
 
 def _z(one: np.ndarray, error: np.ndarray, other: np.ndarray, its_error: np.ndarray) -> float:

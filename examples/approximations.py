@@ -20,7 +20,7 @@ from statsmodels.datasets import spector
 
 from posteriori import BayesianLogisticRegression
 from posteriori.models.bayesian import InferenceChoice
-from posteriori.posterior.chains import mean_error
+from posteriori.posterior.monte_carlo import diagnostics
 
 Array = NDArray[np.float64]
 
@@ -277,7 +277,7 @@ def table(problem: Problem) -> str:
         "| | exact | Laplace | variational | Monte Carlo |",
         "|---|---|---|---|---|",
         *(line(*each) for each in zip(names(problem), found, error, strict=True)),
-        "| `trust_` | | " + " | ".join(verdict(model) for model in models) + " |",
+        "| `approximation_check_` | | " + " | ".join(check_text(model) for model in models) + " |",
     ]
     return "\n".join(lines)
 
@@ -297,6 +297,11 @@ def line(name: str, numbers: Array, error: float) -> str:
     return f"| {' | '.join([name, *cells])} |"
 
 
+def mean_error(draws: Array) -> Array:
+    """The Monte Carlo standard error of the mean of draws."""
+    return diagnostics(draws)["mcse_mean"]
+
+
 def probability(p: float) -> str:
     """One that is nearly one is told by what it lacks, unless that is rounding."""
     if 0.999 < p < 1 - 1e-12:
@@ -304,13 +309,11 @@ def probability(p: float) -> str:
     return f"{p:.4f}"
 
 
-def verdict(model: BayesianLogisticRegression) -> str:
-    found = model.trust_
+def check_text(model: BayesianLogisticRegression) -> str:
+    found = model.approximation_check_
     if found.k_hat is None:
         return found.word
-    told = f"k-hat {found.k_hat:.2f}, shift {found.shift:.2f}"
-    told += "" if found.width is None else f", width {found.width:.2f}"
-    return f"{found.word} ({told})"
+    return f"{found.word} (discrepancy {found.discrepancy:.2f}, k-hat {found.k_hat:.2f})"
 
 
 if __name__ == "__main__":

@@ -61,7 +61,9 @@ def test_the_decisions_are_those_that_the_demo_tells(told, monkeypatch):
     monkeypatch.setattr(decisions, "console", Console(soft_wrap=True))
     decisions.main()
     text = told()
-    assert "Bayesian logistic 0.183 0.001 0.008" in text
+    # Some folds are sampled by Monte Carlo, whose draws depend on the last bits of the processor.
+    scores = re.search(r"Bayesian logistic ([\d.]+) ([\d.]+) ([\d.]+)", text).groups()
+    assert [float(score) for score in scores] == pytest.approx([0.1843, 0.0032, 0.0090], abs=1.5e-3)
     assert "Decisions('operate': 62, 'wait': 54, rejected: 74; mean expected loss 0.208" in text
     assert "realised: 0.182 a row" in text
     for name in ("decisions_calibration", "decisions_rejecting", "decisions_confusion"):

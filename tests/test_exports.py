@@ -93,7 +93,7 @@ def test_a_model_brings_no_data_frame_library_and_no_plots():
 
 def test_decide_is_the_function_whatever_was_imported_before():
     code = (
-        "import posteriori.decision.rule, posteriori; "
+        "import posteriori.decision.decide, posteriori; "
         "print(posteriori.decide([0.2, 0.9], None).code.tolist())"
     )
     assert fresh(code) == "[0, 1]"

@@ -5,28 +5,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from posteriori.decision.calibration import calibration_error, reliability_curve
-    from posteriori.decision.changed_priors import adjust_priors, undo_sampling
-    from posteriori.decision.estimated_priors import estimate_priors
-    from posteriori.decision.rule import decide
+    from posteriori.decision.class_priors import adjust_priors, estimate_priors, undo_sampling
+    from posteriori.decision.decide import decide
     from posteriori.decision.scores import brier_score, decompose_score, log_score
-    from posteriori.likelihood.threshold import Mixture
+    from posteriori.inspection.effects import comparisons, predictions, slopes
+    from posteriori.inspection.explain import explain
+    from posteriori.likelihood.cdf_links import Mixture
     from posteriori.models.basis import GaussianBasis, SigmoidBasis
     from posteriori.models.bayesian import BayesianLogisticRegression
+    from posteriori.models.binary_links import ProbitRegression, ThresholdRegression
     from posteriori.models.calibrated import CalibratedClassifier
     from posteriori.models.deciding import DecidingClassifier
-    from posteriori.models.effects import comparisons, predictions, slopes
-    from posteriori.models.explaining import explain
-    from posteriori.models.fisher import FisherDiscriminant
+    from posteriori.models.discriminants import FisherDiscriminant, LeastSquaresClassifier
     from posteriori.models.gaussian import GaussianClassifier
     from posteriori.models.glm import GLM
-    from posteriori.models.least_squares import LeastSquaresClassifier
     from posteriori.models.logistic import LogisticRegression
     from posteriori.models.multiclass import OneVersusOne, OneVersusRest
     from posteriori.models.naive_bayes import NaiveBayes
     from posteriori.models.novelty import NoveltyDetector
     from posteriori.models.perceptron import Adaline, Perceptron
-    from posteriori.models.probit import ProbitRegression
-    from posteriori.models.threshold import ThresholdRegression
     from posteriori.posterior.laplace import laplace
     from posteriori.posterior.priors import GaussianPrior
     from posteriori.report.compare import compare
@@ -40,39 +37,39 @@ _HOMES = {
     "BayesianLogisticRegression": "posteriori.models.bayesian",
     "CalibratedClassifier": "posteriori.models.calibrated",
     "DecidingClassifier": "posteriori.models.deciding",
-    "FisherDiscriminant": "posteriori.models.fisher",
+    "FisherDiscriminant": "posteriori.models.discriminants",
     "GLM": "posteriori.models.glm",
     "GaussianBasis": "posteriori.models.basis",
     "GaussianClassifier": "posteriori.models.gaussian",
     "GaussianPrior": "posteriori.posterior.priors",
-    "LeastSquaresClassifier": "posteriori.models.least_squares",
+    "LeastSquaresClassifier": "posteriori.models.discriminants",
     "LogisticRegression": "posteriori.models.logistic",
-    "Mixture": "posteriori.likelihood.threshold",
+    "Mixture": "posteriori.likelihood.cdf_links",
     "NaiveBayes": "posteriori.models.naive_bayes",
     "NoveltyDetector": "posteriori.models.novelty",
     "OneVersusOne": "posteriori.models.multiclass",
     "OneVersusRest": "posteriori.models.multiclass",
     "Perceptron": "posteriori.models.perceptron",
-    "ProbitRegression": "posteriori.models.probit",
+    "ProbitRegression": "posteriori.models.binary_links",
     "SigmoidBasis": "posteriori.models.basis",
-    "ThresholdRegression": "posteriori.models.threshold",
-    "adjust_priors": "posteriori.decision.changed_priors",
+    "ThresholdRegression": "posteriori.models.binary_links",
+    "adjust_priors": "posteriori.decision.class_priors",
     "brier_score": "posteriori.decision.scores",
     "calibration_error": "posteriori.decision.calibration",
     "compare": "posteriori.report.compare",
-    "comparisons": "posteriori.models.effects",
-    "decide": "posteriori.decision.rule",
+    "comparisons": "posteriori.inspection.effects",
+    "decide": "posteriori.decision.decide",
     "decompose_score": "posteriori.decision.scores",
-    "estimate_priors": "posteriori.decision.estimated_priors",
-    "explain": "posteriori.models.explaining",
+    "estimate_priors": "posteriori.decision.class_priors",
+    "explain": "posteriori.inspection.explain",
     "laplace": "posteriori.posterior.laplace",
     "log_score": "posteriori.decision.scores",
-    "predictions": "posteriori.models.effects",
+    "predictions": "posteriori.inspection.effects",
     "reliability_curve": "posteriori.decision.calibration",
     "scan": "posteriori.rows.scan",
-    "slopes": "posteriori.models.effects",
+    "slopes": "posteriori.inspection.effects",
     "threads": "posteriori.rows.threads",
-    "undo_sampling": "posteriori.decision.changed_priors",
+    "undo_sampling": "posteriori.decision.class_priors",
 }
 """Where each public name lives; a name is imported when it is first asked for."""
 

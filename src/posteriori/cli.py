@@ -17,7 +17,7 @@ from rich.console import Console
 import posteriori
 from posteriori.__main__ import INTERRUPTED
 from posteriori.errors import Interrupted, PosterioriError, PosterioriWarning
-from posteriori.models.checking import Checking
+from posteriori.models.base import Estimator
 from posteriori.rows.predictions import new_file
 from posteriori.rows.progress import Bar
 from posteriori.rows.scan import scan
@@ -27,7 +27,7 @@ def _models() -> dict[str, type[Any]]:
     """The models that need no other to be made."""
     every = {name: getattr(posteriori, name) for name in posteriori.__all__}
     ours = {
-        name: each for name, each in every.items() if isclass(each) and issubclass(each, Checking)
+        name: each for name, each in every.items() if isclass(each) and issubclass(each, Estimator)
     }
     return {name: each for name, each in ours.items() if not _needed(each)}
 

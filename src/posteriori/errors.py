@@ -211,6 +211,12 @@ class IdentifiabilityWarning(PosterioriWarning):
     code = "W206"
 
 
+class ApproximationWarning(PosterioriWarning):
+    """A Gaussian approximation that is far from the exact posterior."""
+
+    code = "W209"
+
+
 class DecisionWarning(PosterioriWarning):
     """Losses under which an action, or rejecting, is never optimal."""
 

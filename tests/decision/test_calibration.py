@@ -10,9 +10,12 @@ from sklearn.calibration import calibration_curve
 from sklearn.isotonic import IsotonicRegression
 
 from posteriori import LogisticRegression, compare
-from posteriori.decision.bins import Bins, exact_interval, make_bins, mean_gap_by_chance
 from posteriori.decision.calibration import (
+    Bins,
     calibration_error,
+    exact_interval,
+    make_bins,
+    mean_gap_by_chance,
     reliability_curve,
     spiegelhalter,
 )
@@ -146,7 +149,7 @@ def test_the_gap_by_chance_is_that_of_the_number_of_events(p, within):
     assert_allclose(mean_gap_by_chance(bins)[0], exact_mean_gap(p), rtol=within, atol=1e-300)
 
 
-@pytest.mark.parametrize("n", [1e8, 1e12, 1e200])
+@pytest.mark.parametrize("n", [1e8, 1e12, 1e90])
 def test_the_gap_by_chance_in_a_large_bin_is_that_of_a_normal(n):
     p = 0.3
     bins = Bins(*(np.array([each]) for each in (n, p, p, n * p * (1 - p), 0.0)))
@@ -197,7 +200,7 @@ def test_weights_that_add_up_to_one_row_or_hardly_more_give_no_mean_square(exces
     assert found.mean_square is None
 
 
-@pytest.mark.parametrize("scale", [1e-9, 1 / 7, 1.0, 12.3, 1e200])
+@pytest.mark.parametrize("scale", [1e-9, 1 / 7, 1.0, 12.3, 1e90])
 @pytest.mark.parametrize("kind", ["top", "classwise"])
 def test_the_expected_error_does_not_depend_on_the_units_of_weights(scale, kind):
     weight = np.random.default_rng(1).uniform(0.1, 2, N)

@@ -10,8 +10,7 @@ from scipy.special import expit, softmax
 from scipy.stats import chi2, kstest
 
 from posteriori import GaussianClassifier
-from posteriori.decision.changed_priors import adjust_priors, undo_sampling
-from posteriori.decision.estimated_priors import estimate_priors
+from posteriori.decision.class_priors import adjust_priors, estimate_priors, undo_sampling
 from posteriori.errors import (
     ConvergenceWarning,
     IdentifiabilityWarning,
@@ -265,7 +264,7 @@ class TestEstimate:
         assert found.p_value <= 1
 
     def test_steps_that_do_not_come_to_an_end_are_said(self, monkeypatch):
-        monkeypatch.setattr("posteriori.decision.estimated_priors._MOST_STEPS", 11)
+        monkeypatch.setattr("posteriori.decision.class_priors._MOST_STEPS", 11)
         p = two_groups(np.random.default_rng(9), 300, 0.05)
         with pytest.warns(ConvergenceWarning, match="after 11 steps"):
             assert not estimate_priors(p, [0.5, 0.5]).converged

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from posteriori.decision.priors import log_priors, read_priors
+from posteriori.decision.class_priors import log_priors, read_priors
 from posteriori.errors import ParameterError
 
 CLASSES = np.array(["ant", "bee", "cat"])

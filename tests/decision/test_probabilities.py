@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
-from posteriori.decision.labelled import read_labelled
-from posteriori.decision.probabilities import read_proba
+from posteriori.decision.probabilities import read_labelled, read_proba
 from posteriori.errors import (
     ColumnTypeError,
     LabelError,

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from posteriori.decision.rarity import rarity
 from posteriori.errors import DataError
+from posteriori.models.novelty import rarity
+from posteriori.rows.features import Table
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Schema
-from posteriori.rows.tables import DenseTable
 from posteriori.statistics import calibration
 
 RATES = [0.001, 0.01, 0.05, 0.3, 0.9]
 
 
 def found_in(numbers, share, weight=None):
-    table = DenseTable(numbers.astype(float)[:, None], Schema.unnamed(1))
+    table = Table(numbers.astype(float)[:, None], Schema.unnamed(1))
     return rarity(MemoryRows(table, weight=weight), share)
 
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import binom
 
-from posteriori.decision.residuals import OUTSIDE, BinnedResiduals, binned_residuals
+from posteriori.decision.calibration import OUTSIDE, BinnedResiduals, binned_residuals
 
 
 def binned(p, t, weight=None):

@@ -10,9 +10,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 
-import posteriori.decision.rule as rule_module
-from posteriori.decision.optimal import best_signs
-from posteriori.decision.rule import decide
+import posteriori.decision.decide as rule_module
+from posteriori.decision.decide import best_signs, decide
 from posteriori.errors import (
     ColumnTypeError,
     DecisionWarning,

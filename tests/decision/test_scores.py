@@ -9,8 +9,7 @@ from scipy.special import softmax, xlog1py, xlogy
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
 
-from posteriori.decision.isotonic import pool
-from posteriori.decision.scores import brier_score, decompose_score, log_score
+from posteriori.decision.scores import brier_score, decompose_score, log_score, pool
 from posteriori.errors import ImpossibleClassWarning, ParameterError
 
 RANDOM = np.random.default_rng(5)

@@ -13,12 +13,15 @@ import mpmath as mp
 import numpy as np
 from scipy import stats
 
-from posteriori.likelihood.glm import glm_loss
-from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
+from posteriori.likelihood.binary_losses import (
+    BinaryLoss,
+    LogisticLoss,
+    NoisyLogisticLoss,
+    SignedLogisticLoss,
+)
+from posteriori.likelihood.cdf_links import Mixture, cdf_link
+from posteriori.likelihood.glm_families import glm_loss
 from posteriori.likelihood.loss import Loss
-from posteriori.likelihood.noise import NoisyLogisticLoss
-from posteriori.likelihood.probit import ProbitLoss
-from posteriori.likelihood.threshold import Mixture, ThresholdLoss
 
 NEAR = (-4.5, -1.3, -0.2, 0.4, 1.7, 5.1)
 FAR = (-1e4, -700.0, -38.0, -6.5, -5.5, 6.5, 38.0, 700.0, 1e4)
@@ -71,6 +74,10 @@ def numbers(family: str, link: str, exact: Function, **options: Any) -> Entry:
     return Entry(glm_loss(family, link), exact, kind=family, **options)
 
 
+def threshold(noise: Any) -> Loss:
+    return BinaryLoss(cdf_link(noise))
+
+
 def log_sigmoid(a: Any) -> Any:
     return -mp.log1p(mp.exp(-a))
 
@@ -107,8 +114,9 @@ def log_mixed(a: Any) -> Any:
 
 
 def log_mixed_rest(a: Any) -> Any:
+    """The same of the mixture turned round."""
     if a < 0:
-        return mp.log1p(-mp.mpf("0.4") * mp.ncdf(2 * (a + 1)) - mp.mpf("0.6") * mp.ncdf(a - 1.5))
+        return mp.log1p(-mp.exp(log_mixed(a)))
     return mp.log(mp.mpf("0.4") * mp.ncdf(-2 * (a + 1)) + mp.mpf("0.6") * mp.ncdf(1.5 - a))
 
 
@@ -117,15 +125,9 @@ def noisy(keep: float, flip: float, a: Any) -> Any:
     return mp.log((keep * mp.exp(a) + flip) / (1 + mp.exp(a)))
 
 
-def erlang_tail(a: Any) -> Any:
-    return -a + mp.log1p(a)
-
-
 MIXED = Mixture([0.4, 0.6], [stats.norm(-1.0, 0.5), stats.norm(1.5, 1.0)])
 POSITIVE = {"near": (0.31, 0.9, 1.7, 6.1), "domain": (0.0, np.inf)}
 COUNTS = {"targets": (0.0, 1.0, 7.0, 2.5)}
-WAITS = {"targets": (0.0, 3.0)}
-TIMES = {"targets": (0.25, 3.0, 1e-3)}
 REALS = {"targets": (-2.0, 0.7, 5.0)}
 
 LOSSES: dict[str, Entry] = {
@@ -133,7 +135,9 @@ LOSSES: dict[str, Entry] = {
     "signed logistic": Entry(
         SignedLogisticLoss(), lambda a, t: -log_sigmoid(a * t), "sign", NEAR, FAR, (-1.0, 1.0)
     ),
-    "probit": symmetric(ProbitLoss(), log_normal_cdf),
+    "probit": symmetric(
+        glm_loss("bernoulli", "probit"), log_normal_cdf, near=(*NEAR, -4.0, 8.0, 20.0), slopes=1e-13
+    ),
     "cloglog": labels(glm_loss("bernoulli", "cloglog"), log_cloglog, lambda a: -mp.exp(a)),
     "bernoulli, log": labels(
         glm_loss("bernoulli", "log"),
@@ -151,49 +155,25 @@ LOSSES: dict[str, Entry] = {
         far=(1e-100, 1e-9, 0.999),
         domain=(0.0, 1.0),
     ),
-    "threshold, normal": symmetric(ThresholdLoss(stats.norm), log_normal_cdf),
     "threshold, wide normal": labels(
-        ThresholdLoss(stats.norm(0.5, 4.0)),
+        threshold(stats.norm(0.5, 4.0)),
         lambda a: log_normal_cdf((a - 0.5) / 4),
         lambda a: log_normal_cdf((0.5 - a) / 4),
     ),
-    "threshold, logistic": symmetric(ThresholdLoss(stats.logistic()), log_sigmoid),
-    "threshold, Cauchy": symmetric(ThresholdLoss(stats.cauchy()), log_cauchy_cdf),
-    "threshold, Laplace": symmetric(ThresholdLoss(stats.laplace), log_laplace_cdf),
-    "threshold, Student": symmetric(ThresholdLoss(stats.t(2.5)), partial(log_student_cdf, 2.5)),
-    "threshold, Student with 60": symmetric(
-        ThresholdLoss(stats.t(df=60)), partial(log_student_cdf, 60), slopes=1e-11
-    ),
-    "threshold, left Gumbel": labels(
-        ThresholdLoss(stats.gumbel_l), log_cloglog, lambda a: -mp.exp(a)
-    ),
+    "threshold, Cauchy": symmetric(threshold(stats.cauchy()), log_cauchy_cdf),
+    "threshold, Laplace": symmetric(threshold(stats.laplace), log_laplace_cdf, far=FAR[1:-1]),
+    "threshold, Student": symmetric(threshold(stats.t(2.5)), partial(log_student_cdf, 2.5)),
     "threshold, right Gumbel": labels(
-        ThresholdLoss(stats.gumbel_r()), lambda a: -mp.exp(-a), lambda a: log_cloglog(-a)
+        threshold(stats.gumbel_r()), lambda a: -mp.exp(-a), lambda a: log_cloglog(-a)
     ),
-    "threshold, mixture": labels(ThresholdLoss(MIXED), log_mixed, log_mixed_rest),
-    "threshold, skewed logistic": labels(
-        ThresholdLoss(stats.genlogistic(0.7)),
-        lambda a: mp.mpf(0.7) * log_sigmoid(a),
-        lambda a: mp.log(-mp.expm1(mp.mpf(0.7) * log_sigmoid(a))),
-        far=(-30.0, 30.0),
-        slopes=1e-9,
-        atol=1e-12,
-    ),
+    "threshold, mixture": labels(threshold(MIXED), log_mixed, log_mixed_rest),
     "threshold, uniform": labels(
-        ThresholdLoss(stats.uniform(-3.0, 6.0)),
+        threshold(stats.uniform(-3.0, 6.0)),
         lambda a: mp.log((a + 3) / 6),
         lambda a: mp.log((3 - a) / 6),
         near=(-2.7, -0.4, 1.1),
         far=(-2.999, 2.999),
         slopes=1e-9,
-    ),
-    "threshold, Erlang": labels(
-        ThresholdLoss(stats.gamma(2.0)),
-        lambda a: mp.log(-mp.expm1(erlang_tail(a))),
-        erlang_tail,
-        near=(0.2, 0.9, 1.7, 6.0),
-        far=(1e-3, 30.0),
-        slopes=1e-8,
     ),
     "label noise": labels(
         NoisyLogisticLoss(0.1, 0.05), partial(noisy, 0.95, 0.1), partial(noisy, 0.05, 0.9)
@@ -201,7 +181,6 @@ LOSSES: dict[str, Entry] = {
     "label noise in the first class": labels(
         NoisyLogisticLoss(1e-3, 0.0), partial(noisy, 1.0, 1e-3), partial(noisy, 0.0, 0.999)
     ),
-    "label noise of nothing": symmetric(NoisyLogisticLoss(0.0, 0.0), log_sigmoid),
     "gaussian, identity": numbers(
         "gaussian", "identity", lambda a, t: (t - a) ** 2 / 2, near=NEAR, far=FAR, **REALS
     ),
@@ -219,26 +198,14 @@ LOSSES: dict[str, Entry] = {
         "poisson", "identity", lambda a, t: a - t * mp.log(a),
         far=(1e-100, 700.0, 1e4), **POSITIVE, **COUNTS,
     ),
-    "exponential, reciprocal": numbers(
-        "exponential", "reciprocal", lambda a, t: t * a - mp.log(a),
-        far=(1e-100, 700.0, 1e4), **POSITIVE, **WAITS,
-    ),
-    "exponential, log": numbers(
-        "exponential", "log", lambda a, t: a + t * mp.exp(-a), near=NEAR, far=FAR, **WAITS
-    ),
-    "exponential, identity": numbers(
-        "exponential", "identity", lambda a, t: mp.log(a) + t / a,
-        far=(1e-50, 700.0, 1e4), **POSITIVE, **WAITS,
-    ),
-    "gamma, reciprocal": numbers(
-        "gamma", "reciprocal", lambda a, t: t * a - mp.log(a),
-        far=(1e-100, 700.0, 1e4), **POSITIVE, **TIMES,
-    ),
-    "gamma, log": numbers(
-        "gamma", "log", lambda a, t: a + t * mp.exp(-a), near=NEAR, far=FAR, **TIMES
-    ),
-    "gamma, identity": numbers(
-        "gamma", "identity", lambda a, t: mp.log(a) + t / a,
-        far=(1e-50, 700.0, 1e4), **POSITIVE, **TIMES,
-    ),
 }  # fmt: skip
+
+for family, times in {"exponential": (0.0, 3.0), "gamma": (0.25, 3.0, 1e-3)}.items():
+    options = {"far": (1e-50, 700.0, 1e4), "targets": times, **POSITIVE}
+    for link, exact in {
+        "reciprocal": lambda a, t: t * a - mp.log(a),
+        "log": lambda a, t: a + t * mp.exp(-a),
+        "identity": lambda a, t: mp.log(a) + t / a,
+    }.items():
+        chosen = options if link != "log" else {"near": NEAR, "far": FAR, "targets": times}
+        LOSSES[f"{family}, {link}"] = numbers(family, link, exact, **chosen)

@@ -55,6 +55,9 @@ class Binary:
     def saturated(self, t):
         return _entropy(t) + _entropy(1 - t)
 
+    def hard_labels(self, t):
+        return [(1 - t, 0), (t, 1)]
+
     def derivatives(self, a, t):
         F, rest, f, slope = self.link(a[0])
         gradient = -t * f / F + (1 - t) * f / rest
@@ -91,6 +94,9 @@ class Softmax:
 
     def saturated(self, t):
         return sum(map(_entropy, t))
+
+    def hard_labels(self, t):
+        return [(t[k], [int(j == k) for j in range(self.K)]) for k in range(self.K)]
 
     def derivatives(self, a, t):
         p, free = self.probabilities(a), range(1, self.K)
@@ -173,12 +179,13 @@ class Exact:
         return value - mp.log(mp.det(information)) / 2
 
     def scores(self):
-        """Σ w g gᵀ at the optimum."""
+        """Σ w g gᵀ at the optimum, over rows of hard labels: a soft label is a share of each."""
         out = mp.zeros(len(self.w))
         for row, t, weight, a in self._each(self.w):
-            slopes = self.loss.derivatives(a, t)[0]
-            g = mp.matrix([slope * x for slope in slopes for x in row])
-            out += weight * g * g.T
+            for share, label in self.loss.hard_labels(t):
+                slopes = self.loss.derivatives(a, label)[0]
+                g = mp.matrix([slope * x for slope in slopes for x in row])
+                out += weight * share * g * g.T
         return out
 
     def _optimum(self, w):

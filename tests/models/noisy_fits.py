@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from posteriori.design.columns import Columns
-from posteriori.likelihood.logistic import LogisticLoss
+from posteriori.likelihood.binary_losses import LogisticLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
-from posteriori.models.fitting import Problem, prepare
+from posteriori.models.fitting import Problem, coded, of_many, prepare, second_of_two
 from posteriori.models.label_noise import (
     conclude,
     noisy_solution,
@@ -19,7 +19,6 @@ from posteriori.models.label_noise import (
     with_noise,
     wrong_label_probability,
 )
-from posteriori.models.targets import coded, of_many, second_of_two
 from posteriori.rows.in_memory import read_rows
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.newton import newton

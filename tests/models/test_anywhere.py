@@ -34,7 +34,6 @@ from posteriori.errors import (
     SourceError,
 )
 from posteriori.models import fitting
-from posteriori.posterior import levels
 from posteriori.rows import files
 from posteriori.statistics import row_stream
 from posteriori.statistics.row_stream import RowStream
@@ -105,7 +104,7 @@ def test_no_rows_have_no_answers(tmp_path):
 
 def test_a_file_has_to_be_named_for_rows_and_only_for_them(folder, tmp_path):
     model = LogisticRegression().fit(X, Y)
-    with pytest.raises(ParameterError, match="no file is named"):
+    with pytest.raises(ParameterError, match="names no file"):
         model.predict(scan(folder, columns=FEATURES))
     with pytest.raises(ParameterError, match="X is in memory"):
         model.predict(X, to=tmp_path / "p.parquet")
@@ -306,7 +305,7 @@ def _assert_went_the_same_way(found, expected):
 )
 def test_fits_go_the_same_way_wherever_rows_lie(model, kind, entries, tmp_path, monkeypatch):
     """At the usual tolerance, which leaves a part of a standard error that others would not."""
-    monkeypatch.setattr(levels, "_SAMPLE_ENTRIES", entries)
+    monkeypatch.setattr(fitting, "_SAMPLE_ENTRIES", entries)
     monkeypatch.setattr(fitting, "_SMALL", 0)
     X, y, weight = _data(kind)
     names = [f"x{j}" for j in range(X.shape[1])]

@@ -1,57 +1,29 @@
-"""Bayesian logistic regression with Jeffreys' prior, beside 50 digits and sums over a grid."""
+"""Bayesian logistic regression with Jeffreys' prior, beside 50 digits."""
 
 import pickle
 
 import numpy as np
 import pytest
 from jeffreys_oracle import exact_logistic, optimum, penalised_logistic, with_ones
-from scipy.special import expit, log_expit, logsumexp
 
 from posteriori import BayesianLogisticRegression, LogisticRegression
-from posteriori.errors import InferenceError, ParameterError, RankDeficiencyWarning
+from posteriori.errors import (
+    ApproximationWarning,
+    InferenceError,
+    ParameterError,
+    RankDeficiencyWarning,
+)
 
 RANDOM = np.random.default_rng(4)
 X = RANDOM.normal(size=(30, 2)) + 1.0
 Y = (X[:, 0] + RANDOM.logistic(size=30) > 1.0).astype(int)
-OVERLAP = np.array([0.0, 1.0, 1.5, 2.0, 3.0, 3.5, 4.0, 5.0]), np.array([0, 0, 1, 0, 1, 0, 1, 1])
 APART = np.array([0.0, 1.0, 2.0, 4.0, 5.0, 6.0]), np.array([0, 0, 0, 1, 1, 1])
 
 
 def fitted(X, y, **settings):
-    settings = {"prior": "jeffreys", "random_state": 0, **settings}
+    settings = {"prior": "jeffreys", "inference": "laplace", "random_state": 0, **settings}
     X = X[:, None] if np.ndim(X) == 1 else X
     return BayesianLogisticRegression(**settings).fit(X, y)
-
-
-class Grid:
-    """The posterior of an intercept, at 2.5, and a slope, by its definition at many points."""
-
-    def __init__(self, x, y, reach, n_points=500):
-        b, w = (g.ravel() for g in np.meshgrid(*(np.linspace(*r, n_points) for r in reach)))
-        self.points = np.column_stack([b - 2.5 * w, w])
-        activations = self.points @ with_ones(x[:, None]).T
-        logs = log_expit(np.where(y == 1, 1, -1) * activations).sum(axis=1)
-        r = np.exp(log_expit(activations) + log_expit(-activations))
-        i, j = np.triu_indices(len(x), 1)  # |I| = Σ r_i r_j (x_i - x_j)²
-        with np.errstate(divide="ignore"):
-            logs += 0.5 * np.log((r[:, i] * r[:, j]) @ (x[i] - x[j]) ** 2)
-        self.weights = np.exp(logs - logsumexp(logs))
-
-    @property
-    def mean(self):
-        return self.weights @ self.points
-
-    @property
-    def deviation(self):
-        return np.sqrt(self.weights @ np.square(self.points - self.mean))
-
-    def probability(self, x):
-        return self.weights @ expit(self.points @ with_ones(x[:, None]).T)
-
-    def probability_error(self, x):
-        """Standard deviation of p over the posterior."""
-        p = expit(self.points @ with_ones(x[:, None]).T)
-        return np.sqrt(self.weights @ np.square(p - self.probability(x)))
 
 
 def test_laplace_has_mode_and_curvature_to_the_last_digits():
@@ -74,34 +46,23 @@ def test_the_mode_is_that_of_the_plain_fit():
     assert (model.predict(X) == plain.predict(X)).all()
 
 
-@pytest.mark.parametrize(
-    ("rows", "reach"),
-    [
-        pytest.param(OVERLAP, ((-12, 12), (-3, 12)), id="overlapping"),
-        pytest.param(APART, ((-60, 60), (-5, 70)), id="separated", marks=pytest.mark.slow),
-    ],
-)
-def test_draws_are_those_of_the_posterior_by_its_definition(rows, reach):
-    grid = Grid(*rows, reach)
-    model = fitted(*rows, inference="monte_carlo", n_draws=16_000)
-    assert model.trust_.word == "good"
-    errors = model.posterior_.standard_deviation / np.sqrt(model.diagnostics_["ess_bulk"])
-    assert (abs(model.posterior_.mean - grid.mean) < 4 * errors).all()
-    np.testing.assert_allclose(model.posterior_.standard_deviation, grid.deviation, rtol=0.1)
-    new = np.array([-1.0, 1.0, 2.4, 4.0, 8.0])
-    p, error = grid.probability(new), grid.probability_error(new)
-    drawn = expit(model.posterior_.draws.reshape(-1, 2) @ with_ones(new[:, None]).T).mean(axis=0)
-    assert (abs(drawn - p) < 4 * error / np.sqrt(model.diagnostics_["ess_tail"].min())).all()
-    found = model.predict_proba(new[:, None])[:, 1]  # by a thousand of the draws
-    assert (abs(found - p) < 4 * error / np.sqrt(500)).all()
+@pytest.mark.parametrize("inference", ["monte_carlo", "variational"])
+def test_other_inferences_are_refused(inference):
+    with pytest.raises(ParameterError, match=rf"'{inference}' is for a Gaussian.*Use .*'laplace'"):
+        fitted(X, Y, inference=inference)
 
 
-@pytest.mark.slow
-def test_auto_draws_where_classes_can_be_separated():
-    assert fitted(X, Y, inference="auto").inference_ == "laplace"
-    model = fitted(*APART, inference="auto", n_draws=1000)
-    assert model.inference_ == "monte_carlo"
-    assert fitted(*APART).trust_.word in ("poor", "useless")
+def test_auto_is_laplace_and_its_approximation_check_tells_of_separated_classes():
+    model = fitted(X, Y, inference="auto")
+    assert (model.inference_, model.approximation_check_.is_enough) == ("laplace", True)
+    with pytest.warns(
+        ApproximationWarning, match=r"far from .* Use a Gaussian prior and inference"
+    ):
+        apart = fitted(*APART, inference="auto")
+    assert apart.inference_ == "laplace"
+    assert "There is no Monte Carlo" in apart.inference_reason_
+    assert apart.approximation_check_.word == "poor"
+    assert "Use a Gaussian prior and inference" in apart.approximation_check_.remedy
 
 
 def test_the_units_of_the_columns_do_not_matter():
@@ -110,12 +71,13 @@ def test_the_units_of_the_columns_do_not_matter():
     np.testing.assert_allclose(
         model.predict_proba(X), other.predict_proba(X * [1e3, 1e-4] + [5.0, -2.0]), rtol=1e-7
     )
-    assert model.trust_.k_hat == pytest.approx(other.trust_.k_hat, abs=1e-5)
+    assert model.approximation_check_.k_hat == pytest.approx(
+        other.approximation_check_.k_hat, abs=1e-5
+    )
 
 
-@pytest.mark.parametrize("inference", ["laplace", "monte_carlo"])
-def test_there_is_no_evidence_and_that_is_said(inference):
-    model = fitted(X, Y, inference=inference, n_draws=400)
+def test_there_is_no_evidence_and_that_is_said():
+    model = fitted(X, Y)
     for name in ("log_evidence_", "evidence_"):
         with pytest.raises(InferenceError, match=r"no evidence with prior='jeffreys'.*bic_"):
             getattr(model, name)

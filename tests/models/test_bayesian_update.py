@@ -19,13 +19,13 @@ from posteriori.errors import (
     ParameterError,
     ShapeError,
 )
-from posteriori.likelihood.real_losses import GaussianIdentityLoss
+from posteriori.likelihood.glm_families import SquaredLoss
+from posteriori.posterior.coefficient_posterior import Posterior
+from posteriori.posterior.coefficient_table import CoefficientMap
 from posteriori.posterior.evidence import evidence_of, log_determinant
-from posteriori.posterior.normal_posterior import Gaussian
-from posteriori.posterior.objective import Coordinates, LogPosterior
+from posteriori.posterior.gaussian import Gaussian
+from posteriori.posterior.log_posterior import Coordinates, LogPosterior
 from posteriori.posterior.priors import read_prior
-from posteriori.posterior.shown import Shown
-from posteriori.posterior.shown_posterior import Posterior
 from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.row_sample import split_rows
 
@@ -64,7 +64,7 @@ def least_squares():
         rows,
         Columns(rows.schema),
         standard,
-        GaussianIdentityLoss(),
+        SquaredLoss(),
         lambda block: np.array([t[tuple(x)] for x in np.asarray(block.X).tolist()]),
         read_prior(prior, standard),
         Coordinates(1, 3),
@@ -77,7 +77,7 @@ def solved(objective):
     start = np.zeros(objective.coordinates.size)
     at_zero = objective(start, "full")
     w = -np.linalg.solve(at_zero.hessian, at_zero.gradient)
-    found = Posterior(Shown.of(objective), Gaussian.of(w, at_zero.hessian))
+    found = Posterior(CoefficientMap.of(objective), Gaussian.of(w, at_zero.hessian))
     log_likelihood = -objective.likelihood(w, "none", "observed").value
     volume = log_determinant(at_zero.hessian)
     vectors = objective.coordinates.vectors(w)
@@ -174,37 +174,37 @@ def test_a_variational_posterior_hands_on_the_curvature_at_its_mean():
 
 
 @pytest.mark.parametrize("inference", INFERENCES)
-def test_trust_after_updates_says_of_what_it_tells(inference):
+def test_approximation_check_after_updates_says_of_what_it_tells(inference):
     X, y = sharp(0, 300)
     model = settings(inference).fit(X[:100], y[:100])
-    assert "of the last" not in str(model.trust_)
+    assert "of the last" not in str(model.approximation_check_)
     model.update(X[100:250], y[100:250])
     model.update(X[250:], y[250:])
-    assert model.trust_.word != "good"
-    assert "That is told of the last 50 of 300 rows" in str(model.trust_)
+    assert model.approximation_check_.word != "good"
+    assert "This check is of the last 50 of 300 rows" in str(model.approximation_check_)
 
 
 def test_what_was_poor_before_an_update_stays_poor():
     x = np.linspace(-2, 2, 8)[:, None]
     model = settings(prior=0.01).fit(x, (x[:, 0] > 0).astype(int))
-    assert model.trust_.word == "poor"
+    assert model.approximation_check_.word == "poor"
     random = np.random.default_rng(0)
     new = random.normal(size=(200, 1))
     model.update(new, (new[:, 0] + random.logistic(size=200) > 0).astype(int))
-    assert model.trust_.word == "poor"
-    told = model.trust_.sentence
-    assert told.startswith("The Gaussian is close to the exact posterior")
-    assert told.endswith(" An earlier fit was judged 'poor', and what it lost stays lost.")
-    assert model.check()["trust"].sentence == told
+    assert model.approximation_check_.word == "poor"
+    sentence = str(model.approximation_check_)
+    assert sentence.startswith("The Gaussian approximation is close to the exact posterior")
+    assert sentence.endswith(" An earlier fit was 'poor'.")
+    assert model.check()["trust"].sentence == sentence
 
 
 def test_fits_that_lost_little_are_not_told_of():
     X, y = sample()
     model = settings().fit(X[:200], y[:200])
-    assert model.trust_.word == "good"
+    assert model.approximation_check_.word == "good"
     model.update(X[200:], y[200:])
-    assert model.trust_.word == "usable"
-    assert "An earlier fit" not in model.trust_.sentence
+    assert model.approximation_check_.word == "usable"
+    assert "An earlier fit" not in model.approximation_check_.sentence
 
 
 def test_the_posterior_of_all_classes_together_is_the_prior():

@@ -27,7 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from posteriori import GaussianClassifier, LogisticRegression, NaiveBayes, scan
-from posteriori.decision.temperature import likeliest_slope
+from posteriori.decision.calibration import likeliest_slope
 from posteriori.errors import (
     CalibrationWarning,
     DataError,
@@ -39,7 +39,7 @@ from posteriori.errors import (
 )
 from posteriori.models.calibrated import CalibratedClassifier
 from posteriori.models.cross_fit import assign_folds, out_of_fold
-from posteriori.models.meta import read_pickable
+from posteriori.models.wrapper import read_pickable
 from posteriori.rows.in_memory import read_rows
 
 RANDOM = np.random.default_rng(1)

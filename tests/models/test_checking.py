@@ -30,7 +30,7 @@ from posteriori import (
     scan,
 )
 from posteriori.errors import LabelError, ParameterError, SeparationWarning, ShapeError
-from posteriori.posterior.checks import Checks
+from posteriori.inspection.checks import Checks
 
 NAMES = [
     "convergence",
@@ -401,13 +401,15 @@ def test_models_within_models_within_models_tell_of_themselves():
     assert "Of 3 fits inside, 3 did not converge" in stopped.sentence
 
 
-def test_trust_is_that_of_the_posterior():
-    model = BayesianLogisticRegression().fit(X, Y)
+def test_approximation_check_is_that_of_the_posterior():
+    model = BayesianLogisticRegression(inference="laplace").fit(X, Y)
     found = model.check()["trust"]
-    assert found.word == {"good": "good", "usable": "look"}[model.trust_.word]
-    assert found.sentence == model.trust_.sentence
-    assert found.values["k_hat"] == model.trust_.k_hat
-    few = BayesianLogisticRegression(prior=1e-3).fit([[0.0], [1.0], [2.0]], [0, 0, 1])
+    assert found.word == {"good": "good", "usable": "look"}[model.approximation_check_.word]
+    assert found.sentence == str(model.approximation_check_)
+    assert found.values["k_hat"] == model.approximation_check_.k_hat
+    few = BayesianLogisticRegression(prior=1e-3, inference="laplace").fit(
+        [[0.0], [1.0], [2.0]], [0, 0, 1]
+    )
     assert few.check()["trust"].word in ("look", "bad")
 
 
@@ -435,9 +437,10 @@ def test_rows_learnt_by_and_by_are_not_here():
     assert model.check(X, Y)["residuals"].word != "not checked"
 
 
-def test_rows_that_were_changed_are_noticed():
-    changed = X.copy()
-    model = LogisticRegression().fit(changed, Y)
+def test_rows_of_a_large_fit_that_were_changed_are_noticed():
+    random = np.random.default_rng(0)
+    changed = random.normal(size=(300_000, 4))
+    model = LogisticRegression().fit(changed, changed[:, 0] + random.logistic(size=300_000) > 0)
     changed[:] = 0.0
     checks = model.check()
     for name in ("collinearity", "influence", "residuals", "calibration"):
@@ -463,7 +466,7 @@ def test_files_give_what_memory_gives(tmp_path):
 
 def test_many_rows_elsewhere_are_judged_by_a_sample(tmp_path, monkeypatch):
     pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y).to_parquet(tmp_path / "rows.parquet")
-    monkeypatch.setattr("posteriori.models.seen._MOST", 100)
+    monkeypatch.setattr("posteriori.inspection.check_rows._MOST", 100)
     checks = LogisticRegression().fit(scan(tmp_path / "rows.parquet", target="y")).check()
     assert "in a sample of" in checks["residuals"].sentence
     assert "in a sample of" in checks["calibration"].sentence

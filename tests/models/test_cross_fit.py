@@ -34,8 +34,7 @@ from posteriori import (
     scan,
     threads,
 )
-from posteriori.decision.rarity import rarity
-from posteriori.decision.temperature import likeliest_slope
+from posteriori.decision.calibration import likeliest_slope
 from posteriori.errors import (
     DataError,
     IdentifiabilityWarning,
@@ -46,7 +45,8 @@ from posteriori.errors import (
     ScaleError,
 )
 from posteriori.models.cross_fit import out_of_fold
-from posteriori.models.meta import read_pickable
+from posteriori.models.novelty import rarity
+from posteriori.models.wrapper import read_pickable
 from posteriori.rows.in_memory import read_rows
 from posteriori.statistics import calibration
 from posteriori.statistics.calibration import CountFolds, RowFolds
@@ -451,21 +451,23 @@ def test_a_frozen_model_of_others_that_knows_columns_by_name(model, tmp_path):
     assert_allclose(answers.reshape(300, -1), getattr(found, method)(X).reshape(300, -1))
 
 
-def test_text_of_digits_in_csv_is_read_as_the_frozen_model_knows_it(tmp_path):
+def test_text_of_digits_in_csv_is_text_for_a_frozen_model_where_the_user_says_so(tmp_path):
     frame = frame_of(2, 300).drop(columns="w")
     frame["t"] = np.random.default_rng(0).choice(["1", "2", "3"], 300)
     frame["y"] = np.where(frame["y"] == 1, "10", "20")
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    X, y = frame[[*NAMES, "t"]], frame["y"]
+    X, y, text = frame[[*NAMES, "t"]], frame["y"], {"t": "string", "y": "string"}
     inner = OneVersusRest(estimator=LogisticRegression(prior=1.0)).fit(X, y)
     model = CalibratedClassifier(FrozenEstimator(inner))
     expected = clone(model).fit(X, y).temperature_
-    found = model.fit(scan(tmp_path / "rows.csv", "y"))
+    found = model.fit(scan(tmp_path / "rows.csv", "y", dtypes=text))
     assert_allclose(found.temperature_, expected, rtol=1e-10)
-    path = found.predict_proba(scan(tmp_path / "rows.csv", "y"), to=tmp_path / "p.parquet")
+    rows = scan(tmp_path / "rows.csv", "y", dtypes=text)
+    path = found.predict_proba(rows, to=tmp_path / "p.parquet")
     assert_allclose(pd.read_parquet(path).to_numpy(), found.predict_proba(X), rtol=1e-10)
     others = FrozenEstimator(SklearnLogistic().fit(frame[NAMES], y))
-    found = CalibratedClassifier(others).fit(scan(tmp_path / "rows.csv", "y", columns=NAMES))
+    rows = scan(tmp_path / "rows.csv", "y", columns=NAMES, dtypes=text)
+    found = CalibratedClassifier(others).fit(rows)
     expected = CalibratedClassifier(others).fit(frame[NAMES], y)
     assert_allclose(found.temperature_, expected.temperature_, rtol=1e-10)
 

@@ -23,8 +23,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import posteriori
 from posteriori import GaussianClassifier, scan
-from posteriori.decision.changed_priors import adjust_priors
-from posteriori.decision.rule import decide
+from posteriori.decision.class_priors import adjust_priors
+from posteriori.decision.decide import decide
 from posteriori.errors import (
     DecisionWarning,
     LabelError,

@@ -29,7 +29,7 @@ from posteriori.errors import (
     ParameterError,
     ShapeError,
 )
-from posteriori.models.explaining import explain
+from posteriori.inspection.explain import explain
 
 X3 = np.random.default_rng(0).normal(size=(150, 3)) * [1.0, 10.0, 1e-3] + [0.0, 50.0, 1.0]
 A3 = (X3 - X3.mean(axis=0)) / X3.std(axis=0) @ np.random.default_rng(1).normal(size=(3, 3))

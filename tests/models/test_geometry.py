@@ -19,7 +19,7 @@ from posteriori.errors import (
     ScaleError,
     ShapeError,
 )
-from posteriori.models.geometry import Hyperplane, LinearGeometry
+from posteriori.models.linear import Hyperplane, LinearGeometry
 from posteriori.rows.features import read_features
 from posteriori.rows.in_memory import read_new_rows
 from posteriori.rows.schema import Schema

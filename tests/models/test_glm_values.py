@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from posteriori import GLM
 from posteriori.errors import BoundaryWarning, DomainError
-from posteriori.likelihood.glm import GLM_FAMILIES
+from posteriori.likelihood.glm_families import GLM_FAMILIES
 
 X, Y = load_diabetes(return_X_y=True)
 X = X[:, :3]

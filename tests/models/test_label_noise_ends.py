@@ -5,15 +5,21 @@ import pytest
 from noisy_fits import Fit, clean_fit, labels_with_flips, prepared_rows
 from scipy.special import expit, softmax
 
-from posteriori.errors import InferenceError, ParameterError, SeparationWarning
-from posteriori.likelihood.noise import NoisyClassLoss, NoisyLogisticLoss
-from posteriori.models.label_noise import (
+from posteriori.errors import (
     IdentifiabilityWarning,
+    InferenceError,
+    ParameterError,
+    SeparationWarning,
+)
+from posteriori.likelihood.binary_losses import NoisyLogisticLoss
+from posteriori.likelihood.softmax import NoisyClassLoss
+from posteriori.models.label_noise import (
+    MOST,
+    NoiseProfile,
     read_label_noise,
     uniform_transition,
     wrong_label_probability,
 )
-from posteriori.posterior.noise import MOST, NoiseProfile
 from posteriori.solve.newton import newton
 
 

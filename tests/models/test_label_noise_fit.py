@@ -22,8 +22,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from posteriori import LogisticRegression
-from posteriori.models.label_noise import uniform_transition
-from posteriori.posterior.noise import NoiseProfile
+from posteriori.models.label_noise import NoiseProfile, uniform_transition
 
 
 @pytest.mark.slow
@@ -274,7 +273,7 @@ def test_units_storage_and_origins_do_not_matter(label_noise):
 def test_many_rows_start_from_some_of_them_and_end_at_the_same_optimum(label_noise):
     X, y, _ = labels_with_flips(40_000, (0.1, 0.1), seed=19)
     fit = Fit(X, y, label_noise)
-    assert fit.solution.trace[0].share < 1
+    assert fit.solution.trace[0].row_fraction < 1
     rate = fit.rate
 
     def value(v):
@@ -314,7 +313,7 @@ def test_profile_intervals_let_the_rate_follow():
     """At an end of the interval the best fit with that slope, and any rate, is worse by 1.92."""
     X, y, _ = labels_with_flips(400, (0.1, 0.1), seed=23, slopes=np.array([2.0]))
     fit = Fit(X, y, "estimate")
-    low, high = fit.inference.profile(0.95)[1]
+    low, high, _ = fit.inference.profile(0.95)[1]
     rise = 3.841458820694124 / 2
     for end in (low, high):
         best = minimize(

@@ -9,8 +9,8 @@ from sklearn.datasets import load_breast_cancer
 
 from posteriori import GaussianPrior
 from posteriori.errors import LabelError, LevelError, RankDeficiencyWarning, SeparationWarning
+from posteriori.models.binary_links import ProbitRegression
 from posteriori.models.multiclass import OneVersusRest
-from posteriori.models.probit import ProbitRegression
 
 CANCER_X, CANCER_Y = load_breast_cancer(return_X_y=True)
 CANCER_X = CANCER_X[:, [0, 1, 4, 5]]

@@ -15,10 +15,9 @@ from sklearn.exceptions import NotFittedError
 
 from posteriori import GaussianPrior, LogisticRegression
 from posteriori.errors import RankDeficiencyWarning, SeparationWarning
-from posteriori.posterior.coefficients import Coefficients
-from posteriori.posterior.summary import Summary, number_text, p_text, shortened
+from posteriori.inspection.summary import Summary, number_text, p_text, shortened
+from posteriori.posterior.coefficient_table import Coefficients
 from posteriori.rows.in_memory import MemoryRows
-from posteriori.statistics.goodness_of_fit import GatherClassTargets
 
 SPECTOR = sm.datasets.spector.load_pandas()
 X, Y = SPECTOR.exog, SPECTOR.endog.astype(int).to_numpy()
@@ -174,26 +173,32 @@ def test_jeffreys_errors_are_not_called_posterior():
     assert "posterior standard deviations" not in text
 
 
-def test_a_table_costs_one_pass_and_a_page_one_more_without_the_columns(monkeypatch):
-    passes = []
-    plain = MemoryRows.map_sum
+def test_all_tables_of_a_fit_cost_one_hessian_and_a_sum_of_targets(monkeypatch):
+    models, kernels, map_sum = [spector(), iris(), iris(None)], [], MemoryRows.map_sum
 
-    def counted(self, kernel, **settings):
-        passes.append(kernel)
-        return plain(self, kernel, **settings)
+    def counted(rows, kernel, **settings):
+        kernels.append(type(kernel).__name__)
+        return map_sum(rows, kernel, **settings)
 
-    models = [spector(), iris(), iris(None)]
     monkeypatch.setattr(MemoryRows, "map_sum", counted)
     for model in models:
-        passes.clear()
-        model.tidy()
-        assert len(passes) == 1
-        str(model.summary())
-        assert len(passes) == 2
-        assert isinstance(passes[1], GatherClassTargets)
-        model.glance()
-        model.summary(level=0.5)
-        assert len(passes) == 2
+        assert len(model.tidy()) == len(model.summary().coefficients.estimate)
+        assert np.isfinite(model.glance()["aic"]).all()
+        assert sorted(kernels) == ["GatherClassTargets", "GatherQuadratic"]
+        kernels.clear()
+
+
+@pytest.mark.parametrize("prior", [None, "jeffreys"])
+def test_profile_intervals_come_with_likelihood_ratio_tests(prior):
+    model = LogisticRegression(prior=prior).fit(X, Y)
+    table, page = model.tidy(intervals="profile"), model.summary(intervals="profile")
+    np.testing.assert_array_equal(page.coefficients.p_value, table["p_value"])
+    excluded = (table["conf_low"] > 0) | (table["conf_high"] < 0)
+    assert list(excluded) == list(table["p_value"] < 0.05)
+    assert (table["p_value"] != model.tidy()["p_value"]).all()
+    for text in (str(page), page.latex()):
+        assert "likelihood ratio" in " ".join(text.split())
+        assert f"{table['p_value'][1]:.4f}" in text
 
 
 @pytest.mark.parametrize("model", [LogisticRegression(), LogisticRegression(prior="jeffreys")])
@@ -221,10 +226,10 @@ def test_one_coefficient_runs_and_two_run():
     two = pd.DataFrame({"a": [1.0, 3, 5, 0, 2, 4, 6, 1], "b": [2.0, 4, 6, 1, 1, 3, 5, 0]})
     with pytest.warns(SeparationWarning):
         page = LogisticRegression().fit(one, [0, 0, 0, 1, 1, 1, 0, 1]).summary()
-    assert "The coefficient of a runs to infinity" in " ".join(str(page).split())
+    assert "The coefficient of a diverges" in " ".join(str(page).split())
     with pytest.warns(SeparationWarning):
         page = LogisticRegression().fit(two, [0] * 4 + [1] * 4).summary()
-    assert "The coefficients of a, b run to infinity" in " ".join(str(page).split())
+    assert "The coefficients of a, b diverge" in " ".join(str(page).split())
 
 
 def test_repr_is_the_page():

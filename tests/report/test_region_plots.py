@@ -21,7 +21,7 @@ from posteriori import (
 )
 from posteriori.errors import LabelError, ParameterError, ShapeError
 from posteriori.report.plots import COLOURS, LINES, decision_regions, posterior_surface
-from posteriori.report.slices import slice_of
+from posteriori.report.regions import slice_of
 from posteriori.report.tables import read_table
 
 

@@ -14,7 +14,7 @@ import pytest
 from posteriori import LeastSquaresClassifier, LogisticRegression
 from posteriori.errors import ParameterError
 from posteriori.report.trace import TraceValues, plot_trace
-from posteriori.solve.solution import Iteration, Solution, Status
+from posteriori.solve.objective import Iteration, Solution, Status
 
 NOTES = (
     Iteration(90.0, 9.0, 1.0, 0.1, 0.125, True),

@@ -88,10 +88,6 @@ def ipc(folder, frames=None):
     return _written(folder / "a", parts() if frames is None else frames, ".arrow", write)
 
 
-def in_one_table(folder, frames):
-    return pa.concat_tables(map(table, frames))
-
-
 def delayed(folder=None, frames=None):
     """Delayed frames of Dask."""
     frames = parts() if frames is None else frames

@@ -9,13 +9,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from posteriori.rows.block import Mixed
-from posteriori.rows.changes import (
-    add_to,
-    changed_features,
-    changed_table,
-    entries_of,
-    set_to,
-)
+from posteriori.rows.changes import add_to, changed_features, changed_table, entries_of, set_to
 from posteriori.rows.features import read_features
 from posteriori.rows.schema import Schema
 

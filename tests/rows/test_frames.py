@@ -16,11 +16,6 @@ COLUMNS = {"term": ["a", "b"], "class": [1, 2], "estimate": [0.5, float("inf")]}
 MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
 
-def without(monkeypatch, *names):
-    for name in names:
-        monkeypatch.setitem(sys.modules, name, None)
-
-
 @pytest.mark.parametrize("backend", MAKERS)
 def test_the_library_of_a_frame_is_known_and_used_again(backend):
     assert backend_of(MAKERS[backend](COLUMNS)) == backend
@@ -36,17 +31,13 @@ def test_what_is_no_frame_has_no_library(X):
 
 def test_without_a_liking_the_first_library_that_is_there_is_used(monkeypatch):
     assert isinstance(make_frame(COLUMNS, None), pd.DataFrame)
-    without(monkeypatch, "pandas")
+    monkeypatch.setitem(sys.modules, "pandas", None)
     assert isinstance(make_frame(COLUMNS, None), pl.DataFrame)
-    without(monkeypatch, "polars")
+    monkeypatch.setitem(sys.modules, "polars", None)
     assert isinstance(make_frame(COLUMNS, None), pa.Table)
-    without(monkeypatch, "pyarrow")
+    assert isinstance(make_frame(COLUMNS, "polars"), pa.Table)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert make_frame(COLUMNS, None) == COLUMNS
-
-
-def test_a_library_that_is_gone_gives_way_to_another(monkeypatch):
-    without(monkeypatch, "polars")
-    assert isinstance(make_frame(COLUMNS, "polars"), pd.DataFrame)
 
 
 def test_columns_of_one_name_are_an_error():

@@ -8,25 +8,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from sources import PLAIN, N, parquet
 
 from posteriori import GaussianClassifier, LogisticRegression, scan
 from posteriori.errors import ParameterError, SourceError
 from posteriori.rows import files, ipc_cache
-from posteriori.rows.ipc_cache import IpcCache, IpcFile
+from posteriori.rows.ipc_cache import IpcFile
 
 
 @pytest.fixture
 def source(tmp_path):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(3000, 3))
-    y = np.where(random.uniform(size=3000) < 1 / (1 + np.exp(-X[:, 0])), "yes", "no")
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
-    frame["level"] = pd.Categorical(random.choice(["p", "q"], 3000), ["q", "p"])
-    (tmp_path / "data").mkdir()
-    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "data/a.parquet", row_group_size=700)
-    return tmp_path / "data"
+    levels = pd.Categorical(PLAIN["colour"], ["red", "green", "blue"])
+    return parquet(tmp_path, [PLAIN.assign(colour=levels)])
 
 
 @pytest.fixture
@@ -67,7 +61,7 @@ def test_files_are_decoded_once_with_a_cache(source, decoded, cache):
     assert decoded.count(5) == (1 if cache else rows.log.passes - 1)
     plain = LogisticRegression(tol=1e-8).fit(scan(source, "y", cache=not cache))
     np.testing.assert_array_equal(first.coef_, plain.coef_)
-    assert first.schema_.columns[3].levels == ("q", "p")
+    assert first.schema_.columns[3].levels == ("red", "green", "blue")
 
 
 def test_a_model_of_one_pass_writes_no_cache(source):
@@ -78,14 +72,12 @@ def test_a_model_of_one_pass_writes_no_cache(source):
 
 
 def test_a_source_that_does_not_fit_is_read_in_each_pass(source, monkeypatch, tmp_path):
+    expected = LogisticRegression().fit(scan(source, "y"))
     monkeypatch.setattr(ipc_cache, "DISK_SHARE", 1e-9)
     rows = scan(source, "y")
     found = LogisticRegression().fit(rows)
     assert rows.cache.file is None
-    monkeypatch.undo()
-    expected = LogisticRegression().fit(scan(source, "y"))
     np.testing.assert_array_equal(found.coef_, expected.coef_)
-    monkeypatch.setattr(ipc_cache, "DISK_SHARE", 1e-9)
     with pytest.raises(SourceError, match=r"cannot be cached in .*: they take more than"):
         LogisticRegression().fit(scan(source, "y", cache=tmp_path))
 
@@ -134,9 +126,5 @@ def test_an_interrupted_pass_leaves_no_half_written_cache(source):
     with pytest.raises(KeyboardInterrupt, match="Stopped in pass 2"):
         rows.map_sum(kernel)
     assert rows.cache.file is None
-    assert rows.map_sum(lambda block: block.X.shape[0]) == 3000
+    assert rows.map_sum(lambda block: block.X.shape[0]) == N
     assert rows.cache.file is not None
-
-
-def test_no_cache_where_none_is_wanted():
-    assert IpcCache(enabled=False).begin() is None

@@ -1,16 +1,14 @@
 """What may be scanned: paths, formats and arguments; what is wrong is named."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sources import FRAME, PLAIN, N, assert_same, csv, fit, in_memory, ipc, parquet, table
 
-import posteriori.rows.scan as scanning
-from posteriori import (
-    errors,
-    scan,
-)
+from posteriori import errors, scan
+from posteriori.rows import scan as scanning
 
 PATHS = [
     *("a", "a/", "~/a", "*", "**", "**/*", "**/*.parquet", "[a-c]", "a/*", "a/part-?.parquet"),
@@ -74,7 +72,7 @@ def test_formats_and_separators_are_not_mixed(tmp_path):
     with pytest.raises(errors.ParameterError, match="several formats: csv, parquet"):
         scan(tmp_path, "y")
     csv(csv(tmp_path / "b").parent, ending=".tsv", separator="\t")
-    with pytest.raises(errors.ParameterError, match="separated by tabs"):
+    with pytest.raises(errors.ParameterError, match="several formats: comma, tab"):
         scan(tmp_path / "b", "y")
 
 
@@ -85,20 +83,16 @@ def test_what_is_no_source_is_an_error(source):
 
 
 WRONG = [
-    ({"target": []}, errors.ParameterError, r"target=\[\] does not name columns"),
+    ({"target": []}, errors.ParameterError, r"target is \[\], which does not name columns"),
     ({"target": ["y", 3]}, errors.ParameterError, "does not name columns"),
-    ({"target": 2}, errors.ColumnNameError, "target=2 is not the name of a column"),
-    ({"columns": "a"}, errors.ParameterError, "columns='a' does not name columns"),
+    ({"target": 2}, errors.ParameterError, "target is 2, which does not name columns"),
+    ({"columns": "a"}, errors.ParameterError, "columns is 'a', which does not name columns"),
     ({"columns": []}, errors.ShapeError, "0 feature"),
-    ({"weight": np.ones(N)}, errors.ParameterError, "weight is a ndarray, not the name"),
-    ({"offset": 3.0}, errors.ParameterError, "offset is a float, not the name"),
+    ({"weight": np.ones(N)}, errors.ParameterError, "weight is ndarray, which does not name"),
+    ({"offset": 3.0}, errors.ParameterError, "offset is float, which does not name"),
     ({"classes": ["no", "yes"]}, errors.ParameterError, "classes names columns of soft labels"),
     ({"categories": ["colour"]}, errors.ParameterError, "categories is a list, not a mapping"),
-    (
-        {"categories": {"colour": [1, "1"]}},
-        errors.ParameterError,
-        "the level '1' of column 'colour' twi",
-    ),
+    ({"categories": {"colour": [1, "1"]}}, errors.ParameterError, "a level of column 'colour' tw"),
 ]
 
 
@@ -117,8 +111,10 @@ def test_dtypes_are_types_of_columns_of_csv_files(tmp_path):
 
 
 def test_frames_with_names_or_entries_that_arrow_has_not_are_an_error():
-    with pytest.raises(errors.ColumnNameError, match="column name 0 is not a string"):
+    with pytest.raises(errors.ColumnNameError, match="Some column names are strings"):
         scan(PLAIN.rename(columns={"size": 0}))
+    with pytest.raises(errors.ColumnNameError, match="column name 0 is not a string"):
+        scan(PLAIN.set_axis(range(5), axis=1))
     with pytest.raises(errors.ColumnTypeError, match="has a column that Arrow cannot hold"):
         scan(PLAIN.assign(size=[1, "x"] * (N // 2)), "y")
 
@@ -133,14 +129,9 @@ def test_the_representation_has_two_lines(tmp_path):
 
 
 def test_a_missing_pyarrow_and_a_broken_one_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
+    with pytest.raises(errors.ParameterError, match=r"cannot be loaded: .* --force-reinstall"):
+        scan(tmp_path, "y")
     monkeypatch.setattr(scanning, "find_spec", lambda name: None)
-    with pytest.raises(errors.ParameterError, match="pyarrow, which is not installed"):
-        scan(parquet(tmp_path), "y")
-    monkeypatch.undo()
-
-    def broken(name):
-        raise ImportError("libarrow.so: cannot open shared object file")
-
-    monkeypatch.setattr(scanning, "import_module", broken)
-    with pytest.raises(errors.ParameterError, match=r"cannot be loaded: libarrow\.so"):
+    with pytest.raises(errors.ParameterError, match=r"not installed.* 'posteriori\[files"):
         scan(tmp_path, "y")

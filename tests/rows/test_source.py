@@ -23,7 +23,6 @@ from sources import (
     delayed,
     fit,
     in_memory,
-    in_one_table,
     ipc,
     over,
     parquet,
@@ -44,7 +43,7 @@ from posteriori import (
     scan,
     threads,
 )
-from posteriori.rows.rows import Rows
+from posteriori.rows.block import Rows
 
 
 class _Stream:
@@ -66,19 +65,14 @@ SOURCES = {
     "TSV": lambda p: csv(p, ending=".tsv", separator="\t"),
     "TSV, zipped": lambda p: csv(p, ending=".tsv.gz", separator="\t"),
     "Arrow": ipc,
-    "pyarrow dataset": lambda p: pads.dataset(parquet(p)),
     "pyarrow dataset in memory": lambda p: pads.dataset(table()),
-    "pyarrow in chunks": lambda p: in_one_table(p, parts()),
     "pyarrow record batch": lambda p: table().to_batches()[0],
-    "pandas": lambda p: PLAIN,
     "pandas, backwards": lambda p: PLAIN.iloc[::-1],
-    "polars": lambda p: pl.from_pandas(PLAIN),
     "stream of Arrow": lambda p: _Stream(table()),
     "stream of polars": lambda p: _Stream(pl.from_pandas(PLAIN)),
     "Dask frame": dask_frame,
     "Dask frame of pandas": lambda p: dd.from_pandas(PLAIN, npartitions=7),
     "delayed frames": delayed,
-    "delayed polars frames": lambda p: delayed(p, map(pl.from_pandas, parts())),
     "delayed pyarrow tables": lambda p: delayed(p, map(table, parts())),
     "one delayed frame": lambda p: delayed(p, [PLAIN])[0],
 }
@@ -96,9 +90,7 @@ def test_columns_and_classes_are_an_error_before_discovery(tmp_path):
     for name, kind in KINDS.items():
         rows = scan(kind(tmp_path / name), "y")
         for name in ("schema", "classes", "n_rows", "soft"):
-            with pytest.raises(
-                errors.SourceError, match=r"not known yet.* Call discover\(\) first"
-            ):
+            with pytest.raises(errors.SourceError, match=r"not known yet.* Call discover\(\)"):
                 getattr(rows, name)
         assert rows.log.passes == 0
         assert rows.discover().discover().classes.tolist() == ["no", "yes"]
@@ -116,6 +108,7 @@ ROLES = {
     "weights and offsets": {"weight": "times", "offset": "push"},
     "soft labels of two classes": {"target": ["rest", "half"], "weight": "times"},
     "soft labels of three classes": {"target": ["low", "middle", "high"], "weight": "late"},
+    "soft labels that are named": {"target": ["low", "middle", "high"], "classes": [7, 3, 5]},
     "a list of one target": {"target": ["y"]},
 }
 
@@ -127,19 +120,11 @@ def test_weights_offsets_and_soft_labels_are_columns(tmp_path, kind, roles):
     target = roles.get("target", "y")
     names = {"sample_weight": "weight", "offset": "offset"}
     given = {name: FRAME[roles[role]] for name, role in names.items() if role in roles}
-    y = FRAME["y"] if target == ["y"] else FRAME[target]
+    y, classes = FRAME["y"] if target == ["y"] else FRAME[target], roles.get("classes")
+    if classes:
+        y, given = y.to_numpy(), {"classes": classes}
     assert_same(found, in_memory(y=y, **given))
-    assert found.classes_.tolist() == sorted(["no", "yes"] if y.ndim == 1 else target)
-
-
-def test_columns_of_soft_labels_may_have_other_names(tmp_path):
-    target = ["low", "middle", "high"]
-    expected = in_memory(y=FRAME[target].to_numpy(), classes=[7, 3, 5])
-    for kind in (parquet, dask_frame):
-        source = kind(tmp_path, parts(FRAME))
-        found = fit(source, target, columns=FEATURES, classes=[7, 3, 5])
-        assert found.classes_.tolist() == [3, 5, 7]
-        assert_same(found, expected)
+    assert found.classes_.tolist() == sorted(["no", "yes"] if y.ndim == 1 else classes or target)
 
 
 @over("Parquet", "CSV", "delayed")
@@ -163,10 +148,6 @@ def test_the_same_rows_serve_labels_and_numbers(tmp_path, kind):
     numbers = GLM(family="poisson", tol=1e-8).fit(rows)
     expected = GLM(family="poisson", tol=1e-8).fit(FRAME[["size"]], FRAME["count"])
     assert_allclose(numbers.coef_, expected.coef_, rtol=0, atol=1e-10)
-    with pytest.raises(
-        errors.LabelError, match=r"(part-0.parquet|chunk 0): .*continuous. Row 0 of"
-    ):
-        fit(kind(tmp_path, parts(FRAME)), "push", columns=["size"])
 
 
 def test_features_are_the_columns_named_or_all_that_are_nothing_else(tmp_path):
@@ -183,17 +164,6 @@ def test_features_are_the_columns_named_or_all_that_are_nothing_else(tmp_path):
 
 
 # Parts that differ.
-
-
-@over("Parquet", "CSV", "Arrow", "delayed")
-def test_a_part_may_lack_classes_and_levels(tmp_path, kind):
-    frame = PLAIN.iloc[np.lexsort([FRAME["y"], FRAME["colour"]])]
-    cuts = [0, *(np.flatnonzero(np.diff((frame["colour"] + frame["y"]).factorize()[0])) + 1), N]
-    for arranged in (parts(frame, cuts), parts(frame, cuts)[::-1]):
-        assert all(part["y"].nunique() == part["colour"].nunique() == 1 for part in arranged)
-        assert_same(fit(kind(tmp_path, arranged)), in_memory())
-    encoded = [part.astype({"colour": "category"}) for part in parts(PLAIN, [0, 3, 9, N])]
-    assert_same(fit(kind(tmp_path / "b", encoded)), in_memory())
 
 
 @over("Parquet", "CSV", "delayed")
@@ -351,31 +321,26 @@ def test_a_value_that_cannot_be_used_is_named_with_its_place_and_row(
         assert f"column '{name}'" in problem
 
 
-def test_rows_that_no_model_can_be_fitted_to_are_an_error(tmp_path):
-    for kind in (parquet, delayed):
-        for frame, given, error, message in [
-            (PLAIN.assign(w="much"), {"weight": "w"}, errors.WeightError, "does not hold numbers"),
-            (PLAIN.assign(w=0.0), {"weight": "w"}, errors.WeightError, "zero in every row"),
-            (
-                PLAIN.assign(y="yes"),
-                {},
-                errors.LabelError,
-                "two classes at least; y has one class, 'yes'",
-            ),
-            (PLAIN[:0], {}, errors.ShapeError, "no rows"),
-            (PLAIN, {"target": None}, errors.LabelError, "without labels"),
-            (PLAIN.assign(size=np.nan), {}, errors.MissingValueError, "row 0, column 'size'"),
-        ]:
-            with pytest.raises(error, match=message):
-                fit(kind(tmp_path, parts(frame)), **given)
-        with pytest.raises(errors.LabelError, match="no target"):
-            GLM(family="poisson").fit(scan(kind(tmp_path)))
-        with pytest.raises(errors.DomainError, match="'no', which is not a number"):
-            GLM(family="poisson").fit(scan(kind(tmp_path), "y"))
-        with pytest.raises(errors.ParameterError, match="targets and weights of their own"):
-            LogisticRegression().fit(scan(kind(tmp_path), "y"), FRAME["y"])
-        with pytest.raises(errors.ParameterError, match="A source is not accepted here"):
-            FisherDiscriminant().fit(scan(kind(tmp_path), "y")).transform(scan(kind(tmp_path)))
+@over("Parquet", "CSV", "delayed")
+def test_rows_that_no_model_can_be_fitted_to_are_an_error(tmp_path, kind):
+    for frame, given, error, message in [
+        (PLAIN.assign(w="much"), {"weight": "w"}, errors.WeightError, "does not hold numbers"),
+        (PLAIN.assign(w=0.0), {"weight": "w"}, errors.WeightError, "zero in every row"),
+        (PLAIN.assign(y="yes"), {}, errors.LabelError, "two classes at least; y has one cla"),
+        (PLAIN[:0], {}, errors.ShapeError, "no rows"),
+        (PLAIN, {"target": None}, errors.LabelError, "without labels"),
+        (PLAIN.assign(size=np.nan), {}, errors.MissingValueError, "row 0, column 'size'"),
+    ]:
+        with pytest.raises(error, match=message):
+            fit(kind(tmp_path, parts(frame)), **given)
+    with pytest.raises(errors.LabelError, match="no target"):
+        GLM(family="poisson").fit(scan(kind(tmp_path)))
+    with pytest.raises(errors.DomainError, match="'no', which is not a number"):
+        GLM(family="poisson").fit(scan(kind(tmp_path), "y"))
+    with pytest.raises(errors.ParameterError, match="targets and weights of their own"):
+        LogisticRegression().fit(scan(kind(tmp_path), "y"), FRAME["y"])
+    with pytest.raises(errors.ParameterError, match="A source is not accepted here"):
+        FisherDiscriminant().fit(scan(kind(tmp_path), "y")).transform(scan(kind(tmp_path)))
 
 
 @over("Parquet", "delayed")
@@ -398,20 +363,3 @@ def test_offsets_are_an_error_for_models_that_have_none(model, tmp_path):
     for call in [*calls, getattr(fitted, "partial_fit", fitted.fit)]:
         with pytest.raises(errors.ParameterError, match=f"{model.__name__} knows no offsets"):
             call(rows)
-
-
-@pytest.mark.parametrize("model", [LogisticRegression, Perceptron, GaussianClassifier, NaiveBayes])
-@pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
-def test_a_first_batch_may_lack_a_class_that_is_named(model, tmp_path):
-    given = {"random_state": 0} if model is Perceptron else {}
-    frame = PLAIN[["size", "y"]]
-    first, rest = frame[frame["y"] == "no"][:9], frame[:20]
-    for kind in (csv, delayed):
-        batch = scan(kind(tmp_path, [first]), "y")
-        found = model(**given).partial_fit(batch, classes=["no", "yes"])
-        found.partial_fit(scan(rest, "y"))
-        assert found.classes_.tolist() == ["no", "yes"]
-        expected = model(**given).partial_fit(first[["size"]], first["y"], classes=["no", "yes"])
-        expected.partial_fit(rest[["size"]], rest["y"])
-        both = (each.decision_function(frame[["size"]]) for each in (found, expected))
-        assert_allclose(*both, rtol=1e-6)

@@ -10,14 +10,21 @@ import pyarrow as pa
 import pytest
 from sklearn.exceptions import DataConversionWarning
 
-from posteriori.errors import DomainError, LabelError, ScaleError, ShapeError, WeightError
+from posteriori.errors import (
+    ColumnNameError,
+    DomainError,
+    LabelError,
+    ScaleError,
+    ShapeError,
+    WeightError,
+)
 from posteriori.rows.target import (
-    encode,
     merge_classes,
     read_classes,
     read_real_target,
     read_target,
     read_weight,
+    same_classes,
 )
 
 DATES = np.array(["2021-03-01", "2020-01-01", "2021-03-01"], dtype="M8[D]")
@@ -27,6 +34,7 @@ LABELS = {
     "negative": ([-7, 3, -7, 0], [-7, 0, 3]),
     "sparse": ([10**12, -(10**12), 5], [-(10**12), 5, 10**12]),
     "far from zero": ([10**15 + 2, 10**15, 10**15 + 2], [10**15, 10**15 + 2]),
+    "int32": (np.array([100, 7, 100], dtype=np.int32), [7, 100]),
     "int8 from end to end": (np.array([-128, 127, 0], dtype=np.int8), [-128, 0, 127]),
     "uint8": (np.array([255, 0, 255], dtype=np.uint8), [0, 255]),
     "uint64 beyond int64": (
@@ -56,30 +64,31 @@ def test_classes_are_sorted_and_codes_point_at_them(case):
     assert classes.tolist() == np.array(expected).tolist()
     original = y.to_pylist() if isinstance(y, pa.ChunkedArray) else list(y)
     assert [classes[code] for code in codes] == original
+    if isinstance(y, np.ndarray):
+        assert classes.dtype == y.dtype
 
 
-def test_integer_classes_keep_their_type():
-    for dtype in ("i1", "i2", "i4", "i8", "u1", "u4", "u8"):
-        classes, codes = encode(np.array([100, 7, 100], dtype=dtype))
-        assert classes.dtype == np.dtype(dtype)
-        assert codes.tolist() == [1, 0, 1]
-
-
-def test_tuples_in_an_object_array_are_labels_but_a_list_of_them_is_a_matrix():
+def test_tuples_in_an_object_array_are_labels():
     y = np.empty(3, dtype=object)
     y[:] = [("b", 1), ("a", 2), ("b", 1)]
     classes, codes = read_target(y, 3)
     assert classes.tolist() == [("a", 2), ("b", 1)]
     assert codes.tolist() == [1, 0, 1]
-    with pytest.raises(LabelError, match="not a probability distribution"):
-        read_target([(1, 2), (3, 4)], 2)
 
 
 def test_a_column_vector_is_read_with_a_warning():
     with pytest.warns(DataConversionWarning):
         classes, codes = read_target(np.array([["b"], ["a"]]), 2)
-    assert classes.tolist() == ["a", "b"]
-    assert codes.tolist() == [1, 0]
+    assert (classes.tolist(), codes.tolist()) == (["a", "b"], [1, 0])
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        assert read_real_target(np.ones((3, 1)), 3).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("y", [[0, 1, 1], np.zeros((2, 2, 2)), 1.0], ids=["length", "3D", "number"])
+@pytest.mark.parametrize("read", [read_target, read_real_target])
+def test_a_target_of_the_wrong_shape_is_refused(read, y):
+    with pytest.raises(ShapeError, match="y"):
+        read(y, 2)
 
 
 GAPS = {
@@ -108,75 +117,37 @@ def test_a_missing_label_is_an_error_that_names_the_row(case):
         read_target(GAPS[case], 3)
 
 
-def test_a_continuous_target_is_refused():
-    with pytest.raises(LabelError, match=r"Unknown label type: continuous\. Row 1 of y is .*0.5"):
-        read_target([1.0, 0.5], 2)
-
-
-@pytest.mark.parametrize("y", [np.array([1, "a"], dtype=object), [1, "a"]], ids=["object", "list"])
-def test_labels_that_cannot_be_sorted_are_refused(y):
-    with pytest.raises(LabelError, match="cannot be sorted together"):
-        read_target(y, 2)
-
-
-@pytest.mark.parametrize(
-    ("y", "error"),
-    [
-        (None, LabelError),
-        (np.array([1j, 2.0]), LabelError),
-        ([0, 1, 1], ShapeError),
-        (np.zeros((2, 2, 2)), ShapeError),
-        (1.0, ShapeError),
-        (np.array([["a", "b"], ["a", "b"]]), LabelError),
-    ],
-    ids=["none", "complex", "length", "3D", "number", "text matrix"],
-)
-def test_what_is_no_target_is_refused(y, error):
-    with pytest.raises(error):
-        read_target(y, 2)
-
-
 # Declared order.
 
 SIDES = ["case", "control", "case", "case"]
 ORDER = ["never", "control", "case"]
 
 
-def _arrow_dictionary(ordered):
-    codes = pa.array([ORDER.index(side) for side in SIDES], pa.int8())
+def _arrow_dictionary(sides, ordered=True):
+    codes = pa.array([ORDER.index(side) for side in sides], pa.int8())
     return pa.DictionaryArray.from_arrays(codes, ORDER, ordered=ordered)
 
 
 DECLARED = {
-    "pandas.Categorical": lambda: pd.Categorical(SIDES, ORDER),
-    "CategoricalIndex": lambda: pd.CategoricalIndex(SIDES, ORDER),
-    "pandas": lambda: pd.Series(pd.Categorical(SIDES, ORDER), index=[4, 3, 2, 1]),
-    "pandas, Arrow": lambda: pd.Series(
-        SIDES, dtype=pd.ArrowDtype(pa.dictionary(pa.int8(), pa.string()))
-    ).astype(pd.CategoricalDtype(ORDER)),
-    "polars Enum": lambda: pl.Series(SIDES, dtype=pl.Enum(ORDER)),
-    "Arrow array": lambda: _arrow_dictionary(ordered=True),
-    "Arrow column": lambda: pa.chunked_array([_arrow_dictionary(ordered=True)]),
+    "pandas.Categorical": lambda sides: pd.Categorical(sides, ORDER),
+    "CategoricalIndex": lambda sides: pd.CategoricalIndex(sides, ORDER),
+    "pandas": lambda sides: pd.Series(pd.Categorical(sides, ORDER), index=range(len(sides), 0, -1)),
+    "polars Enum": lambda sides: pl.Series(sides, dtype=pl.Enum(ORDER)),
+    "Arrow array": _arrow_dictionary,
+    "Arrow column": lambda sides: pa.chunked_array([_arrow_dictionary(sides)]),
 }
 NOT_DECLARED = {
-    "pandas text": lambda: pd.Series(SIDES),
-    "pandas objects": lambda: pd.Series(SIDES, dtype=object),
-    "polars Categorical": lambda: pl.Series(SIDES, dtype=pl.Categorical),
-    "Arrow, not ordered": lambda: pa.chunked_array([_arrow_dictionary(ordered=False)]),
+    "pandas text": pd.Series,
+    "pandas objects": lambda sides: pd.Series(sides, dtype=object),
+    "polars Categorical": lambda sides: pl.Series(sides, dtype=pl.Categorical),
+    "Arrow, not ordered": lambda sides: pa.chunked_array([_arrow_dictionary(sides, False)]),
 }
 
 
 @pytest.mark.parametrize("times", [1, 1000])
 @pytest.mark.parametrize("source", [*DECLARED, *NOT_DECLARED])
 def test_a_categorical_target_keeps_its_order_and_drops_classes_without_rows(source, times):
-    y = (DECLARED | NOT_DECLARED)[source]()
-    y = (
-        y
-        if times == 1
-        else y.take(np.arange(4 * times) % 4)
-        if hasattr(y, "take")
-        else y.gather(np.arange(4 * times) % 4)
-    )
+    y = (DECLARED | NOT_DECLARED)[source](SIDES * times)
     classes, codes = read_target(y, 4 * times)
     expected = ["control", "case"] if source in DECLARED else ["case", "control"]
     assert classes.tolist() == expected
@@ -194,9 +165,9 @@ def test_soft_labels_follow_the_order_of_the_classes_known():
         classes, soft = read_target(y, 1, known=known)
         assert classes is known
         assert soft.tolist() == [expected]
-    assert read_target(frame.to_numpy(), 1, list("cab"), known=known)[1].tolist() == [
-        [0.5, 0.2, 0.3]
-    ]
+    _, soft = read_target(frame.to_numpy(), 1, list("cab"), known=known)
+    assert soft.tolist() == [[0.5, 0.2, 0.3]]
+    assert same_classes(["a", "b", "c"], known)
 
 
 @pytest.mark.parametrize(
@@ -218,129 +189,93 @@ def test_the_classes_of_two_statistics_are_in_an_order_that_both_have(a, b, expe
 
 
 @pytest.mark.parametrize(
-    "classes", [[0, "a"], 5, [[1, 2]], [], [None, 1], [{}], [0.5, 1.0]], ids=str
+    "classes",
+    [[0, "a"], pd.Categorical([0, "a"]), 5, [[1, 2]], [], [None, 1], [{}], [0.5, 1.0]],
+    ids=str,
 )
 def test_classes_that_are_no_labels_are_a_named_error(classes):
     with pytest.raises(LabelError, match="classes"):
         read_classes(classes)
 
 
-def test_the_classes_of_a_categorical_are_in_its_order():
-    assert read_classes(pd.Categorical(["b", "a"], ["b", "a"])).tolist() == ["b", "a"]
-    assert read_classes(["b", "a", "b"]).tolist() == ["a", "b"]
-
-
 # Classes given.
 
 
-def test_classes_given_stand_in_order_even_when_absent():
-    classes, codes = read_target(["b", "d", "b"], 3, classes=["d", "a", "b"])
-    assert classes.tolist() == ["a", "b", "d"]
-    assert codes.tolist() == [1, 2, 1]
+@pytest.mark.parametrize(
+    ("y", "classes", "expected", "codes"),
+    [
+        (["b", "d", "b"], ["d", "a", "b"], ["a", "b", "d"], [1, 2, 1]),
+        ([1, 2], [2, 1, 1], [1, 2], [0, 1]),
+        ([5, 3], [3, 5, 2**40], [3, 5, 2**40], [1, 0]),
+        (np.array([127, -128, 0], dtype=np.int8), [-128, 0, 127], [-128, 0, 127], [2, 0, 1]),
+        (np.array([5, 2], dtype=np.uint64), [2, 5, 120], [2, 5, 120], [1, 0]),
+    ],
+    ids=str,
+)
+def test_labels_have_their_place_among_the_classes_given(y, classes, expected, codes):
+    found, own = read_target(y, len(y), classes)
+    assert (found.tolist(), own.tolist()) == (expected, codes)
 
 
-def test_a_class_given_twice_counts_once():
-    classes, codes = read_target([1, 2], 2, classes=[2, 1, 1])
-    assert classes.tolist() == [1, 2]
-    assert codes.tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64])
-@pytest.mark.parametrize("classes", [[3, 4, 5], [2, 5, 120], [3, 5, 2**40], [5]])
-def test_whole_numbers_have_their_place_among_the_classes(dtype, classes):
-    top = np.iinfo(dtype).max
-    known = np.array([label for label in classes if label <= top])
-    y = known[np.arange(50) % len(known)].astype(dtype)
-    found, codes = read_target(y, 50, classes)
-    assert found.tolist() == classes
-    assert codes.tolist() == [i % len(known) for i in range(50)]
-    for strange in (4, 1, 121):
-        if strange not in classes:
-            with pytest.raises(LabelError, match=rf"Row 50 of y is {strange},"):
-                read_target(np.append(y, dtype(strange)), 51, classes)
-
-
-def test_whole_numbers_at_both_ends_of_a_byte_have_their_place():
-    y = np.array([127, -128, 0], dtype=np.int8)
-    assert read_target(y, 3, [-128, 0, 127])[1].tolist() == [2, 0, 1]
-
-
-def test_a_label_that_is_not_among_the_classes_given_is_named():
-    with pytest.raises(LabelError) as caught:
-        read_target(["a", "c"], 2, classes=["a", "b"])
-    assert "Row 1 of y is 'c', which is not among the classes given, 'a', 'b'." in str(caught.value)
-    assert "name all classes in the first call: partial_fit(X, y, classes=[...])" in str(
-        caught.value
-    )
-
-
-def test_a_number_is_not_the_string_that_spells_it():
-    with pytest.raises(LabelError, match="not among the classes"):
-        read_target([1, 2], 2, classes=["1", "2"])
+@pytest.mark.parametrize(
+    ("y", "classes", "words"),
+    [
+        (["a", "c"], ["a", "b"], "Row 1 of y is 'c', which is not among the .* 'a', 'b'.* Add it"),
+        ([1, 2], ["1", "2"], "Row 0 of y is 1, which is not among the classes"),
+        ([1.0, 0.5], None, r"Unknown label type: continuous\. Row 1 of y is .*0.5"),
+        (np.array([1, "a"], dtype=object), None, "cannot be sorted together"),
+        ([1, "a"], None, "cannot be sorted together"),
+        (None, None, "requires y to be passed"),
+        (np.array([1j, 2.0]), None, "Complex labels"),
+        (np.array([["a", "b"], ["a", "b"]]), None, "must hold numbers"),
+        (np.full((2, 2), 0.5), ["a"], "y has 2 columns"),
+        (np.full((2, 2), 0.5), ["a", "a"], "y has 2 columns"),
+        (np.full((2, 2), 0.5), ["a", "b", "c"], "y has 2 columns"),
+    ],
+    ids=str,
+)
+def test_labels_that_cannot_be_used_are_named(y, classes, words):
+    with pytest.raises(LabelError, match=words):
+        read_target(y, 2, classes)
 
 
 # Soft labels.
 
 
-def test_soft_labels_are_kept_as_they_are():
-    soft = [[0.25, 0.75], [1.0, 0.0]]
-    classes, y = read_target(soft, 2)
-    assert classes.tolist() == [0, 1]
-    np.testing.assert_array_equal(y, soft)
-
-
-def test_columns_of_soft_labels_follow_their_classes():
-    soft = np.array([[0.2, 0.3, 0.5], [0.0, 1.0, 0.0]])
-    classes, y = read_target(soft, 2, classes=["c", "a", "b"])
-    assert classes.tolist() == ["a", "b", "c"]
-    np.testing.assert_array_equal(y, soft[:, [1, 2, 0]])
-
-
 @pytest.mark.parametrize(
-    "frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"]
-)
-@pytest.mark.parametrize("classes", [None, ["no", "yes"], ["yes", "no"]])
-def test_the_columns_of_a_data_frame_of_soft_labels_name_the_classes(frame, classes):
-    y = frame({"yes": [0.3, 0.0], "no": [0.7, 1.0]})
-    found, soft = read_target(y, 2, classes)
-    assert found.tolist() == ["no", "yes"]
-    np.testing.assert_array_equal(soft, [[0.7, 0.3], [1.0, 0.0]])
-
-
-def test_columns_with_other_names_are_the_classes_given_in_their_order():
-    y = pd.DataFrame({"first": [0.3, 0.0], "second": [0.7, 1.0]})
-    found, soft = read_target(y, 2, classes=["yes", "no"])
-    assert found.tolist() == ["no", "yes"]
-    np.testing.assert_array_equal(soft, [[0.7, 0.3], [1.0, 0.0]])
-
-
-@pytest.mark.parametrize(
-    ("columns", "classes", "wanted"),
+    ("columns", "classes", "wanted", "swapped"),
     [
-        ([2, 1], None, [1, 2]),
-        ([True, False], None, [False, True]),
-        ([0, 1], None, [0, 1]),
-        ([0, 1], ["b", "a"], ["a", "b"]),
-        ([0, "a"], None, [0, 1]),
+        (["yes", "no"], None, ["no", "yes"], True),
+        (["yes", "no"], ["no", "yes"], ["no", "yes"], True),
+        (["first", "second"], ["yes", "no"], ["no", "yes"], True),
+        (None, None, [0, 1], False),
+        (None, ["b", "a"], ["a", "b"], True),
+        ([2, 1], None, [1, 2], True),
+        ([True, False], None, [False, True], True),
+        ([0, 1], None, [0, 1], False),
+        ([0, 1], [1, 0], [0, 1], True),
+        ([0, 1], ["b", "a"], ["a", "b"], True),
     ],
 )
-def test_numbers_name_columns_too_unless_they_are_those_of_no_names(columns, classes, wanted):
-    found, soft = read_target(pd.DataFrame([[0.3, 0.7]], columns=columns), 1, classes)
-    assert found.tolist() == wanted
-    swapped = columns[0] in (2, True) or classes is not None
-    np.testing.assert_array_equal(soft, [[0.7, 0.3] if swapped else [0.3, 0.7]])
-
-
-def test_unnamed_columns_are_the_classes_given_in_their_order():
-    found, soft = read_target(pd.DataFrame([[0.3, 0.7]]), 1, classes=[1, 0])
-    assert found.tolist() == [0, 1]
-    np.testing.assert_array_equal(soft, [[0.7, 0.3]])
+def test_columns_of_soft_labels_name_the_classes_unless_they_have_no_names(
+    columns, classes, wanted, swapped
+):
+    soft = [[0.3, 0.7], [1.0, 0.0]]
+    frames = [soft if columns is None else pd.DataFrame(soft, columns=columns)]
+    if columns is not None and isinstance(columns[0], str):
+        frames += [pl.from_pandas(frames[0]), pa.Table.from_pandas(frames[0])]
+    for y in frames:
+        found, own = read_target(y, 2, classes)
+        assert found.tolist() == wanted
+        np.testing.assert_array_equal(own, np.array(soft)[:, [1, 0] if swapped else [0, 1]])
 
 
 def test_two_columns_of_one_name_are_an_error():
     y = pd.DataFrame([[0.3, 0.7]], columns=[5, 5])
-    with pytest.raises(ShapeError, match="Columns of the labels or weights have the same name"):
+    with pytest.raises(ColumnNameError, match="Two columns of the labels or weights have the same"):
         read_target(y, 1)
+    with pytest.raises(LabelError, match="classes cannot be sorted together"):
+        read_target(pd.DataFrame([[0.3, 0.7]], columns=[0, "a"]), 1)
 
 
 @pytest.mark.parametrize(
@@ -351,53 +286,33 @@ def test_a_row_that_is_no_distribution_is_named(row):
         read_target(np.array([[0.5, 0.5], row]), 2)
 
 
-@pytest.mark.parametrize("classes", [["a"], ["a", "a"], ["a", "b", "c"]])
-def test_soft_labels_need_one_class_a_column(classes):
-    with pytest.raises(LabelError, match="y has 2 columns"):
-        read_target(np.array([[0.5, 0.5]]), 1, classes=classes)
-
-
 # Targets that are numbers.
 
-VALUES = [1.0, -2.5, 0.0, 1e300]
+VALUES = [1.0, -2.5, 0.0, 1e90]
 
-SOURCES = {
+NUMBERS = {
     "list": list,
-    "tuple": tuple,
     "array": np.array,
     "objects": lambda v: np.array(v, dtype=object),
     "decimals": lambda v: [Decimal(x) for x in v],
     "fractions": lambda v: [Fraction(x) for x in v],
-    "pandas": pd.Series,
+    "long doubles": lambda v: np.array(v, dtype=np.longdouble),
     "pandas nullable": lambda v: pd.Series(v, dtype="Float64"),
     "pandas with an index": lambda v: pd.Series(v, index=[9, 4, 2, 7]),
     "polars": pl.Series,
-    "pyarrow": pa.chunked_array,
+    "pyarrow": lambda v: pa.chunked_array([v]),
 }
 
 
-@pytest.mark.parametrize("source", [s for n, s in SOURCES.items() if n != "pyarrow"])
+@pytest.mark.parametrize("source", NUMBERS)
 def test_numbers_of_any_source_are_doubles(source):
-    found = read_real_target(source(VALUES), 4)
+    values = NUMBERS[source](VALUES)
+    found = read_real_target(values, 4)
     assert found.dtype == np.float64
+    assert not np.shares_memory(found, np.asarray(values))
     np.testing.assert_array_equal(found, VALUES)
-
-
-def test_an_arrow_column_is_read_too():
-    np.testing.assert_array_equal(read_real_target(pa.chunked_array([VALUES]), 4), VALUES)
-
-
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint16, np.int64, np.float16, np.longdouble])
-def test_numbers_of_any_type_are_doubles(dtype):
-    found = read_real_target(np.array([0, 1, 1], dtype=dtype), 3)
-    assert found.dtype == np.float64
-    np.testing.assert_array_equal(found, [0.0, 1.0, 1.0])
-
-
-def test_the_answer_is_the_readers_own():
-    y = np.array([1.0, 2.0])
-    read_real_target(y, 2)[0] = 5.0
-    assert y[0] == 1.0
+    if source not in ("objects", "decimals", "fractions"):
+        np.testing.assert_array_equal(read_weight(NUMBERS[source](np.abs(VALUES)), 4), abs(found))
 
 
 @pytest.mark.parametrize(
@@ -410,7 +325,6 @@ def test_the_answer_is_the_readers_own():
         (pl.Series([None, 1.0, 2.0]), r"contains NaN \(first in row 0\)"),
         ([1.0, np.inf, -np.inf], r"contains infinity \(first in row 1\)"),
         (["a", "b", "c"], "values of type str"),
-        (["1", "2", "3"], "values of type str"),
         (np.array([1.0, "b", 2.0], dtype=object), "Row 1 of y is 'b'"),
         ([1j, 2j, 3j], "complex"),
         (np.array(["2024-01-01"] * 3, dtype="M8[D]"), "datetime64"),
@@ -423,71 +337,32 @@ def test_what_is_no_finite_number_is_named(y, words):
         read_real_target(y, 3)
 
 
-def test_a_whole_number_beyond_all_doubles_is_named():
-    with pytest.raises(ScaleError, match="beyond the largest double"):
+def test_several_targets_and_numbers_beyond_all_doubles_are_named():
+    with pytest.raises(ShapeError, match="several targets at once"):
+        read_real_target(np.ones((3, 2)), 3)
+    with pytest.raises(ScaleError, match="y has a whole number beyond the largest double"):
         read_real_target([1, 10**400], 2)
-
-
-@pytest.mark.parametrize("y", [np.ones(4), np.ones((3, 2)), np.ones((3, 1, 1)), 1.0], ids=str)
-def test_a_wrong_shape_is_named(y):
-    with pytest.raises(ShapeError, match="y"):
-        read_real_target(y, 3)
-
-
-def test_one_column_is_taken_with_the_warning_of_scikit_learn():
-    with pytest.warns(DataConversionWarning, match="column-vector y"):
-        found = read_real_target(np.ones((3, 1)), 3)
-    np.testing.assert_array_equal(found, np.ones(3))
 
 
 # Weights.
 
 
 @pytest.mark.parametrize(
-    "weight",
-    [
-        [0, 1, 3],
-        np.array([0, 1, 3], dtype=np.uint8),
-        np.array([0.0, 1.0, 3.0], dtype=np.float32),
-        pd.Series([0, 1, 3], dtype="Int64"),
-        pl.Series([0.0, 1.0, 3.0]),
-        pa.chunked_array([[0, 1, 3]]),
-    ],
-    ids=type,
-)
-def test_weights_become_doubles(weight):
-    w = read_weight(weight, 3)
-    assert w.dtype == np.float64
-    assert w.tolist() == [0.0, 1.0, 3.0]
-
-
-def test_no_weights_stay_none():
-    assert read_weight(None, 3) is None
-
-
-@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf, -np.inf])
-def test_a_bad_weight_names_its_row(bad):
-    with pytest.raises(WeightError, match="sample_weight of row 2"):
-        read_weight([1.0, 0.0, bad], 3)
-
-
-def test_a_missing_weight_in_a_data_frame_names_its_row():
-    for weight in (pd.Series([1, None], dtype="Int64"), pl.Series([1, None])):
-        with pytest.raises(WeightError, match="sample_weight of row 1"):
-            read_weight(weight, 2)
-
-
-@pytest.mark.parametrize(
     ("weight", "error", "match"),
     [
+        ([1.0, -1.0], WeightError, "sample_weight of row 1 is -1.0"),
+        ([1.0, np.nan], WeightError, "sample_weight of row 1"),
+        ([1.0, -np.inf], WeightError, "sample_weight of row 1"),
+        (pd.Series([1, None], dtype="Int64"), WeightError, "sample_weight of row 1"),
+        (pl.Series([1, None]), WeightError, "sample_weight of row 1"),
         ([0.0, 0.0], WeightError, "zero in every row"),
+        ([1e306, 1.0], WeightError, "too large"),
         (["a", "b"], WeightError, "does not hold numbers"),
-        ([1.0], ShapeError, r"shape \(1,\), expected \(2,\)"),
-        ([1.0, 1.0, 1.0], ShapeError, r"expected \(2,\)"),
-        ([[1.0], [1.0]], ShapeError, r"expected \(2,\)"),
-        (2.0, ShapeError, r"expected \(2,\)"),
+        ([1.0], ShapeError, r"shape \(1,\), expected numbers of shape \(2,\)"),
+        ([[1.0], [1.0]], ShapeError, r"expected numbers of shape \(2,\)"),
+        (2.0, ShapeError, r"expected numbers of shape \(2,\)"),
     ],
-    ids=["zeros", "text", "short", "long", "matrix", "number"],
+    ids=str,
 )
 def test_weights_that_cannot_be_used_are_refused(weight, error, match):
     with pytest.raises(error, match=match):

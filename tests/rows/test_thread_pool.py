@@ -12,31 +12,32 @@ from posteriori.errors import ParameterError
 from posteriori.rows.threads import map_in_order, thread_count, threads
 
 
-def test_threads_are_given_back_after_the_block():
-    before = thread_count()
-    with threads(3):
-        assert thread_count() == 3
-        with threads(1):
-            assert thread_count() == 1
-        assert thread_count() == 3
-    assert thread_count() == before
-    with pytest.raises(ParameterError, match="at least one thread"), threads(0):
-        pass
+@pytest.mark.parametrize("n", [1, 3])
+def test_results_arrive_in_order_few_of_them_wait_and_the_first_error_is_raised(n):
+    begun, received = [], []
 
+    def items(fails: bool) -> Iterator[int]:
+        for i in range(40):
+            begun.append(i)
+            assert len(begun) - len(received) <= 2 * n
+            yield i
+        if fails:
+            raise ValueError("no item 40")
 
-@pytest.mark.parametrize("n", [1, 2, 4])
-def test_the_error_of_the_first_failing_item_is_raised(n):
     def task(i: int) -> int:
         if i in (3, 7):
             raise ValueError(f"item {i}")
         return i
 
     with threads(n):
-        received: list[int] = []
-        map_in_order(task, range(3), received.append)
-        assert received == [0, 1, 2]
+        map_in_order(lambda i: i * i, items(fails=False), received.append)
+        assert received == [i * i for i in range(40)]
         with pytest.raises(ValueError, match="item 3"):
             map_in_order(task, range(10))
+        begun.clear()
+        received.clear()
+        with pytest.raises(ValueError, match="no item 40"):
+            map_in_order(abs, items(fails=True), received.append)
 
 
 def test_items_may_have_items_of_their_own():
@@ -50,30 +51,6 @@ def test_items_may_have_items_of_their_own():
     with threads(2):
         map_in_order(outer, range(4), found.append)
     assert found == [[10 * i + j for j in range(3)] for i in range(4)]
-
-
-def test_results_arrive_in_order_and_few_of_them_wait():
-    begun, received = [], []
-
-    def items() -> Iterator[int]:
-        for i in range(40):
-            begun.append(i)
-            assert len(begun) - len(received) <= 6
-            yield i
-
-    with threads(3):
-        map_in_order(lambda i: i * i, items(), received.append)
-    assert received == [i * i for i in range(40)]
-
-
-@pytest.mark.parametrize("n", [1, 3])
-def test_an_error_of_the_iterable_is_raised(n):
-    def items() -> Iterator[int]:
-        yield from range(5)
-        raise ValueError("no item 5")
-
-    with threads(n), pytest.raises(ValueError, match="no item 5"):
-        map_in_order(abs, items())
 
 
 def test_an_interrupt_stops_the_items_that_wait():
@@ -104,6 +81,8 @@ def test_threads_of_one_context_are_not_those_of_another():
     for user in users:
         user.join()
     assert found == {3: 3, 5: 5, -3: before, -5: before}
+    with pytest.raises(ParameterError, match="at least one thread"), threads(0):
+        pass
 
 
 FORK = """

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from posteriori.solve.local import Local
+from posteriori.solve.objective import Local
 
 
 @dataclass(eq=False)
@@ -13,15 +13,11 @@ class Asked:
     """What every objective has: its place among the levels, and a record of the questions."""
 
     tolerance: float = 1e-8
-    price: float = 1.0
-    share: float = 1.0
+    hessian_cost: float = 1.0
+    row_fraction: float = 1.0
     n_rows: int = 1
     unit: float = 1.0
     asked: list[str] = field(default_factory=list)
-
-    @property
-    def start_price(self):
-        return self.price
 
     def __call__(self, w, hessian):
         self.asked.append(hessian)
@@ -32,6 +28,14 @@ class Asked:
         elif hessian == "diagonal":
             curved = np.diagonal(curved).copy()
         return Local(float(value), gradient, curved)
+
+    def hessian_product(self, w):
+        """The map v to Hv, as `newton_cg` needs it."""
+        H = self.at(w)[2]
+        return lambda v: H @ v
+
+    def batches(self, k):
+        return [self]
 
     def count(self, hessian):
         """How often this much of the second derivative was asked for."""
@@ -103,7 +107,7 @@ class Logistic(Asked):
             t=self.t[own],
             weight=self.weight[own],
             factor=self.factor * times,
-            share=self.share / times,
+            row_fraction=self.row_fraction / times,
             asked=[],
             **settings,
         )

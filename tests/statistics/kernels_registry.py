@@ -16,9 +16,8 @@ from scipy import sparse
 from posteriori import statistics
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
-from posteriori.likelihood.domain import Domain
-from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
-from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
+from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
+from posteriori.likelihood.glm_families import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block, take_block
 from posteriori.rows.schema import Schema
@@ -31,7 +30,6 @@ from posteriori.statistics.calibration import (
     RowFolds,
 )
 from posteriori.statistics.column_moments import GatherColumnMoments, GatherLargest
-from posteriori.statistics.coordinates import Coordinates, GatherSample, by_label
 from posteriori.statistics.discrete_counts import (
     GatherByFamily,
     GatherCounts,
@@ -39,14 +37,7 @@ from posteriori.statistics.discrete_counts import (
     group_columns,
 )
 from posteriori.statistics.expected_moments import GatherExpectedMoments
-from posteriori.statistics.glm_domain import (
-    GatherEdge,
-    GatherLargestResidual,
-    GatherLogLevel,
-    GatherRoom,
-    GatherTargetRange,
-    GatherTightest,
-)
+from posteriori.statistics.glm_domain import CountRows, GatherLogLevel, GatherTargetRange
 from posteriori.statistics.goodness_of_fit import (
     ConstantActivation,
     Fitted,
@@ -64,31 +55,15 @@ from posteriori.statistics.local_quadratic import (
     GatherQuadratic,
     GatherScores,
 )
-from posteriori.statistics.many_parameters import (
-    GatherInformations,
-    GatherManyLosses,
-    GatherSlopes,
-    ManyPoints,
-)
+from posteriori.statistics.many_parameters import GatherManyLosses
 from posteriori.statistics.moments import GatherMoments
-from posteriori.statistics.pair_loss import (
-    GatherMarginSizes,
-    GatherPairLoss,
-    MarginSquares,
-    PairHessianProduct,
-    SmallMarginForm,
-)
-from posteriori.statistics.row_sample import TakeEvery, TakeSample
+from posteriori.statistics.row_sample import TakeSample
 from posteriori.statistics.separation_margins import (
-    GatherBalance,
-    GatherClassRanges,
-    GatherDistinct,
     GatherMargins,
-    GatherReach,
+    GatherStepLength,
     MarginGradient,
-    PairKernel,
-    PairsOf,
-    Ray,
+    Pairs,
+    by_label,
 )
 from posteriori.statistics.statistic import ClassStatistic, ColumnStatistic, Statistic
 from posteriori.statistics.variational_bound import GatherBound
@@ -182,14 +157,8 @@ TWO_CLASSES = GatherQuadratic(
 MANY_CLASSES = GatherQuadratic(
     COLUMNS, STANDARD, SoftmaxLoss(), _one_hot, RANDOM.normal(size=(K, D + 1)), "full"
 )
-FREE = RANDOM.normal(size=(4, D + 1))
-TWO_POINTS = ManyPoints(COLUMNS, STANDARD, LogisticLoss(), RANDOM.normal(size=(4, 1, D + 1)), FREE)
-CLASS_POINTS = ManyPoints(COLUMNS, STANDARD, SoftmaxLoss(), RANDOM.normal(size=(4, K, D + 1)), FREE)
-COORDINATES = Coordinates(
-    COLUMNS, True, np.zeros(D), np.ones(D), far=True, long=False, unit=np.ones(D)
-)
-FIRST, SECOND = (Ray(COORDINATES, RANDOM.normal(size=(D + 1, K))) for _ in range(2))
-PAIRS, RAY = PairsOf(by_label, K), PairsOf(by_label, K, FIRST)
+PAIRS = Pairs(COLUMNS, STANDARD, by_label, K)
+RAY, DIRECTION = RANDOM.normal(size=(2, K, D + 1))
 FAMILIES = ("gaussian", "poisson", "categorical")
 
 
@@ -205,7 +174,8 @@ def _positive(block: Block) -> Any:
 
 
 def _sorted_constraints(found: Any) -> Any:
-    return replace(found, worst=found.worst.worst(found.most))
+    worst = found.violated.chosen(np.argsort(found.violated.slack, kind="stable"))
+    return replace(found, violated=worst)
 
 
 KERNELS: dict[str, Entry] = {
@@ -233,12 +203,6 @@ KERNELS: dict[str, Entry] = {
     "by family": Entry(
         GatherByFamily(SCHEMA, FAMILIES, CLASSES, group_columns(SCHEMA, FAMILIES)), CODES, COUNTS
     ),
-    "distinct": Entry(
-        GatherDistinct(lambda block: np.column_stack([block.y, block.X[:, 0]])),
-        CODES,
-        COUNTS,
-        weighs=False,
-    ),
     "target mean": Entry(GatherTargetMean(_target), TWO),
     "log level": Entry(GatherLogLevel(_positive, 2.0), COUNTED),
     "target range": Entry(
@@ -262,12 +226,6 @@ KERNELS: dict[str, Entry] = {
             COLUMNS, STANDARD, SoftmaxLoss(), _soft, RANDOM.normal(size=(4, K, D + 1)), True
         ),
         CODES,
-    ),
-    "informations": Entry(GatherInformations(TWO_POINTS), TWO),
-    "informations, many classes": Entry(GatherInformations(CLASS_POINTS), CODES),
-    "slopes of informations": Entry(GatherSlopes(TWO_POINTS, RANDOM.normal(size=(4, 1, 10))), TWO),
-    "slopes of informations, many classes": Entry(
-        GatherSlopes(CLASS_POINTS, RANDOM.normal(size=(4, 3, 10))), CODES
     ),
     "scores": Entry(GatherScores(TWO_CLASSES), TWO),
     "scores, many classes": Entry(GatherScores(MANY_CLASSES), CODES),
@@ -305,54 +263,22 @@ KERNELS: dict[str, Entry] = {
         ),
         COUNTED,
     ),
-    "room along a direction": Entry(
-        GatherRoom(COLUMNS, Domain(low=0.5), _target, np.array([1.0, 2.0, 0.3])),
-        COUNTED,
-        X=abs(X) + 1.0,
-        weighs=False,
-        view=lambda room: (room.low, room.high, room.low_row),
+    "rows that fulfil a condition": Entry(
+        CountRows(lambda block: block.X[:, 0] > 0.5), TWO, weighs=False, first=True
     ),
-    "room of labels": Entry(
-        GatherRoom(COLUMNS, Domain(0.0, 1.0, by_label=True), _target), TWO, weighs=False
-    ),
-    "room": Entry(GatherRoom(COLUMNS, Domain(-1.0, 3.0), _target), COUNTED, weighs=False),
-    "tightest": Entry(
-        GatherTightest(COLUMNS, Domain(-1.0, 3.0), _target, np.array([0.3, -0.2, 0.5]), 9),
-        COUNTED,
-        weighs=False,
-    ),
-    "largest residual": Entry(
-        GatherLargestResidual(glm_loss("gaussian"), _target, Fitted(TWO_CLASSES)),
-        COUNTED,
-        weighs=False,
-    ),
-    "edge": Entry(GatherEdge(Fitted(TWO_CLASSES), [0.5, -0.5], 0.4), TWO, weighs=False, first=True),
-    "sample by hash": Entry(GatherSample(COLUMNS, by_label, 9), CODES, weighs=False),
     "one row in seven": Entry(
         TakeSample(7), CODES, weighs=False, ordered=True, view=lambda s: s.rows(SCHEMA, None)
     ),
-    "every third row": Entry(
-        TakeEvery(1, 3), CODES, weighs=False, ordered=True, view=lambda s: s.rows(SCHEMA, None)
-    ),
     "margins": Entry(
-        GatherMargins(COORDINATES, PAIRS, SECOND.theta, 0.0, 7),
+        GatherMargins(PAIRS, DIRECTION, RAY, 0.0, 7),
         CODES,
         weighs=False,
         view=_sorted_constraints,
     ),
-    "gradient of margins": Entry(MarginGradient(COORDINATES, PAIRS), CODES, weighs=False),
-    "pair loss": Entry(
-        GatherPairLoss(COORDINATES, PAIRS, SECOND.theta, True), CODES, weighs=False
+    "gradient of margins": Entry(MarginGradient(PAIRS, RAY), CODES, weighs=False),
+    "step to a margin": Entry(
+        GatherStepLength(PAIRS, DIRECTION, RAY, RAY, 40.0), CODES, weighs=False
     ),
-    "hessian product of the pair loss": Entry(
-        PairHessianProduct(COORDINATES, PAIRS, SECOND.theta, FIRST.theta), CODES, weighs=False
-    ),
-    "squares of margins": Entry(MarginSquares(COORDINATES, RAY), CODES, weighs=False),
-    "ranges of classes": Entry(GatherClassRanges(COLUMNS, RAY), CODES, weighs=False),
-    "margin sizes": Entry(GatherMarginSizes(COORDINATES, RAY, SECOND.theta), CODES, weighs=False),
-    "small margins": Entry(SmallMarginForm(COORDINATES, RAY, SECOND.theta), CODES, weighs=False),
-    "balance": Entry(GatherBalance(COORDINATES, RAY, SECOND.theta, 2.0), CODES, weighs=False),
-    "reach": Entry(GatherReach(COORDINATES, RAY, SECOND.theta, 40.0), CODES, weighs=False),
     "slope": Entry(GatherSlope(0.7, 3.0), CODES),
     "logarithms": Entry(GatherLogarithms(), CODES, LOGS),
     "folds": Entry(CountFolds(RowFolds(3), K), CODES, view=lambda s: s.weight),
@@ -397,5 +323,5 @@ def all_kernels() -> set[type]:
     return {
         c
         for c in classes_of_the_folder()
-        if c.__name__.startswith("Gather") or makes(c) in statistic or PairKernel in c.__bases__
+        if c.__name__.startswith("Gather") or makes(c) in statistic
     }

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from posteriori.errors import DomainError, InfiniteValueError, StatisticsError
-from posteriori.likelihood.choice import read_families
+from posteriori.likelihood.feature_families import read_families
 from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.column_moments import ColumnMoments
 from posteriori.statistics.discrete_counts import (
@@ -37,14 +37,9 @@ def shares(y, weight):
     return member if weight is None else member * weight[:, None]
 
 
-def counts(X, y, weight=None, **options):
+def gathered(kernel, X, y, weight=None):
     rows = read_rows(X, y, weight)
-    return rows.map_sum(GatherCounts(rows.schema, rows.classes), **options)
-
-
-def sums(X, y, weight=None, **options):
-    rows = read_rows(X, y, weight)
-    return rows.map_sum(GatherSums(rows.schema, rows.classes), **options)
+    return rows.map_sum(kernel(rows.schema, rows.classes), block_entries=64)
 
 
 def by_family(X, y, weight=None, family="auto"):
@@ -58,22 +53,14 @@ def by_family(X, y, weight=None, family="auto"):
 @labels
 @weights
 @pytest.mark.parametrize("values", [X, HOLES], ids=["whole", "holes"])
-def test_counts_are_the_plain_formula(source, y, weight, values):
-    found = counts(source(values), y, weight, block_entries=64)
+def test_counts_and_sums_are_the_plain_formula(source, y, weight, values):
     member = shares(y, weight)
+    found = gathered(GatherCounts, source(values), y, weight)
     assert found.levels == ((0.0, 1.0, 2.0, 3.0),) * 2
     for j in range(2):
         expected = [member[values[:, j] == level].sum(0) for level in range(4)]
         np.testing.assert_allclose(found.tables[j], np.transpose(expected), rtol=1e-12)
-
-
-@sources
-@labels
-@weights
-@pytest.mark.parametrize("values", [X, HOLES], ids=["whole", "holes"])
-def test_sums_are_the_plain_formula(source, y, weight, values):
-    found = sums(source(values), y, weight, block_entries=64)
-    member = shares(y, weight)
+    found = gathered(GatherSums, source(values), y, weight)
     count = np.broadcast_to(found.count, found.total.shape)
     np.testing.assert_allclose(count, member.T @ ~np.isnan(values), rtol=1e-12)
     np.testing.assert_allclose(found.total, member.T @ np.nan_to_num(values), rtol=1e-12)
@@ -85,11 +72,6 @@ def test_levels_and_classes_grow():
     both = a + b
     assert both.levels == (("u", "w", "v"),)
     assert both.tables[0].tolist() == [[1, 0, 2], [0, 3, 4]]
-    numbers = Counts(a.classes, ((1.0, 5.0),), a.tables) + Counts(
-        a.classes, ((1.0, 3.0),), a.tables
-    )
-    assert numbers.levels == ((1.0, 3.0, 5.0),)
-    assert numbers.tables[0].tolist() == [[2, 2, 2]]
 
 
 def test_distinct_numbers_of_any_kind():
@@ -102,10 +84,9 @@ def test_distinct_numbers_of_any_kind():
 def test_infinite_states_are_an_error():
     bad = X.copy()
     bad[7, 1] = np.inf
-    with pytest.raises(InfiniteValueError, match="row 7, column 1"):
-        counts(bad, Y)
-    with pytest.raises(InfiniteValueError, match="row 7, column 1"):
-        sums(bad, Y)
+    for kernel in (GatherCounts, GatherSums):
+        with pytest.raises(InfiniteValueError, match="row 7, column 1"):
+            gathered(kernel, bad, Y)
 
 
 def mixed_frame(rows):

@@ -7,9 +7,9 @@ from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
-from posteriori.likelihood.logistic import LogisticLoss
-from posteriori.likelihood.noise import NoisyLogisticLoss
+from posteriori.likelihood.binary_losses import LogisticLoss, NoisyLogisticLoss
 from posteriori.rows.in_memory import read_rows
+from posteriori.rows.schema import Schema
 from posteriori.statistics.label_noise import GatherFlips, downweight_outliers, flip_derivatives
 from posteriori.statistics.local_quadratic import GatherQuadratic
 
@@ -49,16 +49,8 @@ def test_expected_second_derivatives_are_averages_over_both_labels():
     np.testing.assert_allclose(cross, p * one[2] + (1 - p) * other[2], rtol=1e-12)
 
 
-def test_the_derivatives_are_those_of_the_loss_with_two_rates_along_both():
-    a, t, rate = np.array([-3.0, 0.2, 5.0]), np.array([1.0, 0.4, 0.0]), 0.15
-    loss = NoisyLogisticLoss(rate, rate)
-    slope, curvature, cross = flip_derivatives(a, t, rate)
-    np.testing.assert_allclose(slope, loss.flip_gradient(a, t).sum(axis=1), rtol=1e-13)
-    np.testing.assert_allclose(curvature, loss.flip_curvature(a, t).sum(axis=(1, 2)), rtol=1e-12)
-    np.testing.assert_allclose(cross, loss.flip_cross(a, t).sum(axis=1), rtol=1e-12)
-
-
-def test_sums_are_weighted_and_do_not_depend_on_the_blocks():
+def test_sums_are_weighted():
+    """Any split gives the same sums, as of every kernel."""
     random = np.random.default_rng(1)
     X, y, weight = random.standard_normal((50, 2)), np.arange(50) % 2, random.uniform(1, 3, 50)
     rows, theta = read_rows(X, y, weight), np.array([[0.3, -1.0, 2.0]])
@@ -66,45 +58,30 @@ def test_sums_are_weighted_and_do_not_depend_on_the_blocks():
     columns = Columns(rows.schema)
     at = GatherQuadratic(columns, standard, LogisticLoss(), lambda b: b.y.astype(float), theta)
     design = np.column_stack([np.ones(50), X])
-    slope, curvature, cross = flip_derivatives(design @ theta[0], y.astype(float), 0.2)
-    found = rows.map_sum(GatherFlips(at, 0.2), block_entries=16)
-    assert found.slope == pytest.approx(weight @ slope, rel=1e-12)
-    assert found.curvature == pytest.approx(weight @ curvature, rel=1e-12)
-    np.testing.assert_allclose(found.cross, [design.T @ (weight * cross)], rtol=1e-11)
-    twice = found.times(2.0)
-    assert twice.slope == 2 * found.slope
-    assert twice.curvature == 2 * found.curvature
-    np.testing.assert_array_equal(twice.cross, 2 * found.cross)
+    derivatives = flip_derivatives(design @ theta[0], y.astype(float), 0.2)
+    found = rows.map_sum(GatherFlips(at, 0.2))
+    for factor, sums in ((1.0, found), (2.0, found.times(2.0))):
+        slope, curvature, cross = (factor * weight * each for each in derivatives)
+        assert sums.slope == pytest.approx(slope.sum(), rel=1e-12)
+        assert sums.curvature == pytest.approx(curvature.sum(), rel=1e-12)
+        np.testing.assert_allclose(sums.cross, [design.T @ cross], rtol=1e-11)
 
 
 # Robust weights.
 
 
-def near_weights(X, weight=None):
-    rows = read_rows(X, np.arange(len(weight) if weight is not None else X.shape[0]) % 2, weight)
-    return downweight_outliers(rows, Columns(rows.schema)).map_sum(lambda block: block.weight)
+def robust(X, weight=None):
+    rows = read_rows(X, np.arange(X.shape[0]) % 3, weight)
+    return downweight_outliers(rows, Columns(rows.schema))
 
 
 def test_weights_fall_with_the_square_of_the_distance_in_medians():
-    X = np.array([[-1.0], [0.0], [1.0], [100.0], [-2.0]])
-    # The median is 0, and so is the distance from it of one row; the median distance is 1.
-    np.testing.assert_allclose(near_weights(X), 1 / (1 + X[:, 0] ** 2), rtol=1e-12)
-
-
-def test_they_multiply_the_weights_that_are_there():
     X, weight = np.array([[-1.0], [0.0], [1.0], [100.0], [-2.0]]), np.arange(1.0, 6.0)
-    np.testing.assert_allclose(near_weights(X, weight), weight * near_weights(X), rtol=1e-14)
-
-
-def test_units_do_not_matter_and_neither_does_storage():
-    X = np.random.default_rng(0).standard_normal((30, 3))
-    plain = near_weights(X)
-    np.testing.assert_allclose(near_weights(X * [1e-9, 1.0, 1e9]), plain, rtol=1e-12)
-    np.testing.assert_allclose(near_weights(sparse.csr_array(X)), plain, rtol=1e-12)
-
-
-def test_they_are_rows_of_the_same_columns_and_classes():
-    rows = read_rows(np.arange(6.0)[:, None], list("abcabc"))
-    near = downweight_outliers(rows, Columns(rows.schema))
-    assert (near.schema, near.n_rows, near.soft) == (rows.schema, 6, False)
-    np.testing.assert_array_equal(near.classes, ["a", "b", "c"])
+    near = robust(X)
+    assert (near.schema, near.n_rows, near.soft) == (Schema.unnamed(1), 5, False)
+    assert near.classes.tolist() == [0, 1, 2]
+    # The median is 0, and so is the distance from it of one row; the median distance is 1.
+    expected = 1 / (1 + X[:, 0] ** 2)
+    for source, own in ((X, None), (X, weight), (1e-9 * X, None), (sparse.csr_array(X), None)):
+        found = robust(source, own).map_sum(lambda block: block.weight)
+        np.testing.assert_allclose(found, expected if own is None else own * expected, rtol=1e-12)

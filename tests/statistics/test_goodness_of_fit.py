@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-from posteriori.likelihood.glm import GLM_FAMILIES, glm_loss
-from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
+from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
+from posteriori.likelihood.glm_families import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block
 from posteriori.statistics.goodness_of_fit import (

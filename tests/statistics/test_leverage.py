@@ -1,20 +1,23 @@
 """Leverages, and the gradient of ½ ln|I|, against hat matrices and differences."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
-from posteriori.likelihood.logistic import LogisticLoss
-from posteriori.likelihood.probit import ProbitLoss
+from posteriori.likelihood.binary_losses import LogisticLoss
+from posteriori.likelihood.glm_families import glm_loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.in_memory import read_rows
 from posteriori.statistics import leverage
 from posteriori.statistics.leverage import GatherLeverage, softmax_leverage
 from posteriori.statistics.local_quadratic import GatherQuadratic
 
+PROBIT = glm_loss("bernoulli", "probit")
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal([0.0, 1.0, -1.0], 1.0, (40, 3))
 WEIGHT = RANDOM.uniform(0.5, 3.0, 40)
@@ -41,60 +44,29 @@ def information(loss, theta, kind="expected"):
     return np.einsum("nkl,ni,nj->kilj", A, DESIGN, DESIGN).reshape(size, size)
 
 
-@pytest.mark.parametrize("kind", ["expected", "observed"])
-@pytest.mark.parametrize("loss", [LogisticLoss(), ProbitLoss()], ids=["logit", "probit"])
-def test_two_classes_have_the_gradient_of_half_the_log_determinant(loss, kind):
-    theta = np.array([[0.3, -1.0, 0.5, 0.2]])
-    inverse = np.linalg.inv(information(loss, theta, kind))
-    found = gathered(loss, theta, np.linalg.cholesky(inverse).T[:, None, :], kind=kind)
-    assert found.total == pytest.approx(4.0)
+@pytest.mark.parametrize(
+    ("loss", "K", "kind"),
+    [
+        *product((LogisticLoss(), PROBIT), [1], ["expected", "observed"]),
+        *((SoftmaxLoss(), K, "expected") for K in (2, 3, 5)),
+    ],
+)
+def test_the_gradient_is_that_of_half_the_log_determinant(loss, K, kind):
+    theta = RANDOM.normal(0, 0.7, (K, 4))
+    free = np.kron(np.eye(K)[:, int(K > 1) :], np.eye(4))  # against the first of several classes
 
-    def half_log(theta):
-        return 0.5 * np.linalg.slogdet(information(loss, theta, kind))[1]
+    def free_information(theta):
+        return free.T @ information(loss, theta, kind) @ free
 
-    steps = 1e-5 * np.eye(4)
-    expected = [(half_log(theta + s) - half_log(theta - s)) / 2e-5 for s in steps]
-    np.testing.assert_allclose(found.gradient[0], expected, rtol=1e-7, atol=1e-9)
-
-
-@pytest.mark.parametrize("K", [2, 3, 5])
-def test_several_classes_have_the_gradient_of_half_the_log_determinant(K):
-    loss, theta = SoftmaxLoss(), RANDOM.standard_normal((K, 4))
-    free = np.kron(np.eye(K)[:, 1:], np.eye(4))  # against the first class
-
-    def half_log(theta):
-        return 0.5 * np.linalg.slogdet(free.T @ information(loss, theta) @ free)[1]
-
-    inverse = np.linalg.inv(free.T @ information(loss, theta) @ free)
+    inverse = np.linalg.inv(free_information(theta))
     roots = np.linalg.cholesky(inverse).T @ free.T
-    found = gathered(loss, theta, roots.reshape(-1, K, 4))
+    found = gathered(loss, theta, roots.reshape(-1, K, 4), kind=kind)
+    assert found.total == pytest.approx(free.shape[1], rel=1e-12)
     steps = 1e-5 * np.eye(4 * K).reshape(-1, K, 4)
-    expected = [(half_log(theta + s) - half_log(theta - s)) / 2e-5 for s in steps]
-    np.testing.assert_allclose(found.gradient.ravel(), expected, rtol=1e-6, atol=1e-9)
-    assert found.total == pytest.approx(4 * (K - 1), rel=1e-12)
-
-
-def test_leverages_are_the_diagonal_of_the_hat_matrix_and_sum_to_the_parameters():
-    """Firth's score: Σ h (½ - p) φ for the logistic function."""
-    theta = np.array([[0.3, -1.0, 0.5, 0.2]])
-    p = expit(DESIGN @ theta[0])
-    rooted = DESIGN * np.sqrt(WEIGHT * p * (1 - p))[:, None]
-    hat = rooted @ np.linalg.solve(rooted.T @ rooted, rooted.T)
-    inverse = np.linalg.inv(rooted.T @ rooted)
-    found = gathered(LogisticLoss(), theta, np.linalg.cholesky(inverse).T[:, None, :])
-    expected = DESIGN.T @ (np.diag(hat) * (0.5 - p))
-    np.testing.assert_allclose(found.gradient[0], expected, rtol=1e-12)
-    assert found.total == pytest.approx(4.0, rel=1e-13)
-
-
-def test_what_leverages_miss_of_the_parameters_is_what_the_log_determinant_misses():
-    """To first order: with the roots of I + E in place of those of I, Σ h - p = -tr(I⁻¹E)."""
-    theta, error = np.array([[0.3, -1.0, 0.5, 0.2]]), 1e-6 * np.diag([1.0, 2.0, -3.0, 4.0])
-    right = information(LogisticLoss(), theta)
-    roots = np.linalg.cholesky(np.linalg.inv(right + error)).T[:, None, :]
-    found = gathered(LogisticLoss(), theta, roots)
-    missed = np.linalg.slogdet(right)[1] - np.linalg.slogdet(right + error)[1]
-    assert found.total - 4 == pytest.approx(missed, rel=1e-5)
+    logs = [[np.linalg.slogdet(free_information(theta + s))[1] for s in (v, -v)] for v in steps]
+    expected = [0.5 * (up - down) / 2e-5 for up, down in logs]
+    rtol = 1e-7 if K == 1 else 1e-6
+    np.testing.assert_allclose(found.gradient.ravel(), expected, rtol=rtol, atol=1e-9)
 
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss()])

@@ -8,11 +8,10 @@ from scipy.special import expit
 
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
-from posteriori.likelihood.logistic import LogisticLoss, SignedLogisticLoss
-from posteriori.likelihood.noise import NoisyClassLoss
-from posteriori.likelihood.probit import ProbitLoss
-from posteriori.likelihood.softmax import SoftmaxLoss
-from posteriori.models.targets import of_many, second_of_two, signs
+from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
+from posteriori.likelihood.glm_families import glm_loss
+from posteriori.likelihood.softmax import NoisyClassLoss, SoftmaxLoss
+from posteriori.models.fitting import of_many, second_of_two, signs
 from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.local_quadratic import GatherQuadratic, GatherScores
 
@@ -25,7 +24,7 @@ CONFUSION = np.full((K, K), 0.05) + 0.8 * np.eye(K)
 LOSSES = {
     "logistic": (LogisticLoss(), second_of_two, 2),
     "signed": (SignedLogisticLoss(), signs, 2),
-    "probit": (ProbitLoss(), second_of_two, 2),
+    "probit": (glm_loss("bernoulli", "probit"), second_of_two, 2),
     "softmax": (SoftmaxLoss(), of_many(K), K),
     "noisy": (NoisyClassLoss(CONFUSION), of_many(K), K),
 }
@@ -64,47 +63,35 @@ def differences(function, theta, step=1e-5):
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("name", LOSSES)
-def test_the_gradient_is_the_slope_of_the_value(name, intercept):
-    theta = kernel_and_rows(name, intercept=intercept)[0].theta
-    found = sums(name, intercept=intercept).gradient.ravel()
-    slopes = differences(lambda t: sums(name, t, intercept=intercept).value, theta)
-    np.testing.assert_allclose(found, slopes, rtol=1e-6, atol=1e-6)
+def test_gradient_and_hessian_are_the_slopes_of_value_and_gradient(name, intercept):
+    def at(theta=None, **asked):
+        return sums(name, theta, intercept=intercept, **asked)
+
+    theta, found = kernel_and_rows(name, intercept=intercept)[0].theta, at(hessian="full")
+    slopes = differences(lambda t: at(t).value, theta)
+    np.testing.assert_allclose(found.gradient.ravel(), slopes, rtol=1e-6, atol=1e-6)
+    slopes = differences(lambda t: at(t).gradient.ravel(), theta)
+    np.testing.assert_allclose(found.hessian, slopes, rtol=1e-6, atol=1e-6)
+    diagonal = at(hessian="diagonal").hessian
+    np.testing.assert_allclose(diagonal, np.diagonal(found.hessian), rtol=1e-12)
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("name", LOSSES)
-def test_the_hessian_is_the_slope_of_the_gradient(name, intercept):
-    theta = kernel_and_rows(name, intercept=intercept)[0].theta
-    found = sums(name, intercept=intercept, hessian="full").hessian
-    slopes = differences(lambda t: sums(name, t, intercept=intercept).gradient.ravel(), theta)
-    np.testing.assert_allclose(found, slopes, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_the_diagonal_is_that_of_the_hessian(name):
-    full = sums(name, hessian="full").hessian
-    diagonal = sums(name, hessian="diagonal").hessian
-    np.testing.assert_allclose(diagonal, np.diagonal(full), rtol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["signed", "softmax"])
-def test_storage_does_not_matter(name):
-    dense = sums(name, hessian="full")
-    for form in (sparse.csr_array(X), pd.DataFrame(X, columns=list("abc"))):
-        other = sums(name, X=form, hessian="full")
-        assert other.value == pytest.approx(dense.value, rel=1e-13)
-        np.testing.assert_allclose(other.gradient, dense.gradient, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(other.hessian, dense.hessian, rtol=1e-11, atol=1e-12)
+LETTERS = np.array(list("pqr"))[np.arange(N) % 3]
+INDICATORS = np.stack([X[:, 0], LETTERS == "q", LETTERS == "r"], axis=1)
+FORMS = {
+    "sparse": (sparse.csr_array(X), X),
+    "frame": (pd.DataFrame(X, columns=list("abc")), X),
+    "factor": (pd.DataFrame({"x": X[:, 0], "f": pd.Categorical(LETTERS)}), INDICATORS),
+}
 
 
 @pytest.mark.parametrize("name", ["signed", "softmax", "noisy"])
-def test_factors_count_as_their_indicators(name):
-    levels = np.array(list("pqr"))[np.arange(N) % 3]
-    frame = pd.DataFrame({"x": X[:, 0], "f": pd.Categorical(levels)})
-    indicators = np.stack([X[:, 0], levels == "q", levels == "r"], axis=1)
-    coded, plain = (sums(name, X=data, hessian="full") for data in (frame, indicators))
-    np.testing.assert_allclose(coded.gradient, plain.gradient, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(coded.hessian, plain.hessian, rtol=1e-12, atol=1e-12)
+@pytest.mark.parametrize("form", FORMS)
+def test_storage_does_not_matter_and_factors_count_as_their_indicators(name, form):
+    other, dense = (sums(name, X=data, hessian="full") for data in FORMS[form])
+    assert other.value == pytest.approx(dense.value, rel=1e-13)
+    np.testing.assert_allclose(other.gradient, dense.gradient, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(other.hessian, dense.hessian, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["signed", "softmax"])

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from posteriori.rows.block import sample_positions
+from posteriori.rows.block import Rows, sample_positions
 from posteriori.rows.in_memory import Among, MemoryRows, read_rows
-from posteriori.rows.rows import Rows
 from posteriori.rows.scan import scan
 from posteriori.statistics.row_sample import (
     TakeSample,
@@ -52,6 +51,11 @@ def everything(rows):
     return X, found.y, found.weight
 
 
+def assert_rows(rows, X, y, weight):
+    for found, expected in zip(everything(rows), (X, y, weight), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 # --- Samples ------------------------------------------------------------------------------------
 
 
@@ -63,10 +67,7 @@ def test_a_sample_has_the_rows_with_their_labels_and_weights(source, block_entri
     X, y, _ = everything(rows)
     taken = sample_positions(7, np.arange(N))
     found = rows.map_sum(TakeSample(7), block_entries=block_entries)
-    sample, labels, weights = everything(found.rows(rows.schema, rows.classes))
-    np.testing.assert_array_equal(sample, X[taken])
-    np.testing.assert_array_equal(labels, y[taken])
-    np.testing.assert_array_equal(weights, weight[taken])
+    assert_rows(found.rows(rows.schema, rows.classes), X[taken], y[taken], weight[taken])
 
 
 def test_the_factor_is_the_ratio_of_weights():
@@ -101,23 +102,10 @@ def test_parts_have_every_row_once_at_its_place(source, k):
     assert sum(part.n_rows for part in parts) == N
     for first, part in enumerate(parts):
         assert isinstance(part, Rows)
-        found, labels, weights = everything(part)
-        np.testing.assert_array_equal(found, X[first::k])
-        np.testing.assert_array_equal(labels, y[first::k])
-        np.testing.assert_array_equal(weights, weight[first::k])
+        assert_rows(part, X[first::k], y[first::k], weight[first::k])
         assert part.schema is rows.schema
         assert part.classes.tolist() == [0, 1, 2]
         assert not part.soft
-
-
-def test_sums_over_parts_add_up_to_that_of_all_rows():
-    rows = rows_of("array")
-
-    def squares(block):
-        return block.X.T @ block.X
-
-    total = sum(part.map_sum(squares) for part in split_rows(rows, 5))
-    np.testing.assert_allclose(total, rows.map_sum(squares), rtol=1e-12)
 
 
 def test_parts_of_an_array_are_views_of_it():
@@ -151,11 +139,8 @@ def test_offsets_go_with_their_rows():
 def test_joined_rows_are_both(source):
     rows = rows_of(source)
     X, y, _ = everything(rows)
-    first, second = split_rows(rows, 2)
-    found, labels, weights = everything(join_rows(first, second))
-    np.testing.assert_array_equal(found, np.concatenate([X[::2], X[1::2]]))
-    np.testing.assert_array_equal(labels, np.concatenate([y[::2], y[1::2]]))
-    assert weights is None
+    order = np.r_[0:N:2, 1:N:2]
+    assert_rows(join_rows(*split_rows(rows, 2)), X[order], y[order], None)
 
 
 def test_joined_rows_have_weights_and_soft_labels_if_either_has():
@@ -193,11 +178,7 @@ def test_few_rows_stand_for_all(rate, place):
     assert ours == pytest.approx(weight @ X[:, 0] ** 2, rel=15 / chance)
 
 
-def test_all_rows_stand_for_themselves():
+def test_all_rows_stand_for_themselves_and_none_for_none():
     rows = rows_of("array")
     assert thin_rows(rows, 1.0, seed=0) is rows
-
-
-def test_no_row_at_all_is_none():
-    rows = read_rows(np.ones((3, 1)), [0, 1, 0])
     assert thin_rows(rows, 1e-9, seed=0) is None

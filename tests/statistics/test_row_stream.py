@@ -2,22 +2,20 @@
 
 from dataclasses import replace
 
-import dask
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from pyarrow import csv, feather, parquet
+from rows import sources
 from scipy import sparse
 
 from posteriori import scan
 from posteriori.design.columns import Columns
+from posteriori.design.standardise import Standard
 from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.rows import files
 from posteriori.rows.in_memory import read_rows
 from posteriori.statistics import row_stream
-from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.row_stream import RowStream
 
 RANDOM = np.random.default_rng(3)
@@ -32,8 +30,7 @@ CENTRE = np.array([1.0, 2.0, 3.0])
 def stream_of(rows, unit=1.0):
     columns = Columns(rows.schema)
     m = len(columns.names)
-    at = Coordinates(columns, True, CENTRE[:m], np.full(m, 2.0), True, False, np.ones(m))
-    return RowStream(rows, at, unit)
+    return RowStream(rows, Standard(CENTRE[:m], np.full(m, 2.0), True), unit)
 
 
 def whole(stream, seed=None):
@@ -49,39 +46,22 @@ def laid_out(request, monkeypatch):
     return request.param > 0
 
 
-def _parquet(folder):
-    for i, part in enumerate(np.split(np.arange(N), [0, 150, 151])):
-        parquet.write_table(
-            pa.Table.from_pandas(FRAME.iloc[part]), folder / f"{i}.parquet", row_group_size=40
-        )
-    return scan(folder, "y", weight="w").discover()
+def scanned(kind):
+    def rows(folder):
+        source = kind(folder, sources.parts(FRAME, [0, 0, 150, 151, N]))
+        return scan(source, "y", weight="w").discover()
 
-
-def _csv(folder):
-    csv.write_csv(pa.Table.from_pandas(FRAME), folder / "rows.csv")
-    return scan(folder, "y", weight="w").discover()
-
-
-def _ipc(folder):
-    feather.write_feather(FRAME, folder / "rows.arrow", chunksize=90)
-    return scan(folder, "y", weight="w").discover()
-
-
-def _dask(folder):
-    parts = np.split(np.arange(N), [0, 150, 151])
-    return scan(
-        [dask.delayed(FRAME.iloc[part], pure=False) for part in parts], "y", weight="w"
-    ).discover()
+    return rows
 
 
 SOURCES = {
     "array": lambda folder: read_rows(X, Y, WEIGHT),
     "sparse": lambda folder: read_rows(sparse.csr_array(X), Y, WEIGHT),
     "frame": lambda folder: read_rows(FRAME[list("abc")], Y, WEIGHT),
-    "Parquet": _parquet,
-    "CSV": _csv,
-    "IPC": _ipc,
-    "Dask": _dask,
+    "Parquet": scanned(sources.parquet),
+    "CSV": scanned(sources.csv),
+    "IPC": scanned(sources.ipc),
+    "Dask": scanned(sources.delayed),
 }
 
 
@@ -105,9 +85,9 @@ def test_rows_come_standardised_in_their_order_or_a_random_one(source, laid_out,
         assert_array_equal(shuffled[0][0], rows[order])
 
 
-@pytest.mark.parametrize("source", [_parquet, _dask])
+@pytest.mark.parametrize("source", ["Parquet", "Dask"])
 def test_a_source_is_read_in_a_random_order_of_batches(source, tmp_path):
-    rows = source(tmp_path)
+    rows = SOURCES[source](tmp_path)
     sizes = [batch.n_rows for batch in rows.batches()]
     assert len(sizes) > 2
     passes = rows.log.passes
@@ -119,7 +99,7 @@ def test_a_source_is_read_in_a_random_order_of_batches(source, tmp_path):
 
 
 def test_rows_are_read_once_where_they_are_few(laid_out, tmp_path):
-    rows = _parquet(tmp_path)
+    rows = SOURCES["Parquet"](tmp_path)
     stream = stream_of(rows, unit=None)
     passes = rows.log.passes
     for _ in range(3):
@@ -129,13 +109,6 @@ def test_rows_are_read_once_where_they_are_few(laid_out, tmp_path):
 
 def test_segments_are_about_as_large_as_asked_for(laid_out):
     assert [len(part.codes) for part in stream_of(read_rows(X, Y)).segments()] == [64] * 6 + [16]
-
-
-def test_levels_are_design_columns():
-    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "f": ["u", "v", "w"]})
-    rows, _, _ = whole(stream_of(read_rows(frame, [0, 1, 0])))
-    expected = np.array([[1.0, 0, 0], [2.0, 1, 0], [4.0, 0, 1]])
-    assert_allclose(rows[:, 1:], (expected - CENTRE) / 2.0)
 
 
 def test_soft_rows_become_one_row_for_each_class_that_shares_them(laid_out):

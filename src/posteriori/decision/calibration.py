@@ -1,31 +1,337 @@
-"""Whether events happen as often as the probabilities said: curve, error and test."""
+"""Whether events happen as often as the probabilities said: curve, error, test and residuals.
+
+A residual t - μ of one row says little. Averaged over a bin of rows with similar predictions it
+has, if the model is right, the mean zero and the standard error √(Σ w Var t) / Σ w; 95 % of the
+bins lie within two (Gelman and Hill 2007, section 5.6). Temperature scaling is softmax(b ln p), 1/b
+being the temperature.
+"""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import bdtrc, betaincinv, betaln, ndtr, xlog1py, xlogy
 
 from posteriori.arguments import check_choice, check_count, check_fraction
-from posteriori.decision.bins import (
-    Bins,
-    exact_interval,
-    make_bins,
-    mean_gap_by_chance,
-    mean_square_gap,
-)
-from posteriori.decision.isotonic import Pools, pool
-from posteriori.decision.labelled import Labelled, read_labelled
-from posteriori.decision.rule import most_probable
+from posteriori.decision.decide import most_probable
+from posteriori.decision.probabilities import Labelled, read_labelled
+from posteriori.decision.scores import Pools, pool
+from posteriori.rows.block import Rows
 from posteriori.rows.frames import make_frame
-from posteriori.typing import Array
+from posteriori.statistics.calibration import GatherSlope, Slope
+from posteriori.typing import Array, Codes
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Bins (m,) of rows in order of their predictions.
+
+    `n` is the number of rows (the sum of their weights), `predicted` the mean prediction,
+    `observed` how often the event happened. `variance` is that of the number of events if the
+    predictions are right, Σ p(1 - p); `residual` the sum of squares of t - p about its mean.
+    """
+
+    n: Array
+    predicted: Array
+    observed: Array
+    variance: Array
+    residual: Array
+
+    @property
+    def gap(self) -> Array:
+        return self.observed - self.predicted
+
+
+def make_bins(
+    predicted: Array, happened: NDArray[np.bool_], weight: Array, bins: int | None
+) -> Bins:
+    """Bins with equal numbers of rows, as far as rows of one prediction can stay together.
+
+    By default there are as many as the cube root of the number of rows, which keeps the error from
+    averaging within bins and that from small bins in balance. Weights that are whole numbers count
+    rows; of others only the ratios matter here, see `rows_of`.
+    """
+    bin_of_row = bins_of(predicted, weight, bins)
+
+    def total(values: Array) -> Array:
+        return cast(Array, np.bincount(bin_of_row, weight * values))
+
+    n = total(np.ones_like(predicted))
+    gap = total(happened - predicted) / n
+    return Bins(
+        n,
+        total(predicted) / n,
+        total(happened.astype(np.float64)) / n,
+        total(predicted * (1 - predicted)),
+        total((happened - predicted - gap[bin_of_row]) ** 2),
+    )
+
+
+def bins_of(predicted: Array, weight: Array, bins: int | None) -> Codes:
+    """The bin of each row (n,), in the order of the predictions.
+
+    >>> bins_of(np.array([0.3, 0.1, 0.3, 0.9]), np.ones(4), 2)
+    array([1, 0, 1, 1])
+    """
+    place = np.unique(predicted, return_inverse=True)[1]
+    held = np.bincount(place, weight)
+    wanted = max(1, round(rows_of(weight) ** (1 / 3))) if bins is None else bins
+    middle = (np.cumsum(held) - held / 2) / held.sum()
+    bin_of_level = (middle * wanted + _ROUNDING).astype(np.intp)
+    return np.unique(bin_of_level, return_inverse=True)[1][place]
+
+
+_ROUNDING = 1e-9
+"""Of a bin, by which a row on its edge may miss it; of a weight, by which it may miss a number."""
+
+
+def rows_of(weight: Array) -> float:
+    """How many rows these are: the sum of whole weights, else (Σw)²/Σw² (Kish, 1965).
+
+    The latter is the number of equal weights with as much to tell, in whatever units.
+
+    >>> rows_of(np.array([1.0, 2.0, 0.0])), rows_of(np.array([0.25, 0.25])), rows_of(np.zeros(2))
+    (3.0, 2.0, 0.0)
+    """
+    total = float(weight.sum())
+    if total < _COUNTABLE and (abs(weight - np.rint(weight)) <= _ROUNDING * weight).all():
+        return total
+    share = weight / weight.max()
+    return float(share.sum() ** 2 / (share**2).sum())
+
+
+_COUNTABLE = 2.0**53
+"""From here on every double is a whole number, and no weight counts rows."""
+
+
+def exact_interval(rate: Array, n: Array, level: float) -> tuple[Array, Array]:
+    """Clopper and Pearson's interval for a probability, from a rate among n rows.
+
+    Its ends are the probabilities under which a rate as large, or as small, has the chance
+    (1 - level)/2; it covers at least as often as `level` says.
+
+    >>> low, high = exact_interval(np.array([0.0, 0.5]), np.array([10.0, 10.0]), 0.95)
+    >>> low.round(4), high.round(4)
+    (array([0.    , 0.1871]), array([0.3085, 0.8129]))
+    """
+    tail, hits = (1 - level) / 2, rate * n
+    misses = n - hits
+    low, high = np.zeros_like(rate), np.ones_like(rate)
+    some, lacking = hits > 0, misses > 0
+    low[some] = betaincinv(hits[some], misses[some] + 1, tail)
+    high[lacking] = betaincinv(hits[lacking] + 1, misses[lacking], 1 - tail)
+    return low, high
+
+
+def mean_gap_by_chance(bins: Bins) -> Array:
+    """The mean of |observed - predicted| in each bin, if the predictions are right.
+
+    The number of events is taken as binomial with the mean and the variance that it has:
+    E|X - Np| = 2ν C(N, ν) p^ν (1 - p)^(N - ν + 1), with ν the first integer above Np (De Moivre);
+    if it varies by many, as normal.
+    """
+    expected = bins.n * np.minimum(bins.predicted, 1 - bins.predicted)
+    found = np.zeros_like(expected)
+    normal = bins.variance > _NORMAL
+    found[normal] = np.sqrt(2 * bins.variance[normal] / np.pi)
+    chance = (bins.variance > 0) & ~normal
+    mean, variance = expected[chance], np.minimum(bins.variance, expected)[chance]
+    p = np.maximum(1 - variance / mean, _SMALLEST_P)
+    N = mean / p
+    ν = np.floor(mean) + 1
+    log_choose = -np.log1p(N) - betaln(N - ν + 1, ν + 1)
+    log_mean = np.log(2 * ν) + log_choose + xlogy(ν, p) + xlog1py(N - ν + 1, -p)
+    found[chance] = np.exp(log_mean)
+    return found / bins.n
+
+
+_NORMAL = 1e8
+"""Variance from which on a binomial is normal in this to nine digits, and its logs have fewer."""
+
+_SMALLEST_P = 1e-9
+"""Below it, the binomial is a Poisson distribution to all digits that matter."""
+
+
+def mean_square_gap(bins: Bins) -> float | None:
+    """Σ (n/N) gap² less what chance adds to it: without bias, so that it may fall below zero.
+
+    From each gap² the variance of the gap is taken, as the rows of the bin show it (Kumar, Liang
+    and Ma, 2019). A bin of one row or less cannot show it and is left out; None if all are.
+    """
+    told = bins.n - 1 > _MORE_THAN_ONE * bins.n
+    if not told.any():
+        return None
+    n, gap, residual = bins.n[told], bins.gap[told], bins.residual[told]
+    square = gap**2 - residual / (n - 1) / n
+    return float(n @ square / n.sum())
+
+
+_MORE_THAN_ONE = 1e-6
+"""Share of a bin by which it must exceed one row: less is the rounding of its weights."""
+
+
+_FEW, _MANY, _USUAL = 10, 100, 10
+"""Rows below which bins hold two rows, and above which there are as many as the root of the rows;
+and how many there are between."""
+
+OUTSIDE = 0.0455
+"""Chance that an average lies more than two standard errors from zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedResiduals:
+    """For bins (m,) of `n` rows: means of predictions and targets, and a standard error.
+
+    `place` is the mean of what the rows were put into order by.
+    """
+
+    n: Array
+    place: Array
+    predicted: Array
+    observed: Array
+    error: Array
+
+    @property
+    def z(self) -> Array:
+        """Mean residuals in standard errors; infinite where there should be none at all."""
+        gap = self.observed - self.predicted
+        gap[abs(gap) <= 1e-12 * np.maximum(abs(self.predicted), 1e-300)] = 0.0
+        certain = np.where(gap == 0, 0.0, np.copysign(np.inf, gap))
+        return np.divide(gap, self.error, out=certain, where=self.error > 0)
+
+    @property
+    def outside(self) -> NDArray[np.bool_]:
+        """Which bins lie more than two standard errors from zero."""
+        return abs(self.z) > 2
+
+    @property
+    def share(self) -> float:
+        """The share of such bins."""
+        return float(self.outside.mean())
+
+    @property
+    def p_value(self) -> float:
+        """The chance of so many such bins, or more, if the model is right."""
+        m, k = len(self.n), int(self.outside.sum())
+        return 1.0 if k == 0 else float(bdtrc(k - 1, m, OUTSIDE))
+
+    @property
+    def worst(self) -> int:
+        """The bin that is farthest from zero."""
+        return int(abs(self.z).argmax())
+
+
+def binned_residuals(
+    predicted: Array,
+    observed: Array,
+    variance: Array,
+    weight: Array,
+    *,
+    along: Array | None = None,
+    bins: int | None = None,
+) -> BinnedResiduals:
+    """Bins of rows (n,) with these means, targets, variances of the target, and weights.
+
+    Rows are put into order by their predictions, or `along` something else. There are as many
+    `bins` of like size as Gelman and Hill take, or as many as are asked for; rows of one value stay
+    together.
+
+    >>> p, t = np.repeat([0.2, 0.6], 50), np.tile([0.0, 1.0], 50)
+    >>> found = binned_residuals(p, t, p * (1 - p), np.ones(100))
+    >>> found.observed, found.z.round(2)
+    (array([0.5, 0.5]), array([ 5.3 , -1.44]))
+    """
+    order = predicted if along is None else along
+    wanted = _number(float(weight.sum())) if bins is None else bins
+    bin_of_row = bins_of(order, weight, wanted)
+
+    def total(values: Array) -> Array:
+        return cast(Array, np.bincount(bin_of_row, weight * values))
+
+    n = total(np.ones_like(predicted))
+    place, mean, rate = (total(values) / n for values in (order, predicted, observed))
+    return BinnedResiduals(n, place, mean, rate, np.sqrt(total(variance)) / n)
+
+
+def _number(rows: float) -> int:
+    """How many bins so many rows have.
+
+    >>> _number(6.0), _number(40.0), _number(400.0)
+    (3, 10, 20)
+    """
+    if rows >= _MANY:
+        return int(np.sqrt(rows))
+    return _USUAL if rows > _FEW else max(int(rows) // 2, 1)
+
+
+_LARGEST = 1e300
+"""A slope that is as good as infinite."""
+
+_NEAR = 1e-9
+"""A step so short, beside b, leaves an error of its square."""
+
+_FAR = 1e3
+"""Activations whose usual size is not between this and its inverse are in units of their own."""
+
+
+def likeliest_slope(rows: Rows, weight: float) -> float:
+    """The b >= 0 under which softmax(b a) makes the classes that occurred most probable.
+
+    The derivative of the log likelihood, Σ w (a_t - Σ_k p_k a_k), only falls with b, so that there
+    is one root at most. The answer is zero if it is negative from the start: the activations
+    point away from the classes that occurred. It is infinite if the derivative stays above zero,
+    as every row has its largest activation for its own class. Each step, by Newton's method
+    between the ends that are known, is a pass over the rows, which have this `weight` together.
+
+    >>> from posteriori.rows.in_memory import read_rows
+    >>> from scipy.special import softmax
+    >>> a = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]])
+    >>> b = likeliest_slope(read_rows(a, [0, 1, 1, 1]), 4.0)
+    >>> softmax(b * a, axis=1)[0].round(12)  # right three times in four
+    array([0.75, 0.25])
+    """
+    low, high, b = 0.0, np.inf, 1.0
+    found = rows.map_sum(GatherSlope(b, weight))
+    if found.at_zero >= 0:
+        return 0.0
+    if found.farthest == 0:
+        return np.inf
+    usual = 1 / found.size
+    if not 1 / _FAR < usual < _FAR:
+        b, found = usual, rows.map_sum(GatherSlope(usual, weight))
+    while low < _LARGEST:
+        low, high = (b, high) if found.gradient < 0 else (low, b)
+        step = _newton(found)
+        if abs(step) <= _NEAR:
+            return b * (1 + step)
+        if high - low <= _NEAR * low:
+            return b
+        b = _between(low, high, b * (1 + step))
+        found = rows.map_sum(GatherSlope(b, weight))
+    return np.inf
+
+
+def _newton(found: Slope) -> float:
+    """The step to the root, in multiples of b; not finite where there is no telling."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return float(np.divide(-found.gradient, found.curvature))
+
+
+def _between(low: float, high: float, wanted: float) -> float:
+    """What is wanted, if it is between the ends; else far enough from both."""
+    if low < wanted < high and np.isfinite(wanted):
+        return wanted
+    if np.isinf(high):
+        return 2 * low
+    return float(np.sqrt(low) * np.sqrt(high)) if low > 0 else high / 8
+
 
 Kind = Literal["top", "classwise"]
 Event = tuple[Array, NDArray[np.bool_]]
 """The predictions of an event, and where it happened."""
 
-_ROUNDING = 8 * np.finfo(np.float64).eps
+_UNIT_ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +493,7 @@ def spiegelhalter(
 def _spiegelhalter(rows: Labelled) -> Spiegelhalter:
     p = rows.probability / rows.probability.sum(axis=1, keepdims=True)
     surplus = p - (p**2).sum(axis=1, keepdims=True)
-    surplus[abs(surplus) < _ROUNDING] = 0.0
+    surplus[abs(surplus) < _UNIT_ROUNDING] = 0.0
     own = np.take_along_axis(surplus, rows.codes[:, None], axis=1)[:, 0]
     excess = -(rows.weight @ own)
     spread = np.sqrt(rows.weight @ (p * surplus**2).sum(axis=1))

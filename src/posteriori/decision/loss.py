@@ -10,7 +10,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 
-from posteriori.decision.names import check_distinct, own_names, places_of
+from posteriori.decision.probabilities import check_distinct, own_names, places_of
 from posteriori.errors import (
     InfiniteValueError,
     MissingValueError,

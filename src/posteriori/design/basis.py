@@ -18,9 +18,8 @@ from scipy.special import expit
 from sklearn.cluster import kmeans_plusplus
 
 from posteriori.errors import ParameterError, ScaleError, ShapeError
-from posteriori.rows.block import Block
+from posteriori.rows.block import Block, check_finite
 from posteriori.rows.features import as_frame, read_features
-from posteriori.rows.finite import check_finite
 from posteriori.rows.schema import Schema
 from posteriori.typing import Array, Codes
 

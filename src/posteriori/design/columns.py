@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import get_args
 
 import numpy as np
@@ -11,12 +12,11 @@ from scipy import sparse
 
 from posteriori.design.matrix import Coded, Dense, Design, Sparse, Stacked
 from posteriori.errors import LevelError, ParameterError, ShapeError
-from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed, split_rows, split_sparse
-from posteriori.rows.finite import check_finite
+from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed, check_finite, split_rows
 from posteriori.rows.schema import Schema, Unseen, known_levels
 from posteriori.typing import Codes
 
-_DENSE_ENTRIES = 2**21
+_DENSE_ENTRIES = 2**19
 """Numbers of a part of a block that is filled in."""
 
 _MOST_COVARIANCES = 3_000
@@ -51,28 +51,28 @@ class Columns:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the design columns; a level l of factor f is called f[l]."""
-        return tuple(
-            name
+        return tuple(chain.from_iterable(self._each))
+
+    @cached_property
+    def _each(self) -> list[list[str]]:
+        return [
+            [f"{column.name}[{level}]" for level in column.levels[1:]]
+            if column.kind == "categorical"
+            else [column.name]
             for column in self.schema.columns
-            for name in (
-                [f"{column.name}[{level}]" for level in column.levels[1:]]
-                if column.kind == "categorical"
-                else [column.name]
-            )
-        )
+        ]
 
     @cached_property
     def positions(self) -> list[Codes]:
         """For each column of the schema, the positions of its design columns."""
-        widths = [
-            len(column.levels[1:]) if column.kind == "categorical" else 1
-            for column in self.schema.columns
-        ]
+        widths = list(map(len, self._each))
         return np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
 
     @cached_property
     def numeric(self) -> Codes:
         """Positions in the design of the numeric and boolean columns."""
+        if not self.schema.categorical:
+            return np.arange(len(self.schema))
         return np.array([self.positions[j][0] for j in self.schema.numeric], dtype=np.intp)
 
     def as_schema(self) -> Schema:
@@ -84,17 +84,24 @@ class Columns:
     def design(self, block: Block) -> Design:
         """Φ without intercept for the rows of a block."""
         X = block.X
-        if isinstance(X, Mixed):
-            return self._mixed(block, X)
-        if isinstance(X, sparse.csr_array):
-            return Sparse(X)
-        return Dense(X)
+        if not isinstance(X, Mixed):
+            return Sparse(X) if isinstance(X, sparse.csr_array) else Dense(X)
+        parts: list[Design] = [Dense(X.numeric)] if X.numeric.shape[1] else []
+        positions = [self.numeric] if parts else []
+        for q, j in enumerate(self.schema.categorical):
+            codes = X.codes[:, q]
+            if codes.min(initial=0) < 0:
+                codes = self._without_gaps(block, X, q)
+            parts.append(Coded(codes, len(self.schema.columns[j].levels)))
+            positions.append(self.positions[j])
+        return Stacked(parts, positions)
 
-    def dense_parts(self, block: Block) -> Iterator[Block]:
-        """The block in parts whose design may be filled in: few rows of sparse or coded columns."""
-        if not isinstance(block.X, Mixed):
-            return split_sparse(block)
-        return split_rows(block, max(1, _DENSE_ENTRIES // max(len(self.names), 1)))
+    def dense_parts(self, block: Block, copies: int = 1) -> Iterator[Block]:
+        """The block in parts whose design may be filled in, so many times: few rows of sparse or
+        coded columns."""
+        if copies == 1 and isinstance(block.X, np.ndarray):
+            return iter([block])
+        return split_rows(block, max(1, _DENSE_ENTRIES // max(copies * len(self.names), 1)))
 
     def check_covariance(self, model: str) -> None:
         """An error where factors make so many columns that their covariances do not fit."""
@@ -107,17 +114,6 @@ class Columns:
                 f"factors, {_MOST_COVARIANCES:,} are the most.",
                 "Merge rare levels, or use LogisticRegression or NaiveBayes.",
             )
-
-    def _mixed(self, block: Block, X: Mixed) -> Design:
-        parts: list[Design] = [Dense(X.numeric)] if X.numeric.shape[1] else []
-        positions = [self.numeric] if parts else []
-        for q, j in enumerate(self.schema.categorical):
-            codes = X.codes[:, q]
-            if codes.min(initial=0) < 0:
-                codes = self._without_gaps(block, X, q)
-            parts.append(Coded(codes, len(self.schema.columns[j].levels)))
-            positions.append(self.positions[j])
-        return Stacked(parts, positions)
 
     def _without_gaps(self, block: Block, X: Mixed, q: int) -> NDArray[np.int32]:
         """Codes of the q-th factor with unseen levels as the reference, or the error they are."""

@@ -46,12 +46,12 @@ class Design(ABC):
         """Φᵀ diag(r) Ψ for the design Ψ of the same rows."""
 
     @abstractmethod
-    def shifted(self, centre: Array) -> "Design":
-        """Φ - 1 centreᵀ."""
-
-    @abstractmethod
     def array(self) -> Array:
         """Φ itself, for kernels whose blocks are small enough."""
+
+    def shifted(self, centre: Array) -> "Design":
+        """Φ - 1 centreᵀ."""
+        return Shifted(self, centre)
 
     def scaled(self, scale: Array) -> "Design":
         """Φ diag(1/scale), with numbers divided before they are ever squared."""
@@ -126,20 +126,14 @@ class Sparse(Design):
         return cast(Array, self.values.T @ r)
 
     def squares(self, r: Array) -> Array:
-        return cast(Array, self._squared().T @ r)
-
-    def _squared(self) -> sparse.csr_array:
         entries = self.values.data**2, self.values.indices, self.values.indptr
-        return sparse.csr_array(entries, shape=self.shape)
+        return cast(Array, sparse.csr_array(entries, shape=self.shape).T @ r)
 
     def cross(self, r: Array, other: Design) -> Array:
         weighted = self.values.multiply(r[:, None]).tocsr()
         if isinstance(other, Sparse):
             return cast(Array, (weighted.T @ other.values).toarray())
         return cast(Array, weighted.T @ other.array())
-
-    def shifted(self, centre: Array) -> "Shifted":
-        return Shifted(self, centre)
 
     def scaled(self, scale: Array) -> "Sparse":
         indices, indptr = self.values.indices, self.values.indptr
@@ -188,9 +182,6 @@ class Coded(Design):
     @staticmethod
     def _sums(codes: NDArray[Any], r: Array, n_levels: int) -> Array:
         return np.bincount(codes, r, minlength=n_levels).astype(np.float64, copy=False)
-
-    def shifted(self, centre: Array) -> "Shifted":
-        return Shifted(self, centre)
 
     def array(self) -> Array:
         out = np.zeros(self.shape, order="F")

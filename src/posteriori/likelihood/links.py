@@ -1,6 +1,11 @@
-"""The links by name: how a mean depends on one activation (4.120).
+"""Links (4.120): how a mean depends on one activation, μ = f(a), pointwise.
 
-The link of any other distribution function is `posteriori.likelihood.threshold.cdf_link`.
+A mean F from zero to one is a probability, with f = F'. The likelihood of a label needs four
+functions that stay exact where F or 1 - F underflow,
+
+    ln F,   ln(1 - F),   (ln F)' = f/F,   -(ln(1 - F))' = f/(1 - F),
+
+and the two second derivatives. Links from other distribution functions are in `cdf_links`.
 
 >>> sorted(LINKS)
 ['cloglog', 'identity', 'log', 'logit', 'probit', 'reciprocal']
@@ -8,16 +13,106 @@ The link of any other distribution function is `posteriori.likelihood.threshold.
 array([0.25])
 """
 
-import numpy as np
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
 
-from posteriori.likelihood.arithmetic import log_one_minus_exp, quiet
-from posteriori.likelihood.link import Link, ProbabilityLink
-from posteriori.likelihood.sigmoids import Cloglog, Logit, Probit
+import numpy as np
+from scipy.special import erfcx, expit, exprel, log_expit, log_ndtr, logit, ndtr, ndtri
+
+from posteriori.likelihood.log_arithmetic import log_one_minus_exp, quiet, times
 from posteriori.typing import Array
 
+Pair = tuple[Array, Array]
+"""A function of F, and the same of 1 - F."""
 
-class Identity(Link):
+_NEAR = -4.0
+"""Above this the normal rate is φ/Φ; below, erfcx has the digits that Φ is about to lose."""
+
+_FAR = -6.0
+"""Below this the normal rate less its asymptote comes from a continued fraction."""
+
+_TERMS = 20
+"""So many terms of it give all digits of a double at 6, and beyond."""
+
+_TINY = -30.0
+"""Below this activation the square of eᵃ is nothing to it."""
+
+
+class Domain(NamedTuple):
+    """Activations from `low` to `high`."""
+
+    low: float = -np.inf
+    high: float = np.inf
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it ends anywhere."""
+        return self.low > -np.inf or self.high < np.inf
+
+    def restrict(self, a: Array) -> Array:
+        """The activations, not a number where they lie outside."""
+        return np.where((a >= self.low) & (a <= self.high), a, np.nan)
+
+    @property
+    def words(self) -> str:
+        """Where it lies.
+
+        >>> Domain(0.0).words, Domain(high=0.0).words, Domain(0.0, 1.0).words
+        ('above zero', 'below zero', 'from zero to 1')
+        """
+        low, high = (f"{end:g}" if end else "zero" for end in self)
+        if np.isinf(self.high):
+            return f"above {low}"
+        return f"below {high}" if np.isinf(self.low) else f"from {low} to {high}"
+
+
+class Link(ABC):
+    """A mean as a function of the activation. Activations outside of `domain` have none."""
+
+    domain: ClassVar[Domain] = Domain()
+
+    @abstractmethod
+    def mean(self, a: Array) -> Array:
+        """μ = f(a), the activation function."""
+
+    @abstractmethod
+    def activation(self, mean: Array) -> Array:
+        """The link itself: the a with that mean; not a number where there is none."""
+
+    @abstractmethod
+    def slope(self, a: Array) -> Array:
+        """dμ/da."""
+
+    @abstractmethod
+    def bend(self, a: Array) -> Array:
+        """d²μ/da²."""
+
+
+class PowerLink(Link):
+    """A link with dμ/da = s μ^q: s = `sign` and q = `power`, so that d²μ/da² = q μ^(2q - 1)."""
+
+    sign: ClassVar[float] = 1.0
+    power: ClassVar[int]
+
+    @abstractmethod
+    def log_mean(self, a: Array) -> Array:
+        """ln μ."""
+
+    @quiet
+    def slope(self, a: Array) -> Array:
+        return self.sign * self.mean(a) ** self.power
+
+    @quiet
+    def bend(self, a: Array) -> Array:
+        if self.power == 0:
+            return np.zeros_like(a)
+        return self.power * self.mean(a) ** (2 * self.power - 1)
+
+
+class Identity(PowerLink):
     """μ = a."""
+
+    power = 0
 
     def mean(self, a: Array) -> Array:
         return a.copy()
@@ -25,21 +120,24 @@ class Identity(Link):
     def activation(self, mean: Array) -> Array:
         return mean.copy()
 
-    def slope(self, a: Array) -> Array:
-        return np.ones_like(a)
-
-    def bend(self, a: Array) -> Array:
-        return np.zeros_like(a)
+    @quiet
+    def log_mean(self, a: Array) -> Array:
+        return np.log(a)
 
 
 class PositiveIdentity(Identity):
     """μ = a for a >= 0: the means of counts and waiting times."""
 
-    domain = (0.0, np.inf)
+    domain = Domain(low=0.0)
+
+    def mean(self, a: Array) -> Array:
+        return self.domain.restrict(a)
 
 
-class Log(Link):
+class Log(PowerLink):
     """μ = eᵃ, the canonical link of counts."""
+
+    power = 1
 
     @quiet
     def mean(self, a: Array) -> Array:
@@ -49,55 +147,215 @@ class Log(Link):
     def activation(self, mean: Array) -> Array:
         return np.log(mean)
 
-    def slope(self, a: Array) -> Array:
-        return self.mean(a)
-
-    def bend(self, a: Array) -> Array:
-        return self.mean(a)
+    def log_mean(self, a: Array) -> Array:
+        return a.copy()
 
 
-class Reciprocal(Link):
+class Reciprocal(PowerLink):
     """μ = 1/a for a > 0, the canonical link of waiting times.
 
     The natural parameter is -a. In 004 that is the activation itself, which then must be negative.
     """
 
-    domain = (0.0, np.inf)
+    domain = Domain(low=0.0)
+    sign, power = -1.0, 2
 
     @quiet
     def mean(self, a: Array) -> Array:
-        return 1 / positive(a)
+        return np.where(a > 0, 1 / a, np.nan)
 
-    @quiet
     def activation(self, mean: Array) -> Array:
-        return 1 / positive(mean)
+        return self.mean(mean)
 
     @quiet
+    def log_mean(self, a: Array) -> Array:
+        return -np.log(a)
+
+
+class ProbabilityLink(Link):
+    """A mean F from zero to one.
+
+    `log_concave` says that ln F and ln(1 - F) both are, so that the loss is convex. Outside of
+    `support` F is zero or one.
+    """
+
+    log_concave: bool = True
+    support: Domain = Domain()
+
+    @abstractmethod
+    def logs(self, a: Array) -> Pair:
+        """ln F and ln(1 - F)."""
+
+    @abstractmethod
+    def rates(self, a: Array) -> Pair:
+        """(ln F)' = f/F and -(ln(1 - F))' = f/(1 - F), zero or more."""
+
+    @abstractmethod
+    def curvatures(self, a: Array) -> Pair:
+        """-(ln F)'' and -(ln(1 - F))''."""
+
+    def logs_and_rates(self, a: Array) -> tuple[Pair, Pair]:
+        """Both at once, for links where they share an expensive part."""
+        return self.logs(a), self.rates(a)
+
+    def complement(self, a: Array) -> Array:
+        """1 - F, with all its digits where F is close to one."""
+        return np.exp(self.logs(a)[1])
+
     def slope(self, a: Array) -> Array:
-        return -1 / positive(a) ** 2
+        return times(self.mean(a), self.rates(a)[0])
 
     @quiet
     def bend(self, a: Array) -> Array:
-        return 2 / positive(a) ** 3
+        return times(self.mean(a), self.rates(a)[0] ** 2 - self.curvatures(a)[0])
+
+
+class SymmetricLink(ProbabilityLink):
+    """F(-a) = 1 - F(a), so that the functions of F give those of 1 - F."""
+
+    @abstractmethod
+    def log_mean(self, a: Array) -> Array:
+        """ln F."""
+
+    @abstractmethod
+    def rate(self, a: Array) -> Array:
+        """f/F."""
+
+    @abstractmethod
+    def log_curvature(self, a: Array) -> Array:
+        """-(ln F)''."""
+
+    def complement(self, a: Array) -> Array:
+        return self.mean(-a)
+
+    def logs(self, a: Array) -> Pair:
+        return self.log_mean(a), self.log_mean(-a)
+
+    def rates(self, a: Array) -> Pair:
+        return self.rate(a), self.rate(-a)
+
+    def curvatures(self, a: Array) -> Pair:
+        return self.log_curvature(a), self.log_curvature(-a)
+
+
+class Logit(SymmetricLink):
+    """F = σ(a) = 1/(1 + e⁻ᵃ) (4.59).
+
+    >>> Logit().activation(np.array([0.25]))
+    array([-1.09861229])
+    """
+
+    def mean(self, a: Array) -> Array:
+        return expit(a)
+
+    def activation(self, mean: Array) -> Array:
+        return logit(mean)
+
+    def log_mean(self, a: Array) -> Array:
+        return log_expit(a)
+
+    def rate(self, a: Array) -> Array:
+        return expit(-a)
+
+    def log_curvature(self, a: Array) -> Array:
+        return expit(a) * expit(-a)  # (4.88)
+
+
+class Probit(SymmetricLink):
+    """F = Φ(a) = ½(1 + erf(a/√2)) (4.114).
+
+    f/F is the inverse of Mills' ratio. Far below zero it is -a + 1/(-a + 2/(-a + 3/(...))), which
+    keeps the digits of (f/F)(f/F + a), the second derivative, where the sum would lose them.
+
+    >>> Probit().rate(np.array([-1e4, 0.0, 1e4]))
+    array([1.00000001e+04, 7.97884561e-01, 0.00000000e+00])
+    """
+
+    def mean(self, a: Array) -> Array:
+        return ndtr(a)
+
+    def activation(self, mean: Array) -> Array:
+        return ndtri(mean)
+
+    def log_mean(self, a: Array) -> Array:
+        return log_ndtr(a)
+
+    @quiet
+    def rate(self, a: Array) -> Array:
+        found = np.exp(-0.5 * a * a) / (np.sqrt(2 * np.pi) * ndtr(a))
+        far = np.flatnonzero(a < _NEAR)
+        found[far] = np.sqrt(2 / np.pi) / erfcx(-a[far] / np.sqrt(2))
+        return found
+
+    @quiet
+    def log_curvature(self, a: Array) -> Array:
+        rate = self.rate(a)
+        excess = rate + a
+        far = np.flatnonzero(a < _FAR)
+        fraction = x = -a[far]
+        for k in range(_TERMS, 1, -1):
+            fraction = x + k / fraction
+        excess[far] = 1 / fraction
+        return times(rate, excess)
+
+
+class Cloglog(ProbabilityLink):
+    """F = 1 - exp(-eᵃ), the distribution function of the smallest of many (Gumbel).
+
+    With u = eᵃ: ln(1 - F) = -u and f/F = u/(eᵘ - 1), both exact far out.
+
+    >>> Cloglog().logs(np.array([-1e4]))
+    (array([-10000.]), array([-0.]))
+    """
+
+    @quiet
+    def mean(self, a: Array) -> Array:
+        return -np.expm1(-np.exp(a))
+
+    @quiet
+    def activation(self, mean: Array) -> Array:
+        return np.log(-np.log1p(-mean))
+
+    @quiet
+    def logs(self, a: Array) -> Pair:
+        u = np.exp(a)
+        return np.where(a < _TINY, a - u / 2, log_one_minus_exp(-u)), -u
+
+    @quiet
+    def rates(self, a: Array) -> Pair:
+        u = np.exp(a)
+        return 1 / exprel(u), u
+
+    @quiet
+    def curvatures(self, a: Array) -> Pair:
+        u = np.exp(a)
+        rate = 1 / exprel(u)
+        # For small u, u/2 coth(u/2) - 1 by its continued fraction.
+        square = u * u / 4
+        fraction: Array = np.full_like(u, 15.0)
+        for odd in (13.0, 11.0, 9.0, 7.0, 5.0, 3.0):
+            fraction = odd + square / fraction
+        excess = np.where(u < 1, u / 2 + square / fraction, rate - 1 + u)
+        return times(rate, excess), u
 
 
 class ProbabilityIdentity(Identity, ProbabilityLink):
     """F = a, from zero to one."""
 
-    domain = (0.0, 1.0)
+    domain = Domain(0.0, 1.0)
 
     @quiet
-    def logs(self, a: Array) -> tuple[Array, Array]:
-        a = _between(a, 0.0, 1.0)
+    def logs(self, a: Array) -> Pair:
+        a = self.domain.restrict(a)
         return _impossible(np.log(a)), _impossible(np.log1p(-a))
 
     @quiet
-    def rates(self, a: Array) -> tuple[Array, Array]:
-        a = _between(a, 0.0, 1.0)
+    def rates(self, a: Array) -> Pair:
+        a = self.domain.restrict(a)
         return 1 / a, 1 / (1 - a)
 
     @quiet
-    def bends(self, a: Array) -> tuple[Array, Array]:
+    def curvatures(self, a: Array) -> Pair:
         rise, fall = self.rates(a)
         return rise**2, fall**2
 
@@ -105,30 +363,21 @@ class ProbabilityIdentity(Identity, ProbabilityLink):
 class ProbabilityLog(Log, ProbabilityLink):
     """F = eᵃ for a <= 0: relative risks."""
 
-    domain = (-np.inf, 0.0)
+    domain = Domain(high=0.0)
 
-    def logs(self, a: Array) -> tuple[Array, Array]:
-        a = _between(a, -np.inf, 0.0)
+    def logs(self, a: Array) -> Pair:
+        a = self.domain.restrict(a)
         return _impossible(a), _impossible(log_one_minus_exp(a))
 
     @quiet
-    def rates(self, a: Array) -> tuple[Array, Array]:
-        a = _between(a, -np.inf, 0.0)
+    def rates(self, a: Array) -> Pair:
+        a = self.domain.restrict(a)
         return np.where(np.isnan(a), np.nan, 1.0), 1 / np.expm1(-a)
 
     @quiet
-    def bends(self, a: Array) -> tuple[Array, Array]:
+    def curvatures(self, a: Array) -> Pair:
         rise, fall = self.rates(a)
         return rise - 1.0, fall * (fall + 1)
-
-
-def positive(a: Array) -> Array:
-    """Not a number where a is zero or less, so that what follows from it is not one either."""
-    return np.where(a > 0, a, np.nan)
-
-
-def _between(a: Array, low: float, high: float) -> Array:
-    return np.where((a >= low) & (a <= high), a, np.nan)
 
 
 def _impossible(log_probability: Array) -> Array:
@@ -136,23 +385,19 @@ def _impossible(log_probability: Array) -> Array:
     return np.where(np.isnan(log_probability), -np.inf, log_probability)
 
 
-_SIGMOIDS: dict[str, ProbabilityLink] = {
+PROBABILITY_LINKS: dict[str, ProbabilityLink] = {
     "logit": Logit(),
     "probit": Probit(),
     "cloglog": Cloglog(),
+    "log": ProbabilityLog(),
+    "identity": ProbabilityIdentity(),
 }
+"""The links of a probability by name, with domains that no probability leaves."""
 
 LINKS: dict[str, Link] = {
-    **_SIGMOIDS,
+    **PROBABILITY_LINKS,
     "log": Log(),
     "identity": Identity(),
     "reciprocal": Reciprocal(),
 }
-"""All links by name."""
-
-PROBABILITY_LINKS: dict[str, ProbabilityLink] = {
-    **_SIGMOIDS,
-    "log": ProbabilityLog(),
-    "identity": ProbabilityIdentity(),
-}
-"""Those that a probability can have, with their domain cut down to it."""
+"""All links by name, for means of any size."""

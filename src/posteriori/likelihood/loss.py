@@ -15,34 +15,50 @@ import numpy as np
 from posteriori.typing import Array
 
 
-class Loss(ABC):
-    """-ln p(t|a) + constant of a target t given one activation a.
+class PointwiseLoss(ABC):
+    """-ln p(t|a) with its derivatives in the activations.
 
     `curvature` is the second derivative as observed; `information` its expectation over t given
-    a, which is never negative. For a canonical link both are the same (4.124). `convex` says
-    whether the curvature is never negative. With a dispersion, values are for dispersion one.
-    `log_power` is k where μ = eᵃ and V(μ) = μᵏ: then the best intercept has a formula.
+    a, which is never negative. `convex` says whether the curvature is never negative, either.
     """
 
     convex: bool = True
-    canonical: bool = True
-    log_power: float | None = None
 
     @abstractmethod
     def value(self, a: Array, t: Array) -> Array:
-        """-ln p(t|a) up to `constant` (n,); infinite outside the domain."""
+        """-ln p(t|a) up to a constant (n,); infinite outside the domain."""
 
     @abstractmethod
     def gradient(self, a: Array, t: Array) -> Array:
-        """Its derivative in a (n,)."""
+        """Its derivative in a, of the shape of a."""
 
     @abstractmethod
     def curvature(self, a: Array, t: Array) -> Array:
-        """Its second derivative in a (n,)."""
+        """Its second derivative in a: (n,) or (n, K, K)."""
 
     @abstractmethod
     def information(self, a: Array) -> Array:
-        """The expected second derivative (n,), zero or more."""
+        """The expected second derivative: (n,), zero or more, or (n, K, K), semi-definite."""
+
+    def value_and_gradient(self, a: Array, t: Array) -> tuple[Array, Array]:
+        """Both at once, where that saves an exponential."""
+        return self.value(a, t), self.gradient(a, t)
+
+    def sum_and_gradient(self, a: Array, t: Array, weight: Array | None) -> tuple[float, Array]:
+        """Σ w·value and w·gradient; may write over `a`. The hot path of every fit."""
+        return weighted_sum(self.value(a, t), self.gradient(a, t), weight)
+
+
+class Loss(PointwiseLoss):
+    """-ln p(t|a) + constant of a target t given one activation a.
+
+    For a canonical link curvature and information are the same (4.124). With a dispersion, values
+    are for dispersion one. `log_power` is k where μ = eᵃ and V(μ) = μᵏ: then the best intercept
+    has a formula.
+    """
+
+    canonical: bool = True
+    log_power: float | None = None
 
     @abstractmethod
     def mean(self, a: Array) -> Array:
@@ -60,38 +76,17 @@ class Loss(ABC):
         """The derivative of `information` in a (n,), which Jeffreys' prior needs."""
         raise NotImplementedError
 
-    def sum_and_gradient(self, a: Array, t: Array, weight: Array | None) -> tuple[float, Array]:
-        """Σ w·value and w·gradient; may write over `a`. The hot path of every fit."""
-        value, gradient = self.value(a, t), self.gradient(a, t)
-        if weight is None:
-            return float(value.sum()), gradient
-        return float(weight @ value), weight * gradient
 
-
-class ClassLoss(ABC):
+class ClassLoss(PointwiseLoss):
     """-Σ_k t_k ln p_k(a) of a distribution t over K classes given an activation of each."""
 
-    convex: bool = True
 
-    @abstractmethod
-    def value(self, a: Array, t: Array) -> Array:
-        """-Σ_k t_k ln p_k(a) (n,)."""
+def weighted_sum(value: Array, gradient: Array, weight: Array | None) -> tuple[float, Array]:
+    """Σ w·value and w·gradient.
 
-    @abstractmethod
-    def gradient(self, a: Array, t: Array) -> Array:
-        """Its derivative in a (n, K)."""
-
-    @abstractmethod
-    def curvature(self, a: Array, t: Array) -> Array:
-        """Its second derivative (n, K, K)."""
-
-    @abstractmethod
-    def information(self, a: Array) -> Array:
-        """The expected second derivative (n, K, K), positive semi-definite."""
-
-    def sum_and_gradient(self, a: Array, t: Array, weight: Array | None) -> tuple[float, Array]:
-        """Σ w·value and w·gradient; may write over `a`."""
-        value, gradient = self.value(a, t), self.gradient(a, t)
-        if weight is None:
-            return float(value.sum()), gradient
-        return float(weight @ value), weight[:, None] * gradient
+    >>> weighted_sum(np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.array([1.0, 0.5]))
+    (2.0, array([3., 2.]))
+    """
+    if weight is None:
+        return float(value.sum()), gradient
+    return float(weight @ value), (weight * gradient.T).T

@@ -1,13 +1,16 @@
-"""K classes by the softmax function (4.104)-(4.110).
+"""K classes by the softmax function (4.104)-(4.110), with labels that may be wrong (4.117).
 
-Conventions: a (n, K), an activation a class; t (n, K), rows summing to one.
+Conventions: a (n, K), an activation a class, minus infinity for one that cannot occur; t (n, K),
+rows summing to one.
 """
 
 from functools import reduce
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from posteriori.likelihood.arithmetic import quiet, sum_of_logs, times
+from posteriori.errors import ParameterError
+from posteriori.likelihood.log_arithmetic import quiet, sum_of_logs, times
 from posteriori.likelihood.loss import ClassLoss
 from posteriori.typing import Array
 
@@ -17,13 +20,23 @@ _SHORT = 32
 _ENOUGH = 1e-3
 """A mean loss above this needs no care for probabilities close to one."""
 
-_NEAR = 30.0
-"""Activations that differ by no more than this are compared with the last, not with the largest."""
+_ROUNDING = 1e-9
+"""How far from one a sum of probabilities may be."""
+
+
+@quiet
+def log_normaliser(a: Array) -> Array:
+    """ln Σ_k exp(a_k) (n,): ln p(x) where a_k = ln p(x|C_k) p(C_k) (4.63).
+
+    >>> log_normaliser(np.log([[0.2, 0.3]]))
+    array([-0.69314718])
+    """
+    return _largest(a) + np.log(_row_sums(np.exp(below_largest(a))))
 
 
 @quiet
 def below_largest(a: Array) -> Array:
-    """How far each activation is below the largest of its row (n, K); -inf beyond the doubles."""
+    """a less the largest activation of its row (n, K); -inf beyond the doubles."""
     return a - _largest(a)[:, None]
 
 
@@ -70,6 +83,15 @@ class SoftmaxLoss(ClassLoss):
         p -= t
         return p
 
+    @quiet
+    def value_and_gradient(self, a: Array, t: Array) -> tuple[Array, Array]:
+        shifted = below_largest(a)
+        p = np.exp(shifted)
+        value = _log_sums(p) - times(t, shifted).sum(axis=1)
+        p /= _row_sums(p)[:, None]
+        p -= t
+        return value, p
+
     def curvature(self, a: Array, t: Array) -> Array:
         return self.information(a)
 
@@ -79,57 +101,21 @@ class SoftmaxLoss(ClassLoss):
 
     @quiet
     def sum_and_gradient(self, a: Array, t: Array, weight: Array | None) -> tuple[float, Array]:
-        if len(a) and np.ptp(a) <= _NEAR:
-            return self._from_last(a, t, weight)
-        return self._from_largest(a, t, weight)
-
-    def _from_last(self, a: Array, t: Array, weight: Array | None) -> tuple[float, Array]:
-        """With exp(a_k - a_K), which is one for the last class: an exponential less a row."""
-        rows, shares = a.T, t.T
-        rows -= rows[-1].copy()
-        odds = np.exp(rows[:-1])
-        sums = np.add.reduce(odds, axis=0)
-        sums += 1.0
-        if weight is None:
-            n, total = float(len(a)), sum_of_logs(sums) - float(np.vdot(rows, shares))
-        else:
-            seen = np.einsum("kn,kn->n", rows, shares)
-            n, total = weight.sum(), float(weight @ (np.log(sums) - seen))
-        if total < _ENOUGH * _NEAR * n:
-            total = float((self.value(a, t) * (1.0 if weight is None else weight)).sum())
-        last = np.reciprocal(sums, out=sums)
-        np.multiply(odds, last, out=rows[:-1])
-        rows[-1] = last
-        return total, _residual(a, t, weight)
-
-    def _from_largest(self, a: Array, t: Array, weight: Array | None) -> tuple[float, Array]:
         a -= _largest(a)[:, None]
-        seen = np.einsum("nk,nk->n", a, t)
-        if np.isnan(seen).any():  # zero times an activation beyond the doubles
-            seen = times(t, a).sum(axis=1)
+        own = np.einsum("nk,nk->n", a, t)
+        if np.isnan(own).any():  # zero times an activation beyond the doubles
+            own = times(t, a).sum(axis=1)
         p = np.exp(a, out=a)
         sums = _row_sums(p)
-        total = _total(p, sums, seen, weight)
+        total = sum_of_logs(sums) - float(own.sum()) if weight is None else 0.0
+        if total < _ENOUGH * len(p):
+            value = _log_sums(p) - own
+            total = float(value.sum() if weight is None else weight @ value)
         p /= sums[:, None]
-        return total, _residual(p, t, weight)
-
-
-def _residual(p: Array, t: Array, weight: Array | None) -> Array:
-    """(p - t) w, written over p."""
-    p -= t
-    if weight is not None:
-        p *= weight[:, None]
-    return p
-
-
-def _total(p: Array, sums: Array, seen: Array, weight: Array | None) -> float:
-    """Σ w (ln Σ_j p_j - seen), p not yet divided by its sums."""
-    if weight is None:
-        total = sum_of_logs(sums) - float(seen.sum())
-        careful = total < _ENOUGH * len(sums)
-        return float((_log_sums(p) - seen).sum()) if careful else total
-    total = float(weight @ (np.log(sums) - seen))
-    return float(weight @ (_log_sums(p) - seen)) if total < _ENOUGH * weight.sum() else total
+        p -= t
+        if weight is not None:
+            p *= weight[:, None]
+        return total, p
 
 
 def with_rows_of_sum_zero(found: Array) -> Array:
@@ -161,3 +147,78 @@ def _log_sums(p: Array) -> Array:
     """ln Σ_k p_k where the largest p of a row is one, exact where the others are almost zero."""
     top = p == 1.0
     return np.log1p(np.where(top, 0.0, p).sum(axis=1) + (top.sum(axis=1) - 1))
+
+
+class NoisyClassLoss(ClassLoss):
+    """-Σ_k t_k ln q_k, where q_k = Σ_j p_j T_jk and p is the softmax of a.
+
+    `transition` T (K, K) has the probability that a row of class j is labelled k. Given the label
+    k the true class is j with probability r_jk = p_j T_jk / q_k, and ∂ ln q_k/∂a_j = r_jk - p_j.
+
+    >>> loss = NoisyClassLoss([[0.9, 0.1], [0.2, 0.8]])
+    >>> loss.value(np.zeros((1, 2)), np.array([[0.0, 1.0]])), -np.log(0.45)
+    (array([0.7985077]), ...0.79850769...)
+    >>> loss.wrong_label_probability(np.zeros((1, 2)), np.array([[0.0, 1.0]]))
+    array([0.11111111])
+    """
+
+    convex = False
+
+    @quiet
+    def __init__(self, transition: ArrayLike) -> None:
+        self.transition = np.asarray(transition, dtype=np.float64)
+        _check_transition(self.transition)
+        self._log_transition = np.log(self.transition)
+
+    @quiet
+    def value(self, a: Array, t: Array) -> Array:
+        return -times(t, self._log_labels(a)).sum(axis=1)
+
+    def gradient(self, a: Array, t: Array) -> Array:
+        return probabilities(a) - np.einsum("njk,nk->nj", self.true_class_probabilities(a), t)
+
+    def curvature(self, a: Array, t: Array) -> Array:
+        p, given = probabilities(a), self.true_class_probabilities(a)
+        found = (given * t[:, None, :]) @ given.swapaxes(1, 2)
+        found -= p[:, :, None] * p[:, None, :]
+        return with_rows_of_sum_zero(found)
+
+    def information(self, a: Array) -> Array:
+        step = self.true_class_probabilities(a) - probabilities(a)[:, :, None]
+        step *= np.exp(self._log_labels(a) / 2)[:, None, :]
+        return step @ step.swapaxes(1, 2)
+
+    def wrong_label_probability(self, a: Array, t: Array) -> Array:
+        """p(the true class is another one | a, t); for a soft label its average over t."""
+        given = self.true_class_probabilities(a)
+        np.einsum("nkk->nk", given)[...] = 0.0
+        return np.einsum("njk,nk->n", given, t)
+
+    @quiet
+    def true_class_probabilities(self, a: Array) -> Array:
+        """r_jk = p(true class j|a, label k) (n, K, K); zero for a label that nothing gets."""
+        return np.nan_to_num(np.exp(self._log_joint(a) - self._log_labels(a)[:, None, :]))
+
+    @quiet
+    def _log_labels(self, a: Array) -> Array:
+        """ln q (n, K)."""
+        return np.logaddexp.reduce(self._log_joint(a), axis=1)
+
+    def _log_joint(self, a: Array) -> Array:
+        """ln p_j T_jk (n, K, K)."""
+        return log_probabilities(a)[:, :, None] + self._log_transition
+
+
+def _check_transition(transition: Array) -> None:
+    square = transition.ndim == 2 and len(set(transition.shape)) == 1
+    if not square or not (transition >= 0).all():
+        raise ParameterError(
+            "A transition matrix has a row and a column for each class, and no negative entry.",
+            "Give the probability of each label (column) for each true class (row).",
+        )
+    if (abs(transition.sum(axis=1) - 1) > _ROUNDING).any():
+        row = int(np.argmax(abs(transition.sum(axis=1) - 1)))
+        raise ParameterError(
+            f"Row {row} of the transition matrix sums to {transition[row].sum():.6g}.",
+            "Each row must sum to one: it has the probabilities of the labels of one class.",
+        )

@@ -1,56 +1,482 @@
-"""What all classifiers share: reading rows, and turning activations into answers.
+"""What all estimators share: reading rows, predictions from activations, and inspection.
 
 A classifier sets `schema_`, `classes_` and its parameters in `_fit_rows`, and gives
 `_activations(X)`: one number a class, (n, K), equal to ln p(C_k|x) up to a constant of the row
-(or, for discriminant functions, the values whose largest wins).
+(or, for discriminant functions, the values whose largest wins). A fit that ends in an error, or by
+Ctrl-C, leaves the estimator as it was.
 """
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial, wraps
+from importlib.util import find_spec
+from inspect import signature
 from os import PathLike
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from posteriori.decision.rule import most_probable
+from posteriori.decision.decide import most_probable
 from posteriori.design.columns import Columns
-from posteriori.errors import LabelError, ParameterError, ScaleError
-from posteriori.models.anywhere import anywhere, check_alone, check_offsets
-from posteriori.models.checking import Checking
-from posteriori.models.effects import Effects
-from posteriori.models.telling import Telling, linear_columns
-from posteriori.models.unchanged import unchanged_on_error
-from posteriori.posterior.classes import log_probabilities, probabilities
-from posteriori.rows.block import Block, Features, Mixed, take_rows
+from posteriori.errors import ColumnNameError, LabelError, ParameterError, ScaleError
+from posteriori.inspection.checks import Checks, check
+from posteriori.inspection.effects import At, ChangeLike, comparisons, predictions, slopes
+from posteriori.inspection.explain import Explanation, explain
+from posteriori.inspection.summary import Listing, Summary, number_text
+from posteriori.likelihood.softmax import log_probabilities, probabilities
+from posteriori.posterior.coefficient_table import INTERCEPT
+from posteriori.rows.block import Block, Features, Mixed, check_finite, take_rows
 from posteriori.rows.categories import check_text
-from posteriori.rows.dask import is_table
-from posteriori.rows.features import path_error
-from posteriori.rows.finite import check_finite
+from posteriori.rows.dask import is_dask, is_table
+from posteriori.rows.features import as_frame, is_arrow_table, path_error
 from posteriori.rows.formula import Formula, read_formula
-from posteriori.rows.frames import backend_of
+from posteriori.rows.frames import as_pickable, backend_of, make_frame
 from posteriori.rows.in_memory import (
     SERIAL_ENTRIES,
     Among,
     MemoryRows,
     check_several,
+    is_memory_rows,
     read_new_rows,
     read_rows,
 )
-from posteriori.rows.scan import as_source, is_source
-from posteriori.rows.schema import Schema, Unseen
+from posteriori.rows.predictions import named, predict_dask, write_predictions
+from posteriori.rows.scan import as_source, is_scanned, is_source
+from posteriori.rows.schema import Batch, Schema, Unseen
 from posteriori.rows.source import FitRows, PassLog, SourceRows
-from posteriori.rows.target import read_classes
+from posteriori.rows.target import as_vector, read_classes, read_target
 from posteriori.rows.threads import one_blas_thread
-from posteriori.typing import Array, Labels
+from posteriori.typing import Array, Codes, Labels
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """What an estimator learns within is forgotten if an error ends it."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__ = before
+        raise
+
+
+def all_or_nothing(fit: F) -> F:
+    """The same for a method that fits."""
+
+    @wraps(fit)
+    def fitted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with unchanged_on_error(self):
+            return fit(self, *args, **kwargs)
+
+    return cast(F, fitted)
+
+
+_FACTS = ("log_likelihood", "aic", "bic")
+
+
+class Estimator(BaseEstimator):
+    """A fitted model that is inspected: summaries, effects, explanations and checks.
+
+    A subclass gives `_parameter_columns`: a table of its parameters, of which the first column is
+    `term`, a further one perhaps `class`.
+    """
+
+    _frame_backend: str | None = None
+    _estimates = ""
+
+    @abstractmethod
+    def _parameter_columns(self) -> dict[str, list[Any]]:
+        """The parameters, column by column."""
+
+    def tidy(self) -> Any:
+        """The parameters as a frame of the kind that the model was fitted to.
+
+        >>> from posteriori import LeastSquaresClassifier
+        >>> LeastSquaresClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).tidy().round(3)
+                term  estimate
+        0  intercept      -1.2
+        1         x0       0.8
+        """
+        check_is_fitted(self)
+        return make_frame(self._parameter_columns(), self._frame_backend)
+
+    def glance(self) -> Any:
+        """The fit as a frame with one row."""
+        check_is_fitted(self)
+        columns = {name: [value] for name, value in self._facts().items()}
+        return make_frame(columns, self._frame_backend)
+
+    def summary(self) -> Summary:
+        """The fit on one page, to print or to look at in a notebook; `.latex()` for a document."""
+        check_is_fitted(self)
+        facts = [(_in_words(name), _told(value)) for name, value in self._facts().items()]
+        facts += passes_text(self)
+        half = (len(facts) + 1) // 2
+        title = f"{type(self).__name__}, fitted"
+        notes = tuple(f"{caveat[0].upper()}{caveat[1:]}." for caveat in self._caveats())
+        told = (f"Estimates are {self._estimates}.",) if self._estimates else ()
+        listing = Listing(self._parameter_columns())
+        return Summary(title, (facts[:half], facts[half:]), listing, notes=(*told, *notes))
+
+    def _facts(self) -> dict[str, Any]:
+        """What one line says of the fit; only what is known."""
+        found: dict[str, Any] = {}
+        if (n_obs := self._n_obs()) is not None:
+            found["n_obs"] = int(n_obs) if n_obs == int(n_obs) else n_obs
+        found["n_columns"] = getattr(self, "n_features_in_", None)
+        if hasattr(self, "classes_"):
+            found["n_classes"] = len(self.classes_)
+        found["n_parameters"] = getattr(self, "n_parameters_", None)
+        found |= self._criteria(n_obs)
+        for name in ("converged", "n_iter"):
+            found[name] = getattr(self, f"{name}_", None)
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _n_obs(self) -> float | None:
+        """The weight of the rows, where it is known."""
+        return None
+
+    def _criteria(self, n_obs: float | None) -> dict[str, Any]:
+        value, k = getattr(self, "log_likelihood_", None), getattr(self, "n_parameters_", None)
+        if value is None or k is None:
+            return {}
+        bic = None if n_obs is None else float(k * np.log(n_obs) - 2 * value)
+        return dict(zip(_FACTS, (value, 2.0 * (k - value), bic), strict=True))
+
+    def augment(self, X: Any, y: Any = None) -> Any:
+        """The rows of X with what the model says of them, as a frame of the kind that X is.
+
+        Added are `predicted` and, if the model has probabilities, `p_` and the label of each
+        class. With labels y there is also `log_loss`, -ln p of the label. A model of a number has
+        `fitted` and, with y, `residual`.
+
+        >>> import pandas as pd
+        >>> from posteriori import LogisticRegression
+        >>> X, y = pd.DataFrame({"dose": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]}), [0, 0, 1, 0, 1, 1]
+        >>> LogisticRegression().fit(X, y).augment(X, y).round(2).tail(2)
+           dose  predicted   p_0   p_1  log_loss
+        4   4.0          1  0.14  0.86      0.15
+        5   5.0          1  0.05  0.95      0.05
+        """
+        check_is_fitted(self)
+        added = self._added(X, y)
+        frame = as_frame(X)
+        if frame is None:
+            rows = as_pickable(X)
+            table = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+            own = {f"x{j}": column.tolist() for j, column in enumerate(table.T)}
+            return make_frame(own | added, self._frame_backend)
+        clash = [name for name in added if name in frame.columns]
+        if clash:
+            raise ColumnNameError(
+                f"X has a column '{clash[0]}' already, which is what the answer would be called.",
+                "Rename that column, and fit again.",
+            )
+        native = nw.get_native_namespace(frame)
+        columns = [nw.new_series(name, found, backend=native) for name, found in added.items()]
+        return frame.with_columns(*columns).to_native()
+
+    def _added(self, X: Any, y: Any) -> dict[str, list[Any]]:
+        if not hasattr(self, "classes_"):
+            mean = np.asarray(self.predict(X))
+            added = {"fitted": mean.tolist()}
+            if y is not None:
+                added["residual"] = (as_vector(y).astype(np.float64) - mean).tolist()
+            return added
+        labels: Labels = self.classes_
+        added = {"predicted": np.asarray(self.predict(X)).tolist()}
+        if hasattr(self, "predict_proba"):
+            logs = predicted_log_probabilities(self, X)
+            columns = np.exp(logs).T.tolist()
+            named = zip(labels.tolist(), columns, strict=True)
+            added |= {f"p_{label}": column for label, column in named}
+            if y is not None:
+                added["log_loss"] = _log_loss(logs, y, labels).tolist()
+        return added
+
+    def predictions(
+        self, X: Any = None, *, at: At = None, average: bool = False, level: float = 0.95
+    ) -> Any:
+        """Probabilities with intervals, row by row, averaged, or at chosen values.
+
+        See `posteriori.inspection.effects.predictions`.
+        """
+        return predictions(self, X, at=at, average=average, level=level)
+
+    def comparisons(
+        self,
+        X: Any = None,
+        *,
+        columns: Any = None,
+        change: ChangeLike = 1.0,
+        average: bool = True,
+        level: float = 0.95,
+    ) -> Any:
+        """By how much probabilities change when a column does.
+
+        See `posteriori.inspection.effects.comparisons`.
+        """
+        return comparisons(self, X, columns=columns, change=change, average=average, level=level)
+
+    def slopes(
+        self,
+        X: Any = None,
+        *,
+        columns: Any = None,
+        at: At = None,
+        average: bool = True,
+        level: float = 0.95,
+    ) -> Any:
+        """By how much probabilities change with each unit of a numeric column.
+
+        See `posteriori.inspection.effects.slopes`.
+        """
+        return slopes(self, X, columns=columns, at=at, average=average, level=level)
+
+    def explain(self, x: Any, *, label: Any = None, against: Any = None) -> Explanation:
+        """What each column contributes to the log odds of one row.
+
+        See `posteriori.inspection.explain.explain`.
+        """
+        return explain(self, x, label=label, against=against)
+
+    def check(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Checks:
+        """What looks wrong with the fit, in words: a verdict on each of seven subjects.
+
+        See `posteriori.inspection.checks.check`.
+        """
+        return check(self, X, y, sample_weight)
+
+    def _caveats(self) -> tuple[str, ...]:
+        """What to bear in mind of the fit, in a few words each."""
+        return () if getattr(self, "converged_", True) else ("it did not converge",)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        plain = super().__repr__(N_CHAR_MAX)
+        classes = getattr(self, "classes_", None)
+        width = getattr(self, "n_features_in_", None)
+        if width is None:
+            return plain
+        told = [f"{width} column{'s' * (width != 1)}"]
+        told += [] if classes is None else [f"{len(classes)} classes"]
+        steps = getattr(self, "n_iter_", None)
+        if getattr(self, "converged_", False) and steps is not None:
+            told.append(f"converged in {steps} step{'s' * (steps != 1)}")
+        return f"<{plain}, fitted: {', '.join([*told, *self._caveats()])}>"
+
+
+def passes_text(fitted: Any) -> tuple[tuple[str, str], ...]:
+    """How often a source was read for the fit, and how much of it; nothing for rows in memory."""
+    log = getattr(fitted, "passes_", None)
+    return () if log is None else (("Passes", str(log)),)
+
+
+def predicted_log_probabilities(fitted: Any, X: Any) -> Array:
+    """From the classifier's own logarithms where it has them, which reach below 1e-308."""
+    with np.errstate(divide="ignore"):
+        if hasattr(fitted, "predict_log_proba"):
+            return np.asarray(fitted.predict_log_proba(X))
+        return np.log(fitted.predict_proba(X))
+
+
+def _log_loss(logs: Array, y: Any, classes: Labels) -> Array:
+    _, codes = read_target(y, len(logs), known=classes)
+    if codes.ndim == 2:
+        raise LabelError("augment needs a label a row, and y is soft.", "Pass one label a row.")
+    return -np.take_along_axis(logs, cast(Codes, codes)[:, None], axis=1)[:, 0]
+
+
+def linear_columns(model: Any) -> dict[str, list[Any]]:
+    """`coef_` and `intercept_` of a linear model: term, class (for more than two), estimate."""
+    terms, slopes = _terms(model), np.atleast_2d(model.coef_)
+    W = np.column_stack([np.broadcast_to(model.intercept_, len(slopes)), slopes])
+    columns = {"term": [INTERCEPT, *terms] * len(W), "estimate": W.ravel().tolist()}
+    if len(slopes) == 1:
+        return columns
+    labels = np.repeat(model.classes_, W.shape[1]).tolist()
+    return {"term": columns["term"], "class": labels, "estimate": columns["estimate"]}
+
+
+def _terms(model: Any) -> tuple[str, ...]:
+    """The columns that the coefficients of a fitted model belong to, its own or any other."""
+    if hasattr(model, "schema_"):
+        return Columns(model.schema_).names
+    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    return tuple(name if isinstance(name, str) else f"x{name}" for name in names)
+
+
+def _in_words(name: str) -> str:
+    """What a fact is called on a page.
+
+    >>> _in_words("n_obs"), _in_words("log_likelihood"), _in_words("n_iter"), _in_words("bic")
+    ('Rows', 'Log-likelihood', 'Steps', 'BIC')
+    """
+    words = {
+        "n_obs": "Rows",
+        "log_likelihood": "Log-likelihood",
+        "n_iter": "Steps",
+        "aic": "AIC",
+        "bic": "BIC",
+    }
+    return words.get(name, name.removeprefix("n_").replace("_", " ").capitalize())
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return number_text(float(value))
+
+
+_NAMES = {
+    "predict": "prediction",
+    "predict_proba": "probability",
+    "predict_log_proba": "log_probability",
+    "decision_function": "decision",
+    "predict_interval": "interval",
+    "score_samples": "log_density",
+    "p_value": "p_value",
+    "is_novel": "novel",
+}
+"""What the columns of a file with the answers of a method are called."""
+
+
+def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, for the rows of `scan` too: predict_proba(rows, to="predictions.parquet").
+
+    The answers are then written to a Parquet file, part by part, and its path is returned. For a
+    Dask collection they are a Dask array, which is computed when that is asked for.
+    """
+    what = _NAMES[method.__name__]
+
+    @wraps(method)
+    def answer(self: Any, X: Any, *arguments: Any, to: Any = None, **settings: Any) -> Any:
+        if is_scanned(X):
+            check_is_fitted(self)
+            check_offsets(X, self, method.__name__)
+            labels = list(getattr(self, "classes_", ()))
+            innermost = inside(self)
+
+            def of_batch(batch: Batch) -> Any:
+                own = settings if batch.offset is None else {**settings, "offset": batch.offset}
+                found = method(self, known_to(innermost, batch.X), *arguments, **own)
+                return named(found, what, labels)
+
+            return write_predictions(X, of_batch, to, list(_possible(self)) if labels else ())
+        if is_dask(X):
+            check_is_fitted(self)
+            offset = settings.pop("offset", None)
+            own = partial(getattr(self, method.__name__), *arguments, **settings)
+            return predict_dask(own, X, *_kind(self, method.__name__), offset)
+        if to is not None:
+            raise ParameterError(
+                "to= names a file for the rows of scan(), but X is in memory.",
+                "Leave to out; the answers are returned.",
+            )
+        return method(self, X, *arguments, **settings)
+
+    return answer
+
+
+def inside(model: Any) -> Any:
+    """The fitted model within all those that are around others."""
+    while True:
+        if isinstance(model, FrozenEstimator):
+            model = model.estimator
+        elif isinstance(model, Estimator) and hasattr(model, "estimator_"):
+            model = model.estimator_
+        elif isinstance(model, Estimator) and hasattr(model, "estimators_"):
+            model = model.estimators_[0]
+        else:
+            return model
+
+
+def known_to(fitted: Any, X: Any) -> Any:
+    """Rows in a kind of table that a model knows: those of others may know no Arrow."""
+    if not is_arrow_table(X) or isinstance(fitted, Estimator) or find_spec("pandas") is None:
+        return X
+    return X.to_pandas()
+
+
+def _possible(model: Any) -> Labels:
+    """All that `predict` may answer, where these are labels."""
+    return model._possible_answers if hasattr(model, "_possible_answers") else model.classes_
+
+
+def _kind(model: Any, name: str) -> tuple[tuple[int, ...], Any]:
+    """The shape of the answer for one row, and the type of its numbers or labels."""
+    labels = getattr(model, "classes_", None)
+    K = 1 if labels is None else len(labels)
+    if name == "predict":
+        return (), np.float64 if labels is None else _possible(model).dtype
+    if name == "is_novel":
+        return (), np.bool_
+    if name in ("predict_proba", "predict_log_proba"):
+        return (K,), np.float64
+    if name == "predict_interval":
+        return (2,) if K <= 2 else (K, 2), np.float64
+    return (K,) if name == "decision_function" and K > 2 else (), np.float64
+
+
+def check_alone(model: Any, *others: Any) -> None:
+    """An error where a model was given rows of a source, and more with them."""
+    if any(given is not None for given in others):
+        raise ParameterError(
+            f"{type(model).__name__} was given rows, which have labels and weights of their own, "
+            "and others.",
+            "Pass the rows alone.",
+        )
+
+
+def check_offsets(rows: SourceRows, model: Any, method: str) -> None:
+    """An error for offsets that would count for nothing."""
+    if rows.has_offsets and "offset" not in signature(getattr(model, method)).parameters:
+        raise ParameterError(
+            f"{type(model).__name__} knows no offsets, and the rows have some.",
+            "Scan them without offset, or use a model of activations, such as LogisticRegression.",
+        )
+
+
+def check_source(estimator: Any) -> None:
+    """An error unless a model around the estimator can fit to a source.
+
+    The estimator must be one of ours, around none but ours; or come fitted.
+    """
+    if not _fits_to_sources(estimator):
+        raise ParameterError(
+            f"{type(estimator).__name__} does not fit to a source of rows.",
+            "Use an estimator of posteriori; or pass a table X and labels y; or fit the estimator "
+            "first, and wrap it in sklearn.frozen.FrozenEstimator.",
+        )
+
+
+def _fits_to_sources(estimator: Any) -> bool:
+    if isinstance(estimator, FrozenEstimator):
+        return True
+    within = getattr(estimator, "estimator", None)
+    return isinstance(estimator, Estimator) and (within is None or _fits_to_sources(within))
+
+
+def check_labelled(model: Any, rows: SourceRows) -> None:
+    """An error unless each row has one label."""
+    if rows.discovered.labels is None or rows.soft:
+        raise LabelError(
+            f"{type(model).__name__} needs a label a row.", "Name one column of labels as target."
+        )
+
 
 _DOUBLE = np.dtype(np.float64)
 
 
-class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
+class Classifier(ClassifierMixin, Estimator):
     """A classifier trained by sums over rows."""
 
     schema_: Schema
@@ -123,7 +549,7 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         self._frame_backend = None
         if is_source(X):
             return self._read_source(X, y, sample_weight, classes, **reading)
-        if isinstance(X, MemoryRows):
+        if is_memory_rows(X):
             check_alone(self, y, sample_weight, classes)
             return self._with_labels(X)
         if isinstance(X, PathLike) or (isinstance(X, str) and "~" not in X):
@@ -153,8 +579,6 @@ class Classifier(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         if classes is not None and soft is None:
             known = read_classes(classes)
         check_offsets(rows, self, "fit")
-        if schema is not None:
-            rows = rows.read_as(schema, getattr(self, "classes_", known))
         with rows.fitting():
             if schema is None and known is None and least_classes > 1:
                 self._discover(rows)

@@ -13,9 +13,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice
-from posteriori.decision.rule import most_probable
-from posteriori.decision.temperature import likeliest_slope
-from posteriori.design.columns import Columns
+from posteriori.decision.calibration import likeliest_slope
+from posteriori.decision.decide import most_probable
 from posteriori.errors import (
     CalibrationWarning,
     LabelError,
@@ -23,7 +22,7 @@ from posteriori.errors import (
     SeparationWarning,
     warn,
 )
-from posteriori.models.anywhere import anywhere
+from posteriori.models.base import anywhere, predicted_log_probabilities
 from posteriori.models.cross_fit import (
     CrossFitted,
     TrainingSource,
@@ -31,17 +30,15 @@ from posteriori.models.cross_fit import (
     transformed,
 )
 from posteriori.models.logistic import LogisticRegression
-from posteriori.models.meta import Training
-from posteriori.models.telling import log_probabilities
-from posteriori.rows.rows import Rows
+from posteriori.models.wrapper import Training
+from posteriori.rows.block import Block, Rows
 from posteriori.statistics.calibration import (
     GatherLogarithms,
     Logarithms,
     has_none,
     no_prediction,
 )
-from posteriori.statistics.coordinates import by_label
-from posteriori.statistics.separation_margins import ClassRanges, GatherClassRanges, PairsOf
+from posteriori.statistics.statistic import Maximum
 from posteriori.typing import Array, Labels
 
 _SMALLEST_LOG = float(np.log(np.finfo(np.float64).smallest_subnormal))
@@ -193,7 +190,7 @@ class _Activation:
 
 def _confidence(fitted: Any, X: Any) -> Array:
     if hasattr(fitted, "predict_proba"):
-        return log_probabilities(fitted, X)
+        return predicted_log_probabilities(fitted, X)
     if hasattr(fitted, "decision_function"):
         return _from_margins(np.asarray(fitted.decision_function(X)), len(fitted.classes_))
     raise ParameterError(
@@ -269,8 +266,7 @@ def _temperature(activations: Rows, weight: float) -> float:
 def _calibrator(columns: Rows, n_classes: int) -> LogisticRegression:
     if n_classes > 2:
         return LogisticRegression(prior="evidence").fit(columns)
-    ranges = GatherClassRanges(Columns(columns.schema), PairsOf(by_label, 2))
-    separated = _are_separated(columns.map_sum(ranges))
+    separated = _are_separated(columns)
     if separated:
         warn(
             SeparationWarning(
@@ -285,11 +281,18 @@ def _calibrator(columns: Rows, n_classes: int) -> LogisticRegression:
     return model
 
 
-def _are_separated(log_odds: ClassRanges) -> bool:
-    low, high = log_odds.low[:, 0], log_odds.high[:, 0]
-    if low.min() == high.max():
-        return False
-    return bool(high[0] <= low[1] or high[1] <= low[0])
+def _are_separated(log_odds: Rows) -> bool:
+    """Whether a threshold of one column separates the two classes, or they touch there."""
+
+    def ends(block: Block) -> Maximum:
+        """The largest entry of each class, and the largest of their opposites."""
+        x, y = cast(Array, block.X)[:, 0], cast(Any, block.y)
+        of_class = (y == 0, y == 1) if y.ndim == 1 else y.T > 0
+        largest = [[(s * x)[own].max(initial=-np.inf) for own in of_class] for s in (1, -1)]
+        return Maximum(np.array(largest))
+
+    high, low = log_odds.map_sum(ends).value * [[1], [-1]]
+    return bool(low.min() < high.max() and (high[0] <= low[1] or high[1] <= low[0]))
 
 
 def _warn_of_chance(taken: str) -> None:

@@ -28,23 +28,23 @@ from posteriori.errors import (
     ScaleError,
     warn,
 )
-from posteriori.models.anywhere import (
+from posteriori.models.base import (
+    all_or_nothing,
     check_labelled,
     check_offsets,
     check_source,
     inside,
     known_to,
 )
-from posteriori.models.meta import Training, Wrapping, read_pickable
-from posteriori.models.unchanged import all_or_nothing
-from posteriori.rows.batch import Batch, read_batch_weight
+from posteriori.models.wrapper import Training, Wrapping, read_pickable
 from posteriori.rows.discovery import LabelCounts
+from posteriori.rows.features import Table
 from posteriori.rows.frames import pick_rows
 from posteriori.rows.in_memory import Among
 from posteriori.rows.scan import as_source, is_source
-from posteriori.rows.schema import Schema
+from posteriori.rows.schema import Batch, Schema
 from posteriori.rows.source import FitRows, PassLog, SourceRows
-from posteriori.rows.tables import DenseTable
+from posteriori.rows.target import read_weight
 from posteriori.statistics.calibration import CountFolds, FoldCounts, RowFolds
 from posteriori.typing import Array, Codes, Labels
 
@@ -280,7 +280,7 @@ def transformed(rows: FitRows, change: Callable[[Array], Array], width: int) -> 
     if not rows.in_memory:
         return rows.as_numbers(_Transformed(change), width)
     values = change(cast(Array, rows.table.cut(0, rows.n_rows)))
-    return replace(rows, table=DenseTable(values, Schema.unnamed(width)))
+    return replace(rows, table=Table(values, Schema.unnamed(width)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,7 +336,7 @@ class _Without:
 
 
 def _weights_of(batch: Batch) -> Array:
-    weight = read_batch_weight(batch)
+    weight = read_weight(batch.weight, batch.n_rows, all_zero=True)
     return np.ones(batch.n_rows) if weight is None else weight
 
 
@@ -349,11 +349,9 @@ def read_source(
     """
     check_source(model.estimator)
     check_offsets(rows, model, "fit")
-    if model._frozen:
-        rows = rows.read_as(getattr(inside(model.estimator), "schema_", None), known)
-    rows.discover()
     if not labelled:
         return TrainingSource(rows.without_labels(), np.empty(0))
+    rows.discover()
     check_labelled(model, rows)
     if known is not None:
         rows = rows.known_as(rows.schema, known)

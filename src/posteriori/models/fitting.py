@@ -1,38 +1,164 @@
-"""How every model with linear activations is fitted: standardise, start, solve, and map back.
+"""From rows and settings to an objective that a solver can minimise.
 
-Conventions: K activations a row (1 for two classes or a real target), m design columns, q
-parameters an activation (the intercept first). Θ (K, q) is in the user's units.
+Targets are coded, columns standardised, dependent columns found, subsamples drawn, and a start is
+chosen.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import STILL, Standard
-from posteriori.errors import InfiniteValueError, MissingValueError
-from posteriori.likelihood.domain import Domain
+from posteriori.errors import DomainError, InfiniteValueError, MissingValueError
+from posteriori.likelihood.glm_families import SquaredLoss
+from posteriori.likelihood.links import Domain
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, unit_diagonal
-from posteriori.models.inside import start_inside
-from posteriori.posterior.levels import RowLevel, all_rows, on_levels, row_levels
-from posteriori.posterior.objective import Coordinates, LogPosterior
+from posteriori.posterior.log_posterior import Coordinates, LogPosterior
 from posteriori.posterior.priors import (
     GaussianPrior,
     Penalty,
     PriorLike,
+    flat,
     hold_intercept,
     read_prior,
 )
-from posteriori.rows.rows import Rows
+from posteriori.rows.block import Block, Rows
+from posteriori.rows.source import FitRows
 from posteriori.statistics.column_moments import ColumnSpread, column_spread
+from posteriori.statistics.glm_domain import offset_range
 from posteriori.statistics.goodness_of_fit import GatherTargetMean, TargetMean
 from posteriori.statistics.local_quadratic import GatherProducts, Information, Target
 from posteriori.statistics.row_sample import sample_rows
 from posteriori.typing import Array, Codes
+
+_ROWS_PER_PARAMETER = 12
+_SMALLEST_SAMPLE = 1000
+GROWTH = 8
+"""How many times as many rows a fit goes on to, from a subsample, at least."""
+
+_SAMPLE_ENTRIES = 2**22
+"""Numbers of the largest subsample, or up to twice as many."""
+
+_FEWEST_COLUMNS = 8
+"""Columns that a row counts as, at least: it has a label and a weight too."""
+
+MOST_ENTRIES = 2**25
+"""Numbers of a subsample at most; where these are too few rows, a fit starts without one."""
+
+_DAMPING = 0.1
+"""Precision that keeps a subsample whose classes can be separated from running away."""
+
+_NOISE = 0.3
+"""How near to the optimum of a subsample it pays to go, in its distance from that of all rows."""
+
+
+class Subsample(NamedTuple):
+    """Rows, how many times their weight all rows have, and their share of all rows."""
+
+    rows: Rows
+    factor: float
+    row_fraction: float
+
+
+def all_rows(rows: Rows) -> Subsample:
+    """The last level."""
+    return Subsample(rows, 1.0, 1.0)
+
+
+def subsamples(rows: Rows, p: int) -> list[Subsample]:
+    """Subsamples that grow up to all rows; only these if they are few for p parameters."""
+    levels = [all_rows(rows)]
+    least = max(_SMALLEST_SAMPLE, _ROWS_PER_PARAMETER * p)
+    many = _first_growth(rows, least)
+    while levels[-1].rows.n_rows // many >= least:
+        last = levels[-1]
+        some, times = sample_rows(last.rows, many)
+        if some.n_rows < least or not np.isfinite(times):
+            break
+        levels.append(Subsample(some, last.factor * times, some.n_rows / rows.n_rows))
+        many = GROWTH
+    return levels[::-1]
+
+
+def _first_growth(rows: Rows, least: int) -> int:
+    """How many times the rows of the largest subsample all rows are: the same from every source.
+
+    It has the rows that a first look brings into memory; where these are too few for so many
+    columns, more of them, as far as there is room.
+    """
+    usual = _usual_growth(rows)
+    if rows.n_rows // usual >= least:
+        return usual
+    width = getattr(rows, "width", len(rows.schema))
+    most = min(2 * least, int(MOST_ENTRIES / width))
+    return max(GROWTH, rows.n_rows // max(most, 1))
+
+
+def _usual_growth(rows: Rows) -> int:
+    """How many times the rows of the largest subsample all rows are, by the number of columns."""
+    most = 2 * _SAMPLE_ENTRIES // max(len(rows.schema), _FEWEST_COLUMNS)
+    return max(GROWTH, 2 ** int(np.ceil(np.log2(max(rows.n_rows / most, 1)))))
+
+
+def on_subsamples(full: LogPosterior, levels: Sequence[Subsample]) -> list[LogPosterior]:
+    """The objective on each level; on a subsample its noise is tolerance enough."""
+    p = full.coordinates.size
+    rough = [
+        replace(
+            full,
+            rows=level.rows,
+            factor=level.factor,
+            row_fraction=level.row_fraction,
+            tolerance=_NOISE * np.sqrt(p * level.factor),
+            damping=0.0 if full.penalty.proper else _DAMPING * level.factor * np.sqrt(p),
+        )
+        for level in levels[:-1]
+    ]
+    return [*rough, full]
+
+
+Code = Callable[[Any], Array]
+
+
+def second_of_two(y: Any) -> Array:
+    """How much each row belongs to the second of two classes (n,)."""
+    return cast(Array, y[:, 1] if y.ndim == 2 else y.astype(np.float64))
+
+
+def signs(y: Any) -> Array:
+    """-1 for the first class and +1 for the second (n,)."""
+    return cast(Array, 2.0 * y - 1.0)
+
+
+def of_many(n_classes: int) -> Code:
+    """How much each row belongs to each class (n, K), class by class in memory."""
+    unit = np.eye(n_classes)
+
+    def code(y: Any) -> Array:
+        return np.asfortranarray(y) if y.ndim == 2 else unit.take(y, axis=1).T
+
+    return code
+
+
+def coded(rows: Rows, code: Code, once: bool) -> tuple[Rows, Target]:
+    """The rows, and how a block of them gives the target; `once` codes all rows beforehand."""
+    if once:
+        return cast(FitRows, rows).recoded(code), _as_it_is
+
+    def target(block: Block) -> Array:
+        return code(block.y)
+
+    return rows, target
+
+
+def _as_it_is(block: Block) -> Array:
+    return cast(Array, block.y)
+
 
 _SMALL = 2**19
 """With fewer numbers than this, the last digits are had for next to nothing."""
@@ -92,7 +218,7 @@ def prepare(problem: Problem) -> Prepared:
     coordinates = Coordinates(problem.n_activations, q)
     levels = [all_rows(problem.rows)]
     if not problem.domain.is_bounded:  # else what is inside for some rows need not be for all
-        levels = row_levels(problem.rows, coordinates.size)
+        levels = subsamples(problem.rows, coordinates.size)
     standard, constant = _standardise(problem, levels)
     mean = levels[0].rows.map_sum(GatherTargetMean(problem.target))
     penalty = read_prior(problem.prior, standard)
@@ -120,7 +246,7 @@ def prepare(problem: Problem) -> Prepared:
         objective, dependent = _identified(objective, levels, constant)
         places = dependent + int(problem.intercept)
         start = np.delete(start.reshape(-1, q), places, axis=1).ravel()
-    return Prepared(on_levels(objective, levels), start, dependent)
+    return Prepared(on_subsamples(objective, levels), start, dependent)
 
 
 def is_large(objective: LogPosterior) -> bool:
@@ -135,7 +261,7 @@ def _tolerance(problem: Problem, p: int, n_levels: int) -> float:
     return problem.tol if n_levels > 1 else max(problem.tol**2, _LAST_DIGIT)
 
 
-def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, NDArray[np.bool_]]:
+def _standardise(problem: Problem, levels: list[Subsample]) -> tuple[Standard, NDArray[np.bool_]]:
     """Centre and scale of each column, and which columns never change.
 
     A few rows will do: centring and scaling change no answer. More are looked at where a column
@@ -166,7 +292,7 @@ def _standardise(problem: Problem, levels: list[RowLevel]) -> tuple[Standard, ND
     return Standard(np.zeros(len(mean)), np.where(size > 0, size, 1.0), False), size == 0
 
 
-def _ever_more(levels: list[RowLevel]) -> Iterator[Rows]:
+def _ever_more(levels: list[Subsample]) -> Iterator[Rows]:
     """A few rows, those of the last subsample, and all rows."""
     if len(levels) > 1:
         some = levels[-2].rows
@@ -220,19 +346,48 @@ def _start(problem: Problem, found: TargetMean, objective: LogPosterior) -> Arra
 
 
 def _start_inside(problem: Problem, found: TargetMean, objective: LogPosterior) -> Array:
-    level = cast(Loss, problem.loss).activation(found.mean) - found.mean_offset
-    return start_inside(
-        problem.rows,
-        problem.columns,
-        problem.target,
-        problem.domain,
-        objective.standard,
-        float(level[0]),
-    ).ravel()
+    """Coefficients with which every activation lies inside the domain of the link.
+
+    With an intercept there are no slopes. Without one they are those of a least squares fit to the
+    activation of the mean target, unless no slopes at all will do.
+    """
+    domain = problem.domain
+    level = float(cast(Loss, problem.loss).activation(found.mean)[0])
+    start: Array = np.zeros(objective.coordinates.size)
+    least, most = offset_range(problem.rows)
+    low, high = domain.low - least, domain.high - most  # of the activations less offsets
+    if not low < high:
+        raise DomainError(
+            f"The offsets lie between {least:.6g} and {most:.6g}, which is too far apart for "
+            f"activations {domain.words}.",
+            "Use smaller offsets, or a link whose activations have no ends.",
+        )
+    if problem.intercept and np.isinf(domain.high):
+        start[0] = level - least
+    elif problem.intercept and np.isinf(domain.low):
+        start[0] = level - most
+    elif problem.intercept:
+        start[0] = low + (high - low) * (level - domain.low) / (domain.high - domain.low)
+    elif not low < 0 < high:
+
+        def constant(block: Block) -> Array:
+            return np.full(block.X.shape[0], level)
+
+        square = replace(objective, loss=SquaredLoss(), target=constant)
+        at_zero = replace(square, penalty=flat(len(start)))(start, "full")
+        solved = np.linalg.lstsq(cast(Array, at_zero.hessian), -at_zero.gradient)
+        start = cast(Array, solved[0])
+        if not np.isfinite(objective(start, "none").value):
+            raise DomainError(
+                "Without an intercept, no coefficients were found that give every row an "
+                f"activation {domain.words}.",
+                "Use fit_intercept=True, or a link whose activations have no ends.",
+            )
+    return start
 
 
 def _identified(
-    objective: LogPosterior, levels: list[RowLevel], constant: NDArray[np.bool_]
+    objective: LogPosterior, levels: list[Subsample], constant: NDArray[np.bool_]
 ) -> tuple[LogPosterior, Codes]:
     """The objective without directions along which nothing changes, and the columns in them.
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from scipy.special import xlogy
 
-from posteriori.decision.priors import PriorsLike
+from posteriori.decision.class_priors import PriorsLike
 from posteriori.design.columns import Columns
 from posteriori.errors import (
     ConvergenceWarning,
@@ -16,21 +16,20 @@ from posteriori.errors import (
     StatisticsError,
     warn,
 )
-from posteriori.models.generative import GenerativeClassifier
-from posteriori.models.geometry import Hyperplane, LinearCoefficients
-from posteriori.posterior.gaussian import DiagonalGaussians, FullGaussians
-from posteriori.posterior.gaussian_estimate import (
-    Completed,
+from posteriori.likelihood.class_densities import DiagonalGaussians, FullGaussians
+from posteriori.likelihood.linear_activations import Linear
+from posteriori.models.from_statistics import GenerativeClassifier
+from posteriori.models.linear import Hyperplane, LinearCoefficients
+from posteriori.rows.block import Block, Features, Rows
+from posteriori.rows.source import FitRows
+from posteriori.solve.closed_form import (
+    EMParameters,
     Estimate,
     diagonal_estimate,
     full_estimate,
     incomplete_estimate,
     isotropic_estimate,
 )
-from posteriori.posterior.linear import Linear
-from posteriori.rows.block import Block, Features
-from posteriori.rows.rows import Rows
-from posteriori.rows.source import FitRows
 from posteriori.solve.covariance import Shrinkage, check_shrinkage
 from posteriori.statistics.column_moments import ColumnMoments, GatherColumnMoments, gather
 from posteriori.statistics.expected_moments import ExpectedMoments, GatherExpectedMoments
@@ -236,7 +235,7 @@ class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
         classes, columns = cast(Labels, rows.classes), Columns(rows.schema)
         sharing = sharing_of(self.covariance, classes)
 
-        def expect(centre: Array, scale: Array, now: Completed) -> ExpectedMoments:
+        def expect(centre: Array, scale: Array, now: EMParameters) -> ExpectedMoments:
             return rows.map_sum(
                 GatherExpectedMoments(
                     columns, classes, sharing, centre, scale, now.mean, now.covariance
@@ -267,8 +266,7 @@ class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
     def _activations(self, X: Features) -> Array:
         if self._linear is not None:
             return self._linear.of_rows(X, self.schema_)
-        activations = self._densities.activations
-        return self._by_parts(lambda rows: activations(rows, self._log_priors), X)
+        return self._log_joint(X)
 
     def _log_density(self, X: Features) -> Array:
         return self._by_parts(self._densities.log_density, X)

@@ -1,30 +1,203 @@
-"""Fits to labels that may be wrong (4.117): rates that are known, or one that is estimated.
+"""Labels that may be wrong (4.117): rates that are given, or estimated with the coefficients.
 
-This likelihood is not convex: a row far on the wrong side pulls no more once its label is taken
-for wrong. So fits start from several places, on few rows where there are many, and the best
-optimum found is kept. The places do not depend on chance, so neither does the answer.
+Conventions: p free parameters w (p,); labels of both classes are flipped with one probability ε;
+F(w, ε) = -ln p(t|w, ε) - ln p(w).
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, cast
 
 import numpy as np
+from scipy.linalg import eigh, null_space
 
 from posteriori.arguments import is_number
-from posteriori.errors import IdentifiabilityWarning, ParameterError, warn
-from posteriori.likelihood.noise import NoisyClassLoss, NoisyLogisticLoss
-from posteriori.models.fitting import Prepared
-from posteriori.models.level_noise import determined_directions, is_flat
+from posteriori.errors import (
+    IdentifiabilityWarning,
+    InferenceError,
+    ParameterError,
+    SeparationWarning,
+    warn,
+)
+from posteriori.likelihood.binary_losses import LogisticLoss, NoisyLogisticLoss
+from posteriori.likelihood.loss import ClassLoss
+from posteriori.likelihood.softmax import NoisyClassLoss, SoftmaxLoss
+from posteriori.linalg import cholesky, unit_diagonal
+from posteriori.models.fitting import Prepared, of_many, second_of_two
 from posteriori.models.scoring import scored
-from posteriori.models.targets import of_many, second_of_two
-from posteriori.posterior.inference import Inference
-from posteriori.posterior.noise import MOST, NoiseProfile, NoisyInference
-from posteriori.posterior.objective import LogPosterior
+from posteriori.posterior.inference import Inference, inverse_of
+from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
 from posteriori.rows.target import read_target
 from posteriori.solve.newton import newton
-from posteriori.solve.solution import Iteration, Solution, Status
-from posteriori.statistics.label_noise import downweight_outliers
+from posteriori.solve.objective import Curvature, Iteration, Local, Solution, Status
+from posteriori.statistics.label_noise import FlipSums, GatherFlips, downweight_outliers
+from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array, Labels
+
+MOST = 0.5 - 1e-6
+"""The largest rate; at one half labels say nothing."""
+
+_NEAR_RATE = 1e-7
+"""Standard errors from the best rate at which one more step has all digits."""
+
+_LEVEL = 1e-15
+"""Bounds as close together as this are one."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseProfile(LogPosterior):
+    """f(w) = min F(w, ε) over 0 <= ε < ½; a solver's `Objective`.
+
+    p(t|a) is linear in ε, so that F is convex in it and has one minimum. There, by the envelope
+    theorem, ∇f = ∂F/∂w, and the Hessian is F_ww - F_wε F_εw / F_εε: its inverse is the covariance
+    of w where ε is estimated, too. At the boundary ε = 0 both are those without noise.
+
+    `rate` is where the search for ε starts.
+    """
+
+    rate: float = 0.1
+
+    @classmethod
+    def of(cls, plain: LogPosterior) -> "NoiseProfile":
+        """The same rows, columns and prior, with a rate of wrong labels besides."""
+        return cls(**{each.name: getattr(plain, each.name) for each in fields(plain)})
+
+    def __call__(self, w: Array, hessian: Curvature) -> Local:
+        rate, found = self._best(w)
+        local = LogPosterior.__call__(self.at(rate), w, hessian)
+        if found is None or hessian != "full":
+            return local
+        if self.information == "expected":
+            found = self._flips(w, rate, "expected")
+        cross = self._contracted(found)
+        curved = cast(Array, local.hessian) - np.outer(cross, cross) / found.curvature
+        # Below zero by rounding, or where f is not convex: not definite in either case.
+        np.fill_diagonal(curved, np.maximum(np.diagonal(curved), 0.0))
+        return local._replace(hessian=curved)
+
+    def at(self, rate: float) -> "NoiseProfile":
+        """The same, with this rate in its loss and as the start of searches."""
+        if rate == 0:
+            return replace(self, loss=LogisticLoss())
+        return replace(self, loss=NoisyLogisticLoss(rate, rate), rate=rate)
+
+    def best_rate(self, w: Array) -> float:
+        """The ε that makes F(w, ε) smallest."""
+        return self._best(w)[0]
+
+    def rate_error(self, w: Array) -> float | None:
+        """The standard error of the best ε, by the joint curvature; infinite where that is flat.
+
+        None at the boundary ε = 0, where the likelihood is no parabola, and with more parameters
+        than a Hessian can have.
+        """
+        rate, found = self._best(w)
+        if found is None or self.is_wide:
+            return None
+        observed = replace(self.at(rate), information="observed")
+        hessian = cast(Array, LogPosterior.__call__(observed, w, "full").hessian)
+        cross = self._contracted(found)
+        joint = np.block([[hessian, cross[:, None]], [cross, np.array([found.curvature])]])
+        try:
+            return float(np.sqrt(inverse_of(joint)[-1, -1]))
+        except InferenceError:
+            return np.inf
+
+    def _best(self, w: Array) -> tuple[float, FlipSums | None]:
+        """The best ε by Newton steps between bounds, and the sums there; none at an end."""
+        low, high, rate = 0.0, MOST, self.rate
+        inner: set[float] = set()
+        while True:
+            found = self._flips(w, rate, "observed")
+            low, high = (low, rate) if found.slope > 0 else (rate, high)
+            step = -found.slope / found.curvature if found.curvature > 0 else 0.0
+            if abs(step) * np.sqrt(found.curvature) <= _NEAR_RATE or high - low <= _LEVEL:
+                return float(np.clip(rate + step, low, high)), found
+            if low < rate + step < high:
+                rate = rate + step
+                continue
+            end = low if step < 0 else high
+            if end in (0.0, MOST) and end not in inner:
+                if (self._flips(w, end, "observed").slope < 0) == (end == MOST):
+                    return end, None
+                inner.add(end)
+            rate = (low + high) / 2
+
+    def _flips(self, w: Array, rate: float, information: Information) -> FlipSums:
+        kernel = GatherFlips(replace(self.kernel(w), information=information), rate)
+        found = self.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
+        return found.times(self.factor)
+
+    def _contracted(self, found: FlipSums) -> Array:
+        return self.coordinates.contract(self.standard.inward(found.cross))
+
+
+class NoisyInference(Inference):
+    """The inference of coefficients that were estimated together with a rate of wrong labels."""
+
+    def _scores(self, objective: LogPosterior) -> NoReturn:
+        raise InferenceError(
+            "Robust standard errors cannot be combined with a rate of wrong labels that is "
+            "estimated.",
+            "Pass the rate that was found as label_noise, or use other standard errors.",
+        )
+
+
+_FLAT = 1e-8
+"""Least curvature, beside that at zero, of coefficients that the data determine."""
+
+_INVOLVED = 0.1
+"""Share of the largest coefficient in a direction from which a column is said to be in it."""
+
+
+def is_flat(objective: LogPosterior, w: Array) -> bool:
+    """Whether the likelihood is level along some direction, as it is far out only."""
+    if objective.penalty.proper or objective.is_wide:
+        return False
+    here, there = _informations(objective, w)
+    _, scale = unit_diagonal(there)
+    return cholesky((here - _FLAT * there) / scale / scale[:, None]) is None
+
+
+def determined_directions(objective: LogPosterior, w: Array) -> Array:
+    """Orthonormal directions (p, k) that leave out those along which the likelihood is level.
+
+    A warning names the columns whose coefficients are in the latter.
+    """
+    values, vectors = eigh(*_informations(objective, w))
+    _warn_of_separation(_columns_in(objective, vectors[:, values <= max(_FLAT, values[0])]))
+    return cast(Array, null_space(vectors[:, values < _FLAT].T))
+
+
+def _columns_in(objective: LogPosterior, directions: Array) -> str:
+    """The columns whose coefficients make up directions (p, k)."""
+    expand, first = objective.coordinates.expand, int(objective.standard.intercept)
+    thetas = np.stack([expand(one / abs(one).max()) for one in directions.T])
+    sizes = abs(thetas[:, :, first:]).max(axis=(0, 1))
+    involved = np.flatnonzero(sizes >= _INVOLVED * sizes.max())
+    return objective.columns.as_schema().describe_all(involved)
+
+
+def _informations(objective: LogPosterior, w: Array) -> tuple[Array, Array]:
+    """Expected information at w, and without noise at zero, where it is largest."""
+    clean = SoftmaxLoss() if isinstance(objective.loss, ClassLoss) else LogisticLoss()
+    at = objective.at(objective.best_rate(w)) if isinstance(objective, NoiseProfile) else objective
+    return _information(at, w), _information(replace(objective, loss=clean), 0 * w)
+
+
+def _information(objective: LogPosterior, w: Array) -> Array:
+    return cast(Array, objective.likelihood(w, "full", "expected").hessian)
+
+
+def _warn_of_separation(columns: str) -> None:
+    warn(
+        SeparationWarning(
+            "Apart from rows whose label is taken for wrong, the classes can be separated, or "
+            f"almost: the coefficients of {columns} run to infinity, or are too large to be "
+            "determined.",
+            "Set a prior, such as prior=1.0.",
+        )
+    )
+
 
 LabelNoise: TypeAlias = float | tuple[float, float] | Literal["estimate"]
 """One rate for all classes, one for each of two, or an order to estimate it."""
@@ -74,7 +247,7 @@ def read_label_noise(label_noise: LabelNoise, n_classes: int) -> Noise | None:
     A number is the probability that a label is not that of the row's class, but any other one.
     Of a pair, the first is that of rows of the first class, the second that of the second.
 
-    >>> read_label_noise((0.1, 0.2), 2).loss.noise.flip_second
+    >>> read_label_noise((0.1, 0.2), 2).loss.link.flip_second
     0.2
     >>> read_label_noise(0.3, 3).loss.transition
     array([[0.7 , 0.15, 0.15],
@@ -270,5 +443,5 @@ def label_probabilities(loss: NoisyLoss, p: Array) -> Array:
     """
     if isinstance(loss, NoisyClassLoss):
         return p @ loss.transition
-    first, second = loss.noise.flip_first, loss.noise.flip_second
+    first, second = loss.link.flip_first, loss.link.flip_second
     return p @ np.array([[1 - first, first], [second, 1 - second]])

@@ -13,17 +13,23 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from posteriori.errors import LabelError, ParameterError
-from posteriori.models.anywhere import anywhere, check_labelled, check_source
-from posteriori.models.checking import Checking
-from posteriori.models.effects import Effects
+from posteriori.models.base import (
+    Estimator,
+    all_or_nothing,
+    anywhere,
+    check_labelled,
+    check_source,
+    linear_columns,
+    predicted_log_probabilities,
+)
 from posteriori.models.gaussian import GaussianClassifier
-from posteriori.models.meta import (
+from posteriori.models.wrapper import (
     Mask,
     Training,
     is_ours,
@@ -32,15 +38,15 @@ from posteriori.models.meta import (
     read_pickable,
     with_label,
 )
-from posteriori.models.telling import Telling, linear_columns, log_probabilities
-from posteriori.models.unchanged import all_or_nothing
-from posteriori.posterior.coupling import couple
 from posteriori.rows.in_memory import Among
 from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.schema import Schema
 from posteriori.rows.source import SIDES, SourceRows
 from posteriori.rows.target import read_weight
 from posteriori.typing import Array, Codes, Labels
+
+_COUPLED_ENTRIES = 2**18
+"""Numbers in the systems of equations of pairwise coupling that are solved at once."""
 
 _LARGEST_MARGIN = 1e300
 """Infinite margins are cut to this size before they are added up."""
@@ -51,7 +57,7 @@ def _gives_probabilities(model: "_Multiclass") -> bool:
     return hasattr(fitted[0] if fitted else model._base(), "predict_proba")
 
 
-class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
+class _Multiclass(ClassifierMixin, Estimator):
     """What both ways have in common: the fit of each classifier, and what is done when they clash.
 
     A subclass says which classes each classifier compares (`_comparisons`), how their margins
@@ -154,7 +160,7 @@ class _Multiclass(Telling, Effects, Checking, ClassifierMixin, BaseEstimator):
         """Logarithm of `predict_proba`, (n, K)."""
         check_is_fitted(self)
         if len(self.classes_) == 2:
-            return log_probabilities(self.estimators_[0], X)
+            return predicted_log_probabilities(self.estimators_[0], X)
         return self._log_proba(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -326,7 +332,7 @@ class OneVersusRest(_Multiclass):
 
     def _log_claims(self, X: Any) -> Array:
         """log p_k for each class, (n, K); all alike where every p_k is zero."""
-        claims = [log_probabilities(fitted, X)[:, 1] for fitted in self.estimators_]
+        claims = [predicted_log_probabilities(fitted, X)[:, 1] for fitted in self.estimators_]
         logs = np.column_stack(claims)
         logs[np.isneginf(logs).all(axis=1)] = 0.0
         return logs
@@ -413,3 +419,62 @@ def _margin(fitted: Any, X: Any) -> Array:
     if hasattr(fitted, "predict_proba"):
         return cast(Array, fitted.predict_proba(X)[:, 1] - 0.5)
     return cast(Array, fitted.predict(X) - 0.5)
+
+
+def couple(r: Array) -> Array:
+    """Pairwise coupling: p (n, K) from r (n, K, K), r[:, i, j] = 1 - r[:, j, i] being i against j.
+
+    The least Σ_i<j (r_ji p_i - r_ij p_j)² = pᵀQp with Σp = 1 has Qp = c1 with a number c (Wu, Lin
+    and Weng 2004, second method). Small probabilities have their digits too; those below 1e-20
+    depend on the last bits of r. The diagonal of r is zero.
+
+    >>> couple(np.array([[[0.0, 0.8, 0.6], [0.2, 0.0, 0.3], [0.4, 0.7, 0.0]]])).round(3)
+    array([[0.521, 0.137, 0.342]])
+    """
+    n_rows, n_classes, _ = r.shape
+    p = np.empty((n_rows, n_classes))
+    step = max(1, _COUPLED_ENTRIES // n_classes**2)
+    for low in range(0, n_rows, step):
+        p[low : low + step] = _couple_at_once(r[low : low + step])
+    return p
+
+
+def _couple_at_once(r: Array) -> Array:
+    """With p = 1 for the class of least Q_ii, and so p = Q⁻¹(b + c1) for the others.
+
+    Outside of its diagonal Q has no numbers above zero, so that in the factors of Q and in what is
+    solved with them only numbers of one sign add up; b has what Q has for the last class. There is
+    a Q⁻¹: classes that never lose to others, nor to the last, would have a lesser Q_ii than that.
+    """
+    lost = np.einsum("nji,nji->ni", r, r)  # Q_ii = Σ_j r_ji²
+    order = np.argsort(-lost, axis=1, kind="stable")
+    rows = np.arange(len(r))[:, None]
+    r = r[rows[:, :, None], order[:, :, None], order[:, None, :]]
+    Q = -r * r.swapaxes(1, 2)  # Q_ij = -r_ij r_ji
+    every = np.arange(r.shape[1])
+    Q[:, every, every] = lost[rows, order]
+    b = -Q[:, :-1, -1]
+    v, u = _solved(cast(Array, np.linalg.cholesky(Q[:, :-1, :-1])), b)
+    c = np.maximum(Q[:, -1, -1] - (b * v).sum(axis=1), 0.0) / (1 + (b * u).sum(axis=1))
+    p = np.ones(order.shape)
+    p[:, :-1] = v + c[:, None] * u
+    short = r * p[:, None, :]  # r_ji p_i
+    least = ((short - short.swapaxes(1, 2)) ** 2).sum(axis=(1, 2)) / 2
+    # Here c, a difference above, has its digits: it is what the sum of squares comes to.
+    p[:, :-1] = v + (least / p.sum(axis=1))[:, None] * u
+    found = np.empty_like(p)
+    found[rows, order] = p / p.sum(axis=1, keepdims=True)
+    return found
+
+
+def _solved(L: Array, b: Array) -> Array:
+    """(LLᵀ)⁻¹b and (LLᵀ)⁻¹1, (2, n, K - 1)."""
+    x = np.stack([b, np.ones_like(b)])
+    last = b.shape[1]
+    for k in range(last):
+        x[:, :, k] -= np.einsum("nj,mnj->mn", L[:, k, :k], x[:, :, :k])
+        x[:, :, k] /= L[:, k, k]
+    for k in reversed(range(last)):
+        x[:, :, k] -= np.einsum("nj,mnj->mn", L[:, k + 1 :, k], x[:, :, k + 1 :])
+        x[:, :, k] /= L[:, k, k]
+    return x

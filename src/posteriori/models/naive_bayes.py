@@ -7,18 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from posteriori.decision.priors import PriorsLike
+from posteriori.decision.class_priors import PriorsLike
 from posteriori.errors import NotLinearError, ParameterError, StatisticsError
-from posteriori.likelihood.categorical import Categorical
-from posteriori.likelihood.choice import FamilyLike, read_families
-from posteriori.likelihood.families import ONE_PARAMETER
-from posteriori.likelihood.family import Family, LinearFamily, Places, in_parts
-from posteriori.likelihood.normal import estimate_gaussian
-from posteriori.models.generative import GenerativeClassifier
-from posteriori.models.geometry import LinearCoefficients
-from posteriori.posterior.linear import Linear
-from posteriori.rows.block import MISSING, Block, Features, Mixed
-from posteriori.rows.rows import Rows
+from posteriori.likelihood.feature_families import (
+    ONE_PARAMETER,
+    Categorical,
+    Family,
+    FamilyLike,
+    LinearFamily,
+    TableLabels,
+    estimate_gaussian,
+    in_parts,
+    read_families,
+)
+from posteriori.likelihood.linear_activations import Linear
+from posteriori.models.from_statistics import GenerativeClassifier
+from posteriori.models.linear import LinearCoefficients
+from posteriori.rows.block import MISSING, Block, Features, Mixed, Rows
 from posteriori.statistics.column_moments import ColumnMoments, gather
 from posteriori.statistics.discrete_counts import (
     Counts,
@@ -139,7 +144,7 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
     def _fit_group(self, group: Group, part: Part) -> Family:
         """The parameters of the columns of one family."""
         vacant = self.class_count_ == 0
-        places = Places(self.schema_, group.columns, self.classes_, vacant)
+        places = TableLabels(self.schema_, group.columns, self.classes_, vacant)
         if isinstance(part, ColumnMoments):
             sums = part.count, part.mean, part.scatter, part.unit
             return estimate_gaussian(*sums, shared=self.shared_scale, places=places)
@@ -157,7 +162,7 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
 
     def _log_density(self, X: Features) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
-            parts = (family.quick(_entries(group, X)) for group, family in self._parts)
+            parts = (family.log_density(_entries(group, X)) for group, family in self._parts)
             return cast(Array, sum(parts))
 
     def _activations(self, X: Features) -> Array:
@@ -166,12 +171,12 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
         with np.errstate(over="ignore", invalid="ignore"):
             values = self._linear.of_rows(X, self.schema_)  # (4.86)
         for group, family in self._parts:
-            family.spoil(values, _entries(group, X))
+            family.mark_outside(values, _entries(group, X))
         return values
 
     def _marginal(self, X: Features) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
-            parts = (in_parts(f.log_density, _entries(g, X)) for g, f in self._parts)
+            parts = (in_parts(f.marginal_log_density, _entries(g, X)) for g, f in self._parts)
             return cast(Array, sum(parts)) + self._log_priors
 
     def _column_densities(self, X: Features) -> Array:
@@ -275,7 +280,7 @@ def _one_by_one(family: Family, x: Any) -> Array:
     alone = np.full((x.shape[1],) * 2, MISSING if x.dtype.kind == "i" else np.nan, dtype=x.dtype)
     np.fill_diagonal(alone, x[0])
     with np.errstate(over="ignore", invalid="ignore"):
-        return family.log_density(alone)
+        return family.marginal_log_density(alone)
 
 
 def _is_linear(family: Family) -> bool:
@@ -288,7 +293,9 @@ def _joined(parts: list[tuple[Group, Family]], log_priors: Array) -> Linear:
     order = np.argsort(np.concatenate([group.columns for group, _ in parts]))
     weight = np.vstack([form.weight for form in forms])[order]
     centre = np.concatenate([form.centre for form in forms])[order]
-    return Linear.about(centre, weight, np.sum([f.constant for f in forms], axis=0) + log_priors)
+    return Linear.about(
+        centre, weight, np.sum([form.offset.sum(axis=0) for form in forms], axis=0) + log_priors
+    )
 
 
 def _check_pseudocount(pseudocount: object) -> None:

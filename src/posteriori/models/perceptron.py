@@ -11,6 +11,7 @@ import numpy as np
 
 from posteriori.arguments import as_generator, check_choice, check_count, check_flag, is_number
 from posteriori.design.columns import Columns
+from posteriori.design.standardise import Standard
 from posteriori.errors import (
     ConvergenceWarning,
     Interrupted,
@@ -19,29 +20,28 @@ from posteriori.errors import (
     ScaleError,
     warn,
 )
+from posteriori.likelihood.feature_families import CONSTANT
+from posteriori.likelihood.linear_activations import Linear
 from posteriori.models.base import Classifier
-from posteriori.models.geometry import LinearCoefficients
-from posteriori.posterior.linear import Linear
+from posteriori.models.linear import LinearCoefficients
 from posteriori.rows.block import Features
-from posteriori.rows.in_memory import MemoryRows
+from posteriori.rows.in_memory import is_memory_rows
 from posteriori.rows.scan import is_source
 from posteriori.rows.schema import Unseen
 from posteriori.rows.source import FitRows
 from posteriori.rows.target import read_classes, same_classes
-from posteriori.solve.covariance import CONSTANT
 from posteriori.solve.perceptron import (
     PerceptronState,
     Random,
     adaline_epoch,
-    mistakes,
     perceptron,
     perceptron_epoch,
     squared_error_gradient,
 )
 from posteriori.solve.separation import are_separable
 from posteriori.statistics.column_moments import column_spread
-from posteriori.statistics.coordinates import Coordinates
 from posteriori.statistics.row_stream import RowStream
+from posteriori.statistics.separation_margins import pair_sums
 from posteriori.typing import Array, Labels
 
 
@@ -59,7 +59,7 @@ class _RowByRow(LinearCoefficients, Classifier):
     n_updates_: int
     converged_: bool
     _linear: Linear
-    _coordinates: Coordinates
+    _standard: Standard
     _weight_unit: float
 
     def _fit_rows(self, rows: FitRows) -> None:
@@ -93,7 +93,7 @@ class _RowByRow(LinearCoefficients, Classifier):
         """
         with self._all_or_nothing():
             self._check_parameters()
-            if hasattr(self, "_coordinates"):
+            if hasattr(self, "_standard"):
                 rows = self._read_more(X, y, classes, sample_weight)
                 stream = self._stream(rows, self._weight_unit)
                 self._learn_once(stream, self._random(self.n_iter_))
@@ -104,7 +104,7 @@ class _RowByRow(LinearCoefficients, Classifier):
         return self
 
     def _read_more(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> FitRows:
-        is_rows = is_source(X) or isinstance(X, MemoryRows)
+        is_rows = is_source(X) or is_memory_rows(X)
         known = {} if is_rows else {"known_classes": self.classes_}
         rows = self._read(X, y, sample_weight, None, schema=self.schema_, **known)
         found = cast(Labels, rows.classes if classes is None else read_classes(classes))
@@ -121,20 +121,17 @@ class _RowByRow(LinearCoefficients, Classifier):
 
         A constant column is divided by its size.
         """
-        columns = Columns(rows.schema)
-        spread = column_spread(rows, columns)
+        spread = column_spread(rows, Columns(rows.schema))
         size, scale = abs(spread.mean), spread.deviation
         scale = np.where(scale > CONSTANT * size, scale, np.where(size > 0, size, 1.0))
-        self._coordinates = Coordinates(
-            columns, True, spread.mean, scale, far=True, long=False, unit=spread.unit
-        )
+        self._standard = Standard(spread.mean * spread.unit, scale * spread.unit, True)
         stream = self._stream(rows)
         self._weight_unit = stream.weight_unit
         self._begin(1.0 + float(np.sum((spread.deviation / scale) ** 2)))
         return stream
 
     def _stream(self, rows: FitRows, unit: float | None = None) -> RowStream:
-        return RowStream(rows, self._coordinates, unit, bool(self.shuffle))
+        return RowStream(rows, self._standard, unit, bool(self.shuffle))
 
     def _random(self, n_epochs: int = 0) -> Random:
         """Draws the order of rows, where so many epochs have been made before."""
@@ -147,20 +144,19 @@ class _RowByRow(LinearCoefficients, Classifier):
 
     def _set_weights(self, weights: Array) -> None:
         """Activations of the columns as they are from W (p, c) of the standardised ones."""
-        coordinates = self._coordinates
         slopes, bias = weights[1:], weights[0]
         if weights.shape[1] == 1:  # half of the activation for, half against
             slopes, bias = slopes * [-0.5, 0.5], bias * [-0.5, 0.5]
         with np.errstate(over="ignore"):
-            slopes = slopes / coordinates.scale[:, None] / coordinates.unit[:, None]
+            slopes = slopes / self._standard.scale[:, None]
         if not np.isfinite(slopes).all():
             j = int(np.argmax(~np.isfinite(slopes).all(axis=1)))
-            column = coordinates.columns.as_schema().describe(j)
+            column = Columns(self.schema_).as_schema().describe(j)
             raise ScaleError(
                 f"The coefficients of {column} do not fit in a double.",
                 "Multiply the column by a large number.",
             )
-        self._linear = Linear.about(coordinates.centre * coordinates.unit, slopes, bias)
+        self._linear = Linear.about(self._standard.centre, slopes, bias)
 
     def _check_parameters(self) -> None:
         check_count("max_epochs", self.max_epochs, "epochs")
@@ -226,7 +222,8 @@ class Perceptron(_RowByRow):
     Attributes
     ----------
     converged_ : whether an epoch ended without a mistake. separable_ : whether a linear function
-    puts every row on its right side; None after `partial_fit`, which sees some of the rows.
+    puts every row on its right side; None after `partial_fit`, which sees some of the rows, and
+    where classes and columns are too many to decide it.
     n_updates_, n_iter_ (epochs). coef_ (1, d) for two classes, else (K, d); intercept_; classes_;
     n_parameters_.
 
@@ -270,23 +267,26 @@ class Perceptron(_RowByRow):
         self.unseen = unseen
 
     def _begin(self, mean_square: float) -> None:
-        p = len(self._coordinates.scale) + 1
+        p = len(self._standard.scale) + 1
         self._state = PerceptronState.zero(p, len(self.classes_))
 
     def _learn(
         self, rows: FitRows, stream: RowStream, epochs: Iterator[int], random: Random
     ) -> None:
-        def separable(weights: Array) -> bool:
-            suspects = np.argsort(-mistakes([weights], stream)[0], kind="stable")
-            return are_separable(rows, len(self.classes_), suspects.tolist())
+        known: list[bool | None] = []
+
+        def is_possible(weights: Array) -> bool:
+            known.append(are_separable(pair_sums(rows, len(self.classes_))))
+            return known[-1] is not False
 
         averaged = bool(self.averaged)
-        found = perceptron(stream, self._state, epochs, random, separable, averaged=averaged)
+        found = perceptron(stream, self._state, epochs, random, is_possible, averaged=averaged)
+        separable = found.separable if found.converged or None not in known else None
         if not found.converged:
-            self._warn(found.separable, found.state.n_epochs)
+            self._warn(separable, found.state.n_epochs)
         state = found.state if averaged else replace(found.state, weights=found.weights)
         self._set_state(state, found.weights)
-        self.converged_, self.separable_ = found.converged, found.separable
+        self.converged_, self.separable_ = found.converged, separable
 
     def _learn_once(self, stream: RowStream, random: Random) -> None:
         before = self._state.n_updates
@@ -299,14 +299,15 @@ class Perceptron(_RowByRow):
         self.n_updates_, self.n_iter_ = state.n_updates, state.n_epochs
         self._set_weights(weights)
 
-    def _warn(self, separable: bool, n_epochs: int) -> None:
+    def _warn(self, separable: bool | None, n_epochs: int) -> None:
         epochs = f"{n_epochs} epoch" + "s" * (n_epochs > 1)
         given = (
             "mean of the weights is" if self.averaged else "weights with the fewest mistakes are"
         )
-        if separable:
+        if separable is not False:
+            can = "can" if separable else "may"
             problem = (
-                f"The classes can be separated, but {epochs} of the perceptron did not find out "
+                f"The classes {can} be separated, but {epochs} of the perceptron did not find out "
                 f"how. The {given} given."
             )
             warn(ConvergenceWarning(problem, "Raise max_epochs."))
@@ -383,7 +384,7 @@ class Adaline(_RowByRow):
 
     def _begin(self, mean_square: float) -> None:
         K = len(self.classes_)
-        self._last = np.zeros((len(self._coordinates.scale) + 1, 1 if K == 2 else K))
+        self._last = np.zeros((len(self._standard.scale) + 1, 1 if K == 2 else K))
         self._mean = self._last
         self._rate = float(self.learning_rate) / mean_square
         self.n_iter_ = self.n_updates_ = 0

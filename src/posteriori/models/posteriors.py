@@ -1,48 +1,196 @@
-"""Posteriors over the coefficients of a fit, by name: what each of them makes of the optimum."""
+"""The posterior by name, and how well a Gaussian approximates it by importance weights.
+
+Conventions: p free parameters, S draws w_s (S, p) of the Gaussian q, r_s = p(w_s|t)/q(w_s).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from posteriori.arguments import as_generator
-from posteriori.posterior.chosen_prior import Chosen, groups_of
-from posteriori.posterior.drawn_evidence import drawn_log_evidence
-from posteriori.posterior.drawn_gaussian import DrawnGaussian
-from posteriori.posterior.importance import Word
+from posteriori.inspection.summary import number_text
+from posteriori.posterior.evidence import Chosen, groups_of
+from posteriori.posterior.gaussian import DiagonalGaussian, Gaussian
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.jeffreys import JeffreysPosterior
-from posteriori.posterior.many_jeffreys import densities_of
-from posteriori.posterior.monte_carlo import Draws, sample_posterior
-from posteriori.posterior.normal_posterior import Gaussian
-from posteriori.posterior.objective import LogPosterior
+from posteriori.posterior.log_posterior import LogPosterior
+from posteriori.posterior.monte_carlo import (
+    Draws,
+    PosteriorDensity,
+    importance_evidence,
+    pareto_k,
+    sample_posterior,
+)
 from posteriori.posterior.priors import Penalty
-from posteriori.posterior.variational import variational
-from posteriori.posterior.variational_evidence import variational_evidence
+from posteriori.posterior.variational import variational, variational_evidence
+from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array
 
-_EVIDENCE_POINTS = 2000
-"""Points at which the density is weighed for the evidence."""
+Word = Literal["good", "usable", "poor"]
+"""How far an approximation can be relied on, from the best to the worst."""
+
+_WORDS: tuple[Word, ...] = get_args(Word)
+
+_MOST_DRAWS, _FEWEST_DRAWS, _ACTIVATIONS = 200, 8, 400_000
+"""Draws of the Gaussian: as many as make so many activations of rows, within these bounds."""
+
+_TAIL_DRAWS = 100
+"""Draws that k-hat needs."""
+
+_SEED = 0
+
+_SMALL, _LARGE = 0.15, 0.4
+"""Discrepancies up to which a Gaussian is close, and from which on it is not."""
+
+_K_HAT = 0.7
+"""k-hat above which importance weights are not reliable (Vehtari and others 2024)."""
+
+_SENTENCES: dict[Word, str] = {
+    "good": "The Gaussian approximation is close to the exact posterior",
+    "usable": "The Gaussian approximation is near the exact posterior, but not in all its tails",
+    "poor": "The Gaussian approximation is far from the exact posterior",
+}
+
+
+DIAGONAL = (
+    "The posterior has the diagonal of the second derivatives alone: coefficients count as "
+    "independent, and where columns are correlated, standard deviations are too small."
+)
+"""What is said of very many coefficients."""
+
+
+@dataclass(frozen=True)
+class ApproximationCheck:
+    """How well the posterior is approximated: a word, a sentence, a remedy if it is poor, and the
+    numbers for a Gaussian.
+
+    discrepancy: the standard deviation of ln r over draws of the Gaussian, divided by √p; zero if
+    the posterior is Gaussian. k_hat: the shape of the tail of r by Pareto smoothing; None where
+    rows are so many that only a few draws were evaluated.
+    """
+
+    word: Word
+    sentence: str
+    k_hat: float | None = None
+    discrepancy: float | None = None
+    remedy: str = ""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether Monte Carlo would change little."""
+        return self.word != "poor"
+
+    def __str__(self) -> str:
+        return f"{self.sentence} {self.remedy}".rstrip()
+
+
+def worst(*words: Word) -> Word:
+    """The least good of some words.
+
+    >>> worst("usable", "good", "poor")
+    'poor'
+    """
+    return max(words, key=_WORDS.index)
+
+
+def check_gaussian(objective: LogPosterior, gaussian: Gaussian) -> ApproximationCheck:
+    """The check of a Gaussian, on the same draws every time."""
+    size = objective.n_rows * objective.coordinates.n_activations
+    n_draws = int(np.clip(_ACTIVATIONS // max(size, 1), _FEWEST_DRAWS, _MOST_DRAWS))
+    draws, is_jeffreys = gaussian.sample(n_draws, _SEED), isinstance(objective, JeffreysPosterior)
+    with one_blas_thread():
+        if is_jeffreys:
+            log_density = np.array([-objective(draw, "none").value for draw in draws])
+        else:
+            log_density = PosteriorDensity(objective).log_density(draws)
+    log_ratio = log_density - gaussian.log_density(draws)
+    k_hat = pareto_k(log_ratio) if n_draws >= _TAIL_DRAWS else None
+    with np.errstate(invalid="ignore"):
+        discrepancy = float(np.std(log_ratio)) / len(gaussian.mean) ** 0.5
+    word = _word(discrepancy, k_hat)
+    remedy = "" if word != "poor" else "Use inference='monte_carlo'."
+    if remedy and is_jeffreys:
+        remedy = "Use a Gaussian prior and inference='monte_carlo'."
+    numbers = f"discrepancy {discrepancy:.2f}" + ("" if k_hat is None else f", k-hat {k_hat:.2f}")
+    sentence = f"{_SENTENCES[word]} ({numbers})."
+    return ApproximationCheck(word, sentence, k_hat, discrepancy, remedy)
+
+
+def _word(discrepancy: float, k_hat: float | None) -> Word:
+    """By the discrepancy, with k-hat telling "good" from "usable".
+
+    k-hat of a joint density is large in many dimensions, whatever its margins, and does not detect
+    a Gaussian that is too wide, as that of separated classes is.
+    """
+    if not discrepancy <= _LARGE:
+        return "poor"
+    return "good" if discrepancy <= _SMALL and (k_hat is None or k_hat <= _K_HAT) else "usable"
+
+
+def check_diagonal(p: int) -> ApproximationCheck:
+    """That of a posterior of p coefficients without their correlations, which is not checked.
+
+    Weights of draws say nothing there: in thousands of dimensions a few have all the weight.
+    """
+    more = f"Whether the exact posterior of {p:,} coefficients is near was not checked."
+    return ApproximationCheck("usable", f"{DIAGONAL} {more}")
+
+
+def check_draws(draws: Draws) -> ApproximationCheck:
+    """Whether chains agree."""
+    found = draws.diagnostics
+    rhat = float(np.nanmax(found["rhat"]))
+    size = float(np.nanmin(np.minimum(found["ess_bulk"], found["ess_tail"])))
+    agree = draws.worst() is None
+    return ApproximationCheck(
+        "good" if agree else "poor",
+        f"The draws are from the exact posterior; their chains {'' if agree else 'do not '}"
+        f"agree (R-hat {rhat:.3f} at most, {size:.0f} effective draws at least).",
+    )
+
+
+def after_updates(
+    check: ApproximationCheck, before: Word, n_last: float, n_all: float
+) -> ApproximationCheck:
+    """The check of the last of several fits, the rows before being known by a Gaussian."""
+    sentence = (
+        f"{check.sentence} This check is of the last {number_text(n_last)} of {number_text(n_all)} "
+        "rows: those before enter as a Gaussian prior."
+    )
+    word = worst(check.word, before)
+    if word != worst(check.word, "usable"):
+        sentence += f" An earlier fit was '{before}'."
+    return replace(check, word=word, sentence=sentence)
+
+
+_AFFORDABLE = 1e10
+"""Floating-point operations of Monte Carlo, some seconds, up to which inference="auto" uses it."""
+
+_GRADIENTS_A_DRAW, _OPERATIONS_AN_ACTIVATION = 4, 20
+"""For that estimate: steps of a trajectory, and what an activation costs beside its products."""
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
     """A posterior: the Gaussian, or draws as well; ln p(t) by it; and the prior it was found with.
 
-    There is no ln p(t) where the prior is known but for a factor, as Jeffreys' is.
+    There is no ln p(t) where the prior is improper, as Jeffreys' is. `evidence_error` is its Monte
+    Carlo standard error, if it was found from draws.
 
     `curved` is the Gaussian with the same mean and the curvature of the posterior there, which
     is that of Laplace itself. `bound` has the lower bounds on ln p(t) of each step, if it was found
     by one.
     """
 
-    gaussian: Gaussian | DrawnGaussian
-    curved: Gaussian | DrawnGaussian
+    gaussian: Gaussian | DiagonalGaussian
+    curved: Gaussian | DiagonalGaussian
     log_evidence: float | None
     penalty: Penalty
     chains: Draws | None = None
     bound: tuple[float, ...] = ()
+    evidence_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,14 +223,21 @@ class Asked:
     def has_evidence(self) -> bool:
         return not isinstance(self.objective, JeffreysPosterior)
 
+    @property
+    def is_affordable(self) -> bool:
+        """Whether Monte Carlo takes no more than some seconds."""
+        objective, to = self.objective, self.objective.coordinates
+        each = objective.n_rows * to.n_activations * (4 * to.q + _OPERATIONS_AN_ACTIVATION)
+        return self.n_draws * _GRADIENTS_A_DRAW * each <= _AFFORDABLE
+
 
 def by_laplace(asked: Asked) -> Found:
     """The Gaussian of the curvature at the most probable coefficients (4.144)."""
     inference = asked.inference
-    gaussian: Gaussian | DrawnGaussian
+    gaussian: Gaussian | DiagonalGaussian
     if asked.objective.is_wide:
-        inference.is_drawn = True
-        gaussian = inference.wide.gaussian
+        inference.is_diagonal = True
+        gaussian = DiagonalGaussian(inference.w, inference.diagonal)
     else:
         gaussian = Gaussian.of(inference.w, inference.free_precision)
     evidence = inference.evidence.value if asked.has_evidence else None
@@ -105,26 +260,16 @@ def by_variational(asked: Asked) -> Found:
 
 
 def by_monte_carlo(asked: Asked) -> Found:
-    """Draws from the exact posterior, and the evidence by weighting others like them."""
-    laplace, objective = by_laplace(asked), asked.objective
-    target, near = densities_of(objective), cast(Gaussian, laplace.gaussian)
-    draws = sample_posterior(
-        target,
-        near.mean,
-        near.precision_cholesky,
-        asked.n_draws,
-        random_state=asked.random_state,
-        names=asked.inference.shown.names,
-    )
-    found = replace(laplace, chains=draws)
-    if not asked.has_evidence:
-        return found
-    # What the target leaves out of ln p(t, w) is the same at every w.
+    """Draws from the exact posterior, and the evidence by importance sampling."""
+    laplace, random = by_laplace(asked), as_generator(asked.random_state)
+    density, near = PosteriorDensity(asked.objective), cast(Gaussian, laplace.gaussian)
+    names = asked.inference.shown.names
+    draws = sample_posterior(density, near.mean, near.root, asked.n_draws, random, names)
+    evidence, error = importance_evidence(density, draws.pooled, random)
+    # What the density leaves out of ln p(t, w) is the same at every w.
     parts, mode = asked.inference.evidence, near.mean[None, :]
-    left_out = parts.log_likelihood + parts.log_prior - target.log_density(mode)[0]
-    random = as_generator(asked.random_state)
-    evidence = drawn_log_evidence(target, draws.pooled, _EVIDENCE_POINTS, random)
-    return replace(found, log_evidence=evidence + left_out)
+    left_out = parts.log_likelihood + parts.log_prior - density.log_density(mode)[0]
+    return replace(laplace, chains=draws, log_evidence=evidence + left_out, evidence_error=error)
 
 
 INFERENCES: dict[str, Callable[[Asked], Found]] = {

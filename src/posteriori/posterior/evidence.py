@@ -1,20 +1,72 @@
-"""The evidence ln p(t) of a model by Laplace's approximation, and the parts it is made of (4.137).
+"""The evidence ln p(t) by Laplace's approximation (4.137), and the precisions that maximise it.
 
-Conventions: p free parameters w (p,), in c vectors of q numbers; A (p, p) is the Hessian of
--ln p(t|w) - ln p(w) at the most probable w.
+Conventions: p free parameters w (p,), in c vectors of q numbers; H is the Hessian of -ln p(t|w) at
+the most probable w, P that of -ln p(w), A = H + P (p, p).
+
+Precisions α are chosen for groups of parameters: all slopes, or those of a column. w is fitted anew
+for every α that is tried, so that the evidence is that of (4.137). Its gradient sees that H changes
+with w: d(½ ln|A|)/dw is half the gradient of ln|H|, which the leverages of the rows give.
+
+The search is in η = ln(1 + h/α), h being the curvature of the likelihood. For one coefficient with
+a quadratic likelihood e^η/h is the variance of its estimate: the evidence is then nearly as curved
+for each column, and a column without effect is at the bound η = 0, which a search in ln α would
+approach without end.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
+from scipy.linalg import lapack
+from scipy.optimize import minimize, minimize_scalar
 
+from posteriori.design.columns import Columns
 from posteriori.errors import InferenceError
 from posteriori.linalg import cholesky, unit_diagonal
-from posteriori.posterior.priors import Penalty
-from posteriori.typing import Array
+from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
+from posteriori.posterior.priors import GaussianPrior, Penalty
+from posteriori.solve.line_search import left_by_newton, near_enough
+from posteriori.solve.newton import InverseHessian
+from posteriori.statistics.local_quadratic import GatherHessianDiagonal
+from posteriori.typing import Array, Codes
 
 _LOG_TWO_PI = math.log(2 * math.pi)
+
+Chosen = Literal["evidence", "ard"]
+"""One precision for all slopes; or one for each column or factor."""
+
+Fit = Callable[[Sequence[LogPosterior], Array, Array | None], Array]
+"""The minimum of the last of some objectives, from a start and, if known, the Hessian there."""
+
+WEAKEST = 1e-4
+"""The least precision of standardised slopes: where classes can be separated, the evidence may grow
+without end as the prior gets weaker."""
+
+_LEAST = 1e-8
+"""The least η: a precision of 1e8 times the curvature removes a column."""
+
+_ROUGH, _FINE = 1e-7, 1e-13
+"""Relative gains of the evidence that end a search, on many rows and on few."""
+
+_HIDDEN = 1e-9
+"""A relative gain below which the gradient has more digits of it than the evidence."""
+
+_GRADIENT = 1e-10
+"""The largest slope of the evidence at which a search ends."""
+
+_CLOSE = 0.02
+"""A change of ln α that ends a search by the diagonal of A."""
+
+_SMALL = 2**19
+"""Rows times parameters of an activation up to which the last digits are sought."""
+
+_ROUNDS, _ROUNDS_ON_MANY = 50, 4
+
+_LIKE_A_FALL = 1e10
+"""What minus the evidence is taken for where A is not positive definite."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +74,7 @@ class Evidence:
     """ln p(t) ≈ ln p(t|w) + ln p(w) + (p/2) ln 2π - ½ ln|A| at the most probable w (4.137).
 
     The first part says how well the model fits at its best. The others are the logarithm of the
-    Occam factor: the volume that the posterior takes up of that of the prior. `standard_error` is
-    that of the value where ln|A| was found by random vectors, as it is of very many coefficients.
+    Occam factor: the volume that the posterior takes up of that of the prior.
 
     >>> found = Evidence(log_likelihood=-10.0, log_prior=-3.0, log_volume=1.0)
     >>> found.value, found.log_occam_factor
@@ -33,7 +84,6 @@ class Evidence:
     log_likelihood: float
     log_prior: float
     log_volume: float
-    standard_error: float = 0.0
 
     @property
     def log_occam_factor(self) -> float:
@@ -47,15 +97,9 @@ class Evidence:
 
 
 def evidence_of(
-    penalty: Penalty,
-    vectors: Array,
-    log_likelihood: float,
-    log_determinant: float,
-    standard_error: float = 0.0,
+    penalty: Penalty, vectors: Array, log_likelihood: float, log_determinant: float
 ) -> Evidence:
     """The evidence, given ln p(t|w) and ln|A| at the most probable w, its c vectors (c, q).
-
-    `standard_error` is that of ln|A|, if it has one.
 
     With a flat prior on the intercept it is known up to a constant: that of a density of one.
     """
@@ -63,12 +107,11 @@ def evidence_of(
         log_likelihood,
         log_normaliser(penalty, len(vectors)) - penalty.value(vectors),
         0.5 * (vectors.size * _LOG_TWO_PI - log_determinant),
-        0.5 * standard_error,
     )
 
 
 def log_normaliser(penalty: Penalty, c: int) -> float:
-    """The logarithm of what makes exp(-penalty) of c vectors a density in what it holds."""
+    """The logarithm of what makes exp(-penalty) of c vectors a density, where it is proper."""
     precision = penalty.precision
     if precision.ndim == 1:
         held = precision[precision > 0]
@@ -80,10 +123,12 @@ def log_normaliser(penalty: Penalty, c: int) -> float:
 
 
 def log_determinant(matrix: Array) -> float:
-    """ln|matrix|; an error where the matrix is not positive definite."""
-    scaled, scale = unit_diagonal(matrix)
+    """ln|matrix|, of a diagonal (p,) too; an error where it is not positive definite."""
+    if matrix.ndim == 1 and (matrix > 0).all():
+        return float(np.log(matrix).sum())
+    scaled, scale = unit_diagonal(np.atleast_2d(matrix))
     lower = cholesky(scaled)
-    if lower is None:
+    if lower is None or matrix.ndim == 1:
         raise InferenceError(
             "The curvature at the optimum is not positive definite, so that there is no evidence "
             "by Laplace's approximation.",
@@ -93,17 +138,336 @@ def log_determinant(matrix: Array) -> float:
 
 
 def check_proper(penalty: Penalty) -> None:
-    """An error unless the prior holds every coefficient, the intercept among them."""
+    """An error unless the prior is proper for every coefficient, the intercept among them."""
     precision = penalty.precision
     if precision.ndim == 1:
-        holds = bool((precision > 0).all())
+        proper = bool((precision > 0).all())
     else:
-        holds = bool((np.diagonal(precision) > 0).all())
-        holds = holds and cholesky(unit_diagonal(precision)[0]) is not None
-    if not holds:
+        proper = bool((np.diagonal(precision) > 0).all())
+        proper = proper and cholesky(unit_diagonal(precision)[0]) is not None
+    if not proper:
         raise InferenceError(
             "Evidence needs a proper prior: this one leaves the intercept or other coefficients "
             "free, so that every evidence is zero.",
             "Use BayesianLogisticRegression, or a GaussianPrior that has a precision for every "
             "coefficient and an intercept_precision.",
         )
+
+
+def precision_diagonal(objective: LogPosterior, w: Array) -> Array:
+    """The diagonal of A at w (p,), where there are too many parameters for all of it."""
+    kernel = GatherHessianDiagonal(objective.kernel(w), objective.coordinates.contrasts)
+    found = objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
+    if not objective.standard.moves:
+        found[:, int(objective.standard.intercept) :] /= objective.standard.scale**2
+    return objective.factor * found.ravel() + objective.penalty.diagonal(objective.coordinates.c)
+
+
+def as_prior(objective: LogPosterior) -> GaussianPrior:
+    """The prior of an objective, as a user would pass it."""
+    precision, first = objective.penalty.precision, int(objective.standard.intercept)
+    mean = objective.penalty.mean
+    if precision.ndim == 2:
+        return GaussianPrior(
+            precision.copy(),
+            mean[first:].copy(),
+            intercept_mean=float(mean[0]) if first else 0.0,
+            units="standardised",
+        )
+    slopes = precision[first:]
+    same = bool(len(slopes)) and bool((slopes == slopes[0]).all())
+    return GaussianPrior(
+        precision=float(slopes[0]) if same else slopes.copy(),
+        mean=mean[first:].copy() if mean[first:].any() else 0.0,
+        intercept_precision=float(precision[0]) if first else 0.0,
+        intercept_mean=float(mean[0]) if first else 0.0,
+        units="standardised",
+    )
+
+
+def groups_of(columns: Columns, intercept: bool, kind: Chosen) -> Codes:
+    """The group of precisions (q,) that each parameter belongs to; -1 for the intercept."""
+    first = [-1] * int(intercept)
+    if kind == "evidence":
+        return np.array([*first, *[0] * len(columns.names)], dtype=np.intp)
+    columnwise = np.repeat(np.arange(len(columns.schema)), list(map(len, columns.positions)))
+    return np.concatenate([np.array(first, dtype=np.intp), columnwise])
+
+
+class Choice(NamedTuple):
+    """The objective with the precisions chosen, its minimum w, its Hessian there, and how."""
+
+    objective: LogPosterior
+    w: Array
+    hessian: Array | None
+    how: str = "by all second derivatives"
+
+
+def choose_precisions(
+    levels: Sequence[LogPosterior], start: Array, kind: Chosen, fit: Fit, weakest: float = WEAKEST
+) -> Choice:
+    """The precisions of greatest evidence, `weakest` at least.
+
+    `levels` are the objective on ever more rows. On many rows the likelihood is nearly quadratic as
+    far as precisions move w, so that they are found together with the last Newton step, from those
+    that the largest subsample asks for; else w is fitted anew for each.
+    """
+    objective = levels[-1]
+    groups = groups_of(objective.columns, objective.standard.intercept, kind)
+    if not (groups >= 0).any():
+        return Choice(objective, fit(levels, start, None), None)
+    if objective.is_wide:
+        return _by_diagonal(objective, start, groups, fit, weakest)
+    w, few = start, objective
+    if len(levels) > 1:
+        w, few = fit(levels[:-1], start, None), levels[-2]
+    quadratic = _Quadratic.near(replace(few, factor=objective.factor), w)
+    search = _Search.of(objective, groups, quadratic, weakest)
+    guess = search.maximum_of(quadratic, search.eta(objective), exact=False)
+    quadratic = quadratic.times(few.factor / objective.factor)
+    search = _Search.of(search.with_precisions(guess.eta), groups, quadratic, weakest)
+    # A column that a few rows would remove may have an effect on all of them.
+    eta = np.maximum(search.eta(search.objective), math.log(2))
+    for _ in range(_ROUNDS_ON_MANY if len(levels) > 1 else 0):
+        here = search.predicted(eta, quadratic)
+        objective = search.with_precisions(eta)
+        rough = replace(objective, tolerance=near_enough(objective))
+        w = fit([rough], here.w, with_prior(objective, quadratic.hessian))
+        quadratic = _Quadratic.near(objective, w)
+        best = search.maximum_of(quadratic, eta, exact=True)
+        objective, eta = search.with_precisions(best.eta), best.eta
+        hessian, step = with_prior(objective, quadratic.hessian), best.w - w
+        decrement = float(np.sqrt(step @ hessian @ step)) / objective.unit
+        if left_by_newton(objective, decrement, hessian) <= objective.tolerance:
+            return Choice(objective, best.w, hessian)
+    small = objective.n_rows * objective.coordinates.q <= _SMALL
+    here = search.refitted(eta, search.predicted(eta, quadratic), fit)
+    here = search.maximum(here, partial(search.refitted, fit=fit), small)
+    objective = search.with_precisions(here.eta)
+    return Choice(objective, here.w, with_prior(objective, here.quadratic.hessian))
+
+
+def with_prior(objective: LogPosterior, hessian: Array) -> Array:
+    """The Hessian of the likelihood and that of the prior."""
+    return hessian + objective.penalty.matrix(objective.coordinates.c)
+
+
+class _Quadratic(NamedTuple):
+    """-ln p(t|w) near some w: `value` + ½ wᵀHw - bᵀw, with H (p, p) and b (p,)."""
+
+    hessian: Array
+    linear: Array
+    value: float
+
+    @classmethod
+    def near(cls, objective: LogPosterior, w: Array) -> "_Quadratic":
+        """The second-order expansion at w."""
+        local = objective.likelihood(w, "full", "observed")
+        hessian = cast(Array, local.hessian)
+        value = local.value - float(local.gradient @ w) + 0.5 * float(w @ hessian @ w)
+        return cls(hessian, hessian @ w - local.gradient, value).times(objective.factor)
+
+    def times(self, factor: float) -> "_Quadratic":
+        """That of so many times the rows."""
+        return _Quadratic(factor * self.hessian, factor * self.linear, factor * self.value)
+
+    def at(self, w: Array) -> float:
+        """Its value at w."""
+        return self.value + float(w @ (0.5 * self.hessian @ w - self.linear))
+
+
+class _Place(NamedTuple):
+    """η (G,), the most probable w for it and the likelihood near w; the evidence but for a
+    constant, and its gradient (G,)."""
+
+    eta: Array
+    w: Array
+    quadratic: _Quadratic
+    value: float
+    gradient: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The evidence of an objective as a function of η (G,), one for each group of parameters.
+
+    `groups` (q,) has the group of each parameter of a vector, -1 where its precision is given;
+    `curvature` is h (G,).
+    """
+
+    objective: LogPosterior
+    groups: Codes
+    curvature: Array
+    weakest: float
+
+    @classmethod
+    def of(
+        cls, objective: LogPosterior, groups: Codes, near: _Quadratic, weakest: float
+    ) -> "_Search":
+        """With the mean curvature of the parameters of a group as its h."""
+        each = np.diagonal(near.hessian).reshape(-1, len(groups)).mean(axis=0)
+        h = grouped_sums(each, groups) / grouped_sums(np.ones(len(groups)), groups)
+        return cls(objective, groups, np.where(h > 0, h, 1.0), weakest)
+
+    @property
+    def _highest(self) -> Array:
+        """The η (G,) of the weakest prior."""
+        return np.log1p(self.curvature / max(self.weakest, 1e-300))
+
+    def eta(self, objective: LogPosterior) -> Array:
+        """The η (G,) of the precisions that an objective has."""
+        first = np.unique(self.groups, return_index=True)[1][-len(self.curvature) :]
+        found = np.log1p(self.curvature / objective.penalty.precision[first])
+        return np.clip(found, _LEAST, self._highest)
+
+    def with_precisions(self, eta: Array) -> LogPosterior:
+        """The objective with the precisions of its groups."""
+        return _with_precisions(self.objective, self.groups, self.curvature / np.expm1(eta))
+
+    def place(
+        self, eta: Array, w: Array, quadratic: _Quadratic, is_constant: bool = True
+    ) -> _Place:
+        """The evidence at η, whose most probable w is given, and whether H is constant.
+
+        With the prior variances v = 1/α, M = P - PA⁻¹P, m = Pw and u = ½ ∂ ln|H| / ∂w,
+
+            dE/dv_i = ½ (m_i² - M_ii) - α_i m_i (A⁻¹u)_i.
+        """
+        objective = self.with_precisions(eta)
+        alpha = objective.penalty.diagonal(objective.coordinates.c)
+        scaled, scale = unit_diagonal(quadratic.hessian + np.diag(alpha))
+        lower = cholesky(scaled)
+        if lower is None:
+            return _Place(eta, w, quadratic, -_LIKE_A_FALL, np.zeros(len(eta)))
+        roots = lapack.dtrtri(lower, lower=1)[0] / scale
+        chosen = np.tile(self.groups >= 0, objective.coordinates.c)
+        value = 0.5 * float(np.log(alpha[chosen]).sum() - w @ (alpha * w))
+        value -= float(np.log(np.diagonal(lower) * scale).sum()) + quadratic.at(w)
+        m = alpha * w
+        slope = 0.5 * (m**2 - alpha + alpha * np.square(roots).sum(axis=0) * alpha)
+        if not is_constant:
+            found = objective.leverage(w, roots, "observed").gradient
+            u = objective.coordinates.contract(objective.standard.inward(found))
+            slope -= objective.factor * alpha * m * (roots.T @ (roots @ u))
+        gradient = np.exp(eta) / self.curvature * grouped_sums(slope, self.groups)  # dv/dη = e^η/h
+        return _Place(eta, w, quadratic, value, gradient)
+
+    def predicted(self, eta: Array, quadratic: _Quadratic) -> _Place:
+        """The evidence at η if the likelihood is this quadratic."""
+        A = with_prior(self.with_precisions(eta), quadratic.hessian)
+        return self.place(eta, InverseHessian.of(A).solve(quadratic.linear), quadratic)
+
+    def maximum_of(self, quadratic: _Quadratic, eta: Array, exact: bool) -> _Place:
+        """The place of greatest evidence if the likelihood is this quadratic, from η on."""
+        start = self.predicted(eta, quadratic)
+        return self.maximum(start, lambda eta, near: self.predicted(eta, quadratic), exact)
+
+    def refitted(self, eta: Array, near: _Place, fit: Fit) -> _Place:
+        """The evidence at η, its most probable w being found from a place near it."""
+        objective = self.with_precisions(eta)
+        hessian = with_prior(objective, near.quadratic.hessian)
+        w = fit([objective], InverseHessian.of(hessian).solve(near.quadratic.linear), hessian)
+        return self.place(eta, w, _Quadratic.near(objective, w), is_constant=False)
+
+    def maximum(
+        self, start: _Place, evaluate: Callable[[Array, _Place], _Place], exact: bool = True
+    ) -> _Place:
+        """The place of greatest evidence, by L-BFGS-B; each is evaluated from the one before.
+
+        Its variables are η times the root of the number of parameters of a group, with which the
+        curvature of the evidence grows. Rounding hides small gains. Where the last digits are
+        sought, the search is taken up again with gains by the gradient: the trapezoidal rule is
+        exact to third order.
+        """
+        size = grouped_sums(np.ones(len(self.groups)), self.groups)
+        unit = np.sqrt(self.objective.coordinates.c * size)
+        near, x, gained = start, start.eta * unit, 0.0
+
+        def minus_evidence(new: Array) -> tuple[float, Array]:
+            nonlocal near, x, gained
+            if (new != x).any():
+                before, near = near, evaluate(new / unit, near)
+                x, gain = new.copy(), near.value - before.value
+                if abs(gain) <= _HIDDEN * (1 + abs(near.value)):
+                    gain = 0.5 * float((before.gradient + near.gradient) @ (near.eta - before.eta))
+                gained += gain
+            return -gained, -near.gradient / unit
+
+        for ftol in (_FINE, 0.0) if exact else (_ROUGH,):
+            gained = 0.0
+            found = minimize(
+                minus_evidence,
+                x,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[
+                    (min(_LEAST, high) * s, high * s)
+                    for high, s in zip(self._highest, unit, strict=True)
+                ],
+                options={"ftol": ftol, "gtol": _GRADIENT, "maxcor": 30, "maxls": 10},
+            )
+            minus_evidence(found.x)
+        return near
+
+
+def _with_precisions(objective: LogPosterior, groups: Codes, precisions: Array) -> LogPosterior:
+    return replace(objective, penalty=with_precisions(objective.penalty, groups, precisions))
+
+
+def with_precisions(penalty: Penalty, groups: Codes, precisions: Array) -> Penalty:
+    """The prior with these precisions (G,) of groups (q,), and its own where they are -1."""
+    chosen = np.where(groups >= 0, precisions[groups], penalty.precision)
+    return replace(penalty, precision=chosen)
+
+
+def grouped_sums(values: Array, groups: Codes) -> Array:
+    """Sums over groups (G,) of the values of parameters, `groups` (q,) being those of a vector."""
+    each = np.tile(groups, len(values) // len(groups))
+    return np.bincount(each[each >= 0], values[each >= 0]).astype(np.float64)
+
+
+def _by_diagonal(
+    objective: LogPosterior, w: Array, groups: Codes, fit: Fit, weakest: float
+) -> Choice:
+    """The same by the diagonal of A alone.
+
+    One precision: that of greatest evidence. One for each column: MacKay's α = γ/|w|² until it is
+    stationary, γ being the number of its parameters that the data determine.
+    """
+    c, first = objective.coordinates.c, int(objective.standard.intercept)
+    how = "by the diagonal of the second derivatives"
+    w = fit([objective], w, None)
+    size = precision_diagonal(objective, w).reshape(c, -1)[:, first:]
+    most = float(size.max()) / _LEAST
+    if groups.max() > 0:
+        for _ in range(_ROUNDS):
+            alpha = objective.penalty.precision
+            left = alpha / precision_diagonal(objective, w).reshape(c, -1)
+            known = grouped_sums((1 - left).sum(axis=0), groups)
+            squares = grouped_sums(np.square(objective.coordinates.vectors(w)).sum(axis=0), groups)
+            new = np.clip(known / np.maximum(squares, 1e-300), weakest, most)
+            objective = _with_precisions(objective, groups, new)
+            w = fit([objective], w, None)
+            moved = objective.penalty.precision[groups >= 0] / alpha[groups >= 0]
+            if abs(np.log(moved)).max() <= _CLOSE:
+                break
+        return Choice(objective, w, None, how)
+    tried: dict[float, tuple[LogPosterior, Array]] = {}
+
+    def minus_evidence(rho: float) -> float:
+        near = min(tried, key=lambda other: abs(other - rho), default=None)
+        chosen = _with_precisions(objective, groups, np.exp([rho]))
+        found = fit([chosen], w if near is None else tried[near][1], None)
+        tried[rho] = chosen, found
+        local = chosen(found, "none")
+        prior = log_normaliser(chosen.penalty, c)
+        return local.value - prior + 0.5 * log_determinant(precision_diagonal(chosen, found))
+
+    low = math.log(max(weakest, 1e-12))
+    best = minimize_scalar(
+        minus_evidence,
+        bounds=(low, math.log(most * _LEAST) + 5.0),
+        method="bounded",
+        options={"xatol": _CLOSE},
+    )
+    return Choice(*tried[float(best.x)], None, how)

@@ -1,6 +1,6 @@
-"""What a fit knows of its own uncertainty: the curvature at the optimum, in the user's units.
+"""Inference after a fit: the curvature at the optimum, standard errors, intervals and tests.
 
-Conventions: p free parameters w (p,); the parameters shown to users are those of `Shown`.
+Conventions: p free parameters w (p,); the coefficients are those of `CoefficientMap`.
 """
 
 from collections.abc import Callable
@@ -16,23 +16,30 @@ from scipy.linalg import lapack
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from posteriori.arguments import check_choice, check_fraction
-from posteriori.errors import InferenceError
-from posteriori.likelihood.glm import TargetFamily
+from posteriori.errors import InferenceError, ParameterError
+from posteriori.likelihood.glm_families import TargetFamily
 from posteriori.linalg import cholesky, unit_diagonal
-from posteriori.posterior.evidence import Evidence, check_proper, evidence_of, log_determinant
-from posteriori.posterior.goodness import Goodness, rows_needed
-from posteriori.posterior.objective import BLOCK_ENTRIES, LogPosterior
-from posteriori.posterior.profile import profile_ends
-from posteriori.posterior.runaway import runaway_ends
-from posteriori.posterior.shown import Shown
-from posteriori.posterior.wide_laplace import WideLaplace, wide_laplace
+from posteriori.posterior.coefficient_table import CoefficientMap, Coefficients
+from posteriori.posterior.evidence import (
+    Evidence,
+    check_proper,
+    evidence_of,
+    log_determinant,
+    precision_diagonal,
+)
+from posteriori.posterior.fit_statistics import PARTIAL_FIT, FitStatistics, rows_needed
+from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
+from posteriori.posterior.profile_likelihood import Profile
 from posteriori.rows.threads import one_blas_thread
 from posteriori.statistics.local_quadratic import GatherScores
-from posteriori.typing import Array
+from posteriori.typing import Array, Labels
 
 Errors = Literal["model", "observed", "expected", "robust"]
 """Standard errors by the curvature the model stands for, as observed, as expected, or robust: the
 sandwich H⁻¹ (Σ g gᵀ) H⁻¹, with H as observed and g the gradient of a row."""
+
+Intervals = Literal["wald", "profile"]
+"""Estimate and so many standard errors to either side, or by the profile of the likelihood."""
 
 _OUTSIDE = 1e-6
 """How much of a direction may lie outside of those that are determined."""
@@ -42,26 +49,27 @@ _INVOLVED = 0.1
 
 
 class Inference:
-    """The optimum w of an objective, and what its curvature there says.
+    """The optimum w of an objective, and what follows from the curvature there.
 
     `value` is the objective there, and `prior` what of it is not a sum over rows, if that is not
     the penalty alone. `family` is that of a target which is a number; its dispersion, where it is
     estimated, multiplies the covariance, and t takes the place of the normal. `others` is how many
     numbers were estimated beside w and the dispersion.
 
-    The rows of the fit are kept, and looked at again when a question comes: one pass for the
-    curvature, and one for likelihood and deviance; after the other this needs the targets alone.
+    Covariance and likelihood are computed at the first request, by one pass over the rows.
 
     Where classes can be separated, w is only a place far out, and `determined` (p, k) has
     orthonormal directions along which the objective has a minimum. What leaves them has an
     infinite standard error.
 
-    With very many parameters there is no curvature, but `wide` has draws by it, once it is asked
-    for; `is_drawn` says that standard errors go by these.
+    With very many parameters the diagonal of the curvature is all there is; `is_diagonal` says that
+    standard errors are by it.
     """
 
     determined: Array | None = None
-    is_drawn: bool = False
+    is_diagonal: bool = False
+    draws: Array | None = None
+    """Of the posterior (S, p), where there are some."""
 
     def __init__(
         self,
@@ -73,47 +81,60 @@ class Inference:
         determined: Array | None = None,
         prior: float | None = None,
     ) -> None:
-        self._objective: LogPosterior | None = objective
         if prior is None:
             prior = objective.penalty.value(objective.coordinates.vectors(w))
+        self._objective: LogPosterior | None = objective
         self._prior, self._value, self._family = prior, value, family
         self._free: dict[Errors, Array] = {}
         self._precision: Array | None = None
         self.determined = determined
         self.w = w
-        self.shown = Shown.of(objective)
-        self.goodness = Goodness(objective, w, family, others, value - prior)
+        self.shown = CoefficientMap.of(objective)
+        self.goodness = FitStatistics(objective, w, family, others, value - prior)
 
     @classmethod
-    def known(cls, objective: LogPosterior, mean: Array, covariance: Array) -> "Inference":
+    def known(
+        cls, objective: LogPosterior, mean: Array, covariance: Array, draws: Array | None = None
+    ) -> "Inference":
         """That of a posterior whose mean (p,) and covariance (p, p) were found otherwise."""
         of_rows = objective.likelihood(mean, "none", objective.information)
         out = cls(objective, mean, of_rows.value, prior=0.0)
         out._free["model"], out._precision = covariance, inverse_of(covariance)
+        out.draws = draws
+        return out
+
+    @classmethod
+    def of_precision(cls, shown: CoefficientMap, w: Array, precision: Array) -> "Inference":
+        """That of an optimum and its curvature alone, as after `partial_fit`."""
+        out = cls.__new__(cls)
+        out._objective, out._free, out._precision = None, {}, precision
+        out.w, out.shown = w, shown
+        out.goodness = FitStatistics(None, w, no_rows=PARTIAL_FIT)
         return out
 
     def adopt(self, hessian: Array) -> None:
         """Take this for the observed curvature of the objective at w, and spare a pass."""
         self._precision = hessian
-        if rows_needed(self._objective).information == "observed":
+        if self.objective.information == "observed":
             self._free["model"] = self.goodness.dispersion * self._inverse(hessian)
 
     @cached_property
-    def wide(self) -> WideLaplace:
-        """Of very many parameters: draws of the Gaussian of the curvature, and its determinant."""
+    def diagonal(self) -> Array:
+        """That of the curvature of the objective at the optimum (p,)."""
         with one_blas_thread():
-            return wide_laplace(rows_needed(self._objective), self.w)
+            return precision_diagonal(self.objective, self.w)
 
     @property
     def objective(self) -> LogPosterior:
         """The objective with the rows of the fit; an error where they were left behind."""
-        return rows_needed(self._objective)
+        return rows_needed(self._objective, self.goodness.no_rows)
 
     def without_rows(self) -> "Inference":
-        """All that is usually asked, without the rows: for files."""
-        if self._objective is not None and (
-            "low_rank" in self.__dict__ or not self._objective.is_wide
-        ):
+        """All that is usually asked, without the rows: for files.
+
+        Of rows on a cluster it is what was computed before.
+        """
+        if self.goodness.can_be_computed and not self.objective.is_wide:
             with suppress(InferenceError):
                 self.free_covariance()
             with suppress(InferenceError):
@@ -136,11 +157,11 @@ class Inference:
 
     @property
     def estimates(self) -> Array:
-        """The parameters shown."""
+        """The coefficients."""
         return self.shown.estimates(self.w)
 
     def covariance(self, errors: Errors = "model") -> Array:
-        """Covariance of the parameters shown; infinite variances have none with others."""
+        """Covariance of the coefficients; infinite variances have none with others."""
         found = self.shown.covariance(self.free_covariance(errors))
         infinite = self.undetermined(self.shown.directions)
         found[infinite] = found[:, infinite] = 0.0
@@ -148,11 +169,19 @@ class Inference:
         return found
 
     def standard_errors(self, errors: Errors = "model") -> Array:
-        """Standard errors of the parameters shown."""
-        if self.is_drawn and errors == "model":
-            return self.shown.drawn_errors(self.wide.gaussian.root)
+        """Standard errors of the coefficients."""
+        if self.is_diagonal and errors == "model":
+            return self.shown.independent_errors(1 / self.diagonal)
         found = self.shown.standard_errors(self.free_covariance(errors))
         return np.where(self.undetermined(self.shown.directions), np.inf, found)
+
+    def quantiles(self, level: float) -> Array:
+        """Ends (shown, 2) that leave out equal shares of the draws of the parameters shown."""
+        check_fraction("level", level)
+        shown = cast(Array, self.draws) @ self.shown.directions.T
+        ends = np.quantile(shown, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        with np.errstate(over="ignore"):
+            return (ends / self.shown.unit).T
 
     def undetermined(self, directions: Array) -> NDArray[np.bool_]:
         """Which mᵀw, with m in the rows of `directions` (k, p), the rows do not determine."""
@@ -164,23 +193,79 @@ class Inference:
 
     def p_values(self, statistic: Array) -> Array:
         """Probability of a larger statistic, either sign: normal, or t with s estimated."""
-        tail, freedom = -abs(statistic), self._freedom
+        tail, freedom = -abs(statistic), self.goodness.freedom
         return cast(Array, 2 * (ndtr(tail) if freedom == np.inf else stdtr(freedom, tail)))
 
     def quantile(self, level: float) -> float:
         """How many standard errors to either side hold this share of the probability."""
         check_fraction("level", level)
-        below, freedom = (1 + level) / 2, self._freedom
+        below, freedom = (1 + level) / 2, self.goodness.freedom
         return float(ndtri(below) if freedom == np.inf else stdtrit(freedom, below))
 
-    @property
-    def _freedom(self) -> float:
-        return self.goodness.freedom if self.goodness.estimates_dispersion else np.inf
+    def table(
+        self,
+        labels: Labels | None,
+        level: float = 0.95,
+        errors: Errors = "model",
+        intervals: Intervals = "wald",
+    ) -> Coefficients:
+        """The coefficients with their errors, tests and intervals; `labels` are the classes."""
+        quantile, shown = self.quantile(level), self.shown
+        check_choice("intervals", intervals, get_args(Intervals))
+        if intervals == "profile" and errors == "robust":
+            raise ParameterError(
+                "intervals='profile' and errors='robust' exclude each other: a profile of the "
+                "likelihood has no standard errors.",
+                "Use intervals='wald' with errors='robust', or another kind of errors.",
+            )
+        estimate, error = self.estimates, self.standard_errors(errors)
+        if intervals == "profile":
+            low, high, statistic = self.profile(level).T
+        else:
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                statistic = np.where(np.isinf(error) | (estimate == 0), 0.0, estimate / error)
+                low, high = estimate - quantile * error, estimate + quantile * error
+            if self.draws is not None:
+                low, high = self.quantiles(level).T
+        classes = reference = None
+        if labels is not None and shown.coordinates.n_activations > 1:
+            classes = tuple(np.repeat(labels[shown.others], len(shown.terms)).tolist())
+            reference = labels.tolist()[shown.reference]
+        p_values = self.p_values(statistic)
+        terms = shown.terms * shown.n_contrasts
+        return Coefficients(
+            terms, classes, estimate, error, statistic, p_values, low, high, reference
+        )
+
+    def profile(self, level: float) -> Array:
+        """Both ends of each coefficient by its profile, and the signed root of the likelihood ratio
+        against zero (k, 3).
+
+        At the ends the profiled objective, over s, has risen by ½ quantile².
+        """
+        dispersion = self.goodness.dispersion
+        rise = 0.5 * self.quantile(level) ** 2 * dispersion
+        directions, objective = self.shown.directions, self.objective
+        exact = objective.has_exact_hessian
+        objective = replace(objective, information="observed" if exact else "expected")
+        self.goodness.check_rows()
+        far = self.undetermined(directions)
+        out = np.empty((len(directions), 3))
+        with one_blas_thread():
+            hessian = cast(Array, objective(self.w, "full").hessian)
+            for j, (m, name) in enumerate(zip(directions, self.shown.names, strict=True)):
+                profile = Profile(
+                    objective, self.w, self._value, hessian, m, name, infinite=bool(far[j])
+                )
+                ends = [profile.end(rise, side) for side in (-1.0, 1.0)]
+                out[j] = *ends, profile.likelihood_ratio() / np.sqrt(dispersion)
+        out[:, :2] /= self.shown.unit[:, None]
+        return out
 
     @cached_property
     def evidence(self) -> Evidence:
         """The evidence by the curvature at the optimum; an error where it is not known."""
-        objective = rows_needed(self._objective)
+        objective = self.objective
         if self.goodness.estimates_dispersion or self.goodness.n_parameters > len(self.w):
             raise InferenceError(
                 "The evidence is that of coefficients alone; here other numbers were estimated "
@@ -189,9 +274,8 @@ class Inference:
             )
         check_proper(objective.penalty)
         found = objective.penalty, objective.coordinates.vectors(self.w), self._log_likelihood()
-        if objective.is_wide:
-            return evidence_of(*found, self.wide.log_determinant, self.wide.standard_error)
-        return evidence_of(*found, log_determinant(self.free_precision))
+        curvature = self.diagonal if objective.is_wide else self.free_precision
+        return evidence_of(*found, log_determinant(curvature))
 
     def _log_likelihood(self) -> float:
         """ln p(t|w): for classes it is the objective without its prior, and no pass is needed."""
@@ -203,33 +287,22 @@ class Inference:
     def free_precision(self) -> Array:
         """(p, p), the observed curvature of the objective at the optimum."""
         if self._precision is None:
-            objective = rows_needed(self._objective)
-            self.free_covariance("model" if objective.information == "observed" else "observed")
+            observed = self.objective.information == "observed"
+            self.free_covariance("model" if observed else "observed")
         return cast(Array, self._precision)
-
-    def profile(self, level: float) -> Array:
-        """Ends (shown, 2) at which the profiled objective, over s, has risen by ½ quantile²."""
-        rise = 0.5 * self.quantile(level) ** 2 * self.goodness.dispersion
-        objective = rows_needed(self._objective)
-        self.free_covariance()  # an error if the rows have changed
-        with one_blas_thread():
-            if self.determined is None:
-                names = self.shown.names
-                ends = profile_ends(objective, self.w, self.shown.directions, rise, names)
-            else:
-                ends = runaway_ends(objective, self.shown.directions, rise)
-        return ends / self.shown.unit[:, None]
 
     def free_covariance(self, errors: Errors = "model") -> Array:
         """(p, p), of the free parameters."""
         check_choice("errors", errors, get_args(Errors))
         if errors not in self._free:
             with one_blas_thread():
-                self._free[errors] = self._worked_out(errors)
+                self._free[errors] = self._free_covariance(errors)
         return self._free[errors]
 
-    def _worked_out(self, errors: Errors) -> Array:
-        objective = rows_needed(self._objective)
+    def _free_covariance(self, errors: Errors) -> Array:
+        if self._objective is None and self._precision is not None and errors == "model":
+            return inverse_of(self._precision)
+        objective = self.objective
         if objective.is_wide:
             raise InferenceError(
                 f"With {objective.coordinates.size} parameters their covariance was not computed.",
@@ -266,7 +339,7 @@ class Inference:
 
     def _scores(self, objective: LogPosterior) -> Array:
         """Σ w g gᵀ over rows, g being the gradient of a row; the filling of the sandwich."""
-        kernel = GatherScores(objective.kernel(self.w))
+        kernel = GatherScores(objective.kernel(self.w), classes=self._family is None)
         found = objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
         return objective.coordinates.contract_matrix(objective.standard.inward_matrix(found))
 

@@ -1,30 +1,42 @@
 """The Laplace approximation of any density that is known up to a constant (4.125)-(4.135).
 
-Conventions: p variables z (p,), and u (p,) their coordinates without bounds, u = z where there are
-none; p(z) = f(z)/Z with Z unknown.
+Conventions: p variables z (p,), and u (p,) their unbounded coordinates, u = z where there are no
+bounds; p(z) = f(z)/Z with Z unknown; F(u) = ln f(z(u)) + ln |dz/du|.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from numbers import Integral
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, log_expit, ndtri
 
-from posteriori.arguments import check_count, is_number
-from posteriori.errors import ParameterError, ShapeError
-from posteriori.posterior.density import Density
-from posteriori.posterior.marginals import Marginal
-from posteriori.posterior.mode import Mode, find_mode
-from posteriori.posterior.normal_posterior import Gaussian
-from posteriori.posterior.unbounded import Bounds, Space
+from posteriori.arguments import check_fraction
+from posteriori.errors import InferenceError, ParameterError, ShapeError
+from posteriori.linalg import unit_diagonal
+from posteriori.posterior.gaussian import Gaussian
+from posteriori.solve.newton import newton
+from posteriori.solve.objective import Curvature, Local, Status
 from posteriori.typing import Array
 
-_LOG_2PI = float(np.log(2 * np.pi))
+Function = Callable[[Any], Any]
+Pair = tuple[float | None, float | None]
+Bounds = Pair | Sequence[Pair] | None
+"""Lower and upper bound of every variable, or a pair for each; None where there is none."""
 
-_SAME = 1e-3
-"""Modes that are fewer standard deviations apart are one."""
+_LOG_2PI = float(np.log(2 * np.pi))
+_EPS = float(np.finfo(np.float64).eps)
+
+_PLACES = np.array([-2.0, -1.0, 1.0, 2.0])
+_FIRST = np.array([1.0, -8.0, 8.0, -1.0]) / 12
+_SECOND = np.array([-1.0, 16.0, 16.0, -1.0]) / 12
+_CENTRE = 30.0 / 12
+"""Weights of central differences with an error of order h⁴."""
+
+_NEARBY = 0.01
+"""Standard deviations from the mode at which F is compared with its parabola."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +45,13 @@ class LaplaceApproximation:
 
     `mean`, `covariance` and `precision` are those of u: of the variables themselves where they have
     no bounds, else of ln(z - low), -ln(high - z) or ln((z - low)/(high - z)). `mode`, `sample`,
-    `marginal` and `log_density` are in the variables as the user knows them. `height` is ln f
-    times the Jacobian at the mode, and `others` has the lesser modes that other starts led to.
+    `interval` and `log_density` are in the user's variables. `log_normaliser` is
+    ln Z ≃ F(u₀) + (p/2) ln 2π - ½ ln|A| (4.135), the same integral in any coordinates.
     """
 
     gaussian: Gaussian
-    height: float
-    space: Space
-    others: tuple["LaplaceApproximation", ...] = ()
+    log_normaliser: float
+    coordinates: "_Coordinates"
 
     @property
     def mean(self) -> Array:
@@ -58,21 +69,10 @@ class LaplaceApproximation:
         return self.gaussian.covariance
 
     @property
-    def log_normaliser(self) -> float:
-        """ln Z = ln f(u₀) + (p/2) ln 2π - ½ ln|A| (4.135), whatever the coordinates."""
-        volume = 0.5 * (len(self.mean) * _LOG_2PI - self.gaussian.log_determinant)
-        return self.height + volume
-
-    @property
     def mode(self) -> Array:
-        """z(u₀) (p,): where the density of u is largest, which for variables with bounds is not
-        where that of z is. It is the median of each marginal."""
-        return self.space.outward(self.mean)
-
-    @property
-    def modes(self) -> tuple["LaplaceApproximation", ...]:
-        """One approximation a mode that was found, this one first; by falling `log_normaliser`."""
-        return (self, *self.others)
+        """z(u₀) (p,), the median of each marginal; for variables with bounds it maximises the
+        density of u, not that of z."""
+        return self.coordinates.z(self.mean)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """`n` draws of z, as rows (n, p).
@@ -82,20 +82,18 @@ class LaplaceApproximation:
         array([[4.26 ],
                [3.744]])
         """
-        return self.space.outward(self.gaussian.sample(n, random_state))
+        return self.coordinates.z(self.gaussian.sample(n, random_state))
 
-    def marginal(self, i: int) -> Marginal:
-        """The distribution of z_i, with `pdf`, `cdf`, `ppf`, `mean` and `sd`.
+    def interval(self, level: float = 0.95) -> Array:
+        """Lower and upper end (p, 2) of a central credible interval of each variable z.
 
-        >>> q = laplace(lambda tau: 3 * np.log(tau) - tau, 1.0, bounds=(0, None))
-        >>> q.marginal(0).ppf([0.025, 0.975]).round(6)
-        array([ 1.501271, 10.657633])
+        >>> laplace(lambda tau: 3 * np.log(tau) - tau, 1.0, bounds=(0, None)).interval().round(6)
+        array([[ 1.501271, 10.657633]])
         """
-        p = len(self.mean)
-        if not (isinstance(i, Integral) and -p <= i < p):
-            raise ParameterError(f"There is no variable {i!r}.", f"Use a number from 0 to {p - 1}.")
-        spread = float(self.gaussian.standard_deviation[i])
-        return Marginal(self.space.coordinates[i], float(self.mean[i]), spread)
+        check_fraction("level", level)
+        half = float(ndtri(0.5 + 0.5 * level)) * self.gaussian.standard_deviation
+        ends = [self.coordinates.z(self.mean + side * half) for side in (-1, 1)]
+        return np.stack(ends, axis=1)
 
     def log_density(self, z: ArrayLike) -> Array:
         """ln q of z, as one point (p,) or as rows (n, p); -∞ beyond the bounds.
@@ -104,64 +102,52 @@ class LaplaceApproximation:
         np.float64(-1.83787707)
         """
         points = np.asarray(z, dtype=np.float64)
-        if points.ndim not in (1, 2) or points.shape[-1] != len(self.mean):
+        if points.shape[-1:] != self.mean.shape:
             raise ShapeError(
                 f"z has the shape {points.shape} for {len(self.mean)} variables.",
                 f"Use one point ({len(self.mean)},), or points as rows.",
             )
-        inside = self.space.inside(points)
-        u = self.space.inward(np.where(inside, points, self.mode))
-        found = self.gaussian.log_density(u) - self.space.slope(u).log.sum(axis=-1)
+        inside = self.coordinates.inside(points)
+        u = self.coordinates.u(np.where(inside, points, self.mode))
+        found = self.gaussian.log_density(u) - self.coordinates.jacobian(u)[0].sum(axis=-1)
         return np.where(inside.all(axis=-1), found, -np.inf)[()]
 
 
 def laplace(
-    log_density: Callable[[Any], Any],
+    log_density: Function,
     start: ArrayLike,
-    gradient: Callable[[Any], Any] | None = None,
-    hessian: Callable[[Any], Any] | None = None,
-    *,
+    gradient: Function | None = None,
+    hessian: Function | None = None,
     bounds: Bounds = None,
-    tol: float = 1e-10,
-    max_iter: int = 100,
 ) -> LaplaceApproximation:
     """The Gaussian at a mode of any density f(z)/Z, and an estimate of its ln Z (4.125)-(4.135).
 
     With ∇ln f = 0 at z₀ and A = -∇∇ ln f there, p(z) ≃ N(z|z₀, A⁻¹) and
-    ln Z ≃ ln f(z₀) + (p/2) ln 2π - ½ ln|A|. Newton's method finds z₀; it halves steps that lead
-    downhill or out of the support, and turns round where ln f is curved upwards.
+    ln Z ≃ ln f(z₀) + (p/2) ln 2π - ½ ln|A|. Newton's method finds z₀.
 
-    Variables with bounds are approximated in coordinates that have none, ln z for a positive one:
-    the factor dz/du is included, so the mode is that of the density of u = ln z, not of z.
+    Variables with bounds are approximated in unbounded coordinates, ln z for a positive one. The
+    factor dz/du is included, so the mode is that of the density of u = ln z, not of z.
 
     Parameters
     ----------
     log_density : function of z (p,)
         ln f(z), one number; -inf beyond the support.
-    start : (p,), a number, or (s, p)
-        Where the climb begins. If it is a number, the functions are handed numbers too. From
-        each of several starts the climb must lead to a mode; the result describes the one with the
-        largest `log_normaliser`, and `modes` has all that differ.
+    start : (p,) or a number
+        Where the iteration starts. If it is a number, the functions receive numbers too.
     gradient : function of z, optional
         ∇ln f (p,); by central differences if it is not given, as is the Hessian. The mode is then
-        good to some 1e-9 standard deviations, and ln Z to some 1e-8. Derivatives given are
-        compared with differences at the start.
+        accurate to some 1e-9 standard deviations, and ln Z to some 1e-8.
     hessian : function of z, optional
         ∇∇ln f (p, p).
     bounds : (low, high), or a list of such pairs, optional
-        For all variables, or one for each; None stands for no bound, or no pair.
-    tol : float
-        How many standard deviations from the mode are near enough.
-    max_iter : int
-        The most steps a climb may take.
+        For all variables, or one for each; None stands for no bound.
 
     Raises
     ------
     InferenceError
-        Where a climb ends and A is not positive definite: on a saddle, at an edge, where the
-        density is flat or rises without end.
+        If no mode was found at which A is positive definite.
     ParameterError, ShapeError
-        Where the functions give what cannot be, or do not belong together.
+        If arguments cannot be used, or derivatives do not match the log density at the start.
 
     Examples
     --------
@@ -178,61 +164,267 @@ def laplace(
     >>> np.exp(q.log_normaliser).round(4), q.mode.round(6), q.precision.round(6)
     (np.float64(5.8765), array([4.]), array([[4.]]))
     """
-    _check_settings(log_density, tol, max_iter)
-    starts = _starts(start)
-    space = Space.of(bounds, starts.shape[1])
-    _check_starts(starts, space)
-    density = Density(log_density, gradient, hessian, space, scalar=np.ndim(start) == 0)
-    found = [find_mode(density, u, tol, max_iter) for u in space.inward(starts)]
-    modes = [LaplaceApproximation(*mode, space) for mode in _distinct(found)]
-    best, *others = sorted(modes, key=lambda mode: -mode.log_normaliser)
-    return replace(best, others=tuple(others))
+    z = np.atleast_1d(np.asarray(start, dtype=np.float64))
+    if z.ndim != 1 or z.size == 0:
+        raise ShapeError(f"start has the shape {z.shape}.", "Use one point (p,).")
+    coordinates = _Coordinates.of(bounds, len(z))
+    F = _LogDensity(log_density, gradient, hessian, coordinates, np.ndim(start) == 0)
+    u, V = coordinates.u(z), None
+    _check_start(F, z, u)
+    found = newton([F], u, always_fresh=True)
+    u = found.parameters
+    if found.status is not Status.CONVERGED:
+        raise _no_mode(F, z, u, "the log density still increases, ends or has a kink")
+    for _ in range(3):  # the last digits: differences along axes, then along standard deviations
+        value, g, H = F.local(u, V)
+        A = -H  # (4.132)
+        if not np.isfinite(A).all():
+            raise _no_mode(F, z, u, "the support of the density ends")
+        try:
+            gaussian = Gaussian.of(u, A)
+        except InferenceError:
+            j = int(abs(np.linalg.eigh(unit_diagonal(A)[0])[1][:, 0]).argmax())
+            reason = f"the precision (4.132) is not positive definite along variable {j}"
+            raise _no_mode(F, z, u, reason) from None
+        V = gaussian.root
+        white = V.T @ g
+        u = u + V @ white  # (4.92)
+    gaussian = Gaussian(u, gaussian.precision_cholesky)
+    height = value + 0.5 * float(white @ white)
+    _check_parabola(F, z, gaussian, height)
+    volume = 0.5 * (len(u) * _LOG_2PI - gaussian.log_determinant)
+    return LaplaceApproximation(gaussian, height + volume, coordinates)
 
 
-def _distinct(modes: list[Mode]) -> list[Mode]:
-    """The same modes without those that are there already."""
-    kept: list[Mode] = []
-    for mode in modes:
-        if not any(_distance(mode, other) < _SAME for other in kept):
-            kept.append(mode)
-    return kept
-
-
-def _distance(one: Mode, other: Mode) -> float:
-    """In standard deviations of the second."""
-    step = one.gaussian.mean - other.gaussian.mean
-    return float(np.linalg.norm(step @ other.gaussian.precision_cholesky))
-
-
-def _starts(start: ArrayLike) -> Array:
-    """The starts as rows (s, p)."""
-    try:
-        found = np.atleast_2d(np.asarray(start, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise ParameterError(f"start={start!r} is not a point.", "Use numbers.") from None
-    if found.ndim != 2 or found.size == 0:
-        raise ShapeError(
-            f"start has the shape {np.shape(start)}.", "Use one point (p,), or starts as rows."
-        )
-    return found
-
-
-def _check_starts(starts: Array, space: Space) -> None:
-    outside = np.argwhere(~space.inside(starts))
-    if len(outside):
-        i, j = outside[0]
+def _check_start(F: "_LogDensity", z: Array, u: Array) -> None:
+    """An error unless F is finite at u, and derivatives given are right along one direction."""
+    value, g, H = F.local(u)
+    if not (np.isfinite(value) and np.isfinite(g).all() and np.isfinite(H).all()):
         raise ParameterError(
-            f"The start has {starts[i, j]} for variable {j}, which is not a number within its "
-            f"bounds, {space.coordinates[j].low:g} and {space.coordinates[j].high:g}.",
-            "Start strictly between the bounds.",
+            f"The log density or a derivative of it is not finite at the start, z = {z}.",
+            "Start where the density is positive, inside the bounds.",
         )
+    if F.gradient is None and F.hessian is None:
+        return
+    v = F.lengths(u, value) * np.linspace(0.6, 1.0, len(u))
+    first, second = _differences(F.value, u, value, v[:, None])
+    slopes, curvatures = g * v, H * np.multiply.outer(v, v)
+    for what, terms, seen in (("gradient", slopes, first), ("Hessian", curvatures, second)):
+        given, by_differences = terms.sum(), seen.item()
+        if abs(given - by_differences) > 1e-4 * (1 + abs(terms).sum()):
+            raise ParameterError(
+                f"The {what} does not match the log density: along one direction at the start, "
+                f"z = {z}, it gives {given:.6g}, and differences {by_differences:.6g}.",
+                "Correct the function, or leave it out: differences will take its place.",
+            )
 
 
-def _check_settings(log_density: object, tol: object, max_iter: object) -> None:
-    if not callable(log_density):
-        raise ParameterError(
-            f"log_density={log_density!r} is not a function.", "Use a function of z."
+def _check_parabola(F: "_LogDensity", start: Array, gaussian: Gaussian, height: float) -> None:
+    """An error unless F is the parabola of (4.131) close to the mode.
+
+    It is not at kinks and edges, where F levels off towards infinity, and where a gradient or a
+    Hessian that was given is wrong.
+    """
+    u, noise = gaussian.mean, 1e-14 * abs(height) / _NEARBY**2
+    for v in gaussian.root.T:
+        above, below = (F.value(u + step * v) - height for step in (_NEARBY, -_NEARBY))
+        curvature, slope = (above + below) / _NEARBY**2, (above - below) / (2 * _NEARBY)
+        if not max(abs(curvature + 1), abs(slope)) <= 0.02 + noise:
+            j = int((abs(v) / gaussian.standard_deviation).argmax())
+            reason = f"the log density is not the parabola of its derivatives along variable {j}"
+            raise _no_mode(F, start, u, reason)
+
+
+def _no_mode(F: "_LogDensity", start: Array, u: Array, reason: str) -> InferenceError:
+    return InferenceError(
+        f"From the start z = {start} the iteration led to z = {F.coordinates.z(u)}, "
+        f"where {reason}.",
+        "The density needs a smooth maximum inside its support: start elsewhere, give "
+        "bounds=(low, high) for variables that have them, add a prior, or check the derivatives.",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _LogDensity:
+    """F, with the derivatives given or central differences; as an `Objective`, -F.
+
+    `scalar`: the functions receive a plain number, because the start was one.
+    """
+
+    function: Function
+    gradient: Function | None
+    hessian: Function | None
+    coordinates: "_Coordinates"
+    scalar: bool
+    hessian_cost = row_fraction = unit = 1.0
+    n_rows = 1
+    tolerance = 1e-10
+
+    def __call__(self, w: Array, hessian: Curvature) -> Local:
+        value, g, H = self.local(w)
+        return Local(-value, -g, -H)
+
+    def value(self, u: Array) -> float:
+        """F(u); -∞ beyond the support, and wherever the log density is not finite."""
+        z = self.coordinates.z(u)
+        if not self.coordinates.inside(z).all():
+            return -np.inf
+        try:
+            found = float(self._call("log density", self.function, z, ()))
+        except OverflowError:  # of Python's numbers, where NumPy's would become infinite
+            return -np.inf
+        log = float(self.coordinates.jacobian(u)[0].sum())
+        return found + log if np.isfinite(found) else -np.inf
+
+    def slope(self, u: Array) -> Array:
+        """∇F by the gradient given."""
+        z, (log, first, _) = self.coordinates.z(u), self.coordinates.jacobian(u)
+        given = self._call("gradient", cast(Function, self.gradient), z, z.shape)
+        return given * np.exp(log) + first
+
+    def local(self, u: Array, V: Array | None = None) -> tuple[float, Array, Array]:
+        """F, ∇F and ∇∇F; -∞ beyond the support.
+
+        Differences are along the columns of V, over which F changes by about one, or along axes.
+        """
+        here, p = self.value(u), len(u)
+        if here == -np.inf:
+            return here, np.full(p, np.nan), np.full((p, p), np.nan)
+        if V is None:
+            given = self.gradient is not None and self.hessian is not None
+            V = np.eye(p) if given else np.diag(self.lengths(u, here))
+        if self.gradient is None:
+            first, second = _differences(self.value, u, here, V)
+            g = cast(Array, np.linalg.solve(V.T, first))
+        else:
+            g = self.slope(u)
+        if self.hessian is not None:
+            z, (log, first, more) = self.coordinates.z(u), self.coordinates.jacobian(u)
+            H = self._call("Hessian", self.hessian, z, (p, p)) * np.exp(log) * np.exp(log)[:, None]
+            return here, g, 0.5 * (H + H.T) + np.diag((g - first) * first + more)
+        if self.gradient is not None:
+            h = _step(u, here, V, 5)
+            slopes = [[self.slope(u + place * h * v) for v in V.T] for place in _PLACES]
+            second = np.tensordot(_FIRST, np.array(slopes), 1) @ V / h
+        H = np.linalg.solve(V.T, np.linalg.solve(V.T, 0.5 * (second + second.T)).T)
+        return here, g, H
+
+    def lengths(self, u: Array, here: float) -> Array:
+        """How far to go along each axis for F to change by about one (p,)."""
+        lengths, enough = np.ones(len(u)), 1.0 + 1e-5 * abs(here)
+
+        def is_short(step: Array) -> bool:
+            return max(abs(self.value(u + each) - here) for each in (step, -step)) <= enough
+
+        for j, axis in enumerate(np.eye(len(u))):
+            while lengths[j] > 1e-200 and not is_short(lengths[j] * axis):
+                lengths[j] /= 8
+            while lengths[j] < 1e200 and is_short(8 * lengths[j] * axis):
+                lengths[j] *= 8
+        return np.where(lengths < 1e200, lengths, 1.0)  # F may not depend on a variable
+
+    def _call(self, what: str, function: Function, z: Array, shape: tuple[int, ...]) -> Array:
+        """What a function of the user gives at z, in its shape."""
+        with np.errstate(all="ignore"):
+            found = function(float(z[0]) if self.scalar else z)
+        try:
+            return np.asarray(found, dtype=np.float64).reshape(shape)
+        except (TypeError, ValueError):
+            raise ShapeError(
+                f"The {what} gave {found!r} at z = {z}.",
+                f"Return real numbers of shape {shape}." if shape else "Return one real number.",
+            ) from None
+
+
+def _step(u: Array, here: float, V: Array, order: int) -> float:
+    """The h for which h^order is the rounding in f and u: errors are of order h⁴."""
+    size = np.sqrt(np.square(V).sum(axis=1))  # of each variable
+    rounding = _EPS * (1.0 + abs(here) + float((abs(u) / size).max()))
+    return float(min(rounding ** (1 / order), 0.25))
+
+
+def _differences(
+    f: Callable[[Array], float], u: Array, here: float, V: Array
+) -> tuple[Array, Array]:
+    """Vᵀ∇f (k,) and Vᵀ∇∇f V (k, k) for directions V (p, k), not finite near -∞.
+
+    The mixed derivatives come from the second derivatives along v, w and v + w.
+
+    >>> first, second = _differences(lambda u: u[0] * u[1], np.array([1.0, 2.0]), 2.0, np.eye(2))
+    >>> first.round(6), second.round(6) + 0.0
+    (array([2., 1.]), array([[0., 1.], [1., 0.]]))
+    """
+    h = _step(u, here, V, 6)
+
+    def along(v: Array) -> tuple[float, float]:
+        values = np.array([f(u + place * h * v) for place in _PLACES])
+        return float(_FIRST @ values) / h, float(_SECOND @ values - _CENTRE * here) / h**2
+
+    with np.errstate(invalid="ignore"):
+        first, diagonal = np.array([along(v) for v in V.T]).T
+        second = np.diag(diagonal)
+        for i, j in combinations(range(V.shape[1]), 2):
+            mixed = along(V[:, i] + V[:, j])[1] - diagonal[i] - diagonal[j]
+            second[i, j] = second[j, i] = 0.5 * mixed
+    return first, second
+
+
+@dataclass(frozen=True, eq=False)
+class _Coordinates:
+    """Unbounded coordinates u of variables z between `low` and `high` (p,) (002: ln τ for τ > 0).
+
+    Points are (p,) or rows (n, p); z increases with u.
+
+    >>> _Coordinates.of([(0, None), (None, None), (-1, 1)], 3).z(np.zeros(3))
+    array([1., 0., 0.])
+    """
+
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, bounds: Bounds, p: int) -> "_Coordinates":
+        """The coordinates for these bounds."""
+        try:
+            pairs = np.array((None, None) if bounds is None else bounds, np.float64)
+            low, high = np.broadcast_to(pairs, (p, 2)).T  # NaN for None
+            low, high = np.fmax(low, -np.inf), np.fmin(high, np.inf)
+        except (TypeError, ValueError):
+            low, high = np.zeros((2, p))
+        if not (low < high).all():
+            raise ParameterError(
+                f"bounds={bounds!r} are not those of {p} variables.",
+                "Give (low, high) with low < high for all variables, or a list of such pairs.",
+            )
+        return cls(low, high)
+
+    def inside(self, z: Array) -> NDArray[np.bool_]:
+        """Whether each variable is finite and strictly between its bounds (like z)."""
+        return (self.low < z) & (z < self.high)
+
+    def u(self, z: Array) -> Array:
+        """z, ln(z - low), -ln(high - z) or ln((z - low)/(high - z))."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            above, below = np.log(z - self.low), -np.log(self.high - z)
+            return self._select(z, above, below, above + below)
+
+    def z(self, u: Array) -> Array:
+        """The variables at u, on a bound or infinite where doubles end."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            both = self.low * expit(-u) + self.high * expit(u)
+            return self._select(u, self.low + np.exp(u), self.high - np.exp(-u), both)
+
+    def jacobian(self, u: Array) -> tuple[Array, Array, Array]:
+        """l = ln dz/du of each variable, dl/du and d²l/du², each like u."""
+        s, both = expit(u), np.log(self.high - self.low) + log_expit(u) + log_expit(-u)
+        return (
+            self._select(0.0, u, -u, both),
+            self._select(0.0, 1.0, -1.0, 1 - 2 * s),
+            self._select(0.0, 0.0, 0.0, -2 * s * (1 - s)),
         )
-    check_count("max_iter", max_iter, "steps")
-    if not (is_number(tol) and 0 < tol < np.inf):
-        raise ParameterError(f"tol={tol!r} is out of range.", "Use a number above zero.")
+
+    def _select(self, neither: ArrayLike, above: ArrayLike, below: ArrayLike, both: Array) -> Array:
+        """For each variable, the value for its kind of bounds."""
+        has_low, has_high = np.isfinite(self.low), np.isfinite(self.high)
+        with_low, without = np.where(has_high, both, above), np.where(has_high, below, neither)
+        return np.where(has_low, with_low, without)

@@ -1,70 +1,145 @@
-"""Draws from the exact posterior, by chains in coordinates that the Laplace fit makes white.
+"""Draws from the exact posterior by Hamiltonian Monte Carlo, many chains at once.
 
-Conventions: p free parameters w (p,), draws (chains, steps, p); w = mode + L⁻ᵀz with L the lower
-Cholesky factor of the precision of the Laplace fit (4.132), so that z is about standard normal.
+Conventions: C chains, p free parameters w (p,). Chains move in coordinates z that the Laplace fit
+makes white, w = centre + Vz with VVᵀ its covariance, so that z is about standard normal. With
+velocities v ~ N(0, 1) and H = -ln p(z) + ½ vᵀv, a trajectory of leapfrog steps of length ε is
+accepted with probability min(1, exp(H - H')), for each chain by itself. The steps split H into that
+of a standard normal density, which moves exactly on circles, and the rest, which is small where the
+Laplace fit is good: then one step is a whole trajectory. One evaluation of the gradient serves all
+chains.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Protocol, cast
 
 import numpy as np
+from scipy.special import gammaln, logsumexp
 
-from posteriori.arguments import as_generator, check_choice, check_count
-from posteriori.errors import ConvergenceWarning, warn
-from posteriori.linalg import solve_lower
-from posteriori.posterior.chains import effective_size_bulk, effective_size_tail, split_rhat
-from posteriori.posterior.hamiltonian import HamiltonianChains
-from posteriori.posterior.importance import trust
-from posteriori.posterior.independence import IndependentChains, Pilot, look_ahead
-from posteriori.posterior.many import Densities, White
+from posteriori.arguments import as_generator, check_count
+from posteriori.errors import ConvergenceWarning, ParameterError, warn
+from posteriori.linalg import cholesky, unit_diagonal
+from posteriori.posterior.log_posterior import LogPosterior
+from posteriori.rows.threads import one_blas_thread
+from posteriori.statistics.many_parameters import ROWS, GatherManyLosses
 from posteriori.typing import Array
 
-Method: TypeAlias = Literal["auto", "independence", "hamiltonian"]
-
-_RHAT = 1.01
-"""R-hat from which on chains do not agree."""
-
-_ENOUGH = 400
-"""Effective draws that are enough, or a quarter of those asked for where these are few."""
-
-_LONGEST = 8, 16_000
-"""Chains that do not agree are made this many times as long, and have at least so many draws."""
-
-_LONG = 2, 4000
-"""The same for the independence sampler, where Hamiltonian steps can take its place."""
-
-_FEW, _MANY = 4, 16
-"""Chains of independent proposals, which cost the same however many; and of Hamiltonian steps,
-where many make the products large."""
+N_CHAINS = 16
 
 _SHORTEST = 20
-"""Steps of a chain, that it can be judged by."""
+"""Draws of a chain that diagnostics need."""
 
-_WORTH = 8
-"""Independent proposals that cost as much as a Hamiltonian step, its warm-up included."""
+_WINDOWS = 30, 40, 30
+"""Trajectories of warm-up; after each window but the last, its draws give new white coordinates if
+steps are short."""
 
-_USABLE, _ACCEPTED = 0.7, 0.3
-"""k-hat and acceptance of the pilot run up to which, and from which on, proposals are worth it."""
+_ACCEPTANCE = 0.8
+"""Mean acceptance that the step size is adapted to."""
+
+_LENGTH = 1.8
+"""Length of a trajectory: a little more than the quarter period of a Gaussian, so that successive
+draws are negatively correlated."""
+
+_MOST_STEPS = 32
+
+_RHAT, _ENOUGH = 1.01, 400
+"""R-hat up to which chains agree, and the effective draws that are enough."""
+
+_LONGEST, _MOST_DRAWS = 8, 16_000
+"""Chains that do not agree become this many times as long, or have so many draws together."""
+
+_DIVERGENT = -1000.0
+"""A trajectory that lowers -H by more than this has diverged."""
+
+_EVIDENCE_POINTS = 2000
+_BATCH = 2**22
+"""Numbers in the parameter vectors that are evaluated in one pass."""
+
+
+class Density(Protocol):
+    """ln p of many parameter vectors up to a constant; -∞ where there is no density."""
+
+    def log_density(self, W: Array) -> Array:
+        """ln p (m,) of the rows of W (m, p)."""
+        ...
+
+    def with_gradient(self, W: Array) -> tuple[Array, Array]:
+        """The same, and its gradients (m, p)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorDensity:
+    """ln p(t|w) + ln p(w) at many w, by one pass over the rows.
+
+    >>> from posteriori import LogisticRegression
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
+    >>> model = LogisticRegression(prior=1.0).fit(X, y)
+    >>> density = PosteriorDensity(model._inference.objective)
+    >>> density.log_density(np.array([[0.0, 0.0], [0.0, 1.0]])).round(4)
+    array([-2.7726, -2.7476])
+    """
+
+    objective: LogPosterior
+
+    def __post_init__(self) -> None:
+        if type(self.objective) is not LogPosterior or self.objective.damping:
+            raise ParameterError(
+                "Monte Carlo needs a Gaussian prior, or none.",
+                "Use prior=None, a number or a GaussianPrior, and a known rate of label noise.",
+            )
+
+    def log_density(self, W: Array) -> Array:
+        """ln p (m,), without what the loss leaves out of -ln p(t|w)."""
+        size = max(1, _BATCH // W.shape[1])
+        parts = [self._at(W[low : low + size], False)[0] for low in range(0, len(W), size)]
+        return np.concatenate(parts)
+
+    def with_gradient(self, W: Array) -> tuple[Array, Array]:
+        """ln p (m,) and its gradients (m, p)."""
+        value, gradient = self._at(W, True)
+        return value, cast(Array, gradient)
+
+    def _at(self, W: Array, with_gradients: bool) -> tuple[Array, Array | None]:
+        objective, to = self.objective, self.objective.coordinates
+        free = W.reshape(len(W), to.c, to.k)
+        vectors = free if to.basis is None else free @ to.basis.T
+        kernel = GatherManyLosses(
+            objective.columns,
+            objective.standard,
+            objective.loss,
+            objective.target,
+            objective.standard.outward(to.contrasts @ vectors),
+            with_gradients,
+        )
+        entries = ROWS * len(objective.columns.schema)
+        losses = objective.rows.map_sum(kernel, block_entries=entries)
+        pull = objective.penalty.gradient(vectors)
+        prior = 0.5 * ((vectors - objective.penalty.mean) * pull).sum(axis=(1, 2))
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = -objective.factor * losses.values - prior
+            value = np.where(np.isnan(value), -np.inf, value)
+            if losses.gradients is None:
+                return value, None
+            inward = objective.standard.inward(losses.gradients)
+            slopes = objective.factor * (to.contrasts.T @ inward) + pull
+            slopes = slopes if to.basis is None else slopes @ to.basis
+        return value, -slopes.reshape(len(W), -1)
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Draws of Markov chains, and what is known of them.
+    """Draws (chains, steps, p) of Markov chains, and how they were found.
 
-    values: (chains, steps, p). method: "independence" or "hamiltonian". acceptance: the share of
-    proposals accepted. k_hat: that of the ratios of the density to the proposals. n_warmup: steps
-    of each chain that were left out. n_evaluations: densities that the chains computed, with the
-    gradient or without. n_divergent: trajectories that fell out of the density; none is accepted.
+    acceptance: the mean probability of trajectories to be accepted. step_size: ε in white
+    coordinates. n_divergent: trajectories that diverged; none is accepted.
     """
 
     values: Array
-    method: Literal["independence", "hamiltonian"]
     acceptance: float
-    k_hat: float
-    n_warmup: int
-    n_evaluations: int
+    step_size: float
     n_divergent: int
 
     @property
@@ -73,164 +148,242 @@ class Draws:
         return self.values.reshape(-1, self.values.shape[2])
 
     @cached_property
-    def rhat(self) -> Array:
-        """How far chains differ (p,); 1 where they agree."""
-        return split_rhat(self.values)
+    def diagnostics(self) -> dict[str, Array]:
+        """R-hat and effective sample sizes of the free parameters."""
+        return diagnostics(self.values)
 
-    @cached_property
-    def effective_size(self) -> Array:
-        """The smaller (p,) of those for the middle and for the tails of the distribution."""
-        return np.minimum(self.effective_size_bulk, self.effective_size_tail)
-
-    @cached_property
-    def effective_size_bulk(self) -> Array:
-        """Independent draws (p,) that say as much of the middle of the distribution."""
-        return effective_size_bulk(self.values)
-
-    @cached_property
-    def effective_size_tail(self) -> Array:
-        """Independent draws (p,) that say as much of its 5% and 95% quantiles."""
-        return effective_size_tail(self.values)
-
-    def worst(self, enough: float) -> int | None:
-        """The parameter farthest from R-hat 1.01 and `enough` effective draws; None if all do.
-
-        One that never moved counts as the worst.
-        """
-        excess = np.maximum((self.rhat - 1) / (_RHAT - 1), enough / self.effective_size)
+    def worst(self) -> int | None:
+        """The parameter farthest from R-hat 1.01 and enough effective draws; None if all have."""
+        found, enough = self.diagnostics, min(_ENOUGH, len(self.pooled) / 4)
+        size = np.minimum(found["ess_bulk"], found["ess_tail"])
+        with np.errstate(invalid="ignore"):
+            excess = np.maximum((found["rhat"] - 1) / (_RHAT - 1), enough / size)
         excess = np.where(np.isnan(excess), np.inf, excess)
         return int(excess.argmax()) if excess.max() > 1 else None
 
 
+def diagnostics(draws: Array) -> dict[str, Array]:
+    """R-hat (split, rank-normalised), effective sample sizes and the error of the mean, each (p,).
+
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000, 2))
+    >>> draws[0, :, 1] += 1.0
+    >>> found = diagnostics(draws)
+    >>> found["rhat"].round(2), bool(found["ess_bulk"][0] > 3000)
+    (array([1.  , 1.09]), True)
+    """
+    from arviz_stats.base import array_stats
+
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {
+            "rhat": np.asarray(array_stats.rhat(draws, **axes)),
+            "ess_bulk": np.asarray(array_stats.ess(draws, **axes)),
+            "ess_tail": np.asarray(
+                array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes)
+            ),
+            "mcse_mean": np.asarray(array_stats.mcse(draws, **axes)),
+        }
+
+
+def pareto_k(log_ratios: Array) -> float:
+    """k-hat of importance ratios, whose moments up to 1/k are finite; -inf if they are equal.
+
+    >>> x = np.random.default_rng(0).exponential(size=10_000)
+    >>> abs(pareto_k(0.2 * x) - 0.2) < 0.1, pareto_k(np.zeros(100))
+    (True, -inf)
+    """
+    from arviz_stats.base import array_stats
+
+    if np.ptp(log_ratios) < 1e-8:
+        return -np.inf
+    return float(array_stats.psislw(-log_ratios)[1])
+
+
 def sample_posterior(
-    target: Densities,
-    mode: Array,
-    factor: Array,
+    density: Density,
+    centre: Array,
+    root: Array,
     n_draws: int = 4000,
-    n_chains: int | None = None,
     random_state: Any = None,
-    *,
-    method: Method = "auto",
     names: Sequence[str] | None = None,
 ) -> Draws:
-    """Draws from the density of `target`, exact but for Monte Carlo error.
+    """Draws from a density, exact but for Monte Carlo error.
 
-    Where few draws of Student's t about the Laplace fit say that it fits, the draws are proposals
-    of that kind, accepted with probability min(1, r'/r), r = p/q (Metropolis and Hastings), each
-    followed by its mirror image. They need no gradient, and are all computed in one pass. Elsewhere
-    chains move by Hamiltonian steps.
-
-    If chains do not agree after `n_draws` (R-hat above 1.01, or fewer than 400 effective draws of a
-    parameter) they go on, to eight times as many, or 16,000; then a warning says which it is.
-
-    Parameters
-    ----------
-    target : ln p of many points, and its gradients.
-    mode : (p,), factor : (p, p)
-        The mode, and the lower Cholesky factor L of the precision there, A = LLᵀ.
-    n_draws : int
-        Draws of all chains together.
-    n_chains : int, optional
-        4 for the independence sampler and 16 for Hamiltonian steps, if it is not given.
-    random_state : None, int, Generator or RandomState
-        With the same number the draws are the same, to the last bit.
-    method : "auto", "independence" or "hamiltonian"
-    names : one a parameter, for the warning.
+    `centre` (p,) and V = `root` (p, p) are mean and root of the covariance of a Gaussian near it.
+    Chains that do not agree after `n_draws` (R-hat above 1.01, or fewer than 400 effective draws of
+    a parameter) go on, to eight times as many or 16,000; then a warning has the worst of `names`.
+    The same `random_state` gives the same draws on any number of threads.
 
     >>> from posteriori import LogisticRegression
-    >>> from posteriori.linalg import cholesky
-    >>> from posteriori.posterior.many import ManyDensities
     >>> X = np.random.default_rng(0).normal(size=(300, 1))
     >>> y = X[:, 0] + np.random.default_rng(1).logistic(size=300) > 0
     >>> model = LogisticRegression(prior=1.0).fit(X, y)
-    >>> objective, w = model._inference.objective, model.solution_.parameters
-    >>> factor = cholesky(objective(w, "full").hessian)
-    >>> draws = sample_posterior(ManyDensities(objective), w, factor, random_state=0)
-    >>> draws.method, bool(draws.effective_size.min() > 3000)
-    ('independence', True)
+    >>> density, w = PosteriorDensity(model._inference.objective), model.solution_.parameters
+    >>> draws = sample_posterior(density, w, 0.1 * np.eye(2), random_state=0)
+    >>> len(draws.values), draws.worst()
+    (16, None)
     """
     check_count("n_draws", n_draws, "draws")
-    if n_chains is not None:
-        check_count("n_chains", n_chains, "chains")
-    check_choice("method", method, get_args(Method))
-    white = White(target, mode, solve_lower(factor, np.eye(len(mode))).T)
-    run = _Run(white, n_draws, n_chains, as_generator(random_state))
-    found = run.by(method)
-    if (worst := found.worst(run.enough)) is not None:
-        _warn(found, worst, names)
+    with one_blas_thread():
+        chains = _Chains(density, centre, root, as_generator(random_state))
+        chains.warm_up()
+        z = chains.advance(max(-(-n_draws // N_CHAINS), _SHORTEST))
+        most = max(_LONGEST * z.shape[1], _MOST_DRAWS // N_CHAINS)
+        while (found := chains.draws(z)).worst() is not None and z.shape[1] < most:
+            z = np.concatenate([z, chains.advance(z.shape[1])], axis=1)
+    if (worst := found.worst()) is not None:
+        _warn_of(found, worst, f"parameter {worst}" if names is None else names[worst])
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """Chains of at least so many draws, on until there are enough effective ones."""
+class _Chains:
+    """Chains at z (C, p), with ln p (C,) and its gradient (C, p) there."""
 
-    white: White
-    n_draws: int
-    n_chains: int | None
-    random: np.random.Generator
+    def __init__(
+        self, density: Density, centre: Array, root: Array, random: np.random.Generator
+    ) -> None:
+        self._density, self._centre, self._root, self._random = density, centre, root, random
+        self._step = len(centre) ** -0.25
+        self._move_to(1.5 * random.standard_normal((N_CHAINS, len(centre))))
 
-    @property
-    def enough(self) -> float:
-        return min(_ENOUGH, self.n_draws / 4)
+    def warm_up(self) -> None:
+        """Adapt the step size, and the white coordinates to the covariance of the draws."""
+        for window in _WINDOWS[:-1]:
+            draws = self._adapt(window, _harmonic_mean)[:, window // 2 :]
+            if self._step < 0.5 * _LENGTH:  # else the Laplace fit is better than few draws
+                self._whiten(draws.reshape(-1, len(self._centre)))
+        self._adapt(_WINDOWS[-1], np.mean)
+        self._log = []
 
-    def by(self, method: Method) -> Draws:
-        """Draws by the independence sampler if it is good, or else by Hamiltonian steps."""
-        pilot = look_ahead(self.white, self.random)
-        if method == "independence" or (method == "auto" and _is_promising(pilot)):
-            chains = IndependentChains(pilot, self.n_chains or _FEW, self.random)
-            found = self._draw(chains, _LONG if method == "auto" else _LONGEST)
-            if method == "independence" or self._is_good(found):
-                return found
-        return self._draw(HamiltonianChains(pilot, self.n_chains or _MANY, self.random), _LONGEST)
+    def advance(self, steps: int) -> Array:
+        """The next draws (C, steps, p), in white coordinates."""
+        draws = np.empty((N_CHAINS, steps, len(self._centre)))
+        for i in range(steps):
+            self._log.append(self._trajectory())
+            draws[:, i] = self._z
+        return draws
 
-    def _is_good(self, found: Draws) -> bool:
-        """Whether ratios have a variance, and Hamiltonian steps would not do more for the time."""
-        n = len(found.pooled)
-        known = trust(found.k_hat, n).word == "good"
-        return known and found.worst(max(self.enough, n / _WORTH)) is None
+    def draws(self, z: Array) -> Draws:
+        """The draws in free parameters."""
+        gain = np.concatenate(self._log)
+        return Draws(
+            self._centre + z @ self._root.T,
+            float(np.exp(np.minimum(gain, 0.0)).mean()),
+            self._step,
+            int((gain < _DIVERGENT).sum()),
+        )
 
-    def _draw(self, chains: IndependentChains | HamiltonianChains, limit: tuple[int, int]) -> Draws:
-        """The draws asked for; twice as many where these are not enough, and so on."""
-        times, least = limit
-        z = chains.advance(self._steps(chains.n_chains))
-        most = max(times * z.shape[1], least // chains.n_chains)
-        while True:
-            found = _draws_of(chains, z)
-            if found.worst(self.enough) is None or z.shape[1] >= most:
-                return found
-            z = np.concatenate([z, chains.advance(z.shape[1])], axis=1)
+    _log: list[Array]
 
-    def _steps(self, n_chains: int) -> int:
-        """An even number, as proposals come with their mirror images."""
-        return max(2 * -(-self.n_draws // (2 * n_chains)), _SHORTEST)
+    def _adapt(self, steps: int, mean: Callable[[Array], Any]) -> Array:
+        """Draws (C, steps, p) while the step size moves towards the `mean` acceptance wanted."""
+        draws, sizes = np.empty((N_CHAINS, steps, len(self._centre))), []
+        for i in range(steps):
+            accepted = float(mean(np.exp(np.minimum(self._trajectory(), 0.0))))
+            self._step *= math.exp((accepted - _ACCEPTANCE) / math.sqrt(1 + i / 4))
+            self._step = min(self._step, _LENGTH)
+            sizes.append(math.log(self._step))
+            draws[:, i] = self._z
+        self._step = math.exp(sum(sizes[steps // 2 :]) / len(sizes[steps // 2 :]))
+        return draws
+
+    def _whiten(self, draws: Array) -> None:
+        """Coordinates in which these draws (n, p) are white, shrunk to the old ones."""
+        n, p = draws.shape
+        mean = draws.mean(axis=0)
+        away = draws - mean
+        root = cholesky((away.T @ away + p * np.eye(p)) / (n + p))
+        if root is None:  # draws too far apart for doubles
+            return
+        moved = np.linalg.solve(root, (self._z - mean).T).T
+        self._centre, self._root = self._centre + self._root @ mean, self._root @ root
+        self._move_to(moved)
+
+    def _move_to(self, z: Array) -> None:
+        self._z = z
+        self._value, self._gradient = self._at(z)
+
+    def _at(self, z: Array) -> tuple[Array, Array]:
+        with np.errstate(all="ignore"):
+            value, gradient = self._density.with_gradient(self._centre + z @ self._root.T)
+            return value, gradient @ self._root
+
+    def _trajectory(self) -> Array:
+        """Move every chain along a trajectory, if it is accepted; H - H' of each (C,).
+
+        Lengths vary, so that none leads back for ever; so do step sizes, as short steps leave
+        places where the density is steep.
+        """
+        random = self._random
+        start = v = random.standard_normal(self._z.shape)
+        step = self._step * random.uniform(0.5, 1.0) ** (random.random() < 0.25)
+        length = _LENGTH * random.uniform(0.7, 1.3)
+        n_steps = max(1, min(round(length / step), _MOST_STEPS))
+        cos, sin = math.cos(step), math.sin(step)
+        chance = np.log(random.random(N_CHAINS))
+        z, value, gradient = self._z, self._value, self._gradient
+        with np.errstate(all="ignore"):
+            for _ in range(n_steps):
+                v = v + 0.5 * step * (gradient + z)
+                z, v = cos * z + sin * v, cos * v - sin * z
+                value, gradient = self._at(z)
+                v = v + 0.5 * step * (gradient + z)
+            gain = value - self._value + 0.5 * (np.square(start) - np.square(v)).sum(axis=1)
+            gain = np.where(np.isnan(gain), -np.inf, gain)
+        accepted = chance < gain
+        self._z = np.where(accepted[:, None], z, self._z)
+        self._value = np.where(accepted, value, self._value)
+        self._gradient = np.where(accepted[:, None], gradient, self._gradient)
+        return gain
 
 
-def _draws_of(chains: IndependentChains | HamiltonianChains, z: Array) -> Draws:
-    return Draws(
-        chains.white.outward(z),
-        chains.method,
-        chains.acceptance,
-        chains.k_hat,
-        chains.n_warmup,
-        chains.n_evaluations,
-        chains.n_divergent,
-    )
+def _harmonic_mean(acceptance: Array) -> float:
+    """Small if one is: no chain may stay where the density is too steep for the step size."""
+    return float(1 / (1 / np.maximum(acceptance, 0.01)).mean())
 
 
-def _is_promising(pilot: Pilot) -> bool:
-    return pilot.k_hat <= _USABLE and pilot.acceptance >= _ACCEPTED
-
-
-def _warn(found: Draws, worst: int, names: Sequence[str] | None) -> None:
-    name = f"parameter {worst}" if names is None else names[worst]
+def _warn_of(found: Draws, worst: int, name: str) -> None:
     chains, steps, _ = found.values.shape
+    size = min(found.diagnostics[kind][worst] for kind in ("ess_bulk", "ess_tail"))
     warn(
         ConvergenceWarning(
             f"After {steps} steps of {chains} chains the draws of {name} do not agree: R-hat is "
-            f"{found.rhat[worst]:.3f}, and they are worth {found.effective_size[worst]:.0f} "
-            "independent ones.",
-            "Ask for more draws, give the coefficients a narrower prior, or leave out columns "
-            "that depend on others.",
+            f"{found.diagnostics['rhat'][worst]:.3f}, with {size:.0f} effective draws.",
+            "Increase n_draws, give the coefficients a narrower prior, or leave out columns that "
+            "depend on others.",
         )
     )
+
+
+def importance_evidence(
+    density: Density, draws: Array, random: np.random.Generator
+) -> tuple[float, float]:
+    """ln ∫ p(t, w) dw and its Monte Carlo standard error, from draws (S, p) of the posterior.
+
+    p(t) ≈ (1/S) Σ_s p(t, w_s)/q(w_s), with w_s ~ q: Student's t with mean and covariance of the
+    draws. Its tails are heavier than those of any log-concave density; its degrees of freedom,
+    5 + 2p, grow with p, as else its shape in many dimensions would be unlike a Gaussian's.
+
+    >>> class Normal:
+    ...     def log_density(self, W):
+    ...         return -0.5 * (W**2).sum(axis=1)
+    >>> random = np.random.default_rng(0)
+    >>> value, error = importance_evidence(Normal(), random.normal(size=(500, 2)), random)
+    >>> abs(value - np.log(2 * np.pi)) < 3 * error < 0.05
+    True
+    """
+    p = draws.shape[1]
+    freedom = 5.0 + 2 * p
+    matrix, scale = unit_diagonal(np.atleast_2d(np.cov(draws, rowvar=False)))
+    lower = cholesky(matrix)
+    root = np.diag(scale) if lower is None else lower * scale[:, None]
+    z = random.standard_normal((_EVIDENCE_POINTS, p))
+    z /= np.sqrt(random.chisquare(freedom, (_EVIDENCE_POINTS, 1)) / freedom)
+    half = 0.5 * (freedom + p)
+    log_q = gammaln(half) - gammaln(0.5 * freedom) - 0.5 * p * np.log(freedom * np.pi)
+    log_q = log_q - np.log(np.diagonal(root)).sum()
+    log_q = log_q - half * np.log1p(np.square(z).sum(axis=1) / freedom)
+    logs = density.log_density(draws.mean(axis=0) + z @ root.T) - log_q
+    value = float(logsumexp(logs)) - math.log(_EVIDENCE_POINTS)
+    error = float(np.std(np.exp(logs - value))) / math.sqrt(_EVIDENCE_POINTS)
+    return value, error

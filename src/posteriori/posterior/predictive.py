@@ -7,51 +7,43 @@ Conventions: n rows; the activation of a row is a ~ N(μ, s²), with means μ (n
 
 F being the mean that the link gives. Functions named `..._logs` give ln p and ln(1 - p), both
 exact where p or 1 - p underflow.
+
+More classes: activations a ~ N(μ, Σ) with means μ (n, K) and covariances Σ (n, K, K), draws of them
+(n, K, S), and p_k = ∫ softmax_k(a) N(a|μ, Σ) da. A softmax depends on differences of activations
+alone: K - 1 orthonormal contrasts Bᵀa carry it.
 """
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import cast
 
 import numpy as np
-from scipy.special import erfcx, expit, log_expit, log_ndtr, ndtri
+from scipy.linalg import helmert
+from scipy.special import erfcx, log_expit, ndtri
+from scipy.stats import qmc
 
-from posteriori.arguments import check_fraction
-from posteriori.likelihood.arithmetic import quiet
-from posteriori.likelihood.link import Link, LocatedLink, ProbabilityLink
-from posteriori.likelihood.sigmoids import Laplace, Logit, Probit
+from posteriori.arguments import check_count, check_fraction
+from posteriori.likelihood.links import Link, ProbabilityLink
+from posteriori.likelihood.log_arithmetic import quiet
+from posteriori.likelihood.softmax import log_probabilities
+from posteriori.posterior.activations import log_odds_of_each
 from posteriori.typing import Array
 
 _TERMS = 18
 """Terms of the series; the error is 5.8 to the power of minus this."""
 
-_NODES = 112
-"""Points at which any other link is evaluated for a row."""
-
-_REACH = 8.5
-"""Standard deviations beyond which a Gaussian holds nothing that a double shows."""
-
 _ROWS = 2**11
 """Rows at a time, so that a temporary stays in the cache."""
 
-_STEP = 1e8
-"""So many times its own width is a Gaussian for which F is a step."""
 
-_EXPONENT = 300.0
-"""Above this sinh x is as good as eˣ/2, and eˣ is a double with room to spare."""
-
-
-def kappa_probability(mean: Array, variance: Array) -> Array:
-    """The probit approximation for the logistic sigmoid, within 0.018 of the integral.
+def kappa_logs(mean: Array, variance: Array) -> tuple[Array, Array]:
+    """ln p and ln(1 - p) by the probit approximation, with p within 0.018 of the integral.
 
     p ≈ σ(κ(s²) μ) with κ(s²) = (1 + πs²/8)^-½ (4.153)-(4.155).
 
-    >>> kappa_probability(np.array([2.0, 2.0, 0.0]), np.array([0.0, 4.0, 4.0])).round(4)
+    >>> np.exp(kappa_logs(np.array([2.0, 2.0, 0.0]), np.array([0.0, 4.0, 4.0]))[0]).round(4)
     array([0.8808, 0.7768, 0.5   ])
     """
-    return cast(Array, expit(_shrunk(mean, variance)))
-
-
-def kappa_logs(mean: Array, variance: Array) -> tuple[Array, Array]:
-    """ln p and ln(1 - p) by the probit approximation (4.155)."""
     activation = _shrunk(mean, variance)
     return log_expit(activation), log_expit(-activation)
 
@@ -60,8 +52,8 @@ def _shrunk(mean: Array, variance: Array) -> Array:
     return mean / np.sqrt(1 + np.pi / 8 * variance)  # (4.154)
 
 
-def quadrature_probability(mean: Array, variance: Array) -> Array:
-    """The integral (4.151) for the logistic sigmoid, to twelve digits and more.
+def quadrature_logs(mean: Array, variance: Array) -> tuple[Array, Array]:
+    """ln p and ln(1 - p) of the integral (4.151) for the logistic sigmoid, to twelve digits.
 
     With μ <= 0, A = s/√2 and B = -μ/(s√2), the series σ(a) = Σ_k (-1)^(k-1) e^(ka) for a < 0,
     and 1 - σ(-a) for a > 0, gives
@@ -72,46 +64,28 @@ def quadrature_probability(mean: Array, variance: Array) -> Array:
     weighted as Cohen, Rodriguez Villegas and Zagier do for alternating series, are enough.
     1 - p(μ) is p(-μ).
 
-    >>> quadrature_probability(np.array([2.0, 2.0, -2.0]), np.array([0.0, 4.0, 4.0])).round(6)
-    array([0.880797, 0.7752  , 0.2248  ])
-    """
-    parts = _lower(mean, variance, _WEIGHTS)
-    lower = np.concatenate([np.exp(log_factor) * rest for log_factor, rest in parts])
-    return np.where(mean > 0, 1 - lower, lower)
-
-
-def quadrature_logs(mean: Array, variance: Array) -> tuple[Array, Array]:
-    """ln p and ln(1 - p) of the integral (4.151) for the logistic sigmoid.
-
     >>> quadrature_logs(np.array([-1000.0]), np.array([4.0]))
     (array([-998.]), array([-0.]))
+    >>> np.exp(quadrature_logs(np.array([2.0, 2.0]), np.array([0.0, 4.0]))[0]).round(6)
+    array([0.880797, 0.7752  ])
     """
-    return _series_logs(mean, variance, _WEIGHTS)
-
-
-def _series_logs(mean: Array, variance: Array, weights: Array) -> tuple[Array, Array]:
-    parts = _lower(mean, variance, weights)
-    lower = np.concatenate([log_factor + np.log(rest) for log_factor, rest in parts])
-    upper = np.log1p(-np.exp(lower))
-    above = mean > 0
-    return np.where(above, upper, lower), np.where(above, lower, upper)
-
-
-def _lower(mean: Array, variance: Array, weights: Array) -> list[tuple[Array, Array]]:
-    """p at -|μ|, as the logarithm of one factor and the other, a few rows at a time."""
     m, s = abs(mean), np.sqrt(variance)
     starts = range(0, max(len(m), 1), _ROWS)
-    return [_series(m[low : low + _ROWS], s[low : low + _ROWS], weights) for low in starts]
+    lower = np.concatenate(
+        [_log_series(m[low : low + _ROWS], s[low : low + _ROWS]) for low in starts]
+    )
+    upper = np.log1p(-np.exp(lower))
+    return np.where(mean > 0, upper, lower), np.where(mean > 0, lower, upper)
 
 
 @quiet
-def _series(m: Array, s: Array, weights: Array) -> tuple[Array, Array]:
-    """p at -m <= 0 as exp(first) · second, for F(a) = 1 - F(-a) = Σ_k weight_k e^(ka), a < 0.
+def _log_series(m: Array, s: Array) -> Array:
+    """ln p at -m <= 0.
 
-    Where the integrand has its peak far below zero, at s² - m, its height exp(s²/2 - m) is the
+    Where the integrand has its peak far below zero, at s² - m, its height exp(s²/2 - m) is a
     factor; otherwise that of the Gaussian at zero, exp(-B²). So nothing overflows.
     """
-    k = np.arange(1.0, len(weights) + 1)
+    k = np.arange(1.0, _TERMS + 1)
     A, half = s / np.sqrt(2), s * s / 2
     B = np.where(m > 0, m / s, 0.0) / np.sqrt(2)
     far = B > A
@@ -123,8 +97,8 @@ def _series(m: Array, s: Array, weights: Array) -> tuple[Array, Array]:
     if far.any():  # erfcx(x) = 2 exp(x²) - erfcx(-x)
         peak = np.exp((k - 1) * ((k + 1) * half[far, None] - m[far, None]))
         term[far] += np.where(x[far] < 0, peak, 0.0)
-    total = share * erfcx(B) + term @ weights
-    return np.where(far, half - m, -B * B), total
+    total = share * erfcx(B) + term @ _WEIGHTS
+    return np.where(far, half - m, -B * B) + np.log(total)
 
 
 def _alternating(n: int) -> Array:
@@ -144,119 +118,6 @@ def _alternating(n: int) -> Array:
 
 
 _WEIGHTS = _alternating(_TERMS)
-_LAPLACE = np.array([0.5])
-
-
-def link_probability(link: ProbabilityLink, mean: Array, variance: Array) -> Array:
-    """The integral (4.151) for any link.
-
-    The probit has a closed form, p = Φ(μ/√(1 + s²)) (4.152), the logit the series of
-    `quadrature_probability`, and Laplace's distribution one term like it. For all others it is
-    the trapezoidal rule, good to eight digits where F is smooth.
-
-    >>> from posteriori.likelihood.sigmoids import Cloglog
-    >>> link_probability(Probit(), np.array([1.0]), np.array([3.0])).round(6)
-    array([0.691462])
-    >>> link_probability(Cloglog(), np.array([1.0]), np.array([3.0])).round(6)
-    array([0.766819])
-    """
-    if isinstance(link, Logit):
-        return quadrature_probability(mean, variance)
-    return np.exp(link_logs(link, mean, variance)[0])
-
-
-def link_logs(link: ProbabilityLink, mean: Array, variance: Array) -> tuple[Array, Array]:
-    """ln p and ln(1 - p) of the integral (4.151) for any link.
-
-    >>> link_logs(Probit(), np.array([-40.0]), np.array([0.0]))
-    (array([-804.60844201]), array([-0.]))
-    """
-    if isinstance(link, LocatedLink):
-        inner, width = (mean - link.place) / link.width, link.width
-        return link_logs(link.link, inner, variance / width**2)
-    if isinstance(link, Logit):
-        return quadrature_logs(mean, variance)
-    if isinstance(link, Probit):
-        activation = mean / np.sqrt(1 + variance)  # (4.152)
-        return log_ndtr(activation), log_ndtr(-activation)
-    if isinstance(link, Laplace):
-        return _series_logs(mean, variance, _LAPLACE)
-    return _trapezoidal(link, mean, np.sqrt(variance))
-
-
-@quiet
-def _trapezoidal(link: ProbabilityLink, mean: Array, s: Array) -> tuple[Array, Array]:
-    """The smaller of p and 1 - p by the trapezoidal rule, the other from it."""
-    low, centre, high = link.activation(np.array([0.25, 0.5, 0.75]))
-    width = (high - low) / 2
-    found = np.array(link.logs(mean))
-    for side, chosen in ((0, mean <= centre), (1, mean > centre)):
-        rows = np.flatnonzero(chosen & (s > 0) & (s < _STEP * width))
-        for part in np.split(rows, range(_ROWS, len(rows), _ROWS)):
-            found[side, part] = _log_integral(link, side, mean[part], s[part], centre, width)
-            found[1 - side, part] = np.log1p(-np.exp(np.minimum(found[side, part], 0.0)))
-    wide = s >= _STEP * width
-    above = (mean[wide] - centre) / s[wide]
-    found[:, wide] = log_ndtr(above), log_ndtr(-above)
-    return found[0], found[1]
-
-
-def _log_integral(
-    link: ProbabilityLink, side: int, mean: Array, s: Array, centre: float, width: float
-) -> Array:
-    """ln ∫ G(a) N(a|μ, s²) da, where G is F, or on the other side 1 - F."""
-    peak = _peak(link, side, mean, s, centre) if link.log_concave else np.zeros(len(mean))
-    z, step = _even(peak)
-    wide = s > width
-    if wide.any():
-        rise, scale = (centre - mean[wide]) / s[wide], width / s[wide]
-        z[wide], step[wide] = _graded(peak[wide], rise[:, None], scale[:, None])
-    a = mean[:, None] + s[:, None] * z
-    terms = link.logs(a.ravel())[side].reshape(a.shape) - z * z / 2
-    top = terms.max(axis=1, keepdims=True)
-    sums = (np.exp(terms - top) * step).sum(axis=1)
-    return top[:, 0] + np.log(sums) - 0.5 * np.log(2 * np.pi)
-
-
-_WINDOW = np.linspace(-_REACH, _REACH, _NODES)
-
-
-def _even(peak: Array) -> tuple[Array, Array]:
-    """Points z = (a - μ)/s (n, nodes) at even distances about a peak, and these distances."""
-    z = peak[:, None] + _WINDOW
-    return z, np.full_like(z, _WINDOW[1] - _WINDOW[0])
-
-
-def _graded(peak: Array, rise: Array, scale: Array) -> tuple[Array, Array]:
-    """The same where F goes up within `scale` < 1 of the place `rise`: points are denser there.
-
-    They are even in v, where sinh(z - rise) = scale · sinh v. So dz/dv is the scale at that place,
-    grows with the distance from it, and is one far away.
-    """
-    ends = peak[:, None] + _WINDOW[[0, -1]] - rise
-    near = np.minimum(abs(ends), _EXPONENT)
-    first, last = np.hsplit(np.copysign(np.arcsinh(np.sinh(near) / scale) - near, ends) + ends, 2)
-    v = first + (last - first) * np.linspace(0.0, 1.0, _NODES)
-    near = np.minimum(abs(v), _EXPONENT)
-    grown = np.exp(near) / 2
-    sinh, cosh = scale * (grown - 0.25 / grown), scale * (grown + 0.25 / grown)
-    z = rise + np.copysign(np.arcsinh(sinh) + abs(v) - near, v)
-    return z, cosh / np.sqrt(1 + sinh * sinh) * (last - first) / (_NODES - 1)
-
-
-def _peak(link: ProbabilityLink, side: int, mean: Array, s: Array, centre: float) -> Array:
-    """Where G(a) N(a|μ, s²) is largest, in standard deviations from μ, to a quarter.
-
-    There z = s (ln G)'; ln G being concave, the right side falls as z goes towards the larger G.
-    """
-    sign = 1.0 - 2.0 * side
-    at_centre = link.rates(np.array([centre]))[side]
-    low, high = np.zeros(len(mean)), abs(centre - mean) / s + s * at_centre
-    while (high - low).max(initial=0.0) > 0.25:
-        middle = (low + high) / 2
-        short = s * link.rates(mean + sign * s * middle)[side] > middle
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
-    return sign * (low + high) / 2
 
 
 def probability_interval(mean: Array, standard_deviation: Array, level: float, link: Link) -> Array:
@@ -265,6 +126,7 @@ def probability_interval(mean: Array, standard_deviation: Array, level: float, l
     F being monotone, its quantiles are those of the activation: F(μ ± zs), with Φ(z) = (1 +
     level)/2. This is exact, and not centred at the predictive probability.
 
+    >>> from posteriori.likelihood.links import Logit
     >>> probability_interval(np.array([1.0]), np.array([0.5]), 0.95, Logit()).round(4)
     array([[0.505 , 0.8787]])
     """
@@ -272,3 +134,200 @@ def probability_interval(mean: Array, standard_deviation: Array, level: float, l
     away = ndtri((1 + level) / 2) * standard_deviation
     ends = np.stack([mean - away, mean + away], axis=1)
     return np.sort(link.mean(ends.ravel()).reshape(ends.shape), axis=1)
+
+
+DRAWS = 512
+"""Draws of the activations of a row, unless told otherwise: a power of two."""
+
+_ALIKE = 9
+"""Digits behind the point in which activations differ that are not equal."""
+
+_PART_ENTRIES = 2**16
+"""Entries of the widest temporary."""
+
+
+@quiet
+def extended_probit_logs(mean: Array, covariance: Array) -> Array:
+    """ln p_k (n, K) in closed form; for two classes it is the probit approximation (4.155).
+
+    The log odds of each class against the rest, η_k = a_k - ln Σ_{j≠k} exp(a_j), are taken for
+    Gaussian, with the mean m_k and the variance s_k² that their expansion about μ has:
+
+        p_k ∝ σ(κ(s_k²) m_k),    s_k² = ∇η_kᵀ Σ ∇η_k,    κ as in (4.154),
+
+    m_k = η_k(μ) - c/√(1 + c). Here c = -½ tr(∇∇η_k Σ) is of second order, and its root keeps it
+    from growing faster than the deviations do. Without uncertainty it is the softmax itself. For
+    K > 2 and standard deviations beyond one, errors of several percent are usual: draws are
+    better then.
+
+    >>> np.exp(extended_probit_logs(np.array([[2.0, 0.0, 0.0]]), 0.5 * np.eye(3)[None])).round(4)
+    array([[0.7354, 0.1323, 0.1323]])
+    """
+    log_odds, slopes = log_odds_of_each(mean)
+    variance = np.maximum(((slopes @ covariance) * slopes).sum(axis=2), 0.0)
+    raised = _second_order(slopes, covariance)
+    return log_probabilities(kappa_logs(log_odds - raised / np.sqrt(1 + raised), variance)[0])
+
+
+def _second_order(slopes: Array, covariance: Array) -> Array:
+    """½ tr(HΣ) (n, K), H being the second derivatives of ln Σ_{j≠k} exp(a_j).
+
+    With its shares p_j and the variances of differences this is ¼ Σ_ij p_i p_j var(a_i - a_j).
+    """
+    shares = np.eye(slopes.shape[1]) - slopes
+    own = np.einsum("nkk->nk", covariance)
+    apart = own[:, :, None] + own[:, None, :] - covariance - covariance.swapaxes(1, 2)
+    return ((shares @ np.maximum(apart, 0.0)) * shares).sum(axis=2) / 4
+
+
+def monte_carlo_logs(mean: Array, covariance: Array, n_draws: int = DRAWS) -> Array:
+    """ln p_k (n, K) as averages over quasi-random draws of the activations, the same for all rows.
+
+    Draws are the `normal_points`, mapped to N(μ, Σ) by the root of the covariance of contrasts: the
+    error falls almost as 1/S, not as 1/√S. Best are powers of two.
+    Where a probability owes its size to activations many standard deviations away, no draw is
+    there, and the logarithm is too low.
+
+    >>> np.exp(monte_carlo_logs(np.array([[2.0, 0.0, 0.0]]), 4 * np.eye(3)[None])).round(3)
+    array([[0.587, 0.207, 0.207]])
+    """
+    return _of_draws(average_logs, mean, covariance, n_draws)
+
+
+def class_intervals(mean: Array, covariance: Array, level: float, n_draws: int = DRAWS) -> Array:
+    """For each class an interval (n, K, 2) in which its probability lies with probability `level`.
+
+    The ends are quantiles of the softmax over draws of the activations.
+
+    >>> class_intervals(np.array([[2.0, 0.0, 0.0]]), np.eye(3)[None], 0.9).round(2)
+    array([[[0.26, 0.96],
+            [0.01, 0.46],
+            [0.01, 0.47]]])
+    """
+    check_fraction("level", level)
+    ends = partial(drawn_ends, level=level)
+    return _of_draws(ends, mean, covariance, n_draws)
+
+
+@quiet
+def average_logs(a: Array) -> Array:
+    """The logarithm of the mean softmax (n, K) of drawn activations (n, K, S).
+
+    >>> average_logs(np.array([[[0.0, 0.0], [-2000.0, -3000.0]]]))
+    array([[    0.        , -2000.69314718]])
+    """
+    a = a - a.max(axis=1, keepdims=True)
+    return log_mean(a - np.log(np.exp(a).sum(axis=1, keepdims=True)))
+
+
+def drawn_ends(a: Array, level: float) -> Array:
+    """For each class the ends (n, K, 2) of an interval of the softmax of draws (n, K, S)."""
+    raised = _raised(a)
+    raised /= raised.sum(axis=1, keepdims=True)
+    return quantile_ends(raised, level)
+
+
+def average_link_logs(link: ProbabilityLink, a: Array) -> Array:
+    """Logarithms of the mean probabilities (n, 2) of two classes, from draws (n, 1, S) of one a.
+
+    >>> from posteriori.likelihood.links import Logit
+    >>> average_link_logs(Logit(), np.array([[[-2000.0, -3000.0]]]))
+    array([[    0.        , -2000.69314718]])
+    """
+    log_mean_of, log_rest = link.logs(a.ravel())
+    both = log_rest.reshape(len(a), -1), log_mean_of.reshape(len(a), -1)
+    return np.stack([log_mean(one) for one in both], axis=1)
+
+
+def drawn_link_ends(link: Link, a: Array, level: float) -> Array:
+    """The ends (n, 2) of an interval of the mean, from draws (n, 1, S) of one activation."""
+    ends = quantile_ends(a[:, 0], level)
+    return np.sort(link.mean(ends.ravel()).reshape(ends.shape), axis=1)
+
+
+@quiet
+def _raised(a: Array) -> Array:
+    """exp(a - max a) of activations (n, K, S), the largest being that of a draw."""
+    raised = a - a.max(axis=1, keepdims=True)
+    return np.exp(raised, out=raised)
+
+
+@quiet
+def log_mean(logs: Array) -> Array:
+    """ln of the mean over the last axis of numbers given by their logarithms.
+
+    >>> log_mean(np.array([[-2000.0, -2000.0], [-np.inf, -np.inf]]))
+    array([-2000.,   -inf])
+    """
+    top = logs.max(axis=-1, keepdims=True)
+    finite = np.where(np.isfinite(top), top, 0.0)
+    return finite[..., 0] + np.log(np.exp(logs - finite).mean(axis=-1))
+
+
+def quantile_ends(values: Array, level: float) -> Array:
+    """Ends (..., 2) that leave out equal shares of drawn values (..., S) at both sides.
+
+    >>> quantile_ends(np.linspace(0, 1, 101)[None, :], 0.9)
+    array([[0.05, 0.95]])
+    """
+    check_fraction("level", level)
+    ends = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=-1)
+    return np.moveaxis(ends, 0, -1)
+
+
+def _of_draws(
+    summary: Callable[[Array], Array], mean: Array, covariance: Array, n_draws: int
+) -> Array:
+    """`summary` (n, K, ...) of drawn activations (n, K, S), some rows at a time.
+
+    Classes are taken in the order of their mean activations, so that how they are numbered does
+    not matter; where these are equal, rounding does not matter.
+    """
+    check_count("n_draws", n_draws, "draws")
+    K = mean.shape[1]
+    white = normal_points(n_draws, K - 1)
+    contrasts = np.ascontiguousarray(helmert(K).T)
+    parts = []
+    for part in _row_parts(len(mean), n_draws * K):
+        order = mean[part].round(_ALIKE).argsort(axis=1, kind="stable")
+        each = np.arange(len(order))[:, None]
+        ordered = covariance[part][each[:, :, None], order[:, :, None], order[:, None, :]]
+        found = summary(_drawn(mean[part][each, order], ordered, contrasts, white))
+        out = np.empty_like(found)
+        out[each, order] = found
+        parts.append(out)
+    return np.concatenate(parts)
+
+
+def _row_parts(n: int, entries: int) -> Iterator[slice]:
+    """Slices of n rows, one at least, whose temporaries of `entries` a row are not too many."""
+    rows = max(1, _PART_ENTRIES // entries)
+    for low in range(0, max(n, 1), rows):
+        yield slice(low, low + rows)
+
+
+def normal_points(n: int, size: int) -> Array:
+    """`n` points (n, size) that fill a standard normal distribution evenly.
+
+    They are a Sobol sequence, moved by a random digital shift, each in the middle of its cell; so
+    a power of two of them has every coordinate in every n-th of its distribution once.
+
+    >>> points = normal_points(4, 2)
+    >>> np.sort(points, axis=0).round(3)
+    array([[-1.15 , -1.15 ],
+           [-0.319, -0.319],
+           [ 0.319,  0.319],
+           [ 1.15 ,  1.15 ]])
+    """
+    bits = int(n - 1).bit_length()
+    cells = (qmc.Sobol(size, scramble=False).random_base2(bits) * 2.0**bits).astype(np.int64)
+    cells ^= np.random.default_rng(0).integers(2**bits, size=size)
+    return cast(Array, ndtri((cells[:n] + 0.5) / 2.0**bits))
+
+
+def _drawn(mean: Array, covariance: Array, contrasts: Array, white: Array) -> Array:
+    """Activations (n, K, S) with the differences of draws from N(μ, Σ)."""
+    values, axes = np.linalg.eigh(contrasts.T @ covariance @ contrasts)
+    # The symmetric root: axes of equal length may be any, and would make draws depend on rounding.
+    root = (axes * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ axes.swapaxes(1, 2)
+    return mean[:, :, None] + (contrasts @ root) @ white.T

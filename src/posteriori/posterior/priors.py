@@ -107,11 +107,6 @@ class Penalty:
         one = self.precision if self.precision.ndim == 1 else np.diagonal(self.precision)
         return one if self.is_joint(c) else np.tile(one, c)
 
-    def held(self, c: int) -> Array:
-        """A diagonal (cq,) that is no more than the precision: all of it, if it is one."""
-        found = self.diagonal(c)
-        return found if self.precision.ndim == 1 else np.zeros_like(found)
-
     def means(self, c: int) -> Array:
         """The means (cq,) of c vectors."""
         return np.broadcast_to(self.mean, (c, self.mean.shape[-1])).ravel()

@@ -12,9 +12,9 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from posteriori.arguments import check_flag, check_fraction
 from posteriori.errors import ParameterError
 from posteriori.models.bayesian import BayesianLogisticRegression
-from posteriori.models.inferring import Inferring
+from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.models.logistic import LogisticRegression
-from posteriori.posterior.shown import INTERCEPT
+from posteriori.posterior.coefficient_table import INTERCEPT
 from posteriori.report.palette import GREY, Style, new_axes, styles
 from posteriori.typing import Array
 
@@ -59,7 +59,7 @@ class Intervals:
 
 
 def forest(
-    model: Inferring,
+    model: LikelihoodModel,
     *,
     level: float = 0.95,
     terms: Sequence[str] | None = None,
@@ -96,9 +96,9 @@ def forest(
     return _draw(found, model, level, odds_ratios, ax)
 
 
-def _intervals(model: Inferring, level: float) -> Intervals:
+def _intervals(model: LikelihoodModel, level: float) -> Intervals:
     """The table of a model, term by term and class by class."""
-    if not isinstance(model, Inferring):
+    if not isinstance(model, LikelihoodModel):
         raise ParameterError(
             f"{type(model).__module__}.{type(model).__name__} has no coefficients with intervals.",
             "Pass a model that was fitted by likelihood, such as posteriori.LogisticRegression.",

@@ -10,11 +10,11 @@ from scipy import stats
 from sklearn.base import clone
 
 from posteriori.arguments import is_number
-from posteriori.decision.labelled import class_place
+from posteriori.decision.probabilities import class_place
 from posteriori.errors import InferenceError, ParameterError
 from posteriori.models.bayesian import BROAD, BayesianLogisticRegression
+from posteriori.posterior.coefficient_posterior import Posterior
 from posteriori.posterior.priors import GaussianPrior, Penalty
-from posteriori.posterior.shown_posterior import Posterior
 from posteriori.report.palette import BLUE, GREY, VERMILION, legend_above, new_axes
 from posteriori.typing import Array
 
@@ -92,10 +92,10 @@ def evidence_curve(
     """Draw the log evidence ln p(t|α) against the precision α of the prior, and mark the best.
 
     α is the precision of all slopes of standardised columns, that of the intercept being 0.01. The
-    estimator, by default `BayesianLogisticRegression()`, is fitted once at every one of
-    `precisions`, and once with prior="evidence", which finds the marked one by itself. By default
-    there are 25 of them about the marked one and about 1, to a thousandth and to a thousandfold.
-    Gives the Axes.
+    estimator, by default a `BayesianLogisticRegression` by Laplace's approximation, is fitted once
+    at every one of `precisions`, and once with prior="evidence", which finds the marked one by
+    itself. By default there are 25 of them about the marked one and about 1, to a thousandth and to
+    a thousandfold. Gives the Axes.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -104,7 +104,7 @@ def evidence_curve(
     >>> ax.get_lines()[0].get_ydata().round(2)
     array([-6.59, -5.86, -6.09, -6.55])
     """
-    base = BayesianLogisticRegression() if estimator is None else estimator
+    base = BayesianLogisticRegression(inference="laplace") if estimator is None else estimator
     if not isinstance(base, BayesianLogisticRegression):
         raise ParameterError(
             f"A {type(base).__name__} has no evidence to draw.",

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from posteriori.arguments import check_count
-from posteriori.decision.labelled import class_place
-from posteriori.decision.residuals import BinnedResiduals, binned_residuals
+from posteriori.decision.calibration import BinnedResiduals, binned_residuals
+from posteriori.decision.probabilities import class_place
 from posteriori.errors import MissingValueError
 from posteriori.report.palette import BLUE, GREY, VERMILION, legend_above, new_axes
 from posteriori.report.regions import FittedClassifier

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.errors import ParameterError
-from posteriori.solve.solution import Iteration, Solution
+from posteriori.solve.objective import Iteration, Solution
 from posteriori.typing import Array
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class TraceValues:
                 "This solution has no trace of steps.",
                 "Pass a model fitted by a solver, or its solution_.",
             )
-        looked = [note.share * note.looks for note in notes]
-        whole = np.array([note.share >= 1 for note in notes])
+        looked = [note.row_fraction * note.n_evaluations for note in notes]
+        whole = np.array([note.row_fraction >= 1 for note in notes])
         above = np.array([note.objective for note in notes]) - solution.value
         return cls(
             np.array([note.seconds for note in notes]),

@@ -1,4 +1,4 @@
-"""What the mathematics receives: a few thousand rows at a time, and nothing else.
+"""What the mathematics receives: a few thousand rows at a time; and rows that can be summed over.
 
 Conventions: n rows, d columns, K classes. `X` is one of
 
@@ -10,18 +10,20 @@ Conventions: n rows, d columns, K classes. `X` is one of
 or None. `offset` is added to the activations: (n,), or (n, K) where each class has one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from posteriori.rows.schema import Strange
-from posteriori.typing import Array, Codes
+from posteriori.errors import InfiniteValueError, MissingValueError
+from posteriori.rows.schema import Schema, UnseenLevel
+from posteriori.typing import Array, Codes, Labels
 
-T = TypeVar("T", bound=np.generic)
+_MOST_COLUMNS = 50
+"""Columns with missing entries that are listed in an error."""
 
 MISSING = -1
 """Code of a categorical entry that is missing."""
@@ -41,7 +43,7 @@ class Mixed:
 
     numeric: Array
     codes: NDArray[np.int32]
-    strange: tuple[Strange | None, ...] = ()
+    strange: tuple[UnseenLevel | None, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -75,6 +77,43 @@ class Block:
         return self.start + (np.arange(self.X.shape[0]) if self.kept is None else self.kept)
 
 
+S = TypeVar("S")
+Kernel = Callable[[Block], S]
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """Rows that can be summed over: in memory, on disk or on a cluster.
+
+    `classes` holds the distinct labels in order (None without a target).
+    """
+
+    @property
+    def in_memory(self) -> bool: ...
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def classes(self) -> Labels | None: ...
+
+    @property
+    def soft(self) -> bool:
+        """Whether rows have distributions over the classes rather than labels."""
+        ...
+
+    def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
+        """Run `kernel` on every block and add up what comes back, always in the same order.
+
+        `block_entries` asks for blocks of about that many numbers, for kernels whose sums are
+        large beside the usual block.
+        """
+        ...
+
+
 def row_hash(numbers: Codes, seed: int = 0) -> NDArray[np.uint64]:
     """A pseudorandom number for each row number: SplitMix64 (Steele, Lea and Flood, 2014).
 
@@ -97,50 +136,93 @@ def sample_positions(one_in: float, numbers: Codes, seed: int = 0) -> Codes:
     return np.flatnonzero(row_hash(numbers, seed) <= (2**64 - 1) // one_in)
 
 
-def take_rows(X: Features, rows: Codes) -> Features:
-    """Some of the rows."""
+def take_rows(X: Features, rows: Codes | slice) -> Features:
+    """Some of the rows; a view where they are a slice."""
     if isinstance(X, Mixed):
-        return Mixed(_take(X.numeric, rows), _take(X.codes, rows), X.strange)
-    return _take(X, rows) if isinstance(X, np.ndarray) else X[rows]
+        numeric, codes = (take_rows(part, rows) for part in (X.numeric, X.codes))
+        return Mixed(cast(Array, numeric), cast(NDArray[np.int32], codes), X.strange)
+    if isinstance(X, csr_array) or isinstance(rows, slice):
+        return X[rows]
+    # Column by column, if it lies so in memory.
+    return X.T.take(rows, axis=1).T if X.strides[0] < X.strides[1] else X.take(rows, axis=0)
 
 
-def _take(values: NDArray[T], rows: Codes) -> NDArray[T]:
-    """Some rows of an array, column by column if it lies so in memory."""
-    by_column = values.strides[0] < values.strides[1]
-    return values.T.take(rows, axis=1).T if by_column else values.take(rows, axis=0)
-
-
-def take_block(block: Block, rows: Codes) -> Block:
+def take_block(block: Block, rows: Codes | slice) -> Block:
     """Some of the rows of a block, with all that belongs to them."""
 
     def of(values: Any) -> Any:
         return None if values is None else values[rows]
 
-    kept = rows if block.kept is None else block.kept[rows]
+    kept = of(np.arange(block.X.shape[0]) if block.kept is None else block.kept)
     return Block(
         take_rows(block.X, rows), of(block.y), of(block.weight), block.start, kept, of(block.offset)
     )
 
 
-def split_sparse(block: Block, entries: int = 2**19) -> Iterator[Block]:
-    """A sparse block in parts that may be filled in; any other block as it is."""
-    n, d = block.X.shape
-    return split_rows(block, max(1, entries // d) if isinstance(block.X, csr_array) else n)
-
-
 def split_rows(block: Block, rows: int) -> Iterator[Block]:
     """A block in parts of so many rows."""
-    n, X = block.X.shape[0], block.X
+    n = block.X.shape[0]
     if n <= rows:
         yield block
         return
     for low in range(0, n, rows):
-        part = slice(low, low + rows)
-        yield Block(
-            Mixed(X.numeric[part], X.codes[part], X.strange) if isinstance(X, Mixed) else X[part],
-            None if block.y is None else block.y[part],
-            None if block.weight is None else block.weight[part],
-            block.start + (low if block.kept is None else 0),
-            None if block.kept is None else block.kept[part],
-            None if block.offset is None else block.offset[part],
+        yield take_block(block, slice(low, low + rows))
+
+
+def check_finite(block: Block, schema: Schema, *, missing: bool = False) -> None:
+    """An error for entries that are infinite, or missing where not `missing`.
+
+    Kernels call this when a sum is NaN or infinite, so that clean data pay nothing.
+    """
+    rows, columns = find_bad(np.isinf, block, schema)
+    if len(rows):
+        where = schema.describe(int(columns[0]))
+        raise InfiniteValueError(
+            f"Input X contains infinity (first in row {{row}}, {where}).",
+            "Replace it by a finite number, or by NaN if it is unknown.",
+            block.row(int(rows[0])),
         )
+    if not missing:
+        check_missing([block], schema)
+
+
+def check_missing(blocks: Iterable[Block], schema: Schema) -> None:
+    """An error that lists the columns with missing entries, counted in all blocks."""
+    count, first = np.zeros(len(schema), dtype=np.intp), None
+    for block in blocks:
+        rows, columns = find_bad(np.isnan, block, schema)
+        if isinstance(block.X, Mixed):
+            lost, which = np.nonzero(block.X.codes == MISSING)
+            rows = np.append(rows, lost)
+            columns = np.append(columns, np.array(schema.categorical, dtype=np.intp)[which])
+        count += np.bincount(columns, minlength=len(schema))
+        if first is None and len(rows):
+            row, column = min(zip(rows.tolist(), columns.tolist(), strict=True))
+            first = block.row(row), schema.describe(column)
+    if first is None:
+        return
+    found = np.flatnonzero(count)
+    each = [f"{count[j]:,} in {schema.describe(j)}" for j in found[:_MOST_COLUMNS]]
+    more = f" and more in {len(found) - _MOST_COLUMNS} others" if found[_MOST_COLUMNS:].size else ""
+    remedy = (
+        "or use a model that accepts missing values: GaussianClassifier or NaiveBayes."
+        if set(found).difference(schema.categorical)
+        else "give them a level of their own such as 'missing', or use NaiveBayes."
+    )
+    raise MissingValueError(
+        f"Input X contains NaN (first in row {{row}}, {first[1]}). Missing entries: "
+        f"{', '.join(each)}{more}.",
+        f"Fill them in, drop these rows or columns, {remedy}",
+        first[0],
+    )
+
+
+def find_bad(is_bad: Callable[[Array], Any], block: Block, schema: Schema) -> tuple[Codes, Codes]:
+    """Rows and columns of the bad numbers, row by row."""
+    X = block.X
+    if isinstance(X, csr_array):
+        places = np.flatnonzero(is_bad(X.data))
+        rows = np.searchsorted(X.indptr, places, side="right") - 1
+        return rows, X.indices[places].astype(np.intp)
+    rows, columns = np.nonzero(is_bad(X.numeric if isinstance(X, Mixed) else X))
+    return rows, np.array(schema.numeric, dtype=np.intp)[columns]

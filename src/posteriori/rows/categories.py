@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.errors import ColumnTypeError, IdentifierColumnError, ScaleError
-from posteriori.rows.arrow import dictionary_of as arrow_dictionary
 from posteriori.rows.block import MISSING, UNSEEN
-from posteriori.rows.schema import Column, Kind, Strange, merge_columns, order_levels
+from posteriori.rows.schema import Column, Kind, UnseenLevel, merge_columns, order_levels
+from posteriori.typing import Array
 
 _FEW_ROWS = 1000
 """Text of no more rows is encoded in Python, which is faster than to call a library."""
@@ -26,6 +26,9 @@ _IDENTIFIER_ROWS, _IDENTIFIER_SHARE = 100, 0.9
 """Text with more rows than this, and a larger share of distinct values, is an identifier."""
 
 _TEXT_DATE = re.compile(r"(\d{4}([-/.])\d\d?\2\d\d?|\d\d?([-/.])\d\d?\3\d{4})([T ]\d\d?:\d\d.*)?")
+
+LEVELS = (nw.String, nw.Categorical, nw.Enum)
+"""Types of columns that have levels."""
 
 Values = NDArray[Any]
 """Entries of a column: numbers, or codes of levels."""
@@ -37,6 +40,24 @@ def is_missing(value: object) -> bool:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA does not say whether it equals itself
         return True
+    except ValueError:  # an array
+        return False
+
+
+def is_number(value: object) -> bool:
+    """Whether a Python object is a real number."""
+    return isinstance(value, Real | np.bool_ | Decimal)
+
+
+def as_doubles(values: Sequence[Any], name: str) -> Array:
+    """Python numbers as doubles, NaN where one is missing."""
+    try:
+        return np.array([np.nan if is_missing(value) else float(value) for value in values])
+    except OverflowError as error:
+        raise ScaleError(
+            f"{name} has a whole number beyond the largest double, 1.8e308.",
+            "Divide it by a power of ten.",
+        ) from error
 
 
 def as_series(values: Any) -> "nw.Series[Any] | None":
@@ -54,11 +75,6 @@ def as_series(values: Any) -> "nw.Series[Any] | None":
     return found if isinstance(found, nw.Series) else None
 
 
-def has_levels(series: "nw.Series[Any]") -> bool:
-    """Whether a column has levels: text, or a categorical type."""
-    return series.dtype in (nw.String, nw.Categorical, nw.Enum)
-
-
 class Dictionary(NamedTuple):
     """Distinct values, and per row the place of its own among them, -1 where it is missing.
 
@@ -71,58 +87,100 @@ class Dictionary(NamedTuple):
     declared: bool = False
 
 
-def dictionary_of(series: "nw.Series[Any]") -> Dictionary:
-    """A column of text or of a categorical type, encoded by the library that it is of."""
-    native, is_polars = series.to_native(), series.implementation.is_polars()
-    is_text = series.dtype == nw.String or (is_polars and series.dtype == nw.Categorical)
-    if is_text and len(series) <= _FEW_ROWS:
-        return encode_list(series.to_list())
-    if series.implementation.is_pandas() and not _is_arrow_dictionary(native):
-        if hasattr(native, "cat"):
-            return Dictionary(native.cat.categories.tolist(), native.cat.codes.to_numpy(), True)
-        codes, values = native.factorize()
-        return Dictionary(values.tolist(), codes)
-    if is_polars:
-        if is_text:
-            values = series.drop_nulls().unique().cast(nw.String).to_list()
-            native = native.cast(import_module("polars").Enum(values))
-        codes = native.to_physical().cast(int).fill_null(MISSING).to_numpy()
-        return Dictionary(native.dtype.categories.to_list(), codes, not is_text)
-    array = series.to_arrow()
-    return Dictionary(*arrow_dictionary(array), getattr(array.type, "ordered", False))
+def dictionary_of(column: Any) -> Dictionary:
+    """An array of Python objects, or a narwhals series of text or of a categorical type.
 
-
-def _is_arrow_dictionary(native: Any) -> bool:
-    return str(native.dtype).startswith("dictionary")
-
-
-def encode_list(values: Sequence[Any]) -> Dictionary:
-    """The same for a list of Python objects.
-
-    >>> encode_list(["b", None, "a", "b"])
+    >>> dictionary_of(np.array(["b", None, "a", "b"], dtype=object))
     Dictionary(values=['b', 'a'], codes=array([ 0, -1,  1,  0]), declared=False)
     """
-    place: dict[Any, int] = {}
-    codes = [MISSING if is_missing(v) else place.setdefault(v, len(place)) for v in values]
-    return Dictionary(list(place), np.array(codes))
+    is_objects = isinstance(column, np.ndarray)
+    native: Any = column if is_objects else column.to_native()
+    library = "pandas" if is_objects else column.implementation.value
+    text = (nw.String, nw.Categorical) if library == "polars" else (nw.String,)
+    is_text = is_objects or column.dtype in text
+    if is_text and (len(column) <= _FEW_ROWS or (is_objects and "pandas" not in sys.modules)):
+        place: dict[Any, int] = {}
+        entries = column.tolist() if is_objects else column.to_list()
+        codes = [MISSING if is_missing(v) else place.setdefault(v, len(place)) for v in entries]
+        return Dictionary(list(place), np.array(codes, dtype=np.intp))
+    if library == "polars":
+        if is_text:
+            polars = import_module("polars")
+            values = native.drop_nulls().unique().cast(polars.String)
+            native = native.cast(polars.Enum(values))
+        codes = native.to_physical().cast(int).fill_null(MISSING).to_numpy()
+        return Dictionary(native.dtype.categories.to_list(), codes, not is_text)
+    if library == "pandas" and not str(native.dtype).startswith("dictionary"):
+        if hasattr(native, "cat"):
+            return Dictionary(native.cat.categories.tolist(), native.cat.codes.to_numpy(), True)
+        codes, values = import_module("pandas").factorize(native)
+        return Dictionary(values.tolist(), codes)
+    array = column.to_arrow()
+    ordered = getattr(array.type, "ordered", False)
+    whole = array.combine_chunks() if hasattr(array, "combine_chunks") else array
+    whole = whole if hasattr(whole, "dictionary") else whole.dictionary_encode()
+    codes = whole.indices.cast("int64").fill_null(MISSING).to_numpy(zero_copy_only=False)
+    return Dictionary(whole.dictionary.to_pylist(), codes, ordered)
 
 
 def read_column(
-    series: "nw.Series[Any]", name: str, known: Column | None, new_levels: bool
+    entries: Any, name: str, known: Column | None, new_levels: bool
 ) -> tuple[Column, Values]:
-    """A column of a data frame, and its numbers or codes; `known` is the column of the fit."""
+    """A narwhals series or an array of Python objects, and its numbers or codes of levels.
+
+    `known` is the column of the fit. A column without a value has the kind that it had there.
+    """
+    is_objects = isinstance(entries, np.ndarray) or entries.dtype == nw.Object
+    kind, found = (_of_objects if is_objects else _of_series)(entries, name)
+    was = kind if known is None else known.kind
+    if isinstance(found, Dictionary):
+        names = [str(value) for value in found.values]
+        present = np.bincount(found.codes.astype(np.intp) + 1, minlength=len(names) + 1)[1:] > 0
+        is_empty = not present.any()
+    else:
+        is_empty = was == "categorical" and bool(np.isnan(found).all())
+    if is_empty and known is not None and was == "categorical":
+        return known, np.full(len(entries), MISSING, dtype=np.int32)
+    if is_empty:
+        return Column(name, "numeric" if known is None else was), np.full(len(entries), np.nan)
+    if (kind == "categorical") != (was == "categorical"):
+        raise ColumnTypeError(
+            f"Column '{name}' is {kind} but was {was} in the fit.",
+            f"Pass it as the same type as in the fit; of CSV files, scan(..., dtypes={{{name!r}: "
+            "'string'}) reads text.",
+        )
+    if not isinstance(found, Dictionary):
+        return Column(name, kind), found
+    declared = tuple(dict.fromkeys(names)) if found.declared else ()
+    occur = {level for level, here in zip(names, present, strict=True) if here}
+    column = Column(name, "categorical", order_levels(occur, declared), declared)
+    if known is not None:
+        column = merge_columns(known, column) if new_levels else known
+    if column.levels == tuple(names):
+        return column, found.codes
+    place = {level: code for code, level in enumerate(column.levels)}
+    new = [*(place.get(level, UNSEEN) for level in names), MISSING]
+    codes = np.array(new, dtype=np.int32)[found.codes]
+    if not occur <= place.keys():
+        row = int(np.argmax(codes == UNSEEN))
+        column = replace(column, strange=UnseenLevel(row, names[found.codes[row]]))
+    return column, codes
+
+
+def _of_series(series: "nw.Series[Any]", name: str) -> tuple[Kind, Values | Dictionary]:
+    """The kind of a column of a data frame, and its numbers or levels."""
     dtype = series.dtype
-    kind = _kind_of(series)
-    if dtype == nw.Object:
-        return read_objects(series.to_numpy(), name, known, new_levels)
-    if (kind is None or not _fits(kind, known)) and series.null_count() == len(series):
-        return _all_missing(len(series), name, known)
-    if kind == "categorical":
-        return _read_levels(dictionary_of(series), name, known, new_levels)
-    if kind is not None:
-        _check_kind(name, kind, known)
-        return Column(name, kind), _numbers(series)
-    native = getattr(series.to_native(), "dtype", dtype)
+    if dtype in LEVELS:
+        return "categorical", dictionary_of(series)
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        values = None if dtype.is_decimal() else series.to_numpy()
+        if values is None or values.dtype.kind not in "fiub":  # where entries are missing
+            values = series.cast(nw.Float64).to_numpy()
+        return "boolean" if dtype == nw.Boolean else "numeric", values
+    if series.null_count() == len(series):
+        return "numeric", np.full(len(series), np.nan)
+    native = series.to_native()
+    native = getattr(native, "type", getattr(native, "dtype", dtype))
     if getattr(native, "kind", "") == "c":
         raise complex_error(name)
     if dtype.is_temporal():
@@ -133,67 +191,40 @@ def read_column(
     )
 
 
-def _kind_of(series: "nw.Series[Any]") -> Kind | None:
-    dtype = series.dtype
-    if dtype.is_numeric():
-        return "numeric"
-    if dtype == nw.Boolean:
-        return "boolean"
-    return "categorical" if has_levels(series) else None
+def _of_objects(entries: Any, name: str) -> tuple[Kind, Values | Dictionary]:
+    """The same for Python objects: all numbers, or all strings, with None where missing."""
+    values = entries if isinstance(entries, np.ndarray) else entries.to_numpy()
+    present = [value for value in values.tolist() if not is_missing(value)]
+    if present and all(isinstance(value, str) for value in present):
+        return "categorical", dictionary_of(values)
+    if all(map(is_number, present)):
+        logical = present and all(isinstance(value, bool | np.bool_) for value in present)
+        kind: Kind = "boolean" if logical else "numeric"
+        return kind, as_doubles(values.tolist(), f"Column '{name}'")
+    if any(isinstance(value, complex | np.complexfloating) for value in present):
+        raise complex_error(name)
+    if all(isinstance(value, date | time | timedelta) for value in present):
+        raise date_error(name, "a duration" if isinstance(present[0], timedelta) else "a date")
+    kinds = sorted({type(value).__name__ for value in present})
+    raise ColumnTypeError(
+        f"Column '{name}' {'mixes' if len(kinds) > 1 else 'has'} values of type "
+        f"{', '.join(kinds)}; each argument must be a string or a real number, and of one kind.",
+        "Make the column all numbers or all strings.",
+    )
 
 
-def _all_missing(n: int, name: str, known: Column | None) -> tuple[Column, Values]:
-    """A column without a value is of the kind it had in the fit, or numeric."""
-    if known is not None and known.kind == "categorical":
-        return known, np.full(n, MISSING, dtype=np.int32)
-    return Column(name, "numeric" if known is None else known.kind), np.full(n, np.nan)
+def declared_values(column: Any) -> list[Any] | None:
+    """The categories that the type of a column declares, in order; None if it declares none.
 
-
-def _numbers(series: "nw.Series[Any]") -> Values:
-    """A view where there can be one; doubles with NaN where entries are missing."""
-    if not series.dtype.is_decimal():
-        values = series.to_numpy()
-        if values.dtype.kind in "fiub":
-            return values
-    return series.cast(nw.Float64).to_numpy()
-
-
-def _read_levels(
-    found: Dictionary, name: str, known: Column | None, new_levels: bool
-) -> tuple[Column, Values]:
-    """Codes of the levels that occur, or of those of the fit."""
-    codes, names = found.codes, [str(value) for value in found.values]
-    present = np.bincount(codes.astype(np.intp) + 1, minlength=len(names) + 1)[1:] > 0
-    if not present.any():
-        return _all_missing(len(codes), name, known)
-    _check_kind(name, "categorical", known)
-    declared = tuple(dict.fromkeys(names)) if found.declared else ()
-    occur = {level for level, here in zip(names, present, strict=True) if here}
-    column = Column(name, "categorical", order_levels(occur, declared), declared)
-    if known is not None:
-        column = merge_columns(known, column) if new_levels else known
-    if column.levels == tuple(names):
-        return column, codes
-    place = {level: code for code, level in enumerate(column.levels)}
-    new = np.array([*(place.get(level, UNSEEN) for level in names), MISSING], dtype=np.int32)[codes]
-    return _with_strange(column, new, lambda row: names[codes[row]]), new
-
-
-def _with_strange(column: Column, codes: Values, level_of: Callable[[int], Any]) -> Column:
-    """The column with the first of its levels that was not in the fit, if there is one."""
-    unseen = codes == UNSEEN
-    if not unseen.any():
-        return column
-    row = int(unseen.argmax())
-    return replace(column, strange=Strange(row, level_of(row)))
-
-
-def declared_levels(series: "nw.Series[Any]") -> tuple[str, ...]:
-    """The categories that the type of a column declares, in order; none for text."""
-    if series.dtype not in (nw.Categorical, nw.Enum):
-        return ()
+    >>> import pandas
+    >>> declared_values(pandas.Categorical(["case"], ["control", "case"]))
+    ['control', 'case']
+    """
+    series = column if isinstance(column, nw.Series) else as_series(column)
+    if series is None or series.dtype not in (nw.Categorical, nw.Enum):
+        return None
     found = dictionary_of(series)
-    return tuple(map(str, found.values)) if found.declared else ()
+    return found.values if found.declared else None
 
 
 def check_text(column: Column, n_present: int) -> None:
@@ -216,59 +247,11 @@ def check_text(column: Column, n_present: int) -> None:
 
 
 def date_error(name: str, what: str) -> ColumnTypeError:
+    """A column of dates, in whatever form."""
     unit = "days" if what == "a duration" else "days since a reference date"
     return ColumnTypeError(
         f"Column '{name}' is {what}.", f"Convert it to a number (for example {unit}) or drop it."
     )
-
-
-def _fits(kind: Kind, known: Column | None) -> bool:
-    return known is None or (kind == "categorical") == (known.kind == "categorical")
-
-
-def _check_kind(name: str, kind: Kind, known: Column | None) -> None:
-    if known is not None and not _fits(kind, known):
-        raise ColumnTypeError(
-            f"Column '{name}' is {kind} but was {known.kind} in the fit.",
-            "Pass it as the same type as in the fit.",
-        )
-
-
-def read_objects(
-    values: Values, name: str, known: Column | None, new_levels: bool
-) -> tuple[Column, Values]:
-    """A column of Python objects: all numbers, or all strings, with None where missing."""
-    entries = values.tolist()
-    present = [value for value in entries if not is_missing(value)]
-    if not present:
-        return _all_missing(len(values), name, known)
-    if all(isinstance(value, str) for value in present):
-        return _read_levels(encode_list(entries), name, known, new_levels)
-    if all(isinstance(value, Real | np.bool_ | Decimal) for value in present):
-        logical = all(isinstance(value, bool | np.bool_) for value in present)
-        kind: Kind = "boolean" if logical else "numeric"
-        _check_kind(name, kind, known)
-        return Column(name, kind), _as_doubles(entries, name)
-    if any(isinstance(value, complex | np.complexfloating) for value in present):
-        raise complex_error(name)
-    if all(isinstance(value, date | time | timedelta) for value in present):
-        raise date_error(name, "a duration" if isinstance(present[0], timedelta) else "a date")
-    kinds = sorted({type(value).__name__ for value in present})
-    raise ColumnTypeError(
-        f"Column '{name}' {'mixes' if len(kinds) > 1 else 'has'} values of type "
-        f"{', '.join(kinds)}; each argument must be a string or a real number, and of one kind.",
-        "Make the column all numbers or all strings.",
-    )
-
-
-def _as_doubles(values: Sequence[Any], name: str) -> NDArray[np.float64]:
-    try:
-        return np.array([np.nan if is_missing(v) else float(v) for v in values])
-    except OverflowError as error:
-        raise ScaleError(
-            f"Column '{name}' has a whole number beyond the largest double, 1.8e308.",
-            "Divide the column by a power of ten.",
-        ) from error
 
 
 def complex_error(name: str | None = None) -> ColumnTypeError:

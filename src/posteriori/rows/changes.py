@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from posteriori.rows.block import Features, Mixed
-from posteriori.rows.features import as_frame
+from posteriori.rows.features import Table, as_frame
 from posteriori.rows.frames import as_pickable
 from posteriori.rows.schema import Column, Schema
-from posteriori.rows.tables import Table
 
 Entries: TypeAlias = NDArray[Any]
 
@@ -58,19 +57,11 @@ def changed_features(X: Features, schema: Schema, changes: Changes) -> Features:
         return X
     if isinstance(X, sparse.csr_array):
         return _changed_sparse(X, changes)
-    if not isinstance(X, Mixed):
-        X = X.copy()
-        for change in changes:
-            X[:, change.column] = change.new(X[:, change.column])
-        return X
-    numeric, codes = X.numeric.copy(), X.codes.copy()
+    X = Mixed(X.numeric.copy(), X.codes.copy(), X.strange) if isinstance(X, Mixed) else X.copy()
     for change in changes:
-        is_level = schema.columns[change.column].kind == "categorical"
-        part: Entries = codes if is_level else numeric
-        places = schema.categorical if is_level else schema.numeric
-        entries = part[:, places.index(change.column)]
+        entries = Table(X, schema).column(change.column)
         entries[:] = change.new(entries)
-    return Mixed(numeric, codes, X.strange)
+    return X
 
 
 def _changed_sparse(X: Any, changes: Changes) -> sparse.csr_array:
@@ -85,7 +76,8 @@ def _changed_sparse(X: Any, changes: Changes) -> sparse.csr_array:
 def entries_of(table: Table, column: int) -> Entries:
     """One column of a table: doubles, or codes of levels."""
     values = table.column(column)
-    return values if _is_level(table.schema, column) else values.astype(np.float64, copy=False)
+    is_level = column in table.schema.categorical
+    return values if is_level else values.astype(np.float64, copy=False)
 
 
 def changed_table(X: Any, table: Table, changes: Changes) -> Any:
@@ -98,12 +90,12 @@ def changed_table(X: Any, table: Table, changes: Changes) -> Any:
     >>> found.rows()
     [(30.5, 'm'), (40.5, 'm')]
     """
+    if sparse.issparse(X):
+        return _changed_sparse(sparse.csr_array(X).astype(np.float64), changes)
     entries: dict[int, Entries] = {}
     for change in changes:
-        old = entries.get(change.column)
-        entries[change.column] = change.new(
-            entries_of(table, change.column) if old is None else old
-        )
+        j = change.column
+        entries[j] = change.new(entries[j] if j in entries else entries_of(table, j))
     frame = as_frame(X)
     if frame is None or not table.schema.named:
         return _with_entries(X if frame is None else frame.to_numpy(), table.schema, entries)
@@ -112,21 +104,13 @@ def changed_table(X: Any, table: Table, changes: Changes) -> Any:
 
 
 def _with_entries(X: Any, schema: Schema, entries: dict[int, Entries]) -> Any:
-    """An array or a sparse matrix with other columns."""
-    if sparse.issparse(X):
-        # Bound by name, because a lambda sees the last one only.
-        changes = [Change(j, lambda _, new=new: new) for j, new in entries.items()]  # type: ignore[misc]
-        return _changed_sparse(sparse.csr_array(X).astype(np.float64), changes)
+    """An array with other columns."""
     new = {j: _in_its_type(schema.columns[j], values) for j, values in entries.items()}
     X = np.array(as_pickable(X))
     X = X.astype(np.result_type(X, *new.values()))
     for j, values in new.items():
         X[:, j] = values
     return X
-
-
-def _is_level(schema: Schema, j: int) -> bool:
-    return schema.columns[j].kind == "categorical"
 
 
 def _in_its_type(column: Column, new: Entries) -> Entries:
@@ -138,11 +122,11 @@ def _in_its_type(column: Column, new: Entries) -> Entries:
 
 def _series(frame: "nw.DataFrame[Any]", column: Column, new: Entries) -> "nw.Series[Any]":
     """A column of a frame with other entries; levels keep the type of the column if they can."""
-    backend, values = nw.get_native_namespace(frame), _in_its_type(column, new)
+    values: Any = _in_its_type(column, new)
     if column.kind == "categorical":
         old = frame[column.name]
         place = {level: row for row, level in enumerate(old.to_list())}
         if all(level in place for level in values):
             return old[[place[level] for level in values]]
-        return nw.new_series(column.name, values.tolist(), backend=backend)
-    return nw.new_series(column.name, values, backend=backend)
+        values = values.tolist()
+    return nw.new_series(column.name, values, backend=nw.get_native_namespace(frame))

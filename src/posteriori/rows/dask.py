@@ -7,13 +7,12 @@ whoever did what.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import reduce
 from importlib import import_module
 from itertools import accumulate
 from math import isnan
 from operator import add
-from typing import Any, NamedTuple, TypeVar, cast
-from uuid import uuid4
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -26,9 +25,9 @@ from posteriori.errors import (
     ShapeError,
     SourceError,
 )
-from posteriori.rows.batch import Batch, Roles
-from posteriori.rows.features import as_frame
-from posteriori.rows.progress import Passes, read_progress
+from posteriori.rows.features import as_frame, check_shape
+from posteriori.rows.progress import Passes
+from posteriori.rows.schema import Batch, Roles
 from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import one_blas_thread
 
@@ -37,9 +36,6 @@ Parts = tuple[Any, ...]
 
 _SUMS_A_TASK = 8
 """Sums that one task of the tree, or the client, adds up: a cluster takes milliseconds a task."""
-
-_SENT_WITH_TASKS = 2**20
-"""Bytes up to which every task brings along what it runs; more is one task that all share."""
 
 
 def is_dask(X: Any) -> bool:
@@ -66,6 +62,8 @@ class DaskRows(SourceRows):
     framed: bool = True
     owners: tuple[Any, ...] = ()
 
+    is_distributed: ClassVar[bool] = True
+
     def __reduce__(self) -> Any:
         names = ("real", "soft_classes", "known_schema", "known_classes", "partial", "_found")
         return _without_chunks, (self.roles, {name: getattr(self, name) for name in names})
@@ -74,23 +72,13 @@ class DaskRows(SourceRows):
         found = f"{self.n_source:,} rows" if self._found else "not read yet"
         return f"<rows of {len(self.chunks)} Dask chunks, {found}>\ntarget={self.roles.target!r}"
 
-    @property
-    def has_offsets(self) -> bool:
-        return self._has(3) if not self.framed else super().has_offsets
-
-    @property
-    def has_target(self) -> bool:
-        return self._has(1) if not self.framed else super().has_target
-
-    def _has(self, part: int) -> bool:
-        return any(len(parts) > part and parts[part] is not None for parts in self.chunks[:1])
-
     def with_offset(self, offset: Any) -> "DaskRows":
         """The same rows with offsets, which are in Dask too."""
         parts = parts_of(aligned(lengths_of(self.owners[0]), offset, "offset"))
         check_number(len(self.chunks), len(parts), "offset")
         chunks = ((*own[:3], part) for own, part in zip(self.chunks, parts, strict=True))
-        return replace(self, chunks=tuple(chunks), owners=(*self.owners, offset))
+        roles = replace(self.roles, offset="offset")
+        return replace(self, roles=roles, chunks=tuple(chunks), owners=(*self.owners, offset))
 
     def each(self, make: Any, receive: Any) -> None:
         raise ParameterError(
@@ -119,16 +107,17 @@ class DaskRows(SourceRows):
         def run_on(number: int, *parts: Any) -> S:
             return task(make_batch(roles, number, starts[number], parts))
 
-        sent: Any = Sent(run_on)
-        if len(sent.packed) * len(starts) > _SENT_WITH_TASKS:
-            sent = dask.delayed(sent, pure=False, traverse=False)
-        each, plus = dask.delayed(run, pure=False), dask.delayed(add_up, pure=False)
-        sums = [each(sent, number, *self.chunks[number]) for number in starts]
+        # What runs is one task of its own, whose result all others share.
+        shared = dask.delayed(run_on, pure=False, traverse=False)
+        each, plus = dask.delayed(_run, pure=False), dask.delayed(_add_up, pure=False)
+        sums = [each(shared, number, *self.chunks[number]) for number in starts]
         while len(sums) > _SUMS_A_TASK:
             groups = [sums[i : i + _SUMS_A_TASK] for i in range(0, len(sums), _SUMS_A_TASK)]
             sums = [plus(*group) if len(group) > 1 else group[0] for group in groups]
         for found in dask.compute(*sums):
-            receive(cast(S, or_raise(found)))
+            if isinstance(found, PosterioriError):
+                raise found
+            receive(cast(S, found))
         if self._found:
             self.log.read(8 * self.n_source * (len(self.schema) + 1))
 
@@ -148,60 +137,22 @@ def _without_chunks(roles: Roles, kept: dict[str, Any]) -> DaskRows:
 # What runs on the workers.
 
 
-class Sent:
-    """Something that is sent to the workers as it is now, closures and all.
-
-    Not a dataclass, whose fields Dask would search for collections.
-    """
-
-    def __init__(self, value: Any) -> None:
-        self.packed: bytes = import_module("cloudpickle").dumps(value)
-
-    @property
-    def value(self) -> Any:
-        return _unpacked(self.packed)
-
-    def __dask_tokenize__(self) -> str:
-        return uuid4().hex
-
-
-@lru_cache(maxsize=2)
-def _unpacked(packed: bytes) -> Any:
-    """Once for all chunks of a worker."""
-    return import_module("cloudpickle").loads(packed)
-
-
-class Failed(NamedTuple):
-    """An error in place of a sum, so that the first in the order of the rows is raised."""
-
-    error: PosterioriError
-
-
-def or_raise(result: Any) -> Any:
-    """What came back from the workers, or the error that did."""
-    if isinstance(result, Failed):
-        raise result.error
-    return result
-
-
-def run(sent: Sent, *parts: Any) -> Any:
-    """What was sent, called with the parts; or its error."""
+def _run(task: Callable[..., Any], *parts: Any) -> Any:
+    """The sum of a chunk; or its error, so that the first in the order of the rows is raised."""
     try:
         with one_blas_thread():
-            return sent.value(*parts)
+            return task(*parts)
     except PosterioriError as error:
-        return Failed(error)
+        return error
 
 
-def add_up(*sums: Any) -> Any:
+def _add_up(*sums: Any) -> Any:
     """The sum of sums, or the first error among them."""
-    failed = next((each for each in sums if isinstance(each, Failed)), None)
-    if failed is not None:
-        return failed
     try:
-        return reduce(add, sums)
+        failed = [each for each in sums if isinstance(each, PosterioriError)]
+        return failed[0] if failed else reduce(add, sums)
     except PosterioriError as error:
-        return Failed(error)
+        return error
 
 
 def make_batch(roles: Roles | None, number: int, start: int, parts: Parts) -> Batch:
@@ -220,20 +171,19 @@ def make_batch(roles: Roles | None, number: int, start: int, parts: Parts) -> Ba
             roles.features(frame.columns)
         except DataError as error:
             raise error.located(where) from error
-        return roles.split(parts[0])._replace(start=start, where=counted, chunk=number)
-    odd = [part for part in parts if part is not None and not hasattr(part, "shape")]
-    if odd:
+        return roles.split(parts[0], start=start, where=counted, chunk=number)
+    if not hasattr(parts[0], "shape"):
         raise ColumnTypeError(
-            f"Chunk {number} is a {type(odd[0]).__name__}, neither an array nor a data frame.",
+            f"Chunk {number} is a {type(parts[0]).__name__}, neither an array nor a data frame.",
             "Pass delayed arrays or frames.",
         )
     X, *rest = map(_in_one_piece, parts)
     y, weight, offset = (*rest, None, None, None)[:3]
     batch = Batch(X, y, weight, offset, start, counted, number)
     for what, values in zip(("y", "sample_weight", "offset"), batch[1:4], strict=True):
-        if values is not None and values.shape[0] != batch.n_rows:
+        if values is not None and len(values) != batch.n_rows:
             raise ShapeError(
-                f"{where}: X has {batch.n_rows:,} rows, but {what} {values.shape[0]:,}.",
+                f"{where}: X has {batch.n_rows:,} rows, but {what} {len(values):,}.",
                 "Cut them into chunks at the same rows.",
             )
     return batch
@@ -252,43 +202,39 @@ def _in_one_piece(values: Any) -> Any:
 # What the user has.
 
 
-def scan_dask(source: Any, roles: Roles, classes: Any = None, progress: Any = False) -> DaskRows:
+def scan_dask(source: Any, roles: Roles, classes: Any, progress: Passes) -> DaskRows:
     """Rows of a Dask data frame, or of one delayed frame or a list of them, in their order."""
     sources = list(source) if isinstance(source, list | tuple) else [source]
-    if not sources:
-        raise ShapeError("There are no rows.", "Pass a source with at least one row.")
     if hasattr(type(sources[0]), "columns"):  # a delayed frame says yes to any name
         names = list(sources[0].columns)
         roles = replace(roles, columns=tuple(roles.features(names)))
-        sources = [each[roles.needed(names)] for each in sources]
+        sources = [each[[*(roles.columns or ()), *roles.others]] for each in sources]
     elif any(hasattr(type(each), "chunks") for each in sources):
         raise ColumnTypeError(
             "A Dask array has no column names.",
             "Pass it to fit together with its target: fit(X, y).",
         )
     chunks = tuple((part,) for each in sources for part in parts_of(each, alone=True))
-    passes = Passes(read_progress(progress))
-    return DaskRows(roles, chunks, True, tuple(sources), soft_classes=classes, progress=passes)
+    return DaskRows(roles, chunks, True, tuple(sources), soft_classes=classes, progress=progress)
 
 
-def dask_rows(
-    X: Any, y: Any, sample_weight: Any = None, offset: Any = None, classes: Any = None
-) -> DaskRows:
+def dask_rows(X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> DaskRows:
     """What the user calls fit with: Dask arrays or frames, cut at the same rows.
 
     Arrays of known chunks are cut as X is; where sizes are unknown they must agree already.
     """
     X = whole_rows(X)
     cuts = lengths_of(X)
-    others = {"y": y, "sample_weight": sample_weight, "offset": offset}
-    cut = [aligned(cuts, values, what) for what, values in others.items()]
-    parts = [parts_of(X), *(None if each is None else parts_of(each) for each in cut)]
-    n = len(parts[0] or ())
-    for what, own in zip(others, parts[1:], strict=True):
-        if own is not None:
-            check_number(n, len(own), what)
-    chunks = zip(*([None] * n if own is None else own for own in parts), strict=True)
-    return DaskRows(Roles(), tuple(chunks), False, (X, *cut), soft_classes=classes)
+    others = {"y": y, "sample_weight": sample_weight}
+    parts, owners = [parts_of(X)], [X]
+    n = len(parts[0])
+    for what, values in others.items():
+        owners.append(aligned(cuts, values, what))
+        parts.append([None] * n if values is None else parts_of(owners[-1]))
+        check_number(n, len(parts[-1]), what)
+    target, weight = (None if values is None else what for what, values in others.items())
+    chunks = tuple(zip(*parts, strict=True))
+    return DaskRows(Roles(target, weight), chunks, False, tuple(owners), soft_classes=classes)
 
 
 def check_number(n_chunks: int, found: int, what: str) -> None:
@@ -303,11 +249,7 @@ def whole_rows(X: Any) -> Any:
     """An array with all columns in one chunk; anything else as it is."""
     if not hasattr(type(X), "rechunk"):
         return X
-    if X.ndim != 2:
-        raise ShapeError(
-            f"Expected 2D array, got {X.ndim}D array instead.",
-            "Reshape your data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row.",
-        )
+    check_shape(X.shape)
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
 
 

@@ -4,29 +4,20 @@ What is found in parts of the rows is added up, in any order: the sum is the sam
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from posteriori.errors import (
-    ColumnNameError,
-    ColumnTypeError,
-    DataError,
-    LabelError,
-    ShapeError,
-    WeightError,
-)
-from posteriori.rows.arrow import is_arrow, plain_numbers
-from posteriori.rows.batch import Batch, read_batch_weight
-from posteriori.rows.features import read_features
-from posteriori.rows.schema import Column, Schema, listed, merge_columns
-from posteriori.rows.tables import ColumnTable
+from posteriori.errors import ColumnNameError, ColumnTypeError, DataError, LabelError, ShapeError
+from posteriori.rows.categories import declared_values
+from posteriori.rows.features import numeric_columns, read_features
+from posteriori.rows.schema import Batch, Column, Schema, listed, merge_columns
 from posteriori.rows.target import (
+    as_labels,
     check_total_weight,
-    declared_classes,
     merge_classes,
     read_target,
+    read_weight,
 )
 from posteriori.typing import Array, Codes, Labels
 
@@ -34,16 +25,9 @@ _MOST_CLASSES = 10_000
 """A target with more distinct values than this has no classes."""
 
 
-class LabelProblem(NamedTuple):
-    """Why there are no classes, and the number of the first row of the batch that shows it."""
-
-    start: float
-    error: DataError
-
-
 @dataclass(frozen=True, eq=False)
 class LabelCounts:
-    """Labels in order, the weight of the rows with each and their number; or why there are none.
+    """Labels in order, the weight of the rows with each and their number.
 
     Rows of weight zero are not counted, nor are those of soft labels.
     """
@@ -51,54 +35,35 @@ class LabelCounts:
     labels: Labels
     weight: Array
     count: Array
-    problem: LabelProblem | None = None
     soft: bool = False
 
     def __add__(self, other: "LabelCounts") -> "LabelCounts":
-        problems = [each.problem for each in (self, other) if each.problem is not None]
-        if problems:
-            return _no_labels(min(problems, key=lambda problem: problem.start))
-        if self.soft or self.labels is other.labels or _equal(self.labels, other.labels):
+        same = self.labels.dtype == other.labels.dtype and np.array_equal(self.labels, other.labels)
+        if self.soft or same:
             weight, count = self.weight + other.weight, self.count + other.count
             return replace(self, weight=weight, count=count)
-        try:
-            labels, *places = merge_classes(self.labels, other.labels)
-        except LabelError as error:  # labels of two kinds have no order
-            return _no_labels(LabelProblem(np.inf, error))
+        labels, *places = merge_classes(self.labels, other.labels)
         if len(labels) > _MOST_CLASSES:
-            return _no_labels(LabelProblem(np.inf, _too_many()))
-
-        def both(ours: Array, theirs: Array) -> Array:
-            values = np.concatenate([ours, theirs])
-            return np.bincount(np.concatenate(places), values).astype(np.float64)
-
-        return LabelCounts(labels, both(self.weight, other.weight), both(self.count, other.count))
+            raise LabelError(
+                f"The target has more than {_MOST_CLASSES:,} distinct values, which are no "
+                "classes.",
+                "Name a column of labels as target; for numbers use GLM.",
+            )
+        place = np.concatenate(places)
+        weight, count = (
+            np.bincount(place, np.concatenate(values)).astype(np.float64)
+            for values in ((self.weight, other.weight), (self.count, other.count))
+        )
+        return LabelCounts(labels, weight, count)
 
     def classes(self) -> Labels:
-        """The labels of rows with a weight; an error if these are no classes."""
-        if self.problem is not None:
-            raise self.problem.error
+        """The labels of rows with a weight."""
         return self.labels if self.soft else self.labels[self.weight > 0]
 
     def of(self, chosen: Labels) -> tuple[float, int]:
         """The weight of all rows with one of some labels, and their number."""
         own = np.isin(self.labels, chosen)
         return float(self.weight[own].sum()), int(self.count[own].sum())
-
-
-def _equal(a: Labels, b: Labels) -> bool:
-    return a.dtype == b.dtype and np.array_equal(a, b)
-
-
-def _no_labels(problem: LabelProblem) -> LabelCounts:
-    return LabelCounts(np.empty(0), np.empty(0), np.empty(0), problem)
-
-
-def _too_many() -> LabelError:
-    return LabelError(
-        f"The target has more than {_MOST_CLASSES:,} distinct values, which are no classes.",
-        "Name a column of labels as target; for numbers use GLM.",
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,28 +82,23 @@ class Discovered:
     weight: float
 
     def __add__(self, other: "Discovered") -> "Discovered":
-        labels = self.labels
-        if labels is not None and other.labels is not None:
-            labels = labels + other.labels
-        return Discovered(
-            self._columns_of_both(other),
-            tuple(map(all, zip(self.empty, other.empty, strict=True))),
-            self.named,
-            labels,
-            self.lengths + other.lengths,
-            self.weight + other.weight,
-        )
-
-    def _columns_of_both(self, other: "Discovered") -> tuple[Column, ...]:
-        """The columns as both parts show them; an error where the names differ."""
-        ours, theirs = ([column.name for column in each.columns] for each in (self, other))
+        ours, theirs = self.schema().names, other.schema().names
         if ours != theirs:
             raise ColumnNameError(
                 f"Parts of the source have different columns: {listed(ours)} and {listed(theirs)}.",
                 "Write the same columns everywhere.",
             )
-        both = zip(self.columns, self.empty, other.columns, other.empty, strict=True)
-        return tuple(_merged(*each) for each in both)
+        labels = self.labels
+        if labels is not None and other.labels is not None:
+            labels = labels + other.labels
+        return Discovered(
+            tuple(map(_merged, self.columns, self.empty, other.columns, other.empty)),
+            tuple(map(bool.__and__, self.empty, other.empty)),
+            self.named,
+            labels,
+            self.lengths + other.lengths,
+            self.weight + other.weight,
+        )
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -166,56 +126,50 @@ def _merged(a: Column, a_is_empty: bool, b: Column, b_is_empty: bool) -> Column:
     return replace(a, kind="numeric")
 
 
-def inspect_batch(batch: Batch, soft_classes: Any = None) -> Discovered:
-    """What one batch shows; `soft_classes` names columns of soft labels."""
+def inspect_batch(batch: Batch, soft_classes: Any = None, real: bool = False) -> Discovered:
+    """What one batch shows; `soft_classes` names columns of soft labels.
+
+    A `real` target is a number, and is not read here.
+    """
     n = batch.n_rows
     try:
-        columns, empty, named = _columns(batch.X)
-        weight = read_batch_weight(batch)
-        labels = None if batch.y is None else _labels(batch, weight, soft_classes)
+        schema, empty = _columns(batch.X)
+        weight = read_weight(batch.weight, n, all_zero=True)
+        labels = None if real or batch.y is None else _labels(batch, weight, soft_classes)
     except DataError as error:
         raise error.located("", batch.start) from error
     total = float(n if weight is None else weight.sum())
     number = batch.start if batch.chunk is None else batch.chunk
-    return Discovered(columns, empty, named, labels, ((number, n),), total)
+    return Discovered(schema.columns, empty, schema.named, labels, ((number, n),), total)
 
 
 def checked(found: Discovered | None) -> Discovered:
     """What all batches show together; an error if there are no rows."""
     if found is None:
         raise ShapeError("There are no rows.", "Pass a source with at least one row.")
-    if found.weight == 0:
-        raise WeightError(
-            "The weight is zero in every row: no rows are left.", "Give some row a weight."
-        )
     check_total_weight(found.weight)
     return found
 
 
-def _columns(X: Any) -> tuple[tuple[Column, ...], tuple[bool, ...], bool]:
-    """The columns, whether they are empty, and whether the names are the user's."""
-    if is_arrow(X) and all(plain_numbers(column) is not None for column in X.columns):
-        columns = tuple(Column(name) for name in X.column_names)
-        return columns, (False,) * len(columns), True
+def _columns(X: Any) -> tuple[Schema, tuple[bool, ...]]:
+    """The columns, and whether they are empty."""
+    if numeric_columns(X) is not None:
+        return Schema.of_names(X.column_names), (False,) * X.num_columns
     table = read_features(X)
-    columns, empty = table.schema.columns, (False,) * len(table.schema)
-    if isinstance(table, ColumnTable):
-        empty = tuple(map(_is_empty, columns, table.columns))
-    return columns, empty, table.schema.named
-
-
-def _is_empty(column: Column, values: NDArray[Any]) -> bool:
-    if column.kind == "categorical":
-        return not column.levels
-    return values.dtype.kind == "f" and bool(np.isnan(values).all())
+    columns = table.schema.columns
+    if not isinstance(table.values, tuple):
+        return table.schema, (False,) * len(columns)
+    empty = tuple(
+        not column.levels
+        if column.kind == "categorical"
+        else values.dtype.kind == "f" and bool(np.isnan(values).all())
+        for column, values in zip(columns, table.values, strict=True)
+    )
+    return table.schema, empty
 
 
 def _labels(batch: Batch, weight: Array | None, soft_classes: Any) -> LabelCounts:
-    try:
-        labels, found = read_target(batch.y, batch.n_rows, soft_classes)
-    except LabelError as error:
-        located = error.located(batch.where, batch.start)
-        return _no_labels(LabelProblem(batch.chunk or batch.start, located))
+    labels, found = read_target(batch.y, batch.n_rows, soft_classes)
     if found.ndim == 2:
         total = found.sum(0) if weight is None else weight @ found
         return LabelCounts(labels, total, np.zeros(len(labels)), soft=True)
@@ -223,8 +177,9 @@ def _labels(batch: Batch, weight: Array | None, soft_classes: Any) -> LabelCount
     count = np.bincount(codes if weight is None else codes[weight > 0], minlength=K)
     total = count if weight is None else np.bincount(codes, weight, minlength=K)
     counts = LabelCounts(labels, total.astype(np.float64), count.astype(np.float64))
-    declared = declared_classes(batch.y)
-    if declared is None:
+    values = declared_values(batch.y)
+    if values is None:
         return counts
+    declared = as_labels(values)
     none = np.zeros(len(declared))  # so that parts without some class keep the order of all
     return LabelCounts(declared, none, none) + counts

@@ -1,7 +1,7 @@
 """The user's X, whatever it is, as a table of columns."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, cast
 
@@ -19,15 +19,78 @@ from posteriori.errors import (
     ShapeError,
     warn,
 )
-from posteriori.rows.arrow import is_table, plain_table
-from posteriori.rows.categories import complex_error, date_error, read_column, read_objects
-from posteriori.rows.schema import Column, Kind, Schema
-from posteriori.rows.tables import ColumnTable, DenseTable, SparseTable, Table
-from posteriori.rows.target import as_array
+from posteriori.rows.block import Features, Mixed, take_rows
+from posteriori.rows.categories import complex_error, date_error, read_column
+from posteriori.rows.schema import Kind, Schema
 from posteriori.typing import Array
+
+_ARROW_NUMBERS = {
+    "double",
+    "float",
+    *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)),
+}
+"""Arrow types whose values NumPy reads where they are."""
 
 _SMALL_FRAME = 10**5
 """A data frame of no more numbers is copied at once, rather than read column by column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns in memory, from which consecutive rows are taken.
+
+    `values` is an array of numbers in any memory order, a CSR matrix, a `Mixed`, or a tuple of
+    columns, each of numbers or codes of levels.
+    """
+
+    values: "NDArray[Any] | sparse.csr_array | Mixed | tuple[NDArray[Any], ...]"
+    schema: Schema
+
+    @property
+    def n_rows(self) -> int:
+        values = self.values
+        return len(values[0]) if isinstance(values, tuple) else int(values.shape[0])
+
+    def cut(self, low: int, high: int) -> Features:
+        """Rows low to high as doubles (a view where they are doubles already)."""
+        values = self.values
+        if isinstance(values, tuple):
+            numeric = self._stack(self.schema.numeric, low, high, np.float64)
+            places = self.schema.categorical
+            if not places:
+                return numeric
+            strange = tuple(self.schema.columns[j].strange for j in places)
+            return Mixed(numeric, self._stack(places, low, high, np.int32), strange)
+        if isinstance(values, Mixed):
+            return take_rows(values, slice(low, high))
+        if isinstance(values, np.ndarray):
+            return cast(Array, values[low:high].astype(np.float64, copy=False))
+        indptr = values.indptr[low : high + 1]
+        inside = slice(indptr[0], indptr[-1])
+        part = sparse.csr_array((high - low, values.shape[1]))
+        # Set one by one, because the constructor would copy them.
+        part.data = values.data[inside].astype(np.float64, copy=False)
+        part.indices, part.indptr = values.indices[inside], indptr - indptr[0]
+        return part
+
+    def _stack(self, positions: list[int], low: int, high: int, dtype: Any) -> NDArray[Any]:
+        out = np.empty((high - low, len(positions)), dtype=dtype, order="F")
+        for i, j in enumerate(positions):
+            out[:, i] = self.column(j)[low:high]
+        return out
+
+    def column(self, j: int) -> NDArray[Any]:
+        """One column: numbers, or codes of levels."""
+        values = self.values
+        if isinstance(values, tuple):
+            return values[j]
+        if isinstance(values, Mixed):
+            is_level = j in self.schema.categorical
+            part: NDArray[Any] = values.codes if is_level else values.numeric
+            return part[:, (self.schema.categorical if is_level else self.schema.numeric).index(j)]
+        if isinstance(values, np.ndarray):
+            return values[:, j]
+        return cast(NDArray[Any], values[:, [j]].toarray().ravel())
 
 
 def read_features(
@@ -37,38 +100,68 @@ def read_features(
 
     Levels that the schema lacks are coded `UNSEEN` or, with `new_levels`, added to it.
     """
-    table: DenseTable | SparseTable
-    _check_in_memory(X)
-    if schema is not None and is_table(X) and X.num_rows:
-        plain = plain_table(X, schema)
-        if plain is not None:
-            return plain
-    if sparse.issparse(X):
-        table = _from_sparse(X)
-    elif (frame := as_frame(X)) is not None:
+    for sign, what in (("map_sum", "source"), ("__dask_graph__", "Dask collection")):
+        if hasattr(type(X), sign):
+            raise ParameterError(
+                f"A {what} is not accepted here.",
+                "Pass data in memory: an array or a data frame (of Dask: X.compute()).",
+            )
+    frame = as_frame(X)
+    if frame is not None:
         return _from_frame(frame, schema, model, new_levels)
-    else:
-        values = X if type(X) is np.ndarray else _as_array(X)
-        _check_shape(values.shape)
-        if values.dtype.kind not in "fiub":
-            return _from_objects(values, schema, model, new_levels)
+    values = _as_csr(X) if sparse.issparse(X) else as_numbers(X)
+    check_shape(values.shape)
+    d, is_numbers = values.shape[1], values.dtype.kind in "fiub"
+    if schema is not None:
+        if schema.categorical and is_numbers and d == len(schema):
+            raise ColumnTypeError(
+                f"{model} was fitted with levels in {schema.describe_all(schema.categorical)}, "
+                "but X has numbers only.",
+                "Pass a data frame with the columns of the fit.",
+            )
+        _check_width(False, d, schema, model)
+    if is_numbers:
         kind: Kind = "boolean" if values.dtype.kind == "b" else "numeric"
-        table = DenseTable(values, Schema.unnamed(values.shape[1], kind))
-    return table if schema is None else _by_position(table, schema, model)
+        return Table(values, Schema.unnamed(d, kind) if schema is None else schema)
+    return _by_column(values.T, [f"x{j}" for j in range(d)], False, schema, new_levels)
 
 
-def _check_in_memory(X: Any) -> None:
-    """An error that says what to do with a source, a Dask collection or a path."""
-    if hasattr(type(X), "map_sum"):
-        raise ParameterError(
-            "A source is not accepted here.", "Pass data in memory: an array or a data frame."
+def as_frame(X: Any, name: str = "X") -> "nw.DataFrame[Any] | None":
+    """A data frame in memory; None for anything else."""
+    if type(X) is np.ndarray:  # asking narwhals takes longer than all other checks of it
+        return None
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except DuplicateError as error:
+        names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+        twice = next((each for each in names if names.count(each) > 1), None)
+        raise ColumnNameError(
+            f"Two columns of {name} have the same name, {twice!r}.", "Rename one of them."
+        ) from error
+    if isinstance(frame, nw.LazyFrame):
+        call = "compute" if hasattr(type(X), "__dask_graph__") else "collect"
+        raise ColumnTypeError(
+            f"{name} is a lazy frame, whose rows are not in memory.", f"Call {call}() on it first."
         )
-    if hasattr(type(X), "__dask_graph__"):
-        raise ParameterError(
-            "A Dask collection is not accepted here.", "Pass X.compute(), or some of its rows."
-        )
-    if isinstance(X, str | PathLike):
-        raise path_error(X)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def is_arrow_table(X: Any) -> bool:
+    """Whether X is a table of pyarrow, which need not be installed."""
+    return type(X).__module__.startswith("pyarrow.") and type(X).__name__ == "Table"
+
+
+def numeric_columns(X: Any) -> list[NDArray[Any]] | None:
+    """The columns of an Arrow table, if all are numbers and none is missing; None otherwise."""
+    if not is_arrow_table(X):
+        return None
+    found = []
+    for column in X.columns:
+        if column.null_count or str(column.type) not in _ARROW_NUMBERS:
+            return None
+        chunk = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        found.append(chunk.to_numpy(zero_copy_only=False))
+    return found
 
 
 def path_error(X: Any, y: Any = None) -> ParameterError:
@@ -81,18 +174,51 @@ def path_error(X: Any, y: Any = None) -> ParameterError:
     )
 
 
-def _as_array(X: Any) -> NDArray[Any]:
+def as_array(values: Any) -> NDArray[Any]:
+    """Lists as an array; numbers among strings stay numbers, where NumPy would make strings."""
+    array = np.asarray(values)
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        objects = np.asarray(values, dtype=object)
+        if not all(isinstance(value, str | bytes) for value in objects.flat):
+            return objects
+    return array
+
+
+def as_numbers(X: Any) -> NDArray[Any]:
+    """X as an array of numbers, strings or Python objects; masked entries are NaN."""
+    if isinstance(X, str | PathLike):
+        raise path_error(X)
     if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "fiub":
-        return cast(Array, np.ma.filled(X.astype(np.float64), np.nan))
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     try:
-        return as_array(X)
+        values = X if type(X) is np.ndarray else as_array(X)
     except (ValueError, NotImplementedError) as error:
         raise ShapeError(
             f"X is not a table: {error}.", "Pass a data frame, or rows of equal length."
         ) from error
+    if values.dtype.kind == "c":
+        raise complex_error()
+    if values.dtype.kind in "mM":
+        raise date_error("x0", "a duration" if values.dtype.kind == "m" else "a date")
+    return values
 
 
-def _check_shape(shape: tuple[int, ...]) -> None:
+def _as_csr(X: Any) -> Any:
+    if X.dtype.kind == "c":
+        raise complex_error()
+    if X.dtype.kind not in "fiub":
+        raise ColumnTypeError(
+            f"A sparse matrix of {X.dtype} cannot be used.", "Pass a matrix of numbers."
+        )
+    rows = X if X.format == "csr" else sparse.csr_array(X)
+    if not rows.has_canonical_format:  # remembered by the user's own matrix, if it is CSR
+        rows = sparse.csr_array(rows, copy=True)
+        rows.sum_duplicates()
+    return rows
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """An error for an array that is no table, or has no rows or columns."""
     if len(shape) != 2:
         raise ShapeError(
             f"Expected 2D array, got {len(shape)}D array instead.",
@@ -106,95 +232,52 @@ def _check_shape(shape: tuple[int, ...]) -> None:
             )
 
 
-def _check_width(n_columns: int, schema: Schema, model: str) -> None:
+def _check_width(named: bool, n_columns: int, schema: Schema, model: str) -> None:
+    """Columns that are taken by position: as many as in the fit, a warning if names are lost."""
     if n_columns != len(schema):
         raise ShapeError(
             f"X has {n_columns} features, but {model} is expecting {len(schema)} features as "
             "input.",
             "Pass the columns of the fit.",
         )
-
-
-def _by_position(table: DenseTable | SparseTable, schema: Schema, model: str) -> Table:
-    """Columns without names, taken to be those of the fit in the same order."""
-    _check_width(len(table.schema), schema, model)
-    if schema.categorical:
-        raise ColumnTypeError(
-            f"{model} was fitted with levels in {schema.describe_all(schema.categorical)}, "
-            "but X has numbers only.",
-            "Pass a data frame with the columns of the fit.",
+    if named != schema.named:
+        problem = (
+            f"X has feature names, but {model} was fitted without feature names."
+            if named
+            else f"X does not have valid feature names, but {model} was fitted with feature names."
         )
-    _warn_of_names(False, schema.named, model)
-    return replace(table, schema=schema)
-
-
-def _from_sparse(X: Any) -> SparseTable:
-    _check_shape(X.shape)
-    if X.dtype.kind == "c":
-        raise complex_error()
-    if X.dtype.kind not in "fiub":
-        raise ColumnTypeError(
-            f"A sparse matrix of {X.dtype} cannot be used.", "Pass a matrix of numbers."
-        )
-    rows = X if X.format == "csr" else sparse.csr_array(X)
-    if not rows.has_canonical_format:  # remembered by the user's own matrix, if it is CSR
-        rows = sparse.csr_array(rows, copy=True)
-        rows.sum_duplicates()
-    kind: Kind = "boolean" if X.dtype.kind == "b" else "numeric"
-    return SparseTable(rows, Schema.unnamed(X.shape[1], kind))
-
-
-def as_frame(X: Any) -> "nw.DataFrame[Any] | None":
-    """X as a data frame in memory; None if it is something else."""
-    if type(X) is np.ndarray:  # asking narwhals takes longer than all other checks of it
-        return None
-    try:
-        frame = nw.from_native(X, pass_through=True)
-    except DuplicateError as error:
-        raise ColumnNameError(
-            f"Two columns of X have the same name, {_name_given_twice(X)!r}.",
-            "Rename one of them.",
-        ) from error
-    if isinstance(frame, nw.LazyFrame):
-        raise ColumnTypeError(
-            "X is a lazy frame, whose rows are not in memory.",
-            f"Call {'compute' if hasattr(type(X), '__dask_graph__') else 'collect'}() on it first.",
-        )
-    return frame if isinstance(frame, nw.DataFrame) else None
-
-
-def _name_given_twice(X: Any) -> Any:
-    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
-    return next((name for name in names if names.count(name) > 1), None)
+        warn(ColumnNameWarning(problem, "Use names in both, so that the order can be checked."))
 
 
 def _from_frame(
     frame: "nw.DataFrame[Any]", schema: Schema | None, model: str, new_levels: bool
 ) -> Table:
     names = list(frame.columns)
-    _check_shape(frame.shape)
-    named = _are_names(names)
-    known: Sequence[Column | None] = [None] * len(names)
+    check_shape(frame.shape)
+    named = are_names(names)
     order = list(range(len(names)))
     if schema is not None:
         if named and schema.named:
             order = schema.order_of(names)
         else:
-            _check_width(len(names), schema, model)
-            _warn_of_names(named, schema.named, model)
-        known = schema.columns
-        if not schema.categorical and frame.shape[0] * frame.shape[1] <= _SMALL_FRAME:
-            values = _small_frame(frame)
-            if values is not None:
-                return DenseTable(values[:, order], schema)
-    read = [
-        read_column(frame.get_column(names[i]), names[i] if named else f"x{j}", column, new_levels)
-        for j, (i, column) in enumerate(zip(order, known, strict=True))
-    ]
-    return _table_of(read, schema, named, len(frame))
+            _check_width(named, len(names), schema, model)
+        if not schema.categorical:
+            plain = numeric_columns(frame.to_native())
+            if plain is not None:
+                return Table(tuple(plain[i] for i in order), schema)
+            types = frame.schema.values()
+            if frame.shape[0] * frame.shape[1] <= _SMALL_FRAME and all(
+                dtype.is_numeric() or dtype == nw.Boolean for dtype in types
+            ):
+                values = frame.to_numpy()
+                if values.dtype.kind in "fiub":  # not where entries of a column are missing
+                    return Table(values[:, order], schema)
+    columns = [frame.get_column(names[i]) for i in order]
+    called = [names[i] if named else f"x{j}" for j, i in enumerate(order)]
+    return _by_column(columns, called, named, schema, new_levels)
 
 
-def _are_names(names: list[Any]) -> bool:
+def are_names(names: list[Any]) -> bool:
     """Whether the columns have names, rather than numbers; an error where some have neither."""
     strings = [isinstance(name, str) for name in names]
     if any(strings) and not all(strings):
@@ -211,49 +294,16 @@ def _are_names(names: list[Any]) -> bool:
     return all(strings)
 
 
-def _small_frame(frame: "nw.DataFrame[Any]") -> NDArray[Any] | None:
-    """All columns as one array; None where some are not numbers."""
-    if not all(dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values()):
-        return None
-    values = frame.to_numpy()
-    return values if values.dtype.kind in "fiub" else None
-
-
-def _table_of(
-    read: list[tuple[Column, NDArray[Any]]], schema: Schema | None, named: bool, n_rows: int
-) -> ColumnTable:
-    """Columns as read; those of the schema keep its names and kinds, and may gain levels."""
-    columns = tuple(column for column, _ in read)
+def _by_column(
+    columns: Any, names: Sequence[str], named: bool, schema: Schema | None, new_levels: bool
+) -> Table:
+    """Columns read one by one; those of the schema keep its names and kinds, may gain levels."""
+    known = [None] * len(names) if schema is None else schema.columns
+    found = zip(columns, names, known, strict=True)
+    read = [read_column(each, name, old, new_levels) for each, name, old in found]
+    own = tuple(column for column, _ in read)
     if schema is not None:
-        pairs = zip(schema.columns, columns, strict=True)
-        columns = tuple(replace(found, name=known.name, kind=known.kind) for known, found in pairs)
+        pairs = zip(own, schema.columns, strict=True)
+        own = tuple(replace(column, name=old.name, kind=old.kind) for column, old in pairs)
         named = schema.named
-    return ColumnTable(tuple(values for _, values in read), Schema(columns, named), n_rows)
-
-
-def _warn_of_names(here: bool, fitted: bool, model: str) -> None:
-    if here == fitted:
-        return
-    problem = (
-        f"X has feature names, but {model} was fitted without feature names."
-        if here
-        else f"X does not have valid feature names, but {model} was fitted with feature names."
-    )
-    warn(ColumnNameWarning(problem, "Use names in both, so that the order can be checked."))
-
-
-def _from_objects(
-    values: NDArray[Any], schema: Schema | None, model: str, new_levels: bool
-) -> ColumnTable:
-    """An array of Python objects or strings, read column by column."""
-    if values.dtype.kind == "c":
-        raise complex_error()
-    if values.dtype.kind in "mM":
-        raise date_error("x0", "a duration" if values.dtype.kind == "m" else "a date")
-    if schema is not None:
-        _check_width(values.shape[1], schema, model)
-    known = [None] * values.shape[1] if schema is None else schema.columns
-    read = [
-        read_objects(values[:, j], f"x{j}", column, new_levels) for j, column in enumerate(known)
-    ]
-    return _table_of(read, schema, False, len(values))
+    return Table(tuple(values for _, values in read), Schema(own, named))

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from importlib import import_module
 from operator import add
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from posteriori.errors import SourceError
-from posteriori.rows.batch import Batch, Roles
+from posteriori.rows.discovery import LabelCounts
 from posteriori.rows.ipc_cache import IpcCache, IpcFile
-from posteriori.rows.schema import Column, Kind, Schema
+from posteriori.rows.schema import Batch, Column, Kind, Schema
 from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import map_in_order
 from posteriori.typing import Labels
@@ -26,12 +26,15 @@ BATCH_ENTRIES = 2**21
 """Numbers that are read at once: 16 MiB of doubles."""
 
 _LONGEST_BATCH = 2**17
+
 _PART_ROWS = 2**18
 """Row groups that lie together are read as one part until it has this many rows."""
 
-
 _BUFFER = 2**16
-"""Bytes of a column that are read at once; without it, all of its row group would be."""
+"""Bytes of a Parquet column that are read at once; without it, all of its row group would be."""
+
+_CSV_BLOCK = 2**24
+"""Bytes of a CSV file that are parsed at once."""
 
 
 class FileStamp(NamedTuple):
@@ -40,71 +43,49 @@ class FileStamp(NamedTuple):
     path: str
     inode: int
     size: int
-    changed: tuple[int, int]
+    changed: int
 
     @classmethod
     def of(cls, path: str) -> "FileStamp":
         found = os.stat(path)
-        return cls(path, found.st_ino, found.st_size, (found.st_mtime_ns, found.st_ctime_ns))
+        return cls(path, found.st_ino, found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
         """An error unless the file is still what it was."""
-        try:
-            now = FileStamp.of(self.path)
-        except OSError as error:
+        is_there = os.path.exists(self.path)
+        if not is_there or FileStamp.of(self.path) != self:
+            what = "has changed" if is_there else "is gone"
             raise SourceError(
-                f"The file {self.path} is gone since it was scanned.", "Put it back, or scan again."
-            ) from error
-        if now != self:
-            raise SourceError(
-                f"The file {self.path} has changed since it was scanned.",
-                "Scan again, and fit to what is there now.",
+                f"The file {self.path} {what} since it was scanned.",
+                "Put it back, or scan again and fit to what is there now.",
             )
 
 
-@dataclass(frozen=True, eq=False)
-class RowGroups:
+class RowGroups(NamedTuple):
     """Row groups of a Parquet file, the number of their first row, and its partition values."""
 
     path: str
     metadata: Any
-    groups: tuple[int, ...]
+    groups: list[int]
     start: int
     n_rows: int
     partition: dict[str, Any]
 
     def batches(self, columns: list[str], schema: Any, n_rows: int) -> Iterator[Any]:
         """Record batches of at most so many rows, with these columns of the schema."""
-        pyarrow = import_module("pyarrow")
-        parquet = import_module("pyarrow.parquet")
+        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
         own = [name for name in columns if name not in self.partition]
         options = {"pre_buffer": False, "buffer_size": _BUFFER}
         with parquet.ParquetFile(self.path, metadata=self.metadata, **options) as file:
-            for batch in file.iter_batches(n_rows, list(self.groups), own, use_threads=False):
-                arrays = []
+            for batch in file.iter_batches(n_rows, self.groups, own, use_threads=False):
+                n, arrays = batch.num_rows, []
                 for name in columns:
-                    kind = schema.field(name).type
-                    if name in self.partition:
-                        value = pyarrow.scalar(self.partition[name]).cast(kind)
-                        arrays.append(pyarrow.repeat(value, batch.num_rows))
-                    else:
-                        arrays.append(_cast(batch.column(name), kind))
-                yield _record_batch(arrays, columns, batch.num_rows)
-
-
-def _cast(values: Any, kind: Any) -> Any:
-    """The values in the type that the column has in all files."""
-    if values.type == kind:
-        return values
-    return values.cast(kind, safe=not import_module("pyarrow.types").is_floating(kind))
-
-
-def _record_batch(arrays: list[Any], names: list[str], n_rows: int) -> Any:
-    pyarrow = import_module("pyarrow")
-    if arrays:
-        return pyarrow.RecordBatch.from_arrays(arrays, names)
-    empty = pyarrow.struct([])
-    return pyarrow.RecordBatch.from_struct_array(pyarrow.array([{}] * n_rows, empty))
+                    kind, value = schema.field(name).type, self.partition.get(name)
+                    values = batch.column(name) if name in own else pyarrow.repeat(value, n)
+                    if values.type != kind:  # of another file
+                        values = values.cast(kind, safe=not pyarrow.types.is_floating(kind))
+                    arrays.append(values)
+                yield pyarrow.RecordBatch.from_arrays(arrays, columns)
 
 
 def row_groups(dataset: Any) -> list[RowGroups] | None:
@@ -113,25 +94,29 @@ def row_groups(dataset: Any) -> list[RowGroups] | None:
     is_parquet = isinstance(getattr(dataset, "format", None), datasets.ParquetFileFormat)
     if not is_parquet or dataset.filesystem.type_name != "local":
         return None
-    try:
-        fragments = list(dataset.get_fragments())
-    except ValueError:  # the dataset filters rows
-        return None
     parts: list[RowGroups] = []
     start = 0
-    for fragment in fragments:
-        metadata = fragment.metadata
+    for path, fragment in _fragments(dataset):
+        if not path:
+            return None
+        metadata, groups, n_rows = fragment.metadata, [], 0
         partition = datasets.get_partition_keys(fragment.partition_expression)
-        groups: list[int] = []
-        n_rows = 0
         for group in range(metadata.num_row_groups):
             groups.append(group)
             n_rows += metadata.row_group(group).num_rows
-            if n_rows >= _PART_ROWS or group == metadata.num_row_groups - 1:
-                found = RowGroups(fragment.path, metadata, tuple(groups), start, n_rows, partition)
-                parts += [found] * (n_rows > 0)
+            is_last = group == metadata.num_row_groups - 1
+            if n_rows and (n_rows >= _PART_ROWS or is_last):
+                parts.append(RowGroups(path, metadata, groups, start, n_rows, partition))
                 start, groups, n_rows = start + n_rows, [], 0
     return parts
+
+
+def _fragments(dataset: Any) -> list[tuple[str, Any]]:
+    """The files of a dataset, each with its path; the dataset itself where it has none."""
+    try:
+        return [(fragment.path, fragment) for fragment in dataset.get_fragments()]
+    except (AttributeError, ValueError):  # a table in memory, or rows that a dataset filters
+        return [("", dataset)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,19 +125,17 @@ class FileRows(SourceRows):
 
     Threads read the row groups of Parquet files; other formats are read in order by pyarrow's
     scanner, which reads ahead. Batches come from the `cache` once it holds all of them.
-    `infers_types` says that the files are CSV, with types inferred from their first megabyte.
+    `declared` has the order of levels and classes of categorical columns, as text.
     """
 
     dataset: Any
     stamps: tuple[FileStamp, ...] = ()
-    declared: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    declared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     cache: IpcCache = field(default_factory=IpcCache)
-    infers_types: bool = False
 
     def __repr__(self) -> str:
-        names = [os.path.basename(path) for path in self.files[:1]]
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
-        what = f"{names[0]}{more}" if names else "a table"
+        what = f"{os.path.basename(self.files[0])}{more}" if self.files else "a table"
         roles = f"target={self.roles.target!r}, {len(self.roles.columns or ())} feature columns"
         found = f"{self.n_source:,} rows" if self._found else "not read yet"
         return f"<rows of {what}, {found}>\n{roles}"
@@ -174,10 +157,6 @@ class FileRows(SourceRows):
     def _columns(self) -> list[str]:
         return [*(self.roles.columns or ()), *self.roles.others]
 
-    @cached_property
-    def _batch_rows(self) -> int:
-        return max(1, min(_LONGEST_BATCH, BATCH_ENTRIES // len(self._columns)))
-
     def _kind(self, name: str) -> Kind | None:
         """What the type of a column says of it; None where its entries must be read for it."""
         types, kind = import_module("pyarrow.types"), self.dataset.schema.field(name).type
@@ -187,40 +166,19 @@ class FileRows(SourceRows):
         return "numeric" if is_number else None
 
     def _ordered(self, schema: Schema) -> Schema:
+        """All columns, also those that discovery need not read."""
         found = {column.name: column for column in schema.columns}
         columns = tuple(
             found.get(name) or Column(name, self._kind(name) or "numeric")
             for name in self.roles.columns or ()
         )
-        whole = Schema(columns, named=True).in_order(self.declared)
-        return super()._ordered(whole)
+        return super()._ordered(Schema(columns, named=True).in_order(self.declared))
 
-    def read_as(self, schema: Schema | None, classes: Labels | None = None) -> "FileRows":
-        """Columns that were text in the fit are read as text, also where they have only digits."""
-        if not self.infers_types:
-            return self
-        columns = () if schema is None else schema.columns
-        text = [column.name for column in columns if column.kind == "categorical"]
-        if isinstance(self.roles.target, str) and classes is not None:
-            text += [self.roles.target] * all(isinstance(label, str) for label in classes)
-        written = next(iter(self.dataset.get_fragments())).physical_schema.names
-        kind = import_module("pyarrow").string()
-        dataset = with_types(self.dataset, {name: kind for name in text if name in written})
-        if dataset.schema == self.dataset.schema:
-            return self
-        cache = IpcCache(self.cache.folder, self.cache.enabled)
-        return replace(self, dataset=dataset, cache=cache, _found=[])
-
-    def with_numbers(self) -> "FileRows":
-        """The same rows with the target as a number, which may have decimals in later rows."""
-        found = super().with_numbers()
-        if not self.infers_types:
-            return found
-        dataset = with_types(self.dataset, _doubles(self.dataset.schema, self.roles.targets))
-        if dataset.schema == self.dataset.schema:
-            return found
-        cache = IpcCache(self.cache.folder, self.cache.enabled)
-        return replace(found, dataset=dataset, cache=cache, _found=[])
+    def _ordered_classes(self, labels: LabelCounts) -> Labels:
+        classes = super()._ordered_classes(labels)
+        place = {name: i for i, name in enumerate(self.declared.get(str(self.roles.target), ()))}
+        places = [place.get(str(label), len(place)) for label in classes]
+        return classes[np.argsort(places, kind="stable")]
 
     # Passes.
 
@@ -229,9 +187,11 @@ class FileRows(SourceRows):
     ) -> None:
         columns = self._columns
         if purpose == "discovery" and self._parts is not None and self.cache.file is None:
-            columns = [name for name in columns if not self._is_known(name)]
-        caches = purpose != "once" and len(columns) == len(self._columns)
-        cached = self.cache.begin() if caches else None
+            others = self.roles.others  # plain numbers need not be read for their kind
+            columns = [name for name in columns if name in others or self._kind(name) is None]
+            columns = columns or self._columns[:1]
+        writes = purpose != "once" and columns == self._columns
+        cached = self.cache.begin() if writes else None
 
         def sum_part(part: Iterable[Batch]) -> S:
             return reduce(add, map(task, part))
@@ -239,10 +199,6 @@ class FileRows(SourceRows):
         with self._reading():
             map_in_order(sum_part, self._read_parts(columns, cached), receive)
             self.cache.keep(cached)
-
-    def _is_known(self, name: str) -> bool:
-        """Whether discovery need not read a column: plain numbers that are no target."""
-        return name not in self.roles.others and self._kind(name) is not None
 
     def _iterate(self, random: np.random.Generator | None) -> Iterator[Batch]:
         parts = self._read_parts(self._columns, None)
@@ -256,18 +212,16 @@ class FileRows(SourceRows):
         self, columns: list[str], cached: IpcFile | None
     ) -> list[Iterable[Batch]] | Iterator[Iterable[Batch]]:
         """Batches in parts that are read by one thread each, the same whatever is cached."""
-        if self._parts is not None:
-            return [self._part(part, columns, cached) for part in self._parts]
-        return ([batch] for batch in self._stream(columns, cached))
+        if self._parts is None:
+            return ([batch] for batch in self._stream(columns, cached))
+        return [self._part(part, columns, cached) for part in self._parts]
 
     def _part(self, part: RowGroups, columns: list[str], cached: IpcFile | None) -> Iterator[Batch]:
         """The batches of row groups, from the cache if they are there."""
-        end = part.start + part.n_rows
+        start, end = part.start, part.start + part.n_rows
         if self.cache.file is not None:
-            for start, where, batch in self.cache.file.batches(part.start, end):
-                yield self._batch(batch, start, where)
+            yield from self._from_cache(self.cache.file, start, end)
             return
-        start = part.start
         with _named(part.path):
             for batch in part.batches(columns, self.dataset.schema, self._batch_rows):
                 yield self._batch(batch, start, part.path, cached)
@@ -278,53 +232,50 @@ class FileRows(SourceRows):
     def _stream(self, columns: list[str], cached: IpcFile | None) -> Iterator[Batch]:
         """The batches by pyarrow's scanner, file by file, from the cache if they are there."""
         if self.cache.file is not None:
-            for start, where, batch in self.cache.file.batches():
-                yield self._batch(batch, start, where)
+            yield from self._from_cache(self.cache.file)
             return
-        schema, start = self.dataset.schema, 0
-        options = {"columns": columns, "batch_size": self._batch_rows, "batch_readahead": 4}
+        start, options = 0, {"columns": columns, "batch_size": self._batch_rows}
+        datasets, csv = import_module("pyarrow.dataset"), import_module("pyarrow.csv")
+        format = getattr(self.dataset, "format", None)
+        if isinstance(format, datasets.CsvFileFormat):
+            options["fragment_scan_options"] = datasets.CsvFragmentScanOptions(
+                format.default_fragment_scan_options.convert_options,
+                csv.ReadOptions(block_size=_CSV_BLOCK),
+            )
         for path, fragment in _fragments(self.dataset):
-            own = {"schema": schema} if path else {}
-            with _named(path, self._misfit):
-                batches = fragment.to_batches(**own, **options)
-                for batch in _joined(batches, self._batch_rows):
+            own = {"schema": self.dataset.schema} if path else {}
+            with _named(path, fragment):
+                for batch in fragment.to_batches(batch_readahead=4, **own, **options):
                     yield self._batch(batch, start, path, cached)
                     start += batch.num_rows
 
+    def _from_cache(self, file: IpcFile, low: int = 0, high: int | None = None) -> Iterator[Batch]:
+        for start, where, batch in file.batches(low, high):
+            yield self._batch(batch, start, where)
+
     def _batch(self, rows: Any, start: int, where: str, cached: IpcFile | None = None) -> Batch:
-        if cached is not None:
+        if cached is not None and rows.num_rows:
             cached.put(start, where, rows)
         self.log.read(rows.nbytes)
         table = import_module("pyarrow").Table.from_batches([rows])
-        batch = split_arrow(self.roles, table, start, where)
-        return batch._replace(y=_ordered(batch.y)) if self.roles.target in self.declared else batch
+        return self.roles.split(table, start=start, where=where)
 
-    def _misfit(self, error: Exception) -> str:
-        """What to do about a value of a CSV file that does not fit the type of its column."""
-        if not self.infers_types:
-            return "Look at the file, or leave it out."
-        place = re.search(r"CSV column #(\d+)", str(error))
-        name = self.dataset.schema.names[int(place[1])] if place else "name"
-        return (
-            f"The type of a column is that of the first megabyte of its file. If column '{name}' "
-            f"is text, scan with dtypes={{{name!r}: 'string'}}; otherwise correct the value, or "
-            "leave it empty if it is missing."
-        )
+    @cached_property
+    def _batch_rows(self) -> int:
+        return max(1, min(_LONGEST_BATCH, BATCH_ENTRIES // len(self._columns)))
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Errors of reading are told with the file that has changed, if one has."""
+        """An error of reading names the file that has changed, if one has."""
         self._check_stamps()
         try:
             yield
-        except (OSError, SourceError, import_module("pyarrow").ArrowException) as error:
-            self._check_stamps()
-            if isinstance(error, SourceError):
-                raise
+        except (OSError, import_module("pyarrow").ArrowException) as error:
             raise SourceError(
                 f"The source cannot be read: {error}.", "Look at its files."
             ) from error
-        self._check_stamps()
+        finally:
+            self._check_stamps()
 
     def _check_stamps(self) -> None:
         for stamp in self.stamps:
@@ -332,91 +283,20 @@ class FileRows(SourceRows):
 
 
 @contextmanager
-def _named(path: str, remedy: Callable[[Exception], str] | None = None) -> Iterator[None]:
-    """Errors of pyarrow with the file in which they came up."""
+def _named(path: str, fragment: Any = None) -> Iterator[None]:
+    """Errors of pyarrow with the file in which they came up, and what to do about them."""
     try:
         yield
     except (OSError, import_module("pyarrow").ArrowException) as error:
+        remedy = "Look at it, or leave it out."
+        place = re.search(r"CSV column #(\d+)", str(error))
+        if place is not None:
+            name = fragment.physical_schema.names[int(place[1])]
+            remedy = (
+                "The type of a column is that of the first megabyte of its file. Correct the "
+                f"value, leave it empty if it is missing, or scan with dtypes={{{name!r}: "
+                f"'string'}} for text and dtypes={{{name!r}: 'double'}} for numbers."
+            )
         raise SourceError(
-            f"The file {path} cannot be read: {str(error).rstrip('.')}.",
-            remedy(error) if remedy else "Look at it, or leave it out.",
+            f"The file {path} cannot be read: {str(error).rstrip('.')}.", remedy
         ) from error
-
-
-def _fragments(dataset: Any) -> Iterator[tuple[str, Any]]:
-    """The files of a dataset, each with its path; the dataset itself where it has none."""
-    try:
-        fragments = [(fragment.path, fragment) for fragment in dataset.get_fragments()]
-    except (AttributeError, ValueError):  # a table in memory, or rows that a dataset filters
-        fragments = [("", dataset)]
-    return iter(fragments)
-
-
-def _joined(batches: Iterable[Any], n_rows: int) -> Iterator[Any]:
-    """Batches, which may be small, as ones of about so many rows."""
-    pyarrow = import_module("pyarrow")
-    found: list[Any] = []
-    rows = 0
-
-    def whole() -> Any:
-        table = pyarrow.Table.from_batches(found)
-        if any(map(pyarrow.types.is_dictionary, table.schema.types)):
-            table = table.unify_dictionaries()
-        return table.combine_chunks().to_batches()[0]
-
-    for batch in batches:
-        if found and rows + batch.num_rows > n_rows:
-            yield whole()
-            found, rows = [], 0
-        if batch.num_rows:
-            found.append(batch)
-            rows += batch.num_rows
-    if found:
-        yield whole()
-
-
-def split_arrow(roles: Roles, table: Any, start: int, where: str) -> Batch:
-    """A table as a batch, of the features that it has."""
-    y = table.select(list(roles.targets)) if len(roles.targets) > 1 else None
-    if len(roles.targets) == 1:
-        y = table.column(roles.targets[0])
-    weight, offset = (
-        None if name is None else table.column(name) for name in (roles.weight, roles.offset)
-    )
-    names = set(table.column_names)
-    features = [name for name in roles.columns or () if name in names]
-    return Batch(table.select(features), y, weight, offset, start, where)
-
-
-def _ordered(column: Any) -> Any:
-    """A dictionary as one whose values are in the order declared; other columns as they are."""
-    pyarrow = import_module("pyarrow")
-    if not pyarrow.types.is_dictionary(column.type):  # as the cache has text
-        return column
-    make = pyarrow.DictionaryArray.from_arrays
-    return pyarrow.chunked_array(
-        [make(each.indices, each.dictionary, ordered=True) for each in column.chunks]
-    )
-
-
-def with_types(dataset: Any, types: Mapping[str, Any]) -> Any:
-    """A dataset of files with other types of some columns."""
-    pyarrow, datasets = import_module("pyarrow"), import_module("pyarrow.dataset")
-    fields = [each.with_type(types.get(each.name, each.type)) for each in dataset.schema]
-    schema = pyarrow.schema(fields, metadata=dataset.schema.metadata)
-    fragments = list(dataset.get_fragments())
-    return datasets.FileSystemDataset(fragments, schema, dataset.format, dataset.filesystem)
-
-
-def _doubles(schema: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Doubles for columns of whole numbers or nothing in CSV files."""
-    pyarrow = import_module("pyarrow")
-    wide = (pyarrow.int64(), pyarrow.null())
-    return {name: pyarrow.float64() for name in names if schema.field(name).type in wide}
-
-
-def csv_doubles(dataset: Any, roles: Roles) -> Any:
-    """CSV files with whole numbers read as doubles, but for a target of one column (labels)."""
-    names = [*(roles.columns or ()), *filter(None, (roles.weight, roles.offset))]
-    names += roles.targets if len(roles.targets) > 1 else ()
-    return with_types(dataset, _doubles(dataset.schema, names))

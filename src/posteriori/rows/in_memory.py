@@ -3,21 +3,20 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, Literal, NamedTuple, TypeGuard, TypeVar, cast
 
 import numpy as np
+from scipy import sparse
 
 from posteriori.errors import LabelError, MissingValueError, ShapeError
-from posteriori.rows.block import Block, take_block
+from posteriori.rows.block import Block, Kernel, check_missing, take_block
 from posteriori.rows.categories import check_text
-from posteriori.rows.features import read_features
-from posteriori.rows.finite import check_missing
-from posteriori.rows.rows import Kernel
+from posteriori.rows.features import Table, read_features
 from posteriori.rows.schema import Schema
-from posteriori.rows.tables import ColumnTable, SparseTable, Table, table_of
 from posteriori.rows.target import read_offset, read_real_target, read_target, read_weight
 from posteriori.rows.threads import map_in_order
 from posteriori.typing import Array, Codes, Labels
@@ -34,7 +33,7 @@ PART_ENTRIES = 2**22
 """The same where each thread sums a batch of its own: work per block holds the interpreter's lock,
 so there should be few blocks."""
 
-SERIAL_ENTRIES = 10**5
+SERIAL_ENTRIES = 4 * 10**5
 """Below this many numbers no thread is worth starting."""
 
 RUNS = 32
@@ -85,11 +84,6 @@ class MemoryRows:
         return self.n_rows if self.among is None else self.among.n_rows
 
     @property
-    def width(self) -> float:
-        """Numbers of a row, on average."""
-        return self._entries() / self.n_rows
-
-    @property
     def has_target(self) -> bool:
         return self.y is not None
 
@@ -100,23 +94,26 @@ class MemoryRows:
     def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
         if self.is_batch:
             return self.add_up(kernel, block_entries)
+        # Large blocks, but enough of them to keep many threads at work.
+        entries = self._entries()
+        size = block_entries or min(max(entries // 16, BLOCK_ENTRIES // 4), SUM_ENTRIES)
+        if entries <= min(size, SERIAL_ENTRIES):
+            return kernel(self._block(0, self.n_rows))
+        sums: list[Any] = []
 
-        def add_up(run: Run) -> Any:
-            return reduce(add, (kernel(self._block(*span)) for span in run))
+        def receive(found: S) -> None:
+            sums[:] = [sums[0] + found] if sums else [found]
 
-        total: list[Any] = []
-
-        def receive(sums: Any) -> None:
-            total[:] = [total[0] + sums] if total else [sums]
-
-        self._each(add_up, block_entries or self._sum_entries(), receive)
-        return cast(S, total[0])
+        self._each(partial(self._sum, kernel), size, receive)
+        return cast(S, sums[0])
 
     def add_up(self, kernel: Kernel[S], block_entries: int | None = None) -> S:
         """The same sum by this thread alone, for one batch of many."""
-        spans = self._spans(block_entries or PART_ENTRIES)
         with self.fitting():
-            return reduce(add, (kernel(self._block(*span)) for span in spans))
+            return self._sum(kernel, self._spans(block_entries or PART_ENTRIES))
+
+    def _sum(self, kernel: Kernel[S], spans: Run) -> S:
+        return cast(S, reduce(add, (cast(Any, kernel(self._block(*span))) for span in spans)))
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
@@ -136,13 +133,11 @@ class MemoryRows:
         """All rows with a weight as one block."""
         return self._block(0, self.n_rows)
 
-    def counting(self) -> "MemoryRows":
-        """The rows with a positive weight."""
-        if self.weight is None or self.weight.all():
-            return self
-        own = self.block()
-        table = table_of(own.X, self.schema)
-        return MemoryRows(table, own.y, own.weight, self.classes, own.offset)
+    def copied(self) -> "MemoryRows":
+        """The same rows with a copy of the user's numbers, which may be edited afterwards."""
+        values = self.table.values
+        own = self.table.cut(0, self.n_rows) if isinstance(values, tuple) else deepcopy(values)
+        return replace(self, table=Table(own, self.schema), y=deepcopy(self.y))
 
     def recoded(self, code: Callable[[Any], Array]) -> "MemoryRows":
         """The same rows with `code` of their targets in place of these."""
@@ -178,7 +173,7 @@ class MemoryRows:
         if self._entries() >= SERIAL_ENTRIES:
             map_in_order(task, runs, receive)
             return
-        for run in runs:
+        for run in runs:  # no thread is worth starting
             receive(task(run))
 
     def _spans(self, block_entries: int) -> Run:
@@ -187,13 +182,9 @@ class MemoryRows:
         starts = range(0, self.n_rows, rows)
         return [(low, min(low + rows, self.n_rows)) for low in starts]
 
-    def _sum_entries(self) -> int:
-        """Blocks for sums: large, but enough of them to keep many threads at work."""
-        return min(max(self._entries() // 16, BLOCK_ENTRIES // 4), SUM_ENTRIES)
-
     def _entries(self) -> int:
-        if isinstance(self.table, SparseTable):
-            return max(int(self.table.values.nnz), self.n_rows)
+        if sparse.issparse(self.table.values):
+            return max(int(cast(Any, self.table.values).nnz), self.n_rows)
         return self.n_rows * len(self.schema)
 
     def _block(self, low: int, high: int) -> Block:
@@ -208,6 +199,11 @@ class MemoryRows:
         if weight is None or weight.all():
             return block
         return take_block(block, np.flatnonzero(weight))
+
+
+def is_memory_rows(X: Any) -> TypeGuard[MemoryRows]:
+    """Whether X is rows that were read already."""
+    return isinstance(X, MemoryRows)
 
 
 def read_rows(
@@ -227,12 +223,16 @@ def read_rows(
     With the `schema` of earlier rows, the columns are checked against it; `new_levels` says whether
     categorical columns may bring new levels. `known_classes` are those of earlier rows, in order.
     """
-    table = _read_table(X, y, sample_weight, model, schema, new_levels)
+    check_aligned(X, y=y, sample_weight=sample_weight)
+    table = read_features(X, schema, model, new_levels=new_levels)
+    if schema is None:
+        check_text_columns(table)
     labels, target = read_target(y, table.n_rows, classes, known=known_classes)
     weight = read_weight(sample_weight, table.n_rows)
-    found = classes is None and known_classes is None
-    if found and target.ndim == 1 and weight is not None:
-        labels, target = _drop_weightless_classes(labels, cast(Codes, target), weight)
+    if classes is None and known_classes is None and target.ndim == 1 and weight is not None:
+        present = np.bincount(target.astype(np.intp), weight, minlength=len(labels)) > 0
+        if not present.all():  # classes of which all rows have weight zero
+            labels, target = labels[present], np.maximum(np.cumsum(present) - 1, 0)[target]
     check_several(labels, table.n_rows, model, least_classes)
     return MemoryRows(table, target, weight, labels)
 
@@ -241,32 +241,17 @@ def read_real_rows(
     X: Any, y: Any, sample_weight: Any = None, *, model: str = "The model"
 ) -> MemoryRows:
     """The same with a target that is a number; such rows have no classes."""
-    table = _read_table(X, y, sample_weight, model)
+    check_aligned(X, y=y, sample_weight=sample_weight)
+    table = read_features(X, None, model)
+    check_text_columns(table)
     target = read_real_target(y, table.n_rows)
     return MemoryRows(table, target, read_weight(sample_weight, table.n_rows))
 
 
-def _read_table(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    model: str,
-    schema: Schema | None = None,
-    new_levels: bool = False,
-) -> Table:
-    """The features of a fit, checked against the index of y and the weights."""
-    check_aligned(X, y=y, sample_weight=sample_weight)
-    table = read_features(X, schema, model, new_levels=new_levels)
-    if schema is None:
-        check_text_columns(table)
-    return table
-
-
 def check_text_columns(table: Table) -> None:
     """An error for columns of text that are dates or identifiers."""
-    if isinstance(table, ColumnTable):
-        for j in table.schema.categorical:
-            check_text(table.schema.columns[j], int(np.count_nonzero(table.columns[j] >= 0)))
+    for j in table.schema.categorical:
+        check_text(table.schema.columns[j], int(np.count_nonzero(table.column(j) >= 0)))
 
 
 def check_aligned(X: Any, **others: Any) -> None:
@@ -299,14 +284,6 @@ def check_several(labels: Labels, n_rows: int, model: str, least: int = 2) -> No
             f"(n_samples = {n_rows}).",
             "Pass rows of every class, or name all classes: partial_fit(X, y, classes=[...]).",
         )
-
-
-def _drop_weightless_classes(labels: Labels, codes: Codes, weight: Array) -> tuple[Labels, Codes]:
-    """Without the classes of which all rows have weight zero."""
-    present = np.bincount(codes, weight, minlength=len(labels)) > 0
-    if present.all():
-        return labels, codes
-    return labels[present], np.maximum(np.cumsum(present) - 1, 0)[codes]
 
 
 def read_new_rows(X: Any, schema: Schema, model: str) -> MemoryRows:

@@ -31,37 +31,41 @@ class IpcFile:
         self._batches: dict[int, tuple[int, str]] = {}
         self._writer: Any = None
         self._reader: Any = None
-        self.error: OSError | None = None
+        self._error: OSError | None = None
 
     def put(self, start: int, where: str, batch: Any) -> None:
         """Write a record batch that begins with row `start`; several threads may call this."""
-        with self._lock:
-            if self.error is None:
-                try:
-                    self._write(_plain_text(batch))
-                except OSError as error:
-                    self.error = error
-                self._batches[start] = len(self._batches), where
-
-    def _write(self, batch: Any) -> None:
         pyarrow = import_module("pyarrow")
-        if self._writer is None:
-            self._writer = pyarrow.ipc.new_file(pyarrow.PythonFile(self._file, "w"), batch.schema)
-        if self._file.tell() + batch.nbytes > self._limit:
-            raise OSError(f"they take more than {DISK_SHARE:.0%} of the free space")
-        self._writer.write_batch(batch)
+        with self._lock:
+            self._batches[start] = len(self._batches), where
+            if self._error is not None:
+                return
+            try:
+                batch = _plain_text(batch)
+                if self._writer is None:
+                    out = pyarrow.PythonFile(self._file, "w")
+                    self._writer = pyarrow.ipc.new_file(out, batch.schema)
+                if self._file.tell() + batch.nbytes > self._limit:
+                    raise OSError(f"they take more than {DISK_SHARE:.0%} of the free space")
+                self._writer.write_batch(batch)
+            except OSError as error:
+                self._error = error
 
-    def finish(self) -> None:
-        """All batches have been put: map the file for reading."""
-        try:
-            self._writer.close()
-            self._file.flush()
-        except OSError as error:
-            self.error = error
-            return
+    def finish(self) -> bool:
+        """All batches have been put: map the file for reading, unless there are none.
+
+        An error if one was not written.
+        """
+        if self._error is not None:
+            raise self._error
+        if self._writer is None:
+            return False
+        self._writer.close()
+        self._file.flush()
         pyarrow = import_module("pyarrow")
         mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         self._reader = pyarrow.ipc.open_file(pyarrow.py_buffer(mapped))
+        return True
 
     def batches(self, low: int = 0, high: int | None = None) -> Iterator[tuple[int, str, Any]]:
         """The batches of rows low to high: the number of the first row, where it was, the rows."""
@@ -99,14 +103,11 @@ class IpcCache:
 
     def keep(self, file: IpcFile | None) -> None:
         """Use the file in later passes, now that all batches have been put into it."""
-        if file is None:
-            return
-        if file.error is None:
-            file.finish()
-        if file.error is None:
-            self.file = file
-        else:
-            self._give_up(file.error)
+        try:
+            if file is not None and file.finish():
+                self.file = file
+        except OSError as error:
+            self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
         self.enabled = False

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -12,17 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posteriori.errors import DataError, ParameterError, ScaleError, ShapeError
-from posteriori.rows.batch import Batch
-from posteriori.rows.dask import Sent, aligned, check_number, lengths_of, parts_of, whole_rows
+from posteriori.rows.dask import aligned, check_number, lengths_of, parts_of, whole_rows
+from posteriori.rows.schema import Batch
 from posteriori.rows.source import SourceRows
 
-Predict = Callable[[Batch], Mapping[str, NDArray[Any]]]
 
-"""Columns of predictions for the rows of a chunk."""
-
-
-def write_predictions(rows: SourceRows, predict: Predict, to: Any, labels: Sequence[Any]) -> Path:
+def write_predictions(
+    rows: SourceRows,
+    predict: Callable[[Batch], Mapping[str, NDArray[Any]]],
+    to: Any,
+    labels: Sequence[Any],
+) -> Path:
     """A Parquet file with the predictions for all rows, in their order; `labels` may occur in them.
+
+    `predict` gives the columns for the rows of a batch.
 
     The file appears when it is whole: what goes wrong before leaves nothing behind.
     """
@@ -30,30 +34,38 @@ def write_predictions(rows: SourceRows, predict: Predict, to: Any, labels: Seque
     path = new_file(to, rows)
     half_done = path.with_name(f".{path.name}.{os.getpid()}")
     writer: Any = None
-
-    kind = _type_of(labels)
+    try:
+        kind = pyarrow.array(labels).type  # of a column of labels, the same in all its parts
+    except pyarrow.ArrowException as error:
+        raise ParameterError(
+            f"The predictions are of several types, which no column holds: {list(labels)}.",
+            "Let reject_label be of the kind of the classes.",
+        ) from error
 
     def column(values: NDArray[Any]) -> Any:
         return pyarrow.array(values, kind if values.dtype == object else None)
 
     def make(batch: Batch) -> list[Any]:
-        return [pyarrow.table({name: column(own) for name, own in predict(batch).items()})]
+        try:
+            return [pyarrow.table({name: column(own) for name, own in predict(batch).items()})]
+        except (DataError, ScaleError) as error:
+            raise error.located("", batch.start) from error
 
     def write(tables: list[Any]) -> None:
         nonlocal writer
-        with _told_of(path):
+        with _writing(path):
             for table in tables:
                 if writer is None:
                     writer = parquet.ParquetWriter(half_done, table.schema)
                 writer.write_table(table)
 
-    with _told_of(path):
+    with _writing(path):
         half_done.touch()
     try:
         rows.each(make, write)
         if writer is None:
             raise ShapeError("There are no rows.", "Pass a source with at least one row.")
-        with _told_of(path):
+        with _writing(path):
             writer.close()
             half_done.replace(path)
     finally:
@@ -63,31 +75,15 @@ def write_predictions(rows: SourceRows, predict: Predict, to: Any, labels: Seque
     return path
 
 
-def _type_of(labels: Sequence[Any]) -> Any:
-    """The type of a column of labels, the same in all its parts."""
-    pyarrow = import_module("pyarrow")
-    try:
-        return pyarrow.array(labels).type
-    except pyarrow.ArrowException as error:
-        raise ParameterError(
-            f"The predictions are of several types, which no column holds: {list(labels)}.",
-            "Let reject_label be of the kind of the classes.",
-        ) from error
-
-
 def new_file(to: Any, *sources: SourceRows) -> Path:
     """The file that is named, if predictions may be written there: none that rows are read from."""
-    if to is None:
-        raise ParameterError(
-            "The predictions for a source may be too many for memory, and no file is named.",
-            "Name one: predict_proba(rows, to='predictions.parquet').",
-        )
     if not isinstance(to, str | PathLike) or not str(to):
         raise ParameterError(
-            f"to={to!r} names no file.", "Name one: predict_proba(rows, to='predictions.parquet')."
+            f"to={to!r} names no file, and predictions for a source may be too many for memory.",
+            "Name one: predict_proba(rows, to='predictions.parquet').",
         )
     path = Path(to).expanduser()
-    with _told_of(path):
+    with _writing(path):
         if not path.parent.is_dir():
             raise ParameterError(
                 f"There is no folder {str(path.parent)!r} for the predictions.",
@@ -104,8 +100,8 @@ def new_file(to: Any, *sources: SourceRows) -> Path:
 
 
 @contextmanager
-def _told_of(path: Path) -> Iterator[None]:
-    """What the system says against writing, as an error of the file and not of the source."""
+def _writing(path: Path) -> Iterator[None]:
+    """Errors of writing, with the name of the file."""
     try:
         yield
     except OSError as error:
@@ -126,16 +122,12 @@ def named(values: NDArray[Any], what: str, labels: list[Any]) -> dict[str, NDArr
     """
     if values.ndim == 1:
         return {what: values}
-    if values.ndim == 2 and what != "interval":
-        return {f"{what}_{label}": values[:, k].copy() for k, label in enumerate(labels)}
-    ends = [f"{what}_low", f"{what}_high"]
-    if values.ndim == 2:
-        return {end: values[:, i].copy() for i, end in enumerate(ends)}
-    return {
-        f"{end}_{label}": values[:, k, i].copy()
-        for k, label in enumerate(labels)
-        for i, end in enumerate(ends)
-    }
+    names = [str(label) for label in labels]
+    if what == "interval":
+        classes = [""] if values.ndim == 2 else [f"_{name}" for name in names]
+        names = [f"{end}{name}" for name in classes for end in ("low", "high")]
+        values = values.reshape(len(values), -1)
+    return {f"{what}_{name}": values[:, i].copy() for i, name in enumerate(names)}
 
 
 def predict_dask(
@@ -147,37 +139,27 @@ def predict_dask(
     belongs to an estimator, which is sent as it is now, whatever it learns afterwards. `offset`
     is cut as X is.
     """
-    name = getattr(method, "__name__", "predict")
-    predict = _Prediction(Sent(method), np.empty((0, *shape), dtype), name)
     X = whole_rows(X)
     cuts, parts = lengths_of(X), parts_of(X)
     offsets = [None] * len(parts) if offset is None else parts_of(aligned(cuts, offset, "offset"))
     check_number(len(parts), len(offsets), "offset")
     dask, array = import_module("dask"), import_module("dask.array")
-    each = dask.delayed(predict, pure=False, traverse=False)
-    lengths = cuts or (np.nan,) * len(parts)
-    found = [
-        array.from_delayed(each(part, own), (n, *shape), meta=predict.none)
-        for n, part, own in zip(lengths, parts, offsets, strict=True)
-    ]
-    return array.concatenate(found, allow_unknown_chunksizes=True)
+    none = np.empty((0, *shape), dtype)
+    own = deepcopy(method)
 
-
-class _Prediction:
-    """A method of an estimator, which may be asked about no rows at all."""
-
-    def __init__(self, method: Sent, none: Any, name: str) -> None:
-        self._method, self.none, self.__name__ = method, none, name
-
-    def __call__(self, X: Any, offset: Any = None) -> Any:
+    def of_chunk(X: Any, offset: Any) -> Any:
         if X.shape[0] == 0:
-            return self.none
-        given = {} if offset is None else {"offset": offset}
+            return none
         try:
-            found = self._method.value(X, **given)
+            found = own(X) if offset is None else own(X, offset=offset)
         except (DataError, ScaleError) as error:
             raise error.located("In a chunk (rows counted from 0 there)") from error
-        return np.asarray(found).astype(self.none.dtype, copy=False)
+        return np.asarray(found).astype(dtype, copy=False)
 
-    def __dask_tokenize__(self) -> str:
-        return self._method.__dask_tokenize__()
+    # One delayed task that all others share.
+    predict = dask.delayed(of_chunk, pure=False, traverse=False)
+    found = [
+        array.from_delayed(predict(part, given), (n, *shape), meta=none)
+        for n, part, given in zip(cuts or (np.nan,) * len(parts), parts, offsets, strict=True)
+    ]
+    return array.concatenate(found, allow_unknown_chunksizes=True)

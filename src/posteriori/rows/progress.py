@@ -1,7 +1,7 @@
-"""How far a pass over rows has come, told to a callable or shown as a bar."""
+"""Progress of the passes over a source, for a callable or as a bar."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from time import perf_counter
 from typing import Any
@@ -60,23 +60,21 @@ class Passes:
         """A new pass."""
         number = 1 if self.now is None else self.now.number + 1
         self._begun = perf_counter()
-        self._tell(Step(number, 0, n_rows, self.objective, 0.0))
+        self.now = Step(number, 0, n_rows, self.objective, 0.0)
+        self.advance(0)
 
     def advance(self, rows: int) -> None:
         """So many rows more have been read."""
         if self.now is not None:
-            now, seconds = self.now, perf_counter() - self._begun
-            self._tell(Step(now.number, now.rows + rows, now.n_rows, now.objective, seconds))
+            seconds = perf_counter() - self._begun
+            self.now = replace(self.now, rows=self.now.rows + rows, seconds=seconds)
+            if self.listener is not None:
+                self.listener(self.now)
 
     def end(self) -> None:
         """The pass is over, or was given up."""
         if isinstance(self.listener, Bar):
             self.listener.end()
-
-    def _tell(self, step: Step) -> None:
-        self.now = step
-        if self.listener is not None:
-            self.listener(step)
 
 
 def read_progress(progress: Any) -> Listener | None:
@@ -106,48 +104,34 @@ class Bar:
                 "Install it: pip install 'posteriori[cli]'; or pass a function as progress.",
             ) from error
         self._bar: Any = None
-        self._task: Any = None
         self._last: Step | None = None
 
     def __call__(self, step: Step) -> None:
+        rich, console = self._rich, self._console
         if step.rows == 0:
             self.end()
-            if self._has_screen:
-                self._begin(step)
+            if console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal):
+                columns = _title(step), rich.BarColumn(), rich.TimeRemainingColumn()
+                count = "{task.completed:,.0f} rows"
+                self._bar = rich.Progress(*columns, count, console=console, transient=True)
+                self._bar.add_task("", total=step.n_rows)
+                self._bar.start()
         self._last = step
         if self._bar is not None:
-            self._bar.update(self._task, completed=step.rows)
+            self._bar.update(self._bar.task_ids[0], completed=step.rows)
         if step.is_last:
             self.end()
 
-    @property
-    def _has_screen(self) -> bool:
-        console = self._console
-        return console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal)
-
     def end(self) -> None:
-        """Take the bar away; or say what it would have shown."""
+        """Take the bar away; or print what it would have shown."""
         if self._bar is not None:
             self._bar.stop()
         elif self._last is not None:
-            self._console.print(f"{_known(self._last)}: {self._last.rows:,} rows", highlight=False)
+            self._console.print(f"{_title(self._last)}: {self._last.rows:,} rows", highlight=False)
         self._bar = self._last = None
 
-    def _begin(self, step: Step) -> None:
-        rich = self._rich
-        self._bar = rich.Progress(
-            rich.TextColumn(_known(step)),
-            rich.BarColumn(),
-            rich.TextColumn("{task.completed:,.0f} rows"),
-            rich.TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-        )
-        self._task = self._bar.add_task("", total=step.n_rows)
-        self._bar.start()
 
-
-def _known(step: Step) -> str:
-    """The number of a pass, and what the one before it came to."""
+def _title(step: Step) -> str:
+    """The number of a pass, and the objective of the one before it."""
     objective = "" if step.objective is None else f" objective {step.objective:.8g}"
     return f"pass {step.number}{objective}"

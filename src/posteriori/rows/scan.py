@@ -2,26 +2,24 @@
 
 import json
 import os
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from glob import escape, glob
 from importlib import import_module
 from importlib.util import find_spec
 from os import PathLike
-from pathlib import Path
 from typing import Any, cast
 
 import narwhals.stable.v1 as nw
 
 from posteriori.errors import ColumnNameError, ColumnTypeError, ParameterError, SourceError
-from posteriori.rows.arrow import is_arrow
-from posteriori.rows.batch import Roles
-from posteriori.rows.categories import declared_levels
+from posteriori.rows.categories import declared_values
 from posteriori.rows.dask import dask_rows, is_dask, scan_dask
-from posteriori.rows.features import as_frame
-from posteriori.rows.files import FileRows, FileStamp, csv_doubles
+from posteriori.rows.features import are_names, as_frame
+from posteriori.rows.files import FileRows, FileStamp
 from posteriori.rows.ipc_cache import IpcCache, read_cache
 from posteriori.rows.progress import Passes, read_progress
+from posteriori.rows.schema import Roles
 from posteriori.rows.source import SourceRows
 
 _FORMATS = {
@@ -34,6 +32,10 @@ _FORMATS = {
     ".feather": "ipc",
 }
 """The formats that are read, by the endings of names."""
+
+_NO_SOURCE = (
+    "Pass a path, a glob, a folder, a list of files, a pyarrow dataset or table, or a data frame."
+)
 
 
 def scan(
@@ -87,37 +89,37 @@ def scan(
     >>> model.classes_, model.coef_.round(3)
     (array(['no', 'yes'], dtype=object), array([[0.453]]))
     """
-    roles = _read_roles(target, weight, offset, columns, categories)
+    roles = Roles(
+        _as_names("target", target),
+        _as_names("weight", weight),
+        _as_names("offset", offset),
+        _as_names("columns", columns),
+        _read_levels(categories),
+    )
     if classes is not None and len(roles.targets) < 2:
         raise ParameterError(
             "classes names columns of soft labels, but the target is not made of several columns.",
             "Leave classes out.",
         )
-    if is_dask(source) or (isinstance(source, list | tuple) and any(map(is_dask, source))):
+    passes = Passes(read_progress(progress))
+    if is_dask(source):
         if cache is not True or dtypes is not None:
             raise ParameterError(
                 "cache and dtypes are for files, but the source is a Dask collection.",
                 "Leave them out; source.persist() keeps what its workers have read.",
             )
-        return scan_dask(source, roles, classes, progress)
-    found, declared = _read_table(source)
+        return scan_dask(source, roles, classes, passes)
     kept = read_cache(cache)
-    if found is None:
-        dataset, is_csv = _read_files(source, format, roles, dtypes)
-        declared = _declared_in_files(dataset)
+    if isinstance(source, str | PathLike | list | tuple):
+        dataset, declared = _open_files(source, format, roles, dtypes)
     else:
-        dataset, is_csv, kept = found, False, IpcCache(kept.folder, enabled=False)
-    features = roles.features(_without_index(dataset.schema, roles))
-    roles = replace(roles, columns=tuple(features))
-    if is_csv:
-        dataset = csv_doubles(dataset, roles)
-    _check_types(dataset.schema, roles)
+        dataset, declared = _open_table(source)
+        kept = IpcCache(enabled=False)
+    features = roles.features(_without_index(dataset.schema, dataset.schema.names, roles))
     files = getattr(dataset, "files", ())
     stamps = tuple(FileStamp.of(path) for path in files if os.path.exists(path))
-    passes = Passes(read_progress(progress))
-    return FileRows(
-        roles, dataset, stamps, declared, kept, is_csv, soft_classes=classes, progress=passes
-    )
+    roles = replace(roles, columns=tuple(features))
+    return FileRows(roles, dataset, stamps, declared, kept, soft_classes=classes, progress=passes)
 
 
 def is_scanned(X: Any) -> bool:
@@ -149,58 +151,33 @@ def as_source(X: Any, y: Any, sample_weight: Any, classes: Any, model: str) -> S
 # Arguments.
 
 
-def _read_roles(target: Any, weight: Any, offset: Any, columns: Any, categories: Any) -> Roles:
-    """The roles of columns, named by strings."""
-    if target is not None and not isinstance(target, str | Sequence):
-        raise ColumnNameError(
-            f"target={target!r} is not the name of a column.",
-            "Name the columns with strings: frame.columns = frame.columns.astype(str).",
-        )
-    return Roles(
-        target if target is None or isinstance(target, str) else _names("target", target, 1),
-        _name("weight", weight),
-        _name("offset", offset),
-        None if columns is None else _names("columns", columns),
-        _levels(categories),
+def _as_names(role: str, names: Any) -> Any:
+    """The name of a column or, for the target and the features, a tuple of names."""
+    if names is None or (isinstance(names, str) and role != "columns"):
+        return names
+    is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    if is_list and (role == "columns" or (role == "target" and names)):
+        return tuple(names)
+    several = ", or a list of names" if role in ("target", "columns") else ""
+    given = repr(names) if isinstance(names, str | int | list | tuple) else type(names).__name__
+    raise ParameterError(
+        f"{role} is {given}, which does not name columns.",
+        f"Name a column of the source by a string{several}.",
     )
 
 
-def _names(what: str, names: Any, least: int = 0) -> tuple[str, ...]:
-    """Several columns by name."""
-    found = (None,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
-    if len(found) < least or not all(isinstance(name, str) for name in found):
-        raise ParameterError(
-            f"{what}={names!r} does not name columns.", f"Pass a list of names: {what}=['a', 'b']."
-        )
-    return found
-
-
-def _name(what: str, name: Any) -> str | None:
-    """One column by name."""
-    if name is not None and not isinstance(name, str):
-        raise ParameterError(
-            f"{what} is a {type(name).__name__}, not the name of a column.",
-            f"Write {what} as a column of the source, and name it.",
-        )
-    return name
-
-
-def _levels(categories: Any) -> dict[str, tuple[str, ...]]:
+def _read_levels(categories: Any) -> dict[str, tuple[str, ...]]:
     """The levels of columns, each once."""
-    if categories is None:
-        return {}
-    if not isinstance(categories, Mapping):
+    if categories is not None and not isinstance(categories, Mapping):
         raise ParameterError(
             f"categories is a {type(categories).__name__}, not a mapping of columns to levels.",
             "Pass the levels of each column: categories={'size': ['small', 'big']}.",
         )
-    found = {name: tuple(map(str, levels)) for name, levels in categories.items()}
+    found = {name: tuple(map(str, levels)) for name, levels in (categories or {}).items()}
     for name, levels in found.items():
-        twice = [level for level, times in Counter(levels).items() if times > 1]
-        if twice:
+        if len(set(levels)) < len(levels):
             raise ParameterError(
-                f"categories has the level {twice[0]!r} of column '{name}' twice.",
-                "Name each level once.",
+                f"categories has a level of column '{name}' twice.", "Name each level once."
             )
     return found
 
@@ -208,89 +185,95 @@ def _levels(categories: Any) -> dict[str, tuple[str, ...]]:
 # Tables in memory.
 
 
-def _read_table(source: Any) -> tuple[Any, dict[str, tuple[Any, ...]]]:
-    """A frame or table as a dataset, and the orders of levels it declares; None for paths."""
-    if isinstance(source, str | PathLike | list | tuple):
-        return None, {}
+def _open_table(source: Any) -> tuple[Any, dict[str, tuple[str, ...]]]:
+    """A frame or table as a dataset, and the orders of levels that it declares."""
     pyarrow, datasets = _pyarrow()
     if isinstance(source, datasets.Dataset):
         return source, {}
-    if is_arrow(source) and type(source).__name__ == "RecordBatch":
+    if isinstance(source, pyarrow.RecordBatch):
         source = pyarrow.Table.from_batches([source])
-    frame = as_frame(source)
+    frame, declared = as_frame(source), {}
+    if frame is None and not hasattr(type(source), "__arrow_c_stream__"):
+        raise ParameterError(f"A {type(source).__name__} is not a source of rows.", _NO_SOURCE)
+    if frame is not None and not are_names(list(frame.columns)):
+        raise ColumnNameError(
+            f"The column name {frame.columns[0]!r} is not a string.",
+            "Rename the columns: frame.columns = frame.columns.astype(str).",
+        )
     try:
-        if frame is not None:
-            odd = [name for name in frame.columns if not isinstance(name, str)]
-            if odd:
-                raise ColumnNameError(
-                    f"The column name {odd[0]!r} is not a string.",
-                    "Rename the columns: frame.columns = frame.columns.astype(str).",
-                )
-            declared = {name: declared_levels(frame[name]) for name in frame.columns}
-            table = nw.maybe_reset_index(frame).to_arrow()  # an index of pandas is no column
-        elif hasattr(type(source), "__arrow_c_stream__"):  # such as a relation of DuckDB
-            declared = {}
+        if frame is None:  # such as a relation of DuckDB
             table = pyarrow.RecordBatchReader.from_stream(source).read_all()
         else:
-            raise ParameterError(
-                f"A {type(source).__name__} is not a source of rows.",
-                "Pass a path, a glob, a folder, a list of files, a pyarrow dataset or table, or a "
-                "data frame.",
-            )
+            orders = {name: declared_values(frame[name]) for name in frame.columns}
+            declared = {name: tuple(map(str, own)) for name, own in orders.items() if own}
+            table = nw.maybe_reset_index(frame).to_arrow()  # an index of pandas is no column
     except (pyarrow.ArrowException, OverflowError, TypeError) as error:
         raise ColumnTypeError(
             f"The frame has a column that Arrow cannot hold: {error}.",
             "Leave the column out of the frame, or convert it to numbers or text.",
         ) from error
-    fields = [each.with_type(_plain_type(each.type)) for each in table.schema]
-    whole = pyarrow.schema(fields, metadata=table.schema.metadata)
-    return datasets.dataset(table.cast(whole)), {n: own for n, own in declared.items() if own}
+    return datasets.dataset(table), declared
 
 
 def _pyarrow() -> tuple[Any, Any]:
     """pyarrow and its datasets; an error that tells a missing package from a broken one."""
-    if find_spec("pyarrow") is None:
-        raise ParameterError(
-            "Files are read by pyarrow, which is not installed.",
-            "Install it: pip install 'posteriori[files]'.",
-        )
     try:
         return import_module("pyarrow"), import_module("pyarrow.dataset")
     except ImportError as error:
-        raise ParameterError(
-            f"Files are read by pyarrow, which is installed but cannot be loaded: {error}.",
-            "Install it anew: pip install --force-reinstall pyarrow.",
-        ) from error
+        problem, remedy = "is not installed", "Install it: pip install 'posteriori[files]'."
+        if find_spec("pyarrow") is not None:
+            problem = f"is installed but cannot be loaded: {error}"
+            remedy = "Install it anew: pip install --force-reinstall pyarrow."
+        raise ParameterError(f"Files are read by pyarrow, which {problem}.", remedy) from error
+
+
+def _pandas_metadata(schema: Any, key: str) -> list[Any]:
+    """What pandas has written about columns or the index; nothing where it has not."""
+    return list(json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get(key, ()))
+
+
+def _without_index(schema: Any, names: Sequence[str], roles: Roles) -> list[str]:
+    """The names of columns, but for an index of pandas that nobody has named."""
+    index = [name for name in _pandas_metadata(schema, "index_columns") if isinstance(name, str)]
+    hidden = set(index).difference(roles.others, roles.columns or ())
+    return [name for name in names if name not in hidden]
 
 
 # Files.
 
 
-def _read_files(source: Any, format: str | None, roles: Roles, dtypes: Any) -> tuple[Any, bool]:
-    """Files as a pyarrow dataset with one type a column, and whether they are CSV."""
+def _open_files(
+    source: Any, format: str | None, roles: Roles, dtypes: Any
+) -> tuple[Any, dict[str, tuple[str, ...]]]:
+    """Files as a dataset with one type a column, and the orders of levels that they declare."""
     pyarrow, datasets = _pyarrow()
     if format is not None and format not in _FORMATS.values():
         raise ParameterError(
             f"format={format!r} is not known.", "Use 'parquet', 'csv' or 'ipc', or leave it out."
         )
-    paths = _files_in(source, format)
-    kind: Any = format or _format_of(paths)
-    is_csv = kind == "csv"
-    if dtypes is not None and not is_csv:
+    paths = _find_files(source, format)
+    formats = {_FORMATS[_suffix(path)] for path in paths if _suffix(path) in _FORMATS}
+    kind: Any = format or _only(formats)
+    if dtypes is not None and kind != "csv":
         raise ParameterError(
             f"dtypes is for CSV files; {kind} files have types of their own.",
             "Leave it out, or write the files with other types.",
         )
-    if is_csv:
-        kind = _csv_format(_separator_of(paths), paths)
-    names = [str(path) for path in paths]
+    if kind == "csv":
+        csv = import_module("pyarrow.csv")
+        separator = _only({"tab" if _suffix(path) == ".tsv" else "comma" for path in paths})
+        kind = datasets.CsvFileFormat(
+            csv.ParseOptions(
+                delimiter="\t" if separator == "tab" else ",", newlines_in_values=True
+            ),
+            convert_options=csv.ConvertOptions(strings_can_be_null=True),  # an empty entry
+        )
     try:
-        found = datasets.dataset(names, format=kind, partitioning="hive")
-        schemas = {name: datasets.dataset(name, format=kind).schema for name in names}
-        text = dict.fromkeys(roles.categories if is_csv else (), pyarrow.string())
-        types = text | _read_types(dtypes)
-        schema = _unified(found.schema, schemas, roles, types, is_csv)
-        return datasets.dataset(names, format=kind, partitioning="hive", schema=schema), is_csv
+        found = datasets.dataset(paths, format=kind, partitioning="hive")
+        schemas = {each.path: each.physical_schema for each in found.get_fragments()}
+        schema = _common_schema(found.schema, schemas, roles, dtypes, kind not in _FORMATS.values())
+        dataset = datasets.dataset(paths, format=kind, partitioning="hive", schema=schema)
+        return dataset, _declared_in_files(dataset)
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise SourceError(
             f"{str(source)!r} cannot be read: {str(error).rstrip('.')}.",
@@ -298,11 +281,126 @@ def _read_files(source: Any, format: str | None, roles: Roles, dtypes: Any) -> t
         ) from error
 
 
+def _only(formats: set[str]) -> str:
+    """The one format, or separator of values, that the names of the files say."""
+    if len(formats) != 1:
+        found = f"several formats: {', '.join(sorted(formats))}" if formats else "no format"
+        raise ParameterError(
+            f"The names of the files say {found}.",
+            "Pass format='parquet', 'csv' or 'ipc', and files of one kind alone.",
+        )
+    return formats.pop()
+
+
+def _find_files(source: Any, format: str | None) -> list[str]:
+    """The files that are named, and those in folders and globs whose names say a format.
+
+    In folders and globs hidden files are left out, and marks such as `_SUCCESS`.
+    """
+    found: list[str] = []
+    for each in source if isinstance(source, list | tuple) else [source]:
+        if not isinstance(each, str | PathLike):
+            raise ParameterError(f"A {type(each).__name__} is not a source of rows.", _NO_SOURCE)
+        path = os.path.expanduser(os.fspath(each))
+        is_there, given = os.path.exists(path), set(path.split(os.sep))
+        files: list[str] = []
+        for place in [path] if is_there else sorted(glob(path, recursive=True)):
+            inside = os.path.join(escape(place), "**")
+            files += [place] if os.path.isfile(place) else sorted(glob(inside, recursive=True))
+        files = [
+            name
+            for name in dict.fromkeys(files)
+            if os.path.isfile(name)
+            and not any(part[:1] == "_" and part not in given for part in name.split(os.sep))
+        ]
+        if not files:
+            what = f"in the folder {path!r}" if is_there else repr(path)
+            raise SourceError(f"There is no file {what}.", "Look at the path.")
+        known = [name for name in files if _suffix(name) in _FORMATS]
+        found += known if known and format is None else files
+    if not found:
+        raise SourceError("There is no file in the list.", "Name at least one.")
+    real = list(map(os.path.realpath, found))
+    if len(set(real)) < len(real):
+        twice = next(name for name in found if real.count(os.path.realpath(name)) > 1)
+        raise SourceError(
+            f"The file {twice!r} is named twice, by itself or by its folder.",
+            "Name each file once.",
+        )
+    return found
+
+
+def _suffix(path: str) -> str:
+    """The ending that tells the format, before that of a compression."""
+    name, last = os.path.splitext(path)
+    return os.path.splitext(name)[1] if last in (".gz", ".bz2", ".zst") else last
+
+
+def _common_schema(
+    found: Any, schemas: Mapping[str, Any], roles: Roles, dtypes: Any, is_csv: bool
+) -> Any:
+    """The needed columns, each of a type that has the values of all files; `found` has partitions.
+
+    An error where there is no such type, or a file lacks the column.
+    """
+    pyarrow = import_module("pyarrow")
+    given = dict.fromkeys(roles.categories if is_csv else (), pyarrow.string())
+    try:
+        given |= {name: pyarrow.type_for_alias(kind) for name, kind in dict(dtypes or {}).items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ParameterError(
+            f"dtypes={dtypes!r} is not understood: {error}.",
+            "Pass the types of columns by name: dtypes={'zip': 'string'}.",
+        ) from error
+    names = dict.fromkeys([*found.names, *(name for own in schemas.values() for name in own.names)])
+    fields = []
+    for name in [*roles.features(_without_index(found, list(names), roles)), *roles.others]:
+        kinds = {file: own.field(name).type for file, own in schemas.items() if name in own.names}
+        if not kinds:  # a partition
+            fields.append(found.field(name))
+            continue
+        if len(kinds) < len(schemas):
+            lacking = next(file for file in schemas if file not in kinds)
+            raise SourceError(
+                f"The file {lacking} has no column '{name}', which other files have.",
+                "Add it there, leave the file out, or leave the column out of columns.",
+            )
+        kind = given[name] if name in given else _common_type(name, kinds, is_csv)
+        is_label = len(roles.targets) == 1 and name == roles.targets[0]
+        if is_csv and not is_label and kind in (pyarrow.int64(), pyarrow.null()):
+            kind = pyarrow.float64()
+        fields.append(pyarrow.field(name, kind))
+    return pyarrow.schema(fields, metadata=found.metadata)
+
+
+def _common_type(name: str, kinds: Mapping[str, Any], is_csv: bool) -> Any:
+    """The type for the values of all files."""
+    pyarrow = import_module("pyarrow")
+    decoded = {
+        file: kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+        for file, kind in kinds.items()
+    }
+    for each in (kinds, decoded):
+        try:
+            every = [pyarrow.schema([(name, kind)]) for kind in dict.fromkeys(each.values())]
+            return pyarrow.unify_schemas(every, promote_options="permissive").field(0).type
+        except pyarrow.ArrowException as error:
+            reason = error
+    places = {str(kind): file for file, kind in kinds.items()}
+    raise SourceError(
+        f"Column '{name}' is "
+        + ", and ".join(f"{kind} in {file}" for kind, file in list(places.items())[:2])
+        + ".",
+        "Write it alike in all files, or leave it out of columns"
+        + (f"; or scan with dtypes={{{name!r}: 'string'}}." if is_csv else "."),
+    ) from reason
+
+
 def _declared_in_files(dataset: Any) -> dict[str, tuple[str, ...]]:
     """The order of levels that the first file declares: ordered dictionaries, pandas categories."""
-    types, schema = import_module("pyarrow.types"), dataset.schema
-    pandas = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("columns", ())
-    written = {each["name"] for each in pandas if each["pandas_type"] == "categorical"}
+    schema, types = dataset.schema, import_module("pyarrow.types")
+    columns = _pandas_metadata(schema, "columns")
+    written = {each["name"] for each in columns if each["pandas_type"] == "categorical"}
     kinds = {each.name: each.type for each in schema if types.is_dictionary(each.type)}
     names = [name for name, kind in kinds.items() if kind.ordered or name in written]
     first = dataset.head(1, columns=names) if names else None
@@ -311,236 +409,3 @@ def _declared_in_files(dataset: Any) -> dict[str, tuple[str, ...]]:
     return {
         name: tuple(map(str, first.column(name).chunk(0).dictionary.to_pylist())) for name in names
     }
-
-
-def _csv_format(separator: str, paths: Sequence[Path]) -> Any:
-    """How text is cut into values. An empty entry is missing, in a column of text as in others."""
-    csv = import_module("pyarrow.csv")
-    # To look for line breaks within quotes takes time: where there are quotes at all.
-    has_quotes = any(_begins_with_quotes(path) for path in paths)
-    return import_module("pyarrow.dataset").CsvFileFormat(
-        csv.ParseOptions(delimiter=separator, newlines_in_values=has_quotes),
-        convert_options=csv.ConvertOptions(strings_can_be_null=True),
-    )
-
-
-def _begins_with_quotes(path: Path) -> bool:
-    """Whether the first megabyte of a file has a quotation mark."""
-    with import_module("pyarrow").input_stream(str(path)) as file:
-        return b'"' in file.read(2**20)
-
-
-def _read_types(dtypes: Any) -> dict[str, Any]:
-    """Arrow types by the names that the user gave them."""
-    pyarrow = import_module("pyarrow")
-    try:
-        return {name: pyarrow.type_for_alias(kind) for name, kind in dict(dtypes or {}).items()}
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ParameterError(
-            f"dtypes={dtypes!r} is not understood: {error}.",
-            "Pass the types of columns by name: dtypes={'zip': 'string'}.",
-        ) from error
-
-
-def _unified(
-    found: Any, schemas: Mapping[str, Any], roles: Roles, given: Mapping[str, Any], is_csv: bool
-) -> Any:
-    """One type a column, which holds what any of the files has; partitions are in `found`.
-
-    An error where a needed column has no such type, or a file lacks it.
-    """
-    pyarrow = import_module("pyarrow")
-    fields = {each.name: each for schema in schemas.values() for each in schema}
-    names = list(dict.fromkeys([*found.names, *fields]))
-    whole = pyarrow.schema([(name, pyarrow.null()) for name in names], metadata=found.metadata)
-    needed = set(roles.needed(_without_index(whole, roles)))
-    types = {}
-    for name in names:
-        if name not in fields:  # a partition
-            types[name] = found.field(name).type
-            continue
-        held = {
-            file: schema.field(name).type
-            for file, schema in schemas.items()
-            if name in schema.names
-        }
-        if name in needed and len(held) < len(schemas):
-            lacking = next(file for file in schemas if file not in held)
-            raise SourceError(
-                f"The file {lacking} has no column '{name}', which other files have.",
-                "Add it there, leave the file out, or leave the column out of columns.",
-            )
-        kind = given[name] if name in given else _common(list(held.values()), is_csv)
-        if kind is None and name in needed:
-            first, *rest = held.items()
-            other = next(each for each in rest if _common([first[1], each[1]], is_csv) is None)
-            raise SourceError(
-                f"Column '{name}' is {first[1]} in {first[0]}, and {other[1]} in {other[0]}.",
-                "Write it alike in all files, or leave it out of columns"
-                + (f"; or scan with dtypes={{{name!r}: 'string'}}." if is_csv else "."),
-            )
-        if kind is not None:
-            types[name] = kind
-    return pyarrow.schema(list(types.items()), metadata=found.metadata)
-
-
-def _common(kinds: list[Any], is_csv: bool) -> Any:
-    """The type for values of all these types; None where there is none."""
-    pyarrow, types = import_module("pyarrow"), import_module("pyarrow.types")
-    kinds = list(dict.fromkeys(_plain_type(kind) for kind in kinds if kind != pyarrow.null()))
-    if len(kinds) < 2:
-        return kinds[0] if kinds else pyarrow.null()
-    if all(map(_is_text, kinds)):
-        return pyarrow.string()
-    if all(types.is_integer(kind) or types.is_floating(kind) for kind in kinds):
-        fields = [pyarrow.schema([("one", kind)]) for kind in kinds]
-        return pyarrow.unify_schemas(fields, promote_options="permissive").field(0).type
-    if all(types.is_integer(k) or types.is_floating(k) or types.is_decimal(k) for k in kinds):
-        return pyarrow.float64()
-    text_or_boolean = all(_is_text(kind) or types.is_boolean(kind) for kind in kinds)
-    return pyarrow.string() if is_csv and text_or_boolean else None
-
-
-def _plain_type(kind: Any) -> Any:
-    """A type that narwhals and NumPy read, for one that holds the same values."""
-    pyarrow, types = import_module("pyarrow"), import_module("pyarrow.types")
-    if types.is_decimal(kind) and not types.is_decimal128(kind):
-        return pyarrow.float64()
-    return pyarrow.string() if str(kind) == "string_view" else kind
-
-
-def _is_text(kind: Any) -> bool:
-    inner = kind.value_type if import_module("pyarrow.types").is_dictionary(kind) else kind
-    return str(inner) in ("string", "large_string", "string_view")
-
-
-def _without_index(schema: Any, roles: Roles) -> list[str]:
-    """The names of columns, but for an index of pandas that nobody has named."""
-    index = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", ())
-    named = {*roles.others, *(roles.columns or ())}
-    return [name for name in schema.names if name not in index or name in named]
-
-
-def _check_types(schema: Any, roles: Roles) -> None:
-    """An error for a column that no model can use, before any row is read."""
-    types = import_module("pyarrow.types")
-    for name in roles.others:
-        if types.is_nested(schema.field(name).type):
-            raise ColumnTypeError(
-                f"Column '{name}' holds {schema.field(name).type}, several values a row.",
-                "Write one value a row; soft labels are a column for each class.",
-            )
-    for name in roles.columns or ():
-        kind = schema.field(name).type
-        inner = kind.value_type if types.is_dictionary(kind) else kind
-        if types.is_temporal(inner):
-            raise ColumnTypeError(
-                f"Column '{name}' is a date.",
-                "Convert it to a number (for example days since a reference date) or leave it out "
-                "of columns.",
-            )
-        known = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, _is_text)
-        if not (any(is_it(inner) for is_it in known) or types.is_null(inner)):
-            raise ColumnTypeError(
-                f"Column '{name}' holds {kind}, which is neither numeric nor text.",
-                "Leave it out of columns, or write it as numbers or text"
-                + (", in UTF-8." if types.is_binary(inner) else "."),
-            )
-
-
-def _files_in(source: Any, format: str | None) -> list[Path]:
-    """The files that are named, and those in folders and globs whose names say a format.
-
-    In folders and globs hidden files are left out, and marks such as `_SUCCESS`.
-    """
-    sources = source if isinstance(source, list | tuple) else [source]
-    if not sources:
-        raise SourceError("There is no file in the list.", "Name at least one.")
-    found = [path for each in sources for path in _files_of(each, format)]
-    twice = [path for path, times in Counter(path.resolve() for path in found).items() if times > 1]
-    if twice:
-        raise SourceError(
-            f"The file {str(twice[0])!r} is named twice, by itself or by its folder.",
-            "Name each file once.",
-        )
-    return found
-
-
-def _files_of(source: Any, format: str | None) -> list[Path]:
-    """The files of one path: itself, or what is in a folder, or fits a glob, in order."""
-    if not isinstance(source, str | PathLike):
-        raise ParameterError(
-            f"A {type(source).__name__} is not a source of rows.",
-            "Pass a path, a glob, a folder, a list of files, a pyarrow dataset or table, or a data "
-            "frame.",
-        )
-    path = Path(source).expanduser()
-    if path.is_file():
-        return [path]
-    if path.is_dir():
-        found = _inside(path)
-    elif any(sign in str(path) for sign in "*?["):
-        found = _matching(path)
-    else:
-        raise SourceError(
-            f"There is no file {str(path)!r}.",
-            "Look at the path; a folder is read with all files in it.",
-        )
-    if not found:
-        what = f"in the folder {str(path)!r}" if path.is_dir() else repr(str(path))
-        raise SourceError(f"There is no file {what}.", "Look at the path.")
-    named = [path for path in found if _suffix_of(path) in _FORMATS]
-    return found if format is not None or not named else named
-
-
-def _matching(glob: Path) -> list[Path]:
-    """Files that fit a glob, and those in folders that fit it, each once."""
-    anchor = Path(glob.anchor) if glob.anchor else Path()
-    pattern = glob.relative_to(anchor) if glob.anchor else glob
-    hidden = "".join(sign for sign in "._" if not any(p[0] == sign for p in pattern.parts))
-    fixed = len(anchor.parts) + next(i for i, p in enumerate(pattern.parts) if set(p) & set("*?["))
-    fitting = sorted(anchor.glob(str(pattern)))
-    fitting = [path for path in fitting if not _is_hidden(path.parts[fixed:], hidden)]
-    return list(
-        dict.fromkeys(
-            each for path in fitting for each in (_inside(path) if path.is_dir() else [path])
-        )
-    )
-
-
-def _inside(folder: Path) -> list[Path]:
-    """Files in a folder and those below it."""
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return [path for path in files if not _is_hidden(path.relative_to(folder).parts)]
-
-
-def _is_hidden(parts: Iterable[str], signs: str = "._") -> bool:
-    return any(part[0] in signs for part in parts)
-
-
-def _format_of(paths: Sequence[Path]) -> str:
-    """The format that the names say."""
-    found = {_FORMATS[suffix] for path in paths if (suffix := _suffix_of(path)) in _FORMATS}
-    if len(found) != 1:
-        raise ParameterError(
-            f"The names of the files say {'several formats' if found else 'no format'}"
-            f"{': ' + ', '.join(sorted(found)) if found else ''}.",
-            "Pass format='parquet', 'csv' or 'ipc', and files of that format alone.",
-        )
-    return found.pop()
-
-
-def _separator_of(paths: Sequence[Path]) -> str:
-    """What values are separated by in files of text."""
-    has_tabs = {_suffix_of(path) == ".tsv" for path in paths}
-    if len(has_tabs) > 1:
-        raise ParameterError(
-            "Some of the files are separated by tabs, by their names, and others by commas.",
-            "Scan files of one kind.",
-        )
-    return "\t" if has_tabs.pop() else ","
-
-
-def _suffix_of(path: Path) -> str:
-    """The ending that tells the format, before that of a compression."""
-    return path.with_suffix("").suffix if path.suffix in (".gz", ".bz2", ".zst") else path.suffix

@@ -1,11 +1,15 @@
-"""What is known of the columns: their names, kinds and levels."""
+"""What is known of the columns: their names, kinds, levels and roles; and a batch of rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from posteriori.errors import ColumnNameError
+import narwhals.stable.v1 as nw
+import numpy as np
+
+from posteriori.errors import ColumnNameError, ColumnTypeError, LevelError, ShapeError
+from posteriori.typing import Codes
 
 Kind = Literal["numeric", "boolean", "categorical"]
 
@@ -13,7 +17,7 @@ Unseen: TypeAlias = Literal["error", "reference"]
 """What to do with a level that was not in the fit: an error, or take it for the reference level."""
 
 
-class Strange(NamedTuple):
+class UnseenLevel(NamedTuple):
     """A row, and its level that was not in the fit."""
 
     row: int
@@ -33,7 +37,7 @@ class Column:
     kind: Kind = "numeric"
     levels: tuple[Any, ...] = ()
     declared: tuple[Any, ...] = field(default=(), compare=False, repr=False)
-    strange: Strange | None = field(default=None, compare=False, repr=False)
+    strange: UnseenLevel | None = field(default=None, compare=False, repr=False)
 
 
 def order_levels(levels: Iterable[Any], declared: Sequence[Any] = ()) -> tuple[Any, ...]:
@@ -158,22 +162,17 @@ class Schema:
 
         >>> old = Schema((Column("age"), Column("sex", "categorical", ("f", "m"))), named=True)
         >>> old.difference(Schema((Column("age"), Column("sex")), named=True))
-        "column 'sex' is numeric, and was categorical"
+        "the kind of column 'sex': numeric, and was categorical"
         >>> old.difference(Schema((old.columns[0],), named=True))
         'the number of columns is 1, and was 2'
         """
         if len(self) != len(other):
             return f"the number of columns is {len(other)}, and was {len(self)}"
-        for j, (mine, its) in enumerate(zip(self.columns, other.columns, strict=True)):
-            if mine.name != its.name:
-                return f"column {j} is called '{its.name}', and was called '{mine.name}'"
-            if mine.kind != its.kind:
-                return f"{other.describe(j)} is {its.kind}, and was {mine.kind}"
-            if mine.levels != its.levels:
-                return (
-                    f"{other.describe(j)} has the levels {listed(its.levels)}, and had "
-                    f"{listed(mine.levels)}"
-                )
+        for j, (old, new) in enumerate(zip(self.columns, other.columns, strict=True)):
+            for what in ("name", "kind", "levels"):
+                was, now = getattr(old, what), getattr(new, what)
+                if was != now:
+                    return f"the {what} of {self.describe(j)}: {now}, and was {was}"
         return "one of them has column names and the other has none"
 
     def order_of(self, names: Sequence[str]) -> list[int]:
@@ -182,14 +181,8 @@ class Schema:
         missing = [name for name in self.names if name not in place]
         if missing or len(place) != len(self):
             unknown = [name for name in names if name not in set(self.names)]
-            parts = [
-                f"{what}: {', '.join(map(repr, found[:8]))}"
-                for what, found in (
-                    ("missing since fit time", missing),
-                    ("unseen at fit time", unknown),
-                )
-                if found
-            ]
+            parts = [f"missing since fit time: {listed(missing)}"] if missing else []
+            parts += [f"unseen at fit time: {listed(unknown)}"] if unknown else []
             raise ColumnNameError(
                 f"The columns differ from those the model was fitted on ({'; '.join(parts)}).",
                 "Pass the columns of the fit, in any order.",
@@ -209,3 +202,121 @@ def known_levels(known: Sequence[Any]) -> str:
         "again with rows that have the new level, recode it, or set unseen='reference' where the "
         "model has that choice."
     )
+
+
+class Batch(NamedTuple):
+    """Consecutive rows as the source has them: a frame, an array or a sparse matrix, and targets.
+
+    `start` is the number of the first row in the whole source, `where` the file or chunk, and
+    `chunk` the number of the chunk where batches are made of chunks.
+    """
+
+    X: Any
+    y: Any = None
+    weight: Any = None
+    offset: Any = None
+    start: int = 0
+    where: str = ""
+    chunk: int | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def numbers(self) -> Codes:
+        """The numbers (n,) of the rows in the whole source."""
+        return self.start + np.arange(self.n_rows)
+
+
+BatchTransform = Callable[[Batch], Batch]
+"""What makes other weights, labels or columns of a batch, row by row."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns of a frame are the target, the weight, the offset, and the features.
+
+    `target` is one column of labels or numbers, or several with the probability of each class.
+    Without `columns` the features are all columns that are nothing else. `categories` has the
+    levels of columns, in order, where they are given.
+    """
+
+    target: str | tuple[str, ...] | None = None
+    weight: str | None = None
+    offset: str | None = None
+    columns: tuple[str, ...] | None = None
+    categories: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The columns of the target."""
+        if self.target is None:
+            return ()
+        return (self.target,) if isinstance(self.target, str) else self.target
+
+    @property
+    def others(self) -> list[str]:
+        """The columns that are no features."""
+        return [*self.targets, *filter(None, (self.weight, self.offset))]
+
+    def features(self, names: Sequence[str]) -> list[str]:
+        """The feature columns among all; an error where a column named is not there, or twice."""
+        for role in ("target", "weight", "offset", "columns", "categories"):
+            wanted = getattr(self, role) or ()
+            for name in (wanted,) if isinstance(wanted, str) else wanted:
+                if name not in names:
+                    raise ColumnNameError(
+                        f"{role}={name!r} is not among the columns.",
+                        f"They are {listed(names, 12)}.",
+                    )
+        used = [*self.others, *(self.columns or ())]
+        if len(set(used)) < len(used):
+            twice = next(name for name in used if used.count(name) > 1)
+            raise ColumnNameError(
+                f"Column '{twice}' is named twice among target, weight, offset and columns.",
+                "Name each column once.",
+            )
+        found = [name for name in names if name not in used]
+        found = found if self.columns is None else list(self.columns)
+        if not found:
+            raise ShapeError(
+                "No column is left as a feature: found 0 feature(s).", "Name at least one."
+            )
+        return found
+
+    def in_order(self, schema: Schema) -> Schema:
+        """The schema with the levels that the user gave; an error where others occur."""
+        columns = list(schema.columns)
+        for j, column in enumerate(columns):
+            levels = self.categories.get(column.name)
+            if levels is None:
+                continue
+            if column.kind != "categorical":
+                raise ColumnTypeError(
+                    f"categories gives levels of column '{column.name}', which holds numbers.",
+                    "Leave them out, or write the column as text.",
+                )
+            unknown = [level for level in column.levels if level not in levels]
+            if unknown:
+                raise LevelError(
+                    f"Column '{column.name}' has the level {unknown[0]!r}, which is not among the "
+                    "categories given.",
+                    "Add it to categories, or recode it.",
+                )
+            columns[j] = replace(column, levels=levels, declared=levels)
+        return replace(schema, columns=tuple(columns)) if self.categories else schema
+
+    def split(self, data: Any, **place: Any) -> Batch:
+        """A frame as a batch, of the features that it has; `place` says where the rows are."""
+        frame = nw.from_native(data, eager_only=True)
+        weight, offset = (
+            None if name is None else frame[name].to_native() for name in (self.weight, self.offset)
+        )
+        y = frame.select(*self.targets).to_native() if self.targets else None
+        if len(self.targets) == 1:
+            y = frame[self.targets[0]].to_native()
+        names = frame.columns if self.columns is None else self.columns
+        features = [name for name in names if name in frame.columns and name not in self.others]
+        X = frame.select(*features) if features else frame.drop(*frame.columns)
+        return Batch(X.to_native(), y, weight, offset, **place)

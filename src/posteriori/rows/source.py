@@ -9,9 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import add
-from time import perf_counter
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
@@ -25,13 +24,20 @@ from posteriori.errors import (
     ScaleError,
     SourceError,
 )
-from posteriori.rows.batch import Batch, BatchTransform, CompareClasses, Reader, Roles
+from posteriori.rows.block import Kernel
 from posteriori.rows.discovery import Discovered, LabelCounts, checked, inspect_batch
+from posteriori.rows.features import read_features
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.progress import Passes
-from posteriori.rows.rows import Kernel
-from posteriori.rows.schema import Schema, merge_columns
-from posteriori.typing import Array, Labels
+from posteriori.rows.schema import Batch, BatchTransform, Roles, Schema, merge_columns
+from posteriori.rows.target import (
+    as_vector,
+    read_offset,
+    read_real_target,
+    read_target,
+    read_weight,
+)
+from posteriori.typing import Array, Codes, Labels
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -51,7 +57,6 @@ class PassLog:
 
     passes: int = 0
     bytes_read: int = 0
-    seconds: float = 0.0
     _reported: "PassLog | None" = None
 
     def read(self, n_bytes: int) -> None:
@@ -67,22 +72,81 @@ class PassLog:
 
     def since(self, before: "PassLog") -> "PassLog":
         """What was read since the log was as `before`."""
-        return PassLog(
-            self.passes - before.passes,
-            self.bytes_read - before.bytes_read,
-            self.seconds - before.seconds,
-        )
+        return PassLog(self.passes - before.passes, self.bytes_read - before.bytes_read)
 
     def __str__(self) -> str:
         """How often, and how much in memory: decoded, and without columns that are not needed.
 
-        >>> str(PassLog(7, 16_350_000_000, 8.1))
+        >>> str(PassLog(7, 16_350_000_000))
         '7, 16.4 GB read'
         """
         size, units = float(self.bytes_read), ["B", "kB", "MB", "GB", "TB"]
         while size >= 1000 and len(units) > 1:
             size, units = size / 1000, units[1:]
         return f"{self.passes}, {size:.3g} {units[0]} read"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How a batch becomes rows in memory, once columns and classes are known.
+
+    `real` says that targets are numbers rather than labels; `soft_classes` has the classes of
+    columns of soft labels, where these are not named after them. `code` is applied to the targets.
+    """
+
+    schema: Schema
+    classes: Labels | None
+    real: bool = False
+    soft_classes: Any = None
+    code: Callable[[Any], Array] | None = None
+
+    def __call__(self, batch: Batch) -> MemoryRows:
+        """The rows of a batch; errors have the numbers of rows in the whole source."""
+        n = batch.n_rows
+        try:
+            table = read_features(batch.X, self.schema, "The model")
+            weight = read_weight(batch.weight, n, all_zero=True)
+            y: Codes | Array | None = None
+            K = 1
+            if self.real:
+                y = read_real_target(batch.y, n)
+            elif self.classes is not None:
+                y, K = self.codes(batch, weight), len(self.classes)
+            offset = None
+            if batch.offset is not None:
+                offset = read_offset(batch.offset, n, 1 if K <= 2 else K)
+        except DataError as error:
+            raise error.located("", batch.start) from error
+        rows = MemoryRows(table, y, weight, self.classes, offset, batch.start, is_batch=True)
+        return rows if self.code is None else rows.recoded(self.code)
+
+    def codes(self, batch: Batch, weight: Array | None) -> Codes | Array:
+        """Class codes or soft labels; rows of weight zero may have labels that are no classes."""
+        y, n, classes = batch.y, batch.n_rows, cast(Labels, self.classes)
+        if weight is None or weight.all() or as_vector(y).ndim == 2:
+            return read_target(y, n, self.soft_classes, known=classes)[1]
+        used = np.flatnonzero(weight)
+        found = np.zeros(n, dtype=np.intp)
+        found[used] = read_target(as_vector(y)[used], len(used), known=classes)[1]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class CompareClasses:
+    """The transform under which the label of a row is the side of its class: 0, 1 or neither, -1.
+
+    Rows on neither side get weight zero.
+    """
+
+    reader: Reader
+    sides: tuple[int, ...]
+
+    def __call__(self, batch: Batch) -> Batch:
+        weight = read_weight(batch.weight, batch.n_rows, all_zero=True)
+        found = np.array(self.sides)[cast(Codes, self.reader.codes(batch, weight))]
+        if min(self.sides) < 0:
+            weight = np.where(found < 0, 0.0, 1.0 if weight is None else weight)
+        return batch._replace(y=np.maximum(found, 0), weight=weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +185,8 @@ class SourceRows(ABC):
     _found: list[Discovered] = field(default_factory=list, kw_only=True)
 
     in_memory: ClassVar[Literal[False]] = False
+    is_distributed: ClassVar[bool] = False
+    """Whether a pass needs a scheduler, which must not be called while a model is pickled."""
 
     # What a kind of source gives.
 
@@ -157,18 +223,13 @@ class SourceRows(ABC):
         """The number of rows, where it is known before the first pass."""
         return None
 
-    def read_as(self, schema: Schema | None, classes: Labels | None = None) -> Self:
-        """The same rows with the column types of a fit, where the source leaves them open."""
-        return self
-
     # Discovery.
 
     def discover(self) -> Self:
         """Make the first pass over the rows, unless it was made before."""
         if not self._found:
-            soft_classes = self.soft_classes
-            total = self._pass(lambda batch: inspect_batch(batch, soft_classes), "discovery")
-            self._found.append(checked(total.value))
+            inspect = partial(inspect_batch, soft_classes=self.soft_classes, real=self.real)
+            self._found.append(checked(self._sum(inspect, "discovery")))
         return self
 
     def discover_and_sum(self, gather: Callable[[MemoryRows], S]) -> S | None:
@@ -184,30 +245,22 @@ class SourceRows(ABC):
 
         def task(batch: Batch) -> _DiscoveredSum:
             found = inspect_batch(batch, self.soft_classes)
-            return _DiscoveredSum(found, *self._gathered(batch, found, gather))
+            if found.labels is None or not found.weight:
+                return _DiscoveredSum(found, None, found.labels is not None)
+            try:
+                classes = self._ordered_classes(found.labels)
+                read = Reader(self._ordered(found.schema()), classes, False, self.soft_classes)
+                return _DiscoveredSum(found, gather(read(batch)), not any(found.empty))
+            except PosterioriError:  # raised again by the pass that follows, with all rows known
+                return _DiscoveredSum(found, None, False)
 
-        both = cast(_DiscoveredSum, self._pass(task, "once").value)
+        both = self._sum(task, "once")
         self._found.append(checked(None if both is None else both.discovered))
-        statistic: Any = None if both is None or not both.is_complete else both.statistic
+        statistic = both.statistic if both.is_complete else None
         if statistic is None or statistic.schema != self.schema:
             return None
         same = np.array_equal(statistic.classes, cast(Labels, self.classes))
         return cast(S, statistic) if same else None
-
-    def _gathered(
-        self, batch: Batch, found: Discovered, gather: Callable[[MemoryRows], S]
-    ) -> tuple[S | None, bool]:
-        """The statistic of a batch, and whether that could be told; no rows have none."""
-        if not found.weight:
-            return None, True
-        if found.labels is None or found.labels.problem is not None:
-            return None, False
-        try:
-            schema = self._ordered(found.schema())
-            rows = Reader(schema, found.labels.classes(), soft_classes=self.soft_classes)(batch)
-            return gather(rows), not any(found.empty)
-        except PosterioriError:  # raised again by the pass that follows, with all rows known
-            return None, False
 
     @property
     def discovered(self) -> Discovered:
@@ -221,7 +274,10 @@ class SourceRows(ABC):
 
     def _ordered(self, schema: Schema) -> Schema:
         """The schema with the levels that the user gave."""
-        return self.roles.with_levels(schema)
+        return self.roles.in_order(schema)
+
+    def _ordered_classes(self, labels: LabelCounts) -> Labels:
+        return labels.classes()
 
     @cached_property
     def schema(self) -> Schema:
@@ -233,7 +289,8 @@ class SourceRows(ABC):
         labels = self.discovered.labels
         if self.real or labels is None:
             return None
-        return labels.classes() if self.known_classes is None else self.known_classes
+        known = self.known_classes
+        return self._ordered_classes(labels) if known is None else known
 
     @property
     def soft(self) -> bool:
@@ -251,11 +308,6 @@ class SourceRows(ABC):
         """All rows of the source, also those of weight zero."""
         return self.discovered.n_rows
 
-    @property
-    def width(self) -> float:
-        """Numbers of a row."""
-        return len(self.schema)
-
     @cached_property
     def reader(self) -> Reader:
         """How a batch becomes rows in memory."""
@@ -266,46 +318,27 @@ class SourceRows(ABC):
     def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
         """Run `kernel` on every block, and add up what comes back in the order of the rows."""
         reader = self.reader
-        found = self._pass(lambda batch: reader(batch).add_up(kernel, block_entries))
-        self._check_number(found.n_rows)
-        self.progress.objective = getattr(found.value, "objective", None)
-        return cast(S, found.value)
+        found = self._sum(lambda batch: reader(batch).add_up(kernel, block_entries))
+        self.progress.objective = getattr(found, "objective", None)
+        return cast(S, found)
 
-    def batches(self, random: np.random.Generator | None = None) -> Iterator[MemoryRows]:
-        """The rows a batch at a time, in their order or, as far as it can be, a random one."""
-        n_rows = 0
-        with self._one_pass():
-            for batch in self._iterate(random):
-                if batch.n_rows:
-                    yield self.reader(_transformed(batch, self.transforms))
-                self.progress.advance(batch.n_rows)
-                n_rows += batch.n_rows
-        self._check_number(n_rows)
+    def _sum(self, kernel: Callable[[Batch], Any], purpose: Purpose = "sum") -> Any:
+        """The sum of `kernel` over all batches, in one pass; None where there are no rows."""
+        total = [_Total()]
 
-    def each(self, make: Callable[[Batch], list[T]], receive: Callable[[list[T]], object]) -> None:
+        def receive(found: Any) -> None:
+            total[0] += _Total(0, found)
+
+        self._each(kernel, receive, purpose)
+        return total[0].value
+
+    def each(self, make: Callable[[Batch], T], receive: Callable[[T], object]) -> None:
         """`receive` gets what `make` gives for the batches, in the order of the rows."""
+        self._each(make, receive, "once")
 
-        def task(batch: Batch) -> _Total:
-            try:
-                return _Total(batch.n_rows, make(batch) if batch.n_rows else [])
-            except (DataError, ScaleError) as error:
-                raise error.located(batch.where, batch.start) from error
-
-        n_rows = 0
-
-        def take(found: _Total) -> None:
-            nonlocal n_rows
-            n_rows += found.n_rows
-            self.progress.advance(found.n_rows)
-            receive(found.value)
-
-        with self._one_pass():
-            self._sum_batches(task, take, "once")
-        if self._found:
-            self._check_number(n_rows)
-
-    def _pass(self, kernel: Callable[[Batch], Any], purpose: Purpose = "sum") -> _Total:
-        """One pass: the sum of `kernel` over all batches that have rows."""
+    def _each(
+        self, kernel: Callable[[Batch], Any], receive: Callable[[Any], object], purpose: Purpose
+    ) -> None:
         transforms = self.transforms
 
         def task(batch: Batch) -> _Total:
@@ -316,37 +349,47 @@ class SourceRows(ABC):
             except (DataError, ScaleError) as error:
                 raise error.located(batch.where) from error
 
-        total = [_Total()]
+        with self._one_pass() as advance:
 
-        def take(found: _Total) -> None:
-            total[0] += found
-            self.progress.advance(found.n_rows)
+            def take(found: _Total) -> None:
+                advance(found.n_rows)
+                if found.value is not None:
+                    receive(found.value)
 
-        with self._one_pass():
             self._sum_batches(task, take, purpose)
-        return total[0]
 
-    def _check_number(self, n_rows: int) -> None:
-        if n_rows != self.n_source:
-            raise SourceError(
-                f"The source has {n_rows:,} rows, and had {self.n_source:,} in the first pass.",
-                "Scan again, and fit to what is there now. The batches of Dask must be the same "
-                "each time they are computed: fix seeds.",
-            )
+    def batches(self, random: np.random.Generator | None = None) -> Iterator[MemoryRows]:
+        """The rows a batch at a time, in their order or, as far as it can be, a random one."""
+        with self._one_pass() as advance:
+            for batch in self._iterate(random):
+                if batch.n_rows:
+                    yield self.reader(_transformed(batch, self.transforms))
+                advance(batch.n_rows)
 
     @contextmanager
-    def _one_pass(self) -> Iterator[None]:
+    def _one_pass(self) -> Iterator[Callable[[int], None]]:
         """A pass over the rows: counted, reported, and named if it is interrupted."""
-        begun = perf_counter()
+        n_rows = 0
+
+        def advance(more: int) -> None:
+            nonlocal n_rows
+            n_rows += more
+            self.progress.advance(more)
+
         try:
             self.progress.begin(self.n_source if self._found else self._n_expected)
-            yield
+            yield advance
         except KeyboardInterrupt as error:
             raise _stopped(f"in {self.progress.now}") from error
         finally:
             self.progress.end()
         self.log.passes += 1
-        self.log.seconds += perf_counter() - begun
+        if self._found and n_rows != self.n_source:
+            raise SourceError(
+                f"The source has {n_rows:,} rows, and had {self.n_source:,} in the first pass.",
+                "Scan again, and fit to what is there now. The batches of Dask must be the same "
+                "each time they are computed: fix seeds.",
+            )
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
@@ -359,7 +402,7 @@ class SourceRows(ABC):
             now = self.progress.now
             raise _stopped("before the first pass" if now is None else f"after {now}") from error
 
-    # The same rows, seen otherwise.
+    # Views of the same rows.
 
     def reweighted(self, transform: BatchTransform, labels: LabelCounts) -> Self:
         """The same rows with other weights or labels, of which these are the counts."""
@@ -388,7 +431,8 @@ class SourceRows(ABC):
 
     def without_labels(self) -> Self:
         """The same rows, whatever their target is."""
-        found = replace(self.discovered, labels=None)
+        unlabelled = replace(self, real=True, _found=list(self._found)).discover()
+        found = replace(unlabelled.discovered, labels=None)
         return replace(self, known_classes=None, partial=False, _found=[found])
 
     def known_as(self, schema: Schema, classes: Labels | None, new_levels: bool = False) -> Self:
@@ -420,12 +464,12 @@ class SourceRows(ABC):
         """The same rows with the target as a number."""
         if not self.has_target:
             raise LabelError("The rows have no target.", "Name one: scan(source, target=...).")
-        return replace(self, real=True)
+        return replace(self, real=True, _found=list(self._found))
 
 
 @dataclass(frozen=True, eq=False)
 class _DiscoveredSum:
-    """What a batch shows, and its statistic; `is_complete` unless one could not be told."""
+    """What a batch shows, and its statistic; `is_complete` unless that is unknown."""
 
     discovered: Discovered
     statistic: Any

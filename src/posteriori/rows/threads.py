@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from posteriori.errors import ParameterError
 from posteriori.linalg import blas_libraries
@@ -83,9 +83,8 @@ def map_in_order(
 ) -> None:
     """Pass `task(item)` to `receive` for each item, in the order of the items.
 
-    The calling thread does tasks that no other has begun while it waits for the next result,
-    and results do not pile up: at most two items a thread are waiting. The error of the first item
-    that fails is raised.
+    Results do not pile up: at most two items a thread are waiting. The error of the first item that
+    fails is raised.
     """
     size = thread_count()
     # BLAS has one thread even when one thread works: the bits must not depend on `size`.
@@ -94,43 +93,16 @@ def map_in_order(
             for item in items:
                 receive(task(item))
             return
-        waiting = deque[_Task[T, R]]()
+        waiting = deque[Future[R]]()
         try:
             for item in items:
-                waiting.append(_Task(task, item, _pool(size - 1)))
+                waiting.append(_pool(size).submit(task, item))
                 if len(waiting) == 2 * size:
-                    _receive_next(waiting, receive)
+                    receive(waiting.popleft().result())
             while waiting:
-                _receive_next(waiting, receive)
+                receive(waiting.popleft().result())
         finally:
-            wait([each.future for each in waiting if not each.future.cancel()])
-
-
-class _Task(Generic[T, R]):
-    """A task that a thread of the pool does, unless the calling thread takes it before."""
-
-    def __init__(self, task: Callable[[T], R], item: T, pool: ThreadPoolExecutor) -> None:
-        self._task, self._item = task, item
-        self.future: Future[R] = pool.submit(task, item)
-
-    def take(self) -> bool:
-        """Do it here, if no other thread has begun it."""
-        if not self.future.cancel():
-            return False
-        own: Future[R] = Future()
-        try:
-            own.set_result(self._task(self._item))
-        except BaseException as error:
-            own.set_exception(error)
-        self.future = own
-        return True
-
-
-def _receive_next(waiting: deque[_Task[T, R]], receive: Callable[[R], object]) -> None:
-    """Receive the next result; meanwhile do the first tasks that no other thread has begun."""
-    while not waiting[0].future.done() and any(each.take() for each in waiting):
-        pass
-    receive(waiting.popleft().future.result())
+            wait([future for future in waiting if not future.cancel()])
 
 
 @cache

@@ -1,127 +1,40 @@
-"""Covariances from scatter: divisors, shrinkage, and a factor that can be solved with.
+"""Covariances of groups of classes from their scatter: divisors, shrinkage, singular cases.
 
-A covariance is held as Σ = D L Lᵀ D with D = diag(scale) and L Lᵀ the correlations, so that the
-units of the columns cannot spoil the factor. No inverse is ever formed: what prediction needs is
-L⁻¹D⁻¹(x - μ), by forward substitution.
+A covariance that maximum likelihood leaves singular has no density. What then happens depends on
+`shrinkage`:
+
+- 0.0 is strict: an error names the columns;
+- otherwise columns that are constant or linear functions of others in *every* row are left out,
+  which changes no posterior probability, if that makes the covariances regular;
+- if it does not, because rows are too few or a column is constant within the classes only, the
+  correlations are shrunk by the oracle approximation.
+
+The last two come with a warning.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
-from posteriori.errors import ParameterError, ScaleError
-from posteriori.linalg import (
-    COLLINEAR,
-    cholesky,
-    dependent_columns,
-    solve_lower,
-    unit_diagonal,
+from posteriori.design.columns import Columns
+from posteriori.errors import (
+    ParameterError,
+    ScaleError,
+    SingularCovarianceError,
+    SingularCovarianceWarning,
 )
+from posteriori.likelihood.class_densities import Factor
+from posteriori.likelihood.feature_families import CONSTANT, check_freedom
+from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, unit_diagonal
+from posteriori.statistics.moments import Moments
 from posteriori.typing import Array, Codes
 
 Shrinkage = float | Literal["auto"] | None
+Divisor = Literal["ml", "unbiased"]
 
-CONSTANT = 1e-13
-"""A column is called constant when its spread is below this part of its size."""
-
-
-@dataclass(frozen=True, eq=False)
-class Factor:
-    """Σ = D L Lᵀ D with D = diag(`scale`) (d,) and L = `lower` (d, r).
-
-    The rows `kept` (r,) of L form a lower triangle; where r < d, the other columns are linear
-    functions of these and add nothing to a density.
-    """
-
-    scale: Array
-    lower: Array
-    kept: Codes
-
-    @classmethod
-    def of_full_rank(cls, scale: Array, lower: Array) -> "Factor":
-        return cls(scale, lower, np.arange(len(scale)))
-
-    @property
-    def log_determinant(self) -> float:
-        """ln |Σ| of the columns kept."""
-        diagonal = np.diagonal(self.lower[self.kept])
-        return 2 * float(np.log(self.scale[self.kept]).sum() + np.log(diagonal).sum())
-
-    def whitener(self) -> Array:
-        """A (d, r) with (x - μ)ᵀA of unit covariance, so that AAᵀ = Σ⁻¹ where there is one."""
-        whitener = np.zeros(self.lower.shape)
-        inner = np.diag(1 / self.scale[self.kept])
-        whitener[self.kept] = solve_lower(self.lower[self.kept], inner).T
-        return whitener
-
-    def part(self, columns: Codes, own: Codes | None = None) -> "Factor":
-        """The factor of the covariance of some of the columns, the places `own` (r,) of which
-        make up the triangle."""
-        rows = self.lower[columns]
-        if own is None:
-            own = independent_places((self,), columns)
-        inner = cholesky(rows[own] @ rows[own].T)
-        assert inner is not None, "a principal part of a positive definite matrix is one too"
-        return Factor(self.scale[columns], _extend(inner, rows @ rows[own].T, own), own)
-
-    def covariance(self) -> Array:
-        """Σ itself; an error where its entries leave the doubles."""
-        with np.errstate(over="ignore", under="ignore"):
-            found = (self.lower @ self.lower.T) * self.scale * self.scale[:, None]
-        variance = np.diagonal(found)[self.kept]
-        bad = ~(np.isfinite(variance) & (variance > 0))
-        if bad.any():
-            j = int(self.kept[bad.argmax()])
-            raise ScaleError(
-                f"The variance of column {j} (spread {self.scale[j]:.3g}) does not fit in a "
-                "double; predictions do not need it.",
-                "Divide the column by a power of ten to see its covariance.",
-            )
-        return found
-
-    def times_unit(self, unit: Array) -> "Factor":
-        """The factor in units of one, where this one is in multiples of `unit`."""
-        return replace(self, scale=self.scale * unit)
-
-    def with_columns(self, kept: Codes, relation: Array) -> "Factor":
-        """The factor of all columns, where this is that of `kept`, and x = relation x_kept (d, r)
-        for the others and themselves."""
-        rows = relation * self.scale @ self.lower
-        scale = np.sqrt((rows**2).sum(axis=1))
-        scale = np.where(scale > 0, scale, 1.0)
-        scale[kept] = self.scale
-        lower = rows / scale[:, None]
-        lower[kept] = self.lower
-        return Factor(scale, lower, kept)
-
-
-def independent_places(factors: Sequence[Factor], columns: Codes) -> Codes:
-    """Places among `columns` that determine the others: one choice for all factors, whose
-    densities could not be compared if they were of different columns.
-
-    The factors have the same columns kept; those are chosen first.
-    """
-    own = np.flatnonzero(np.isin(columns, factors[0].kept))
-    if len(own) in (len(columns), len(factors[0].kept)):
-        return own
-    rest = np.setdiff1d(np.arange(len(columns)), own)
-    # In units in common: a relation between columns is then one of the pooled columns, too.
-    parts = [f.lower[columns] * (f.scale / factors[0].scale)[columns, None] for f in factors]
-    pooled, _ = unit_diagonal(sum((rows @ rows.T for rows in parts), np.zeros(())))
-    inner = cholesky(pooled[np.ix_(own, own)])
-    assert inner is not None, "the columns kept are independent"
-    gain = solve_lower(inner, pooled[np.ix_(own, rest)])
-    left = pooled[np.ix_(rest, rest)] - gain.T @ gain
-    return np.sort(np.concatenate([own, np.delete(rest, dependent_columns(left))]))
-
-
-def _extend(inner: Array, rows: Array, own: Codes) -> Array:
-    """L (d, r) from the triangle of its rows `own` and the products of all rows with them."""
-    lower = solve_lower(inner, rows.T).T
-    lower[own] = inner
-    return lower
+_SMALLEST_SPREAD = 1e-290
+"""Inverse spreads are multiplied with each other's digits: some room is left to 1e-308."""
 
 
 def check_shrinkage(shrinkage: object) -> None:
@@ -184,3 +97,185 @@ def factorise(
     if lower is None or (np.diagonal(lower) ** 2 < COLLINEAR * np.diagonal(correlation)).any():
         return Factored(None, amount, dependent_columns(correlation))
     return Factored(Factor.of_full_rank(scale, lower), amount, np.empty(0, dtype=np.intp))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCovariances:
+    """A factor and the shrinkage used a group, and what the user should hear of them."""
+
+    factors: tuple[Factor, ...]
+    shrinkage: Array
+    caveats: tuple[SingularCovarianceWarning, ...] = field(default=())
+
+
+def group_covariances(moments: Moments, shrinkage: Shrinkage, divisor: Divisor) -> GroupCovariances:
+    """The covariance of each group as a factor, in the units of the moments."""
+    found = _regular_covariances(moments, shrinkage, divisor)
+    for factor in found.factors:
+        _check_spread(moments, factor)
+    return found
+
+
+def _check_spread(moments: Moments, factor: Factor) -> None:
+    """An error where the reciprocal of a spread, in units of one, would leave the doubles."""
+    small = (factor.scale * moments.unit)[factor.kept] < _SMALLEST_SPREAD
+    if small.any():
+        column = Columns(moments.schema).as_schema().describe(int(factor.kept[small.argmax()]))
+        raise ScaleError(f"The entries of {column} are too small.", "Multiply them by 1e100.")
+
+
+def _regular_covariances(
+    moments: Moments, shrinkage: Shrinkage, divisor: Divisor
+) -> GroupCovariances:
+    everything = np.arange(moments.mean.shape[1])
+    found = [
+        _factor(moments, g, everything, shrinkage, divisor) for g in range(len(moments.scatter))
+    ]
+    if all(one.factor is not None for one in found):
+        return _collect(found)
+    if shrinkage == 0:
+        g = next(g for g, one in enumerate(found) if one.factor is None)
+        raise _singular(moments, g, found[g].culprits)
+    return _repaired(moments, shrinkage, divisor)
+
+
+def _collect(
+    found: list[Factored], caveats: tuple[SingularCovarianceWarning, ...] = ()
+) -> GroupCovariances:
+    factors = tuple(one.factor for one in found if one.factor is not None)
+    return GroupCovariances(factors, np.array([one.shrinkage for one in found]), caveats)
+
+
+def _factor(
+    moments: Moments, g: int, columns: Codes, shrinkage: Shrinkage, divisor: Divisor
+) -> Factored:
+    """The covariance of one group in some of the columns."""
+    members = np.flatnonzero((moments.groups == g) & (moments.count > 0))
+    if len(members) == 0:
+        identity = Factor.of_full_rank(np.ones(len(columns)), np.eye(len(columns)))
+        return Factored(identity, 0.0, np.empty(0, dtype=np.intp))
+    rows = float(moments.count[members].sum())
+    scatter = moments.scatter[g][np.ix_(columns, columns)]
+    if divisor == "unbiased":
+        check_freedom(np.array(rows), len(members), np.diagonal(scatter).max())
+    free = rows - len(members) if rows > len(members) else 1.0
+    n, _, total = moments.total()
+    return factorise(
+        scatter / (free if divisor == "unbiased" else rows),
+        np.diagonal(total)[columns] / n,
+        abs(moments.mean[members][:, columns]).max(axis=0),
+        max(free, 1.0),
+        shrinkage,
+    )
+
+
+def _repaired(moments: Moments, shrinkage: Shrinkage, divisor: Divisor) -> GroupCovariances:
+    """Leave out what is redundant in every row; if that is not enough, shrink."""
+    constant, dependent = _redundant_columns(moments)
+    everything = np.arange(moments.mean.shape[1])
+    if len(constant) == len(everything):
+        raise SingularCovarianceError(
+            "No column varies: all rows are the same.", "Pass columns that vary."
+        )
+    groups = range(len(moments.scatter))
+    for lost in (constant, np.union1d(constant, dependent)):
+        kept = np.setdiff1d(everything, lost)
+        found = [_factor(moments, g, kept, shrinkage, divisor) for g in groups]
+        if all(one.factor is not None for one in found):
+            return _spread_out(moments, found, kept, _left_out(moments, lost))
+    return _shrunk(moments, np.setdiff1d(everything, constant), divisor)
+
+
+def _shrunk(moments: Moments, kept: Codes, divisor: Divisor) -> GroupCovariances:
+    """Singular groups by the oracle shrinkage: their rows are too few, or do not vary."""
+    found, caveats = [], _left_out(moments, np.setdiff1d(np.arange(moments.mean.shape[1]), kept))
+    for g in range(len(moments.scatter)):
+        one = _factor(moments, g, kept, None, divisor)
+        if one.factor is None:
+            culprits = kept[one.culprits]
+            one = _factor(moments, g, kept, "auto", divisor)
+            if one.factor is None:
+                raise _singular(moments, g, culprits)
+            caveats += (_shrinkage_caveat(moments, g, culprits, one.shrinkage),)
+        found.append(one)
+    return _spread_out(moments, found, kept, caveats)
+
+
+def _redundant_columns(moments: Moments) -> tuple[Codes, Codes]:
+    """Columns constant in all rows, and columns that depend on others in all rows."""
+    n, mean, total = moments.total()
+    constant = np.sqrt(np.diagonal(total) / n) <= CONSTANT * abs(mean)
+    varying = np.flatnonzero(~constant)
+    correlation, _ = unit_diagonal(total[np.ix_(varying, varying)])
+    dependent = varying[dependent_columns(correlation)] if len(varying) else varying
+    return cast(Codes, np.flatnonzero(constant)), dependent
+
+
+def _spread_out(
+    moments: Moments,
+    found: list[Factored],
+    kept: Codes,
+    caveats: tuple[SingularCovarianceWarning, ...],
+) -> GroupCovariances:
+    """Factors of the columns kept as factors of all columns."""
+    relation = _relation(moments, kept)
+    whole = [
+        one._replace(factor=one.factor.with_columns(kept, relation))
+        for one in found
+        if one.factor is not None
+    ]
+    return _collect(whole, caveats)
+
+
+def _relation(moments: Moments, kept: Codes) -> Array:
+    """All columns as linear functions of those kept (d, r), by least squares over all rows."""
+    _, _, total = moments.total()
+    inner, scale = unit_diagonal(total[np.ix_(kept, kept)])
+    outer = total[kept] / scale[:, None]
+    relation = (np.linalg.lstsq(inner, outer, rcond=COLLINEAR)[0] / scale[:, None]).T
+    relation[kept] = np.eye(len(kept))
+    return relation
+
+
+def _left_out(moments: Moments, lost: Codes) -> tuple[SingularCovarianceWarning, ...]:
+    if len(lost) == 0:
+        return ()
+    words = Columns(moments.schema).as_schema().describe_all(lost)
+    return (
+        SingularCovarianceWarning(
+            f"The values in {words} never change (to 13 digits) or can be computed from the other "
+            "columns; they were left out.",
+            "Drop what is redundant, or set shrinkage=0.0 to have an error instead.",
+        ),
+    )
+
+
+def _describe(moments: Moments, g: int) -> str:
+    """Whose covariance it is, and of how many rows."""
+    members = np.flatnonzero((moments.groups == g) & (moments.count > 0))
+    labels = [repr(label) for label in moments.classes[members].tolist()]
+    if len(members) == len(moments.classes):
+        whose = "the classes together"
+    else:
+        whose = f"class{'es' if len(labels) > 1 else ''} {', '.join(labels[:6])}"
+    return f"The covariance of {whose} ({moments.count[members].sum():g} rows)"
+
+
+def _singular(moments: Moments, g: int, culprits: Codes) -> SingularCovarianceError:
+    words = Columns(moments.schema).as_schema().describe_all
+    return SingularCovarianceError(
+        f"{_describe(moments, g)} is singular: {words(culprits)} cannot be told from constants "
+        "or from linear functions of the other columns.",
+        "Drop such columns, set shrinkage='auto', or use covariance='diagonal'.",
+    )
+
+
+def _shrinkage_caveat(
+    moments: Moments, g: int, culprits: Codes, amount: float
+) -> SingularCovarianceWarning:
+    words = Columns(moments.schema).as_schema().describe_all
+    return SingularCovarianceWarning(
+        f"{_describe(moments, g)} is singular in {words(culprits)}; its correlations were "
+        f"shrunk by {amount:.3g} towards zero.",
+        "Pass more rows or fewer columns, set shrinkage yourself, or use covariance='diagonal'.",
+    )

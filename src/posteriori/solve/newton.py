@@ -1,79 +1,223 @@
 """Newton's method (4.92) on a sum over rows, with a Hessian that is computed only when it pays.
 
-Conventions: p parameters w (p,), objective f (to be made small), gradient g (p,), Hessian H (p, p),
-or its diagonal (p,) where H itself would be too large.
+Conventions: p parameters w (p,), objective f (to be made small), gradient g (p,), Hessian H (p, p).
 
 A pass that gives f and g costs little beside one that gives H, so H (or that of a subsample) is
-kept as a metric for many steps. The changes of g along the way correct it (L-BFGS on top of the
-Cholesky factor); it is computed anew when that will save more passes than it costs.
+kept for many steps. The changes of g along the way correct it (L-BFGS on top of the Cholesky
+factor); it is refreshed when that saves more passes than it costs. Where H is too large for that,
+`newton_cg` solves for the step by conjugate gradients on products with H.
 """
 
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import cast
 
 import numpy as np
+from scipy.linalg import lapack
 
-from posteriori.solve.local import Curvature, Objective
-from posteriori.solve.metric import Metric
-from posteriori.solve.search import (
+from posteriori.linalg import cholesky
+from posteriori.solve.line_search import (
     decrement_of,
     left_by_newton,
     newton_rate,
     search,
     standstill,
 )
-from posteriori.solve.solution import Iteration, Solution, Status
+from posteriori.solve.objective import (
+    Curvature,
+    Iteration,
+    Local,
+    Objective,
+    Solution,
+    Status,
+    WithProducts,
+)
 from posteriori.typing import Array
 
+_MEMORY = 6
+"""Changes of the gradient that are remembered."""
+
+_INDEPENDENT = 1e-6
+"""Steps with less of their length outside the others are not told apart from them."""
+
+_AGREE = 0.1
+"""sᵀHt and tᵀHs may differ by this much for steps s, t of length one; by more, the Hessian has
+changed between them."""
+
+_FLAT = 1e-10
+"""Curvatures below this share of the largest are taken for it."""
+
 _UNKNOWN_RATE = 0.3
-"""By how much a step is taken to shrink the error before this has been seen."""
+"""The factor by which a step is taken to shrink the error before this has been seen."""
 
-_SLOW = 0.35
-"""With a new Hessian each time, steps that shrink the error less point at a flat direction."""
-
-_DEAR = 1.5
-"""A Hessian that costs more passes over all rows than this is not computed before its diagonal has
-been tried."""
+_SLOW, _SLOW_STEPS = 0.35, 4
+"""So many steps with new Hessians that shrink the error by less may point at separated classes."""
 
 _SHORT, _LOOSE = 1e-3, 1e-2
-"""The last step is taken without a look at f if it changes no parameter by more than this share:
-otherwise some direction is flat, and f may not be a parabola along it. With a tolerance that is
-looser than the second, the step may be longer by as much."""
+"""The last step is taken without evaluating f if it changes no parameter by more than this share;
+with a tolerance that is looser than the second, the step may be longer by as much."""
 
 _CHEAP = 1.0
-"""A Hessian that costs less than a pass is computed for every step: the last digits come along."""
-
-_BAD = 0.45
-"""A diagonal that shrinks the error by less than this on a subsample is not good enough."""
+"""A Hessian that costs less than a pass is computed for every step."""
 
 _BEST_RATE, _WORST_RATE = 1e-3, 0.9
 """Bounds of a rate that is only expected."""
 
-_NEAR = 0.3
-"""Where a subsample's iteration ends, in its optimum's distance from that of all rows."""
-
-_MOST_ROUGH_STEPS = 12
-"""Steps on a subsample, whose optimum need not be found."""
-
+_MOST_STEPS_ON_A_SUBSAMPLE = 12
 _MOST_LAST_STEPS = 3
-"""Steps that lead to the optimum from nearby."""
 
-_SUSPICIOUS_STEPS = 4
+_FORCING = 0.3
+"""The part of the error that conjugate gradients may leave in a step far from the optimum."""
+
+_TINY = np.finfo(np.float64).tiny
+
+_MOST_PRODUCTS = 250
+"""Products with the Hessian a step."""
 
 
 @dataclass
-class _Progress:
+class InverseHessian:
+    """The inverse of a Hessian, corrected by the changes of the gradient since it was computed.
+
+    Along the steps S taken since then, H is known: HS = Y, the changes of the gradient. So the
+    direction solves for the part of the error within S exactly, and for the rest by the old
+    Hessian M: with P = I - Y(SᵀY)⁻¹Sᵀ, H⁻¹ is taken as S(SᵀY)⁻¹Sᵀ + PᵀM⁻¹P.
+    """
+
+    _scale: Array
+    _factor: Array
+    _steps: list[Array] = field(default_factory=list)
+    _changes: list[Array] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, hessian: Array) -> "InverseHessian":
+        """The inverse of H, made positive definite where it is not."""
+        if not np.isfinite(hessian).all():
+            hessian = np.where(np.isfinite(hessian), hessian, 0.0)
+        scale = np.sqrt(abs(np.diagonal(hessian)))
+        scale[scale == 0] = 1.0
+        matrix = hessian / scale / scale[:, None]
+        factor = cholesky(matrix)
+        return cls(scale, _make_positive_definite(matrix) if factor is None else factor)
+
+    def solve(self, v: Array) -> Array:
+        """M⁻¹v."""
+        if not len(v):
+            return v
+        solution, _ = lapack.dpotrs(self._factor, v / self._scale, lower=1)
+        return cast(Array, solution / self._scale)
+
+    def learn(self, step: Array, change: Array) -> None:
+        """Take in that the gradient changed by `change` along `step`."""
+        along, across = float(step @ change), float(change @ self.solve(change))
+        if along <= 1e-12 * across:  # not convex here
+            return
+        self._steps = [*self._steps[1 - _MEMORY :], step]
+        self._changes = [*self._changes[1 - _MEMORY :], change]
+
+    def direction(self, gradient: Array) -> Array:
+        """-H⁻¹g."""
+        known = self._known_part()
+        if known is None:
+            return -self.solve(gradient)
+        S, Y, inner = known
+        within, _ = lapack.dpotrs(inner, S.T @ gradient, lower=1)
+        rest = self.solve(gradient - Y @ within)
+        back, _ = lapack.dpotrs(inner, Y.T @ rest, lower=1)
+        return cast(Array, -(S @ (within - back) + rest))
+
+    def _known_part(self) -> tuple[Array, Array, Array] | None:
+        """S, Y and the Cholesky factor of SᵀY, for as many of the last steps as it exists."""
+        while self._steps:
+            S, Y = np.stack(self._steps, axis=1), np.stack(self._changes, axis=1)
+            length = np.sqrt(np.einsum("ij,ij->j", S, Y))
+            S, Y = S / length, Y / length
+            product = S.T @ Y
+            if abs(product - product.T).max() < _AGREE:
+                inner = cholesky((product + product.T) / 2)
+                if inner is not None and np.diagonal(inner).min() ** 2 > _INDEPENDENT:
+                    return S, Y, inner
+            del self._steps[0], self._changes[0]
+        return None
+
+
+def _make_positive_definite(matrix: Array) -> Array:
+    """The factor of a matrix that is not positive definite, its curvatures taken as positive."""
+    values, vectors = np.linalg.eigh(matrix)
+    size = np.maximum(abs(values), _FLAT * max(abs(values).max(), 1.0))
+    return cast(Array, cholesky((vectors * size) @ vectors.T))
+
+
+@dataclass
+class _State:
     """What is carried from step to step, and from a subsample to all rows."""
 
     w: Array
-    metric: Metric | None = None
+    metric: InverseHessian | None = None
     rate: float = _UNKNOWN_RATE
     value: float = np.nan
     trace: list[Iteration] = field(default_factory=list)
     begun: float = field(default_factory=perf_counter)
+
+    def record(
+        self,
+        objective: Objective,
+        decrement: float,
+        fresh: bool,
+        length: float,
+        n_evaluations: float,
+    ) -> None:
+        """Add a step from the present parameters to the trace."""
+        seconds, row_fraction = perf_counter() - self.begun, objective.row_fraction
+        self.trace.append(
+            Iteration(self.value, decrement, length, seconds, row_fraction, fresh, n_evaluations)
+        )
+
+
+@dataclass
+class _RefreshPolicy:
+    """When the iteration ends, and when a new Hessian saves more passes than it costs.
+
+    `expected` is the factor by which steps with the present Hessian shrink the error; `last` and
+    `before` are the decrements of the last two steps.
+    """
+
+    objective: Objective
+    expected: float
+    always: bool = False
+    last: float = np.inf
+    before: float = np.inf
+    slow_steps: int = 0
+
+    def observe(self, decrement: float, fresh: bool, p: int) -> float:
+        """The factor by which the step about to be taken should shrink the error."""
+        self.slow_steps = self.slow_steps + 1 if fresh and decrement > _SLOW * self.last else 0
+        if fresh:
+            self.expected = expected_rate(self.objective, p, decrement)
+            return newton_rate(decrement, self.last)
+        if self.last == np.inf:
+            return self.expected
+        if self.before == np.inf:
+            return min(decrement / self.last, 1.0)
+        return min(math.sqrt(decrement / self.before), 1.0)
+
+    def refresh(self, decrement: float, rate: float, fresh: bool) -> bool:
+        """Whether the next step wants a new Hessian."""
+        if self.always:
+            return True
+        if left_after(decrement, rate) * self.expected <= self.objective.tolerance:
+            return False  # one more step with this one leads to the optimum
+        if fresh:
+            rate = min(self.expected, _UNKNOWN_RATE)
+        if rate >= 1.0 or self.objective.hessian_cost <= _CHEAP:
+            return True
+        return _steps(self.objective.tolerance, decrement, rate) > self.objective.hessian_cost + 2
+
+    def advance(self, decrement: float) -> None:
+        self.before, self.last = self.last, decrement
 
 
 def newton(
@@ -82,23 +226,126 @@ def newton(
     *,
     max_iter: int = 100,
     always_fresh: bool = False,
-    suspicion: Callable[[], bool] | None = None,
+    check_separation: Callable[[], bool] | None = None,
     hessian: Array | None = None,
 ) -> Solution[Array, Iteration]:
     """The parameters that make the last of `levels` smallest.
 
-    The levels before it are the same function on ever more of the rows; each starts where the one
-    before it ended, with its Hessian as the first metric. `suspicion` is asked once if steps with
-    new Hessians make so little headway that parameters may run to infinity; if it says yes, the
-    iteration ends. `hessian` is that of the first level near the start, if it is known.
+    The levels before it are the same function on ever larger subsamples; each starts where the one
+    before it ended, with its Hessian. `check_separation` is called once if steps with new Hessians
+    shrink the error so little that estimates may be infinite; if it returns True, the iteration
+    ends.
+    `hessian` is that of the first level near the start, if it is known.
     """
-    progress = _Progress(start, None if hessian is None else Metric.of(hessian))
+    state = _State(start, None if hessian is None else InverseHessian.of(hessian))
     with np.errstate(over="ignore", invalid="ignore"):  # steps that are too long meet infinities
         for objective in levels[:-1]:
-            _descend(objective, progress, _MOST_ROUGH_STEPS, always_fresh, None)
-            _hand_over(objective, levels[-1], progress)
-        status = _descend(levels[-1], progress, max_iter, always_fresh, suspicion)
-    return Solution(progress.w, status, tuple(progress.trace), progress.value)
+            _minimise(objective, state, _MOST_STEPS_ON_A_SUBSAMPLE, always_fresh, None)
+            _refresh_on_subsample(objective, levels[-1], state)
+        status = _minimise(levels[-1], state, max_iter, always_fresh, check_separation)
+    return Solution(state.w, status, tuple(state.trace), state.value)
+
+
+def newton_cg(
+    levels: Sequence[Objective],
+    start: Array,
+    *,
+    max_iter: int = 200,
+    check_separation: Callable[[], bool] | None = None,
+) -> Solution[Array, Iteration]:
+    """The same optimum where H is expensive: each step by conjugate gradients on products Hv.
+
+    The diagonal of H is the preconditioner. A step is solved to the accuracy that its distance from
+    the optimum is worth. All rows are used from the start.
+    """
+    state = _State(start)
+    with np.errstate(over="ignore", invalid="ignore"):
+        status = _minimise(levels[-1], state, max_iter, True, check_separation, "diagonal")
+    return Solution(state.w, status, tuple(state.trace), state.value)
+
+
+def _minimise(
+    objective: Objective,
+    state: _State,
+    max_iter: int,
+    always_fresh: bool,
+    check_separation: Callable[[], bool] | None,
+    curvature: Curvature = "full",
+) -> Status:
+    """Steps on one objective, until the next would be shorter than its tolerance."""
+    policy = _RefreshPolicy(objective, state.rate, always_fresh)
+    here = objective(state.w, curvature if always_fresh or state.metric is None else "none")
+    status = Status.MAX_ITERATIONS
+    for _ in range(max_iter):
+        fresh, state.value = here.hessian is not None, here.value
+        step, missing, n_products = _step(objective, state, here)  # (4.92)
+        decrement = decrement_of(objective, here, step)
+        rate = max(policy.observe(decrement, fresh, len(step)), missing)
+        within = left_after(decrement, rate) <= objective.tolerance
+        if within and _is_short(objective, state.w, step):
+            # The step is too short for the objective to be anything but a parabola along it.
+            state.record(objective, decrement, fresh, 1.0, 1.0 + n_products)
+            state.w = state.w + step
+            state.value -= 0.5 * (decrement * objective.unit) ** 2
+            status = Status.CONVERGED
+            break
+        if check_separation is not None and policy.slow_steps >= _SLOW_STEPS:
+            if check_separation():
+                status = Status.SEPARATED
+                break
+            check_separation = None
+        refresh = policy.refresh(decrement, rate, fresh)
+        found = search(objective, state.w, here, step, curvature if refresh else "none")
+        if found is None:
+            status = standstill(objective, here, step)
+            break
+        state.record(objective, decrement, fresh, found.length, found.n_evaluations + n_products)
+        moved = found.length * step
+        if not refresh:
+            cast(InverseHessian, state.metric).learn(moved, found.local.gradient - here.gradient)
+        policy.advance(decrement)
+        state.w, here, state.value = state.w + moved, found.local, found.local.value
+    state.rate = policy.expected
+    return status
+
+
+def _step(objective: Objective, state: _State, here: Local) -> tuple[Array, float, int]:
+    """-H⁻¹g, the share of it that may be missing, and the number of products with H."""
+    if here.hessian is not None and here.hessian.ndim == 1:
+        return _conjugate_gradients(cast(WithProducts, objective), state.w, here)
+    if here.hessian is not None:
+        state.metric = InverseHessian.of(here.hessian)
+    return cast(InverseHessian, state.metric).direction(here.gradient), 0.0, 0
+
+
+def _conjugate_gradients(
+    objective: WithProducts, w: Array, here: Local
+) -> tuple[Array, float, int]:
+    """The same from products with H alone, preconditioned by its diagonal."""
+    product = objective.hessian_product(w)
+    diagonal = cast(Array, here.hessian)
+    scale = np.where(diagonal > 0, diagonal, 1.0)
+    residual = -here.gradient
+    scaled = residual / scale
+    direction, size = scaled, float(residual @ scaled)
+    step, first = np.zeros(len(w)), size
+    decrement = math.sqrt(max(first, 0.0)) / objective.unit
+    aim = min(max(decrement, 0.9 * objective.tolerance / max(decrement, _TINY)), 1.0) * _FORCING
+    for k in range(1, _MOST_PRODUCTS + 1):
+        if size <= 0:
+            return step, 0.0, k - 1
+        curved = product(direction)
+        curvature = float(direction @ curved)
+        if curvature <= 1e-14 * float(direction @ (scale * direction)):
+            return (direction if k == 1 else step), 1.0, k  # flat or concave along it
+        length = size / curvature
+        step, residual = step + length * direction, residual - length * curved
+        scaled = residual / scale
+        size, before = float(residual @ scaled), size
+        if size <= aim**2 * first:
+            return step, aim, k
+        direction = scaled + size / before * direction
+    return step, math.sqrt(size / first), _MOST_PRODUCTS
 
 
 def polish(
@@ -113,10 +360,10 @@ def polish(
     for _ in range(_MOST_LAST_STEPS):
         here = objective(w, "full")
         hessian = cast(Array, here.hessian)
-        step = Metric.of(hessian).direction(here.gradient)
+        step = InverseHessian.of(hessian).direction(here.gradient)
         decrement = decrement_of(objective, here, step)
         trace.append(
-            Iteration(here.value, decrement, 1.0, trace[-1].seconds, objective.share, True)
+            Iteration(here.value, decrement, 1.0, trace[-1].seconds, objective.row_fraction, True)
         )
         w = w + step
         if left_by_newton(objective, decrement, hessian) <= objective.tolerance:
@@ -125,124 +372,91 @@ def polish(
     return None
 
 
-def _descend(
-    objective: Objective,
-    progress: _Progress,
-    most: int,
-    always_fresh: bool,
-    suspicion: Callable[[], bool] | None,
-) -> Status:
-    """Steps on one objective, until the next would be shorter than its tolerance."""
-    metric, slow, last, poor = progress.metric, 0, np.inf, False
-    before = np.inf
-    here = objective(progress.w, _first_curvature(objective, metric, always_fresh))
-    for _ in range(most):
-        fresh = here.hessian is not None and here.hessian.ndim == 2
-        if here.hessian is not None:
-            metric = Metric.of(here.hessian)
-        metric = cast(Metric, metric)
-        step = metric.direction(here.gradient)
-        decrement = decrement_of(objective, here, step)
-        if fresh:
-            progress.rate = _expected_rate(objective, len(step), decrement)
-        rate = _rate(decrement, last, before, fresh, progress.rate)
-        slow = slow + 1 if fresh and decrement > _SLOW * last else 0
-        value, seconds, share = here.value, perf_counter() - progress.begun, objective.share
-        size = 1.0 + abs(progress.w).max(initial=0.0)
-        longest = _SHORT * size * max(objective.tolerance / _LOOSE, 1.0)
-        short = objective.share < 1 or abs(step).max(initial=0.0) <= longest
-        left = _left(decrement, rate)
-        if short and not poor and left <= objective.tolerance:
-            progress.w, progress.metric = progress.w + step, metric
-            if not metric.is_full:
-                progress.rate = rate
-            # The last step is too short for the objective to be anything but a parabola along it.
-            progress.value = here.value - 0.5 * (decrement * objective.unit) ** 2
-            progress.trace.append(Iteration(value, decrement, 1.0, seconds, share, fresh))
-            return Status.CONVERGED
-        if suspicion is not None and slow >= _SUSPICIOUS_STEPS:
-            if suspicion():
-                return Status.SEPARATED
-            suspicion = None
-        if fresh:
-            rate = min(progress.rate, _UNKNOWN_RATE)
-        done = left * progress.rate <= objective.tolerance  # by one more step of this metric
-        renew = always_fresh or (not done and _pays(objective, decrement, rate))
-        renew = renew or (poor and objective.price < np.inf)
-        found = search(objective, progress.w, here, step, "full" if renew else "none")
-        if found is None:
-            progress.metric, progress.value = metric, here.value
-            return standstill(objective, here, step)
-        moved = found.length * step
-        if not renew:
-            metric.learn(moved, found.local.gradient - here.gradient)
-        progress.w, here, before, last = progress.w + moved, found.local, last, decrement
-        progress.value = here.value
-        poor = not metric.is_full and objective.share < 1 and (found.length < 0.5 or rate > _BAD)
-        progress.trace.append(
-            Iteration(value, decrement, found.length, seconds, share, fresh, found.looks)
-        )
-    progress.metric = metric
-    return Status.MAX_ITERATIONS
+def _is_short(objective: Objective, w: Array, step: Array) -> bool:
+    """Whether f is a parabola along the step; on a subsample that does not matter."""
+    longest = _SHORT * (1.0 + abs(w).max(initial=0.0)) * max(objective.tolerance / _LOOSE, 1.0)
+    return objective.row_fraction < 1 or bool(abs(step).max(initial=0.0) <= longest)
 
 
-def _first_curvature(objective: Objective, metric: Metric | None, always_fresh: bool) -> Curvature:
-    """What a descent starts from: the metric it was given, or as much of H as is cheap."""
-    if always_fresh:
-        return "full"
-    if metric is not None:
-        return "none"
-    return "full" if objective.start_price * objective.share <= _DEAR else "diagonal"
-
-
-def _expected_rate(objective: Objective, p: int, decrement: float) -> float:
-    """By how much steps should shrink the error of all rows, with a Hessian that was made here.
-
-    It differs from theirs by chance, if it is of a subsample, and because it was made away from
-    the optimum, at the distance `decrement`.
-    """
-    chance = 1.3 * math.sqrt(p / objective.n_rows) if objective.share < 1 else 0.0
-    distance = 2.0 * decrement * math.sqrt(objective.share / objective.n_rows)
-    return min(max(math.hypot(chance, distance), _BEST_RATE), _WORST_RATE)
-
-
-def _hand_over(objective: Objective, last: Objective, progress: _Progress) -> None:
-    """Give the next level a new Hessian of this subsample, if that saves more than it costs."""
-    away = math.sqrt(len(progress.w) / objective.share)
-    expected = _expected_rate(objective, len(progress.w), _NEAR * away)
-    if objective.price == np.inf or expected >= progress.rate:
-        return
-    saved = _passes(last.tolerance, away, progress.rate) - _passes(last.tolerance, away, expected)
-    if saved > (objective.price + 1) * objective.share:
-        here = objective(progress.w, "full")
-        progress.metric = Metric.of(cast(Array, here.hessian))
-        progress.rate = expected
-
-
-def _passes(tolerance: float, decrement: float, rate: float) -> float:
-    """Steps of this rate until the error is within the tolerance."""
-    return float(np.log(tolerance / decrement) / np.log(rate))
-
-
-def _left(decrement: float, rate: float) -> float:
+def left_after(decrement: float, rate: float) -> float:
     """The error that this step leaves, if all later ones shrink it by the same rate."""
     return decrement * rate / (1.0 - rate) if rate < 1.0 else np.inf
 
 
-def _rate(decrement: float, last: float, before: float, fresh: bool, expected: float) -> float:
-    """By how much the step about to be taken should shrink the error: as the last two did."""
-    if fresh:
-        return newton_rate(decrement, last)
-    if last == np.inf:
-        return expected
-    seen = decrement / last if before == np.inf else math.sqrt(decrement / before)
-    return min(seen, 1.0)
+def expected_rate(objective: Objective, p: int, decrement: float) -> float:
+    """By which factor steps should shrink the error of all rows, with a Hessian computed here.
+
+    It differs from theirs by chance, if it is of a subsample, and because it was computed away
+    from the optimum, at the distance `decrement`.
+    """
+    chance = 1.3 * math.sqrt(p / objective.n_rows) if objective.row_fraction < 1 else 0.0
+    distance = 2.0 * decrement * math.sqrt(objective.row_fraction / objective.n_rows)
+    return min(max(math.hypot(chance, distance), _BEST_RATE), _WORST_RATE)
 
 
-def _pays(objective: Objective, decrement: float, rate: float) -> bool:
-    """Whether a new Hessian saves more passes than it costs."""
-    if objective.price == np.inf:
-        return False
-    if rate >= 1.0 or objective.price <= _CHEAP:
-        return True
-    return _passes(objective.tolerance, decrement, rate) > objective.price + 2
+def _refresh_on_subsample(objective: Objective, last: Objective, state: _State) -> None:
+    """Compute the Hessian at the end of a subsample, if that saves more passes than it costs."""
+    distance = math.sqrt(len(state.w) / objective.row_fraction)
+    expected = expected_rate(objective, len(state.w), _UNKNOWN_RATE * distance)
+    if expected >= state.rate:
+        return
+    saved = _steps(last.tolerance, distance, state.rate)
+    saved -= _steps(last.tolerance, distance, expected)
+    if saved > (objective.hessian_cost + 1) * objective.row_fraction:
+        here = objective(state.w, "full")
+        state.metric, state.rate = InverseHessian.of(cast(Array, here.hessian)), expected
+
+
+def _steps(tolerance: float, decrement: float, rate: float) -> float:
+    """Steps of this rate until the error is within the tolerance."""
+    return float(np.log(tolerance / decrement) / np.log(rate))
+
+
+_PATIENCE = 10
+"""Steps without a smaller decrement after which a level objective has met its rounding errors."""
+
+
+def scoring(
+    objective: Objective,
+    start: Array,
+    *,
+    max_iter: int = 200,
+    n_secants: int = 6,
+    low_enough: float = -np.inf,
+) -> Solution[Array, Iteration]:
+    """The parameters that minimise the objective.
+
+    Where the matrix is not the Hessian, scoring alone converges linearly, slowly where rows have
+    high leverage; with the last `n_secants` changes of the gradient it is a quasi-Newton method.
+    It ends early where the objective is `low_enough`.
+    """
+    begun, trace = perf_counter(), []
+    secants: deque[tuple[Array, Array]] = deque(maxlen=n_secants)
+    w, status, least, stale = start, Status.MAX_ITERATIONS, np.inf, 0
+    with np.errstate(over="ignore", invalid="ignore"):  # steps that are too long
+        here = objective(w, "full")
+        for _ in range(max_iter):
+            inverse = InverseHessian.of(cast(Array, here.hessian))
+            for secant in secants:
+                inverse.learn(*secant)
+            step = inverse.direction(here.gradient)
+            decrement = decrement_of(objective, here, step)
+            if decrement <= objective.tolerance or here.value <= low_enough:
+                trace.append(
+                    Iteration(here.value, decrement, 1.0, 0.0, objective.row_fraction, True)
+                )
+                # The last step is too short for the objective to be anything but a parabola.
+                value = here.value - 0.5 * (decrement * objective.unit) ** 2
+                return Solution(w + step, Status.CONVERGED, tuple(trace), value)
+            found = search(objective, w, here, step, "full")
+            length = 0.0 if found is None else found.length
+            seconds, row_fraction = perf_counter() - begun, objective.row_fraction
+            trace.append(Iteration(here.value, decrement, length, seconds, row_fraction, True))
+            stale, least = (stale + 1, least) if decrement >= least else (0, decrement)
+            level = standstill(objective, here, step)
+            if found is None or (stale >= _PATIENCE and level is Status.CONVERGED):
+                status = level
+                break
+            secants.append((length * step, found.local.gradient - here.gradient))
+            w, here = w + length * step, found.local
+    return Solution(w, status, tuple(trace), here.value)

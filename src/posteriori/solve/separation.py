@@ -1,88 +1,80 @@
-"""Linear programs that say whether, and along which columns, the coefficients run away.
+"""Whether classes can be separated, and by which columns: linear programs over few of the rows.
 
 Classes are separated when there is a direction θ along which no margin is negative and some are
-positive: the likelihood grows along it for ever and has no maximum (Albert and Anderson 1984). The
-separation is complete when all margins can be positive, quasi-complete when some stay at zero.
-Decided by linear programs (Konis 2007) that see few of the rows: those whose constraints the
-directions found before did not meet; for many unknowns by `solve.certificates`, if that will do.
+positive: the likelihood grows along it without end and has no maximum (Albert and Anderson 1984).
+The separation is complete when all margins can be positive, quasi-complete when some stay at zero.
+Decided by linear programs (Konis 2007) with cutting planes: a program has the constraints that
+the directions before it violated; if its optimum is zero, so is that with the constraints of all
+rows.
 
-Conventions: p parameters, the intercept first, c activations a row, margins and constraints as in
-`statistics.pairs` and `statistics.margins`. Gaps and overlaps of less than 1e-9 of the usual size
-of a column cannot be told from touching, unless they turn out to be gaps when looked at alone.
+Conventions: those of `statistics.separation_margins`. Gaps and overlaps of less than 1e-9 of the
+standard deviation of a column cannot be distinguished from touching.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import linprog
 
-from posteriori.design.columns import Columns
-from posteriori.errors import ScaleError
-from posteriori.rows.rows import Rows
-from posteriori.solve.certificates import decide, interpolating
-from posteriori.solve.programs import largest_sum, tightest
-from posteriori.solve.sparse_ray import (
-    MANY,
-    MISSED,
-    PRUNED,
-    ROUNDS,
-    few_enough,
-    sparse_ray,
-)
-from posteriori.statistics.coordinates import (
-    TOUCHING,
-    Coordinates,
-    GatherSample,
-    Mask,
-    Pairs,
-    Sample,
-    Support,
-    by_label,
-)
 from posteriori.statistics.separation_margins import (
     CLEAR,
+    TOUCHING,
     Constraints,
-    GatherBalance,
     GatherMargins,
-    GatherReach,
     MarginGradient,
-    Margins,
-    PairsOf,
-    Ray,
-    some_classes,
+    Mask,
+    PairSums,
 )
 from posteriori.typing import Array
 
 INTERCEPT = "intercept"
 """What the intercept is called among the columns."""
 
-Kind = Literal["none", "quasi", "complete"]
+Kind = Literal["none", "quasi", "complete", "undecided"]
+
+_TOLERANCE = 1e-10
+"""By how much HiGHS may miss a constraint; the smallest that it takes."""
 
 _NOTHING = 1e-9
 """A sum of margins that is no more than rounding, the largest coefficient of the sum being one."""
 
-_SHOWN = 2**21
-"""Numbers in a sample that shows what is usual in a column, and serves for nothing else."""
+_MISSED = 1e-6
+"""By how much a ray of few columns may miss the margins zero and one."""
 
-_FEW = (2, 8, 32)
-"""Numbers of classes that are looked at before all of them are."""
+_SMALLEST_MARGIN = 1e3
+"""What the smallest margin counts beside their sum: all pairs at once, where that is possible."""
+
+_SOLVED, _INFEASIBLE = 0, 2
+"""What SciPy says of a linear program whose answer is known."""
+
+_LARGE = 150
+"""Unknowns beyond which the interior point method is the faster one."""
+
+_ROUNDS = 100
+"""Programs solved before giving up; a dozen is usual."""
+
+_WORK, _NAMING_WORK = 4e6, 2e5
+"""Nonzero entries of all programs together beyond which a search is given up, and beyond which no
+columns are left out of a ray: about ten seconds, and half of one."""
+
+_TRIED = 20
+"""Columns that are tried to be left out of a ray."""
 
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """Whether a linear function separates the classes, and which coefficients run away with it.
+    """Whether a linear function separates the classes, and which coefficients diverge with it.
 
-    kind: "none", "quasi" or "complete". columns: names of design columns, and "intercept", that
-    suffice to separate all that can be separated; where there are many ways, one with few columns.
-    directions: +1 or -1 for each of them (columns,), the sign of its coefficient on the way to
-    infinity; for more than two classes (columns, K), zero for the classes that stay. ray (p, c):
-    the direction itself in the units of the columns, along which the margin of each row is zero,
-    or one and more. standard: the same in the coordinates in which it was found; None where kind
-    is "none".
+    kind: "none", "quasi" or "complete"; "undecided" where that would take too long. columns: names
+    of design columns, and "intercept", that suffice to separate all that can be separated; where
+    there are many ways, one with few columns. directions: +1 or -1 for each of them (columns,),
+    the sign of its coefficient on the way to infinity; for more than two classes (columns, K),
+    zero for the classes that stay. ray (c, q): the direction itself in the units of the columns,
+    the intercept first, along which the margin of each row is zero, or one and more.
 
-    >>> Separation("quasi", ("age",), np.array([1.0]), np.array([[0.0], [2.0]]), None)
+    >>> Separation("quasi", ("age",), np.array([1.0]), np.array([[0.0, 2.0]]))
     Separation(kind='quasi', columns=('age',))
     """
 
@@ -90,227 +82,213 @@ class Separation:
     columns: tuple[str, ...]
     directions: Array = field(repr=False)
     ray: Array = field(repr=False)
-    standard: Ray | None = field(repr=False)
+
+    @property
+    def is_found(self) -> bool:
+        """Whether some coefficients diverge."""
+        return self.kind in ("quasi", "complete")
+
+
+def unseparated(kind: Kind, shape: tuple[int, int]) -> Separation:
+    """What is said of classes that overlap, or that were not decided; (c, q) is that of θ."""
+    c = shape[0]
+    return Separation(kind, (), np.empty((0,) if c == 1 else (0, c)), np.zeros(shape))
 
 
 def find_separation(
-    rows: Rows,
-    n_classes: int,
-    *,
-    support: Support = by_label,
-    fit_intercept: bool = True,
-    guess: Array | None = None,
-    held: Mask | None = None,
+    sums: PairSums, *, guess: Array | None = None, fixed: Mask | None = None
 ) -> Separation:
-    """Decide by linear programs whether the classes of the rows can be separated.
+    """Decide whether the classes of the rows can be separated, and name the columns that do it.
 
-    `support` says which classes a row may belong to: `by_label`, or another function of a block.
-    `guess` (p, c), in the units of the columns, is looked at first. `held` (p,) are parameters,
-    the intercept first, that must stay.
+    `guess` (c, q), in the units of the columns, is tried before any program. `fixed` (q,) are
+    parameters, the intercept first, that must stay.
+
+    >>> from posteriori.rows.in_memory import read_rows
+    >>> from posteriori.statistics.separation_margins import pair_sums
+    >>> rows = read_rows([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
+    >>> find_separation(pair_sums(rows, 2))
+    Separation(kind='complete', columns=('intercept', 'x0'))
     """
-    asked, pairs = _Asked(rows, fit_intercept, held), PairsOf(support, n_classes)
-    ray = None if guess is None else _complete(asked, pairs, guess)
+    search = _Search(sums, fixed)
+    ray = None if guess is None else search.complete(guess)
     kind: Kind = "complete"
     if ray is None:
-        ray, kind = _levels(asked, pairs)
+        ray, kind = search.ray()
     if ray is None:
-        p, c = len(Columns(rows.schema).names) + fit_intercept, 1 if n_classes == 2 else n_classes
-        none = np.empty((0,) if n_classes == 2 else (0, c))
-        return Separation(kind, (), none, np.zeros((p, c)), None)
-    return _named(kind, sparse_ray(rows, PairsOf(support, n_classes, ray), held))
+        return unseparated(kind, search.shape)
+    return search.named(kind, search.few_columns(ray))
 
 
-def are_separable(rows: Rows, n_classes: int, suspects: Sequence[int] = ()) -> bool:
-    """Whether a linear function puts every row on the right side: complete separation.
-
-    `suspects` are codes of classes, those most likely to overlap first. If a few classes cannot be
-    separated from each other, neither can all, and that takes a much smaller program to see.
-    """
-    for few in _FEW:
-        if 2 * few <= n_classes and few <= len(suspects):
-            some = some_classes(rows, suspects[:few])
-            if _levels(_Asked(some), PairsOf(by_label, few))[1] != "complete":
-                return False
-    return _levels(_Asked(rows), PairsOf(by_label, n_classes))[1] == "complete"
+def are_separable(sums: PairSums) -> bool | None:
+    """Whether a linear function puts every row on the right side; None where it is undecided."""
+    kind = _Search(sums, None).ray()[1]
+    return None if kind == "undecided" else kind == "complete"
 
 
-def reach(
-    rows: Rows, separation: Separation, theta: Array, *, margin: float, support: Support = by_label
-) -> float:
-    """The smallest t ≥ 0 for which θ + t ray has the margin on every row that the ray separates.
+class _Search:
+    """The linear programs for the pairs of some rows."""
 
-    θ (p, c) is in the units of the columns. At a margin of 40 the probability that is left for
-    other classes is below the precision of doubles.
-    """
-    if separation.standard is None:
-        return 0.0
-    c = theta.shape[1]
-    pairs = PairsOf(support, 2 if c == 1 else c, separation.standard)
-    return rows.map_sum(GatherReach(separation.standard.coordinates, pairs, theta, margin)).value
+    def __init__(self, sums: PairSums, fixed: Mask | None) -> None:
+        self.map_sum, self.pairs = sums.map_sum, sums.pairs
+        pairs = sums.pairs
+        K, q = pairs.n_classes, len(pairs.standard.scale) + int(pairs.standard.intercept)
+        self.shape = (1 if K == 2 else K), q
+        self.free = np.ones(self.shape)
+        if fixed is not None:
+            self.free[:, fixed] = 0.0
+        size = self.shape[0] * q
+        self.most = max(200, min(2 * size, 2**24 // q))
+        self.work = 0.0
 
-
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """The rows, whether there is an intercept, and the parameters that must stay (p,), if any."""
-
-    rows: Rows
-    intercept: bool = True
-    held: Mask | None = None
-
-    @property
-    def columns(self) -> Columns:
-        return Columns(self.rows.schema)
-
-    @property
-    def p(self) -> int:
-        return len(self.columns.names) + self.intercept
-
-    def sample(self, pairs: PairsOf) -> Sample:
-        """Some of the rows with an open pair."""
-        most = few_enough(4 * self.p, self.p)
-        if most < 4 * self.p < 4 * self.rows.n_rows:  # too few for programs to start from
-            most = max(200, _SHOWN // self.p)
-        wanted = None if pairs.ray is None else pairs.has_open
-        return self.rows.map_sum(GatherSample(self.columns, pairs.support, most, wanted))
-
-    def coordinates(self, sample: Sample) -> Coordinates:
-        """Columns about their medians, if the intercept can follow; else about zero."""
-        follows = self.intercept and (self.held is None or not self.held[0])
-        return replace(Coordinates.of(sample, self.columns, follows), intercept=self.intercept)
-
-
-def _complete(asked: _Asked, pairs: PairsOf, guess: Array) -> Ray | None:
-    """The guess as a ray, if it separates every pair."""
-    coordinates = asked.coordinates(asked.sample(pairs))
-    theta = coordinates.standard(guess)
-    if asked.held is not None:
-        theta[asked.held] = 0.0
-    size = abs(theta).max(initial=0.0)
-    if not 0 < size < np.inf:
-        return None
-    found = _all_clear(asked.rows, pairs, Ray(coordinates, theta / size))
-    return None if found is None else _joined(asked.rows, pairs, found)
-
-
-def _levels(asked: _Asked, pairs: PairsOf) -> tuple[Ray | None, Kind]:
-    """A ray for all pairs that can be separated, found on those that it leaves open so far.
-
-    The largest sum of margins may leave some at zero that could be positive: then these are looked
-    at again, with coordinates of their own.
-    """
-    while True:
-        found = _separate(asked, pairs)
-        ray = None if found is None else _joined(asked.rows, pairs, found)
-        if found is None or ray is None:
-            return pairs.ray, "none" if pairs.ray is None else "quasi"
-        if found.margins.n_clear == found.margins.n_open:
-            return ray, "complete"
-        pairs = PairsOf(pairs.support, pairs.n_classes, ray)
-
-
-class _Found(NamedTuple):
-    """A direction for the open pairs, and what the rows say of it."""
-
-    ray: Ray
-    margins: Margins
-
-
-def _all_clear(rows: Rows, pairs: PairsOf, ray: Ray) -> _Found | None:
-    """A direction of size one, if it separates every open pair."""
-    margins = rows.map_sum(GatherMargins(ray.coordinates, pairs, ray.theta, CLEAR, 1))
-    return _Found(ray, margins) if margins.n_clear == margins.n_open else None
-
-
-def _joined(rows: Rows, pairs: PairsOf, found: _Found) -> Ray | None:
-    """One ray for what the ray of `pairs` and the one found separate; None if there is none.
-
-    The second counts for so little that it spoils nothing that the first has separated.
-    """
-    first, second = pairs.ray, found.ray
-    if first is None:
-        return Ray(second.coordinates, second.theta / found.margins.least_clear)
-    bounds = rows.map_sum(GatherBalance(second.coordinates, pairs, second.theta, 0.0))
-    if bounds.low > (1 - MISSED) * bounds.high:
-        return None
-    rho = min(max(2 * bounds.low, 1.0), (bounds.low + bounds.high) / 2)
-    balance = rows.map_sum(GatherBalance(second.coordinates, pairs, second.theta, rho))
-    if not balance.least > 4 * balance.loose:
-        return None
-    theta = first.coordinates.from_other(second.coordinates, second.theta)
-    return Ray(first.coordinates, (rho * first.theta + theta) / balance.least)
-
-
-def _separate(asked: _Asked, pairs: PairsOf) -> _Found | None:
-    """A direction that separates some of the open pairs and none wrongly; None if there is none.
-
-    The largest sum of margins under the constraints found so far, until all rows meet theirs. If
-    that sum is zero under some of the constraints, it is zero under all.
-    """
-    rows, p, sample = asked.rows, asked.p, asked.sample(pairs)
-    if not len(sample.rows):
-        return None
-    coordinates = asked.coordinates(sample)
-    c = 1 if pairs.n_classes == 2 else pairs.n_classes
-    if p * c > MANY and asked.held is None:
-        if len(sample.rows) == rows.n_rows <= p:
-            theta = interpolating(sample, coordinates, pairs.n_classes)
-            if (found := _all_clear(rows, pairs, Ray(coordinates, theta))) is not None:
-                return found
-        verdict = decide(rows, coordinates, pairs)
-        if verdict.known:
-            return None if verdict.found is None else _Found(*verdict.found)
-    pull = rows.map_sum(MarginGradient(coordinates, pairs))
-    if asked.held is not None:
-        pull[asked.held] = 0.0
-    largest, most = abs(pull).max(), few_enough(2 * pull.size, p)
-    constraints = _first_constraints(sample, coordinates, pairs.n_classes)
-    for turn in range(ROUNDS if largest > 0 else 0):
-        theta, smallest, total = largest_sum(pull / largest, constraints, asked.held)
-        if total <= _NOTHING:
+    def complete(self, guess: Array) -> Array | None:
+        """The guess as a ray, if it separates every pair."""
+        theta = self.pairs.standard.from_user(guess) * self.free
+        size = abs(theta).max(initial=0.0)
+        if not 0 < size < np.inf:
             return None
-        floor = smallest / 10 if smallest > 10 * CLEAR else -TOUCHING
-        margins = rows.map_sum(GatherMargins(coordinates, pairs, theta, floor, most))
-        if not len(margins.worst.slack):
-            return _Found(Ray(coordinates, theta), margins) if margins.n_clear else None
-        kept = constraints if turn > PRUNED else tightest(constraints, theta)
-        constraints = kept.joined(margins.worst)
-    return None
+        found = self.map_sum(GatherMargins(self.pairs, theta / size, None, CLEAR, 1))
+        return theta / size / found.least_clear if found.n_clear == found.n_open else None
 
+    def ray(self) -> tuple[Array | None, Kind]:
+        """A direction along which all pairs that can be separated have margin one and more.
 
-def _first_constraints(sample: Sample, coordinates: Coordinates, n_classes: int) -> Constraints:
-    """One constraint for each row of a sample, the other classes in turn."""
-    pairs, places = Pairs.of(sample.support, n_classes), np.arange(len(sample.rows))
-    others = (pairs.own + 1 + places % max(n_classes - 1, 1)) % n_classes
-    rows = coordinates.standardise(sample.rows)
-    if coordinates.long:
-        rows /= abs(rows).max(axis=1, keepdims=True)
-    zeros, equal = np.zeros(len(rows)), pairs.are_equal(places, others)
-    directions = pairs.directions(places, others)
-    return Constraints(sparse.csr_array(rows), directions, zeros, equal, zeros)
+        The largest sum of margins may leave some at zero that could be positive: then these alone
+        are summed, until none is left.
+        """
+        ray, constraints = None, self._none()
+        while True:
+            gradient = self.map_sum(MarginGradient(self.pairs, ray)) * self.free
+            size = abs(gradient).max(initial=0.0)
+            for _ in range(_ROUNDS if size > 0 else 0):
+                theta, smallest, total = self._largest_sum(gradient / size, constraints)
+                if total <= _NOTHING:
+                    return ray, "none" if ray is None else "quasi"
+                floor = smallest / 10 if smallest > 10 * CLEAR else -TOUCHING
+                kernel = GatherMargins(self.pairs, theta, ray, floor, self.most)
+                margins = self.map_sum(kernel)
+                if not len(margins.violated.slack):
+                    break
+                constraints = constraints.joined(margins.violated)
+                if self.work > _WORK:
+                    return ray, "undecided" if ray is None else "quasi"
+            else:
+                kind: Kind = "undecided" if size > 0 else "none"
+                return ray, kind if ray is None else "quasi"
+            if not margins.n_clear:
+                return ray, "none" if ray is None else "quasi"
+            theta = theta / margins.least_clear
+            ray = theta if ray is None else ray + theta
+            if margins.n_clear == margins.n_open:
+                return ray, "complete"
 
+    def few_columns(self, ray: Array) -> Array:
+        """The ray of least Σ|θ| that separates the same pairs, without the columns that it can do
+        without; the ray itself where that would take too long."""
+        self.work = 0.0
+        constraints = self._none()
 
-def _named(kind: Kind, ray: Ray) -> Separation:
-    """The ray in the units of the columns, with the names of those that take part."""
-    coordinates, columns = ray.coordinates, ray.coordinates.columns
-    original = coordinates.original(ray.theta)
-    if not np.isfinite(original).all():
-        wrong = ~np.isfinite(original[int(coordinates.intercept) :]).all(axis=1)
-        raise ScaleError(
-            f"The coefficients with which {columns.as_schema().describe(int(wrong.argmax()))} "
-            "separates the classes do not fit in a double.",
-            "Multiply the column by a large number.",
+        def shortest(allowed: Array) -> Array | None:
+            nonlocal constraints
+            for _ in range(_ROUNDS):
+                theta = self._least_size(allowed, constraints)
+                if theta is None or self.work > _NAMING_WORK:
+                    return None
+                kernel = GatherMargins(self.pairs, theta, ray, -_MISSED, self.most, like_ray=True)
+                violated = self.map_sum(kernel).violated
+                if not len(violated.slack):
+                    return theta
+                constraints = constraints.joined(violated)
+            return None
+
+        found = shortest(self.free)
+        if found is None:
+            return ray
+        first = int(self.pairs.standard.intercept)
+        order = np.argsort(abs(found[:, first:]).max(axis=0), kind="stable") + first
+        used = [j for j in order if found[:, j].any()]
+        for j in used if len(used) <= _TRIED else ():
+            allowed = self.free * found.any(axis=0)
+            allowed[:, j] = 0.0
+            if found[:, j].any() and allowed.any() and (fewer := shortest(allowed)) is not None:
+                found = fewer
+        return found
+
+    def named(self, kind: Kind, theta: Array) -> Separation:
+        """The ray in the units of the columns, with the names of those that take part."""
+        standard, names = self.pairs.standard, self.pairs.columns.names
+        ray, size = standard.to_user(theta), np.full(self.shape, abs(theta).max())
+        if standard.intercept:
+            names = (INTERCEPT, *names)
+            theta = np.column_stack([ray[:, 0], theta[:, 1:]])
+            size[:, 0] += abs(theta[:, 1:]) @ abs(standard.centre / standard.scale)
+        signs = np.where(abs(theta) > TOUCHING * size, np.sign(theta), 0.0)
+        moved = np.flatnonzero(signs.any(axis=0))
+        directions = signs[0, moved] if len(signs) == 1 else signs[:, moved].T
+        return Separation(kind, tuple(names[j] for j in moved), directions, ray)
+
+    def _none(self) -> Constraints:
+        empty = np.empty(0)
+        matrix = sparse.csr_array((0, self.free.size))
+        return Constraints(matrix, empty, empty.astype(np.bool_), empty)
+
+    def _largest_sum(self, gradient: Array, constraints: Constraints) -> tuple[Array, float, float]:
+        """θ in [-1, 1] of largest Σ margins = Σ gradient θ, and the smallest margin γ large, too.
+
+        Gives θ, γ, and the sum with 1000 γ, which is zero if nothing is separated.
+        """
+        matrix, equal = constraints.matrix, constraints.equal
+        above, zero = matrix[~equal], matrix[equal]
+        ends = np.append(self.free.ravel(), 1.0)
+        found = self._solve(
+            -np.append(gradient, _SMALLEST_MARGIN),
+            sparse.hstack([-above, np.ones((above.shape[0], 1))]),
+            np.zeros(above.shape[0]),
+            sparse.hstack([zero, np.zeros((zero.shape[0], 1))]),
+            np.column_stack([np.append(-ends[:-1], 0.0), ends]),
         )
-    signs = _signs(ray, original)
-    running = np.flatnonzero(signs.any(axis=1))
-    terms = (INTERCEPT, *columns.names) if coordinates.intercept else columns.names
-    directions = signs[running, 0] if signs.shape[1] == 1 else signs[running]
-    return Separation(kind, tuple(terms[j] for j in running), directions, original, ray)
+        if found is None:
+            return np.zeros(self.shape), 0.0, 0.0
+        theta, smallest = found[:-1].reshape(self.shape), float(found[-1])
+        return theta, smallest, float(np.sum(gradient * theta) + _SMALLEST_MARGIN * smallest)
 
+    def _least_size(self, allowed: Array, constraints: Constraints) -> Array | None:
+        """θ of least Σ|θ| under the constraints, zero where not allowed; None if there is none."""
+        kept, equal = np.flatnonzero(allowed), constraints.equal
+        matrix = constraints.matrix[:, kept]
+        both = sparse.hstack([matrix, -matrix], format="csr")
+        found = self._solve(
+            np.ones(2 * len(kept)),
+            -both[~equal],
+            -constraints.goal[~equal],
+            both[equal],
+            np.tile([0.0, np.inf], (2 * len(kept), 1)),
+        )
+        if found is None:
+            return None
+        theta = np.zeros(self.free.size)
+        theta[kept] = found[: len(kept)] - found[len(kept) :]
+        return theta.reshape(self.shape)
 
-def _signs(ray: Ray, original: Array) -> Array:
-    """The sign of each coefficient on the ray, zero for what is only rounding (p, c)."""
-    theta, size = ray.theta, np.full(ray.theta.shape, abs(ray.theta).max())
-    if ray.coordinates.intercept:
-        theta = np.vstack([original[:1], theta[1:]])
-        size[0] += abs(ray.coordinates.centre / ray.coordinates.scale) @ abs(theta[1:])
-    return np.where(abs(theta) > TOUCHING * size, np.sign(theta), 0.0)
+    def _solve(
+        self, cost: Array, above: sparse.sparray, limit: Array, zero: sparse.sparray, bounds: Array
+    ) -> Array | None:
+        """x of least cost with above x ≤ limit and zero x = 0, within bounds; None if none is."""
+        self.work += above.nnz + zero.nnz
+        methods = ("highs-ipm", "highs-ds") if len(cost) > _LARGE else ("highs-ds", "highs-ipm")
+        for method in methods:
+            found = linprog(
+                cost,
+                A_ub=above if above.shape[0] else None,
+                b_ub=limit if above.shape[0] else None,
+                A_eq=zero if zero.shape[0] else None,
+                b_eq=np.zeros(zero.shape[0]) if zero.shape[0] else None,
+                bounds=bounds,
+                method=method,
+                options={
+                    "primal_feasibility_tolerance": _TOLERANCE,
+                    "dual_feasibility_tolerance": _TOLERANCE,
+                },
+            )
+            if found.status in (_SOLVED, _INFEASIBLE):
+                return found.x
+        return None

@@ -1,6 +1,6 @@
 """Sums for cross-fitting, calibration and novelty: folds, temperature, order statistics."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from posteriori.errors import DataError
 from posteriori.rows.block import Block, row_hash
-from posteriori.statistics.statistic import Statistic
+from posteriori.statistics.statistic import Statistic, weights_of
 from posteriori.typing import Array, Codes
 
 _GONE = -800.0
@@ -35,9 +35,6 @@ class FoldCounts(Statistic):
     weight: Array
     count: Array
 
-    def __add__(self, other: "FoldCounts") -> "FoldCounts":
-        return FoldCounts(self.weight + other.weight, self.count + other.count)
-
 
 @dataclass(frozen=True)
 class CountFolds:
@@ -50,7 +47,7 @@ class CountFolds:
         shape = self.n_classes, self.folds.n_folds
         weight, count = np.zeros(shape), np.zeros(shape)
         cell = cast(Codes, block.y), self.folds.of(block.numbers)
-        np.add.at(weight, cell, _weights(block))
+        np.add.at(weight, cell, weights_of(block))
         np.add.at(count, cell, 1.0)
         return FoldCounts(weight, count)
 
@@ -67,16 +64,7 @@ class Slope(Statistic):
     gradient: float
     curvature: float
     size: float
-    farthest: float
-
-    def __add__(self, other: "Slope") -> "Slope":
-        return Slope(
-            self.at_zero + other.at_zero,
-            self.gradient + other.gradient,
-            self.curvature + other.curvature,
-            self.size + other.size,
-            min(self.farthest, other.farthest),
-        )
+    farthest: float = field(metadata={"rule": min})
 
 
 @dataclass(frozen=True)
@@ -92,10 +80,8 @@ class GatherSlope:
     weight: float = 1.0
 
     def __call__(self, block: Block) -> Slope:
-        if not block.X.shape[0]:
-            return Slope(0.0, 0.0, 0.0, 0.0, 0.0)
         activation, codes = cast(Array, block.X), cast(Codes, block.y)
-        weight = _weights(block) / self.weight
+        weight = weights_of(block) / self.weight
         below = activation - activation.max(axis=1, keepdims=True)
         own = np.take_along_axis(below, codes[:, None], axis=1)[:, 0]
         with np.errstate(over="ignore"):
@@ -109,7 +95,7 @@ class GatherSlope:
                 float(weight @ (mean - self.b * own)),
                 float(weight @ variance),
                 float(weight @ distance),
-                float(own.min()),
+                float(own.min(initial=0.0)),
             )
 
 
@@ -117,16 +103,9 @@ class GatherSlope:
 class Logarithms(Statistic):
     """The lowest that is finite, whether any is not, and the weight of all rows."""
 
-    lowest: float
-    any_zero: bool
+    lowest: float = field(metadata={"rule": min})
+    any_zero: bool = field(metadata={"rule": max})
     weight: float
-
-    def __add__(self, other: "Logarithms") -> "Logarithms":
-        return Logarithms(
-            min(self.lowest, other.lowest),
-            self.any_zero or other.any_zero,
-            self.weight + other.weight,
-        )
 
 
 @dataclass(frozen=True)
@@ -140,7 +119,7 @@ class GatherLogarithms:
             raise no_prediction("probabilities", block.row(int(bad.argmax())))
         zero = np.isneginf(logs)
         lowest = logs.min(initial=np.inf, where=~zero)
-        return Logarithms(float(lowest), bool(zero.any()), float(_weights(block).sum()))
+        return Logarithms(float(lowest), bool(zero.any()), float(weights_of(block).sum()))
 
 
 def has_none(logs: Array) -> NDArray[np.bool_]:
@@ -198,7 +177,7 @@ class GatherLowest:
         missing = np.isnan(values)
         if missing.any():
             raise no_prediction("density", block.row(int(missing.argmax())))
-        return Lowest.of(values, _weights(block), len(values))
+        return Lowest.of(values, weights_of(block), len(values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,9 +185,6 @@ class Below(Statistic):
     """The weight of the rows below the first of some numbers, below the second, ..., and of all."""
 
     weight: Array
-
-    def __add__(self, other: "Below") -> "Below":
-        return Below(self.weight + other.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,8 +195,4 @@ class GatherBelow:
 
     def __call__(self, block: Block) -> Below:
         cell = np.searchsorted(self.values, cast(Array, block.X)[:, 0], side="right")
-        return Below(np.cumsum(np.bincount(cell, _weights(block), len(self.values) + 1)))
-
-
-def _weights(block: Block) -> Array:
-    return np.ones(block.X.shape[0]) if block.weight is None else block.weight
+        return Below(np.cumsum(np.bincount(cell, weights_of(block), len(self.values) + 1)))

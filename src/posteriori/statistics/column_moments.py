@@ -25,9 +25,7 @@ from sklearn.utils.random import sample_without_replacement
 from posteriori.design.columns import Columns
 from posteriori.design.matrix import Dense, Design, Stacked
 from posteriori.linalg import transpose_matmul
-from posteriori.rows.block import Block, Mixed, split_sparse
-from posteriori.rows.finite import check_finite
-from posteriori.rows.rows import Rows
+from posteriori.rows.block import Block, Mixed, Rows, check_finite
 from posteriori.rows.schema import Schema
 from posteriori.statistics.statistic import (
     ColumnStatistic,
@@ -145,9 +143,6 @@ class GatherColumnMoments:
         scatter = np.maximum(squares - count * mean**2, 0.0)
         found = self._statistic(block, np.tile(count, design.shape[1]), mean + centre, scatter)
         lost = np.flatnonzero(~keeps_digits(scatter, squares).all(axis=0))
-        if is_soft(block) and isinstance(block.X, Mixed) and len(lost):
-            pieces = dense_pieces(block, self.columns, K)
-            return reduce(add, map(self._about_means, pieces))
         lost = np.intersect1d(lost, self.columns.numeric)  # sums of indicators are exact
         if len(lost):
             self._sum_again(found, lost, block)
@@ -161,7 +156,7 @@ class GatherColumnMoments:
         own = np.searchsorted(self.columns.numeric, columns)
         unit = None if self.unit is None else self.unit[columns]
         part = replace(self, columns=Columns(Schema.unnamed(len(columns))), unit=unit)
-        pieces = dense_pieces(replace(block, X=X[:, own]), part.columns, len(self.classes))
+        pieces = dense_pieces(replace(block, X=X[:, own]), part.columns)
         again = reduce(add, map(part._about_means, pieces))
         for name in ("count", "mean", "scatter"):
             getattr(found, name)[:, columns] = getattr(again, name)
@@ -299,8 +294,8 @@ class GatherLargest:
     columns: Columns
 
     def __call__(self, block: Block) -> Maximum:
-        pieces = dense_pieces(block, self.columns)
-        sizes = (abs(self.columns.design(piece).array()) for piece in pieces)
+        parts = self.columns.dense_parts(block)
+        sizes = (abs(self.columns.design(part).array()) for part in parts)
         return reduce(add, (Maximum(np.fmax.reduce(X, axis=0, initial=0.0)) for X in sizes))
 
 
@@ -350,13 +345,14 @@ class Overview:
 def overview_of(rows: Rows, random: Any) -> Overview:
     """The overview of rows of numbers in memory, none of which may be missing or infinite."""
     chosen, schema = np.arange(rows.n_rows), rows.schema
+    columns = Columns(schema)
     if len(chosen) > SAMPLE:
         chosen = np.sort(sample_without_replacement(len(chosen), SAMPLE, random_state=random))
 
     def of_parts(block: Block) -> list[tuple[Array, Array, Array]]:
         """Least and largest values, and the chosen rows, of each part of a block."""
         found = []
-        for part in split_sparse(block):
+        for part in columns.dense_parts(block):
             X = dense(part, schema)
             first, last = np.searchsorted(chosen, (part.start, part.start + len(X)))
             found.append((X.min(axis=0), X.max(axis=0), X[chosen[first:last] - part.start]))
@@ -364,7 +360,7 @@ def overview_of(rows: Rows, random: Any) -> Overview:
 
     lows, highs, samples = zip(*rows.map_sum(of_parts), strict=True)  # lists are added end to end
     low, high = np.min(lows, axis=0), np.max(highs, axis=0)
-    found = column_spread(rows, Columns(schema))
+    found = column_spread(rows, columns)
     spread = np.where(low < high, found.deviation * found.unit, np.inf)
     sample = np.concatenate(samples)
     return Overview(schema, rows.n_rows, low, high, found.mean * found.unit, spread, sample)

@@ -4,7 +4,7 @@ Conventions: n rows, m columns of one family, K classes, L levels of a column. C
 whose family is categorical have the distinct numbers as levels. Missing entries are left out.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -17,9 +17,8 @@ from scipy import sparse
 from posteriori.design.columns import Columns
 from posteriori.design.matrix import Design
 from posteriori.errors import DomainError, StatisticsError
-from posteriori.likelihood.families import FAMILIES
-from posteriori.rows.block import Block, Features, Mixed, split_sparse
-from posteriori.rows.finite import check_finite
+from posteriori.likelihood.feature_families import FAMILIES
+from posteriori.rows.block import Block, Features, Mixed, check_finite, find_bad
 from posteriori.rows.schema import Schema, merge_orders
 from posteriori.statistics.column_moments import ColumnMoments, GatherColumnMoments
 from posteriori.statistics.statistic import (
@@ -120,9 +119,9 @@ class Group:
 
     def select(self, X: Features) -> Features:
         """These columns of some rows."""
-        if not isinstance(X, Mixed):
-            return X if self.within is None else X[:, self.within]
-        values: Any = X.codes if self.coded else X.numeric
+        values: Any = X
+        if isinstance(X, Mixed):
+            values = X.codes if self.coded else X.numeric
         if self.within is not None:
             values = values[:, self.within]
         return Mixed(np.empty((len(values), 0)), values) if self.coded else values
@@ -134,6 +133,10 @@ class Group:
     def design(self, block: Block) -> Design:
         """These columns of a block as a design matrix."""
         return Columns(self.schema).design(self.part(block))
+
+    def dense_parts(self, block: Block) -> Iterator[Block]:
+        """The block in parts whose design may be filled in."""
+        return Columns(self.schema).dense_parts(block)
 
 
 def group_columns(schema: Schema, families: Sequence[str]) -> tuple[Group, ...]:
@@ -172,15 +175,12 @@ class Counts(ClassStatistic):
         levels = self.levels
         if levels != other.levels:
             levels = tuple(map(merge_orders, levels, other.levels))
-        pairs = zip(self._with_levels(levels), other._with_levels(levels), strict=True)
-        return replace(self, levels=levels, tables=tuple(a + b for a, b in pairs))
+        ours, theirs = (map(_spread_levels, c.tables, c.levels, levels) for c in (self, other))
+        return replace(self, levels=levels, tables=tuple(map(np.add, ours, theirs)))
 
     def with_classes(self, classes: Labels, places: Codes) -> "Counts":
         tables = tuple(spread(table, places, len(classes)) for table in self.tables)
         return replace(self, classes=classes, tables=tables)
-
-    def _with_levels(self, levels: tuple[Levels, ...]) -> tuple[Array, ...]:
-        return tuple(map(_spread_levels, self.tables, self.levels, levels))
 
 
 def _spread_levels(table: Array, old: Levels, new: Levels) -> Array:
@@ -204,7 +204,7 @@ class GatherCounts:
         if isinstance(block.X, Mixed):
             levels = [column.levels for column in self.schema.columns]
             return self._count(block, zip(levels, block.X.codes.T, strict=True))
-        return reduce(add, map(self._count_numbers, split_sparse(block)))
+        return reduce(add, map(self._count_numbers, Columns(self.schema).dense_parts(block)))
 
     def _count_numbers(self, block: Block) -> Counts:
         X = block.X.toarray() if isinstance(block.X, sparse.csr_array) else cast(Array, block.X)
@@ -286,16 +286,14 @@ class GatherSums:
 
     def _totals_of_present(self, block: Block) -> tuple[Array, Array]:
         """Sums without the missing entries, and the weight of those (K, m)."""
-        X: Any = block.X
-        is_sparse = isinstance(X, sparse.csr_array)
-        values = X.data if is_sparse else X
-        absent = np.isnan(values)
 
-        def totals(v: Array) -> Array:
-            other = sparse.csr_array((v, X.indices, X.indptr), shape=X.shape) if is_sparse else v
-            return self._totals(replace(block, X=other))
+        def totals(change: Callable[[Array], Any]) -> Array:
+            X = cast(Any, block.X).copy()
+            values = X.data if isinstance(X, sparse.csr_array) else X
+            values[:] = change(values)
+            return self._totals(replace(block, X=X))
 
-        return totals(np.where(absent, 0.0, values)), totals(absent.astype(np.float64))
+        return totals(np.nan_to_num), totals(np.isnan)
 
 
 Part: TypeAlias = Sums | ColumnMoments | Counts
@@ -306,23 +304,13 @@ def check_domain(block: Block, group: Group) -> None:
     X, family = block.X, FAMILIES[group.family]
     if isinstance(X, Mixed) or family.domain is None:
         return
-    stored = X.data if isinstance(X, sparse.csr_array) else X
-    bad = family.outside(stored)
-    if not bad.any():
+    rows, columns = find_bad(family.outside, block, group.schema)
+    if not len(rows):
         return
     check_finite(block, group.schema, missing=True)
-    i, j = _first(bad, X)
+    i, j = int(rows[0]), int(columns[0])
     raise DomainError(
-        f"Row {block.row(i)} of {group.schema.describe(j)} is {stored[bad][0]:g}, but what "
+        f"Row {block.row(i)} of {group.schema.describe(j)} is {X[i, j]:g}, but what "
         f"is {group.family} must be {family.domain}.",
         "Correct the entry, or choose another family for the column.",
     )
-
-
-def _first(bad: NDArray[np.bool_], X: Array | sparse.csr_array) -> tuple[int, int]:
-    """Row and column of the first entry marked, row by row."""
-    if isinstance(X, sparse.csr_array):
-        place = int(bad.argmax())
-        return int(np.searchsorted(X.indptr, place, side="right")) - 1, int(X.indices[place])
-    i, j = np.argwhere(bad)[0]
-    return int(i), int(j)

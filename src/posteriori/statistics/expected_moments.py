@@ -15,13 +15,7 @@ from numpy.typing import NDArray
 
 from posteriori.design.columns import Columns
 from posteriori.errors import SingularCovarianceError
-from posteriori.linalg import (
-    COLLINEAR,
-    cholesky,
-    dependent_columns,
-    solve_lower,
-    unit_diagonal,
-)
+from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, solve_lower, unit_diagonal
 from posteriori.rows.block import Block
 from posteriori.statistics.moments import Moments
 from posteriori.statistics.statistic import Statistic, group_places, membership

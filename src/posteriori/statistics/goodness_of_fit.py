@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import xlogy
 
-from posteriori.likelihood.binary import hard
-from posteriori.likelihood.glm import TargetFamily
-from posteriori.likelihood.logistic import SignedLogisticLoss
+from posteriori.likelihood.binary_losses import SignedLogisticLoss, hard
+from posteriori.likelihood.glm_families import TargetFamily
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.rows.block import Block
 from posteriori.statistics.local_quadratic import GatherQuadratic, Target
@@ -105,7 +104,7 @@ class GatherClassTargets:
     def __call__(self, block: Block) -> FitSums:
         share = shares(self.loss, self.target(block))
         saturated = 0.0 if hard(share) else _total(negative_entropy(share), block.weight)
-        return FitSums(*_means(share, block), 0.0, 2 * saturated, 0.0)
+        return FitSums(*_means(share, block), block.offset is not None, 0.0, 2 * saturated, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +130,7 @@ class GatherFamilyFit:
                 deviance[lost], log_density[lost] = self._by_activation(a[lost], t[lost])
             loss, _ = self.loss.sum_and_gradient(a, t, weight)
             sums = _total(log_density, weight), _total(deviance, weight)
-        return FitSums(*_means(t, block), *sums, loss, pearson)
+        return FitSums(*_means(t, block), block.offset is not None, *sums, loss, pearson)
 
     def _by_activation(self, a: Array, t: Array) -> tuple[Array, Array]:
         """Deviance and ln p where the mean is beyond the doubles, though its logarithm is not."""
@@ -166,16 +165,11 @@ def _total(values: Array, weight: Array | None) -> float:
     return float(values.sum() if weight is None else weight @ values)
 
 
-def _means(t: Array, block: Block) -> tuple[float, Array, Array, bool]:
-    """Weight, Σwt, Σw·offset, and whether there are offsets."""
-    found = _mean(t, block)
-    return found.weight, found.target, found.offset, block.offset is not None
-
-
-def _mean(t: Array, block: Block) -> TargetMean:
+def _means(t: Array, block: Block) -> tuple[float, Array, Array]:
+    """Weight, Σwt and Σw·offset."""
     weight = weights_of(block)
     offset = np.zeros(t.shape[1:]) if block.offset is None else weight @ block.offset
-    return TargetMean(float(weight.sum()), np.atleast_1d(weight @ t), np.atleast_1d(offset))
+    return float(weight.sum()), np.atleast_1d(weight @ t), np.atleast_1d(offset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,4 +179,4 @@ class GatherTargetMean:
     target: Target
 
     def __call__(self, block: Block) -> TargetMean:
-        return _mean(self.target(block), block)
+        return TargetMean(*_means(self.target(block), block))

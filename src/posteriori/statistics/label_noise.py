@@ -4,21 +4,21 @@ Conventions: F = -ln p(t|a, ε), where labels of both classes are flipped with o
 (4.117); one activation a row, q parameters (the intercept first); m columns.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from posteriori.design.columns import Columns
-from posteriori.likelihood.arithmetic import quiet, times
-from posteriori.rows.block import Block
-from posteriori.rows.rows import Rows
-from posteriori.statistics.coordinates import Coordinates, GatherSample
+from posteriori.likelihood.log_arithmetic import quiet, times
+from posteriori.rows.block import Block, Kernel, Rows, S
+from posteriori.rows.schema import Schema
 from posteriori.statistics.local_quadratic import GatherQuadratic, gradient_of
-from posteriori.statistics.statistic import MappedRows, Statistic, weights_of
-from posteriori.typing import Array
+from posteriori.statistics.row_sample import sample_rows
+from posteriori.statistics.statistic import Statistic, weights_of
+from posteriori.typing import Array, Labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,27 +87,56 @@ _SAMPLED = 1000
 """Rows whose medians stand for those of all."""
 
 
+@dataclass(frozen=True, eq=False)
+class MappedRows:
+    """Rows seen through a function of each block; a `Rows`."""
+
+    rows: Rows
+    function: Callable[[Block], Block]
+    schema: Schema
+    n_rows: int
+    classes: Labels | None
+    soft: bool
+    in_memory: ClassVar[Literal[False]] = False
+
+    def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
+        def through(block: Block) -> S:
+            return kernel(self.function(block))
+
+        return self.rows.map_sum(through, block_entries=block_entries)
+
+
 def downweight_outliers(rows: Rows, columns: Columns) -> MappedRows:
     """The rows with weights 1/(1 + |z|²/m), for a fit that outlying rows cannot determine.
 
-    z = (x - centre) / scale, with the medians of `Coordinates`.
+    z = (x - median) / scale, the scale being the median distance from the median.
 
     >>> from posteriori.rows.in_memory import read_rows
     >>> rows = read_rows([[0.0], [1.0], [2.0], [9.0]], [0, 1, 0, 1])
     >>> downweight_outliers(rows, Columns(rows.schema)).map_sum(lambda block: block.weight).round(3)
     array([0.308, 0.8  , 0.8  , 0.017])
     """
-    sample = rows.map_sum(GatherSample(columns, _no_support, _SAMPLED))
-    at = Coordinates.of(sample, columns, intercept=True)
+    some, _ = sample_rows(rows, max(1.0, rows.n_rows / _SAMPLED))
+
+    def filled(block: Block) -> Array:
+        return np.concatenate([columns.design(p).array() for p in columns.dense_parts(block)])
+
+    sample = np.concatenate(some.map_sum(lambda block: [filled(block)]))
+    centre = np.median(sample, axis=0)
+    scale = _typical(abs(sample - centre))
 
     def reweighted(block: Block) -> Block:
         with np.errstate(over="ignore"):
-            parts = map(at.design, columns.dense_parts(block))
-            square = np.concatenate([np.square(part.array()).mean(axis=1) for part in parts])
+            square = np.square((filled(block) - centre) / scale).mean(axis=1)
         return replace(block, weight=weights_of(block) / (1 + square))
 
-    return MappedRows(rows, reweighted, rows.classes)
+    return MappedRows(rows, reweighted, rows.schema, rows.n_rows, rows.classes, rows.soft)
 
 
-def _no_support(block: Block) -> NDArray[Any]:
-    return np.zeros(block.X.shape[0])
+def _typical(distance: Array) -> Array:
+    """The median distance, or the smallest of some larger quantiles that is not zero."""
+    scale = np.ones(distance.shape[1])
+    for quantile in (1.0, 0.95, 0.75, 0.5):
+        found = np.quantile(distance, quantile, axis=0)
+        scale = np.where(found > 0, found, scale)
+    return scale

@@ -142,12 +142,10 @@ class Influence(Statistic):
     leverage: Array
 
     def __add__(self, other: "Influence") -> "Influence":
-        return largest(
-            self.most,
-            np.concatenate([self.row, other.row]),
-            np.concatenate([self.distance, other.distance]),
-            np.concatenate([self.leverage, other.leverage]),
-        )
+        row = np.concatenate([self.row, other.row])
+        distance = np.concatenate([self.distance, other.distance])
+        leverage = np.concatenate([self.leverage, other.leverage])
+        return largest(self.most, row, distance, leverage)
 
     def by_distance(self) -> Codes:
         """Places of the rows with the largest distances, the largest first."""
@@ -194,21 +192,15 @@ class GatherInfluence:
         weight = weights_of(block)
         with np.errstate(over="ignore", invalid="ignore"):
             design, a = self.at.design_and_activations(block)
-            gradient, curvature = self._derivatives(a, self.at.target(block))
+            c, t = self.directions.shape[1], self.at.target(block)
+            gradient = self.at.loss.gradient(a, t).reshape(-1, c)
+            curvature = self.at.loss.information(a).reshape(-1, c, c)
             spread = self._spread(design)
             own = weight[:, None, None] * (curvature @ spread)
             v = row_removed(own, weight[:, None] * gradient)
             distance = np.einsum("nc,ncd,nd->n", v, spread, v) / self.size
         distance[np.isnan(distance)] = np.inf
-        row = block.start + (np.arange(len(a)) if block.kept is None else block.kept)
-        return largest(self.most, row, distance, np.einsum("ncc->n", own))
-
-    def _derivatives(self, a: Array, t: Array) -> tuple[Array, Array]:
-        """g (n, c) and A (n, c, c)."""
-        loss = self.at.loss
-        if isinstance(loss, Loss):
-            return loss.gradient(a, t)[:, None], loss.information(a)[:, None, None]
-        return loss.gradient(a, t), loss.information(a)
+        return largest(self.most, block.numbers, distance, np.einsum("ncc->n", own))
 
     def _spread(self, design: Design) -> Array:
         """Q of each row (n, c, c)."""

@@ -7,6 +7,7 @@ curvature of a row's loss in its activations: (n,), or (n, c, c) of several.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal
 
 import numpy as np
@@ -14,11 +15,11 @@ import numpy as np
 from posteriori.design.columns import Columns
 from posteriori.design.matrix import Dense, Design
 from posteriori.design.standardise import Standard
+from posteriori.likelihood.binary_losses import hard
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss, probabilities
 from posteriori.linalg import transpose_matmul
-from posteriori.rows.block import Block
-from posteriori.rows.finite import check_finite
+from posteriori.rows.block import Block, check_finite
 from posteriori.statistics.statistic import Statistic, weights_of
 from posteriori.typing import Array
 
@@ -122,14 +123,10 @@ def centred_squares(design: Design, r: Array, standard: Standard) -> Array:
 
 def activations(design: Design, theta: Array, has_intercept: bool, offset: Array | None) -> Array:
     """a = Φw + w₀ + offset: (n,) for one activation, else (n, c)."""
-    if len(theta) == 1:
-        a = design.times(theta[0, int(has_intercept) :])
-        if has_intercept:
-            a += theta[0, 0]
-    else:
-        a = design.times(theta[:, int(has_intercept) :].T)
-        if has_intercept:
-            a += theta[:, 0]
+    own = theta[0] if len(theta) == 1 else theta.T
+    a = design.times(own[int(has_intercept) :])
+    if has_intercept:
+        a += own[0]
     if offset is not None:
         a += offset
     return a
@@ -254,20 +251,36 @@ class GatherHessianProducts:
 
     at: GatherQuadratic
     directions: Array
+    curvatures: dict[int, Array] | None = None
+    """By the first row of a block, for further products at the same θ; None keeps nothing."""
 
     def __call__(self, block: Block) -> Array:
         has_intercept, (s, c, q) = self.at.standard.intercept, self.directions.shape
-        design, a = self.at.design_and_activations(block)
+        design = self.at.standard.design(self.at.columns.design(block))
         u = activations(design, self.directions.reshape(-1, q), has_intercept, None)
-        u = u.reshape(-1, s, c)
-        if isinstance(self.at.loss, SoftmaxLoss):
-            p = probabilities(a)[:, None, :]
+        u, r = u.reshape(-1, s, c), self._curvature(block)
+        if r.ndim == 2:  # the probabilities of a softmax, whose curvature is diag p - ppᵀ
+            p = r[:, None, :]
             products = p * (u - (p * u).sum(axis=2, keepdims=True))
         else:
-            r = self.at.curvature(a, self.at.target(block))
-            products = np.einsum("nkl,nsl->nsk", r.reshape(-1, c, c), u)
+            products = np.einsum("nkl,nsl->nsk", r, u)
         flat = weighted(products, block.weight).reshape(-1, s * c)
         return gradient_of(design, flat, has_intercept).reshape(s, c, q)
+
+    def _curvature(self, block: Block) -> Array:
+        """R (n, c, c) of the rows; of a softmax its probabilities (n, c)."""
+        key = block.row(0) if block.X.shape[0] else -1
+        if self.curvatures is not None and key in self.curvatures:
+            return self.curvatures[key]
+        _, a = self.at.design_and_activations(block)
+        if isinstance(self.at.loss, SoftmaxLoss):
+            r = probabilities(a)
+        else:
+            c = self.directions.shape[1]
+            r = self.at.curvature(a, self.at.target(block)).reshape(-1, c, c)
+        if self.curvatures is not None:
+            self.curvatures[key] = r
+        return r
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,13 +307,28 @@ class GatherHessianDiagonal:
 
 @dataclass(frozen=True, eq=False)
 class GatherScores:
-    """The kernel: Σ w ggᵀ (cq, cq) of the gradients g of the rows, for robust standard errors."""
+    """The kernel: Σ w ggᵀ (cq, cq) of the gradients g of the rows, for robust standard errors.
+
+    With `classes`, a row of soft labels t is t_k rows of each class k: it adds Σ_k t_k g_k g_kᵀ.
+    """
 
     at: GatherQuadratic
+    classes: bool = True
 
     def __call__(self, block: Block) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             design, a = self.at.design_and_activations(block)
-            g = self.at.loss.gradient(a, self.at.target(block))
-            squares = g**2 if g.ndim == 1 else g[:, :, None] * g[:, None]
+            t, gradient = self.at.target(block), self.at.loss.gradient
+            if not self.classes or hard(t) or (t.ndim == 1 and (abs(t) == 1).all()):
+                squares = _square(gradient(a, t))
+            else:
+                shares = np.array([1 - t, t]) if t.ndim == 1 else t.T
+                labels = np.arange(2.0) if t.ndim == 1 else np.eye(len(shares))
+                each = (gradient(a, np.broadcast_to(label, t.shape)) for label in labels)
+                squares = reduce(np.add, map(weighted, map(_square, each), shares))
             return form_of(design, weighted(squares, block.weight), self.at.standard.intercept)
+
+
+def _square(gradient: Array) -> Array:
+    """g² (n,) or ggᵀ (n, c, c)."""
+    return gradient**2 if gradient.ndim == 1 else gradient[:, :, None] * gradient[:, None]

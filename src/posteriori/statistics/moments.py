@@ -19,8 +19,7 @@ from posteriori.design.columns import Columns
 from posteriori.design.matrix import Dense
 from posteriori.errors import StatisticsError
 from posteriori.linalg import transpose_matmul
-from posteriori.rows.block import Block
-from posteriori.rows.finite import check_finite
+from posteriori.rows.block import Block, check_finite
 from posteriori.rows.schema import Schema
 from posteriori.statistics.column_moments import (
     ColumnMoments,
@@ -54,12 +53,6 @@ class Moments(ColumnStatistic):
     """Count (K,), mean (K, d) and pooled scatter (G, d, d), in multiples of `unit` (d,).
 
     `sharing` names, for each class, the group whose scatter it is part of.
-
-    >>> import numpy as np
-    >>> one = Moments.of_point(np.array([1.0, 2.0]), "a")
-    >>> both = one + Moments.of_point(np.array([3.0, 2.0]), "a")
-    >>> both.mean[0], both.scatter[0].tolist()
-    (array([2., 2.]), [[2.0, 0.0], [0.0, 0.0]])
     """
 
     sharing: tuple[Hashable, ...]
@@ -67,14 +60,6 @@ class Moments(ColumnStatistic):
     mean: Array
     scatter: Array
     by_class: ClassVar = ("count", "mean")
-
-    @classmethod
-    def of_point(cls, x: Array, label: Hashable) -> "Moments":
-        """The statistic of a single row."""
-        schema, mean = Schema.unnamed(len(x)), x[None, :].astype(np.float64)
-        scatter = np.zeros((1, len(x), len(x)))
-        unit = np.ones(len(x))
-        return cls(np.array([label]), schema, unit, (label,), np.ones(1), mean, scatter)
 
     @property
     def squares(self) -> Array:
@@ -200,8 +185,7 @@ class GatherMoments:
         with np.errstate(over="ignore", invalid="ignore"):
             found = self._by_products(block) if len(set(self.sharing)) == 1 else None
             if found is None:
-                pieces = dense_pieces(block, self.columns, len(self.classes))
-                found = reduce(add, map(self._about_means, pieces))
+                found = reduce(add, map(self._about_means, dense_pieces(block, self.columns)))
         if not np.isfinite(found.mean).all():
             check_finite(block, self.columns.schema)
         return found

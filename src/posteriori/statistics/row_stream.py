@@ -4,17 +4,17 @@ Conventions: n rows, m design columns, p = m + 1 parameters, the intercept first
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
 
-from posteriori.rows.block import Block
-from posteriori.rows.finite import check_finite
+from posteriori.design.columns import Columns
+from posteriori.design.standardise import Standard
+from posteriori.rows.block import check_finite, take_block
 from posteriori.rows.source import FitRows
-from posteriori.statistics.coordinates import Coordinates
-from posteriori.statistics.statistic import is_soft, weights_of
+from posteriori.statistics.statistic import hard_labels, weights_of
 from posteriori.typing import Array, Codes, Labels
 
 LAID_OUT = 2**24
@@ -34,7 +34,7 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowStream:
-    """Rows standardised by `coordinates`, with their weights in multiples of a unit.
+    """Rows in standardised columns, with their weights in multiples of a unit.
 
     The unit is the mean weight unless it is given. A row with a soft label becomes one row for each
     class that shares it, in proportion to its share. With `distinct`, rows that are few are each
@@ -42,7 +42,7 @@ class RowStream:
     """
 
     rows: FitRows
-    coordinates: Coordinates
+    standard: Standard
     unit: float | None = None
     distinct: bool = False
 
@@ -86,33 +86,28 @@ class RowStream:
 
     @property
     def _n_parameters(self) -> int:
-        return len(self.coordinates.scale) + 1
+        return len(self.standard.scale) + 1
 
     def _standardised(self, random: np.random.Generator | None = None) -> Iterator[Segment]:
+        columns = Columns(self.rows.schema)
         for batch in self.rows.batches(random):
             block = batch.block()
-            places, codes, weight = _labelled(block)
+            block = replace(block, weight=weights_of(block))
+            own, codes, weight = hard_labels(block)
+            places = np.arange(block.X.shape[0])[own]
             for chosen in self._runs(len(codes), random):
-                rows = self.coordinates.rows(block, places[chosen])
+                design = columns.design(take_block(block, places[chosen]))
+                rows = design.shifted(self.standard.centre).scaled(self.standard.scale).array()
+                rows = np.column_stack([np.ones(len(rows)), rows])
                 if not np.isfinite(rows).all():
                     check_finite(block, batch.schema)
-                yield Segment(rows, codes[chosen], weight[chosen])
+                yield Segment(rows, codes[chosen], cast(Array, weight)[chosen])
 
     def _runs(self, n: int, random: np.random.Generator | None) -> Iterator[Codes]:
         """The places of n rows in their order or a random one, a segment at a time."""
         order = np.arange(n) if random is None else random.permutation(n)
         size = max(64, _SEGMENT // self._n_parameters)
         return (order[low : low + size] for low in range(0, n, size))
-
-
-def _labelled(block: Block) -> tuple[Codes, Codes, Array]:
-    """The place in the block, the class and the weight of each row, soft labels taken apart."""
-    weight = weights_of(block)
-    if not is_soft(block):
-        return np.arange(len(weight)), cast(Codes, block.y), weight
-    soft = cast(Array, block.y)
-    places, codes = np.nonzero(soft)
-    return places, codes, weight[places] * soft[places, codes]
 
 
 def _distinct(whole: Segment) -> Segment:

@@ -9,7 +9,7 @@ Conventions: n rows, d design columns, K classes. A unit (d,) holds the powers o
 columns are measured: ones, unless a column is too large or too small to be squared.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -21,17 +21,12 @@ from posteriori.design.columns import Columns
 from posteriori.design.matrix import Dense, Design, Sparse
 from posteriori.errors import LabelError, StatisticsError
 from posteriori.rows.block import Block, take_block
-from posteriori.rows.rows import Kernel, Rows, S
 from posteriori.rows.schema import Column, Schema, merge_columns
 from posteriori.rows.target import merge_classes
 from posteriori.typing import Array, Codes, Labels
 
 _FEW_CLASSES = 16
 """Classes up to which sums by class are a product with a column for each class."""
-
-_DENSE_ENTRIES = 2**19
-"""Entries of a block of sparse rows, level codes or soft labels that is expanded at once."""
-
 
 LARGEST, SMALLEST = {"rule": np.maximum}, {"rule": np.minimum}
 """Metadata of the fields of a `Statistic` that are not added."""
@@ -73,32 +68,6 @@ class Maximum(Statistic):
     """The largest value over all rows: a number, or one for each column."""
 
     value: Any = field(metadata=LARGEST)
-
-
-@dataclass(frozen=True, eq=False)
-class MappedRows:
-    """Rows seen through a function of each block; a `Rows`."""
-
-    rows: Rows
-    function: Callable[[Block], Block]
-    classes: Labels | None
-
-    @property
-    def schema(self) -> Schema:
-        return self.rows.schema
-
-    @property
-    def n_rows(self) -> int:
-        return self.rows.n_rows
-
-    @property
-    def soft(self) -> bool:
-        return self.rows.soft
-
-    def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
-        return self.rows.map_sum(
-            lambda block: kernel(self.function(block)), block_entries=block_entries
-        )
 
 
 def same_kind(a: Statistic, b: object) -> None:
@@ -315,17 +284,7 @@ def with_hard_labels(block: Block) -> Block:
     return replace(take_block(replace(block, y=None, weight=None), rows), y=codes, weight=weight)
 
 
-def dense_pieces(block: Block, columns: Columns, n_classes: int = 1) -> Iterator[Block]:
-    """The block itself, or pieces of it whose design matrix fits into memory as an array.
-
-    Soft labels take a row for each of the `n_classes`.
-    """
-    copies = n_classes if n_classes > 1 and is_soft(block) else 1
-    design = columns.design(block)
-    n, d = design.shape
-    rows = max(1, _DENSE_ENTRIES // max(1, d * copies))
-    if n <= rows or (copies == 1 and isinstance(design, Dense)):
-        yield block
-        return
-    for low in range(0, n, rows):
-        yield take_block(block, np.arange(low, min(low + rows, n)))
+def dense_pieces(block: Block, columns: Columns) -> Iterator[Block]:
+    """The block in parts whose design may be filled in; soft labels take a row for each class."""
+    copies = cast(Array, block.y).shape[1] if is_soft(block) else 1
+    return columns.dense_parts(block, copies)

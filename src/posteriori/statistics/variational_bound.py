@@ -31,8 +31,7 @@ import numpy as np
 from posteriori.design.matrix import Design
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import probabilities
-from posteriori.rows.block import Block
-from posteriori.rows.finite import check_finite
+from posteriori.rows.block import Block, check_finite
 from posteriori.statistics.local_quadratic import (
     GatherQuadratic,
     LocalQuadratic,
@@ -108,7 +107,7 @@ def row_bounds(loss: Loss | ClassLoss, a: Array, t: Array, variances: Array) -> 
     A `Loss` must be that of the logistic sigmoid, however it writes t: its gradient at a = 0 is
     ½ - t. A `ClassLoss` must be that of the softmax function.
 
-    >>> from posteriori.likelihood.logistic import LogisticLoss
+    >>> from posteriori.likelihood.binary_losses import LogisticLoss
     >>> row_bounds(LogisticLoss(), np.array([3.0]), np.array([1.0]), np.array([[16.0]])).value
     array([1.00671535])
     """

@@ -1,0 +1,362 @@
+"""Probabilities under class priors other than those of the training data, and estimates of them.
+
+Conventions: n rows, K classes; p (n, K) are the probabilities under the old priors.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import nnls
+from scipy.special import chdtrc
+
+from posteriori.decision.probabilities import Probabilities, places_of, read_proba
+from posteriori.errors import (
+    ConvergenceWarning,
+    IdentifiabilityWarning,
+    ParameterError,
+    ProbabilityError,
+    ShapeError,
+    warn,
+)
+from posteriori.likelihood.softmax import probabilities
+from posteriori.typing import Array, Labels
+
+_SUM_TOLERANCE = 1e-8
+
+PriorsLike = Mapping[Any, float] | Sequence[float] | Array
+
+
+def read_priors(priors: PriorsLike, classes: Labels, name: str = "priors") -> Array:
+    """Priors as the user gave them, by label or in the order of the classes, checked.
+
+    >>> read_priors({"b": 0.9, "a": 0.1}, np.array(["a", "b"]))
+    array([0.1, 0.9])
+    """
+    values = by_class(priors, classes, name, "probability")
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise ParameterError(f"{name} must be finite and not negative.", "Give probabilities.")
+    if abs(values.sum() - 1) > _SUM_TOLERANCE:
+        raise ParameterError(
+            f"{name} sum to {values.sum():.10g}, not to one.", "Divide them by their sum."
+        )
+    return values
+
+
+def by_class(numbers: PriorsLike, classes: Labels, name: str, what: str) -> Array:
+    """One number a class, given by label or in the order of the classes, (K,)."""
+    if isinstance(numbers, Mapping):
+        keys = list(numbers)
+        places = places_of(classes.tolist(), keys, name, "class")
+        numbers = [numbers[keys[place]] for place in places]
+    try:
+        values = np.asarray(numbers, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"{name}={numbers!r} is not made of numbers.", f"Give one {what} a class."
+        ) from error
+    if values.shape != classes.shape:
+        raise ParameterError(
+            f"{name} has shape {values.shape} for {len(classes)} classes.",
+            "Give one number a class, in the order of classes_, or a dict from label to number.",
+        )
+    return values
+
+
+def log_priors(priors: Array) -> Array:
+    """ln p(C_k); -inf for a class that cannot occur."""
+    with np.errstate(divide="ignore"):
+        return np.log(priors)
+
+
+def adjust_priors(proba: Any, old: PriorsLike, new: PriorsLike, classes: Any = None) -> Array:
+    """The probabilities that the same classifier would give if the class priors were others.
+
+    p(C_k|x) is proportional to p(x|C_k) π_k, and the densities stay as they are: so the new
+    probabilities are proportional to p_k new_k / old_k.
+
+    proba : (n, K), a data frame with a column a class, or (n,) for the second of two classes; the
+        answer has the same shape, its columns in the order of `classes`.
+    old, new : priors by class, or in the order of the classes.
+    classes : labels of the columns of proba; by default their names, else 0, 1, ...
+
+    >>> adjust_priors([0.5, 0.9], old=[0.5, 0.5], new=[0.99, 0.01]).round(4)
+    array([0.01  , 0.0833])
+    """
+    given = read_proba(proba, classes)
+    before = read_priors(old, given.classes, "old")
+    after = read_priors(new, given.classes, "new")
+    p, weight = given.checked(), log_ratio(before, after, given.classes)
+    check_possible(p, before, given.classes)
+    return _as_given(given, reweigh(p, weight))
+
+
+def undo_sampling(proba: Any, rates: PriorsLike, classes: Any = None) -> Array:
+    """The probabilities before classes were thinned out, or multiplied, to train the classifier.
+
+    If rate_k of the rows of class k were kept (below one), or made of each row (above one), the
+    probabilities without that are proportional to p_k / rate_k. Only ratios of rates matter.
+
+    proba : (n, K), a data frame with a column a class, or (n,) for the second of two classes; the
+        answer has the same shape, its columns in the order of `classes`.
+    rates : by class, or in the order of the classes.
+    classes : labels of the columns of proba; by default their names, else 0, 1, ...
+
+    Of the honest payments one in a hundred was kept, of the frauds all:
+
+    >>> undo_sampling([0.5, 0.9], rates=[0.01, 1.0]).round(4)
+    array([0.0099, 0.0826])
+    """
+    given = read_proba(proba, classes)
+    values = by_class(rates, given.classes, "rates", "rate")
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise ParameterError(
+            f"rates={values.tolist()} must be finite and above zero.",
+            "Give the share of the rows kept, or how often each was repeated; leave out classes "
+            "of which no row was kept.",
+        )
+    return _as_given(given, reweigh(given.checked(), -np.log(values)))
+
+
+def log_ratio(old: Array, new: Array, classes: Labels) -> Array:
+    """ln(new_k / old_k); -inf for a class that can no longer occur, or never could."""
+    lost = (old == 0) & (new > 0)
+    if lost.any():
+        label = classes.tolist()[int(lost.argmax())]
+        raise ParameterError(
+            f"Class {label!r} has prior zero in old, but not in new: nothing is known of it.",
+            "Fit the classifier to rows of this class, or give it prior zero in new.",
+        )
+    with np.errstate(invalid="ignore"):
+        return np.where(new > 0, log_priors(new) - log_priors(old), -np.inf)
+
+
+def reweigh(p: Array, log_weight: Array) -> Array:
+    """p_k exp(log_weight_k), made to sum to one."""
+    with np.errstate(divide="ignore"):
+        return probabilities(weighed_logs(np.log(p), log_weight))
+
+
+def weighed_logs(log_p: Array, log_weight: Array) -> Array:
+    """ln p_k + log_weight_k, an error for rows of which no class is left."""
+    activation = log_p + log_weight
+    lost = np.isneginf(activation).all(axis=1)
+    if lost.any():
+        raise ProbabilityError(
+            f"Row {int(lost.argmax())} of proba can only be of classes whose prior is now zero.",
+            "Give some class that is possible there a prior above zero.",
+        )
+    return activation
+
+
+def check_possible(p: Array, old: Array, classes: Labels) -> None:
+    """An error if a row may be of a class that could not occur."""
+    strange = (p > 0) & (old == 0)
+    if strange.any():
+        row, k = np.argwhere(strange)[0].tolist()
+        raise ProbabilityError(
+            f"Row {row} of proba has probability {p[row, k]:.4g} for class "
+            f"{classes.tolist()[k]!r}, whose prior in old is zero.",
+            "Give in old the priors that the classifier was trained with.",
+        )
+
+
+def _as_given(given: Probabilities, p: Array) -> Array:
+    """Of two classes the second alone, if that is what was given."""
+    return p[:, 1] if given.single else p
+
+
+_EM_STEPS, _MOST_STEPS = 10, 100
+_STEP_TOLERANCE = 1e-11
+"""A Newton step that moves the density of no row by more than this share of it is the last: the
+next would be its square. Priors of classes that are alike may move, and nothing tells where to."""
+
+_SMALLEST_START = 1e-9
+"""From smaller priors EM would be long on its way."""
+
+_ROUNDING = 1e-14
+"""By how much of itself a mean of logarithms may miss."""
+
+_FLAT = 1e-13
+"""Share of the most that the rows tell about a direction up to which it is rounding."""
+
+_LEVEL = 0.05
+_IGNORANCE = 12**-0.5
+"""The standard deviation of a number of which nothing is known but that it is between 0 and 1."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EstimatedPriors:
+    """Priors found in rows without labels, and whether they are those of before.
+
+    priors : (K,) the estimates, in the order of `classes`.
+    standard_error : (K,) by the observed information; infinite where the rows tell nothing.
+    statistic, p_value : the likelihood ratio test of no change, by chi² with `df` degrees.
+    n_iter, converged : steps of EM and of Newton, and whether they came to an end.
+    """
+
+    priors: Array
+    standard_error: Array
+    statistic: float
+    df: int
+    p_value: float
+    n_iter: int
+    converged: bool
+    classes: Labels
+
+    @property
+    def verdict(self) -> str:
+        """What the test says at the level of 0.05: "changed", or "no change shown"."""
+        return "changed" if self.p_value < _LEVEL else "no change shown"
+
+    def __repr__(self) -> str:
+        each = zip(self.classes.tolist(), self.priors, self.standard_error, strict=True)
+        parts = [f"{label!r}: {prior:.4g} ± {error:.2g}" for label, prior, error in each]
+        shown = ", ".join([*parts[:6], "..."] if len(parts) > 6 else parts)
+        return f"EstimatedPriors({shown}; {self.verdict}, p = {self.p_value:.3g})"
+
+
+def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> EstimatedPriors:
+    """The class priors of the rows, from their probabilities under the priors `old`.
+
+    They maximise Σ_n ln Σ_k p_nk π_k / old_k (Saerens, Latinne and Decaestecker, 2002), first by
+    EM, π_k ← mean of the adjusted p_nk, then by Newton's method for π ≥ 0. The probabilities are
+    taken as exact: what a poor fit gets wrong, no number of rows puts right.
+
+    Standard errors are those of the observed information of all classes, also for classes that are
+    estimated to be absent (prior zero), for which they say how far from zero the prior may be. A
+    class whose prior in `old` is zero stays there.
+
+    proba : (n, K), a data frame with a column a class, or (n,) for the second of two classes.
+    old : priors by class, or in the order of the classes.
+    classes : labels of the columns of proba; by default their names, else 0, 1, ...
+
+    >>> x = np.random.default_rng(1).normal(np.repeat([0.0, 2.0], [900, 100]))
+    >>> estimate_priors(1 / (1 + np.exp(2 - 2 * x)), old=[0.5, 0.5])
+    EstimatedPriors(0: 0.9169 ± 0.014, 1: 0.08311 ± 0.014; changed, p = 3.54e-98)
+    """
+    given = read_proba(proba, classes)
+    if not len(given.values):
+        raise ShapeError("proba has no rows.", "Pass at least one row.")
+    before = read_priors(old, given.classes, "old")
+    p = given.checked()
+    check_possible(p, before, given.classes)
+    live = before > 0
+    W = reweigh(p[:, live], -np.log(before[live]))
+    pi, n_iter, converged = _most_likely(W, before[live])
+    _warn_unless(converged, n_iter)
+    ratio = 2 * max(0.0, _log_likelihood(W, pi) - _log_likelihood(W, before[live]))
+    df = int(live.sum()) - 1
+    error = standard_errors(W, pi)
+    _warn_of_ignorance(given.classes[live].tolist(), error)
+    p_value = float(chdtrc(df, ratio)) if df else 1.0
+    priors, errors = _among_all(pi, live), _among_all(error, live)
+    return EstimatedPriors(priors, errors, ratio, df, p_value, n_iter, converged, given.classes)
+
+
+def _among_all(values: Array, live: Any) -> Array:
+    """Values of the classes that can occur; zero for the others."""
+    out = np.zeros(len(live))
+    out[live] = values
+    return out
+
+
+def _most_likely(W: Array, start: Array) -> tuple[Array, int, bool]:
+    """π of largest likelihood, the number of steps, and whether they came to an end."""
+    pi = np.maximum(start, _SMALLEST_START)
+    pi = pi / pi.sum()
+    for _ in range(_EM_STEPS):
+        pi = pi * _score(W, pi)
+        pi = pi / pi.sum()
+    for step in range(_EM_STEPS + 1, _MOST_STEPS + 1):
+        following = _newton_step(W, pi)
+        moved = abs(W @ (following - pi) / (W @ pi)).max()
+        pi = following
+        if moved <= _STEP_TOLERANCE:
+            return pi, step, True
+    return pi, _MOST_STEPS, False
+
+
+def _score(W: Array, pi: Array) -> Array:
+    """Mean derivatives of the log-likelihood: 1 where π_k > 0, at most 1 elsewhere, at its top."""
+    return W.T @ (1 / (W @ pi)) / len(W)
+
+
+def _information(W: Array, pi: Array) -> Array:
+    """Minus the mean second derivatives of the log-likelihood, (K, K)."""
+    ratio = W / (W @ pi)[:, None]
+    return ratio.T @ ratio / len(W)
+
+
+def _newton_step(W: Array, pi: Array) -> Array:
+    """The best y ≥ 0 for the parabola at π of mean ln Wy - Σ y, or a part of the way there.
+
+    The top of that function on y ≥ 0 is the one of the likelihood on the simplex: it sums to one.
+    With information H = RᵀR and Hπ = score, y makes |Ry - z| least, where Rᵀz = 2 score - 1. Along
+    directions of which the rows tell nothing, it stays where π is.
+    """
+    values, vectors = eigh(_information(W, pi))
+    flat = values <= values[-1] * _FLAT
+    root = np.sqrt(np.maximum(values, values[-1] * _FLAT))
+    goal = vectors.T @ (2 * _score(W, pi) - 1) / root
+    goal[flat] = root[flat] * (vectors[:, flat].T @ pi)
+    try:
+        y = nnls(root[:, None] * vectors.T, goal)[0]
+    except RuntimeError:  # too many classes that are all but alike: EM goes on, more slowly
+        y = pi * _score(W, pi)
+    now, share = _objective(W, pi), 1.0
+    while share > 1e-10:
+        following = pi + share * (y - pi)
+        if _objective(W, following) >= now - _ROUNDING * (1 + abs(now)):
+            return following / following.sum()
+        share /= 2
+    return pi
+
+
+def _objective(W: Array, y: Array) -> float:
+    return _log_likelihood(W, y) / len(W) - float(y.sum())
+
+
+def _log_likelihood(W: Array, pi: Array) -> float:
+    """Σ_n ln Σ_k W_nk π_k; -inf if a row is impossible."""
+    with np.errstate(divide="ignore"):
+        return float(np.log(W @ pi).sum())
+
+
+def standard_errors(W: Array, pi: Array) -> Array:
+    """√ of the diagonal of Z(ZᵀIZ)⁻¹Zᵀ, with Z a basis of what sums to zero; I the information."""
+    K = len(pi)
+    if K == 1:
+        return np.zeros(1)
+    Z = np.linalg.qr(np.column_stack([np.ones(K), np.eye(K)[:, 1:]]))[0][:, 1:]
+    values, vectors = eigh(Z.T @ _information(W, pi) @ Z * len(W))
+    flat = values <= values[-1] * _FLAT
+    directions = (Z @ vectors) ** 2
+    variance = directions[:, ~flat] @ (1 / values[~flat])
+    variance[directions[:, flat].sum(axis=1) > 1e-12] = np.inf
+    return np.sqrt(variance)
+
+
+def _warn_unless(converged: bool, n_iter: int) -> None:
+    if not converged:
+        warn(
+            ConvergenceWarning(
+                f"The priors still moved after {n_iter} steps.",
+                "Take the estimates with care: some classes may be all but alike.",
+            )
+        )
+
+
+def _warn_of_ignorance(labels: Sequence[Any], error: Array) -> None:
+    unknown = [label for label, own in zip(labels, error, strict=True) if own > _IGNORANCE]
+    if unknown:
+        names = ", ".join(map(repr, unknown[:8])) + ", ..." * (len(unknown) > 8)
+        warn(
+            IdentifiabilityWarning(
+                f"The rows tell next to nothing about the priors of {names}: the probabilities "
+                "hardly differ from row to row, or these classes cannot be told apart.",
+                "Use more rows or a better classifier, or give the priors to adjust_priors.",
+            )
+        )

@@ -1,0 +1,403 @@
+"""What each column contributes to the log odds of one row, as text, HTML or a frame."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from itertools import accumulate
+from math import fsum
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from posteriori.design.columns import Columns
+from posteriori.errors import (
+    DomainError,
+    NotLinearError,
+    ParameterError,
+    ShapeError,
+)
+from posteriori.inspection.summary import shortened
+from posteriori.likelihood.linear_activations import Linear
+from posteriori.likelihood.links import Logit
+from posteriori.rows.block import Block, check_finite
+from posteriori.rows.changes import entries_of
+from posteriori.rows.features import Table, as_frame
+from posteriori.rows.frames import backend_of, make_frame
+from posteriori.rows.in_memory import MemoryRows
+from posteriori.rows.schema import Schema
+from posteriori.typing import Array
+
+_WIDTH = 78
+_LONGEST = 32
+"""Characters of a line, and of a name."""
+
+_MOST = 50
+"""Columns that are printed; `frame` has all."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """What `explain` gives: baseline + Σ contributions = total, printed or shown in a notebook.
+
+    `scale` says what is added up: "log odds", or the "activation" of another link or of a model
+    without probabilities. It is that of class `label` against class `against` (both None for a
+    model of a number). `baseline` is its value for `reference`, in words. `terms`, `values` and
+    `contributions` are in the order of their size. `mean` is the probability of `label`, or the
+    mean of a number; None where a model gives none.
+    """
+
+    scale: str
+    label: Any
+    against: Any
+    reference: str
+    baseline: float
+    terms: tuple[str, ...]
+    values: tuple[Any, ...]
+    contributions: tuple[float, ...]
+    mean: float | None
+    notes: tuple[str, ...] = ()
+    backend: str | None = None
+
+    @cached_property
+    def total(self) -> float:
+        """The log odds, or the activation, of the row."""
+        return fsum([self.baseline, *self.contributions])
+
+    @property
+    def cumulative(self) -> tuple[float, ...]:
+        """The baseline and the contributions up to each one."""
+        return tuple(accumulate(self.contributions, initial=self.baseline))[1:]
+
+    @property
+    def probability(self) -> float | None:
+        """That of `label`; None for a number, or a model that gives none."""
+        return None if self.label is None else self.mean
+
+    @property
+    def frame(self) -> Any:
+        """A data frame with the columns term, value, contribution and cumulative.
+
+        The values are numbers if all of them are, else text.
+        """
+        is_text = not all(isinstance(value, float) for value in self.values)
+        columns: dict[str, list[Any]] = {
+            "term": list(self.terms),
+            "value": [_text(v) if is_text else v for v in self.values],
+            "contribution": list(self.contributions),
+            "cumulative": list(self.cumulative),
+        }
+        return make_frame(columns, self.backend)
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        widths = [max(len(row[i]) for row in rows) for i in range(4)]
+        room = _WIDTH - sum(widths[1:]) - 6
+        widths[0] = max(widths[0], room)
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
+            for row in rows
+        ]
+        rule = "-" * (sum(widths) + 6)
+        notes = [line for note in self._notes() for line in wrap(note, _WIDTH)]
+        return "\n".join([self.title, rule, lines[0], rule, *lines[1:-1], rule, lines[-1], *notes])
+
+    def _repr_html_(self) -> str:
+        head, *body = self._rows()
+        cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        lines = "".join(
+            f"<tr><th>{escape(row[0])}</th>"
+            + "".join(f'<td style="text-align: right">{escape(cell)}</td>' for cell in row[1:])
+            + "</tr>"
+            for row in body
+        )
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self._notes())
+        return (
+            f"<div><p><b>{escape(self.title)}</b></p><table><thead><tr>{cells}</tr></thead>"
+            f"<tbody>{lines}</tbody></table><ul>{notes}</ul></div>"
+        )
+
+    @property
+    def title(self) -> str:
+        """What is explained."""
+        what = self.scale.capitalize()
+        if self.label is None:
+            return f"{what} of one row"
+        return f"{what} of {self.label} against {self.against}, for one row"
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        """The table as text: a head, the baseline, the columns, and the total."""
+        each = zip(self.terms, self.values, self.contributions, self.cumulative, strict=True)
+        shown = [
+            (shortened(term, _LONGEST), shortened(_text(v), 20), f"{c:+.4g}", f"{sum_:.4g}")
+            for term, v, c, sum_ in each
+        ][:_MOST]
+        start = f"{self.baseline:.4g}"
+        return [
+            ("", "value", "contribution", "cumulative"),
+            (f"baseline ({self.reference})", "", start, start),
+            *shown,
+            ("total", "", "", f"{self.total:.4g}"),
+        ]
+
+    def _notes(self) -> list[str]:
+        left = len(self.terms) - _MOST
+        more = [f"... and {left} more columns: see frame."] if left > 0 else []
+        if self.mean is None:
+            return [*more, *self.notes]
+        what = "Mean" if self.label is None else f"Probability of {self.label}"
+        return [*more, f"{what}: {self.mean:.4g}", *self.notes]
+
+
+def _text(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+class Parts(NamedTuple):
+    """A sum: where it begins (A,), what the columns add (columns, A), and of which row it begins.
+
+    A is the number of activations.
+    """
+
+    baseline: Array
+    added: Array
+    reference: str
+
+
+def explain(model: Any, x: Any, *, label: Any = None, against: Any = None) -> Explanation:
+    """What each column contributes to the log odds of one row, on a fitted linear model.
+
+    ln p(C_k|x)/p(C_l|x) = w₀ + wᵀm + Σ_j w_j (x_j - m_j), with m the mean row: the parts add up to
+    the log odds, exactly. A categorical column is one part. Links other than the logit and models
+    without probabilities have their activation instead of log odds. m is where the fit centred its
+    columns, on their means or (of very many rows) those of a sample; models that know no means
+    begin at zero. For `NaiveBayes` the baseline is the ratio of the priors, and a column adds
+    ln p(x_j|C_k) - ln p(x_j|C_l), nothing where it is missing. For `BayesianLogisticRegression` w
+    is the mean of the posterior, and the averaged probability is less extreme.
+
+    Parameters
+    ----------
+    x : one row: a frame or array with one row, a dict, or one entry a column.
+    label, against : the classes whose odds are told of
+        By default the second of two classes against the first; of more, the most probable class
+        of the row against the next.
+
+    >>> from posteriori import LogisticRegression
+    >>> X = [[0.0, 3.0], [1.0, 1.0], [2.0, 0.0], [3.0, 2.0], [4.0, 4.0], [5.0, 1.0]]
+    >>> model = LogisticRegression(prior=1.0).fit(X, [0, 0, 1, 0, 1, 1])
+    >>> model.explain([4.0, 1.0])
+    Log odds of 1 against 0, for one row
+    ------------------------------------------------------------------------------
+                                                   value  contribution  cumulative
+    ------------------------------------------------------------------------------
+    baseline (the mean row)                                   -0.02405    -0.02405
+    x0                                                 4        +1.226       1.202
+    x1                                                 1       +0.2028       1.404
+    ------------------------------------------------------------------------------
+    total                                                                    1.404
+    Probability of 1: 0.8029
+    """
+    check_is_fitted(model)
+    X, rows = _one_row(model, x)
+    parts = _parts(model, rows)
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        k, j = _no_classes(label, against)
+    else:
+        k, j = _two(classes.tolist(), _activations(parts, len(classes)), label, against)
+    baseline, added = _difference(parts, k, j)
+    _check_sum(baseline, added, rows.schema)
+    order = np.argsort(-abs(added), kind="stable")
+    names, values = rows.schema.names, _values(rows.table)
+    return Explanation(
+        _scale(model),
+        None if classes is None else classes.tolist()[k],
+        None if classes is None else classes.tolist()[j],
+        parts.reference,
+        float(baseline),
+        tuple(names[i] for i in order),
+        tuple(values[i] for i in order),
+        tuple(added[order].tolist()),
+        _mean(model, X, k),
+        _notes(model),
+        backend_of(X) or getattr(model, "_frame_backend", None),
+    )
+
+
+def _one_row(model: Any, x: Any) -> tuple[Any, MemoryRows]:
+    """The row as the model takes it, and as it was read."""
+    if not hasattr(model, "_new_rows"):
+        raise _not_linear(model)
+    X = _as_table(model, x)
+    rows: MemoryRows = model._new_rows(X)
+    if rows.n_rows != 1:
+        raise ShapeError(f"x has {rows.n_rows} rows.", "Explain one row at a time: X[:1].")
+    return X, rows
+
+
+def _as_table(model: Any, x: Any) -> Any:
+    """A row in any form as a table that the model reads."""
+    schema = model.schema_ if model.formula_ is None else model.formula_.schema
+    if as_frame(x) is not None or sparse.issparse(x):
+        return x
+    if isinstance(x, Mapping) or (schema.named and hasattr(x, "to_dict")):
+        return _from_dict(dict(x.items()), schema, model._frame_backend)
+    if np.ndim(x) != 1:
+        return x
+    if schema.named and len(x) == len(schema):
+        return _from_dict(dict(zip(schema.names, x, strict=True)), schema, model._frame_backend)
+    return _as_row(list(x))
+
+
+def _from_dict(entries: dict[str, Any], schema: Schema, backend: str | None) -> Any:
+    if schema.named:
+        return make_frame({name: [value] for name, value in entries.items()}, backend)
+    values = list(entries.values())
+    return _as_row([values[i] for i in schema.order_of(list(entries))])
+
+
+def _as_row(entries: list[Any]) -> Any:
+    return np.array([entries], dtype=object if any(isinstance(v, str) for v in entries) else None)
+
+
+def _parts(model: Any, rows: MemoryRows) -> Parts:
+    block = Block(rows.table.cut(0, 1), None, None, 0)
+    if hasattr(model, "_column_densities"):
+        return Parts(model._log_priors, model._column_densities(block.X), "the class priors")
+    linear = _linear(model)
+    centre, reference = _mean_row(model, len(linear.weights))
+    check_finite(block, rows.schema)
+    phi = Columns(rows.schema, model.unseen).design(block).array()[0]
+    each = (phi - centre)[:, None] * linear.weights
+    with np.errstate(invalid="ignore"):
+        baseline = linear(centre[None])[0]
+    positions = Columns(rows.schema).positions
+    return Parts(baseline, np.stack([each[at].sum(axis=0) for at in positions]), reference)
+
+
+def _linear(model: Any) -> Linear:
+    if hasattr(model, "_linear_function"):
+        found: Linear = model._linear_function()
+        return found
+    if not hasattr(model, "coef_"):
+        raise _not_linear(model)
+    return Linear(np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_), None)
+
+
+def _not_linear(model: Any) -> NotLinearError:
+    kind = type(model)
+    return NotLinearError(
+        f"{kind.__module__}.{kind.__name__} has no columns whose contributions add up.",
+        "Explain a linear model of posteriori, one that has coef_, or its NaiveBayes.",
+    )
+
+
+def _mean_row(model: Any, n_columns: int) -> tuple[Array, str]:
+    """The mean of the design columns, where it is known, and what to call it."""
+    inference = getattr(model, "_inference", None)
+    if inference is not None:
+        return inference.shown.standard.centre, "the mean row"
+    if hasattr(model, "xbar_"):
+        return model.xbar_, "the mean row"
+    if hasattr(model, "means_") and np.isfinite(model.means_).all():
+        return model.priors_ @ model.means_, "the mean row"
+    return np.zeros(n_columns), "all columns zero"
+
+
+def _activations(parts: Parts, n_classes: int) -> Array:
+    """One a class, to find the most probable ones by."""
+    a = parts.baseline + parts.added.sum(axis=0)
+    return a if len(a) == n_classes else np.array([0.0, a[0]])
+
+
+def _two(classes: list[Any], a: Array, label: Any, against: Any) -> tuple[int, int]:
+    """The places of the two classes."""
+    chosen = [None if one is None else _place(classes, one) for one in (label, against)]
+    if chosen[0] is not None and chosen[0] == chosen[1]:
+        raise ParameterError(f"Class {label!r} has no odds against itself.", "Name two classes.")
+    default = [1, 0] if len(classes) == 2 else np.argsort(-a, kind="stable").tolist()
+    free = [k for k in default if k not in chosen]
+    k, j = (free.pop(0) if one is None else one for one in chosen)
+    return k, j
+
+
+def _place(classes: list[Any], label: Any) -> int:
+    if label not in classes:
+        raise ParameterError(
+            f"{label!r} is not a class of the fit.",
+            f"The classes are {', '.join(map(repr, classes[:8]))}.",
+        )
+    return classes.index(label)
+
+
+def _no_classes(label: Any, against: Any) -> tuple[int, int]:
+    if label is not None or against is not None:
+        raise ParameterError(
+            "The target is a number, and has no classes.", "Leave label and against out."
+        )
+    return 1, 0
+
+
+def _difference(parts: Parts, k: int, j: int) -> tuple[float, Array]:
+    """Baseline and parts of class k less those of class j."""
+    if len(parts.baseline) == 1:
+        sign = 1.0 if k == 1 else -1.0
+        return sign * float(parts.baseline[0]), sign * parts.added[:, 0]
+    with np.errstate(invalid="ignore"):
+        added = parts.added[:, k] - parts.added[:, j]
+        return float(parts.baseline[k] - parts.baseline[j]), added
+
+
+def _check_sum(baseline: float, added: Array, schema: Schema) -> None:
+    if not np.isfinite(baseline):
+        raise ParameterError(
+            "One of the classes has the prior zero, and so no odds.", "Name another class."
+        )
+    infinite = ~np.isfinite(added)
+    if infinite.any():
+        raise DomainError(
+            f"The entry in {schema.describe(int(infinite.argmax()))} has density zero in one of "
+            "the classes, or is too large: its contribution is infinite.",
+            "Fit with a pseudocount, or look at the entry.",
+        )
+
+
+def _values(table: Table) -> list[Any]:
+    """The entries of a row: numbers, booleans, levels, or a word for what is missing."""
+    return [_value(table, j) for j in range(len(table.schema))]
+
+
+def _value(table: Table, j: int) -> Any:
+    column, entry = table.schema.columns[j], entries_of(table, j)[0]
+    if column.kind == "categorical" and entry >= 0:
+        return column.levels[entry]
+    if column.strange is not None:
+        return column.strange.level
+    if (entry < 0 and column.kind == "categorical") or np.isnan(entry):
+        return "missing"
+    return bool(entry) if column.kind == "boolean" else float(entry)
+
+
+def _scale(model: Any) -> str:
+    if not hasattr(model, "predict_proba"):
+        return "activation"
+    has_link = hasattr(model, "_link") and len(model.classes_) == 2
+    return "log odds" if not has_link or isinstance(model._link(), Logit) else "activation"
+
+
+def _mean(model: Any, X: Any, k: int) -> float | None:
+    if hasattr(model, "predict_proba"):
+        return float(model.predict_proba(X)[0, k])
+    return None if hasattr(model, "classes_") else float(model.predict(X)[0])
+
+
+def _notes(model: Any) -> tuple[str, ...]:
+    if not hasattr(model, "posterior_"):
+        return ()
+    return (
+        "The contributions are those of the mean coefficients. The probability is an average over "
+        "their posterior, and less extreme than these log odds.",
+    )

@@ -1,0 +1,380 @@
+"""Fisher's linear discriminant (4.1.4, 4.1.6), and least squares for classification (4.1.3)."""
+
+from typing import Any, Literal, cast
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from posteriori.decision.class_priors import log_priors
+from posteriori.design.columns import Columns
+from posteriori.errors import (
+    LabelError,
+    ParameterError,
+    RankDeficiencyWarning,
+    ScaleError,
+    warn,
+)
+from posteriori.likelihood.feature_families import CONSTANT
+from posteriori.likelihood.linear_activations import Linear
+from posteriori.models.base import ProbabilisticClassifier
+from posteriori.models.from_statistics import FromStatistics
+from posteriori.models.linear import LinearCoefficients, LinearGeometry
+from posteriori.rows.block import Features, Rows
+from posteriori.rows.source import FitRows
+from posteriori.solve.closed_form import LeastSquares, fisher_directions, least_squares
+from posteriori.solve.covariance import Divisor, Shrinkage, check_shrinkage, group_covariances
+from posteriori.statistics.column_moments import gather
+from posteriori.statistics.moments import GatherMoments, Moments
+from posteriori.typing import Array, Labels
+
+
+class FisherDiscriminant(
+    LinearCoefficients,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    FromStatistics,
+    ProbabilisticClassifier,
+):
+    """The directions that separate the class means most, for the spread within the classes.
+
+    Maximises J = Tr{(W S_W Wᵀ)⁻¹ (W S_B Wᵀ)} (4.50) by S_B w = λ S_W w; there are at most K - 1
+    directions. With two classes w ∝ S_W⁻¹(m_2 - m_1) (4.30).
+
+    Parameters
+    ----------
+    n_components : int or None
+        How many directions to keep; by default all, min(K - 1, d).
+    threshold : "gaussian" or "midpoint"
+        Rows are classified on the projection, by Gaussians fitted there: means and shares of the
+        classes, and the variance they have in common, so that there is one threshold between two
+        classes; or by the nearest projected mean, which for two classes is the midpoint.
+    shrinkage : None, "auto" or a number from 0 to 1
+        As in `GaussianClassifier`.
+
+    Attributes
+    ----------
+    scalings_ (d, components) with wᵀ(S_W/(n-K))w = 1 (over n where weights sum to n <= K);
+    eigenvalues_; criterion_ (J of (4.50), with
+    S_B as in (4.46)); means_ (K, d); xbar_ (d,), the mean of all rows; threshold_ (two classes:
+    where the projection changes sides); coef_, intercept_, classes_, priors_, n_parameters_,
+    statistics_.
+
+    With all components and the Gaussian threshold the probabilities are those of
+    `GaussianClassifier()`; with fewer they are those of the reduced-rank model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = FisherDiscriminant().fit(X, y)
+    >>> model.transform(X).shape, model.eigenvalues_.round(3), round(model.criterion_, 3)
+    ((178, 2), array([9.082, 4.128]), 13.21)
+    """
+
+    means_: Array
+    xbar_: Array
+    priors_: Array
+    scalings_: Array
+    eigenvalues_: Array
+    criterion_: float
+    threshold_: float
+    _linear: Linear
+    _projection: Linear
+    _statistic_types = (Moments,)
+
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        threshold: Literal["gaussian", "midpoint"] = "gaussian",
+        shrinkage: Shrinkage = None,
+    ) -> None:
+        self.n_components = n_components
+        self.threshold = threshold
+        self.shrinkage = shrinkage
+
+    def _fit_rows(self, rows: FitRows) -> None:
+        K, d = len(cast(Labels, rows.classes)), len(Columns(rows.schema).names)
+        self._check_components(min(K - 1, d), f"{K} classes in {d} columns")
+        super()._fit_rows(rows)
+
+    def _gather(self, rows: Rows) -> Moments:
+        classes, columns = cast(Labels, rows.classes), Columns(rows.schema)
+        self._check_parameters()
+        columns.check_covariance(type(self).__name__)
+        kernel = GatherMoments(columns, classes, (None,) * len(classes))
+        return cast(Moments, gather(rows, kernel))
+
+    def _adopt(self, statistics: Any) -> None:
+        super()._adopt(statistics.pooled() if isinstance(statistics, Moments) else statistics)
+
+    def _estimate(self, statistic: Moments) -> None:
+        self._check_parameters()
+        moments, K = statistic.with_vacant_classes_centred(), int(np.count_nonzero(statistic.count))
+        kept = self._components(K, moments.mean.shape[1])
+        n, mean, _ = moments.total()
+        # Weights may sum to any number; where it leaves no freedom, the variance is over all n.
+        divisor, freedom = ("unbiased", n - K) if n > K else ("ml", n)
+        within = group_covariances(moments, self.shrinkage, cast(Divisor, divisor))
+        for caveat in within.caveats:
+            warn(caveat)
+        between = np.sqrt(moments.count)[:, None] * (moments.mean - mean)
+        found = fisher_directions(within.factors[0], between, freedom)
+        scalings = found.scalings[:, :kept] / moments.unit[:, None]
+        centres = (moments.mean - mean) @ found.scalings[:, :kept]
+        if len(centres) == 2 and centres[1, 0] < centres[0, 0]:
+            scalings, centres = -scalings, -centres
+        self.means_, self.xbar_ = moments.mean * moments.unit, mean * moments.unit
+        self.priors_ = moments.count / n
+        self.scalings_, self.eigenvalues_ = scalings, found.eigenvalues[:kept]
+        self.criterion_ = float(self.eigenvalues_.sum())
+        self._projection = Linear.about(self.xbar_, scalings, np.zeros(kept))
+        self._classify(centres, (n - freedom) / n)
+
+    def _check_parameters(self) -> None:
+        check_shrinkage(self.shrinkage)
+        if self.threshold not in ("gaussian", "midpoint"):
+            raise ParameterError(
+                f"threshold={self.threshold!r} is not understood.",
+                "Use 'gaussian' or 'midpoint'.",
+            )
+
+    def _check_components(self, most: int, whose: str) -> None:
+        """An error where more directions are asked for than there can be."""
+        asked = self.n_components
+        if asked is not None and not (isinstance(asked, int | np.integer) and 1 <= asked <= most):
+            raise ParameterError(
+                f"n_components={asked!r}, but {whose} have 1 to {most} directions.",
+                "Ask for no more, or leave it out.",
+            )
+
+    def _components(self, n_seen: int, n_columns: int) -> int:
+        """The number of directions; an error while too few classes have rows."""
+        self._check_components(n_columns, f"{n_columns} columns")
+        least = 2 if self.n_components is None else int(self.n_components) + 1
+        if n_seen < least:
+            raise LabelError(
+                f"There are rows of {n_seen} class{'es' * (n_seen > 1)}, and "
+                f"{least - 1} direction{'s' * (least > 2)} between classes need {least} of them.",
+                "Pass rows of more classes.",
+            )
+        return min(n_seen - 1, n_columns) if self.n_components is None else least - 1
+
+    def _classify(self, centres: Array, lost: float) -> None:
+        """Gaussians on the projection: centres (K, m) and the variance in common."""
+        variance = 1 - lost  # the projection has (n-K)-variance one; by maximum likelihood, this
+        logs = log_priors(self.priors_)
+        if self.threshold == "midpoint":
+            logs = np.where(self.priors_ > 0, 0.0, -np.inf)
+        bias = logs - 0.5 * (centres**2).sum(axis=1) / variance
+        self._linear = Linear.about(self.xbar_, self.scalings_ @ centres.T / variance, bias)
+        if len(centres) == 2:
+            gap = centres[1, 0] - centres[0, 0]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                shift = variance * (logs[0] - logs[1]) / gap
+            self.threshold_ = float(centres.mean() + shift)
+        else:
+            self.__dict__.pop("threshold_", None)
+
+    def _activations(self, X: Features) -> Array:
+        return self._linear.of_rows(X, self.schema_)
+
+    def transform(self, X: Any) -> Array:
+        """The projection wᵀ(x - m) of each row onto each direction, (n, components)."""
+        self._known_classes()
+        return self._evaluate(
+            X,
+            lambda z: z,
+            self.scalings_.shape[1],
+            lambda rows: self._projection.of_rows(rows, self.schema_),
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.scalings_.shape[1]
+
+    _estimates = "the directions onto which rows are projected, scalings_"
+
+    def _parameter_columns(self) -> dict[str, list[Any]]:
+        terms, components = Columns(self.schema_).names, self.scalings_.shape[1]
+        return {
+            "term": list(terms) * components,
+            "component": np.repeat(np.arange(1, components + 1), len(terms)).tolist(),
+            "estimate": self.scalings_.T.ravel().tolist(),
+        }
+
+    def _linear_function(self) -> Linear:
+        self._known_classes()
+        return self._linear
+
+    @property
+    def n_parameters_(self) -> int:
+        """Class means and shared covariance of the rows, and priors, as a Gaussian model has."""
+        self._known_classes()
+        K, d = self.means_.shape
+        return K * d + d * (d + 1) // 2 + K - 1
+
+
+_INFINITE = 1e300
+"""A penalty that leaves nothing of a coefficient, and can still be added to."""
+
+
+class LeastSquaresClassifier(LinearGeometry, FromStatistics):
+    """One linear function a class, fitted to coded labels by least squares, in closed form.
+
+    Minimises ½ Σ_n |y(x_n) - t_n|² (4.15), so W = (ΦᵀΦ)⁻¹ΦᵀT (4.16); a row goes to the class of
+    the largest y_k(x). The y_k sum to one but can leave [0, 1]: they are no probabilities, so
+    there is no `predict_proba`; see `predict_targets`, or use a model that has probabilities.
+
+    Parameters
+    ----------
+    coding : "one-of-k" or "fisher"
+        Targets 0 and 1 in one function a class; or, for two classes, one function with targets
+        -N/N_1 and N/N_2 (4.31), whose direction is Fisher's and whose threshold is the mean of
+        all rows (4.37).
+    ridge : float
+        Added to the diagonal of ΦᵀΦ, the intercept excepted, in the units of the columns.
+
+    Attributes
+    ----------
+    coef_ (1, d) for two classes, else (K, d); intercept_; classes_; n_parameters_; statistics_.
+
+    Columns that depend on others get the coefficients of smallest norm, with a
+    `RankDeficiencyWarning` that names them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = LeastSquaresClassifier().fit(X, y)
+    >>> model.predict_targets(X[:1]).round(3)
+    array([[ 1.09 ,  0.027, -0.116]])
+    >>> model.score(X, y)
+    1.0
+    """
+
+    _linear: Linear
+    _statistic_types = (Moments,)
+
+    def __init__(
+        self, *, coding: Literal["one-of-k", "fisher"] = "one-of-k", ridge: float = 0.0
+    ) -> None:
+        self.coding = coding
+        self.ridge = ridge
+
+    def _gather(self, rows: Rows) -> Moments:
+        classes = cast(Labels, rows.classes)
+        self._check_parameters(classes)
+        columns = Columns(rows.schema)
+        columns.check_covariance(type(self).__name__)
+        kernel = GatherMoments(columns, classes, (None,) * len(classes))
+        return cast(Moments, gather(rows, kernel))
+
+    def _adopt(self, statistics: Any) -> None:
+        super()._adopt(statistics.pooled() if isinstance(statistics, Moments) else statistics)
+
+    def _estimate(self, statistic: Moments) -> None:
+        self._check_parameters(statistic.classes)
+        code = self._code(statistic)
+        solution = self._solve(statistic, code)
+        columns = Columns(statistic.schema).as_schema()
+        if len(solution.dependent) and self.ridge == 0:
+            self._warn_of(columns.describe_all(solution.dependent), len(solution.dependent))
+        with np.errstate(over="ignore"):
+            weights = solution.coefficients / statistic.unit[:, None]
+        if not np.isfinite(weights).all():
+            j = int(np.argmax(~np.isfinite(weights).all(axis=1)))
+            raise ScaleError(
+                f"The coefficients of {columns.describe(j)} do not fit in a double.",
+                "Multiply the column by a large number.",
+            )
+        n, mean, _ = statistic.total()
+        bias = statistic.count / n @ code
+        self._linear = Linear.about(mean * statistic.unit, weights, bias)
+
+    def _solve(self, moments: Moments, code: Array) -> LeastSquares:
+        """The normal equations (4.16) for coded targets, in the units of the statistic."""
+        n, mean, scatter = moments.total()
+        cross = ((moments.mean - mean) * moments.count[:, None]).T  # ΦᵀT about the means
+        spread = np.sqrt(np.diagonal(scatter) / n)
+        with np.errstate(over="ignore"):
+            penalty = np.minimum((np.sqrt(self.ridge) / moments.unit) ** 2, _INFINITE)
+        return least_squares(scatter, cross @ code, penalty, spread <= CONSTANT * abs(mean))
+
+    def _check_parameters(self, classes: Labels) -> None:
+        if self.coding not in ("one-of-k", "fisher"):
+            raise ParameterError(
+                f"coding={self.coding!r} is not understood.", "Use 'one-of-k' or 'fisher'."
+            )
+        if self.coding == "fisher" and len(classes) > 2:
+            raise ParameterError(
+                f"coding='fisher' is for two classes; y has {len(classes)}.",
+                "Use coding='one-of-k', or FisherDiscriminant.",
+            )
+        if not (isinstance(self.ridge, int | float | np.number) and 0 <= self.ridge < np.inf):
+            raise ParameterError(
+                f"ridge={self.ridge!r} is out of range.", "Use a number that is not negative."
+            )
+
+    def _code(self, moments: Moments) -> Array:
+        """The targets as a map of the 1-of-K code (K, outputs)."""
+        if self.coding == "one-of-k":
+            return np.eye(len(moments.classes))
+        if len(moments.classes) < 2:
+            raise LabelError(
+                f"Fisher's code is for two classes; there are rows of "
+                f"{moments.classes.tolist()[0]!r} alone.",
+                "Pass rows of both classes.",
+            )
+        if not moments.count.all():
+            raise LabelError(
+                f"Class {moments.classes.tolist()[int(moments.count.argmin())]!r} has no rows, so "
+                "Fisher's code N/N_k is infinite.",
+                "Pass rows of both classes.",
+            )
+        first, second = moments.count.sum() / moments.count  # N/N_k (4.31)
+        return np.array([[first / 2, -first / 2], [-second / 2, second / 2]])
+
+    def _warn_of(self, columns: str, n_columns: int) -> None:
+        warn(
+            RankDeficiencyWarning(
+                f"{columns[0].upper()}{columns[1:]} can be computed from the other columns, or "
+                f"never change{'s' * (n_columns == 1)}. Of all least squares answers the one of "
+                "smallest norm was taken.",
+                "Drop such columns, or set ridge to a small positive number.",
+            )
+        )
+
+    def _activations(self, X: Features) -> Array:
+        return self._linear.of_rows(X, self.schema_)
+
+    def predict_targets(self, X: Any) -> Array:
+        """The fitted targets y(x): (n, K), rows summing to one (4.18); (n,) with Fisher's code."""
+        if self.coding == "fisher":
+            return self.decision_function(X)
+        return self._evaluate(X, lambda y: y, len(self._known_classes()))
+
+    @property
+    def coef_(self) -> Array:
+        """(1, d): second less first of two classes; else (K, d), which sums to zero over K."""
+        weights = self._fitted().weights.T
+        return weights[1:] - weights[:1] if len(weights) == 2 else weights.copy()
+
+    @property
+    def intercept_(self) -> Array:
+        """(1,) or (K,)."""
+        linear = self._fitted()
+        bias = (
+            linear.bias if linear.centre is None else linear.bias - linear.centre @ linear.weights
+        )
+        return bias[1:] - bias[:1] if len(bias) == 2 else bias.copy()
+
+    def _fitted(self) -> Linear:
+        self._known_classes()
+        return self._linear
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free numbers: one function less than classes, as their sum is fixed."""
+        d, K = self._fitted().weights.shape
+        return (d + 1) * (K - 1)

@@ -1,0 +1,756 @@
+"""The base of models fitted by likelihood: fit, predictions, standard errors, tables.
+
+Conventions: n rows, K classes, d design columns. Two classes have one activation, positive for
+the second class; more have one each.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, Self, cast, get_args
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from posteriori.arguments import check_choice, check_count, check_flag, check_fraction
+from posteriori.decision.decide import most_probable
+from posteriori.design.columns import Columns
+from posteriori.errors import (
+    ConvergenceWarning,
+    InferenceError,
+    ParameterError,
+    RankDeficiencyWarning,
+    ScaleError,
+    warn,
+)
+from posteriori.inspection.results import About, glance_of, listed, summary_of
+from posteriori.inspection.summary import Summary
+from posteriori.likelihood.binary_losses import SignedLogisticLoss
+from posteriori.likelihood.linear_activations import Linear
+from posteriori.likelihood.links import Logit, ProbabilityLink
+from posteriori.likelihood.loss import ClassLoss, Loss
+from posteriori.likelihood.softmax import log_probabilities, probabilities
+from posteriori.models.base import ProbabilisticClassifier, anywhere, beyond_doubles, passes_text
+from posteriori.models.fitting import (
+    Prepared,
+    Problem,
+    coded,
+    of_many,
+    prepare,
+    second_of_two,
+    signs,
+)
+from posteriori.models.linear import LinearCoefficients, linear_function
+from posteriori.models.scoring import ChosenPrior, with_chosen_prior
+from posteriori.models.separation import (
+    certain_fit,
+    certain_margin,
+    separation_of,
+    separation_of_labels,
+    shows_overlap,
+    support_of,
+    warn_of_separation,
+    warn_undecided,
+)
+from posteriori.posterior.activations import MeanInterval
+from posteriori.posterior.evidence import Chosen, Evidence, as_prior
+from posteriori.posterior.inference import Errors, Inference, Intervals
+from posteriori.posterior.jeffreys import JeffreysPosterior, with_jeffreys
+from posteriori.posterior.log_posterior import LogPosterior
+from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, check_prior
+from posteriori.rows.block import Block, Features, Rows
+from posteriori.rows.frames import make_frame
+from posteriori.rows.schema import Unseen
+from posteriori.rows.source import FitRows
+from posteriori.rows.target import read_offset
+from posteriori.rows.threads import one_blas_thread
+from posteriori.solve.newton import newton, scoring
+from posteriori.solve.objective import Iteration, Solution, Status
+from posteriori.solve.separation import Separation, unseparated
+from posteriori.solve.solvers import choose, solve
+from posteriori.statistics.local_quadratic import Information
+from posteriori.statistics.separation_margins import Support
+from posteriori.typing import Array, Labels
+
+
+def _prior_text(prior: Any) -> str:
+    """A prior in a few characters; nothing for none."""
+    if prior is None or (isinstance(prior, float | int) and prior == 0):
+        return ""
+    if isinstance(prior, GaussianPrior):
+        return "Gaussian"
+    return prior if isinstance(prior, str) else f"precision {prior:g}"
+
+
+Solver = Literal["auto", "newton", "newton-cg", "gradient", "coordinate", "sequential"]
+
+_WITH_ANY_PRIOR = (
+    "Set prior='jeffreys', or a number such as prior=1.0, for finite coefficients; or drop the "
+    "columns."
+)
+_DAMPING = 0.01
+"""A precision on the slopes of a subsample, from whose fit Firth's estimates start."""
+
+_SMALL = 10**6
+"""A model keeps a copy of an X of fewer numbers."""
+
+_MANY = 150
+"""Coefficients beyond which linear programs are solved only if nothing else decides."""
+
+WITH_A_NUMBER = "Set a number such as prior=1.0 for finite coefficients; or drop the columns."
+"""What helps against separation where Jeffreys' prior is not to be had, as in `partial_fit`."""
+
+
+class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
+    """A classifier p(C|x) = f(wᵀφ(x)), fitted by maximum likelihood or with a prior on w."""
+
+    unseen: Unseen
+    _linear: Linear
+
+    _inference: Inference
+
+    prior: PriorLike | PriorName
+    solver: Solver
+    fit_intercept: bool
+    tol: float
+    max_iter: int | None
+
+    solution_: Solution[Array, Iteration]
+    solver_: str
+    solver_reason_: str
+    n_iter_: int
+    converged_: bool
+    prior_: Any
+    prior_reason_: str
+    _separation: Separation | None = None
+
+    _information: Information = "observed"
+    _jeffreys_errors: Information = "expected"
+
+    def _linear_function(self) -> Linear:
+        self._known_classes()
+        return self._linear
+
+    def _activations(self, X: Features) -> Array:
+        return self._linear.of_rows(X, self.schema_, self.unseen)
+
+    def _predicted(self, block: Block) -> Array:
+        return self._probabilities(self._block_activations(block))
+
+    def _block_activations(self, block: Block) -> Array:
+        """The activations of a block's rows, with their offsets (n, K)."""
+        a = self._checked(block, self._activations)
+        return a if block.offset is None else a + block.offset.reshape(len(a), -1)
+
+    def _no_answer(self, row: int) -> ScaleError:
+        return beyond_doubles(row)
+
+    @anywhere
+    def decision_function(self, X: Any, offset: Any = None) -> Array:
+        """Activations (n, K); for two classes (n,), positive where the second is chosen."""
+        if len(self._known_classes()) > 2:
+            return self._evaluate_with(X, offset, lambda a: a, len(self.classes_))
+        return self._evaluate_with(X, offset, lambda a: a[:, 0])
+
+    @anywhere
+    def predict_proba(self, X: Any, offset: Any = None) -> Array:
+        """p(C_k|x) of each row and class (n, K); rows sum to one."""
+        return self._evaluate_with(X, offset, self._probabilities, len(self._known_classes()))
+
+    @anywhere
+    def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
+        """ln p(C_k|x), finite where the probability itself underflows.
+
+        With a link whose tail falls as exp(-exp(a)), such as cloglog or Gumbel noise, the
+        logarithm -exp(a) leaves the doubles itself beyond an activation of 709, and is -inf there.
+        """
+        return self._evaluate_with(X, offset, self._log_probabilities, len(self._known_classes()))
+
+    @anywhere
+    def predict(self, X: Any, offset: Any = None) -> Labels:
+        """The most probable class of each row."""
+        self._known_classes()
+        codes = self._evaluate_with(X, offset, self._codes)
+        return self.classes_[codes.astype(np.intp)]
+
+    def _evaluate_with(
+        self, X: Any, offset: Any, link: Callable[[Array], Array], width: int | None = None
+    ) -> Array:
+        """`link` of the activations, to which the offset is added first."""
+        if offset is None:
+            return self._evaluate(X, link, width)
+        K = self._linear.weights.shape[1]
+        activation = self._evaluate(X, lambda a: a, K)
+        added = read_offset(offset, len(activation), K)
+        return link(activation + added.reshape(len(activation), -1))
+
+    def _probabilities(self, activation: Array) -> Array:
+        if activation.shape[1] > 1:
+            return probabilities(activation)
+        link, a = self._link(), activation[:, 0]
+        out = np.empty((len(a), 2))
+        out[:, 0], out[:, 1] = link.complement(a), link.mean(a)
+        return out
+
+    def _log_probabilities(self, activation: Array) -> Array:
+        if activation.shape[1] > 1:
+            return log_probabilities(activation)
+        second, first = self._link().logs(activation[:, 0])
+        return np.stack([first, second], axis=1)
+
+    def _codes(self, activation: Array) -> Array:
+        if activation.shape[1] > 1:
+            return most_probable(activation).astype(np.float64)
+        second, first = self._link().logs(activation[:, 0])
+        return (second > first).astype(np.float64)
+
+    def _fitted_inference(self) -> Inference:
+        check_is_fitted(self)
+        return self._inference
+
+    @property
+    def coef_covariance_(self) -> Array:
+        """Covariance of the coefficients, the intercept first.
+
+        The inverse of the curvature of -ln p(t|w), or with a prior of -ln p(w|t); times the
+        dispersion, where one is estimated. For more than two classes it is that of the contrasts
+        with the first class, class by class.
+        """
+        return self._fitted_inference().covariance()
+
+    @property
+    def log_likelihood_(self) -> float:
+        """ln p(t|w) at the coefficients found, without the prior."""
+        return self._fitted_inference().goodness.log_likelihood
+
+    @property
+    def deviance_(self) -> float:
+        """2 (ln p of the saturated model - ln p), times the dispersion where one is estimated.
+
+        The saturated model gives every row its own target as its mean. For hard labels its ln p
+        is zero.
+        """
+        return self._fitted_inference().goodness.deviance
+
+    @property
+    def null_deviance_(self) -> float:
+        """The deviance of the model with the intercept alone, and the offsets if there are any.
+
+        Without an intercept in the model there is none here either.
+        """
+        return self._fitted_inference().goodness.null_deviance
+
+    @property
+    def aic_(self) -> float:
+        """Akaike's criterion, 2 (parameters - ln p), an estimated dispersion being a parameter."""
+        return self._fitted_inference().goodness.aic
+
+    @property
+    def bic_(self) -> float:
+        """Schwarz's criterion, parameters · ln n - 2 ln p, with n the total weight of the rows."""
+        return self._fitted_inference().goodness.bic
+
+    @property
+    def evidence_(self) -> Evidence:
+        """The evidence by Laplace's approximation in its parts (4.137): fit and Occam factor.
+
+        It needs a prior that holds every coefficient, the intercept too: without one, any two
+        models have evidences in no proportion, and this is an error.
+
+        >>> from posteriori import GaussianPrior, LogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+        >>> model = LogisticRegression(prior=GaussianPrior(intercept_precision=0.01)).fit(X, y)
+        >>> round(model.evidence_.log_likelihood, 3), round(model.evidence_.log_occam_factor, 3)
+        (-2.641, -3.266)
+        """
+        return self._fitted_inference().evidence
+
+    @property
+    def log_evidence_(self) -> float:
+        """ln p(t), what is left once the coefficients are integrated out (4.137)."""
+        return self.evidence_.value
+
+    def tidy(
+        self,
+        level: float = 0.95,
+        errors: Errors = "model",
+        intervals: Intervals = "wald",
+        *,
+        odds_ratios: bool = False,
+        reference: Any = None,
+    ) -> Any:
+        """The coefficients as a frame of the kind that the model was fitted to.
+
+        Its columns are term, class (for more than two), estimate, std_error, statistic, p_value,
+        conf_low, conf_high. For more than two classes they are contrasts with the `reference`.
+
+        Parameters
+        ----------
+        level : the probability that an interval is to have.
+        errors : "model", the curvature that is usual for the model; "observed" or "expected",
+            that curvature by choice; "robust", the sandwich (HC0) about the observed curvature,
+            right even where the model of the target's spread is not.
+        intervals : "wald", estimate and standard errors to either side; "profile", the values
+            that the likelihood ratio test (with the prior, if there is one) does not reject:
+            infinite at a side where it never does. `statistic` is then the signed root of the
+            likelihood ratio against zero, and `p_value` that of the test.
+        odds_ratios : estimate and ends as e to their power, by which the odds are multiplied where
+            the column grows by one; std_error stays that of the logarithm.
+        reference : the class that others are compared with, where there are more than two; by
+            default the first.
+
+        >>> from posteriori import LogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+        >>> frame = LogisticRegression().fit(X, y).tidy()
+        >>> frame[["term", "estimate", "std_error"]].round(3)
+                term  estimate  std_error
+        0  intercept    -3.035      2.546
+        1         x0     1.214      0.913
+        """
+        inference = self._compared_with(reference)
+        self._check_odds(odds_ratios)
+        labels = getattr(self, "classes_", None)
+        found = inference.table(labels, level, errors, intervals)
+        found = found.as_odds_ratios() if odds_ratios else found
+        found = found.as_posterior() if self._about().is_posterior else found
+        return make_frame(found.columns(), self._frame_backend)
+
+    def _compared_with(self, reference: Any) -> Inference:
+        """What is known of the fit, with contrasts of several classes with this one."""
+        inference, labels = self._fitted_inference(), getattr(self, "classes_", None)
+        if reference is None:
+            return inference
+        if labels is None or len(labels) < 3:
+            raise ParameterError(
+                f"reference={reference!r} is for more than two classes.", "Leave it out."
+            )
+        known = labels.tolist()
+        if reference not in known:
+            raise ParameterError(f"There is no class {reference!r}.", f"Use one of {known[:8]}.")
+        return inference.against(known.index(reference))
+
+    def _check_odds(self, wanted: bool) -> None:
+        """An error where coefficients are no logarithms of odds ratios."""
+        check_flag("odds_ratios", wanted)
+        labels = getattr(self, "classes_", None)
+        has_odds = labels is not None and (len(labels) > 2 or isinstance(self._link(), Logit))
+        if wanted and not has_odds:
+            raise ParameterError(
+                f"The coefficients of this {type(self).__name__} are no logarithms of odds ratios.",
+                "Use odds_ratios with the logit link, as LogisticRegression has it.",
+            )
+
+    def glance(self) -> Any:
+        """The fit as a frame with one row: likelihood, deviances, criteria, and how it ended.
+
+        >>> from posteriori import LogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+        >>> frame = LogisticRegression().fit(X, y).glance()
+        >>> frame[["n_obs", "n_parameters", "log_likelihood", "null_deviance"]].round(3)
+           n_obs  n_parameters  log_likelihood  null_deviance
+        0      6             2          -2.478          8.318
+        """
+        return make_frame(glance_of(self._fitted_inference(), self._about()), self._frame_backend)
+
+    def summary(
+        self,
+        level: float = 0.95,
+        errors: Errors = "model",
+        *,
+        intervals: Intervals = "wald",
+        odds_ratios: bool = False,
+        reference: Any = None,
+    ) -> Summary:
+        """The fit on one page, to print or to look at in a notebook; `.latex()` for a document.
+
+        The arguments are those of `tidy`. Where there are no standard errors, as of more than 5,000
+        coefficients, it has the estimates alone, and says why.
+
+        >>> from posteriori import LogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+        >>> print(LogisticRegression().fit(X, y).summary())
+        LogisticRegression, fitted by maximum likelihood
+        ==============================================================================
+        Rows                                6    Log-likelihood                  -2.48
+        Parameters                          2    Deviance                         4.96
+        Class                     1 against 0    Null deviance                    8.32
+        Solver                newton, 6 steps    AIC                              8.96
+        Converged                         yes    BIC                              8.54
+        ------------------------------------------------------------------------------
+                                   estimate  std error      z       p   [0.025  0.975]
+        ------------------------------------------------------------------------------
+        intercept                   -3.035      2.546   -1.19  0.2332  -8.025   1.954
+        x0                           1.2140     0.9126   1.33  0.1834  -0.5746  3.0027
+        ==============================================================================
+        """
+        inference = self._compared_with(reference)
+        self._check_odds(odds_ratios)
+        try:
+            return summary_of(inference, self._about(), level, errors, odds_ratios, intervals)
+        except InferenceError as error:
+            page = super().summary()
+            return replace(page, notes=(*page.notes, f"No standard errors: {error.problem}"))
+
+    @anywhere
+    def predict_interval(self, X: Any, level: float = 0.95, offset: Any = None) -> Array:
+        """An interval for the mean of each row: for two classes the probability of the second.
+
+        Ends (n, 2); for more than two classes (n, K, 2), one interval a class. They are those of
+        the activation and so many standard errors to either side; for more than two classes of
+        the log odds of each class against the rest. With a prior the errors are those of the
+        posterior. The interval is for the mean, not for a single target.
+
+        >>> from posteriori import LogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+        >>> LogisticRegression().fit(X, y).predict_interval([[2.5]]).round(3)
+        array([[0.099, 0.901]])
+        """
+        inference = self._fitted_inference()
+        kernel = MeanInterval.of(inference, self._link(), level)
+        rows = self._new_rows(X)
+        K = inference.shown.coordinates.n_activations
+        if offset is not None:
+            rows = replace(rows, offset=read_offset(offset, rows.n_rows, K))
+        shape = (rows.n_rows, 2) if K == 1 else (rows.n_rows, K, 2)
+        return rows.fill(np.empty(shape), kernel)
+
+    def _about(self) -> About:
+        return About(
+            type(self).__name__,
+            _prior_text(self.prior),
+            getattr(self, "classes_", None),
+            getattr(self, "solver_", "newton"),
+            self.n_iter_,
+            self.converged_,
+            (*self._summary_facts(), *passes_text(self)),
+            self._summary_notes(),
+        )
+
+    def _summary_facts(self) -> tuple[tuple[str, str], ...]:
+        """Names and values that only this model has, for its page."""
+        return ()
+
+    def _summary_notes(self) -> tuple[str, ...]:
+        """What a reader of the page has to know of how the fit ended."""
+        status = self.solution_.status
+        if status is Status.CONVERGED:
+            return ()
+        found = getattr(self, "separation_", None) if status is Status.SEPARATED else None
+        if found is None:
+            return (status.value,)
+        diverges = (
+            f"coefficient of {listed(found.columns)} diverges"
+            if len(found.columns) == 1
+            else f"coefficients of {listed(found.columns)} diverge"
+        )
+        return (
+            f"{status.value} The {diverges}: the fit was stopped where separated rows are certain.",
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(cast(dict[str, Any], super().__getstate__()))
+        if "_inference" in state:
+            state["_inference"] = state["_inference"].without_rows()
+        return state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        classes: Any = None,
+        offset: Any = None,
+    ) -> Self:
+        """Fit to rows X (n, d) and class labels y (n,), or to a `Rows` with both.
+
+        X: array, sparse matrix or data frame; or a formula, with the data frame as y, as in
+        fit("sick ~ age + C(region)", frame). y: labels of any sortable kind, or an (n, K)
+        matrix of soft labels whose rows sum to one; counts of groups are fractions with the
+        trials as `sample_weight`. A weight of w counts as the row repeated w times. `offset`
+        (n,) is added to the activations; for more than two classes (n, K). `classes` names the
+        columns of soft labels; a data frame names its own. A fit that fails leaves the estimator
+        as it was.
+        """
+        return self._fit_to(lambda: with_offset(self._read(X, y, sample_weight, classes), offset))
+
+    @abstractmethod
+    def _loss(self, n_classes: int, soft: bool) -> Loss | ClassLoss:
+        """The model of the labels: a `Loss` for two classes, else a `ClassLoss`."""
+
+    @abstractmethod
+    def _link(self) -> ProbabilityLink:
+        """For two classes, the probability of the second as a function of the activation."""
+
+    def _fit_rows(self, rows: FitRows) -> None:
+        self._check_parameters()
+        self._separation = None
+        self._finish(self._adapted(prepare(self._problem(rows))), _WITH_ANY_PRIOR)
+
+    def _first_prior(self) -> PriorLike:
+        """The Gaussian prior to start with."""
+        if self.prior == "jeffreys":
+            return None
+        return GaussianPrior(units="standardised") if isinstance(self.prior, str) else self.prior
+
+    def _adapted(self, prepared: Prepared) -> Prepared:
+        """With the prior that was asked for by a name."""
+        self.__dict__.pop("prior_", None)
+        self.__dict__.pop("prior_reason_", None)
+        if self.prior == "jeffreys":
+            return replace(
+                prepared, levels=[*prepared.levels[:-1], with_jeffreys(prepared.objective)]
+            )
+        return self._with_chosen_prior(prepared) if isinstance(self.prior, str) else prepared
+
+    def _with_chosen_prior(self, prepared: Prepared) -> Prepared:
+        """With the precisions of greatest evidence."""
+        return self._adopted(with_chosen_prior(prepared, cast(Chosen, self.prior), self._solve))
+
+    def _adopted(self, chosen: ChosenPrior) -> Prepared:
+        self.prior_, self.prior_reason_ = as_prior(chosen.prepared.objective), chosen.how
+        return chosen.prepared
+
+    def _problem(self, rows: Rows) -> Problem:
+        K = len(cast(Labels, rows.classes))
+        loss = self._loss(K, rows.soft)
+        if K > 2:
+            rows, target = coded(rows, of_many(K), once=False)
+        else:
+            signed = isinstance(loss, SignedLogisticLoss)
+            rows, target = coded(rows, signs if signed else second_of_two, once=True)
+        return Problem(
+            rows,
+            Columns(rows.schema, unseen=self.unseen),
+            loss,
+            target,
+            1 if K == 2 else K,
+            self.fit_intercept and (self.formula_ is None or self.formula_.intercept),
+            self._first_prior(),
+            self.tol,
+            self._information,
+        )
+
+    def _finish(self, prepared: Prepared, remedies: str = WITH_A_NUMBER) -> None:
+        """Solve, and keep what predictions and inference need.
+
+        `remedies` are those for classes that can be separated.
+        """
+        objective = prepared.objective
+        if len(prepared.dependent):
+            columns = objective.columns.as_schema().describe_all(prepared.dependent)
+            _warn_of_rank(columns, len(prepared.dependent))
+        self._separation = None
+        self.__dict__.pop("penalised_log_likelihood_", None)
+        solution, determined = self._verified(prepared, self._solve_last(prepared)), None
+        if solution.status is Status.SEPARATED:
+            found = cast(Separation, self._separation)
+            margin, support = self._certain(objective, found), self._support(objective)
+            solution, determined = certain_fit(
+                objective, found, solution, margin, support, by_newton=self.solver_ == "newton"
+            )
+            self._warn_of_separation(found, remedies)
+        elif self._separation is not None and self._separation.kind == "undecided":
+            warn_undecided()
+        elif solution.status in (Status.MAX_ITERATIONS, Status.STALLED):
+            _warn_of_end(solution, self.max_iter)
+        self.solution_ = solution
+        self.n_iter_ = max(len(solution.trace), 1)
+        self.converged_ = solution.converged
+        self._inference = self._infer(prepared, solution)
+        if determined is not None:
+            self._inference.determined = determined
+        self._linear = linear_function(objective, solution.parameters)
+
+    def _solve_last(self, prepared: Prepared) -> Solution[Array, Iteration]:
+        """The parameters that make the objective with the prior chosen smallest."""
+        return self._solve(prepared)
+
+    def _solve(self, prepared: Prepared) -> Solution[Array, Iteration]:
+        """The parameters that make the objective smallest."""
+        objective = prepared.objective
+        if isinstance(objective, JeffreysPosterior):
+            self.solver_, self.solver_reason_ = "scoring", "Firth's equations have no other solver"
+            some = [replace(each, damping=_DAMPING) for each in prepared.levels[:-1]]
+            start = newton(some, prepared.start).parameters if some else prepared.start
+            return scoring(objective, start, max_iter=self.max_iter or 200)
+        self.solver_, self.solver_reason_ = choose(
+            prepared.levels, objective.coordinates.size, self.solver
+        )
+        levels = prepared.levels
+        if self.solver_ == "newton-cg":  # the last digits cost products with the Hessian
+            levels = [replace(objective, tolerance=self.tol)]
+        return solve(
+            self.solver_,
+            levels,
+            prepared.start,
+            max_iter=self.max_iter,
+            check_separation=self._check_separation(objective),
+            hessian=prepared.hessian,
+        )
+
+    def _check_separation(self, objective: LogPosterior) -> Callable[[], bool] | None:
+        """Stops the solver if linear programs say that coefficients diverge.
+
+        With many coefficients it is stopped first: those that it has may separate the classes.
+        """
+        if not self._may_diverge(objective) or self._separation is not None:
+            return None
+        if objective.coordinates.size > _MANY:
+            return lambda: True
+        return lambda: self._diverges(objective, None)
+
+    def _may_diverge(self, objective: LogPosterior) -> bool:
+        """Whether there is a maximum only if the classes overlap."""
+        return not (objective.penalty.proper or self.prior == "jeffreys")
+
+    def _proves_overlap(self, objective: LogPosterior) -> bool:
+        """Whether a maximum shows that the classes overlap."""
+        return self._may_diverge(objective)
+
+    def _diverges(self, objective: LogPosterior, w: Array | None) -> bool:
+        """Whether coefficients diverge: w separates the classes, or linear programs find out.
+
+        A prior on some of the columns leaves it to the others.
+        """
+        within_prior = bool(objective.penalty.precision.any())
+        self._separation = separation_of(
+            objective,
+            self._n_classes(),
+            self._support(objective),
+            w,
+            within_prior=within_prior,
+        )
+        return self._separation.is_found
+
+    def _n_classes(self) -> int:
+        """The classes that rows may belong to."""
+        return len(self.classes_)
+
+    def _support(self, objective: LogPosterior) -> Support:
+        """The classes that a row may belong to."""
+        return support_of(objective)
+
+    def _verified(
+        self, prepared: Prepared, solution: Solution[Array, Iteration]
+    ) -> Solution[Array, Iteration]:
+        """The solution, with the status of separated classes if they are.
+
+        A solver that was stopped for no reason goes on from where it was.
+        """
+        objective, stopped = prepared.objective, solution.status is Status.SEPARATED
+        if self._separation is not None and self._separation.kind != "undecided":
+            stopped = False  # it is known
+        elif not (stopped or self._proves_overlap(objective)):
+            return solution
+        elif not stopped and self._shows_overlap(prepared, solution):
+            self._separation = unseparated("none", objective.coordinates.shape)
+        elif self._diverges(objective, solution.parameters):
+            return replace(solution, status=Status.SEPARATED)
+        if stopped:
+            rest = replace(prepared, levels=[objective], start=solution.parameters, hessian=None)
+            more = self._solve(rest)
+            solution = replace(more, trace=(*solution.trace, *more.trace))
+            if self._shows_overlap(prepared, solution):
+                self._separation = unseparated("none", objective.coordinates.shape)
+        is_found = self._separation is not None and self._separation.is_found
+        if objective.penalty.precision.any() and not is_found:
+            self._separation = None  # what all columns together can do is found on request
+        return solution
+
+    def _shows_overlap(self, prepared: Prepared, solution: Solution[Array, Iteration]) -> bool:
+        return shows_overlap(prepared.levels, solution, self._support(prepared.objective))
+
+    def _warn_of_separation(self, found: Separation, remedies: str) -> None:
+        warn_of_separation(found, remedies)
+
+    def _certain(self, objective: LogPosterior, found: Separation) -> float:
+        """An activation at which a class is certain."""
+        return certain_margin(self._link(), found)
+
+    def _infer(self, prepared: Prepared, solution: Solution[Array, Iteration]) -> Inference:
+        """What the optimum says of its own uncertainty."""
+        objective = prepared.objective
+        if isinstance(objective, JeffreysPosterior):
+            found, self.penalised_log_likelihood_ = objective.conclude(
+                solution.parameters, prepared.dependent, self._jeffreys_errors
+            )
+            return found
+        return Inference(objective, solution.parameters, solution.value)
+
+    def _check_parameters(self) -> None:
+        """An error for an argument that is not what it may be."""
+        check_prior(self.prior)
+        check_choice("solver", self.solver, get_args(Solver))
+        if self.prior == "jeffreys" and self.solver not in ("auto", "newton"):
+            raise ParameterError(
+                f"solver={self.solver!r} is not for prior='jeffreys', which needs the information "
+                "matrix in every step.",
+                "Use solver='auto'.",
+            )
+        check_flag("fit_intercept", self.fit_intercept)
+        check_fraction("tol", self.tol)
+        check_count("max_iter", self.max_iter, "steps", none=True)
+        check_choice("unseen", self.unseen, get_args(Unseen))
+
+    def _caveats(self) -> tuple[str, ...]:
+        status = self.solution_.status
+        found = super()._caveats()
+        if status is Status.SEPARATED:
+            found = ("the classes can be separated (see separation_)",)
+        if self._inference.shown.dependent:
+            found = (*found, "some columns depend on others")
+        return found
+
+    @property
+    def separation_(self) -> Separation:
+        """Whether the classes can be separated, and by which columns: decided by linear programs.
+
+        A maximum of the likelihood proves that they cannot. With a prior, the programs are solved
+        when this is first asked for: it is the labels that are told of, not the fit.
+        """
+        self._known_classes()
+        if self._separation is None:
+            self._separation = self._find_separation()
+        return self._separation
+
+    def _find_separation(self) -> Separation:
+        objective, w = self._inference.objective, self._inference.w
+        with one_blas_thread():
+            support = self._support(objective)
+            return separation_of_labels(objective, self._n_classes(), support, w)
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free numbers: an intercept and a slope a column, for each class but one."""
+        self._known_classes()
+        return self._inference.n_parameters
+
+
+def with_offset(rows: FitRows, offset: Any) -> FitRows:
+    """The rows with what the user adds to their activations; as they are where that is None.
+
+    Few rows are copied: the model keeps them for its standard errors, and X may be edited.
+    """
+    if rows.in_memory and rows.n_rows * len(rows.schema) < _SMALL:
+        rows = rows.copied()
+    return rows if offset is None else rows.with_offset(offset)
+
+
+def _warn_of_rank(columns: str, n_columns: int) -> None:
+    warn(
+        RankDeficiencyWarning(
+            f"{columns[0].upper()}{columns[1:]} can be computed from the other columns, or never "
+            f"change{'s' * (n_columns == 1)}. Of all coefficients with the same likelihood those "
+            "of smallest norm were taken.",
+            "Drop such columns, or set a prior.",
+        )
+    )
+
+
+def _warn_of_end(solution: Solution[Array, Iteration], max_iter: int | None) -> None:
+    remedy = (
+        f"Raise max_iter ({len(solution.trace) if max_iter is None else max_iter} now)."
+        if solution.status is Status.MAX_ITERATIONS
+        else "Look at the scales of the columns, or set a prior."
+    )
+    warn(ConvergenceWarning(solution.status.value, remedy))

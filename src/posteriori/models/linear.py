@@ -1,0 +1,274 @@
+"""Linear models: coefficients, and the geometry of hyperplanes (4.4)-(4.10).
+
+Conventions: n rows, d columns, w (d,) the normal of a plane, w₀ its offset. Where a model has
+categorical columns, d counts the columns of the design matrix, and distances are taken there.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from posteriori.design.columns import Columns
+from posteriori.errors import ColumnTypeError, ParameterError, ScaleError, ShapeError
+from posteriori.likelihood.linear_activations import Linear
+from posteriori.posterior.log_posterior import LogPosterior
+from posteriori.rows.block import Block, check_finite
+from posteriori.rows.features import read_features
+from posteriori.rows.in_memory import MemoryRows
+from posteriori.rows.schema import Schema, Unseen
+from posteriori.typing import Array, Labels
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperplane:
+    """The points x where y(x) = wᵀx + w₀ is zero; w points to its positive side.
+
+    The signed distance of x is r = y(x) / |w| (4.7), and x = x⊥ + r w / |w| (4.6) with x⊥ the
+    point of the plane closest to x. Neither changes when w and w₀ are scaled together.
+
+    >>> plane = Hyperplane(normal=np.array([3.0, 4.0]), offset=-10.0)
+    >>> plane.signed_distance([[0.0, 0.0], [6.0, 8.0]])
+    array([-2.,  8.])
+    >>> plane.project([[6.0, 8.0]])
+    array([[1.2, 1.6]])
+    >>> plane.closest_to_origin
+    array([1.2, 1.6])
+    """
+
+    normal: Array
+    offset: float
+
+    def __post_init__(self) -> None:
+        normal, offset = np.array(self.normal, dtype=np.float64), float(self.offset)
+        if normal.ndim != 1 or not len(normal):
+            raise ShapeError(f"The normal has shape {normal.shape}.", "Pass one number a column.")
+        if not (np.isfinite(normal).all() and np.isfinite(offset)):
+            raise ParameterError(
+                "The normal or the offset holds NaN or infinity.", "Pass finite numbers."
+            )
+        if not normal.any():
+            raise ParameterError(
+                "The normal is zero in every column, so there is no plane.",
+                "Pass a normal with at least one entry that is not zero.",
+            )
+        normal.flags.writeable = False
+        object.__setattr__(self, "normal", normal)
+        object.__setattr__(self, "offset", offset)
+
+    def __neg__(self) -> "Hyperplane":
+        """The same points with the sides exchanged."""
+        return Hyperplane(-self.normal, -self.offset)
+
+    @property
+    def unit_normal(self) -> Array:
+        """w / |w|."""
+        # Scaled by its largest entry first, so that no square overflows or vanishes.
+        scaled = self.normal / self._largest
+        return scaled / np.linalg.norm(scaled)
+
+    @property
+    def closest_to_origin(self) -> Array:
+        """The point of the plane closest to the origin, -w₀ w / |w|² (4.5)."""
+        return -self._shift * self.unit_normal
+
+    def signed_distance(self, X: Any) -> Array:
+        """How far each row of X lies from the plane, (n,); positive where wᵀx + w₀ > 0 (4.7)."""
+        return self._distances(self._read(X))
+
+    def project(self, X: Any) -> Array:
+        """For each row of X the closest point of the plane, (n, d), by (4.6)."""
+        rows = self._read(X)
+        unit, distances = self.unit_normal, self._distances(rows)
+
+        def closest(block: Block) -> Array:
+            points = Columns(rows.schema).design(block).array()
+            away = distances[block.start : block.start + len(points), None]
+            return points - away * unit  # (4.6)
+
+        return rows.fill(np.empty((rows.n_rows, len(unit))), closest)
+
+    @property
+    def _largest(self) -> float:
+        return float(np.abs(self.normal).max())
+
+    @property
+    def _shift(self) -> float:
+        """w₀ / |w|, the signed distance of the origin."""
+        with np.errstate(over="ignore"):
+            length = np.linalg.norm(self.normal / self._largest)
+            shift = np.float64(self.offset) / self._largest / length
+        if not np.isfinite(shift):
+            raise ScaleError(
+                f"The plane lies farther from the origin than doubles reach (offset {self.offset}, "
+                f"largest entry of the normal {self._largest}).",
+                "Scale the columns so that the normal is of the size of the offset.",
+            )
+        return float(shift)
+
+    def _distances(self, rows: MemoryRows, unseen: Unseen = "error") -> Array:
+        unit, shift, columns = self.unit_normal, self._shift, Columns(rows.schema, unseen)
+
+        def distances(block: Block) -> Array:
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = columns.design(block).times(unit) + shift  # (4.7)
+            if not np.isfinite(found).all():
+                check_finite(block, rows.schema)
+                raise ScaleError("A distance is larger than doubles reach.", "Scale the columns.")
+            return found
+
+        return rows.fill(np.empty(rows.n_rows), distances)
+
+    def _read(self, X: Any) -> MemoryRows:
+        table = read_features(X)
+        if table.schema.categorical:
+            raise ColumnTypeError(
+                f"A plane is given in numbers, but X has levels in "
+                f"{table.schema.describe_all(table.schema.categorical)}.",
+                "Pass numbers, or ask the fitted model itself: model.signed_distance(X).",
+            )
+        if len(table.schema) != len(self.normal):
+            raise ShapeError(
+                f"X has {len(table.schema)} columns, but the plane has {len(self.normal)}.",
+                "Pass one column for each entry of the normal.",
+            )
+        return MemoryRows(table)
+
+
+class LinearModel(Protocol):
+    """A fitted classifier with linear boundaries.
+
+    `coef_` is (1, d) for two classes, positive for the second, and (K, d) for more; `intercept_`
+    goes with it. A model whose boundary is not linear raises `NotLinearError` on `coef_`.
+    """
+
+    @property
+    def classes_(self) -> Labels: ...
+    @property
+    def coef_(self) -> Array: ...
+    @property
+    def intercept_(self) -> Array: ...
+    @property
+    def unseen(self) -> Unseen: ...
+    @property
+    def schema_(self) -> Schema: ...
+    def _new_rows(self, X: Any) -> MemoryRows: ...
+    def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane: ...
+
+
+class LinearGeometry:
+    """What a fitted linear classifier knows of its boundaries; a mixin for `LinearModel`s."""
+
+    @property
+    def coef_names_(self: LinearModel) -> Labels:
+        """Names of the columns of `coef_` (d,), in the order of the columns of X.
+
+        In the place of a factor f stand its levels l but the first, called f[l].
+        """
+        names = Columns(self.schema_).names if self.coef_.size else ()
+        return np.array(names, dtype=object)
+
+    def hyperplane(self: LinearModel, first: Any = None, second: Any = None) -> Hyperplane:
+        """The boundary between two classes, (w_k - w_j)ᵀx + (w_k0 - w_j0) = 0 (4.10).
+
+        `first` and `second` are labels; the positive side is that of `first`. With two classes
+        both can be left out: the positive side is then that of `classes_[1]`, as in
+        `decision_function`, so `hyperplane()` is `hyperplane(classes_[1], classes_[0])`.
+        """
+        check_is_fitted(self)
+        return _boundary(self, first, second)
+
+    def signed_distance(self: LinearModel, X: Any, first: Any = None, second: Any = None) -> Array:
+        """How far each row lies from the boundary between two classes (4.7), (n,).
+
+        The sign is that of `hyperplane(first, second)`: positive on the side of `first`, or of
+        `classes_[1]` where two classes are left out.
+        """
+        plane = self.hyperplane(first, second)
+        return plane._distances(self._new_rows(X), self.unseen)
+
+
+class LinearCoefficients(LinearGeometry):
+    """`coef_` and `intercept_` of a model that keeps linear activations of its classes."""
+
+    @abstractmethod
+    def _linear_function(self) -> Linear:
+        """The activations; an error where the model is not fitted, or not linear."""
+
+    @property
+    def coef_(self) -> Array:
+        """w of (4.66): (1, d) for two classes, second less first; else (K, d), summing to zero."""
+        return self._linear_function().coefficients()[0]
+
+    @property
+    def intercept_(self) -> Array:
+        """w0 of (4.67), (1,) or (K,); infinite where a class has prior zero."""
+        return self._linear_function().coefficients()[1]
+
+
+def _boundary(model: LinearModel, first: Any, second: Any) -> Hyperplane:
+    k, j = _two_classes(model.classes_, first, second)
+    W, offsets = _one_row_a_class(model)
+    with np.errstate(over="ignore"):
+        normal, offset = W[k] - W[j], offsets[k] - offsets[j]  # (4.10)
+    if not normal.any():
+        raise ParameterError(
+            f"Classes {model.classes_[k]!r} and {model.classes_[j]!r} have the same coefficients, "
+            "so there is no boundary between them.",
+            "Ask for two classes that the model tells apart by its columns.",
+        )
+    return Hyperplane(normal, offset)
+
+
+def _two_classes(classes: Labels, first: Any, second: Any) -> tuple[int, int]:
+    """Places of the class on the positive side and of the one on the negative side."""
+    if first is None and second is None and len(classes) == 2:
+        return 1, 0
+    if first is None or second is None:
+        raise ParameterError(
+            f"A boundary lies between two classes, and {len(classes)} were fitted.",
+            "Name both of them: hyperplane(first, second).",
+        )
+    k, j = _place(classes, first), _place(classes, second)
+    if k == j:
+        raise ParameterError(f"Class {first!r} has no boundary with itself.", "Name two classes.")
+    return k, j
+
+
+def _place(classes: Labels, label: Any) -> int:
+    places = [k for k, known in enumerate(classes) if known == label]
+    if not places:
+        raise ParameterError(
+            f"{label!r} is not a class of the fit.",
+            f"The classes are {', '.join(map(repr, classes[:8].tolist()))}"
+            f"{', ...' if len(classes) > 8 else ''}.",
+        )
+    return places[0]
+
+
+def _one_row_a_class(model: LinearModel) -> tuple[Array, Array]:
+    """w_k and w_k0 of (4.9), with zeros for the first of two classes."""
+    W = np.asarray(model.coef_, dtype=np.float64)
+    offsets = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), (len(W),))
+    if len(model.classes_) > 2:
+        return W, offsets
+    return np.vstack([np.zeros_like(W), W]), np.concatenate([np.zeros(1), offsets])
+
+
+def linear_function(objective: LogPosterior, w: Array) -> Linear:
+    """The activations that free parameters w give, in the user's units."""
+    standard = objective.standard
+    theta = objective.coordinates.expand(w)
+    with np.errstate(over="ignore"):
+        weights = (theta[:, int(standard.intercept) :] / standard.scale).T
+    if not np.isfinite(weights).all():
+        j = int(np.argmax(~np.isfinite(weights).all(axis=1)))
+        raise ScaleError(
+            f"The coefficients of {objective.columns.as_schema().describe(j)} do not fit in a "
+            "double.",
+            "Multiply the column by a large number.",
+        )
+    bias = theta[:, 0] if standard.intercept else np.zeros(len(theta))
+    return Linear.about(standard.centre, weights, bias)

@@ -1,0 +1,351 @@
+"""Fits to separated classes: when to check for separation, and where such a fit ends.
+
+A maximum of the likelihood proves that classes overlap, if it is one. Let w be where a fit ended,
+with the Newton decrement δ = √(gᵀH⁻¹g). The next Newton step s has sᵀHs = δ², so that it moves an
+activation of slope λ by δ/√λ at most, and λ by δ√λ. If λ > δ² for all rows, no slope changes its
+sign, and the slopes after the step are weights λ > 0 with Σ λ ∂margin/∂θ = 0, which only
+overlapping classes have (Stiemke's theorem of alternatives). So an ordinary fit is checked by one
+pass for the smallest slope. Some of the rows suffice, if their Hessian is nonsingular.
+
+Otherwise linear programs decide. Along a separating direction, the probability of the class of a
+separated row goes to one: the fit moves along it until that is reached in doubles. The likelihood
+of the other rows has a maximum there, in the directions that they determine.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from posteriori.errors import ConvergenceWarning, SeparationWarning, warn
+from posteriori.likelihood.binary_losses import SignedLogisticLoss
+from posteriori.likelihood.glm_families import SquaredLoss
+from posteriori.likelihood.links import ProbabilityLink
+from posteriori.likelihood.loss import ClassLoss
+from posteriori.linalg import cholesky, unit_diagonal
+from posteriori.models.scoring import Safeguarded, scored
+from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
+from posteriori.posterior.priors import flat
+from posteriori.rows.block import Block
+from posteriori.solve.newton import newton
+from posteriori.solve.objective import Iteration, Solution, Status
+from posteriori.solve.separation import INTERCEPT, Separation, find_separation, unseparated
+from posteriori.statistics.local_quadratic import GatherProducts, GatherQuadratic
+from posteriori.statistics.separation_margins import GatherStepLength, Pairs, Support, pair_sums
+from posteriori.statistics.statistic import Maximum
+from posteriori.typing import Array
+
+CERTAIN = 1e-17
+"""A probability that is nothing beside one."""
+
+_FAR = 1e7
+"""Quartile ranges of a link beyond which activations have lost the digits of others beside them."""
+
+_NOTHING = 1e-12
+"""A precision that is rounding beside what it was computed from."""
+
+_DETERMINED = 1e-12
+"""A direction with less curvature than this, beside the largest, is not determined."""
+
+_DOUBT = 10.0
+"""A fit may be this many times farther from its optimum than its tolerance says."""
+
+_FLAT = 1e-9
+"""Curvature, beside that of each parameter alone, below which a direction is taken for flat."""
+
+_SAMPLE_STEPS = 6
+"""Newton steps from the optimum of all rows to that of some of them; three are usual."""
+
+_CLOSE = 1e-3
+"""A decrement with which the smallest slope is worth a pass."""
+
+_FOR_A_CLASS_WITHOUT_ROWS = (
+    "Leave the class out, or hold the intercepts too: "
+    "prior=GaussianPrior(intercept_precision=0.01)."
+)
+
+
+def support_of(objective: LogPosterior, zero_lies_at: float = 0.0) -> Support:
+    """The classes that a row may belong to, from its target.
+
+    Where means tend to zero with activations of the sign `zero_lies_at`, the classes are "zero" and
+    "more": a row with a positive target is of both, so that its activation must stay.
+    """
+    signed = isinstance(objective.loss, SignedLogisticLoss)
+
+    def support(block: Block) -> NDArray[Any]:
+        t = objective.target(block)
+        if signed:
+            return (t > 0).astype(np.intp)
+        if zero_lies_at:
+            both = np.column_stack([np.ones(len(t), dtype=np.bool_), t > 0])
+            return both[:, ::-1] if zero_lies_at > 0 else both
+        return t > 0 if t.ndim == 2 else np.column_stack([t < 1, t > 0])
+
+    return support
+
+
+def separation_of(
+    objective: LogPosterior,
+    n_classes: int,
+    support: Support,
+    w: Array | None = None,
+    *,
+    within_prior: bool = False,
+) -> Separation:
+    """Whether the classes of the rows can be separated.
+
+    `w` are parameters that may do it. `within_prior` allows only directions that cost nothing
+    under the prior: those in which the likelihood has no maximum even with it.
+    """
+    guess = None if w is None else objective.standard.to_user(objective.coordinates.expand(w))
+    sums = pair_sums(objective.rows, n_classes, support, objective.standard.intercept)
+    return find_separation(sums, guess=guess, fixed=_fixed(objective) if within_prior else None)
+
+
+def separation_of_labels(
+    objective: LogPosterior, n_classes: int, support: Support, w: Array
+) -> Separation:
+    """Whether the classes of the rows can be separated, whatever the prior that w was found with.
+
+    Where that is cheap, a fit without the prior shows overlap, or separates the classes itself.
+    """
+    if type(objective) is LogPosterior and objective.loss.convex and not objective.is_wide:
+        plain = replace(objective, penalty=flat(objective.coordinates.q))
+        solution = newton([plain], w, check_separation=lambda: True)
+        if shows_overlap([plain], solution, support):
+            return unseparated("none", objective.coordinates.shape)
+        w = solution.parameters
+    return separation_of(objective, n_classes, support, w)
+
+
+def _fixed(objective: LogPosterior) -> NDArray[np.bool_]:
+    """The coefficients (q,), in the units of the columns, on which there is a prior."""
+    precision = objective.penalty.precision
+    matrix = np.diag(precision) if precision.ndim == 1 else precision
+    to_standard = objective.standard.from_user(np.eye(len(matrix)))
+    size = np.einsum("ij,jk,ik->i", abs(to_standard), abs(matrix), abs(to_standard))
+    return np.einsum("ij,jk,ik->i", to_standard, matrix, to_standard) > _NOTHING * size
+
+
+def shows_overlap(
+    levels: Sequence[LogPosterior],
+    solution: Solution[Array, Iteration],
+    support: Support,
+    *,
+    known_dispersion: bool = True,
+) -> bool:
+    """Whether a maximum likelihood fit is at a maximum, which only overlapping classes have.
+
+    The rows of the first level are tried first; where they do not tell, one pass over all rows,
+    and one more with the Hessian. Decrements of the solver count with a `known_dispersion`.
+    """
+    objective, w = levels[-1], solution.parameters
+    if not solution.converged or objective.n_rows <= objective.coordinates.size:
+        return False
+    if len(levels) > 1 and _some_overlap(levels[0], w, support):
+        return True
+    least = _least_slope(objective, w, support)
+    last = max((step.decrement for step in solution.trace[-1:]), default=0.0)
+    if known_dispersion and least > max(_DOUBT * objective.tolerance, last) ** 2:
+        return True
+    return least > 0 and not objective.is_wide and least > _newton_step(objective, w)[1] ** 2
+
+
+def _some_overlap(some: LogPosterior, w: Array, support: Support) -> bool:
+    """Whether steps to the optimum of some of the rows, if they have one, show that they overlap.
+
+    With a prior that holds some columns, the optimum is no longer one of the likelihood.
+    """
+    if some.is_wide or some.penalty.precision.any():
+        return False
+    some = replace(some, factor=1.0, damping=0.0)
+    for _ in range(_SAMPLE_STEPS):
+        step, decrement = _newton_step(some, w)
+        if decrement < _CLOSE:
+            return _least_slope(some, w, support) > decrement**2
+        if not np.isfinite(decrement):
+            return False
+        w = w + step
+    return False
+
+
+def _newton_step(objective: LogPosterior, w: Array) -> tuple[Array, float]:
+    """-H⁻¹g and √(gᵀH⁻¹g) at w; the latter infinite if H is singular."""
+    local = objective(w, "full")
+    matrix, scale = unit_diagonal(cast(Array, local.hessian))
+    factor = cholesky(matrix) if np.isfinite(matrix).all() else None
+    if factor is None or np.square(np.diagonal(factor)).min(initial=np.inf) < _FLAT:
+        return np.zeros_like(w), np.inf
+    half = solve_triangular(factor, local.gradient / scale, lower=True)
+    return -solve_triangular(factor, half, lower=True, trans=1) / scale, float(np.linalg.norm(half))
+
+
+def _least_slope(objective: LogPosterior, w: Array, support: Support) -> float:
+    """The least slope, times the weight, of the activations of classes that rows do not have."""
+    kernel = objective.kernel(w)
+    found = objective.rows.map_sum(
+        lambda block: Maximum(-_least_slope_of(kernel, support, block)),
+        block_entries=BLOCK_ENTRIES,
+    )
+    return -float(found.value)
+
+
+def _least_slope_of(kernel: GatherQuadratic, support: Support, block: Block) -> float:
+    _, a = kernel.design_and_activations(block)
+    _, slope = kernel.loss.sum_and_gradient(a, kernel.target(block), block.weight)
+    shared = support(block)
+    if slope.ndim == 2:
+        return float(abs(slope[~shared]).min(initial=np.inf))
+    sure = slope if shared.ndim == 1 else slope[~shared.all(axis=1)]
+    return float(abs(sure).min(initial=np.inf))
+
+
+def certain_margin(link: ProbabilityLink, found: Separation) -> float:
+    """The activation at which the other class has a probability that is nothing beside one.
+
+    Where some rows are not separated, it is not so far out that their digits are lost beside it.
+    """
+    ends = abs(link.activation(np.array([CERTAIN, 1 - np.finfo(np.float64).epsneg]))).max()
+    low, high = link.activation(np.array([0.25, 0.75]))
+    margin = ends if found.kind == "complete" else min(ends, _FAR * (high - low))
+    return float(margin * (1 + 1e-9))
+
+
+class CertainFit(NamedTuple):
+    """A fit at which separated rows are certain, and the directions (p, k) that are determined."""
+
+    solution: Solution[Array, Iteration]
+    determined: Array
+
+
+def certain_fit(
+    objective: LogPosterior,
+    found: Separation,
+    solution: Solution[Array, Iteration],
+    margin: float,
+    support: Support,
+    *,
+    by_newton: bool = True,
+) -> CertainFit:
+    """Where a fit to separated classes ends: separated rows have at least the margin.
+
+    Completely separated rows reach it along the coefficients of a few Newton steps, if those
+    separate them and the loss is convex: others depend on accidents of the iteration. Else the fit
+    moves along the ray, and the other rows are fitted from there. `by_newton` says that the
+    solution is of Newton's method.
+    """
+    expand, K = objective.coordinates.expand, len(found.ray)
+    pairs = Pairs(objective.columns, objective.standard, support, 2 if K == 1 else K)
+    theta_ray = objective.standard.from_user(found.ray)
+    ray = _free(objective, theta_ray)
+
+    def length(w: Array, direction: Array) -> float:
+        kernel = GatherStepLength(pairs, expand(w), expand(direction), theta_ray, margin)
+        return float(objective.rows.map_sum(kernel).value)
+
+    w, trace, determined = solution.parameters, solution.trace, np.zeros((len(ray), 0))
+    is_complete = found.kind == "complete" and not objective.penalty.precision.any()
+    if is_complete and not by_newton and not objective.is_wide:
+        w = newton([objective], 0 * w, check_separation=lambda: True).parameters
+    if is_complete and objective.loss.convex and np.isfinite(stretch := length(w, w)):
+        w = w + stretch * w
+    elif is_complete:
+        w = length(0 * w, ray) * ray
+    else:
+        w = w + length(w, ray) * ray
+        if objective.is_wide:
+            refit = scored([objective], w)
+            w = refit.parameters
+        else:
+            determined = _determined(objective, w)
+            rest = Safeguarded(objective, w, determined)
+            refit = newton([rest], np.zeros(determined.shape[1]), always_fresh=True)
+            w = w + determined @ refit.parameters
+        w, trace = w + length(w, ray) * ray, (*trace, *refit.trace)
+    value = objective(w, "none").value
+    return CertainFit(Solution(w, Status.SEPARATED, trace, value), determined)
+
+
+def _free(objective: LogPosterior, theta: Array) -> Array:
+    """The free parameters that give all rows the activations of θ (K, q).
+
+    Where columns depend on others, several θ give the same activations: those that come closest on
+    all rows solve BᵀGB u = BᵀGθ, G being the Gram matrix of the rows.
+    """
+    basis, vectors = objective.coordinates.basis, objective.coordinates.contrasts.T @ theta
+    if basis is None:
+        return vectors.ravel()
+    found = objective.rows.map_sum(GatherProducts(objective.columns, objective.standard))
+    gram = objective.standard.inward_matrix(found)
+    matrix, scale = unit_diagonal(basis.T @ gram @ basis)
+    free = np.linalg.solve(matrix, (basis.T @ gram @ vectors.T) / scale[:, None])
+    return cast(Array, (free / scale[:, None]).T.ravel())
+
+
+def _determined(objective: LogPosterior, w: Array) -> Array:
+    """Orthonormal directions (p, k) of the free parameters that the likelihood determines at w.
+
+    Rows that are certain add nothing to the Hessian there.
+    """
+    loss = objective.loss if isinstance(objective.loss, ClassLoss) else SquaredLoss()
+    whole = replace(objective, loss=loss)(np.zeros(len(w)), "full")
+    _, scale = unit_diagonal(cast(Array, whole.hessian))
+    here = cast(Array, replace(objective, information="expected")(w, "full").hessian)
+    values, vectors = np.linalg.eigh(here / scale / scale[:, None])
+    kept = vectors[:, values > _DETERMINED * values.max(initial=0.0)]
+    return np.linalg.qr(kept / scale[:, None])[0]
+
+
+def warn_of_separation(found: Separation, remedies: str) -> None:
+    """Name the coefficients that diverge, and what can be done."""
+    extent = "all rows" if found.kind == "complete" else "some of the rows"
+    reason = (
+        f"The classes of {extent} can be separated without error, already by "
+        f"{_listed(found.columns)} alone"
+    )
+    diverging = "these coefficients, and perhaps others, diverge"
+    if found.columns == (INTERCEPT,):
+        reason, diverging = "No row is of one of the classes", "intercepts diverge"
+        remedies = _FOR_A_CLASS_WITHOUT_ROWS
+    warn(
+        SeparationWarning(
+            f"{reason}, so the likelihood has no maximum: {diverging} (see separation_). The fit "
+            "was stopped where the separated rows are certain; standard errors of diverging "
+            "coefficients are infinite.",
+            remedies,
+        )
+    )
+
+
+def warn_of_zero_means(found: Separation) -> None:
+    """Name the coefficients that diverge because the targets of some rows are all zero."""
+    warn(
+        SeparationWarning(
+            "The likelihood has no maximum: every target of some of the rows is zero, and as the "
+            f"coefficients of {_listed(found.columns)} diverge, their mean goes to zero (see "
+            "separation_). The fit was stopped where it is negligible.",
+            "Drop these rows, merge the level with another, or set a prior.",
+        )
+    )
+
+
+def warn_undecided() -> None:
+    """Say that coefficients may diverge, and that it was not found out."""
+    warn(
+        ConvergenceWarning(
+            "The fit has not reached a maximum of the likelihood. Whether the classes can be "
+            "separated, so that there is none, was not decided: there are too many coefficients.",
+            "Set a prior, such as prior=1.0, or fit fewer columns.",
+        )
+    )
+
+
+def _listed(columns: tuple[str, ...], most: int = 8) -> str:
+    """The columns of a ray as a message calls them."""
+    names = [f"'{name}'" for name in columns if name != INTERCEPT]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more + " (with the intercept)" * (INTERCEPT in columns)

@@ -1,0 +1,185 @@
+"""Collinear columns, by Belsley's condition indices (1991), and the influence of single rows.
+
+Conventions: m design columns of unit length, with Σ φφᵀ = Σ_j λ_j v_j v_jᵀ. The condition index of
+the j-th direction is √(λ_max/λ_j). The variance of the coefficient of column k is proportional to
+Σ_j v_kj²/λ_j; the proportion of the j-th term says how much of it is due to that direction.
+
+With an intercept the columns are taken about their means, as the fits take them: an index is then
+large only where columns hang together, whatever their origins. Indices of columns as they are, with
+the intercept as one of them, are large also where a column hardly changes beside its mean; that
+makes the intercept uncertain, and nothing else.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posteriori.design.columns import Columns
+from posteriori.design.standardise import STILL, Standard
+from posteriori.errors import InferenceError
+from posteriori.likelihood.loss import Loss
+from posteriori.likelihood.softmax import SoftmaxLoss
+from posteriori.linalg import unit_diagonal
+from posteriori.posterior.activations import root_of
+from posteriori.posterior.inference import Inference
+from posteriori.posterior.log_posterior import BLOCK_ENTRIES
+from posteriori.rows.block import Rows
+from posteriori.rows.threads import one_blas_thread
+from posteriori.statistics.column_moments import column_spread
+from posteriori.statistics.leverage import GatherInfluence, Influence
+from posteriori.statistics.local_quadratic import GatherProducts
+from posteriori.typing import Array
+
+LARGE, VERY_LARGE = 10.0, 30.0
+"""Condition indices from which columns hang together, and from which that does harm."""
+
+_INVOLVED = 0.5
+"""Proportion of the variance of a coefficient that involves its column."""
+
+_ROUNDING = 1e-6
+"""Standard deviations that rounding leaves of a column that never changes, at most."""
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """A direction in which columns nearly cancel, its condition index, and the columns in it.
+
+    `proportions` are those of the variances of their coefficients. An index is infinite where
+    columns cancel exactly.
+    """
+
+    index: float
+    columns: tuple[str, ...]
+    proportions: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Collinearity:
+    """Condition indices (m,), the largest first, and proportions of variances (m, m).
+
+    proportions[j, k] is that of index j in the variance of the coefficient of column k of `names`.
+    `uncentred` are the indices of the columns as they are, with the intercept if there is one.
+    `constant` names columns that never change, which are left out.
+    """
+
+    names: tuple[str, ...]
+    indices: Array
+    proportions: Array = field(repr=False)
+    uncentred: Array = field(repr=False)
+    constant: tuple[str, ...] = ()
+
+    @property
+    def largest(self) -> float:
+        """The largest index; one where there are no columns."""
+        return float(self.indices.max(initial=1.0))
+
+    def dependencies(self, above: float = LARGE) -> tuple[Dependency, ...]:
+        """What makes the indices above a limit, the largest first."""
+        return tuple(self._dependency(int(j)) for j in np.flatnonzero(self.indices > above))
+
+    def _dependency(self, j: int) -> Dependency:
+        """The columns with most of their variance in direction j; the two with most at least."""
+        share = self.proportions[j]
+        order = np.argsort(-share, kind="stable")
+        involved = order[: max(2, int((share > _INVOLVED).sum()))]
+        columns = tuple(self.names[k] for k in involved)
+        return Dependency(float(self.indices[j]), columns, tuple(share[involved].tolist()))
+
+
+def collinearity_of(rows: Rows, columns: Columns, intercept: bool = True) -> Collinearity:
+    """The condition indices of the columns, by two passes over the rows."""
+    standard = _standard(rows, columns, intercept)
+    found = rows.map_sum(GatherProducts(columns, standard))
+    return collinearity(standard.inward_matrix(found), standard, columns.names)
+
+
+def collinearity(products: Array, standard: Standard, names: tuple[str, ...]) -> Collinearity:
+    """The same from Σ φφᵀ (q, q) of standardised columns, the intercept first if there is one.
+
+    >>> standard = Standard(np.zeros(2), np.ones(2), False)
+    >>> found = collinearity(np.array([[1.0, 0.99], [0.99, 1.0]]), standard, ("a", "b"))
+    >>> found.indices.round(2), found.proportions[0].round(3)
+    (array([14.11, 1. ]), array([0.995, 0.995]))
+    """
+    first = int(standard.intercept)
+    centred = products[first:, first:]
+    if standard.intercept and products[0, 0] > 0:
+        centred = centred - np.outer(products[0, 1:], products[0, 1:]) / products[0, 0]
+    constant = _constant(centred, products, standard)
+    kept = np.flatnonzero(~constant)
+    indices, proportions = decompose(centred[np.ix_(kept, kept)])
+    return Collinearity(
+        tuple(names[j] for j in kept),
+        indices,
+        proportions,
+        decompose(_about_zero(products, standard))[0],
+        tuple(names[j] for j in np.flatnonzero(constant)),
+    )
+
+
+def decompose(products: Array) -> tuple[Array, Array]:
+    """Condition indices (m,) and proportions (m, m) from Σ φφᵀ, columns being scaled."""
+    correlation, _ = unit_diagonal(products)
+    values, vectors = np.linalg.eigh(correlation)
+    least = np.finfo(np.float64).eps * len(values) * values.max(initial=0.0)
+    held = np.maximum(values, least)
+    ratio = np.divide(values.max(initial=0.0), held, out=np.ones_like(held), where=held > 0)
+    shares = np.divide(vectors**2, held, out=np.ones_like(vectors), where=held > 0).T
+    indices = np.where(values > least, np.sqrt(ratio), np.inf)
+    return indices, shares / shares.sum(axis=0)
+
+
+def _standard(rows: Rows, columns: Columns, intercept: bool) -> Standard:
+    found = column_spread(rows, columns)
+    mean, deviation = found.mean * found.unit, found.deviation * found.unit
+    size = deviation if intercept else np.hypot(deviation, mean)
+    scale = np.where(size > STILL * abs(mean), size, np.where(mean == 0, 1.0, abs(mean)))
+    return Standard(mean if intercept else np.zeros(len(mean)), scale, intercept)
+
+
+def _constant(centred: Array, products: Array, standard: Standard) -> NDArray[np.bool_]:
+    """Which columns never change, or without an intercept are zero.
+
+    With an intercept, columns that change have a deviation of about one here.
+    """
+    squares = np.maximum(np.diagonal(centred), 0.0)
+    return squares <= (_ROUNDING**2 * products[0, 0] if standard.intercept else 0.0)
+
+
+def _about_zero(products: Array, standard: Standard) -> Array:
+    """Σ φφᵀ of the columns as they are, each over its scale; the intercept among them."""
+    if not standard.intercept:
+        return products
+    move = np.eye(len(products))
+    move[1:, 0] = standard.centre / standard.scale
+    moved = move @ products @ move.T
+    return (moved + moved.T) / 2
+
+
+def influence_of(inference: Inference, most: int = 5) -> Influence:
+    """The rows with the largest Cook's distances and leverages, by one pass over those of the fit.
+
+    Both go by the expected curvature at the optimum, with that of the prior, if there is one; with
+    a posterior that was found otherwise, by its covariance. An error where the curvature is not to
+    be had, or where the fit leaves nothing unexplained.
+    """
+    inference.goodness.check_rows()
+    objective, dispersion = inference.objective, inference.goodness.dispersion
+    if not dispersion > 0:
+        raise InferenceError(
+            "The fit meets every target, so that no row pulls at it.",
+            "Fit fewer columns, or more rows.",
+        )
+    canonical = isinstance(objective.loss, SoftmaxLoss) or (
+        isinstance(objective.loss, Loss) and objective.loss.canonical
+    )
+    inverse = inference.free_covariance("model" if canonical else "expected") / dispersion
+    kernel = GatherInfluence(
+        objective.kernel(inference.w, information="expected"),
+        objective.directions(np.ascontiguousarray(root_of(inverse).T)),
+        len(inference.w) * dispersion,
+        most,
+    )
+    with one_blas_thread():
+        return objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)

@@ -1,0 +1,252 @@
+"""Laws of every family of features: densities sum to one, estimates maximise the likelihood."""
+
+from dataclasses import replace
+from itertools import product
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from posteriori.errors import (
+    DomainError,
+    MissingValueError,
+    ParameterError,
+    ScaleError,
+    SingularCovarianceWarning,
+)
+from posteriori.likelihood.feature_families import (
+    FAMILIES,
+    Bernoulli,
+    Categorical,
+    Exponential,
+    Gaussian,
+    LinearFamily,
+    Poisson,
+    SharedGaussian,
+    TableLabels,
+    estimate_gaussian,
+    read_families,
+)
+from posteriori.rows.schema import Column, Schema
+
+CLASSES = np.array(["a", "b"])
+MEAN = np.array([[0.3, 0.9], [0.6, 0.2]])
+LEVELS = ((1.0, 2.0, 4.0), (0.0, 5.0))
+TABLES = [np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]), np.array([[0.4, 0.6], [0.7, 0.3]])]
+
+FITTED = {
+    "bernoulli": Bernoulli(MEAN, 1 - MEAN),
+    "poisson": Poisson(5 * MEAN),
+    "exponential": Exponential(5 * MEAN),
+    "gaussian": Gaussian(MEAN, 2 * MEAN),
+    "shared gaussian": SharedGaussian(MEAN, np.array([0.5, 2.0])),
+    "categorical": Categorical.of_probabilities(LEVELS, TABLES, coded=False),
+}
+DISTRIBUTIONS = {  # ln p of column j in class k
+    "bernoulli": lambda j, k: stats.bernoulli(MEAN[k, j]).logpmf,
+    "poisson": lambda j, k: stats.poisson(5 * MEAN[k, j]).logpmf,
+    "exponential": lambda j, k: stats.expon(0, 5 * MEAN[k, j]).logpdf,
+    "gaussian": lambda j, k: stats.norm(MEAN[k, j], 2 * MEAN[k, j]).logpdf,
+    "shared gaussian": lambda j, k: stats.norm(MEAN[k, j], (0.5, 2.0)[j]).logpdf,
+    "categorical": lambda j, k: np.vectorize(
+        lambda x: np.log(TABLES[j][k][LEVELS[j].index(x)]) if x == x else np.nan
+    ),
+}
+
+
+def places(n_columns=1, vacant=(False, False)):
+    schema = Schema.of_names([f"col{j}" for j in range(n_columns)])
+    return TableLabels(schema, np.arange(n_columns), CLASSES, np.array(vacant))
+
+
+def draws(name, n=60, seed=0):
+    return FITTED[name].draw(0, n, np.random.default_rng(seed))
+
+
+def expected(name, x):
+    """ln p(x|C_k) (n, K) by SciPy, the sum being over the entries that are not missing."""
+    each = [[DISTRIBUTIONS[name](j, k)(x[:, j]) for k in (0, 1)] for j in (0, 1)]
+    return np.nansum(each, axis=0).T
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_densities_are_those_of_scipy_with_missing_entries_left_out(name):
+    x, family = draws(name), FITTED[name]
+    right = expected(name, x)
+    np.testing.assert_allclose(family.log_density(x), right, rtol=1e-12, atol=1e-12)
+    thin = family.log_density(sparse.csr_array(x))
+    np.testing.assert_allclose(thin, right, rtol=1e-11, atol=1e-11)
+    if isinstance(family, LinearFamily):
+        gaps = np.diff(family.form.activations(x)), np.diff(right)
+        np.testing.assert_allclose(*gaps, rtol=1e-11, atol=1e-11)
+    x[1, 0] = x[2, 1] = x[3, 0] = x[3, 1] = np.nan
+    found = family.marginal_log_density(x)
+    np.testing.assert_allclose(found, expected(name, x), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("bernoulli", 2.0), ("poisson", 0.5), ("exponential", -1.0)]
+)
+def test_the_density_of_a_row_outside_the_domain_is_not_a_number(name, value):
+    family, x = FITTED[name], draws(name, 4)
+    x[2, 1] = value
+    for values in (family.log_density(x), family.log_density(sparse.csr_array(x))):
+        assert np.isnan(values).any(axis=1).tolist() == [False, False, True, False]
+    assert np.argwhere(family.outside(x)).tolist() == [[2, 1]]
+
+
+def gaussian_of(count, mean, scatter, shared=False, unit=1.0, vacant=(False, False)):
+    """Columns of two classes, in units that they are multiplied by."""
+    table = [np.array(v, dtype=float).reshape(2, -1) for v in (count, mean, scatter)]
+    d = table[0].shape[1]
+    return estimate_gaussian(
+        *table, np.full(d, unit), shared=shared, places=places(d, vacant=vacant)
+    )
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "poisson", "exponential", "gaussian", "shared"])
+def test_estimates_maximise_the_likelihood(name):
+    rng = np.random.default_rng(2)
+    if "a" in name[:5]:
+        groups = [rng.normal(1, 2, (30, 1)), rng.normal(-1, 1, (50, 1))]
+        scatter = [g.var() * len(g) for g in groups]
+        best = gaussian_of([30, 50], [g.mean() for g in groups], scatter, name == "shared")
+    else:
+        groups = [FITTED[name].draw(k, n, rng)[:, :1] for k, n in ((0, 30), (1, 50))]
+        count, total = np.array([[30.0], [50.0]]), np.array([g.sum(axis=0) for g in groups])
+        best = FAMILIES[name].estimate(count, total, 0.0, places())
+
+    def likelihood(model):
+        return sum(model.marginal_log_density(g)[:, k].sum() for k, g in enumerate(groups))
+
+    for field, change in product(("one", "mean", "sd"), (0.99, 1.01)):
+        if hasattr(best, field):
+            changed = {field: getattr(best, field) * change}
+            if field == "one":
+                changed["zero"] = 1 - changed["one"]
+            assert likelihood(replace(best, **changed)) < likelihood(best)
+
+
+def test_categorical_estimate_is_smoothed_frequency():
+    table = np.array([[3.0, 1.0, 0.0], [0.0, 2.0, 6.0]])
+    levels = (("x", "y", "z"),)
+    found = Categorical.estimate(levels, [table], 0.5, places(), coded=True)
+    column = found.column(0)
+    np.testing.assert_allclose(column["probability"], (table + 0.5) / [[5.5], [9.5]])
+    np.testing.assert_allclose(column["unseen"], [0.5 / 5.5, 0.5 / 9.5])
+    assert column["levels"] == ("x", "y", "z")
+
+
+def test_large_counts_keep_their_digits():
+    mpmath.mp.dps = 50
+    low, high, x = mpmath.mpf(1e12), mpmath.mpf(1e12 + 2e6), 1e12 + 5e5
+    found = np.diff(Poisson(np.array([[1e12], [1e12 + 2e6]])).form.values(np.array([[x]])))[0, 0]
+    exact = x * mpmath.log(high / low) - (high - low)
+    assert found == pytest.approx(float(exact), abs=1e-6)
+
+
+def test_a_probability_of_zero_is_exactly_zero():
+    sure = Bernoulli(np.array([[0.0, 0.5], [1.0, 0.5]]), np.array([[1.0, 0.5], [0.0, 0.5]]))
+    x, half = np.array([[0.0, 1.0], [1.0, 0.0], [np.nan, 1.0]]), np.log(0.5)
+    expected = [[half, -np.inf], [-np.inf, half], [half, half]]
+    np.testing.assert_allclose(sure.marginal_log_density(x), expected)
+    np.testing.assert_allclose(sure.log_density(x[:2]), expected[:2])
+    np.testing.assert_allclose(sure.log_density(sparse.csr_array(x[:2])), expected[:2])
+    never = Poisson(np.array([[0.0], [2.0]])).marginal_log_density(np.array([[0.0], [1.0]]))
+    np.testing.assert_allclose(never, [[0, -2], [-np.inf, np.log(2) - 2]], rtol=1e-14, atol=1e-14)
+    assert not Poisson(np.zeros((2, 1))).marginal_log_density(np.zeros((1, 1))).any()
+
+
+def test_a_column_constant_in_a_class_gets_the_variance_of_one_more_row():
+    count, mean, scatter = [3, 3], [1, 2], [2, 0]
+    overall = np.sqrt((2 + 6 * 0.25) / 6)
+    with pytest.warns(SingularCovarianceWarning, match=r"'col0' is zero in class 'b'"):
+        found = gaussian_of(count, mean, scatter)
+    np.testing.assert_allclose(found.sd, [[np.sqrt(2 / 3)], [overall / 2]])
+    assert gaussian_of(count, mean, scatter, True).sd[0] == pytest.approx(np.sqrt(2 / 6))
+    with pytest.warns(SingularCovarianceWarning, match="'col0' is zero in every class"):
+        shared = gaussian_of(count, mean, [0, 0], True)
+    np.testing.assert_allclose(shared.sd, 0.5 / np.sqrt(7))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_column_constant_in_all_rows_is_left_out(shared):
+    with pytest.warns(SingularCovarianceWarning, match="'col0' never change"):
+        found = gaussian_of([3] * 4, [0.1, 1, 0.1, 2], [1e-33, 2, 1e-33, 3], shared)
+    alone = gaussian_of([3, 3], [1, 2], [2, 3], shared)
+    x = np.array([[7.0, 1.5], [0.1, -1.0]])
+    right = alone.marginal_log_density(x[:, 1:])
+    for values in (found.marginal_log_density(x), found.log_density(x)):
+        np.testing.assert_allclose(values, right, rtol=1e-12)
+    np.testing.assert_allclose(found.log_density(sparse.csr_array(x)), right, rtol=1e-12)
+    assert found.n_parameters == alone.n_parameters
+    assert found.column(0)["sd"].tolist() == [0.0, 0.0]
+    assert found.draw(1, 3, np.random.default_rng(0))[:, 0].tolist() == [0.1] * 3
+
+
+@pytest.mark.parametrize("family", [Bernoulli, Poisson, Exponential])
+def test_a_class_without_rows_has_the_parameters_of_all_rows(family):
+    count, total = np.array([[4.0], [0.0]]), np.array([[2.0], [0.0]])
+    with pytest.raises(MissingValueError, match="Class 'b' has no entry in column 'col0'"):
+        family.estimate(count, total, 0.0, places())
+    found = family.estimate(count, total, 0.0, places(vacant=(False, True)))
+    assert found.column(0).popitem()[1].tolist() == [0.5, 0.5]
+    for shared in (False, True):
+        found = gaussian_of([4, 0], [2, 0], [8, 0], shared, vacant=(False, True))
+        assert found.mean.tolist() == [[2.0], [2.0]]
+        np.testing.assert_allclose(found.column(0)["sd"], np.sqrt(2))
+
+
+@pytest.mark.parametrize(
+    ("estimate", "total", "error", "words"),
+    [
+        (Exponential.estimate, [[1.0], [0.0]], DomainError, "class 'b' in column 'col0' is zero"),
+        (Exponential.estimate, [[1.0], [np.inf]], ScaleError, "col0"),
+        (Exponential.estimate, [[1e-310]] * 2, ScaleError, "col0"),
+        (Poisson.estimate, [[1.0], [np.inf]], ScaleError, "col0"),
+    ],
+)
+def test_sums_without_an_estimate_are_an_error(estimate, total, error, words):
+    with pytest.raises(error, match=words):
+        estimate(np.ones((2, 1)), np.array(total), 0.0, places())
+
+
+def test_tables_without_an_estimate_are_an_error():
+    with pytest.raises(ScaleError, match="col0"):
+        gaussian_of([1, 1], [0, 0], [1, 1], unit=1e-301)
+    with pytest.raises(MissingValueError, match="Column 'col0' has no entry"):
+        Categorical.estimate(((),), [np.zeros((2, 0))], 1.0, places(), coded=True)
+    table = np.array([[1.0, 2.0], [0.0, 0.0]])
+    with pytest.raises(MissingValueError, match="Class 'b' has no entry in column 'col0'"):
+        Categorical.estimate((("x", "y"),), [table], 0.0, places(), coded=True)
+
+
+MIXED = Schema(
+    (Column("n"), Column("b", "boolean"), Column("c", "categorical", ("x", "y"))), named=True
+)
+
+
+def test_families_come_from_the_types_of_the_columns():
+    assert read_families("auto", MIXED) == ("gaussian", "bernoulli", "categorical")
+    chosen = {"n": "poisson", 1: "categorical"}
+    assert read_families(chosen, MIXED) == ("poisson", "categorical", "categorical")
+    assert read_families("categorical", MIXED) == ("categorical",) * 3
+
+
+@pytest.mark.parametrize(
+    ("family", "words"),
+    [
+        ("normal", "no family 'normal'"),
+        (3, "no family 3"),
+        ({"n": ["poisson"]}, "no family"),
+        ("gaussian", "Column 'c' holds levels"),
+        ({"c": "poisson"}, "Column 'c' holds levels"),
+        ({"z": "poisson"}, "column 'z', which is not there"),
+        ({7: "poisson"}, "column 7, which is not there"),
+        ({"n": "poisson", 0: "gaussian"}, "twice"),
+    ],
+)
+def test_families_that_cannot_be_are_named(family, words):
+    with pytest.raises(ParameterError, match=words):
+        read_families(family, MIXED)

@@ -1,0 +1,117 @@
+"""Profiles: the step with one parameter held, likelihoods that never rise, and Jeffreys' prior."""
+
+import pickle
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import chi2
+from sklearn.datasets import load_iris
+
+from posteriori import LogisticRegression
+from posteriori.errors import InferenceError, SeparationWarning
+from posteriori.posterior.inference import Inference
+
+RISE = 0.5 * chi2.ppf(0.95, 1)
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(200, 2))
+Y = (RANDOM.random(200) < expit(X[:, 0] - 0.3)).astype(int)
+RARE = np.where(np.arange(200) % 10 == 0, Y, 0)  # where it is one, so is Y
+
+
+def quasi_separated():
+    with pytest.warns(SeparationWarning, match="x2"):
+        return LogisticRegression().fit(np.column_stack([X, RARE]), Y)
+
+
+def test_what_runs_to_infinity_has_no_error_and_the_rest_that_of_the_other_rows():
+    found = quasi_separated().tidy()
+    rest = LogisticRegression().fit(X[RARE == 0], Y[RARE == 0]).tidy()
+    for name in ("estimate", "std_error", "statistic", "conf_low", "conf_high"):
+        np.testing.assert_allclose(found[name][:3], rest[name], rtol=1e-6)
+    last = found.iloc[3]
+    assert last["std_error"] == last["conf_high"] == -last["conf_low"] == np.inf
+    assert last["statistic"] == 0.0
+    assert last["p_value"] == 1.0
+    text = " ".join(str(quasi_separated().summary()).split())
+    assert "The coefficient of x2 diverges" in text
+
+
+def test_a_profile_of_what_runs_to_infinity_ends_on_one_side():
+    model = quasi_separated()
+    found = model.tidy(intervals="profile")
+    low, high = found["conf_low"], found["conf_high"]
+    assert np.isfinite(low).all()
+    assert list(np.isinf(high)) == [False, False, False, True]
+    # At the end that exists, the others being best, the likelihood is 1.92 below its supremum.
+    Z = sm.add_constant(X)
+    at_end = sm.Logit(Y, Z, offset=RARE * low[3]).fit(disp=0, tol=1e-13).llf
+    assert model.log_likelihood_ - at_end == pytest.approx(RISE, rel=1e-6)
+    rest = LogisticRegression().fit(X[RARE == 0], Y[RARE == 0]).tidy(intervals="profile")
+    np.testing.assert_allclose(high[:3], rest["conf_high"], rtol=1e-5)
+    # The same where it is not known that the estimate is infinite.
+    objective, w = model._inference.objective, model._inference.w
+    ends = Inference(objective, w, objective(w, "none").value).profile(0.95)
+    np.testing.assert_allclose(ends[:3, 0], low[:3], rtol=1e-5)
+    assert ends[3, 1] == np.inf
+
+
+def test_complete_separation_leaves_only_ends_that_exist():
+    y = (X[:, 0] > 0).astype(int)
+    with pytest.warns(SeparationWarning):
+        model = LogisticRegression().fit(X, y)
+    found = model.tidy(intervals="profile")
+    assert np.isinf(found["std_error"]).all()
+    assert list(np.isfinite(found["conf_low"])) == [False, True, False]
+    assert np.isinf(found["conf_high"]).all()
+    Z = sm.add_constant(X[:, 1:])
+
+    def objective(w):
+        a = (2 * y - 1) * (X[:, 0] * found["conf_low"][1] + Z @ w)
+        return np.logaddexp(0, -a).sum()
+
+    assert minimize(objective, [0.0, 0.0]).fun == pytest.approx(RISE, rel=1e-3)
+
+
+def test_intervals_of_rows_that_are_certain_say_nothing():
+    model, Z = quasi_separated(), np.column_stack([X, RARE])
+    rest = LogisticRegression().fit(X[RARE == 0], Y[RARE == 0])
+    ends = model.predict_interval(Z)
+    np.testing.assert_allclose(ends[RARE == 0], rest.predict_interval(X[RARE == 0]), rtol=1e-6)
+    np.testing.assert_array_equal(ends[RARE == 1], [[0.0, 1.0]] * RARE.sum())
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(loaded.predict_interval(Z), ends)
+    assert np.isinf(loaded.tidy()["std_error"][3])
+    with pytest.raises(InferenceError, match="loaded from a file"):
+        loaded.tidy(intervals="profile")
+
+
+def test_intervals_of_many_classes_know_what_is_certain():
+    certain = X[:, 0] > 1
+    with pytest.warns(SeparationWarning):
+        model = LogisticRegression().fit(X, np.where(certain, 2, Y))
+    ends = model.predict_interval(X)
+    np.testing.assert_array_equal(ends[certain], np.tile([0.0, 1.0], (certain.sum(), 3, 1)))
+    inside = LogisticRegression().fit(X[~certain], Y[~certain]).predict_interval(X[~certain])
+    np.testing.assert_allclose(ends[~certain, 1], inside, rtol=1e-5)
+
+
+def test_the_better_of_two_optima_counts_under_jeffreys_prior():
+    """On separated rows the penalised profile has two optima: the boundary near either class."""
+    X, y = load_iris(return_X_y=True)
+    x, t = X[y < 2, 2], y[y < 2]
+    fit = LogisticRegression(prior="jeffreys").fit(x[:, None], t)
+    end = fit.tidy(intervals="profile")["conf_high"][1]
+    levels = np.linspace(-60.0, 60.0, 4001)[:, None]
+
+    def penalised(slope):
+        a = levels + slope * (x - x.mean())
+        r = expit(a) * expit(-a)
+        s0, s1, s2 = (r @ (x - x.mean()) ** k for k in range(3))
+        loss = np.logaddexp(0, -np.where(t == 1, 1.0, -1.0) * a).sum(axis=1)
+        return (0.5 * np.log(s0 * s2 - s1**2) - loss).max()
+
+    best = max(penalised(slope) for slope in np.linspace(3.9, 4.1, 81))
+    assert 2 * (best - penalised(end)) == pytest.approx(chi2.ppf(0.95, 1), abs=1e-3)
