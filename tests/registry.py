@@ -245,7 +245,7 @@ CROSS_FITTED = [
         exactly={"estimator__estimator__tol": 1e-8},
     ),
     Entry(OneVersusOne(estimator=CalibratedClassifier(GaussianClassifier(), folds=3))),
-    Entry(NoveltyDetector(GaussianClassifier(covariance="full"), false_alarm=0.1)),
+    Entry(NoveltyDetector(GaussianClassifier(covariance="full"), false_positive_rate=0.1)),
     Entry(DecidingClassifier(CalibratedClassifier(FisherDiscriminant()), reject_cost=0.3)),
 ]
 """Folds are stratified in memory and by row number on a source, and depend on the order of rows:

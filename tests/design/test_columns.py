@@ -57,22 +57,22 @@ def test_an_unseen_level_is_an_error_or_taken_for_the_reference_level():
     _, block = block_of(new, fitted.schema, start=100)
     with pytest.raises(LevelError, match=r"Row 101 .* column 'colour', .* 'blue', 'green', 'red'"):
         fitted.design(block)
-    design = Columns(fitted.schema, unseen="reference").design(block)
+    design = Columns(fitted.schema, handle_unknown="reference").design(block)
     expected = np.array(MATRIX)
     expected[:, :2] = [[0, 1], [0, 0], [1, 0], [0, 0]]
     np.testing.assert_array_equal(design.array(), expected)
     np.testing.assert_array_equal(block.X.codes[:, 0], [2, -2, 1, -2])  # the rows stay as read
-    with pytest.raises(ParameterError, match=r"unseen='ignore' .* 'error' or 'reference'"):
-        Columns(Schema.unnamed(1), unseen="ignore")
+    with pytest.raises(ParameterError, match=r"handle_unknown='ignore' .* 'error' or 'reference'"):
+        Columns(Schema.unnamed(1), handle_unknown="ignore")
 
 
-@pytest.mark.parametrize("unseen", ["error", "reference"])
-def test_a_missing_level_is_an_error_before_and_beside_any_unseen_one(unseen):
+@pytest.mark.parametrize("handle_unknown", ["error", "reference"])
+def test_a_missing_level_is_an_error_before_and_beside_any_unseen_one(handle_unknown):
     fitted, _ = block_of(FRAME)
     new = FRAME.with_columns(colour=pl.Series(["pink", None, "red", "blue"]))
     _, block = block_of(new, fitted.schema, start=40, kept=np.array([3, 7, 8, 9]))
     with pytest.raises(MissingValueError, match="row 47, column 'colour'"):
-        Columns(fitted.schema, unseen=unseen).design(block)
+        Columns(fitted.schema, handle_unknown=handle_unknown).design(block)
 
 
 def test_parts_to_be_filled_in_have_few_rows_where_levels_are_many():

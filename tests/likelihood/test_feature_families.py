@@ -134,7 +134,7 @@ def test_categorical_estimate_is_smoothed_frequency():
     found = Categorical.estimate(levels, [table], 0.5, places(), coded=True)
     column = found.column(0)
     np.testing.assert_allclose(column["probability"], (table + 0.5) / [[5.5], [9.5]])
-    np.testing.assert_allclose(column["unseen"], [0.5 / 5.5, 0.5 / 9.5])
+    np.testing.assert_allclose(column["handle_unknown"], [0.5 / 5.5, 0.5 / 9.5])
     assert column["levels"] == ("x", "y", "z")
 
 

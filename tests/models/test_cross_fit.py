@@ -110,7 +110,7 @@ def assert_same(found, expected):
 MODELS = [
     CalibratedClassifier(LogisticRegression()),
     CalibratedClassifier(NaiveBayes(), method="platt", folds=3, random_state=4),
-    NoveltyDetector(GaussianClassifier(covariance="full"), false_alarm=0.05),
+    NoveltyDetector(GaussianClassifier(covariance="full"), false_positive_rate=0.05),
 ]
 NESTED = [
     CalibratedClassifier(OneVersusOne(estimator=LogisticRegression())),
@@ -173,7 +173,7 @@ def test_the_folds_of_a_source_are_hashes_of_the_row_number(random_state, tmp_pa
     [
         lambda fitted: CalibratedClassifier(fitted),
         lambda fitted: CalibratedClassifier(fitted, method="platt"),
-        lambda fitted: NoveltyDetector(fitted, false_alarm=0.1),
+        lambda fitted: NoveltyDetector(fitted, false_positive_rate=0.1),
     ],
 )
 @pytest.mark.parametrize("n", [100, 1_000])
@@ -509,7 +509,7 @@ def test_what_was_fitted_to_files_can_be_sent_away(rows):
 
 def test_what_is_novel_is_told_wherever_rows_lie(rows, tmp_path):
     X = frame_of(2, 400)[NAMES]
-    model = NoveltyDetector(GaussianClassifier(), false_alarm=0.1).fit(rows(target="y"))
+    model = NoveltyDetector(GaussianClassifier(), false_positive_rate=0.1).fit(rows(target="y"))
     for name, column in (("is_novel", "novel"), ("p_value", "p_value")):
         expected = getattr(model, name)(X)
         path = getattr(model, name)(rows(), to=tmp_path / f"{name}.parquet")

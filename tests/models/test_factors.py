@@ -296,7 +296,9 @@ def test_an_unseen_level_is_named_by_row_column_and_remedy(name):
     message = r"Row 1 has the level 'west' in column 'region', .*'east', 'north', 'south'"
     with pytest.raises(LevelError, match=message):
         model.predict(NEW)
-    with pytest.raises(LevelError, match="unseen='reference' where the model has that choice"):
+    with pytest.raises(
+        LevelError, match="handle_unknown='reference' where the model has that choice"
+    ):
         model.predict(pl.DataFrame(NEW))
 
 
@@ -306,7 +308,7 @@ CHOOSERS = [LogisticRegression, ProbitRegression, ThresholdRegression, GLM]
 @pytest.mark.parametrize("kind", CHOOSERS)
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.Table.from_pandas])
 def test_an_unseen_level_can_be_taken_for_the_reference(kind, library):
-    model = kind(unseen="reference").fit(pd.DataFrame(PLAIN), Y)
+    model = kind(handle_unknown="reference").fit(pd.DataFrame(PLAIN), Y)
     known = NEW.assign(region=["north", "east", "east"])
     np.testing.assert_array_equal(model.predict(library(NEW)), model.predict(known))
     np.testing.assert_array_equal(
@@ -316,19 +318,19 @@ def test_an_unseen_level_can_be_taken_for_the_reference(kind, library):
 
 @pytest.mark.parametrize("kind", CHOOSERS)
 def test_a_choice_for_unseen_levels_that_is_none_is_named(kind):
-    with pytest.raises(ParameterError, match="unseen='drop' is not understood"):
-        kind(unseen="drop").fit(pd.DataFrame(PLAIN), Y)
+    with pytest.raises(ParameterError, match="handle_unknown='drop' is not understood"):
+        kind(handle_unknown="drop").fit(pd.DataFrame(PLAIN), Y)
 
 
-@pytest.mark.parametrize("unseen", ["error", "reference"])
+@pytest.mark.parametrize("handle_unknown", ["error", "reference"])
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.Table.from_pandas])
-def test_a_missing_level_is_named_in_fits_and_in_predictions(unseen, library):
-    model = LogisticRegression(unseen=unseen).fit(pd.DataFrame(PLAIN), Y)
+def test_a_missing_level_is_named_in_fits_and_in_predictions(handle_unknown, library):
+    model = LogisticRegression(handle_unknown=handle_unknown).fit(pd.DataFrame(PLAIN), Y)
     gap = library(NEW.assign(region=["north", None, "east"]))
     with pytest.raises(MissingValueError, match=r"contains NaN \(first in row 1, column 'reg"):
         model.predict(gap)
     with pytest.raises(MissingValueError, match=r"contains NaN \(first in row 1, column 'reg"):
-        LogisticRegression(unseen=unseen).fit(gap, [0, 1, 0])
+        LogisticRegression(handle_unknown=handle_unknown).fit(gap, [0, 1, 0])
 
 
 def test_numbers_where_levels_were_are_named():
@@ -340,7 +342,7 @@ def test_numbers_where_levels_were_are_named():
 @pytest.mark.parametrize("model", [Perceptron, Adaline])
 def test_the_sequential_classifiers_take_a_new_level_for_the_reference(model):
     frame = pd.DataFrame({"x": np.r_[-1.0, -0.5, 0.5, 1.0], "g": ["a", "b", "a", "b"]})
-    fitted = model(random_state=0, unseen="reference").fit(frame, [0, 0, 1, 1])
+    fitted = model(random_state=0, handle_unknown="reference").fit(frame, [0, 0, 1, 1])
     strange = pd.DataFrame({"x": [0.7], "g": ["c"]})
     known = pd.DataFrame({"x": [0.7], "g": ["a"]})
     np.testing.assert_array_equal(
@@ -354,7 +356,7 @@ def test_distances_follow_the_formula_and_take_new_levels_for_the_reference():
     frame = pd.DataFrame(
         {"y": [0, 1, 0, 1, 0, 1], "x": [0.0, 2.0, 1.5, 3.0, 1.0, 0.5], "g": list("aabbab")}
     )
-    fitted = LogisticRegression(prior=1.0, unseen="reference").fit("y ~ x + g", frame)
+    fitted = LogisticRegression(prior=1.0, handle_unknown="reference").fit("y ~ x + g", frame)
     strange = pd.DataFrame({"x": [0.7], "g": ["c"]})
     length = np.linalg.norm(fitted.coef_)
     np.testing.assert_allclose(

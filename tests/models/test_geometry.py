@@ -38,7 +38,7 @@ class Fittable(LinearGeometry, BaseEstimator):
 class Linear(Fittable):
     """A linear classifier with its parameters given."""
 
-    unseen = "error"
+    handle_unknown = "error"
 
     def __init__(self, classes, coef, intercept, schema=None) -> None:
         self.classes_ = classes

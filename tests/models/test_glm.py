@@ -451,7 +451,7 @@ def test_factors_equal_their_indicators_and_unseen_levels_are_errors_or_the_refe
     new = pd.DataFrame({"level": ["huge", "low"], "x": [0.5, 0.5]})
     with pytest.raises(LevelError, match="'level'"):
         ours.predict(new)
-    found = GLM(family="poisson", unseen="reference").fit(frame, y).predict(new)
+    found = GLM(family="poisson", handle_unknown="reference").fit(frame, y).predict(new)
     assert found[0] == found[1]
 
 
@@ -485,7 +485,7 @@ def test_many_rows_start_from_a_sample_and_end_at_the_same_optimum():
         ({"prior": -1.0}, "precision"),
         ({"tol": 2.0}, "tol"),
         ({"max_iter": 0}, "max_iter"),
-        ({"unseen": "drop"}, "unseen"),
+        ({"handle_unknown": "drop"}, "handle_unknown"),
     ],
     ids=str,
 )

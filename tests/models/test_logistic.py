@@ -261,7 +261,9 @@ def test_an_unseen_level_is_an_error_or_the_reference():
     new = pd.DataFrame({"f": ["z", "a"], "x": [1.0, 1.0]})
     with pytest.raises(LevelError, match="'f'"):
         LogisticRegression(prior=1.0).fit(frame, y).predict_proba(new)
-    found = LogisticRegression(prior=1.0, unseen="reference").fit(frame, y).predict_proba(new)
+    found = (
+        LogisticRegression(prior=1.0, handle_unknown="reference").fit(frame, y).predict_proba(new)
+    )
     np.testing.assert_array_equal(found[0], found[1])
 
 
@@ -281,7 +283,7 @@ def test_activations_beyond_exp_have_exact_logarithms():
         ({"prior": -1}, "not a precision"),
         ({"tol": 0.0}, "tol"),
         ({"max_iter": 0}, "max_iter"),
-        ({"unseen": "ignore"}, "unseen"),
+        ({"handle_unknown": "ignore"}, "handle_unknown"),
     ],
 )
 def test_a_setting_that_cannot_be_honoured_is_named(settings, words):

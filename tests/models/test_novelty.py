@@ -34,7 +34,7 @@ MODELS = [GaussianClassifier(), GaussianClassifier(covariance="full"), NaiveBaye
 
 
 # Of the 15 to 200 rows of these checks none is to be rejected.
-@parametrize_with_checks([NoveltyDetector(NaiveBayes(), false_alarm=1e-4, reject_label=-7)])
+@parametrize_with_checks([NoveltyDetector(NaiveBayes(), false_positive_rate=1e-4, reject_label=-7)])
 @pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
 def test_keeps_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
@@ -44,7 +44,7 @@ def test_keeps_the_contract_of_scikit_learn(estimator, check):
 @pytest.mark.parametrize("rate", [0.05, 0.2])
 def test_new_rows_of_the_same_kind_are_rejected_at_the_rate_asked(estimator, rate):
     # The share among the 400 held back has a Beta distribution about the rate.
-    model = NoveltyDetector(estimator, false_alarm=rate).fit(X, Y)
+    model = NoveltyDetector(estimator, false_positive_rate=rate).fit(X, Y)
     spread = np.sqrt(rate * (1 - rate) * (1 / len(X) + 1 / len(NEW)))
     assert abs(model.is_novel(NEW).mean() - rate) < 3 * spread
 
@@ -54,7 +54,7 @@ def test_over_many_fits_the_rate_is_kept():
     for seed in range(150):
         train, y = rows(60, seed)
         test, _ = rows(100, 1000 + seed)
-        model = NoveltyDetector(GaussianClassifier(), false_alarm=0.1).fit(train, y)
+        model = NoveltyDetector(GaussianClassifier(), false_positive_rate=0.1).fit(train, y)
         alarms += model.is_novel(test).sum()
     # Within a fit alarms hang together: the share of the threshold has the variance of Beta(6, 55).
     error = np.sqrt((0.1 * 0.9 / 61 + 0.1 * 0.9 / 100) / 150)
@@ -66,7 +66,7 @@ def test_a_frozen_model_has_the_exact_rate():
     alarms = []
     for seed in range(300):
         held, y = rows(39, 2000 + seed)
-        model = NoveltyDetector(fitted, false_alarm=0.1).fit(held, y)
+        model = NoveltyDetector(fitted, false_positive_rate=0.1).fit(held, y)
         alarms.append(model.is_novel(rows(1, 5000 + seed)[0])[0])
     low, high = binom.interval(0.999, 300, 4 / 40)
     assert low <= np.sum(alarms) <= high
@@ -95,14 +95,16 @@ def test_the_p_value_is_the_share_of_rows_held_back_that_are_no_more_likely():
 
 @pytest.mark.parametrize("rate", [0.07, 0.29, 0.01, 0.5])
 def test_novel_is_what_has_a_p_value_up_to_the_rate(rate):
-    model = NoveltyDetector(GaussianClassifier(), false_alarm=rate).fit(X[:99], Y[:99])
+    model = NoveltyDetector(GaussianClassifier(), false_positive_rate=rate).fit(X[:99], Y[:99])
     p = model.p_value(NEW[:2000])
     assert_array_equal(model.is_novel(NEW[:2000]), p <= rate)
 
 
 def test_with_a_frozen_model_weight_two_is_the_row_twice():
     times = np.random.default_rng(0).integers(0, 3, len(X))
-    model = NoveltyDetector(FrozenEstimator(GaussianClassifier().fit(X, Y)), false_alarm=0.05)
+    model = NoveltyDetector(
+        FrozenEstimator(GaussianClassifier().fit(X, Y)), false_positive_rate=0.05
+    )
     one = clone(model).fit(X, Y, times.astype(float))
     other = clone(model).fit(X.repeat(times, axis=0), Y.repeat(times))
     assert_allclose(one.threshold_, other.threshold_, rtol=1e-10)
@@ -110,7 +112,7 @@ def test_with_a_frozen_model_weight_two_is_the_row_twice():
 
 
 def test_too_few_rows_for_the_rate_reject_nothing_and_say_so():
-    model = NoveltyDetector(GaussianClassifier(), false_alarm=0.01)
+    model = NoveltyDetector(GaussianClassifier(), false_positive_rate=0.01)
     with pytest.warns(IdentifiabilityWarning, match=r"98 rows cannot.*Pass 99 rows or more"):
         model.fit(X[:98], Y[:98])
     assert model.threshold_ == -np.inf
@@ -135,7 +137,7 @@ def test_probabilities_are_those_of_the_model():
 
 
 def test_a_density_needs_no_labels_and_predicts_none():
-    model = NoveltyDetector(KernelDensity(bandwidth=0.7), false_alarm=0.05).fit(X)
+    model = NoveltyDetector(KernelDensity(bandwidth=0.7), false_positive_rate=0.05).fit(X)
     spread = np.sqrt(0.05 * 0.95 / len(X))
     assert abs(model.is_novel(NEW[:4000]).mean() - 0.05) < 3.5 * spread
     assert not hasattr(model, "predict")
@@ -158,8 +160,8 @@ def test_names_of_columns_are_kept():
 
 
 def test_what_cannot_be_honoured_is_an_error():
-    with pytest.raises(ParameterError, match="false_alarm=0"):
-        NoveltyDetector(GaussianClassifier(), false_alarm=0).fit(X, Y)
+    with pytest.raises(ParameterError, match="false_positive_rate=0"):
+        NoveltyDetector(GaussianClassifier(), false_positive_rate=0).fit(X, Y)
     with pytest.raises(ParameterError, match="folds=1"):
         NoveltyDetector(GaussianClassifier(), folds=1).fit(X, Y)
     with pytest.raises(ParameterError, match="LogisticRegression has no score_samples"):
@@ -181,7 +183,7 @@ def test_the_last_bits_of_equal_rows_do_not_count(rate):
     whole = random.integers(3, size=(300, 3)).astype(float)
     y = random.integers(2, size=300)
     fitted = FrozenEstimator(GaussianClassifier().fit(whole, y))
-    model = NoveltyDetector(fitted, false_alarm=rate).fit(whole)
+    model = NoveltyDetector(fitted, false_positive_rate=rate).fit(whole)
     alone = [model.p_value(row[None])[0] for row in whole]
     assert_allclose(model.p_value(whole), alone, rtol=1e-12)
     assert_array_equal(model.is_novel(whole), [model.is_novel(row[None])[0] for row in whole])

@@ -41,8 +41,9 @@ SHARED = [
       for prior in ("foo", np.ones(3), [1.0], True, 1j, np.complex128(1), np.array("jeffreys"))],
     *[({"prior": prior}, "prior={!r} is not a precision. Use a finite number, zero or more.")
       for prior in (-1, np.inf, np.nan)],
-    *[({"unseen": unseen}, "unseen={!r} is not understood. Use 'error' or 'reference'.")
-      for unseen in ("foo", None, 3, ["error"])],
+    *[({"handle_unknown": choice},
+       "handle_unknown={!r} is not understood. Use 'error' or 'reference'.")
+      for choice in ("foo", None, 3, ["error"])],
 ]  # fmt: skip
 
 OF_PRIORS = [

@@ -215,7 +215,7 @@ def test_factors_equal_their_indicators_and_unseen_levels_are_errors_or_the_refe
     new = pd.DataFrame({"level": ["huge", "low"], "x": [0.5, 0.5]})
     with pytest.raises(LevelError, match="'level'"):
         ours.predict(new)
-    found = ProbitRegression(unseen="reference").fit(frame, y).predict_proba(new)
+    found = ProbitRegression(handle_unknown="reference").fit(frame, y).predict_proba(new)
     np.testing.assert_array_equal(found[0], found[1])
 
 

@@ -246,7 +246,7 @@ class TestCluster:
             NaiveBayes(),
             CalibratedClassifier(LogisticRegression()),
             CalibratedClassifier(NaiveBayes(), method="platt"),
-            NoveltyDetector(GaussianClassifier(), false_alarm=0.05),
+            NoveltyDetector(GaussianClassifier(), false_positive_rate=0.05),
             Adaline(random_state=0, max_epochs=3, tol=1e-9),
         ],
         ids=str,

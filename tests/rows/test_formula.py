@@ -178,7 +178,7 @@ def test_an_unseen_level_is_an_error_or_taken_for_the_first_level(column, right,
         FRAME.assign(**{column: FRAME[column].where(FRAME.index % 7 > 0, value)})
         for value in (level, first)
     )
-    found = formula.apply(new, unseen="reference")
+    found = formula.apply(new, handle_unknown="reference")
     pd.testing.assert_frame_equal(found, formula.apply(known), rtol=1e-12)
     levels = "'east', 'north', 'west'" if column == "region" else "2009, 2010, 2011, 2012"
     words = rf"Row 1 has the level {level!r}(\.0)? in column '{column}', .* {levels};"

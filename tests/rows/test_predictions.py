@@ -77,7 +77,7 @@ def test_actions_may_be_of_another_kind_than_classes(tmp_path):
 @pytest.mark.parametrize("labels", [Y, np.array(list(map(ord, Y)))], ids=["text", "numbers"])
 def test_rejected_rows_have_their_label_in_files_and_in_dask(tmp_path, reject, labels):
     one_of_many = OneVersusRest(estimator=LogisticRegression(prior=1.0), ambiguous="reject")
-    for model in (one_of_many, NoveltyDetector(GaussianClassifier(), false_alarm=0.05)):
+    for model in (one_of_many, NoveltyDetector(GaussianClassifier(), false_positive_rate=0.05)):
         model.set_params(reject_label=reject).fit(ROWS, labels)
         expected = model.predict(ROWS)
         assert reject in expected.tolist()

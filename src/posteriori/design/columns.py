@@ -13,7 +13,7 @@ from scipy import sparse
 from posteriori.design.matrix import Coded, Dense, Design, Sparse, Stacked
 from posteriori.errors import LevelError, ParameterError, ShapeError
 from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed, check_finite, split_rows
-from posteriori.rows.schema import Schema, Unseen, known_levels
+from posteriori.rows.schema import HandleUnknown, Schema, known_levels
 from posteriori.typing import Codes
 
 _DENSE_ENTRIES = 2**19
@@ -28,24 +28,25 @@ class Columns:
     """How the columns of a schema enter the design matrix: in their order.
 
     A factor with L levels gives L - 1 columns, the first level being the reference. A level that
-    the schema lacks is an error or, with `unseen="reference"`, taken for the reference level: its
-    row gets zeros in all columns of the factor. A missing level is an error either way.
+    the schema lacks is an error or, with `handle_unknown="reference"`, taken for the reference
+    level: its row gets zeros in all columns of the factor. A missing level is an error either way.
 
     >>> from posteriori.rows.schema import Column
     >>> schema = Schema((Column("f", "categorical", ("a", "b", "c")),), named=True)
     >>> codes = np.array([[2], [UNSEEN]], dtype=np.int32)
     >>> block = Block(Mixed(np.empty((2, 0)), codes), None, None, 0)
-    >>> Columns(schema, unseen="reference").design(block).array()
+    >>> Columns(schema, handle_unknown="reference").design(block).array()
     array([[0., 1.], [0., 0.]])
     """
 
     schema: Schema
-    unseen: Unseen = "error"
+    handle_unknown: HandleUnknown = "error"
 
     def __post_init__(self) -> None:
-        if self.unseen not in get_args(Unseen):
+        if self.handle_unknown not in get_args(HandleUnknown):
             raise ParameterError(
-                f"unseen={self.unseen!r} is not understood.", "Use 'error' or 'reference'."
+                f"handle_unknown={self.handle_unknown!r} is not understood.",
+                "Use 'error' or 'reference'.",
             )
 
     @cached_property
@@ -120,7 +121,7 @@ class Columns:
         if (X.codes == MISSING).any():
             check_finite(block, self.schema)
         codes, j = X.codes[:, q], self.schema.categorical[q]
-        if self.unseen == "reference":
+        if self.handle_unknown == "reference":
             return np.maximum(codes, 0)
         row = block.row(int(np.argmax(codes == UNSEEN)))
         strange = X.strange[q] if X.strange else None

@@ -102,7 +102,7 @@ def rows_of_fit(model: Any) -> Seen:
 def rows_given(model: Any, X: Any, y: Any, sample_weight: Any) -> Seen:
     """Other rows, read as the model reads those that it predicts."""
     rows = _read(model, X, y, sample_weight)
-    columns = Columns(rows.schema, unseen="reference")
+    columns = Columns(rows.schema, handle_unknown="reference")
     if not hasattr(model, "predict_proba") and not is_regressor(model):
         return Seen(rows, columns, why=NO_PROBABILITIES.format(type(model).__name__))
     if rows.classes is None and not (is_regressor(model) and _has_numbers(rows)):

@@ -270,7 +270,7 @@ def _parts(model: Any, rows: MemoryRows) -> Parts:
     linear = _linear(model)
     centre, reference = _mean_row(model, len(linear.weights))
     check_finite(block, rows.schema)
-    phi = Columns(rows.schema, model.unseen).design(block).array()[0]
+    phi = Columns(rows.schema, model.handle_unknown).design(block).array()[0]
     each = (phi - centre)[:, None] * linear.weights
     with np.errstate(invalid="ignore"):
         baseline = linear(centre[None])[0]

@@ -683,7 +683,7 @@ class Categorical(Family):
         return {
             "levels": self.levels[j],
             "probability": table[:, :n_levels],
-            "unseen": table[:, n_levels],
+            "handle_unknown": table[:, n_levels],
         }
 
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from posteriori.design.columns import Columns
 from posteriori.rows.block import Block, Features
-from posteriori.rows.schema import Schema, Unseen
+from posteriori.rows.schema import HandleUnknown, Schema
 from posteriori.typing import Array
 
 NEAR_ZERO = 1e4
@@ -36,11 +36,13 @@ class Linear:
         activation += bias
         return cast(Array, activation)
 
-    def of_rows(self, X: Features, schema: Schema, unseen: Unseen = "error") -> Array:
+    def of_rows(
+        self, X: Features, schema: Schema, handle_unknown: HandleUnknown = "error"
+    ) -> Array:
         """The same for rows of any storage, through the products of their design."""
         if isinstance(X, np.ndarray):
             return self(X)
-        design = Columns(schema, unseen).design(Block(X, None, None, 0))
+        design = Columns(schema, handle_unknown).design(Block(X, None, None, 0))
         if self.centre is not None:
             design = design.shifted(self.centre)
         return design.times(self.weights) + self.bias

@@ -49,7 +49,7 @@ from posteriori.rows.in_memory import (
 )
 from posteriori.rows.predictions import named, predict_dask, write_predictions
 from posteriori.rows.scan import as_source, is_scanned, is_source
-from posteriori.rows.schema import Batch, Schema, Unseen
+from posteriori.rows.schema import Batch, HandleUnknown, Schema
 from posteriori.rows.source import FitRows, PassLog, SourceRows
 from posteriori.rows.target import as_vector, read_classes, read_target
 from posteriori.rows.threads import one_blas_thread
@@ -484,7 +484,7 @@ class Classifier(ClassifierMixin, Estimator):
     passes_: PassLog
     n_features_in_: int
     formula_: Formula | None = None
-    unseen: Unseen = "error"
+    handle_unknown: HandleUnknown = "error"
 
     _allows_missing = False
     _learns_levels = False
@@ -655,13 +655,13 @@ class Classifier(ClassifierMixin, Estimator):
     def _new_rows(self, X: Any) -> MemoryRows:
         """Rows to predict, by the formula of the fit if it had one."""
         if self.formula_ is not None:
-            X = self.formula_.apply(X, self.unseen)
+            X = self.formula_.apply(X, self.handle_unknown)
         return read_new_rows(X, self.schema_, type(self).__name__)
 
     def _checked(self, block: Block, activate: Callable[[Features], Array]) -> Array:
         """Activations of a block, with missing entries left out or named."""
         if isinstance(block.X, Mixed) and not self._learns_levels:
-            Columns(self.schema_, self.unseen).design(block)
+            Columns(self.schema_, self.handle_unknown).design(block)
         with np.errstate(over="ignore", invalid="ignore"):
             activation = activate(block.X)
         doubtful = ~np.isfinite(activation.max(axis=1))

@@ -60,7 +60,7 @@ from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.rows.block import Block, Rows
 from posteriori.rows.frames import make_frame
 from posteriori.rows.in_memory import MemoryRows
-from posteriori.rows.schema import Unseen
+from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
 from posteriori.rows.target import as_vector, read_offset, same_classes
 from posteriori.rows.threads import one_blas_thread
@@ -153,7 +153,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         How the integral (4.145) is taken. Two classes: the closed form (4.155), an exact one
         ("auto"), or an average over draws. More: an extended closed form, or draws ("auto").
         After Monte Carlo it is always its own draws that are averaged over.
-    fit_intercept, tol, max_iter, unseen : as in `LogisticRegression`.
+    fit_intercept, tol, max_iter, handle_unknown : as in `LogisticRegression`.
     n_draws : int
         Draws from the posterior, with inference="monte_carlo"; more where chains need them.
     random_state : None, int, Generator or RandomState
@@ -547,7 +547,7 @@ class BayesianLogisticRegression(LikelihoodModel):
     def _read_more(self, X: Any, y: Any, sample_weight: Any) -> FitRows:
         formula, schema = self.formula_, self.schema_
         if formula is not None:
-            X = formula.apply(X, self.unseen)
+            X = formula.apply(X, self.handle_unknown)
         rows = self._read(X, y, sample_weight, None, schema=schema, known_classes=self.classes_)
         self.formula_ = formula
         return rows
@@ -623,7 +623,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_iter: int | None = None,
-        unseen: Unseen = "error",
+        handle_unknown: HandleUnknown = "error",
         n_draws: int = 4000,
         random_state: Any = None,
     ) -> None:
@@ -633,7 +633,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
-        self.unseen = unseen
+        self.handle_unknown = handle_unknown
         self.n_draws = n_draws
         self.random_state = random_state
 

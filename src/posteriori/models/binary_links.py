@@ -21,7 +21,7 @@ from posteriori.models.scoring import choice, scored
 from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.rows.block import Block, Rows
-from posteriori.rows.schema import Unseen
+from posteriori.rows.schema import HandleUnknown
 from posteriori.solve.objective import Iteration, Solution, Status
 from posteriori.solve.separation import Separation
 from posteriori.statistics.glm_domain import CountRows
@@ -123,7 +123,7 @@ class ProbitRegression(LinkedClassifier):
         where that costs little.
     max_iter : int or None
         Steps before the iteration is given up; None leaves it to the solver.
-    unseen : "error" or "reference"
+    handle_unknown : "error" or "reference"
         What to do with a level of a factor that the fit never saw.
 
     Attributes
@@ -150,14 +150,14 @@ class ProbitRegression(LinkedClassifier):
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_iter: int | None = None,
-        unseen: Unseen = "error",
+        handle_unknown: HandleUnknown = "error",
     ) -> None:
         self.prior = prior
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
-        self.unseen = unseen
+        self.handle_unknown = handle_unknown
 
     def _loss(self, n_classes: int, soft: bool) -> Loss:
         return BinaryLoss(PROBABILITY_LINKS["probit"])
@@ -188,7 +188,7 @@ class ThresholdRegression(LinkedClassifier):
     noise : a continuous distribution of SciPy, its name, or a `Mixture`
         `scipy.stats.cauchy`, `scipy.stats.t(3)`, `"gumbel_r"`, or
         `Mixture([0.4, 0.6], [norm(-1, 0.5), norm(1.5, 1)])`.
-    prior, fit_intercept, tol, max_iter, unseen
+    prior, fit_intercept, tol, max_iter, handle_unknown
         As in `ProbitRegression`.
 
     Attributes
@@ -226,14 +226,14 @@ class ThresholdRegression(LinkedClassifier):
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_iter: int | None = None,
-        unseen: Unseen = "error",
+        handle_unknown: HandleUnknown = "error",
     ) -> None:
         self.noise = noise
         self.prior = prior
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
-        self.unseen = unseen
+        self.handle_unknown = handle_unknown
 
     def _loss(self, n_classes: int, soft: bool) -> Loss:
         return BinaryLoss(cdf_link(self.noise))

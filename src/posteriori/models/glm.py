@@ -48,7 +48,7 @@ from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName
 from posteriori.rows.block import Block, Rows
 from posteriori.rows.in_memory import MemoryRows, read_real_rows
 from posteriori.rows.scan import as_source, is_source
-from posteriori.rows.schema import Schema, Unseen
+from posteriori.rows.schema import HandleUnknown, Schema
 from posteriori.rows.source import FitRows
 from posteriori.solve.objective import Iteration, Solution, Status
 from posteriori.solve.separation import Separation, unseparated
@@ -407,7 +407,7 @@ class GLM(LinkedClassifier):
         The iteration ends within about this many standard errors of the optimum; much nearer
         where that costs little.
     max_iter : int or None
-    unseen : "error" or "reference"
+    handle_unknown : "error" or "reference"
         What to do with a level of a factor that the fit never saw.
 
     Attributes
@@ -569,7 +569,7 @@ class GLM(LinkedClassifier):
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_iter: int | None = None,
-        unseen: Unseen = "error",
+        handle_unknown: HandleUnknown = "error",
     ) -> None:
         self.family = family
         self.link = link
@@ -577,7 +577,7 @@ class GLM(LinkedClassifier):
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
-        self.unseen = unseen
+        self.handle_unknown = handle_unknown
 
     # Reading the target, and the problem that it makes.
 
@@ -627,7 +627,7 @@ class GLM(LinkedClassifier):
         )
         return Problem(
             rows,
-            Columns(rows.schema, unseen=self.unseen),
+            Columns(rows.schema, handle_unknown=self.handle_unknown),
             self._mechanism.loss,
             _target,
             1,

@@ -60,7 +60,7 @@ from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, check_prior
 from posteriori.rows.block import Block, Features, Rows
 from posteriori.rows.frames import make_frame
-from posteriori.rows.schema import Unseen
+from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
 from posteriori.rows.target import read_offset
 from posteriori.rows.threads import one_blas_thread
@@ -104,7 +104,7 @@ WITH_A_NUMBER = "Set a number such as prior=1.0 for finite coefficients; or drop
 class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
     """A classifier p(C|x) = f(wᵀφ(x)), fitted by maximum likelihood or with a prior on w."""
 
-    unseen: Unseen
+    handle_unknown: HandleUnknown
     _linear: Linear
 
     _inference: Inference
@@ -132,7 +132,7 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         return self._linear
 
     def _activations(self, X: Features) -> Array:
-        return self._linear.of_rows(X, self.schema_, self.unseen)
+        return self._linear.of_rows(X, self.schema_, self.handle_unknown)
 
     def _predicted(self, block: Block) -> Array:
         return self._probabilities(self._block_activations(block))
@@ -520,7 +520,7 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
             rows, target = coded(rows, signs if signed else second_of_two, once=True)
         return Problem(
             rows,
-            Columns(rows.schema, unseen=self.unseen),
+            Columns(rows.schema, handle_unknown=self.handle_unknown),
             loss,
             target,
             1 if K == 2 else K,
@@ -690,7 +690,7 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         check_flag("fit_intercept", self.fit_intercept)
         check_fraction("tol", self.tol)
         check_count("max_iter", self.max_iter, "steps", none=True)
-        check_choice("unseen", self.unseen, get_args(Unseen))
+        check_choice("handle_unknown", self.handle_unknown, get_args(HandleUnknown))
 
     def _caveats(self) -> tuple[str, ...]:
         status = self.solution_.status

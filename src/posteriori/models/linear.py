@@ -18,7 +18,7 @@ from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.rows.block import Block, check_finite
 from posteriori.rows.features import read_features
 from posteriori.rows.in_memory import MemoryRows
-from posteriori.rows.schema import Schema, Unseen
+from posteriori.rows.schema import HandleUnknown, Schema
 from posteriori.typing import Array, Labels
 
 
@@ -108,8 +108,8 @@ class Hyperplane:
             )
         return float(shift)
 
-    def _distances(self, rows: MemoryRows, unseen: Unseen = "error") -> Array:
-        unit, shift, columns = self.unit_normal, self._shift, Columns(rows.schema, unseen)
+    def _distances(self, rows: MemoryRows, handle_unknown: HandleUnknown = "error") -> Array:
+        unit, shift, columns = self.unit_normal, self._shift, Columns(rows.schema, handle_unknown)
 
         def distances(block: Block) -> Array:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -151,7 +151,7 @@ class LinearModel(Protocol):
     @property
     def intercept_(self) -> Array: ...
     @property
-    def unseen(self) -> Unseen: ...
+    def handle_unknown(self) -> HandleUnknown: ...
     @property
     def schema_(self) -> Schema: ...
     def _new_rows(self, X: Any) -> MemoryRows: ...
@@ -187,7 +187,7 @@ class LinearGeometry:
         `classes_[1]` where two classes are left out.
         """
         plane = self.hyperplane(first, second)
-        return plane._distances(self._new_rows(X), self.unseen)
+        return plane._distances(self._new_rows(X), self.handle_unknown)
 
 
 class LinearCoefficients(LinearGeometry):

@@ -40,7 +40,7 @@ from posteriori.posterior.log_posterior import WIDE, Coordinates, LogPosterior
 from posteriori.posterior.priors import Penalty, PriorLike, PriorName, flat
 from posteriori.rows.block import Block
 from posteriori.rows.in_memory import MemoryRows, is_memory_rows
-from posteriori.rows.schema import Schema, Unseen
+from posteriori.rows.schema import HandleUnknown, Schema
 from posteriori.rows.source import FitRows
 from posteriori.rows.target import as_vector, same_classes
 from posteriori.solve.objective import Iteration, Solution
@@ -165,7 +165,7 @@ class LogisticRegression(LikelihoodModel):
         where that costs little.
     max_iter : int or None
         Steps before the iteration is given up; None leaves it to the solver.
-    unseen : "error" or "reference"
+    handle_unknown : "error" or "reference"
         What to do at prediction with a level that the fit never saw.
 
     Attributes
@@ -261,7 +261,7 @@ class LogisticRegression(LikelihoodModel):
             self._check_same(rows.classes, rows.schema)
         else:
             self._check_same(classes, self.schema_)
-            X = X if formula is None else formula.apply(X, self.unseen)
+            X = X if formula is None else formula.apply(X, self.handle_unknown)
             rows = self._read(
                 X, y, sample_weight, None, schema=self.schema_, known_classes=self.classes_
             )
@@ -385,7 +385,7 @@ class LogisticRegression(LikelihoodModel):
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_iter: int | None = None,
-        unseen: Unseen = "error",
+        handle_unknown: HandleUnknown = "error",
     ) -> None:
         self.prior = prior
         self.label_noise = label_noise
@@ -393,7 +393,7 @@ class LogisticRegression(LikelihoodModel):
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
-        self.unseen = unseen
+        self.handle_unknown = handle_unknown
 
     def _loss(self, n_classes: int, soft: bool) -> Loss | ClassLoss:
         self._noise = read_label_noise(self.label_noise, n_classes)

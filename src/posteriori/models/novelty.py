@@ -86,11 +86,11 @@ def _classifies(model: "NoveltyDetector") -> bool:
 class NoveltyDetector(CrossFitted):
     """A generative model that detects rows unlike those it was fitted to.
 
-    A row is novel if its density ln p(x) is so low that it would be among the lowest `false_alarm`
-    of rows of the training distribution. With s_1..s_n the densities of the training rows by models
-    that were not fitted to them, its p-value is (1 + #{s_i <= s(x)})/(n + 1), and it is novel where
-    that is at most `false_alarm` (a conformal test: for new rows of the same distribution the rate
-    is right whether or not the model is).
+    A row is novel if its density ln p(x) is so low that it would be among the lowest
+    `false_positive_rate` of rows of the training distribution. With s_1..s_n the densities of the
+    training rows by models that were not fitted to them, its p-value is (1 + #{s_i <= s(x)})/(n + 1), and it is novel where
+    that is at most `false_positive_rate` (a conformal test: for new rows of the same distribution
+    the rate is right whether or not the model is).
 
     The s_i are cross-fitted: each of `folds` parts of the rows is evaluated by a copy of the
     estimator that is fitted to all others; the estimator is then fitted to all rows. As new rows
@@ -106,9 +106,9 @@ class NoveltyDetector(CrossFitted):
     ----------
     estimator : a model with `score_samples`, such as `GaussianClassifier`, `NaiveBayes`, or one of
         scikit-learn's densities, which are fitted without labels
-    false_alarm : float
-        The share of ordinary rows that may be called novel. It takes 1/false_alarm - 1 rows at
-        least; with fewer, no row is novel, and you are warned.
+    false_positive_rate : float
+        The share of ordinary rows that may be called novel. It takes at least
+        1/false_positive_rate - 1 rows; with fewer, no row is novel, and you are warned.
     reject_label : any
         What `predict` gives for novel rows; in an array of Python objects if the type of the labels
         cannot hold it.
@@ -125,7 +125,9 @@ class NoveltyDetector(CrossFitted):
     >>> from sklearn.datasets import load_iris
     >>> from posteriori import GaussianClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = NoveltyDetector(GaussianClassifier(), false_alarm=0.05, reject_label=-1).fit(X, y)
+    >>> model = NoveltyDetector(
+    ...     GaussianClassifier(), false_positive_rate=0.05, reject_label=-1
+    ... ).fit(X, y)
     >>> model.predict([[5.1, 3.5, 1.4, 0.2], [5.1, 3.5, 1.4, 9.9]])
     array([ 0, -1])
     >>> model.p_value([[5.1, 3.5, 1.4, 0.2], [5.1, 3.5, 1.4, 9.9]]).round(3)
@@ -140,13 +142,13 @@ class NoveltyDetector(CrossFitted):
         self,
         estimator: Any,
         *,
-        false_alarm: float = 0.01,
+        false_positive_rate: float = 0.01,
         reject_label: Any = None,
         folds: int = 5,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
-        self.false_alarm = false_alarm
+        self.false_positive_rate = false_positive_rate
         self.reject_label = reject_label
         self.folds = folds
         self.random_state = random_state
@@ -156,7 +158,7 @@ class NoveltyDetector(CrossFitted):
         return is_classifier(self.estimator) and not self._frozen
 
     def _check_settings(self) -> None:
-        check_fraction("false_alarm", self.false_alarm)
+        check_fraction("false_positive_rate", self.false_positive_rate)
 
     def _learn(self, rows: Training | TrainingSource) -> None:
         self.estimator_ = self.estimator if self._frozen else rows.fitted(self.estimator)
@@ -164,9 +166,9 @@ class NoveltyDetector(CrossFitted):
             self.classes_ = np.asarray(self.estimator_.classes_)
             self._check_reject_label()
         densities = held_out_predictions(rows, self, _log_density, 1)
-        self._rarity = rarity(densities, self.false_alarm)
+        self._rarity = rarity(densities, self.false_positive_rate)
         self.threshold_ = self._rarity.threshold
-        if 1 / (1 + self._rarity.total) > self.false_alarm:
+        if 1 / (1 + self._rarity.total) > self.false_positive_rate:
             self._warn_of_few()
 
     @anywhere
@@ -220,11 +222,11 @@ class NoveltyDetector(CrossFitted):
             )
 
     def _warn_of_few(self) -> None:
-        needed = int(np.ceil(1 / self.false_alarm - 1))
+        needed = int(np.ceil(1 / self.false_positive_rate - 1))
         warn(
             IdentifiabilityWarning(
                 f"{self._rarity.total:g} rows cannot tell which are the rarest in "
-                f"{1 / self.false_alarm:.4g}: no row will be called novel.",
+                f"{1 / self.false_positive_rate:.4g}: no row will be called novel.",
                 f"Pass {needed} rows or more, or allow more false alarms.",
             )
         )

@@ -27,7 +27,7 @@ from posteriori.models.linear import LinearCoefficients
 from posteriori.rows.block import Features
 from posteriori.rows.in_memory import is_memory_rows
 from posteriori.rows.scan import is_source
-from posteriori.rows.schema import Unseen
+from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
 from posteriori.rows.target import read_classes, same_classes
 from posteriori.solve.perceptron import (
@@ -162,10 +162,10 @@ class _RowByRow(LinearCoefficients, Classifier):
         check_count("max_epochs", self.max_epochs, "epochs")
         for name in ("shuffle", "averaged"):
             check_flag(name, getattr(self, name, False))
-        check_choice("unseen", self.unseen, get_args(Unseen))
+        check_choice("handle_unknown", self.handle_unknown, get_args(HandleUnknown))
 
     def _activations(self, X: Features) -> Array:
-        return self._linear.of_rows(X, self.schema_, self.unseen)
+        return self._linear.of_rows(X, self.schema_, self.handle_unknown)
 
     def _linear_function(self) -> Linear:
         self._known_classes()
@@ -216,7 +216,7 @@ class Perceptron(_RowByRow):
         depends on the rows that happened to come last, in particular where classes overlap.
     random_state : int, Generator or None
         Draws the orders: the same seed and the same rows in the same order give the same result.
-    unseen : "error" or "reference"
+    handle_unknown : "error" or "reference"
         What to do at prediction with a level that the fit never saw.
 
     Attributes
@@ -258,13 +258,13 @@ class Perceptron(_RowByRow):
         shuffle: bool = True,
         averaged: bool = False,
         random_state: Any = None,
-        unseen: Unseen = "error",
+        handle_unknown: HandleUnknown = "error",
     ) -> None:
         self.max_epochs = max_epochs
         self.shuffle = shuffle
         self.averaged = averaged
         self.random_state = random_state
-        self.unseen = unseen
+        self.handle_unknown = handle_unknown
 
     def _begin(self, mean_square: float) -> None:
         p = len(self._standard.scale) + 1
@@ -342,7 +342,7 @@ class Adaline(_RowByRow):
     tol : float
         Stop when no column (of unit spread) has a mean product with the errors above this; at the
         least squares solution they are zero.
-    unseen : "error" or "reference"
+    handle_unknown : "error" or "reference"
         What to do at prediction with a level that the fit never saw.
 
     Attributes
@@ -373,14 +373,14 @@ class Adaline(_RowByRow):
         shuffle: bool = True,
         random_state: Any = None,
         tol: float = 3e-3,
-        unseen: Unseen = "error",
+        handle_unknown: HandleUnknown = "error",
     ) -> None:
         self.learning_rate = learning_rate
         self.max_epochs = max_epochs
         self.shuffle = shuffle
         self.random_state = random_state
         self.tol = tol
-        self.unseen = unseen
+        self.handle_unknown = handle_unknown
 
     def _begin(self, mean_square: float) -> None:
         K = len(self.classes_)

@@ -30,7 +30,7 @@ from posteriori.errors import (
 )
 from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.in_memory import MemoryRows, check_text_columns
-from posteriori.rows.schema import Schema, Unseen, known_levels, listed
+from posteriori.rows.schema import HandleUnknown, Schema, known_levels, listed
 
 _CODED_COLUMN = re.compile(r"C\((\w+)\)")
 
@@ -51,9 +51,9 @@ class Factor:
     column: str
     levels: tuple[Any, ...]
 
-    def of(self, frame: Any, unseen: Unseen) -> Any:
+    def of(self, frame: Any, handle_unknown: HandleUnknown) -> Any:
         """The level of each row, as formulaic names it in the design."""
-        known = _of_known_levels(_whole(frame[self.column]), self.levels, unseen)
+        known = _of_known_levels(_whole(frame[self.column]), self.levels, handle_unknown)
         levels = _formulaic().pandas.Categorical(known, self.levels)
         return levels.rename_categories([f"T.{level}" for level in self.levels])
 
@@ -73,14 +73,14 @@ class Formula:
     factors: tuple[Factor, ...]
     spec: Any
 
-    def apply(self, data: Any, unseen: Unseen = "error") -> Any:
+    def apply(self, data: Any, handle_unknown: HandleUnknown = "error") -> Any:
         """The features of new rows, coded as in the fit; columns it does not use are ignored.
 
         A level that was not in the fit is an error or, with "reference", taken for the first.
         """
-        frame, _ = _read(data, self.schema.names, self.text, self.schema, unseen)
-        X, _ = _evaluate(self.spec, frame, self.text, unseen)
-        levels = {factor.name: factor.of(frame, unseen) for factor in self.factors}
+        frame, _ = _read(data, self.schema.names, self.text, self.schema, handle_unknown)
+        X, _ = _evaluate(self.spec, frame, self.text, handle_unknown)
+        levels = {factor.name: factor.of(frame, handle_unknown) for factor in self.factors}
         return X.assign(**levels)[list(self.names)]
 
 
@@ -234,7 +234,7 @@ def _read(
     names: Sequence[str],
     text: str,
     schema: Schema | None = None,
-    unseen: Unseen = "error",
+    handle_unknown: HandleUnknown = "error",
 ) -> tuple[Any, Schema]:
     """The columns named as a pandas frame of doubles and levels, all present and known."""
     frame, pandas = _as_frame(data, text), _formulaic().pandas
@@ -254,7 +254,7 @@ def _read(
         if column.kind != "categorical":
             columns[column.name] = values.astype(np.float64)  # of int8, x ** 2 would overflow
             continue
-        if column.strange is not None and unseen == "error":
+        if column.strange is not None and handle_unknown == "error":
             raise _unseen_level(column.name, *column.strange, column.levels)
         codes = np.maximum(values, 0)
         columns[column.name] = pandas.Categorical.from_codes(codes, column.levels)
@@ -282,15 +282,17 @@ def _lone_factors(terms: Sequence[Any], frame: Any) -> tuple[Factor, ...]:
     return tuple(found)
 
 
-def _evaluate(spec: Any, frame: Any, text: str, unseen: Unseen = "error") -> tuple[Any, Any]:
+def _evaluate(
+    spec: Any, frame: Any, text: str, handle_unknown: HandleUnknown = "error"
+) -> tuple[Any, Any]:
     """The columns that a specification makes of a frame, and the specification with its state."""
     with _named_errors(text), np.errstate(all="ignore"):
-        found = spec.get_model_matrix(frame, context={"C": _coding(unseen)})
+        found = spec.get_model_matrix(frame, context={"C": _coding(handle_unknown)})
     matrix, ones = found.__wrapped__, any(map(_is_intercept, spec.formula))
     return matrix.drop(columns="Intercept") if ones else matrix, found.model_spec
 
 
-def _coding(unseen: Unseen) -> Callable[..., Any]:
+def _coding(handle_unknown: HandleUnknown) -> Callable[..., Any]:
     """formulaic's C(), with an error for levels that were not in the fit; it would ignore them."""
     parts = _formulaic()
 
@@ -303,7 +305,7 @@ def _coding(unseen: Unseen) -> Callable[..., Any]:
         def encoder(values: Any, *, encoder_state: dict[str, Any], **how: Any) -> Any:
             column = _whole(parts.pandas.Series(getattr(values, "__wrapped__", values)))
             known = encoder_state.get("categories") if levels is None else levels
-            column = _of_known_levels(column, known, unseen)
+            column = _of_known_levels(column, known, handle_unknown)
             return encode(column, encoder_state=encoder_state, **how)
 
         return parts.types.FactorValues(
@@ -320,7 +322,9 @@ def _whole(column: Any) -> Any:
     return column.astype(np.int64)
 
 
-def _of_known_levels(column: Any, known: Sequence[Any] | None, unseen: Unseen) -> Any:
+def _of_known_levels(
+    column: Any, known: Sequence[Any] | None, handle_unknown: HandleUnknown
+) -> Any:
     """The column with unseen levels replaced by the first one, or an error that names one."""
     name = "C()" if column.name is None else column.name
     gaps = column.isna().to_numpy()
@@ -331,7 +335,7 @@ def _of_known_levels(column: Any, known: Sequence[Any] | None, unseen: Unseen) -
     if known is None:
         return column
     strange = ~column.isin(known).to_numpy()
-    if strange.any() and unseen == "error":
+    if strange.any() and handle_unknown == "error":
         row = int(strange.argmax())
         raise _unseen_level(name, row, column.iloc[row : row + 1].tolist()[0], list(known))
     return column.mask(strange, known[0]) if strange.any() else column

@@ -13,7 +13,7 @@ from posteriori.typing import Codes
 
 Kind = Literal["numeric", "boolean", "categorical"]
 
-Unseen: TypeAlias = Literal["error", "reference"]
+HandleUnknown: TypeAlias = Literal["error", "reference"]
 """What to do with a level that was not in the fit: an error, or take it for the reference level."""
 
 
@@ -195,12 +195,12 @@ def known_levels(known: Sequence[Any]) -> str:
 
     >>> known_levels(["a", "b"])
     "The levels are 'a', 'b'; fit again with rows that have the new level, recode it, or set
-    unseen='reference' where the model has that choice."
+    handle_unknown='reference' where the model has that choice."
     """
     return (
         f"The levels are {listed(known)}; fit "
-        "again with rows that have the new level, recode it, or set unseen='reference' where the "
-        "model has that choice."
+        "again with rows that have the new level, recode it, or set handle_unknown='reference' "
+        "where the model has that choice."
     )
 
 

@@ -267,7 +267,7 @@ def pair_sums(
 
     Only columns far from zero are centred, so that programs of levels and sparse rows stay sparse.
     """
-    columns = Columns(rows.schema, unseen="reference")
+    columns = Columns(rows.schema, handle_unknown="reference")
     found = column_spread(rows, columns)
     mean, deviation = found.mean * found.unit, found.deviation * found.unit
     if not fit_intercept:
