@@ -88,9 +88,10 @@ class NoveltyDetector(CrossFitted):
 
     A row is novel if its density ln p(x) is so low that it would be among the lowest
     `false_positive_rate` of rows of the training distribution. With s_1..s_n the densities of the
-    training rows by models that were not fitted to them, its p-value is (1 + #{s_i <= s(x)})/(n + 1), and it is novel where
-    that is at most `false_positive_rate` (a conformal test: for new rows of the same distribution
-    the rate is right whether or not the model is).
+    training rows by models that were not fitted to them, its p-value is
+    (1 + #{s_i <= s(x)})/(n + 1), and it is novel where that is at most `false_positive_rate` (a
+    conformal test: for new rows of the same distribution the rate is right whether or not the
+    model is).
 
     The s_i are cross-fitted: each of `folds` parts of the rows is evaluated by a copy of the
     estimator that is fitted to all others; the estimator is then fitted to all rows. As new rows
