@@ -18,7 +18,7 @@ from benchmarks.accuracy import ENOUGH
 from benchmarks.cases import CASES
 from benchmarks.measures import Case, Scale
 from benchmarks.result import Result, result
-from benchmarks.threads import THREADS, two_threads
+from benchmarks.timing import THREADS, two_threads
 
 RESULTS = Path(__file__).with_name("results.md")
 FILE_WIDTH = 150

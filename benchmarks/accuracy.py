@@ -16,8 +16,7 @@ from benchmarks.contender import Contender, Solver
 from benchmarks.data import formed
 from benchmarks.data.forms import as_made
 from benchmarks.problem import Problem
-from benchmarks.threads import two_threads
-from benchmarks.timing import REST
+from benchmarks.timing import REST, two_threads
 
 ENOUGH = 1e-8
 """The relative suboptimality of the mean objective that counts as equal accuracy."""

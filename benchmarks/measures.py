@@ -14,8 +14,7 @@ from benchmarks.contender import Contender
 from benchmarks.data import make, size_in_bytes
 from benchmarks.memory import peak_in_fresh_process
 from benchmarks.result import Result, Target, duration, result
-from benchmarks.threads import two_threads
-from benchmarks.timing import Task, best_times
+from benchmarks.timing import Task, best_times, two_threads
 
 AGREEMENT_ROWS = 20_000
 
