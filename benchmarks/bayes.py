@@ -15,8 +15,8 @@ from benchmarks.accuracy import timed_fit
 from benchmarks.contender import Contender
 from benchmarks.data import HELD_OUT, make
 from benchmarks.data.classes import Data
-from benchmarks.draws import AGREE, largest_z, worth
-from benchmarks.measures import Duel, Scale
+from benchmarks.draws import AGREE, largest_z, n_effective
+from benchmarks.measures import Comparison, Scale
 from benchmarks.result import Result, duration
 from benchmarks.timing import two_threads
 
@@ -29,7 +29,7 @@ WARM = 10.0
 """Seconds below which a first fit is not yet believed: it may have started processes."""
 
 
-class WithPosterior(Duel):
+class WithPosterior(Comparison):
     """Time to fit and to give posterior and evidence, over the time to find the mode alone."""
 
     what = "fit with posterior / mode alone,"
@@ -47,7 +47,7 @@ class WithPosterior(Duel):
         )
 
 
-class AgainstSearch(Duel):
+class AgainstSearch(Comparison):
     """Time to choose the prior and fit; and the mean -ln p of rows held out, called log score."""
 
     what = "fit with prior chosen by"
@@ -67,7 +67,7 @@ class AgainstSearch(Duel):
         )
 
 
-class DrawsPerSecond(Duel):
+class DrawsPerSecond(Comparison):
     """Effective draws a second, of the coefficient with fewest, as a multiple of the rival's.
 
     Ours pays for the fit too, the rival for its warm-up. No value counts if they do not agree.
@@ -77,16 +77,16 @@ class DrawsPerSecond(Duel):
 
     def run(self, scale: Scale) -> Result:
         X, y = make(self.data, scale.shrink)
-        ours, rival = most_worth(self.ours, X, y), most_worth(self.rival, X, y)
+        ours, rival = most_effective(self.ours, X, y), most_effective(self.rival, X, y)
         times = fewer(scale).best_times(
             {side.label: partial(draws_of, side.new, X, y) for side in (ours, rival)}
         )
         our_seconds, their_seconds = times[ours.label], times[rival.label]
         apart = largest_z(ours.draws, rival.draws)
         return self.row(
-            f"{_rate(ours.worth, our_seconds)}; |z| {apart:.1f} at most",
-            f"{_rate(rival.worth, their_seconds)} ({rival.label})",
-            (ours.worth / our_seconds) / (rival.worth / their_seconds),
+            f"{_rate(ours.n_effective, our_seconds)}; |z| {apart:.1f} at most",
+            f"{_rate(rival.n_effective, their_seconds)} ({rival.label})",
+            (ours.n_effective / our_seconds) / (rival.n_effective / their_seconds),
             valid=apart <= AGREE,
         )
 
@@ -121,22 +121,22 @@ class Sampler:
     label: str
     new: Callable[[], Any]
     draws: np.ndarray
-    worth: float
+    n_effective: float
     seconds: float
 
 
-def most_worth(contender: Contender, X: Any, y: Any) -> Sampler:
+def most_effective(contender: Contender, X: Any, y: Any) -> Sampler:
     """The variant with most effective draws a second."""
     tried = [
         _sampler(contender.label(variant), new, X, y) for variant, new in contender.variants.items()
     ]
-    return max(tried, key=lambda entry: entry.worth / entry.seconds)
+    return max(tried, key=lambda entry: entry.n_effective / entry.seconds)
 
 
 def _sampler(label: str, new: Callable[[], Any], X: Any, y: Any) -> Sampler:
     model, seconds = timed_fit(new, X, y)
     draws = _draws(model)
-    return Sampler(label, new, draws, worth(draws), seconds)
+    return Sampler(label, new, draws, n_effective(draws), seconds)
 
 
 def draws_of(new: Callable[[], Any], X: Any, y: Any) -> np.ndarray:

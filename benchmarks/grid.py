@@ -36,7 +36,7 @@ ENOUGH = 1e-8
 SECONDS = 1.0
 """How long fits are repeated for the best time."""
 
-HOPELESS = 4.0
+TOO_SLOW = 4.0
 """A rival that takes this many times as long as another is given up."""
 
 HEADING = "| rows | columns | classes | form | ours, ms | rival, ms | solver of the rival | ratio |"
@@ -117,7 +117,7 @@ def fastest_rival(X: Any, y: np.ndarray, K: int, least: float) -> tuple[float, s
             fit = partial(new(tol).fit, X, y)
             begun = perf_counter()
             model = fit()
-            if perf_counter() - begun > HOPELESS * found[0]:
+            if perf_counter() - begun > TOO_SLOW * found[0]:
                 break
             if objective(model, X, y) <= least * (1 + ENOUGH):
                 found = min(found, (best(fit)[0], f"{name} {tol:g}"))

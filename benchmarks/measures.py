@@ -56,7 +56,7 @@ class Case(Protocol):
 
 
 @dataclass(frozen=True)
-class Duel:
+class Comparison:
     """Ours against a rival on one data set."""
 
     ours: Contender
@@ -90,7 +90,7 @@ class Duel:
         return rival / ours
 
 
-class Fit(Duel):
+class Fit(Comparison):
     """Time to fit. A small problem is fitted many times in a turn."""
 
     what = "fit"
@@ -109,7 +109,7 @@ class FitWithin(Fit):
         return ours / rival
 
 
-class Predict(Duel):
+class Predict(Comparison):
     """Time of `predict_proba` on all rows."""
 
     what = "predict_proba"
@@ -122,7 +122,7 @@ class Predict(Duel):
         )
 
 
-class PredictOne(Duel):
+class PredictOne(Comparison):
     """Time of `predict_proba` on one row, over many calls."""
 
     what = "predict_proba, one row,"
@@ -136,7 +136,7 @@ class PredictOne(Duel):
         )
 
 
-class Agreement(Duel):
+class Agreement(Comparison):
     """The largest difference between our posterior and that of any variant of the rival."""
 
     what = "largest |difference| of posteriors,"
@@ -157,8 +157,8 @@ class Agreement(Duel):
         return self.row("", worst, apart[worst])
 
 
-class Memory(Duel):
-    """Memory beyond the data during a fit, as a multiple of the data; the rival's thriftiest."""
+class Memory(Comparison):
+    """Memory beyond the data during a fit, as a multiple of the data; the least of the rival's."""
 
     what = "memory of fit / data,"
 
