@@ -1,4 +1,4 @@
-"""Settings of solvers from loose to tight: coarser for Newton's method, whose last steps are long."""
+"""Settings of solvers from loose to tight; coarser for Newton's method, whose steps are long."""
 
 from collections.abc import Mapping
 
