@@ -34,8 +34,8 @@ BUDGET = 60.0
 """Seconds after which a solver that has not reached the optimum is given up."""
 
 QUICK = 0.5
-"""Fits are repeated until they have taken so many seconds together: on busy cores a short one
-was seen to take many times its length."""
+"""Fits are repeated until they have taken so many seconds together: on busy cores a single short
+one can take many times as long."""
 
 REPEATS = 5
 """But not more often than this."""
@@ -70,7 +70,7 @@ class Rivals:
 
 @lru_cache(maxsize=8)
 def accurate_rivals(solvers: tuple[Solver, ...], problem: Problem, shrink: int) -> Rivals:
-    """All solvers brought to equal accuracy; kept, because several cases ask for it."""
+    """All solvers at equal accuracy; cached, because several cases need it."""
     candidates: list[Candidate] = []
     notes = []
     for solver in solvers:

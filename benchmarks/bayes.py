@@ -1,6 +1,6 @@
 """What is measured of posteriors and of priors chosen by the evidence: `run(scale)` gives one row.
 
-Where a call takes seconds, fewer turns are taken than elsewhere.
+Where a call takes seconds, fewer turns are taken than in the other cases.
 """
 
 import warnings
@@ -26,7 +26,7 @@ NO_WORSE = 1.001
 FEW_TURNS = 2
 
 WARM = 10.0
-"""Seconds below which a first fit is not yet believed: it may have started processes."""
+"""A first fit that takes fewer seconds is repeated: it may have started processes."""
 
 
 class WithPosterior(Comparison):
@@ -53,12 +53,12 @@ class AgainstSearch(Comparison):
     what = "fit with prior chosen by"
 
     def run(self, scale: Scale) -> Result:
-        seen, unseen = split(make(self.data, scale.shrink), HELD_OUT // scale.shrink)
-        ours, rival = quickest(self.ours, seen), quickest(self.rival, seen)
+        train, test = split(make(self.data, scale.shrink), HELD_OUT // scale.shrink)
+        ours, rival = quickest(self.ours, train), quickest(self.rival, train)
         times = fewer(scale).best_times(
-            {"ours": lambda: ours.new().fit(*seen), "rival": lambda: rival.new().fit(*seen)}
+            {"ours": lambda: ours.new().fit(*train), "rival": lambda: rival.new().fit(*train)}
         )
-        our_score, their_score = log_score(ours.model, *unseen), log_score(rival.model, *unseen)
+        our_score, their_score = log_score(ours.model, *test), log_score(rival.model, *test)
         return self.row(
             f"{duration(times['ours'])}, log score {our_score:.5f}",
             f"{duration(times['rival'])}, log score {their_score:.5f} ({rival.label})",
@@ -160,7 +160,7 @@ def fewer(scale: Scale) -> Scale:
 
 
 def with_posterior(new: Callable[[], Any], X: Any, y: Any) -> Any:
-    """The fitted model, after it has shown its covariance and its evidence."""
+    """The fitted model, with its covariance and evidence computed."""
     model = new().fit(X, y)
     _ = model.posterior_.covariance, model.log_evidence_
     return model

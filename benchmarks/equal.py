@@ -94,11 +94,11 @@ class EqualMemory(AgainstSolvers):
         if ours is None:
             return self.row("–", "–", None)
         rivals = accurate_rivals(self.solvers, self.problem, scale.shrink).candidates
-        shown = [
+        cells = [
             f"{self.share(rival.new, rival.form, scale.shrink):.2f} ({rival.label})"
             for rival in rivals[:1]
         ]
-        return self.row(f"{ours:.2f}", "".join(shown), ours)
+        return self.row(f"{ours:.2f}", "".join(cells), ours)
 
     def share(
         self, new: Callable[[], Any], form: Callable[[Any], Any], shrink: int

@@ -144,15 +144,15 @@ class Agreement(Comparison):
     def run(self, scale: Scale) -> Result:
         X, _ = make(self.data, scale.shrink)
         rows = X[:AGREEMENT_ROWS]
-        answers = [
+        predictions = [
             {
                 side.label(variant): fitted(new, self.data, scale.shrink).predict_proba(rows)
                 for variant, new in side.variants.items()
             }
             for side in (self.ours, self.rival)
         ]
-        ours = next(iter(answers[0].values()))
-        apart = {name: float(np.max(np.abs(p - ours))) for name, p in answers[1].items()}
+        ours = next(iter(predictions[0].values()))
+        apart = {name: float(np.max(np.abs(p - ours))) for name, p in predictions[1].items()}
         worst = max(apart, key=apart.__getitem__)
         return self.row("", worst, apart[worst])
 
@@ -205,7 +205,7 @@ class ImportTime:
 
 @lru_cache(maxsize=8)
 def fitted(new: Callable[[], Any], data: str, shrink: int) -> Any:
-    """The estimator that `new` makes, fitted; kept, because several cases ask for it."""
+    """The estimator that `new` makes, fitted; cached, because several cases need it."""
     X, y = make(data, shrink)
     return new().fit(X, y)
 

@@ -59,7 +59,7 @@ def fit_all_columns(X: pd.DataFrame, y: np.ndarray) -> None:
 
 
 def predict(model: LogisticRegression, X: pd.DataFrame, truth: np.ndarray) -> None:
-    """Probabilities and intervals; accuracy where the interval excludes 0.5, and elsewhere."""
+    """Probabilities and intervals; accuracy by whether the interval contains 0.5."""
     ends = model.predict_interval(X)
     table = pd.DataFrame(
         {"probability": model.predict_proba(X)[:, 1], "low": ends[:, 0], "high": ends[:, 1]},
@@ -98,7 +98,9 @@ def draw_curves(X: pd.DataFrame, y: np.ndarray) -> None:
         if line == "-":
             ax.fill_between(new["mean radius"], *model.predict_interval(new).T, alpha=0.25, lw=0)
     jitter = np.random.default_rng(0).uniform(-0.03, 0.03, len(X))
-    ax.scatter(radius, np.where(y == "malignant", 1.06, -0.06) + jitter, s=10, alpha=0.5)
+    ax.scatter(
+        radius, np.where(y == "malignant", 1.06, -0.06) + jitter, s=10, alpha=0.5, color="0.4"
+    )
     ax.set(xlabel="mean radius", ylabel="probability of being malignant")
     ax.legend(loc="center right")
     save("tumour_curves", ax)

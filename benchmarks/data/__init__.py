@@ -83,13 +83,13 @@ DATA = {
 
 @lru_cache(maxsize=1)
 def make(name: str, shrink: int = 1) -> Data:
-    """The data set `name` with its rows divided by `shrink`; the last one made is kept."""
+    """The data set `name` with its rows divided by `shrink`; the last one is cached."""
     maker = DATA[name]
     return maker.make(max(maker.rows // shrink, min(maker.rows, FEW)))
 
 
 def formed(name: str, shrink: int, form: Callable[[Any], Any]) -> Data:
-    """The same with X in another form; the last change of form is kept."""
+    """The same with X in another form; the last one is cached."""
     X, y = make(name, shrink)
     return (X if form is as_made else _changed(name, shrink, form)), y
 
