@@ -7,7 +7,7 @@ Ctrl-C, leaves the estimator as it was.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, wraps
@@ -165,12 +165,20 @@ class Estimator(BaseEstimator):
         """
         return explain(self, x, label=label, against=against)
 
-    def check(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Checks:
-        """What looks wrong with the fit, in words: a verdict on each of seven subjects.
+    def check(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        *,
+        ignore: str | Iterable[str] = (),
+    ) -> Checks:
+        """What looks wrong with the fit: a verdict in words on each of eight subjects.
 
         See `posteriori.inspection.checks.check`.
         """
-        return check(self, X, y, sample_weight)
+        return check(self, X, y, sample_weight, offset, ignore=ignore)
 
     def _caveats(self) -> tuple[str, ...]:
         """What to bear in mind of the fit, in a few words each."""
