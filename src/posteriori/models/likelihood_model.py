@@ -23,14 +23,14 @@ from posteriori.errors import (
     ScaleError,
     warn,
 )
-from posteriori.inspection.results import About, glance_of, listed, summary_of
+from posteriori.inspection.results import About, glance_of, listed, passes_text, summary_of
 from posteriori.inspection.summary import Summary
 from posteriori.likelihood.binary_losses import SignedLogisticLoss
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import log_probabilities, probabilities
-from posteriori.models.base import ProbabilisticClassifier, anywhere, beyond_doubles, passes_text
+from posteriori.models.base import ProbabilisticClassifier, anywhere, beyond_doubles
 from posteriori.models.fitting import (
     Prepared,
     Problem,
