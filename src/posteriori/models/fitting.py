@@ -17,7 +17,7 @@ from posteriori.errors import DomainError, InfiniteValueError, MissingValueError
 from posteriori.likelihood.glm_families import SquaredLoss
 from posteriori.likelihood.links import Domain
 from posteriori.likelihood.loss import ClassLoss, Loss
-from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, unit_diagonal
+from posteriori.linalg import COLLINEAR, dependent_columns, unit_diagonal
 from posteriori.posterior.log_posterior import Coordinates, LogPosterior
 from posteriori.posterior.priors import (
     GaussianPrior,
@@ -401,12 +401,18 @@ def _identified(
         if objective.penalty.precision.ndim == 1:
             flat &= objective.penalty.precision == 0
         matrix[flat] = matrix[:, flat] = 0.0
-        dependent = _dependent(matrix)
+        dependent = dependent_columns(unit_diagonal(matrix)[0], _rounding(objective.standard))
         if not len(dependent):
             return objective, dependent
     basis = _smallest(matrix, dependent, objective.standard)
     coordinates = replace(objective.coordinates, basis=basis)
     return replace(objective, coordinates=coordinates), dependent - first
+
+
+def _rounding(standard: Standard) -> float:
+    """The share of a variance that rounding may leave in sums of columns that are not centred."""
+    far = 0.0 if standard.moves else abs(standard.centre / standard.scale).max(initial=0.0)
+    return max(COLLINEAR, float(np.finfo(np.float64).eps * far**2))
 
 
 def _products(objective: LogPosterior, rows: Rows) -> Array:
@@ -415,15 +421,6 @@ def _products(objective: LogPosterior, rows: Rows) -> Array:
     precision = objective.penalty.precision
     out = objective.standard.inward_matrix(found)
     return out + (np.diag(precision) if precision.ndim == 1 else precision)
-
-
-def _dependent(matrix: Array) -> Codes:
-    """Places of parameters that others make superfluous, in order."""
-    correlation, _ = unit_diagonal(matrix)
-    lower = cholesky(correlation)
-    if lower is not None and (np.diagonal(lower) ** 2 >= COLLINEAR).all():
-        return np.empty(0, dtype=np.intp)
-    return dependent_columns(correlation)
 
 
 def _smallest(matrix: Array, dependent: Codes, standard: Standard) -> Array:
