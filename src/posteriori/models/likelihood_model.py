@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from posteriori.arguments import check_choice, check_count, check_flag, check_fraction
 from posteriori.decision.decide import most_probable
 from posteriori.errors import InferenceError, ParameterError, ScaleError
-from posteriori.inspection.results import About, glance_of, listed, summary_of
+from posteriori.inspection.results import About, glance_of, listed, passes_text, summary_of
 from posteriori.inspection.summary import Summary
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import log_probabilities, probabilities
-from posteriori.models.base import Classifier, anywhere, beyond_doubles, passes_text
+from posteriori.models.base import Classifier, anywhere, beyond_doubles
 from posteriori.models.fitting import Problem, prepare, read_problem
 from posteriori.models.likelihood_fit import (
     Fit,
