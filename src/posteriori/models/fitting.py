@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import STILL, Standard
 from posteriori.errors import DomainError, InfiniteValueError, MissingValueError
+from posteriori.likelihood.binary_losses import SignedLogisticLoss
 from posteriori.likelihood.glm_families import SquaredLoss
 from posteriori.likelihood.links import Domain
 from posteriori.likelihood.loss import ClassLoss, Loss
@@ -23,11 +24,13 @@ from posteriori.posterior.priors import (
     GaussianPrior,
     Penalty,
     PriorLike,
+    PriorName,
     flat,
     hold_intercept,
     read_prior,
 )
 from posteriori.rows.block import Block, Rows
+from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
 from posteriori.statistics.column_moments import ColumnSpread, column_spread
 from posteriori.statistics.glm_domain import offset_range
@@ -145,17 +148,6 @@ def of_many(n_classes: int) -> Code:
     return code
 
 
-def coded(rows: Rows, code: Code, once: bool) -> tuple[Rows, Target]:
-    """The rows, and how a block of them gives the target; `once` codes all rows beforehand."""
-    if once:
-        return cast(FitRows, rows).recoded(code), _as_it_is
-
-    def target(block: Block) -> Array:
-        return code(block.y)
-
-    return rows, target
-
-
 def _as_it_is(block: Block) -> Array:
     return cast(Array, block.y)
 
@@ -192,6 +184,40 @@ class Problem:
     information: Information = "observed"
     domain: Domain = EVERYWHERE
     intercept_precision: float = 0.0
+
+
+def read_problem(
+    rows: FitRows,
+    loss: Loss | ClassLoss,
+    handle_unknown: HandleUnknown,
+    intercept: bool,
+    prior: PriorLike | PriorName,
+    tol: float,
+    information: Information = "observed",
+) -> Problem:
+    """The likelihood of a target: a number or two classes by a `Loss`, more by a `ClassLoss`."""
+    K, target = 1 if rows.classes is None else len(rows.classes), _as_it_is
+    coded = rows
+    if K == 2:  # all rows are coded beforehand
+        coded = rows.recoded(signs if isinstance(loss, SignedLogisticLoss) else second_of_two)
+    elif K > 2:
+        code = of_many(K)
+
+        def target(block: Block) -> Array:
+            return code(block.y)
+
+    columns, n_activations = Columns(rows.schema, handle_unknown), K if K > 2 else 1
+    first = first_prior(prior)
+    if isinstance(first, GaussianPrior):
+        first = first.by_column(columns)
+    return Problem(coded, columns, loss, target, n_activations, intercept, first, tol, information)
+
+
+def first_prior(prior: PriorLike | PriorName) -> PriorLike:
+    """The Gaussian prior that a fit starts with, where the data choose the prior."""
+    if prior == "jeffreys":
+        return None
+    return GaussianPrior(units="standardised") if isinstance(prior, str) else prior
 
 
 @dataclass(frozen=True, eq=False)

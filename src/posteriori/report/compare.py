@@ -19,8 +19,8 @@ from sklearn.utils.validation import has_fit_parameter
 from posteriori.decision.calibration import calibration_error
 from posteriori.decision.scores import brier_score, mean_score
 from posteriori.errors import InferenceError, MissingValueError, ParameterError, ShapeError
+from posteriori.inspection.results import predicted_log_probabilities
 from posteriori.inspection.summary import shortened
-from posteriori.models.base import predicted_log_probabilities
 from posteriori.models.cross_fit import assign_folds, check_folds
 from posteriori.models.discriminants import FisherDiscriminant
 from posteriori.models.from_statistics import GenerativeClassifier
