@@ -217,14 +217,14 @@ _NAMES = {
     "p_value": "p_value",
     "is_novel": "novel",
 }
-"""What the columns of a file with the answers of a method are called."""
+"""Names of the columns of a file with the predictions of a method."""
 
 
 def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
     """The method, for the rows of `scan` too: predict_proba(rows, to="predictions.parquet").
 
-    The answers are then written to a Parquet file, part by part, and its path is returned. For a
-    Dask collection they are a Dask array, which is computed when that is asked for.
+    The predictions are then written to a Parquet file, part by part, and its path is returned. For
+    a Dask collection they are a Dask array.
     """
     what = _NAMES[method.__name__]
 
@@ -250,7 +250,7 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
         if to is not None:
             raise ParameterError(
                 "to= names a file for the rows of scan(), but X is in memory.",
-                "Leave to out; the answers are returned.",
+                "Leave to out; the predictions are returned.",
             )
         return method(self, X, *arguments, **settings)
 
@@ -278,12 +278,12 @@ def known_to(fitted: Any, X: Any) -> Any:
 
 
 def _possible(model: Any) -> Labels:
-    """All that `predict` may answer, where these are labels."""
+    """All labels that `predict` may return."""
     return model._possible_answers if hasattr(model, "_possible_answers") else model.classes_
 
 
 def _kind(model: Any, name: str) -> tuple[tuple[int, ...], Any]:
-    """The shape of the answer for one row, and the type of its numbers or labels."""
+    """The shape of the prediction of one row, and the type of its numbers or labels."""
     labels = getattr(model, "classes_", None)
     K = 1 if labels is None else len(labels)
     if name == "predict":
@@ -400,7 +400,7 @@ class Classifier(ClassifierMixin, Estimator):
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """What is learnt within, on one BLAS thread, is forgotten if an error ends it."""
+        """Run a fit on one BLAS thread; an error leaves the estimator as it was."""
         with unchanged_on_error(self), one_blas_thread():
             yield
 
@@ -507,7 +507,7 @@ class Classifier(ClassifierMixin, Estimator):
         width: int | None = None,
         activations: Callable[[Features], Array] | None = None,
     ) -> Array:
-        """`link` of the activations of all rows, block by block; `width` columns of answers."""
+        """`link` of the activations of all rows, block by block, in `width` columns."""
         activate = activations or self._activations
         schema = self.schema_
         if (
