@@ -7,7 +7,7 @@ Ctrl-C, leaves the estimator as it was.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, wraps
@@ -26,7 +26,7 @@ from posteriori.decision.decide import most_probable
 from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError, ScaleError
 from posteriori.inspection.checks import Checks, check
-from posteriori.inspection.effects import At, ChangeLike, comparisons, predictions, slopes
+from posteriori.inspection.effects import comparisons, predictions, slopes
 from posteriori.inspection.explain import Explanation, explain
 from posteriori.inspection.results import augment, glance, linear_columns, summary, tidy
 from posteriori.inspection.summary import Summary
@@ -136,44 +136,29 @@ class Estimator(BaseEstimator):
         """
         return augment(self, X, y, sample_weight, offset)
 
-    def predictions(
-        self, X: Any = None, *, at: At = None, average: bool = False, level: float = 0.95
-    ) -> Any:
+    def predictions(self, X: Any = None, **given: Any) -> Any:
         """Probabilities with intervals, row by row, averaged, or at chosen values.
 
-        See `posteriori.inspection.effects.predictions`.
+        predictions(X=None, *, at=None, average=False, level=0.95, sample_weight=None, offset=None);
+        see `posteriori.predictions`.
         """
-        return predictions(self, X, at=at, average=average, level=level)
+        return predictions(self, X, **given)
 
-    def comparisons(
-        self,
-        X: Any = None,
-        *,
-        columns: Any = None,
-        change: ChangeLike = 1.0,
-        average: bool = True,
-        level: float = 0.95,
-    ) -> Any:
-        """By how much probabilities change when a column does.
+    def comparisons(self, X: Any = None, **given: Any) -> Any:
+        """The change of probabilities when a column changes.
 
-        See `posteriori.inspection.effects.comparisons`.
+        comparisons(X=None, *, columns=None, change=1.0, at=None, average=True, level=0.95,
+        sample_weight=None, offset=None); see `posteriori.comparisons`.
         """
-        return comparisons(self, X, columns=columns, change=change, average=average, level=level)
+        return comparisons(self, X, **given)
 
-    def slopes(
-        self,
-        X: Any = None,
-        *,
-        columns: Any = None,
-        at: At = None,
-        average: bool = True,
-        level: float = 0.95,
-    ) -> Any:
-        """By how much probabilities change with each unit of a numeric column.
+    def slopes(self, X: Any = None, **given: Any) -> Any:
+        """The change of probabilities with each unit of a numeric column.
 
-        See `posteriori.inspection.effects.slopes`.
+        slopes(X=None, *, columns=None, at=None, average=True, level=0.95, sample_weight=None,
+        offset=None); see `posteriori.slopes`.
         """
-        return slopes(self, X, columns=columns, at=at, average=average, level=level)
+        return slopes(self, X, **given)
 
     def explain(self, x: Any, *, label: Any = None, against: Any = None) -> Explanation:
         """What each column contributes to the log odds of one row.
@@ -182,12 +167,20 @@ class Estimator(BaseEstimator):
         """
         return explain(self, x, label=label, against=against)
 
-    def check(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Checks:
-        """What looks wrong with the fit, in words: a verdict on each of seven subjects.
+    def check(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        *,
+        ignore: str | Iterable[str] = (),
+    ) -> Checks:
+        """What looks wrong with the fit: a verdict in words on each of eight subjects.
 
         See `posteriori.inspection.checks.check`.
         """
-        return check(self, X, y, sample_weight)
+        return check(self, X, y, sample_weight, offset, ignore=ignore)
 
     def _caveats(self) -> tuple[str, ...]:
         """What to bear in mind of the fit, in a few words each."""

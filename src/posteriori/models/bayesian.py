@@ -17,12 +17,6 @@ from posteriori.errors import (
     ParameterError,
     warn,
 )
-from posteriori.inspection.effect_measures import (
-    PredictiveName,
-    interval_kernel,
-    log_kernel,
-    read_predictive,
-)
 from posteriori.inspection.results import About, glance_of, listed
 from posteriori.inspection.summary import Summary, fact_text, number_text
 from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
@@ -64,6 +58,12 @@ from posteriori.posterior.gaussian import DiagonalGaussian
 from posteriori.posterior.inference import Errors, Inference, Intervals
 from posteriori.posterior.log_posterior import WIDE, LogPosterior
 from posteriori.posterior.monte_carlo import diagnostics
+from posteriori.posterior.predictive_kernels import (
+    PredictiveName,
+    interval_kernel,
+    log_kernel,
+    read_predictive,
+)
 from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.rows.block import Block
 from posteriori.rows.frames import make_frame
