@@ -23,7 +23,7 @@ from benchmarks.contender import Contender
 from benchmarks.measures import Scale
 from benchmarks.memory import peak_so_far
 from benchmarks.result import Result, Target, duration, result
-from benchmarks.threads import two_threads
+from benchmarks.timing import two_threads
 
 COLUMNS = 20
 FILE_ROWS = 1_000_000

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.data import formed
 from benchmarks.data.forms import as_made
-from benchmarks.threads import two_threads
+from benchmarks.timing import two_threads
 
 STATUS = Path("/proc/self/status")
 CLEAR_REFS = Path("/proc/self/clear_refs")

@@ -39,6 +39,7 @@ PUBLIC = [
     "explain",
     "laplace",
     "log_score",
+    "predict_interval",
     "predictions",
     "reliability_curve",
     "scan",

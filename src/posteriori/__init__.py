@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from posteriori.decision.class_priors import adjust_priors, estimate_priors, undo_sampling
     from posteriori.decision.decide import decide
     from posteriori.decision.scores import brier_score, decompose_score, log_score
-    from posteriori.inspection.effects import comparisons, predictions, slopes
+    from posteriori.inspection.effects import comparisons, predict_interval, predictions, slopes
     from posteriori.inspection.explain import explain
     from posteriori.likelihood.cdf_links import Mixture
     from posteriori.models.basis import GaussianBasis, SigmoidBasis
@@ -64,6 +64,7 @@ _HOMES = {
     "explain": "posteriori.inspection.explain",
     "laplace": "posteriori.posterior.laplace",
     "log_score": "posteriori.decision.scores",
+    "predict_interval": "posteriori.inspection.effects",
     "predictions": "posteriori.inspection.effects",
     "reliability_curve": "posteriori.decision.calibration",
     "scan": "posteriori.rows.scan",
@@ -105,6 +106,7 @@ __all__ = [
     "explain",
     "laplace",
     "log_score",
+    "predict_interval",
     "predictions",
     "reliability_curve",
     "scan",

@@ -106,9 +106,8 @@ def test_quadratic_losses_learn_exactly_in_parts(parts):
 )
 def test_two_halves_are_close_to_the_whole(K, inference):
     X, y = sample(1600, K=K)
-    # With 4,000 draws the error of their covariance alone moves the evidence by some 0.1.
-    whole = settings(inference, n_draws=16_000).fit(X, y)
-    half = settings(inference, n_draws=16_000).fit(X[:800], y[:800])
+    whole = settings(inference).fit(X, y)
+    half = settings(inference).fit(X[:800], y[:800])
     first = half.log_evidence_
     half.update(X[800:], y[800:])
     away = abs(half.posterior_.mean - whole.posterior_.mean)

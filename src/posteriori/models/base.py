@@ -7,7 +7,7 @@ Ctrl-C, leaves the estimator as it was.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, wraps
@@ -26,7 +26,7 @@ from posteriori.decision.decide import most_probable
 from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError, ScaleError
 from posteriori.inspection.checks import Checks, check
-from posteriori.inspection.effects import At, ChangeLike, comparisons, predictions, slopes
+from posteriori.inspection.effects import comparisons, predictions, slopes
 from posteriori.inspection.explain import Explanation, explain
 from posteriori.inspection.results import augment, glance, linear_columns, summary, tidy
 from posteriori.inspection.summary import Summary
@@ -136,44 +136,29 @@ class Estimator(BaseEstimator):
         """
         return augment(self, X, y, sample_weight, offset)
 
-    def predictions(
-        self, X: Any = None, *, at: At = None, average: bool = False, level: float = 0.95
-    ) -> Any:
+    def predictions(self, X: Any = None, **given: Any) -> Any:
         """Probabilities with intervals, row by row, averaged, or at chosen values.
 
-        See `posteriori.inspection.effects.predictions`.
+        predictions(X=None, *, at=None, average=False, level=0.95, sample_weight=None, offset=None);
+        see `posteriori.predictions`.
         """
-        return predictions(self, X, at=at, average=average, level=level)
+        return predictions(self, X, **given)
 
-    def comparisons(
-        self,
-        X: Any = None,
-        *,
-        columns: Any = None,
-        change: ChangeLike = 1.0,
-        average: bool = True,
-        level: float = 0.95,
-    ) -> Any:
-        """By how much probabilities change when a column does.
+    def comparisons(self, X: Any = None, **given: Any) -> Any:
+        """The change of probabilities when a column changes.
 
-        See `posteriori.inspection.effects.comparisons`.
+        comparisons(X=None, *, columns=None, change=1.0, at=None, average=True, level=0.95,
+        sample_weight=None, offset=None); see `posteriori.comparisons`.
         """
-        return comparisons(self, X, columns=columns, change=change, average=average, level=level)
+        return comparisons(self, X, **given)
 
-    def slopes(
-        self,
-        X: Any = None,
-        *,
-        columns: Any = None,
-        at: At = None,
-        average: bool = True,
-        level: float = 0.95,
-    ) -> Any:
-        """By how much probabilities change with each unit of a numeric column.
+    def slopes(self, X: Any = None, **given: Any) -> Any:
+        """The change of probabilities with each unit of a numeric column.
 
-        See `posteriori.inspection.effects.slopes`.
+        slopes(X=None, *, columns=None, at=None, average=True, level=0.95, sample_weight=None,
+        offset=None); see `posteriori.slopes`.
         """
-        return slopes(self, X, columns=columns, at=at, average=average, level=level)
+        return slopes(self, X, **given)
 
     def explain(self, x: Any, *, label: Any = None, against: Any = None) -> Explanation:
         """What each column contributes to the log odds of one row.
@@ -182,12 +167,20 @@ class Estimator(BaseEstimator):
         """
         return explain(self, x, label=label, against=against)
 
-    def check(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Checks:
-        """What looks wrong with the fit, in words: a verdict on each of seven subjects.
+    def check(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        *,
+        ignore: str | Iterable[str] = (),
+    ) -> Checks:
+        """What looks wrong with the fit: a verdict in words on each of eight subjects.
 
         See `posteriori.inspection.checks.check`.
         """
-        return check(self, X, y, sample_weight)
+        return check(self, X, y, sample_weight, offset, ignore=ignore)
 
     def _caveats(self) -> tuple[str, ...]:
         """What to bear in mind of the fit, in a few words each."""
@@ -217,14 +210,14 @@ _NAMES = {
     "p_value": "p_value",
     "is_novel": "novel",
 }
-"""What the columns of a file with the answers of a method are called."""
+"""Names of the columns of a file with the predictions of a method."""
 
 
 def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
     """The method, for the rows of `scan` too: predict_proba(rows, to="predictions.parquet").
 
-    The answers are then written to a Parquet file, part by part, and its path is returned. For a
-    Dask collection they are a Dask array, which is computed when that is asked for.
+    The predictions are then written to a Parquet file, part by part, and its path is returned. For
+    a Dask collection they are a Dask array.
     """
     what = _NAMES[method.__name__]
 
@@ -250,7 +243,7 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
         if to is not None:
             raise ParameterError(
                 "to= names a file for the rows of scan(), but X is in memory.",
-                "Leave to out; the answers are returned.",
+                "Leave to out; the predictions are returned.",
             )
         return method(self, X, *arguments, **settings)
 
@@ -278,12 +271,12 @@ def known_to(fitted: Any, X: Any) -> Any:
 
 
 def _possible(model: Any) -> Labels:
-    """All that `predict` may answer, where these are labels."""
+    """All labels that `predict` may return."""
     return model._possible_answers if hasattr(model, "_possible_answers") else model.classes_
 
 
 def _kind(model: Any, name: str) -> tuple[tuple[int, ...], Any]:
-    """The shape of the answer for one row, and the type of its numbers or labels."""
+    """The shape of the prediction of one row, and the type of its numbers or labels."""
     labels = getattr(model, "classes_", None)
     K = 1 if labels is None else len(labels)
     if name == "predict":
@@ -400,7 +393,7 @@ class Classifier(ClassifierMixin, Estimator):
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """What is learnt within, on one BLAS thread, is forgotten if an error ends it."""
+        """Run a fit on one BLAS thread; an error leaves the estimator as it was."""
         with unchanged_on_error(self), one_blas_thread():
             yield
 
@@ -507,7 +500,7 @@ class Classifier(ClassifierMixin, Estimator):
         width: int | None = None,
         activations: Callable[[Features], Array] | None = None,
     ) -> Array:
-        """`link` of the activations of all rows, block by block; `width` columns of answers."""
+        """`link` of the activations of all rows, block by block, in `width` columns."""
         activate = activations or self._activations
         schema = self.schema_
         if (

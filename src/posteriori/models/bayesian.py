@@ -17,12 +17,6 @@ from posteriori.errors import (
     ParameterError,
     warn,
 )
-from posteriori.inspection.effect_measures import (
-    PredictiveName,
-    interval_kernel,
-    log_kernel,
-    read_predictive,
-)
 from posteriori.inspection.results import About, glance_of, listed
 from posteriori.inspection.summary import Summary, fact_text, number_text
 from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
@@ -46,9 +40,9 @@ from posteriori.models.posteriors import (
     DIAGONAL,
     INFERENCES,
     ApproximationCheck,
-    Asked,
     Earlier,
     Found,
+    InferenceRequest,
     after_updates,
     check_diagonal,
     check_draws,
@@ -64,6 +58,12 @@ from posteriori.posterior.gaussian import DiagonalGaussian
 from posteriori.posterior.inference import Errors, Inference, Intervals
 from posteriori.posterior.log_posterior import WIDE, LogPosterior
 from posteriori.posterior.monte_carlo import diagnostics
+from posteriori.posterior.predictive_kernels import (
+    PredictiveName,
+    interval_kernel,
+    log_kernel,
+    read_predictive,
+)
 from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.rows.block import Block
 from posteriori.rows.frames import make_frame
@@ -104,22 +104,22 @@ def together(before: float | None, last: float | None) -> float | None:
 
 def _no_evidence() -> InferenceError:
     return InferenceError(
-        "There is no evidence with prior='jeffreys', which is known but for a factor.",
+        "There is no evidence with prior='jeffreys', which is improper.",
         "Compare such fits by bic_ or aic_, or use another prior.",
     )
 
 
-_HELD = 0.01
-"""What rows say of a coefficient beside what its prior says, up to which that alone holds it."""
+_FIXED = 0.01
+"""Information of the rows on a coefficient, relative to all, below which its prior fixes it."""
 
 NONE_DEPENDENT: Codes = np.empty(0, dtype=np.intp)
-"""Columns that others explain, where a proper prior tells all of them apart."""
+"""No dependent columns: with a proper prior every coefficient is determined."""
 
 
 def _undetermined(shown: CoefficientMap) -> ParameterError:
     return ParameterError(
-        f"With prior='jeffreys' the first rows said nothing of some combination of "
-        f"{listed(shown.dependent)}, and rows to come would have no prior for it.",
+        f"With prior='jeffreys' the first rows do not determine some combination of "
+        f"{listed(shown.dependent)}, which has no prior for further rows.",
         "Drop columns that depend on others, fit to all rows at once, or use another prior.",
     )
 
@@ -141,10 +141,9 @@ class BayesianLogisticRegression(LikelihoodModel):
     prior : "evidence", "ard", "jeffreys", a number, or a `GaussianPrior`
         One precision for all slopes of standardised columns, chosen by the evidence; one for each
         column or factor, which switches irrelevant ones off; |I(w)|^½ with I the expected
-        information, which needs no units and is known but for a factor, so that there is no
-        evidence; or a prior that is given: a number is the precision of the slopes of columns as
-        they are. Where it leaves the intercept free, that of centred columns has standard
-        deviation 10.
+        information, which is improper (defined up to a constant), so that there is no evidence;
+        or a given prior: a number is the precision of the slopes of the original columns. Where
+        the prior leaves the intercept free, that of centred columns has standard deviation 10.
     inference : "auto", "laplace", "variational" or "monte_carlo"
         Laplace's approximation, and Monte Carlo where `approximation_check_` finds that poor and
         draws take no more than some seconds (beyond, a warning); the Gaussian of the curvature at
@@ -382,7 +381,7 @@ class BayesianLogisticRegression(LikelihoodModel):
     def evidence_(self) -> Evidence:
         """ln p(t) by Laplace's approximation, in its parts: fit and Occam factor (4.137).
 
-        With Jeffreys' prior there is none, as that is known but for a factor.
+        With Jeffreys' prior there is none, as that is improper.
         """
         self._known_classes()
         if self._found.log_evidence is None:
@@ -507,14 +506,12 @@ class BayesianLogisticRegression(LikelihoodModel):
         likelihoods, deviances and `evidence_` are those of these rows alone, `log_evidence_` is
         that of all rows so far. A prior that the evidence chose stays as it was chosen.
 
-        The rows before are known by a Gaussian alone: for Laplace the posterior itself, for draws
-        their mean and covariance, for a variational fit its mean with the curvature of the
-        posterior there, as its own deviations are too small; its `log_evidence_` is then no longer
-        a bound. What the Gaussian lost of them stays lost, and `approximation_check_` cannot see
-        it. Ten updates with 50 rows each were 0.1 to 0.4 standard deviations from the posterior of
-        500 rows together where classes overlap much, 0.1 to 1.0 where they hardly do, and
-        deviations too small by up to a tenth, or a quarter. The more rows the first fit has, the
-        less is lost.
+        The rows before enter as a Gaussian: for Laplace the posterior itself, for draws their mean
+        and covariance, for a variational fit its mean with the curvature of the posterior there;
+        its `log_evidence_` is then no longer a bound. `approximation_check_` does not measure the
+        error of that Gaussian. Ten updates with 50 rows each were 0.1 to 0.4 standard deviations
+        from the posterior of 500 rows together where classes overlap much, 0.1 to 1.0 where they
+        hardly do. The more rows the first fit has, the smaller the error.
 
         >>> from posteriori import BayesianLogisticRegression
         >>> X, y = np.arange(40.0)[:, None] % 10, np.arange(40) % 10 + np.arange(40) % 7 > 7
@@ -538,8 +535,8 @@ class BayesianLogisticRegression(LikelihoodModel):
     ) -> Self:
         """`fit` to the first rows, whose labels or `classes` name all classes; then `update`.
 
-        The first 20 rows a coefficient are kept, and the answer is that of `fit` to all of them
-        with a prior that is chosen anew: a few rows choose none that later ones could do with.
+        The first 20 rows a coefficient are kept, and the result is that of `fit` to all of them
+        with a prior that is chosen anew.
         They are kept in pickles too; where rows must not travel, use `fit` and `update`.
         """
         with self._all_or_nothing():
@@ -576,7 +573,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         if prior.shown.coordinates.basis is not None:
             raise _undetermined(prior.shown)
         if isinstance(self.prior, str) and not self._earlier.n_fits:
-            self._warn_of_held()
+            self._warn_of_fixed()
         shown, plan = prior.shown, self._plan(rows)
         problem = plan.problem
         objective = LogPosterior(
@@ -602,7 +599,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         return self.posterior_
 
     def _with_the_last(self) -> Earlier:
-        """What was learnt up to the last fit, which is behind now."""
+        """What is known of all fits so far."""
         before = self._earlier
         known = "usable" if self._check is None else worst("usable", self._check.word)
         return Earlier(
@@ -612,23 +609,22 @@ class BayesianLogisticRegression(LikelihoodModel):
             worst(before.word, known),
         )
 
-    def _warn_of_held(self) -> None:
-        """Tell of coefficients that the prior which a first fit chose will never let go."""
+    def _warn_of_fixed(self) -> None:
+        """Warn of coefficients that the chosen prior fixes."""
         shown, precision = self.posterior_.shown, self._found.penalty.precision
         first, c = int(shown.standard.intercept), shown.coordinates.c
         variance = np.square(self._found.gaussian.standard_deviation).reshape(c, -1)
         learnt = (1.0 - precision * variance).max(axis=0)[first:]
-        held = np.flatnonzero(learnt < _HELD)
-        if not len(held):
+        fixed = np.flatnonzero(learnt < _FIXED)
+        if not len(fixed):
             return
-        columns = shown.columns.as_schema().describe_all(held)
-        least = float(precision[first:][held].min())
+        columns = shown.columns.as_schema().describe_all(fixed)
+        least = float(precision[first:][fixed].min())
         warn(
             IdentifiabilityWarning(
-                f"The {self._n_last:g} rows of the first fit say next to nothing of the "
-                f"coefficient of {columns}, and the prior that they chose, a standard deviation of "
-                f"{least**-0.5:.2g} for standardised columns, stays: rows to come will hardly "
-                "change it.",
+                f"The {self._n_last:g} rows of the first fit hardly determine the coefficient of "
+                f"{columns}, and the prior that they chose, a standard deviation of "
+                f"{least**-0.5:.2g} for standardised columns, does not change with further rows.",
                 "Fit to more rows first, begin with partial_fit, or set a number as prior.",
             )
         )
@@ -723,7 +719,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         self._conclude(plan, chosen)
 
     def _check_prepared(self, prepared: Prepared) -> None:
-        """An error where the inference is not to be had for so many coefficients, or the prior."""
+        """An error where the inference cannot have so many coefficients, or needs another prior."""
         if prepared.objective.is_wide and self.inference in ("variational", "monte_carlo"):
             size = prepared.objective.coordinates.size
             raise ParameterError(
@@ -754,21 +750,21 @@ class BayesianLogisticRegression(LikelihoodModel):
     def _conclude(self, plan: Plan, chosen: Chosen | None) -> None:
         """Find the posterior, and predict by it."""
         random = stream(self.random_state, self._earlier.n_fits)
-        asked = Asked(self._inference, chosen, self.n_draws, random)
+        request = InferenceRequest(self._inference, chosen, self.n_draws, random)
         self._check = None
         if self.inference != "auto":
             self.inference_, self.inference_reason_ = self.inference, "requested"
-            self._take(plan, INFERENCES[self.inference](asked))
+            self._take(plan, INFERENCES[self.inference](request))
             return
-        found = INFERENCES["laplace"](asked)
-        if not asked.objective.is_wide:
+        found = INFERENCES["laplace"](request)
+        if not request.objective.is_wide:
             self._check = self._check_of(found)
-        self.inference_, self.inference_reason_ = self._automatic(asked)
+        self.inference_, self.inference_reason_ = self._automatic(request)
         if self.inference_ == "monte_carlo":
-            found = INFERENCES["monte_carlo"](asked)
+            found = INFERENCES["monte_carlo"](request)
         self._take(plan, found)
 
-    def _automatic(self, asked: Asked) -> tuple[str, str]:
+    def _automatic(self, request: InferenceRequest) -> tuple[str, str]:
         """The inference for "auto", and the reason."""
         check = self._check
         if check is None:
@@ -777,9 +773,9 @@ class BayesianLogisticRegression(LikelihoodModel):
             return "laplace", check.sentence
         if self.predictive in ("probit", "quadrature"):
             instead = f"predictive={self.predictive!r} needs a Gaussian."
-        elif not asked.has_evidence:
+        elif not request.has_evidence:
             instead = "There is no Monte Carlo with prior='jeffreys'."
-        elif not asked.is_affordable:
+        elif not request.is_affordable:
             instead = "Monte Carlo would take long on so many rows and coefficients."
         else:
             return "monte_carlo", check.sentence

@@ -43,8 +43,8 @@ class LinkedClassifier(LikelihoodModel):
     def _plan(self, rows: FitRows) -> Plan:
         if len(cast(Labels, rows.classes)) > 2:
             raise LabelError(
-                f"Only binary classification is supported. {type(self).__name__} tells two "
-                f"classes apart; y has {len(cast(Labels, rows.classes))}.",
+                f"Only binary classification is supported. {type(self).__name__} is for two "
+                f"classes; y has {len(cast(Labels, rows.classes))}.",
                 "Use LogisticRegression, or OneVersusRest with this estimator.",
             )
         return super()._plan(rows)

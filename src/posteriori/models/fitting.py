@@ -54,7 +54,7 @@ MOST_ENTRIES = 2**25
 """Numbers of a subsample at most; where these are too few rows, a fit starts without one."""
 
 _DAMPING = 0.1
-"""Precision that keeps a subsample whose classes can be separated from running away."""
+"""Precision that keeps the coefficients of a separated subsample finite."""
 
 _NOISE = 0.3
 """How near to the optimum of a subsample it pays to go, in its distance from that of all rows."""
@@ -239,7 +239,7 @@ class Prepared:
 
 
 def prepare(problem: Problem) -> Prepared:
-    """Standardise the columns, find a start, and leave out what cannot be told apart."""
+    """Standardise the columns, find a start, and drop columns that depend on others."""
     q = len(problem.columns.names) + int(problem.intercept)
     coordinates = Coordinates(problem.n_activations, q)
     levels = [all_rows(problem.rows)]
@@ -290,7 +290,7 @@ def _tolerance(problem: Problem, p: int, n_levels: int) -> float:
 def _standardise(problem: Problem, levels: list[Subsample]) -> tuple[Standard, NDArray[np.bool_]]:
     """Centre and scale of each column, and which columns never change.
 
-    A few rows will do: centring and scaling change no answer. More are looked at where a column
+    A few rows suffice: centring and scaling change no prediction. More are used where a column
     seems constant, and all where the prior is that of centred columns, or of standard deviations.
     """
     prior = problem.prior
@@ -334,7 +334,7 @@ def _constant(found: ColumnSpread) -> NDArray[np.bool_]:
 
 
 def _intercept_runs(problem: Problem, penalty: Penalty, some: TargetMean) -> bool:
-    """Whether an intercept without prior runs to infinity: a class, it may be, has no rows.
+    """Whether an intercept without prior diverges, as where a class has no rows.
 
     `some` is the mean target of a few of the rows.
     """
@@ -418,7 +418,7 @@ def _identified(
     """The objective without directions along which nothing changes, and the columns in them.
 
     Of all coefficients with the same activations, those of smallest norm are taken, in the user's
-    units; so a column that can be had from others shares their coefficients.
+    units; so a column that depends on others shares their coefficients.
     """
     first = int(objective.standard.intercept)
     for level in (levels[0], levels[-1]) if len(levels) > 1 else levels:

@@ -267,8 +267,8 @@ def solve_glm(
         _check_bound(problem.objective, found.solution, target)
     if not np.isfinite(found.solution.value):
         raise ScaleError(
-            "No coefficients were found with which the likelihood of every row is more than zero "
-            f"for a double: with the {target.link} link some means are too large or too small.",
+            "No coefficients were found with which the likelihood of every row is more than zero: "
+            f"with the {target.link} link some means are too large or too small.",
             "Use smaller offsets and targets, or smaller entries of the columns.",
         )
     return found._replace(solution=multiplied(found.solution, dispersion))

@@ -151,7 +151,7 @@ _INVOLVED = 0.1
 
 
 def is_flat(objective: LogPosterior, w: Array) -> bool:
-    """Whether the likelihood is level along some direction, as it is far out only."""
+    """Whether the likelihood is flat along some direction."""
     if objective.penalty.proper or objective.is_wide:
         return False
     here, there = _informations(objective, w)
@@ -231,7 +231,7 @@ class Noise:
     def start(self, prepared: Prepared) -> Prepared:
         """The objectives of a fit without noise as those with it, and the best start found.
 
-        Optima at infinity come last: where noise explains what is on the wrong side, some
+        Infinite estimates come last: where noise explains what is on the wrong side, some
         hyperplane often fits the rows next to it by chance, as well as or better than the truth.
         """
         levels = [self._noisy(level) for level in prepared.levels]
@@ -245,7 +245,7 @@ class Noise:
         return replace(prepared, levels=levels, start=best.parameters)
 
     def conclude(self, objective: LogPosterior, solution: Solution[Array, Iteration]) -> "NoisyFit":
-        """What the optimum of an objective with noise says of rates and coefficients."""
+        """Rates and inference at the optimum of an objective with noise."""
         w, value, determined = solution.parameters, solution.value, None
         if is_flat(objective, w):
             determined = determined_directions(objective, w)

@@ -413,7 +413,7 @@ class LikelihoodModel(Classifier):
         return ()
 
     def _summary_notes(self) -> tuple[str, ...]:
-        """What a reader of the page has to know of how the fit ended."""
+        """Notes of the summary on how the fit ended."""
         status = self.solution_.status
         if status is Status.CONVERGED:
             return (self._edge,) if self._edge else ()

@@ -53,16 +53,16 @@ _LEAST, _ENOUGH = 5, 20
 
 _KEPT_ENTRIES = 2**22
 
-_STRANGE = 10.0
-"""Pull of a batch, beside that of chance, that rows like those before do not have."""
+_UNLIKE = 10.0
+"""Squared first decrement of a batch, relative to that of chance, that indicates other rows."""
 
 
 @dataclass(frozen=True, eq=False)
-class SoFar:
-    """What is kept of `n_seen` rows: some `rows`, and what the others say beside (the `rest`).
+class BatchState:
+    """The state after `n_seen` rows: a sample `rows`, and a quadratic approximation of the `rest`.
 
     Without a rest, all rows are there. `penalty` is the prior, in the columns that were
-    standardised when the first rows were let go; None where it is in the rest.
+    standardised when rows were first dropped; None where it is in the rest.
     """
 
     rows: MemoryRows | None
@@ -72,7 +72,7 @@ class SoFar:
 
 
 def rows_to_keep(problem: Problem) -> int:
-    """How many rows are kept before any are let go; from then on ever fewer of those that come."""
+    """How many rows are kept before any is dropped; after that, a decreasing share of new rows."""
     q = len(problem.columns.names) + int(problem.intercept)
     p = Coordinates(problem.n_activations, q).size
     if p > WIDE:
@@ -95,13 +95,13 @@ def _offset_like(rows: MemoryRows, other: MemoryRows) -> MemoryRows:
     return replace(rows, offset=np.zeros((rows.n_rows, *other.offset.shape[1:])))
 
 
-def is_strange(solution: Solution[Array, Iteration], ratio: float) -> bool:
-    """Whether a batch, `ratio` times as large as all before, pulls much harder than chance does.
+def is_unlike(solution: Solution[Array, Iteration], ratio: float) -> bool:
+    """Whether a batch, `ratio` times as large as all before, changes more than by chance.
 
     For rows like those before, the first decrement is about √(p · ratio).
     """
     chance = 1.0 + len(solution.parameters) * ratio
-    return bool(solution.trace) and solution.trace[0].decrement ** 2 > _STRANGE * chance
+    return bool(solution.trace) and solution.trace[0].decrement ** 2 > _UNLIKE * chance
 
 
 def _learns_in_batches(model: "LogisticRegression") -> bool:
@@ -109,7 +109,7 @@ def _learns_in_batches(model: "LogisticRegression") -> bool:
     return True
 
 
-def _parabola(loss: LogPosterior, w: Array) -> Belief:
+def _quadratic(loss: LogPosterior, w: Array) -> Belief:
     return Belief.about(w, loss(w, "full"))
 
 
@@ -118,15 +118,15 @@ def _in_memory(rows: FitRows) -> MemoryRows:
 
 
 def _with_all_columns(objective: LogPosterior) -> LogPosterior:
-    """The objective in the parameters of all columns, told apart by the rows so far or not."""
+    """The objective in the parameters of all columns, dependent or not."""
     return replace(objective, coordinates=replace(objective.coordinates, basis=None))
 
 
-def _warn_of_strange_rows() -> None:
+def _warn_of_unlike_rows() -> None:
     warn(
         ConvergenceWarning(
-            "This batch is unlike the rows before, most of which were let go: what they said may "
-            "count for too little or too much now.",
+            "This batch differs from the rows before, most of which are summarised by a quadratic "
+            "approximation that may not hold for the new coefficients.",
             "Pass rows in random order, or fit to all of them.",
         )
     )
@@ -136,7 +136,7 @@ def _warn_of_gaps() -> None:
     warn(
         ConvergenceWarning(
             "The rows so far do not determine all coefficients. A broad prior (standard deviation "
-            f"{BROAD:g} for standardised columns) stands in for rows to come.",
+            f"{BROAD:g} for standardised columns) was used.",
             "Pass more rows to partial_fit, or set a prior.",
         )
     )
@@ -208,7 +208,7 @@ class LogisticRegression(LikelihoodModel):
     (array([[0.807, 0.193]]), array([[0.085, 0.381]]))
     """
 
-    _so_far: SoFar
+    _batches: BatchState
     _n_fitted: int
 
     label_noise_: float | tuple[float, float]
@@ -228,8 +228,8 @@ class LogisticRegression(LikelihoodModel):
 
         The first call names the classes: by `classes`, or by labels of all of them. Its columns
         (and levels) are those of all batches to come. The first 20 rows a coefficient are all
-        kept, and the answer is that of `fit`. Of the rows after them ever fewer are kept; what
-        the others said is summed up by Laplace's approximation. The answer is then a small
+        kept, and the result is that of `fit`. After that a decreasing share of rows is kept, with a
+        quadratic approximation of the likelihood of the others. The result is then a small
         fraction of a standard error from `fit` to all rows, whatever the size of the batches; where
         a batch is unlike those before, as in rows sorted by class, a `ConvergenceWarning` says so.
         Rows that are kept are in pickles too. What needs all rows again, such as
@@ -253,7 +253,7 @@ class LogisticRegression(LikelihoodModel):
 
     def _fit_rows(self, rows: FitRows) -> None:
         super()._fit_rows(rows)
-        self.__dict__.pop("_so_far", None)
+        self.__dict__.pop("_batches", None)
         self._n_fitted = rows.n_rows
 
     def _read_batch(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> FitRows:
@@ -283,27 +283,26 @@ class LogisticRegression(LikelihoodModel):
             )
 
     def _take(self, rows: FitRows) -> None:
-        so_far = self.__dict__.get("_so_far")
-        if so_far is None and hasattr(self, "_inference"):
-            so_far = SoFar(None, self._n_fitted, self._belief_of_fit())
-        if so_far is None:
+        state = self.__dict__.get("_batches")
+        if state is None and hasattr(self, "_inference"):
+            state = BatchState(None, self._n_fitted, self._belief_of_fit())
+        if state is None:
             self._fit_whole(rows)
-        elif so_far.rest is not None:
-            self._update(so_far, rows)
+        elif state.rest is not None:
+            self._update(state, rows)
         elif rows.n_rows < self._n_kept(rows):
             # The new ones first, so that errors tell their numbers.
-            self._fit_whole(joined(_in_memory(rows), so_far.rows))
+            self._fit_whole(joined(_in_memory(rows), state.rows))
         else:
             self._fit_whole(rows)
-            self._update(self._so_far, so_far.rows)
+            self._update(self._batches, state.rows)
 
     def _belief_of_fit(self) -> Belief:
-        """What the rows of a `fit` say, which need not be there any more."""
+        """The quadratic approximation of the likelihood of the rows of a `fit`."""
         inference = self._inference
         if inference.shown.coordinates.basis is not None or inference.determined is not None:
             raise InferenceError(
-                "The rows of the fit did not determine all coefficients, and are not there to be "
-                "looked at together with others.",
+                "The rows of the fit did not determine all coefficients, and are not kept.",
                 "Begin with partial_fit, or set a prior.",
             )
         precision = inverse_of(inference.free_covariance())
@@ -313,35 +312,35 @@ class LogisticRegression(LikelihoodModel):
         return rows_to_keep(self._plan(rows).problem)
 
     def _fit_whole(self, rows: FitRows) -> None:
-        """Fit to rows that are all there, and let most of them go if they are many."""
+        """Fit to all rows, and summarise them if they are many."""
         plan = replace(self._plan(rows), remedies=A_NUMBER)
         prepared = prepare(plan.problem)
         self._keep(plan, finish(plan, prepared))
         if rows.n_rows < rows_to_keep(plan.problem):
-            self._so_far = SoFar(_in_memory(rows), rows.n_rows)
+            self._batches = BatchState(_in_memory(rows), rows.n_rows)
             return
         objective = _with_all_columns(prepared.objective)
         w = prepared.objective.coordinates.vectors(self.solution_.parameters).ravel()
-        self._so_far = SoFar(None, 0, Belief.nothing(len(w)), objective.penalty)
-        self._let_go(rows, objective, w)
-        belief = _parabola(objective, w)
+        self._batches = BatchState(None, 0, Belief.nothing(len(w)), objective.penalty)
+        self._summarise(rows, objective, w)
+        belief = _quadratic(objective, w)
         self._adopt(objective, w, belief, belief.determined and self.solution_.converged)
 
-    def _update(self, so_far: SoFar, rows: FitRows) -> None:
-        """Learn from a batch together with what is kept."""
+    def _update(self, state: BatchState, rows: FitRows) -> None:
+        """Learn from a batch together with the state."""
         shown = self._inference.shown
         new = self._loss_of(rows, shown)
         losses = [new]
-        if so_far.rows is not None:
-            kept = self._loss_of(so_far.rows, shown)
-            losses.append(replace(kept, penalty=so_far.penalty or kept.penalty))
-        rest = cast(Belief, so_far.rest)
+        if state.rows is not None:
+            kept = self._loss_of(state.rows, shown)
+            losses.append(replace(kept, penalty=state.penalty or kept.penalty))
+        rest = cast(Belief, state.rest)
         update = online_update(rest, losses, self._inference.w, self.tol)
-        self.solution_, self._so_far, w = update.solution, so_far, update.solution.parameters
-        self._let_go(rows, new, w)
+        self.solution_, self._batches, w = update.solution, state, update.solution.parameters
+        self._summarise(rows, new, w)
         self._adopt(new, w, update.belief, update.determined)
-        if is_strange(update.solution, rows.n_rows / so_far.n_seen):
-            _warn_of_strange_rows()
+        if is_unlike(update.solution, rows.n_rows / state.n_seen):
+            _warn_of_unlike_rows()
 
     def _loss_of(self, rows: FitRows, shown: CoefficientMap) -> LogPosterior:
         """-ln p(t|w) of some rows, without a prior."""
@@ -357,20 +356,20 @@ class LogisticRegression(LikelihoodModel):
             self.tol,
         )
 
-    def _let_go(self, rows: FitRows, objective: LogPosterior, w: Array) -> None:
-        """Of rows that were learnt from, keep some that stand for them, and what they leave out."""
-        so_far, shown = self._so_far, CoefficientMap.of(objective)
-        n_seen = so_far.n_seen + rows.n_rows
+    def _summarise(self, rows: FitRows, objective: LogPosterior, w: Array) -> None:
+        """Keep a sample of these rows, and the quadratic approximation of the others."""
+        state, shown = self._batches, CoefficientMap.of(objective)
+        n_seen = state.n_seen + rows.n_rows
         sample = thin_rows(rows, min(self._n_kept(rows) / n_seen, 1.0), seed=n_seen)
-        rest = cast(Belief, so_far.rest) + _parabola(self._loss_of(rows, shown), w)
-        kept = so_far.rows
+        rest = cast(Belief, state.rest) + _quadratic(self._loss_of(rows, shown), w)
+        kept = state.rows
         if sample is not None:
-            rest = rest - _parabola(self._loss_of(sample, shown), w)
+            rest = rest - _quadratic(self._loss_of(sample, shown), w)
             kept = sample if kept is None else joined(kept, sample)
-        self._so_far = replace(so_far, rows=kept, n_seen=n_seen, rest=rest)
+        self._batches = replace(state, rows=kept, n_seen=n_seen, rest=rest)
 
     def _adopt(self, objective: LogPosterior, w: Array, belief: Belief, determined: bool) -> None:
-        """Predict and infer from the optimum, and the curvature there, of all that was said."""
+        """Predict and infer from the optimum of all rows, and the curvature there."""
         self.n_iter_ = max(len(self.solution_.trace), 1)
         self.converged_ = determined
         self._inference = Inference.of_precision(CoefficientMap.of(objective), w, belief.precision)
@@ -467,13 +466,12 @@ class LogisticRegression(LikelihoodModel):
         """An error where the settings need all rows at once, so that there is no partial_fit."""
         if isinstance(self.prior, str):
             raise ParameterError(
-                f"prior={self.prior!r} looks at all rows at once, which partial_fit cannot do.",
+                f"prior={self.prior!r} needs all rows at once.",
                 "Use None, a number or a GaussianPrior, or fit.",
             )
         if read_label_noise(self.label_noise, 2) is not None:
             raise ParameterError(
-                "partial_fit cannot tell wrong labels: the curvature of their likelihood depends "
-                "on where it is taken.",
+                "partial_fit has no label noise, whose likelihood has no quadratic approximation.",
                 "Use label_noise=0.0, or fit.",
             )
 

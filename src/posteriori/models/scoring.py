@@ -20,7 +20,7 @@ from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array
 
 MOST_STEPS = 100
-"""Steps after which a fit is given up, unless told otherwise."""
+"""The largest number of steps, by default."""
 
 _CLOSE = 0.3
 """Standard errors of a subsample from its optimum that are near enough."""

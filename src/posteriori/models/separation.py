@@ -8,8 +8,8 @@ overlapping classes have (Stiemke's theorem of alternatives). So an ordinary fit
 pass for the smallest slope. Some of the rows suffice, if their Hessian is nonsingular.
 
 Otherwise linear programs decide. Along a separating direction, the probability of the class of a
-separated row goes to one: the fit moves along it until that is reached in doubles. The likelihood
-of the other rows has a maximum there, in the directions that they determine.
+separated row goes to one: the fit moves along it until it is one in double precision. There the
+likelihood of the other rows has a maximum, in the directions that they determine.
 """
 
 from collections.abc import Callable, Sequence
@@ -295,7 +295,7 @@ def _least_slope_of(kernel: GatherQuadratic, support: Support, block: Block) -> 
 def certain_margin(link: ProbabilityLink, found: Separation) -> float:
     """The activation at which the other class has a probability that is nothing beside one.
 
-    Where some rows are not separated, it is not so far out that their digits are lost beside it.
+    Where some rows are not separated, it is small enough to keep the digits of their activations.
     """
     ends = abs(link.activation(np.array([CERTAIN, 1 - np.finfo(np.float64).epsneg]))).max()
     low, high = link.activation(np.array([0.25, 0.75]))

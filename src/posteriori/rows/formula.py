@@ -63,7 +63,8 @@ class Formula:
     """The right side of a formula as it was fitted; can be pickled.
 
     `schema` has the columns of the frame that it uses, `names` the columns it makes of them, and
-    `intercept` says whether the model is to have one (not after `- 1` or `+ 0`).
+    `intercept` says whether the model is to have one (not after `- 1` or `+ 0`). `data` has the
+    columns of the fit, which are not pickled.
     """
 
     text: str
@@ -72,6 +73,10 @@ class Formula:
     intercept: bool
     factors: tuple[Factor, ...]
     spec: Any
+    data: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "data": None}
 
     def apply(self, data: Any, handle_unknown: HandleUnknown = "error") -> Any:
         """The features of new rows, coded as in the fit; columns it does not use are ignored.
@@ -140,7 +145,8 @@ def read_formula(formula: str, data: Any) -> FormulaRows:
     names = [name for term in wanted for name in made.get(term, [term])]
     X = X.assign(**{factor.name: factor.of(frame, "error") for factor in factors})[names]
     intercept = any(map(_is_intercept, terms))
-    fitted = Formula(formula, schema, tuple(names), intercept, factors, spec)
+    own = _as_frame(data, formula).select(used).to_native()
+    fitted = Formula(formula, schema, tuple(names), intercept, factors, spec, own)
     return FormulaRows(X, _target(target, data, columns, formula), fitted)
 
 

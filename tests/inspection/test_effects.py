@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -40,13 +41,12 @@ from posteriori import (
 from posteriori.errors import (
     ColumnNameError,
     DomainError,
-    InferenceError,
     InfiniteValueError,
     LevelError,
     MissingValueError,
     ParameterError,
 )
-from posteriori.inspection.effects import comparisons, predictions, slopes
+from posteriori.inspection.effects import comparisons, predict_interval, predictions, slopes
 
 EXACT = {"tol": 1e-10}
 
@@ -81,39 +81,31 @@ def _numbers(table):
     return np.asarray(table["estimate"]), np.asarray(table["std_error"])
 
 
-def _assert_margins(table, margins):
+@pytest.mark.parametrize(("at", "theirs"), [(None, "overall"), ("mean", "mean")])
+@pytest.mark.parametrize(
+    ("model", "rival", "classes"),
+    [
+        (LogisticRegression, sm.Logit, 2),
+        (ProbitRegression, sm.Probit, 2),
+        (LogisticRegression, sm.MNLogit, 3),
+        (partial(GLM, family="poisson"), sm.Poisson, 3),
+    ],
+)
+def test_slopes_are_the_marginal_effects_of_statsmodels(model, rival, classes, at, theirs):
+    X, y = _rows(classes=classes)
+    table = model(**EXACT).fit(X, y).slopes(at=at)
+    margins = (
+        rival(y, sm.add_constant(X)).fit(disp=0, tol=1e-13, method="newton").get_margeff(at=theirs)
+    )
     estimate, error = _numbers(table)
     assert_allclose(estimate, np.ravel(margins.margeff), rtol=1e-8, atol=1e-12)
     assert_allclose(error, np.ravel(margins.margeff_se), rtol=1e-8, atol=1e-12)
-
-
-# Against statsmodels.
-
-
-@pytest.mark.parametrize(("at", "theirs"), [(None, "overall"), ("mean", "mean")])
-@pytest.mark.parametrize(
-    ("model", "rival"), [(LogisticRegression, sm.Logit), (ProbitRegression, sm.Probit)]
-)
-def test_slopes_are_the_marginal_effects_of_statsmodels(model, rival, at, theirs):
-    X, y = _rows()
-    rival = rival(y, sm.add_constant(X)).fit(disp=0, tol=1e-13)
-    table = model(**EXACT).fit(X, y).slopes(at=at)
-    margins = rival.get_margeff(at=theirs)
-    _assert_margins(table, margins)
-    assert_allclose(table["statistic"], margins.tvalues, rtol=1e-7)
-    assert_allclose(table["p_value"], margins.pvalues, rtol=1e-6)
-    assert_allclose(table[["conf_low", "conf_high"]], margins.conf_int(), rtol=1e-6)
-    assert list(table["term"]) == ["x0", "x1", "x2"]
-    assert set(table["class"]) == {1}
-
-
-@pytest.mark.parametrize(("at", "theirs"), [(None, "overall"), ("mean", "mean")])
-def test_slopes_of_three_classes_are_those_of_statsmodels(at, theirs):
-    X, y = _rows(classes=3)
-    rival = sm.MNLogit(y, sm.add_constant(X)).fit(disp=0, tol=1e-13, method="newton")
-    table = LogisticRegression(**EXACT).fit(X, y).slopes(at=at)
-    _assert_margins(table, rival.get_margeff(at=theirs))
-    assert list(table["class"]) == [0, 1, 2] * 3
+    assert_allclose(table["statistic"], np.ravel(margins.tvalues), rtol=1e-7)
+    assert_allclose(table["p_value"], np.ravel(margins.pvalues), rtol=1e-6)
+    K = 3 if rival is sm.MNLogit else 1
+    assert list(table["term"]) == np.repeat(["x0", "x1", "x2"], K).tolist()
+    if rival is not sm.Poisson:
+        assert list(table["class"]) == ([0, 1, 2] if K == 3 else [1]) * 3
 
 
 @pytest.mark.parametrize("rival", [sm.Logit, sm.Probit])
@@ -128,61 +120,38 @@ def test_the_comparison_of_a_dummy_is_that_of_statsmodels(rival):
     assert list(table["contrast"]) == ["0 to 1"]
 
 
-def test_slopes_of_counts_are_those_of_statsmodels():
-    X, _ = _rows()
-    t = np.random.default_rng(1).poisson(np.exp(0.3 * X[:, 0]))
-    rival = sm.Poisson(t, sm.add_constant(X)).fit(disp=0, tol=1e-13)
-    table = GLM(family="poisson", **EXACT).fit(X, t).slopes()
-    _assert_margins(table, rival.get_margeff())
-    assert "class" not in table
-
-
-def test_slopes_of_the_gaussian_are_its_coefficients():
-    X, _ = _rows()
-    t = X[:, 0] + np.random.default_rng(1).normal(size=len(X))
-    model = GLM(**EXACT).fit(X, t)
-    columns = ["estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"]
-    assert_allclose(model.slopes()[columns], model.tidy()[columns][1:], rtol=1e-9)
-
-
-# Against differences, in the rows and in the coefficients.
-
-
-def _average_slope(link, coefficients, X, j):
-    """By central differences of the fourth order."""
-    h = 1e-3
-    step = h * np.eye(X.shape[1])[j]
-
-    def mean(rows):
-        return link(coefficients[0] + rows @ coefficients[1:]).mean()
-
-    return (8 * (mean(X + step) - mean(X - step)) - (mean(X + 2 * step) - mean(X - 2 * step))) / (
-        12 * h
-    )
-
-
-def test_errors_through_any_link_are_those_of_numerical_derivatives():
+@pytest.mark.parametrize(
+    ("model", "mean"),
+    [
+        (GLM(family="bernoulli", link="cloglog", **EXACT), lambda a: -np.expm1(-np.exp(a))),
+        (ThresholdRegression(noise="norm", **EXACT), norm.cdf),
+        (GLM(family="poisson", **EXACT), np.exp),
+    ],
+    ids=["cloglog", "noise", "log"],
+)
+def test_errors_are_those_of_numerical_derivatives_in_the_coefficients(model, mean):
     X, y = _rows()
-    model = GLM(family="bernoulli", link="cloglog", **EXACT).fit(X, y)
-    w = np.concatenate([model.intercept_, model.coef_[0]])
+    model.fit(X, y)
+    w, C = np.r_[model.intercept_, np.ravel(model.coef_)], model.coef_covariance_
+    move = [0.0, 0.5, 0.0]
 
-    def cloglog(a):
-        return -np.expm1(-np.exp(a))
+    def averages(w):
+        def average(rows):
+            return mean(w[0] + rows @ w[1:]).mean()
 
-    found = [_average_slope(cloglog, w, X, j) for j in range(3)]
-    h = 1e-4
-    moves = h * np.eye(4)
-    J = [
-        [
-            (_average_slope(cloglog, w + m, X, j) - _average_slope(cloglog, w - m, X, j)) / (2 * h)
-            for m in moves
-        ]
-        for j in range(3)
+        h = 1e-3 * np.array([0.0, 1.0, 0.0])
+        slope = 8 * (average(X + h) - average(X - h)) - average(X + 2 * h) + average(X - 2 * h)
+        return np.array([average(X), average(X + move) - average(X), slope / 12e-3])
+
+    J = np.array([(averages(w + m) - averages(w - m)) / 2e-4 for m in 1e-4 * np.eye(4)]).T
+    tables = [
+        model.predictions(average=True),
+        model.comparisons(columns="x1", change=0.5),
+        model.slopes(columns="x1"),
     ]
-    C = np.array(J) @ model.coef_covariance_ @ np.array(J).T
-    estimate, error = _numbers(model.slopes())
-    assert_allclose(estimate, found, rtol=1e-9)
-    assert_allclose(error, np.sqrt(np.diag(C)), rtol=1e-6)
+    found = np.array([_numbers(table) for table in tables])[..., 0]
+    assert_allclose(found[:, 0], averages(w), rtol=1e-8)
+    assert_allclose(found[:, 1], np.sqrt(np.diag(J @ C @ J.T)), rtol=1e-6)
 
 
 def _by_differences(model, X, j, h):
@@ -220,28 +189,6 @@ def test_slopes_are_the_derivatives_of_predict_proba(model):
         assert_allclose(table["estimate"], each.mean(axis=0), rtol=1e-6, atol=1e-9)
         rows = slopes(model, X[:7], columns=f"x{j}", average=False)
         assert_allclose(rows["estimate"], each[:7].ravel(), rtol=1e-6, atol=1e-8)
-
-
-@pytest.mark.parametrize(("shift", "digits"), [(1e3, 1e-7), (1e6, 1e-4)])
-def test_small_steps_are_not_lost_far_from_zero(shift, digits):
-    X, y = _rows()
-    near = GaussianClassifier(covariance="diagonal").fit(X, y)
-    far = GaussianClassifier(covariance="diagonal").fit(X + shift, y)
-    assert_allclose(
-        far.slopes(X + shift)["estimate"], near.slopes(X)["estimate"], rtol=digits, atol=1e-9
-    )
-
-
-def test_units_change_slopes_and_nothing_else():
-    X, y = _rows()
-    for unit in (1e-150, 1e150):
-        scaled = X * [1.0, unit, 1.0]
-        model, other = LogisticRegression().fit(X, y), LogisticRegression().fit(scaled, y)
-        expected = np.array(_numbers(model.slopes())) / [1.0, unit, 1.0]
-        assert_allclose(_numbers(other.slopes()), expected, rtol=1e-6)
-        for change in ("sd", "iqr"):
-            found = _numbers(other.comparisons(change=change))
-            assert_allclose(found, _numbers(model.comparisons(change=change)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -283,14 +230,6 @@ def test_predictions_are_predict_proba_with_predict_interval(model, classes):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_the_average_of_one_row_has_the_interval_of_that_row(classes):
-    X, y = _rows(classes=classes)
-    model = LogisticRegression().fit(X, y)
-    each, average = model.predictions(X[:1]), model.predictions(X[:1], average=True)
-    assert_allclose(each.drop(columns="row"), average, rtol=1e-9)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
 def test_averages_row_by_row_are_the_averages(classes):
     X, y = _rows(classes=classes)
     model = LogisticRegression().fit(X, y)
@@ -324,18 +263,7 @@ def test_the_delta_method_agrees_with_draws_of_the_coefficients(classes):
         away = abs(by_draws["estimate"] - by_delta["estimate"]) / by_delta["std_error"]
         assert away.max() < 0.3
         assert (by_draws["conf_low"] < by_draws["estimate"]).all()
-
-
-def test_slopes_of_draws_are_derivatives_of_the_predictive_probability():
-    X, y = _rows()
-    model = BayesianLogisticRegression().fit(X, y)
-    table = model.slopes(X)
-    for j in range(3):
-        exact = _by_differences(model, X, j, 1e-3).mean(axis=0)[1]
-        assert abs(table["estimate"][j] - exact) < 0.15 * table["std_error"][j]
-
-
-# Weights, offsets, storage and frames.
+        assert not {"statistic", "p_value"} & set(by_draws)
 
 
 def test_a_weight_of_two_is_the_row_twice():
@@ -352,13 +280,6 @@ def test_a_weight_of_two_is_the_row_twice():
     ]:
         a, b = (getattr(model, ask)(**given) for model in (weighted, twice))
         assert_allclose(_numbers(a), _numbers(b), rtol=1e-8)
-
-
-def test_rows_of_weight_zero_have_predictions_of_their_own():
-    X, y = _rows(n=80)
-    weight = (np.arange(80) % 3 > 0).astype(float)
-    model = LogisticRegression().fit(X, y, sample_weight=weight)
-    assert_allclose(model.predictions()["estimate"], model.predict_proba(X)[:, 1], rtol=1e-12)
 
 
 def test_offsets_of_the_fit_are_part_of_its_rows():
@@ -456,9 +377,6 @@ def test_chosen_values_are_set_in_all_rows_and_averaged():
     assert_allclose(model.slopes(columns="age", at={"smoker": True})["estimate"], [slope])
 
 
-# Formulas.
-
-
 def test_after_a_formula_effects_are_those_of_the_columns_of_the_data():
     X, y = _frame()
     data = X.assign(y=y)
@@ -477,8 +395,60 @@ def test_after_a_formula_effects_are_those_of_the_columns_of_the_data():
     assert_allclose(found["estimate"], [moved[1] - moved[0]], rtol=1e-10)
     each = model.slopes(data, columns="bmi", average=False)
     assert_allclose(each["estimate"], p * w["log(bmi)"] / data.bmi, rtol=1e-8)
+    kept = model.slopes()
+    assert_allclose(_numbers(kept), _numbers(table), rtol=1e-12)
+    data["age"] += 1
+    assert_allclose(_numbers(model.slopes()), _numbers(table), rtol=1e-12)
     with pytest.raises(ParameterError, match="Pass X"):
-        model.slopes()
+        pickle.loads(pickle.dumps(model)).slopes()
+
+
+def test_effects_of_a_pipeline_are_those_of_the_columns_before_it():
+    X, y = _frame()
+    X = X[["age", "bmi"]]
+    pipe = make_pipeline(StandardScaler(), LogisticRegression(**EXACT)).fit(X, y)
+    plain = LogisticRegression(**EXACT).fit(X, y)
+    for ask, given in [
+        (slopes, {}),
+        (slopes, {"at": "mean"}),
+        (comparisons, {"change": "sd"}),
+        (predictions, {"at": {"age": [20, 50]}}),
+    ]:
+        assert_allclose(
+            _numbers(ask(pipe, X, **given)), _numbers(ask(plain, X, **given)), rtol=1e-7
+        )
+    assert_allclose(predict_interval(pipe, X, 0.9), plain.predict_interval(X, 0.9), rtol=1e-7)
+    assert_allclose(predict_interval(plain, X), plain.predict_interval(X))
+    with pytest.raises(ParameterError, match="no predict_interval"):
+        predict_interval(make_pipeline(StandardScaler(), GaussianNB()).fit(X, y), X)
+
+
+def test_weights_and_offsets_of_rows_that_are_passed_count():
+    X, y = _rows()
+    offset, weight = np.linspace(-1, 1, len(X)), np.arange(len(X)) % 3.0
+    fitted = LogisticRegression().fit(X, y, sample_weight=weight, offset=offset)
+    given = {"sample_weight": weight, "offset": offset}
+    for ask in (fitted.slopes, fitted.comparisons, fitted.predictions):
+        assert_allclose(_numbers(ask(X, **given)), _numbers(ask()), rtol=1e-12)
+    with pytest.raises(ParameterError, match="has no offsets"):
+        slopes(GaussianNB().fit(X, y), X, offset=offset)
+    with pytest.raises(ParameterError, match="without X"):
+        fitted.slopes(offset=offset)
+
+
+def test_comparisons_at_chosen_values():
+    X, y = _frame()
+    model = LogisticRegression().fit(X, y)
+    table = model.comparisons(columns="age", change=10, at={"sex": ["f", "m"]})
+    expected = [
+        (
+            model.predict_proba(X.assign(sex=sex, age=X.age + 10))
+            - model.predict_proba(X.assign(sex=sex))
+        ).mean(axis=0)[1]
+        for sex in "fm"
+    ]
+    assert list(table["at_sex"]) == ["f", "m"]
+    assert_allclose(table["estimate"], expected, rtol=1e-10)
 
 
 def test_a_formula_of_plain_columns_changes_nothing():
@@ -496,19 +466,6 @@ def test_a_formula_of_plain_columns_changes_nothing():
     ]:
         a, b = ask(plain, X[["age", "bmi"]], **given), ask(by_formula, data, **given)
         assert_allclose(_numbers(a), _numbers(b), rtol=1e-8)
-
-
-def test_a_formula_of_a_model_without_errors_has_estimates():
-    X, y = _frame()
-    data = X.assign(y=y)
-    model = GaussianClassifier().fit("y ~ age + log(bmi)", data)
-    p = np.prod(model.predict_proba(data), axis=1)
-    found = model.slopes(data)
-    assert_allclose(found["estimate"][0], p.mean() * model.coef_[0, 0], rtol=1e-9)
-    assert list(found) == ["term", "class", "estimate"]
-
-
-# What cannot be, and what is known badly.
 
 
 def test_separated_classes_have_infinite_errors():
@@ -550,43 +507,6 @@ def test_very_many_coefficients_have_estimates_alone():
     assert_allclose(table["estimate"], p.mean() * model.coef_[0, 3:5], rtol=1e-9)
     assert list(table) == ["term", "class", "estimate"]
     assert list(model.predictions()) == ["row", "class", "estimate"]
-
-
-def test_a_column_that_never_changes_has_no_effect():
-    X, y = _rows()
-    X[:, 1] = 7.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = LogisticRegression().fit(X, y)
-    table = model.comparisons(columns="x1", change=(7.0, 9.0))
-    assert table[["estimate", "std_error", "statistic"]].to_numpy().tolist() == [[0.0, 0.0, 0.0]]
-    assert list(table["p_value"]) == [1.0]
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ("sd", "its standard deviation says nothing"),
-        ("iqr", "the way between its quartiles says nothing"),
-        ("minmax", "its range says nothing"),
-    ],
-)
-def test_rows_that_do_not_vary_say_nothing_of_a_change(change, said):
-    X, y = _frame()
-    for model in (LogisticRegression().fit(X, y), NaiveBayes().fit(X, y)):
-        with pytest.raises(ParameterError, match=f"Column 'age' does not vary .* {said}") as error:
-            model.comparisons(X[:1], columns="age", change=change)
-        assert error.value.remedy == "Pass change=(low, high), or more rows."
-        assert model.comparisons(X[:1], columns="age", change=(30, 60))["estimate"][0] != 0.0
-
-
-def test_quartiles_that_are_equal_say_nothing():
-    X, y = _rows()
-    X[:, 0] = np.where(np.arange(len(X)) < len(X) // 10, X[:, 0], 0.0)
-    model = LogisticRegression(prior=1.0).fit(X, y)
-    with pytest.raises(ParameterError, match="Column 0 has equal quartiles"):
-        model.comparisons(columns=0, change="iqr")
-    assert model.comparisons(columns=0, change="minmax")["estimate"][0] != 0.0
 
 
 def test_models_that_have_no_rows_ask_for_them(tmp_path):
@@ -635,15 +555,6 @@ def test_slopes_are_averaged_over_the_rows_of_the_fit_also_if_x_is_edited(model)
     assert_allclose(_numbers(model.slopes()), before, rtol=1e-12)
 
 
-def test_rows_of_a_large_fit_that_have_changed_are_an_error():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(300_000, 4))
-    model = LogisticRegression().fit(X, X[:, 0] + random.logistic(size=len(X)) > 0)
-    X[:, 0] *= 1.5
-    with pytest.raises(InferenceError, match="changed since"):
-        model.slopes()
-
-
 @pytest.mark.parametrize("model", [Perceptron(), LeastSquaresClassifier()], ids=repr)
 @pytest.mark.filterwarnings("ignore")
 def test_models_without_probabilities_have_no_effects(model):
@@ -664,6 +575,8 @@ def test_models_without_probabilities_have_no_effects(model):
         ("comparisons", {"change": "much"}, ParameterError, "'minmax'"),
         ("comparisons", {"change": np.nan}, ParameterError, "change"),
         ("comparisons", {"change": (1, np.inf)}, ParameterError, "change"),
+        ("comparisons", {"change": "sd", "X": 1}, ParameterError, "Column 'age' does not vary"),
+        ("comparisons", {"change": "iqr", "X": 1}, ParameterError, "'age' has equal quartiles"),
         ("comparisons", {"level": 1.0}, ParameterError, "level"),
         ("predictions", {"level": 95}, ParameterError, "level"),
         ("predictions", {"average": 1}, ParameterError, "average"),
@@ -680,7 +593,7 @@ def test_what_cannot_be_asked_is_named(ask, given, error, words):
     X, y = _frame()
     for model in (LogisticRegression().fit(X, y), NaiveBayes().fit(X, y)):
         with pytest.raises(error, match=words):
-            getattr(model, ask)(X, **given)
+            getattr(model, ask)(X[: given.get("X")], **{k: v for k, v in given.items() if k != "X"})
 
 
 def test_rows_that_cannot_be_used_are_named():
@@ -738,7 +651,6 @@ def test_a_column_that_a_tree_leaves_out_has_the_slope_zero():
     assert list(slopes(stump, X, columns=["x1", "x2"])["estimate"]) == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("shift", [0.0, 1e6])
 @pytest.mark.parametrize(
     "model",
     [
@@ -750,28 +662,18 @@ def test_a_column_that_a_tree_leaves_out_has_the_slope_zero():
     ],
     ids=lambda model: " ".join(repr(model).split()),
 )
-def test_smooth_models_that_are_known_by_probabilities_have_slopes(model, shift):
+def test_smooth_models_that_are_known_by_probabilities_have_slopes(model):
     X, y = _stepped()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(X + shift, y)
-    typical = (X + shift).mean(axis=0, keepdims=True)
-    for given, rows in (({}, X + shift), ({"at": "mean"}, typical)):
-        found = slopes(model, X + shift, columns="x0", **given)["estimate"]
+        model.fit(X, y)
+    for given, rows in (({}, X), ({"at": "mean"}, X.mean(axis=0, keepdims=True))):
+        found = slopes(model, X, columns="x0", **given)["estimate"]
         expected = _by_differences(model, rows, 0, 1e-3).mean(axis=0)[-1]
-        assert_allclose(found, [expected], rtol=1e-5 if shift == 0 else 1e-3, atol=1e-7)
+        assert_allclose(found, [expected], rtol=1e-5, atol=1e-7)
 
 
 def _stepped():
     random = np.random.default_rng(8)
     X = random.normal(size=(200, 3))
     return X, (2 * X[:, 0] - X[:, 1] + random.logistic(size=200) > 0).astype(int)
-
-
-def test_errors_through_a_noise_are_those_of_its_density():
-    X, y = _rows()
-    model = ThresholdRegression(noise="norm", **EXACT).fit(X, y)
-    rows = np.column_stack([np.ones(len(X)), X])
-    J = rows * norm.pdf(rows @ np.concatenate([model.intercept_, model.coef_[0]]))[:, None]
-    each = np.sqrt(np.einsum("ij,jk,ik->i", J, model.coef_covariance_, J))
-    assert_allclose(model.predictions()["std_error"], each, rtol=1e-8)
