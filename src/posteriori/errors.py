@@ -153,6 +153,12 @@ class ParameterError(PosterioriError, ValueError):
     code = "P301"
 
 
+class ParameterNameError(ParameterError, TypeError):
+    """A parameter of another library, with what to use in its place."""
+
+    code = "P305"
+
+
 class NotLinearError(PosterioriError, AttributeError):
     """A linear discriminant is not defined: the boundary of the model is not linear."""
 

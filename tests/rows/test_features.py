@@ -426,8 +426,6 @@ for _name, _make in (("pd", pd.DataFrame), ("pl", pl.DataFrame), ("pa", pa.table
                            "Column 'b' is categorical but was numeric"),
         f"{_name}, number": (_of_one_row(_make, a=1.0, b=1.0), LEVELS, ColumnTypeError,
                              "Column 'a' is numeric but was categorical"),
-        f"{_name}, unknown": (_of_one_row(_make, a=1.0, b=1.0, c=1.0), AB, ColumnNameError,
-                              r"unseen at fit time: 'c'\)"),
         f"{_name}, renamed": (_of_one_row(_make, a=1.0, B=1.0), AB, ColumnNameError,
                               "missing since fit time: 'b'; unseen at fit time: 'B'"),
     }  # fmt: skip

@@ -18,7 +18,6 @@ from posteriori.likelihood.feature_families import CONSTANT
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.models.base import ProbabilisticClassifier
 from posteriori.models.from_statistics import FromStatistics
-from posteriori.models.linear import LinearCoefficients, LinearGeometry
 from posteriori.rows.block import Features, Rows
 from posteriori.rows.source import FitRows
 from posteriori.solve.closed_form import LeastSquares, fisher_directions, least_squares
@@ -29,7 +28,6 @@ from posteriori.typing import Array, Labels
 
 
 class FisherDiscriminant(
-    LinearCoefficients,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     FromStatistics,
@@ -219,7 +217,7 @@ _INFINITE = 1e300
 """A penalty that leaves nothing of a coefficient, and can still be added to."""
 
 
-class LeastSquaresClassifier(LinearGeometry, FromStatistics):
+class LeastSquaresClassifier(FromStatistics):
     """One linear function a class, fitted to coded labels by least squares, in closed form.
 
     Minimises ½ Σ_n |y(x_n) - t_n|² (4.15), so W = (ΦᵀΦ)⁻¹ΦᵀT (4.16); a row goes to the class of

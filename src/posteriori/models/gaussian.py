@@ -19,7 +19,7 @@ from posteriori.errors import (
 from posteriori.likelihood.class_densities import DiagonalGaussians, FullGaussians
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.models.from_statistics import GenerativeClassifier
-from posteriori.models.linear import Hyperplane, LinearCoefficients
+from posteriori.models.linear import Hyperplane
 from posteriori.rows.block import Block, Features, Rows
 from posteriori.rows.source import FitRows
 from posteriori.solve.closed_form import (
@@ -47,7 +47,7 @@ class Quadratic(NamedTuple):
     constant: Array
 
 
-class GaussianClassifier(LinearCoefficients, GenerativeClassifier):
+class GaussianClassifier(GenerativeClassifier):
     """Classes with Gaussian densities, fitted by maximum likelihood in one pass over the rows.
 
     p(x|C_k) = N(x|μ_k, Σ_k) (4.64), so ln p(C_k|x) is quadratic in x, and linear between classes

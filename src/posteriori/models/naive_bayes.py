@@ -22,7 +22,6 @@ from posteriori.likelihood.feature_families import (
 )
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.models.from_statistics import GenerativeClassifier
-from posteriori.models.linear import LinearCoefficients
 from posteriori.rows.block import MISSING, Block, Features, Mixed, Rows
 from posteriori.statistics.column_moments import ColumnMoments, gather
 from posteriori.statistics.discrete_counts import (
@@ -37,7 +36,7 @@ from posteriori.statistics.discrete_counts import (
 from posteriori.typing import Array, Labels
 
 
-class NaiveBayes(LinearCoefficients, GenerativeClassifier):
+class NaiveBayes(GenerativeClassifier):
     """p(x|C_k) = Π_j p(x_j|C_k), each column of its own exponential family (4.83).
 
     The posterior is the softmax of a_k(x) = Σ_j ln p(x_j|C_k) + ln p(C_k) (4.63); where every

@@ -23,7 +23,6 @@ from posteriori.errors import (
 from posteriori.likelihood.feature_families import CONSTANT
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.models.base import Classifier
-from posteriori.models.linear import LinearCoefficients
 from posteriori.rows.block import Features
 from posteriori.rows.in_memory import is_memory_rows
 from posteriori.rows.scan import is_source
@@ -45,7 +44,7 @@ from posteriori.statistics.separation_margins import pair_sums
 from posteriori.typing import Array, Labels
 
 
-class _RowByRow(LinearCoefficients, Classifier):
+class _RowByRow(Classifier):
     """What both have in common: epochs over rows in an order, and linear activations.
 
     Columns are centred and scaled internally, by the rows of the fit or of the first

@@ -259,6 +259,9 @@ def _from_frame(
     if schema is not None:
         if named and schema.named:
             order = schema.order_of(names)
+            if len(order) < len(names):  # columns that the fit did not have are ignored
+                frame, names = frame.select([names[i] for i in order]), list(schema.names)
+                order = list(range(len(names)))
         else:
             _check_width(named, len(names), schema, model)
         if not schema.categorical:

@@ -88,6 +88,11 @@ class Formula:
         levels = {factor.name: factor.of(frame, handle_unknown) for factor in self.factors}
         return X.assign(**levels)[list(self.names)]
 
+    def target(self, data: Any) -> Any:
+        """The target of new rows: the left side of the formula."""
+        columns = list(_as_frame(data, self.text).columns)
+        return _target(_parsed(self.text, columns)[0], data, columns, self.text)
+
 
 @dataclass(frozen=True, eq=False)
 class FormulaRows:

@@ -176,12 +176,12 @@ class Schema:
         return "one of them has column names and the other has none"
 
     def order_of(self, names: Sequence[str]) -> list[int]:
-        """Where each column of this schema stands among `names`; an error if the sets differ."""
+        """Where each column of this schema stands among `names`; an error if one is missing."""
         place = {name: i for i, name in enumerate(names)}
         missing = [name for name in self.names if name not in place]
-        if missing or len(place) != len(self):
+        if missing:
             unknown = [name for name in names if name not in set(self.names)]
-            parts = [f"missing since fit time: {listed(missing)}"] if missing else []
+            parts = [f"missing since fit time: {listed(missing)}"]
             parts += [f"unseen at fit time: {listed(unknown)}"] if unknown else []
             raise ColumnNameError(
                 f"The columns differ from those the model was fitted on ({'; '.join(parts)}).",

@@ -18,9 +18,7 @@ from posteriori import (
     ProbitRegression,
     ThresholdRegression,
 )
-from posteriori.errors import ConvergenceWarning, RankDeficiencyWarning, SeparationWarning
-from posteriori.models import separation as separated
-from posteriori.solve import separation as search
+from posteriori.errors import SeparationWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::posteriori.errors.RankDeficiencyWarning")
 
@@ -142,8 +140,6 @@ LINKED = {
     "two ends": ThresholdRegression(noise="uniform"),
 }
 linked = pytest.mark.parametrize("model", LINKED.values(), ids=LINKED)
-smooth = pytest.mark.parametrize("model", [*LINKED.values()][:-1], ids=[*LINKED][:-1])
-lopsided = pytest.mark.parametrize("name", [*LINKED][:6])
 
 
 def parted(n=60, seed=0):
@@ -165,83 +161,6 @@ def test_rows_have_probability_one_with_every_link(model):
         model = clone(model).fit(X, y)
     assert all_certain(model, X, y)
     assert model.score(X, y) == 1.0
-
-
-@pytest.mark.slow
-@lopsided
-def test_where_separated_classes_part_does_not_depend_on_how_rows_are_counted(name):
-    X, y = parted(30)
-    X = np.column_stack([X, np.random.default_rng(1).normal(size=(30, 6))])
-    weight = np.random.default_rng(2).integers(1, 4, 30)
-    with pytest.warns(SeparationWarning):
-        weighted = clone(LINKED[name]).fit(X, y, sample_weight=weight)
-    with pytest.warns(SeparationWarning):
-        repeated = clone(LINKED[name]).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-7)
-    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, rtol=1e-7)
-
-
-@pytest.mark.slow
-@smooth
-@pytest.mark.parametrize("side", [0, 1])
-def test_the_face_has_the_fit_that_its_rows_have_alone_with_every_link(model, side):
-    X, y = one_sided()
-    y = y if side else np.where(X[:, 1] == 1, 0, y)
-    with pytest.warns(SeparationWarning, match="some of the rows .* by 'x1'"):
-        found = clone(model).fit(X, y)
-    on_face = X[:, 1] == 0
-    alone = clone(model).fit(X[on_face][:, :1], y[on_face])
-    heavy = 1e-6 if "cauchy" in str(model) else 1e-7
-    np.testing.assert_allclose(found.coef_[0, 0], alone.coef_[0, 0], rtol=heavy)
-    np.testing.assert_allclose(found.intercept_, alone.intercept_, rtol=heavy)
-    assert found.log_likelihood_ == pytest.approx(alone.log_likelihood_, abs=1e-5)
-    np.testing.assert_allclose(found.predict_proba(X[~on_face])[:, side], 1.0, atol=2e-8)
-    np.testing.assert_allclose(
-        found.coef_covariance_[:2, :2], alone.coef_covariance_, rtol=10 * heavy
-    )
-    assert found.coef_covariance_[2, 2] == np.inf
-
-
-@smooth
-def test_a_prior_that_hardly_counts_comes_close_to_the_limit(model):
-    X, y = one_sided()
-    with pytest.warns(SeparationWarning):
-        limit = clone(model).fit(X, y)
-    near = clone(model).set_params(prior=1e-9).fit(X, y)
-    np.testing.assert_allclose(limit.predict_proba(X), near.predict_proba(X), atol=2e-3)
-    assert near.log_likelihood_ <= limit.log_likelihood_ + 1e-6
-    assert near.log_likelihood_ == pytest.approx(limit.log_likelihood_, abs=0.05)
-
-
-@pytest.mark.parametrize("name", ["cloglog", "probit", "one end"])
-def test_offsets_against_the_separation_are_outrun(name):
-    X, y = parted()
-    offset = np.zeros(60)
-    row = np.flatnonzero(y == 0)[3]
-    offset[row] = 40.0
-    with pytest.warns(SeparationWarning, match="all rows"):
-        model = clone(LINKED[name]).fit(X, y, offset=offset)
-    assert all_certain(model, X, y, offset=offset)
-    X, y = one_sided()
-    offset = np.zeros(200)
-    offset[np.flatnonzero(X[:, 1] == 0)[4]] = -0.5
-    offset[np.flatnonzero(X[:, 1] == 1)[4]] = 80.0
-    with pytest.warns(SeparationWarning, match="some of the rows"):
-        model = clone(LINKED[name]).fit(X, np.where(X[:, 1] == 1, 0, y), offset=offset)
-    np.testing.assert_array_equal(model.predict_proba(X, offset=offset)[X[:, 1] == 1, 0], 1.0)
-
-
-@pytest.mark.filterwarnings("ignore::posteriori.errors.BoundaryWarning")
-def test_a_maximum_by_noise_with_ends_does_not_hide_that_classes_are_separated():
-    X, y = one_sided()
-    with pytest.warns(SeparationWarning):
-        model = ThresholdRegression(noise="uniform").fit(X, y)
-    assert model.separation_.kind == "quasi"
-    assert model.separation_.columns == ("x1",)
-    on_face = X[:, 1] == 0
-    alone = ThresholdRegression(noise="uniform").fit(X[on_face][:, :1], y[on_face])
-    assert model.log_likelihood_ == pytest.approx(alone.log_likelihood_, rel=1e-6)
-    np.testing.assert_array_equal(model.predict_proba(X[~on_face])[:, 1], 1.0)
 
 
 def truth(X, y, K, held=None):
@@ -343,64 +262,6 @@ def test_a_prior_on_the_intercept_holds_a_class_without_rows():
     assert model.predict_proba(X)[:, 2].min() > 0.001
 
 
-@pytest.mark.parametrize(("n", "d"), [(2000, 5), (30000, 10)])
-@pytest.mark.parametrize("base", [0.5, 0.002])
-@pytest.mark.parametrize(
-    "model", [LogisticRegression(), ProbitRegression()], ids=["logit", "probit"]
-)
-def test_a_flag_that_few_rows_have_is_not_lost_behind_a_long_step(model, n, d, base):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(n, d))
-    y = (X[:, 1] + np.log(base / (1 - base)) + random.logistic(size=n) > 0).astype(int)
-    X[:, 0] = 0.0
-    X[:3, 0], y[:3] = 1.0, 1
-    model, warned = fitted(model, X, y)
-    assert warned
-    assert model.separation_.kind == "quasi"
-    assert model.separation_.columns == ("x0",)
-    alone = type(model)().fit(X[3:, 1:], y[3:])
-    np.testing.assert_allclose(model.coef_[0, 1:], alone.coef_[0], rtol=1e-5, atol=1e-7)
-    assert model.log_likelihood_ == pytest.approx(alone.log_likelihood_, rel=1e-9)
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_overlap_of_some_rows_spares_a_pass_over_all_of_them(K, monkeypatch):
-    random = np.random.default_rng(1)
-    X = random.normal(size=(60_000, 6))
-    y = (X[:, :K] + random.gumbel(size=(len(X), K))).argmax(axis=1)
-    looks = []
-    whole = separated._least_slope
-    monkeypatch.setattr(
-        separated, "_least_slope", lambda part, *at: looks.append(part.n_rows) or whole(part, *at)
-    )
-    assert LogisticRegression().fit(X, y).separation_.kind == "none"
-    assert len(looks) == 1
-    assert looks[0] < 10_000
-    X[:, 0] = 0.0  # but for rows that the smaller part need not have
-    X[:5, 0], y[:5] = 1.0, 1
-    model, warned = fitted(LogisticRegression(), X, y)
-    assert warned
-    assert model.separation_.columns == ("x0",)
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_random_rows_with_offsets_are_told_apart_as_the_program_says(seed):
-    random = np.random.default_rng(seed)
-    K, d = int(random.choice([2, 3])), int(random.integers(1, 4))
-    n = int(random.integers(K + 1, 14))
-    X, y = random.integers(-2, 3, size=(n, d)).astype(float), random.integers(K, size=n)
-    y[:K] = np.arange(K)
-    offset = random.normal(size=(n,) if K == 2 else (n, K)) * random.choice([1, 4, 10])
-    solver = str(random.choice(["newton", "gradient", "coordinate"]))
-    model, warned = fitted(LogisticRegression(solver=solver), X, y, offset=offset)
-    kind = truth(X, y, K)
-    assert model.separation_.kind == kind
-    assert warned == (kind != "none")
-    near, _ = fitted(LogisticRegression(prior=1e-10), X, y, offset=offset)
-    assert model.log_likelihood_ >= near.log_likelihood_ - 1e-6
-    assert model.log_likelihood_ == pytest.approx(near.log_likelihood_, abs=1e-3)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_a_prior_on_some_columns_leaves_the_others_to_run(seed):
     random = np.random.default_rng(seed)
@@ -417,23 +278,6 @@ def test_a_prior_on_some_columns_leaves_the_others_to_run(seed):
     found, known = (m.log_likelihood_ - 0.5 * m.coef_[0, 0] ** 2 for m in (model, near))
     assert found >= known - 1e-6
     assert found == pytest.approx(known, abs=1e-3)
-
-
-def test_columns_that_depend_on_others_do_not_bend_the_way_out():
-    X = [[1.0, 1.0], [-1, -3], [1, 1], [0, -1], [0, -1], [-1, -3]]
-    with pytest.warns((SeparationWarning, RankDeficiencyWarning)):
-        model = LogisticRegression().fit(X, [0, 1, 0, 0, 0, 0])
-    assert model.separation_.kind == "quasi"
-    assert model.log_likelihood_ == pytest.approx(-2 * np.log(2), rel=1e-12)
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], [0, 0.5, 0, 0, 0, 0.5], atol=1e-9)
-
-
-def test_no_free_parameter_at_all_is_a_fit_of_one_half():
-    model = LogisticRegression(fit_intercept=False).fit([[0, 0], [0, 0]], [0, 1])
-    np.testing.assert_array_equal(model.coef_, [[0.0, 0.0]])
-    assert model.log_likelihood_ == pytest.approx(-2 * np.log(2), rel=1e-15)
-    assert model.separation_.kind == "none"
-    assert model.converged_
 
 
 def test_the_message_names_columns_and_leaves_out_the_intercept():
@@ -459,40 +303,3 @@ def test_which_coefficients_run_depends_on_the_link_and_not_on_the_prior(link, k
         assert not free.converged_
         assert free.separation_.columns == held.separation_.columns == ("x0",)
         np.testing.assert_array_equal(held.separation_.directions, [-1.0])
-
-
-def test_counts_that_are_all_zero_are_told_of_with_a_prior_too():
-    X, y = np.array([[0.0], [0], [0], [1], [1]]), [3, 1, 2, 0, 0]
-    free, warned = fitted(GLM(family="poisson"), X, y)
-    held, silent = fitted(GLM(family="poisson", prior=1.0), X, y)
-    assert warned
-    assert not silent
-    assert not free.converged_
-    assert held.converged_
-    assert free.separation_.columns == held.separation_.columns == ("x0",)
-    assert free.intercept_ == pytest.approx(np.log(2), rel=1e-9)
-
-
-def test_a_separation_that_was_not_decided_is_said_to_be(monkeypatch):
-    random = np.random.default_rng(3)
-    X = random.normal(size=(60, 6))
-    X = np.column_stack([X, np.arange(60) == 7])
-    y = np.where(np.arange(60) == 7, 1, (X[:, 0] + random.logistic(size=60) > 0))
-    monkeypatch.setattr(search, "_WORK", 10.0)
-    with pytest.warns(ConvergenceWarning, match="was not decided.*Set a prior"):
-        model = LogisticRegression().fit(X, y)
-    assert model.separation_.kind == "undecided"
-    found = {each.name: each.word for each in model.check()}
-    assert found["separation"] == "not checked"
-
-
-@pytest.mark.parametrize("K", [2, 4])
-def test_with_a_prior_overlap_and_separation_are_mostly_shown_without_programs(K, monkeypatch):
-    random = np.random.default_rng(4)
-    X = random.normal(size=(3000, 60))
-    a = X @ random.normal(size=(60, K))
-    monkeypatch.setattr(search._Search, "ray", None)
-    y = (a + 9 * random.gumbel(size=a.shape)).argmax(axis=1)
-    assert LogisticRegression(prior=1.0).fit(X, y).separation_.kind == "none"
-    X, y = X[:50], random.integers(K, size=50)
-    assert LogisticRegression(prior=0.01).fit(X, y).separation_.kind == "complete"

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import cauchy, norm
+from scipy.stats import norm
 
 from posteriori import (
     GLM,
@@ -134,12 +134,6 @@ def test_arguments_that_mean_the_same_give_the_same():
         prior=np.float32(1), max_iter=np.int8(50), fit_intercept=np.True_, tol=np.float64(1e-4)
     ).fit(X, Y)
     np.testing.assert_array_equal(same.coef_, plain.coef_)
-
-
-def test_a_mixture_takes_names_of_distributions():
-    named = ThresholdRegression(noise=Mixture([0.5, 0.5], ["norm", "cauchy"])).fit(X, Y)
-    meant = ThresholdRegression(noise=Mixture([0.5, 0.5], [norm, cauchy])).fit(X, Y)
-    np.testing.assert_array_equal(named.coef_, meant.coef_)
 
 
 def test_labels_are_read_even_where_none_can_be_wrong():

@@ -240,6 +240,12 @@ def test_a_search_that_takes_too_long_is_undecided(monkeypatch):
     assert are_separable(pair_sums(rows, 2)) is None
 
 
+def test_the_work_of_a_search_counts_iterations_of_programs_with_many_classes(monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(300, 3)), np.arange(300) % 60
+    monkeypatch.setattr(solve_separation, "_WORK", 1e5)
+    assert find_separation(pair_sums(read_rows(X, y), 60)).kind == "undecided"
+
+
 def test_a_guess_separates_rows_but_not_one_that_two_classes_share():
     rows = read_rows(Z, Z[:, 1] > 0.2)
     found = find_separation(pair_sums(rows, 2), guess=np.array([[-0.2, 0.0, 1.0, 0.0, 0.0]]))
