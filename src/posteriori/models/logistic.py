@@ -23,9 +23,9 @@ from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.fitting import Problem, prepare
 from posteriori.models.label_noise import (
     LabelNoise,
-    NoisyFit,
+    NoisyLoss,
     label_probabilities,
-    noise_facts,
+    noise_fact,
     read_label_noise,
     solver_of_noise,
     wrong_label_probability,
@@ -212,7 +212,7 @@ class LogisticRegression(LikelihoodModel):
 
     label_noise_: float | tuple[float, float]
     label_noise_error_: float | None
-    _noisy: NoisyFit | None = None
+    _noisy_loss: NoisyLoss | None
 
     @available_if(_learns_in_batches)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -412,8 +412,8 @@ class LogisticRegression(LikelihoodModel):
 
     def _keep(self, plan: Plan, fit: Fit) -> None:
         super()._keep(plan, fit)
-        self._noisy = fit.noisy
         found = fit.noisy
+        self._noisy_loss = None if found is None else found.loss
         self.label_noise_ = 0.0 if found is None else found.rate
         self.label_noise_error_ = None if found is None else found.rate_error
 
@@ -433,7 +433,7 @@ class LogisticRegression(LikelihoodModel):
 
     def _predicted(self, block: Block) -> Array:
         found = super()._predicted(block)
-        return found if self._noisy is None else label_probabilities(self._noisy.loss, found)
+        return found if self._noisy_loss is None else label_probabilities(self._noisy_loss, found)
 
     def _check_sequential(self) -> None:
         """An error where the settings need all rows at once, so that there is no partial_fit."""
@@ -449,9 +449,10 @@ class LogisticRegression(LikelihoodModel):
             )
 
     def _summary_facts(self) -> tuple[tuple[str, str], ...]:
-        if self._noisy is None:
-            return super()._summary_facts()
-        return (*super()._summary_facts(), *noise_facts(self._noisy))
+        facts = super()._summary_facts()
+        if self._noisy_loss is None:
+            return facts
+        return (*facts, noise_fact(self.label_noise_, self.label_noise_error_))
 
     def mislabelled_probability(self, X: Any, y: Any, offset: Any = None) -> Array:
         """The probability that the label of each row is wrong (n,), by Bayes' rule.
@@ -466,5 +467,4 @@ class LogisticRegression(LikelihoodModel):
         """
         K = len(self._known_classes())
         activation = self._evaluate_with(X, offset, lambda a: a, 1 if K == 2 else K)
-        loss = None if self._noisy is None else self._noisy.loss
-        return wrong_label_probability(loss, activation, y, self.classes_)
+        return wrong_label_probability(self._noisy_loss, activation, y, self.classes_)
