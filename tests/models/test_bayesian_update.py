@@ -101,9 +101,7 @@ def test_quadratic_losses_learn_exactly_in_parts(parts):
 
 
 @pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize(
-    "inference", ["laplace", pytest.param("monte_carlo", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("inference", ["laplace", "variational"])
 def test_two_halves_are_close_to_the_whole(K, inference):
     X, y = sample(1600, K=K)
     whole = settings(inference).fit(X, y)

@@ -1,5 +1,7 @@
 """What all models fitted by likelihood share: names of arguments, tables, scores, rows."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -159,6 +161,29 @@ def test_the_path_ends_at_the_coefficients(K):
         _ = LogisticRegression(prior=1.0).fit(X, y).path_
     with pytest.raises(ParameterError, match="Newton's method"):
         LogisticRegression(solver="gradient", keep_path=True).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        LogisticRegression(label_noise="estimate"),
+        LogisticRegression(prior="evidence"),
+        LogisticRegression(prior="jeffreys"),
+        BayesianLogisticRegression(inference="laplace"),
+        GLM(family="poisson"),
+        ProbitRegression(),
+    ],
+)
+def test_a_file_holds_the_fit_and_not_the_rows(model):
+    X = RANDOM.normal(size=(5000, 3))
+    y = (X[:, 0] + RANDOM.logistic(size=5000) > 0).astype(int)
+    model = clone(model).fit(X, y)
+    stored = pickle.dumps(model)
+    assert len(stored) < 10_000
+    copy = pickle.loads(stored)
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    assert str(copy.summary()) == str(model.summary())
 
 
 def test_a_mixture_has_a_density_and_a_distribution_function():

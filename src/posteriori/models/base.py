@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, wraps
 from importlib.util import find_spec
-from inspect import signature
+from inspect import Parameter, signature
 from os import PathLike
 from typing import Any, Self, TypeVar, cast
 
@@ -247,6 +247,10 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
             )
         return method(self, X, *arguments, **settings)
 
+    shown = signature(method)
+    to = Parameter("to", Parameter.KEYWORD_ONLY, default=None)
+    own_signature = shown.replace(parameters=[*shown.parameters.values(), to])
+    answer.__signature__ = own_signature  # type: ignore[attr-defined]
     return answer
 
 

@@ -70,7 +70,6 @@ from posteriori.rows.frames import make_frame
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
-from posteriori.rows.target import as_vector, same_classes
 from posteriori.rows.threads import one_blas_thread
 from posteriori.statistics.column_moments import column_spread
 from posteriori.typing import Array, Codes, Labels
@@ -540,15 +539,12 @@ class BayesianLogisticRegression(LikelihoodModel):
         They are kept in pickles too; where rows must not travel, use `fit` and `update`.
         """
         with self._all_or_nothing():
-            if not hasattr(self, "posterior_"):
-                rows = with_offset(self._read(X, y, sample_weight, classes), offset)
-                self._remember(rows.schema, cast(Labels, rows.classes))
+            is_first = not hasattr(self, "posterior_")
+            rows = self._read_batch(X, y, classes, sample_weight, offset)
+            if is_first:
                 self._fit_and_keep(rows)
-                return self
-            self._check_same_classes(classes)
-            rows = with_offset(self._read_more(X, y, sample_weight), offset)
-            if self._kept is not None and rows.in_memory:
-                # The new ones first, so that errors tell their numbers.
+            elif self._kept is not None and rows.in_memory:
+                # The new ones first, so that errors have their row numbers.
                 self._fit_and_keep(joined(rows, self._kept))
             else:
                 self._learn(rows)
@@ -559,13 +555,6 @@ class BayesianLogisticRegression(LikelihoodModel):
         self._fit_rows(rows)
         if rows.in_memory and rows.n_rows < rows_to_keep(self._plan(rows).problem):
             self._kept = rows
-
-    def _check_same_classes(self, classes: Any) -> None:
-        if classes is not None and not same_classes(classes, self.classes_):
-            raise ParameterError(
-                f"classes={as_vector(classes).tolist()} are not those of the first batch.",
-                f"Leave classes out, or pass {self.classes_.tolist()}.",
-            )
 
     def _learn(self, rows: FitRows) -> None:
         self._check_parameters()

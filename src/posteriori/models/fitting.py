@@ -77,6 +77,8 @@ def subsamples(rows: Rows, p: int) -> list[Subsample]:
     """Subsamples that grow up to all rows; only these if they are few for p parameters."""
     levels = [all_rows(rows)]
     least = max(_SMALLEST_SAMPLE, _ROWS_PER_PARAMETER * p)
+    if rows.n_rows < GROWTH * least:
+        return levels
     many = _first_growth(rows, least)
     while levels[-1].rows.n_rows // many >= least:
         last = levels[-1]
@@ -91,21 +93,16 @@ def subsamples(rows: Rows, p: int) -> list[Subsample]:
 def _first_growth(rows: Rows, least: int) -> int:
     """How many times the rows of the largest subsample all rows are: the same from every source.
 
-    It has the rows that a first look brings into memory; where these are too few for so many
-    columns, more of them, as far as there is room.
+    It has the rows that the first pass brings into memory; where these are too few for so many
+    columns, more of them, as far as memory allows.
     """
-    usual = _usual_growth(rows)
+    most = 2 * _SAMPLE_ENTRIES // max(len(rows.schema), _FEWEST_COLUMNS)
+    usual = max(GROWTH, 2 ** int(np.ceil(np.log2(max(rows.n_rows / most, 1)))))
     if rows.n_rows // usual >= least:
         return usual
     width = getattr(rows, "width", len(rows.schema))
     most = min(2 * least, int(MOST_ENTRIES / width))
     return max(GROWTH, rows.n_rows // max(most, 1))
-
-
-def _usual_growth(rows: Rows) -> int:
-    """How many times the rows of the largest subsample all rows are, by the number of columns."""
-    most = 2 * _SAMPLE_ENTRIES // max(len(rows.schema), _FEWEST_COLUMNS)
-    return max(GROWTH, 2 ** int(np.ceil(np.log2(max(rows.n_rows / most, 1)))))
 
 
 def on_subsamples(full: LogPosterior, levels: Sequence[Subsample]) -> list[LogPosterior]:

@@ -401,11 +401,11 @@ def _check_rate(rate: float, rate_error: float | None) -> None:
     )
 
 
-def noise_facts(found: NoisyFit) -> tuple[tuple[str, str], ...]:
+def noise_fact(rate: float | tuple[float, float], rate_error: float | None) -> tuple[str, str]:
     """The rates of wrong labels for the summary of a fit, and the error of an estimated one."""
-    rates = found.rate if isinstance(found.rate, tuple) else (found.rate,)
-    error = "" if found.rate_error is None else f" (s.e. {found.rate_error:.4g})"
-    return (("Wrong labels", ", ".join(f"{rate:.4g}" for rate in rates) + error),)
+    rates = rate if isinstance(rate, tuple) else (rate,)
+    error = "" if rate_error is None else f" (s.e. {rate_error:.4g})"
+    return "Wrong labels", ", ".join(f"{each:.4g}" for each in rates) + error
 
 
 def wrong_label_probability(

@@ -39,10 +39,10 @@ from posteriori.posterior.inference import Errors, Inference, Intervals
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, check_prior
 from posteriori.rows.block import Block, Features
 from posteriori.rows.frames import make_frame
-from posteriori.rows.in_memory import MemoryRows
-from posteriori.rows.schema import HandleUnknown
+from posteriori.rows.in_memory import MemoryRows, is_memory_rows
+from posteriori.rows.schema import HandleUnknown, Schema
 from posteriori.rows.source import FitRows
-from posteriori.rows.target import read_offset
+from posteriori.rows.target import as_vector, read_offset, same_classes
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.objective import Iteration, Solution, Status
 from posteriori.solve.separation import Separation
@@ -454,6 +454,33 @@ class LikelihoodModel(Classifier):
         as it was.
         """
         return self._fit_to(lambda: with_offset(self._read(X, y, sample_weight, classes), offset))
+
+    def _read_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any, offset: Any) -> FitRows:
+        """Rows of a first batch, or of a further one with its columns and classes."""
+        if not hasattr(self, "classes_"):
+            rows = self._read(X, y, sample_weight, classes)
+            self._remember(rows.schema, rows.classes)
+        elif is_memory_rows(X):
+            rows = self._read(X, y, sample_weight, classes)
+            self._check_same(rows.classes, rows.schema)
+        else:
+            self._check_same(classes, self.schema_)
+            rows = self._read_more(X, y, sample_weight)
+        return with_offset(rows, offset)
+
+    def _check_same(self, classes: Any, schema: Schema) -> None:
+        """An error unless classes and columns are those of the first batch."""
+        if classes is not None and not same_classes(classes, self.classes_):
+            raise ParameterError(
+                f"classes={as_vector(classes).tolist()} are not those of the first batch.",
+                f"Leave classes out, or pass {self.classes_.tolist()}.",
+            )
+        if schema != self.schema_:
+            raise ParameterError(
+                "The columns of these rows are not those of the first batch: "
+                f"{self.schema_.difference(schema)}.",
+                "Pass rows with the same columns, kinds and levels.",
+            )
 
     def _read_more(self, X: Any, y: Any, sample_weight: Any) -> FitRows:
         """Rows of a further batch, with the columns, levels and classes of the fit."""

@@ -23,15 +23,15 @@ from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.fitting import Problem, prepare
 from posteriori.models.label_noise import (
     LabelNoise,
-    NoisyFit,
+    NoisyLoss,
     label_probabilities,
-    noise_facts,
+    noise_fact,
     read_label_noise,
     solver_of_noise,
     wrong_label_probability,
 )
 from posteriori.models.likelihood_fit import A_NUMBER, Fit, Plan, Solver, finish, solver_of
-from posteriori.models.likelihood_model import LikelihoodModel, with_offset
+from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.models.linear import linear_function
 from posteriori.models.separation import SeparationSearch
 from posteriori.posterior.coefficient_table import CoefficientMap
@@ -39,10 +39,9 @@ from posteriori.posterior.inference import Inference, inverse_of
 from posteriori.posterior.log_posterior import WIDE, Coordinates, LogPosterior
 from posteriori.posterior.priors import Penalty, PriorLike, PriorName, flat
 from posteriori.rows.block import Block
-from posteriori.rows.in_memory import MemoryRows, is_memory_rows
-from posteriori.rows.schema import HandleUnknown, Schema
+from posteriori.rows.in_memory import MemoryRows
+from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
-from posteriori.rows.target import as_vector, same_classes
 from posteriori.solve.objective import Iteration, Solution
 from posteriori.solve.online_update import BROAD, Belief, online_update
 from posteriori.statistics.row_sample import join_rows, sample_rows, thin_rows
@@ -213,7 +212,7 @@ class LogisticRegression(LikelihoodModel):
 
     label_noise_: float | tuple[float, float]
     label_noise_error_: float | None
-    _noisy: NoisyFit | None = None
+    _noisy_loss: NoisyLoss | None
 
     @available_if(_learns_in_batches)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -248,39 +247,13 @@ class LogisticRegression(LikelihoodModel):
         """
         with self._all_or_nothing():
             self._check_parameters()
-            self._take(with_offset(self._read_batch(X, y, sample_weight, classes), offset))
+            self._take(self._read_batch(X, y, classes, sample_weight, offset))
         return self
 
     def _fit_rows(self, rows: FitRows) -> None:
         super()._fit_rows(rows)
         self.__dict__.pop("_batches", None)
         self._n_fitted = rows.n_rows
-
-    def _read_batch(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> FitRows:
-        if not hasattr(self, "classes_"):
-            rows = self._read(X, y, sample_weight, classes)
-            self._remember(rows.schema, rows.classes)
-            return rows
-        if is_memory_rows(X):
-            rows = self._read(X, y, sample_weight, classes)
-            self._check_same(rows.classes, rows.schema)
-            return rows
-        self._check_same(classes, self.schema_)
-        return self._read_more(X, y, sample_weight)
-
-    def _check_same(self, classes: Any, schema: Schema) -> None:
-        """An error unless classes and columns are those of the first batch."""
-        if classes is not None and not same_classes(classes, self.classes_):
-            raise ParameterError(
-                f"classes={as_vector(classes).tolist()} are not those of the first batch.",
-                f"Leave classes out, or pass {self.classes_.tolist()}.",
-            )
-        if schema != self.schema_:
-            raise ParameterError(
-                "The columns of these rows are not those of the first batch: "
-                f"{self.schema_.difference(schema)}.",
-                "Pass rows with the same columns, kinds and levels.",
-            )
 
     def _take(self, rows: FitRows) -> None:
         state = self.__dict__.get("_batches")
@@ -439,8 +412,8 @@ class LogisticRegression(LikelihoodModel):
 
     def _keep(self, plan: Plan, fit: Fit) -> None:
         super()._keep(plan, fit)
-        self._noisy = fit.noisy
         found = fit.noisy
+        self._noisy_loss = None if found is None else found.loss
         self.label_noise_ = 0.0 if found is None else found.rate
         self.label_noise_error_ = None if found is None else found.rate_error
 
@@ -460,7 +433,7 @@ class LogisticRegression(LikelihoodModel):
 
     def _predicted(self, block: Block) -> Array:
         found = super()._predicted(block)
-        return found if self._noisy is None else label_probabilities(self._noisy.loss, found)
+        return found if self._noisy_loss is None else label_probabilities(self._noisy_loss, found)
 
     def _check_sequential(self) -> None:
         """An error where the settings need all rows at once, so that there is no partial_fit."""
@@ -476,9 +449,10 @@ class LogisticRegression(LikelihoodModel):
             )
 
     def _summary_facts(self) -> tuple[tuple[str, str], ...]:
-        if self._noisy is None:
-            return super()._summary_facts()
-        return (*super()._summary_facts(), *noise_facts(self._noisy))
+        facts = super()._summary_facts()
+        if self._noisy_loss is None:
+            return facts
+        return (*facts, noise_fact(self.label_noise_, self.label_noise_error_))
 
     def mislabelled_probability(self, X: Any, y: Any, offset: Any = None) -> Array:
         """The probability that the label of each row is wrong (n,), by Bayes' rule.
@@ -493,5 +467,4 @@ class LogisticRegression(LikelihoodModel):
         """
         K = len(self._known_classes())
         activation = self._evaluate_with(X, offset, lambda a: a, 1 if K == 2 else K)
-        loss = None if self._noisy is None else self._noisy.loss
-        return wrong_label_probability(loss, activation, y, self.classes_)
+        return wrong_label_probability(self._noisy_loss, activation, y, self.classes_)
