@@ -195,7 +195,7 @@ def test_what_was_poor_before_an_update_stays_poor():
     sentence = str(model.approximation_check_)
     assert sentence.startswith("The Gaussian approximation is close to the exact posterior")
     assert sentence.endswith(" An earlier fit was 'poor'.")
-    assert model.check()["trust"].sentence == sentence
+    assert model.check()["approximation"].sentence == sentence
 
 
 def test_fits_that_lost_little_are_not_told_of():
