@@ -341,3 +341,21 @@ def test_models_of_scikit_learn_are_augmented_too():
     table = augment(model, FLOWERS, KINDS)
     assert_allclose(table["p_setosa"], model.predict_proba(FLOWERS)[:, 0])
     assert_allclose(table["log_loss"].mean(), log_loss(KINDS, model.predict_proba(FLOWERS)))
+
+
+def test_scores_take_offsets():
+    random = np.random.default_rng(0)
+    exposure = np.exp(random.uniform(0, 8, 300))
+    x = random.normal(size=(300, 1))
+    counts = random.poisson(exposure * np.exp(0.2 * x[:, 0]))
+    model = GLM(family="poisson").fit(x, counts, offset=np.log(exposure))
+    assert model.score(x, counts, offset=np.log(exposure)) > 0.999
+    assert model.score(x, counts) < 0.1
+    offset, y = 4 * random.normal(size=300), random.normal(size=300)
+    y = y + offset > 0
+    classifier = LogisticRegression(prior=1.0).fit(x, y, offset=offset)
+    right = classifier.predict(x, offset=offset) == y
+    assert classifier.score(x, y, offset=offset) == right.mean()
+    assert classifier.score(x, y, np.arange(300), offset) == np.average(
+        right, weights=np.arange(300)
+    )

@@ -515,11 +515,11 @@ class GLM(LinkedClassifier):
         check_inside(activation[:, 0], self._mechanism)
         return link(activation)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """R² of the means; for classes the share that is predicted right."""
         if classifies(self):
-            return float(super().score(X, y, sample_weight))
-        return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
+            return float(super().score(X, y, sample_weight, offset))
+        return float(r2_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
     @anywhere

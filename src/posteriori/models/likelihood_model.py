@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice, check_count, check_flag, check_fraction
@@ -172,6 +173,10 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         self._known_classes()
         codes = self._evaluate_with(X, offset, self._codes)
         return self.classes_[codes.astype(np.intp)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """The share of the rows whose class is predicted right."""
+        return float(accuracy_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
 
     def _evaluate_with(
         self, X: Any, offset: Any, link: Callable[[Array], Array], width: int | None = None
