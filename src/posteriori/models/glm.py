@@ -520,7 +520,7 @@ class GLM(LikelihoodModel):
         """R² of the means; for classes the share that is predicted right."""
         if classifies(self):
             return super().score(X, y, sample_weight, offset)
-        return float(r2_score(y, self.predict(X, offset), sample_weight=sample_weight))
+        return float(r2_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
     @anywhere

@@ -135,7 +135,7 @@ class LikelihoodModel(Classifier):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """The share of rows whose class is predicted right."""
-        return float(accuracy_score(y, self.predict(X, offset), sample_weight=sample_weight))
+        return float(accuracy_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
 
     def _evaluate_with(
         self, X: Any, offset: Any, link: Callable[[Array], Array], width: int | None = None

@@ -20,7 +20,6 @@ from posteriori.decision.calibration import calibration_error
 from posteriori.decision.scores import brier_score, mean_score
 from posteriori.errors import InferenceError, MissingValueError, ParameterError, ShapeError
 from posteriori.inspection.results import predicted_log_probabilities
-from posteriori.inspection.summary import shortened
 from posteriori.models.cross_fit import assign_folds, check_folds
 from posteriori.models.discriminants import FisherDiscriminant
 from posteriori.models.from_statistics import GenerativeClassifier
@@ -253,7 +252,7 @@ def read_folds(folds: Any, rows: Training, kept: Codes, random_state: Any) -> Co
     in_parts = listed and any(isinstance(one, list | tuple | np.ndarray) for one in folds)
     if isinstance(folds, str) or in_parts:
         raise ParameterError(
-            f"folds={shortened(repr(folds), 60)} is not understood.",
+            f"folds={folds!r} is not understood.",
             "Use a number, one label a row, or a splitter such as StratifiedKFold.",
         )
     if hasattr(folds, "split"):

@@ -6,6 +6,12 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression as TheirLogistic
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import LinearSVC
 
 from posteriori import (
     GLM,
@@ -72,13 +78,6 @@ def test_the_parts_add_up_to_the_log_odds(model, row):
         assert found.scale == "log odds"
 
 
-def test_they_add_up_to_the_last_digits():
-    model = LogisticRegression().fit(X3, Y2)
-    for x in X3[:20]:
-        found = model.explain(x)
-        assert_allclose(found.total, model.decision_function(x[None])[0], atol=1e-12)
-
-
 def test_contributions_are_coefficients_times_distances_from_the_mean():
     model = LogisticRegression().fit(X3, Y2)
     found = model.explain(X3[4])
@@ -98,12 +97,6 @@ def test_generative_models_begin_at_the_mean_of_all_rows(model):
     assert_allclose(model.explain(X3[0]).baseline, middle, rtol=1e-8)
 
 
-def test_columns_far_from_zero_lose_no_digits():
-    far = X3 + 1e9
-    model = LogisticRegression().fit(far, Y2)
-    assert_allclose(model.explain(far[3]).total, model.decision_function(far[3:4])[0], rtol=1e-10)
-
-
 def test_any_two_classes_can_be_set_against_each_other():
     model = LogisticRegression().fit(X3, Y3)
     log_p = model.predict_log_proba(X3[:1])[0]
@@ -116,14 +109,6 @@ def test_any_two_classes_can_be_set_against_each_other():
         assert_allclose(found.probability, np.exp(log_p[k]), rtol=1e-12)
     alone = model.explain(X3[0], label=order[2])
     assert (alone.label, alone.against) == (order[2], order[0])
-
-
-def test_the_first_of_two_classes_has_the_parts_with_other_signs():
-    model = LogisticRegression().fit(X3, Y2)
-    second, first = model.explain(X3[0]), model.explain(X3[0], label="no")
-    assert (first.label, first.against) == ("no", "yes")
-    assert_allclose(first.contributions, -np.array(second.contributions))
-    assert_allclose(first.probability + second.probability, 1.0)
 
 
 def test_a_factor_is_one_part():
@@ -153,23 +138,16 @@ def test_a_row_may_come_in_any_form(kind):
     assert_allclose(model.explain(x).total, model.decision_function(row)[0], rtol=1e-12)
 
 
-def test_rows_without_names_may_be_dicts_too():
-    model = LogisticRegression().fit(X3, Y2)
-    expected = model.explain(X3[0]).total
-    for x in (X3[:1], X3[0].tolist(), dict(zip(["x0", "x1", "x2"], X3[0], strict=True))):
-        assert model.explain(x).total == expected
-    assert model.explain(pd.Series(X3[0])).total == expected
-
-
 def test_the_table_is_a_frame_of_the_users_kind():
     model = LogisticRegression().fit(pl.from_pandas(FRAME), SICK)
-    frame = model.explain(FRAME[:1].to_dict("records")[0]).frame
+    frame = model.explain(FRAME[:1].to_dict("records")[0]).to_frame()
     assert isinstance(frame, pl.DataFrame)
     assert frame.columns == ["term", "value", "contribution", "cumulative"]
     assert set(frame["value"]) == {"0", "f", "True"}
     numbers = LogisticRegression().fit(X3, Y2).explain(X3[0])
-    assert_allclose(numbers.frame["value"], numbers.values)
-    assert_allclose(np.diff(numbers.frame["cumulative"]), numbers.frame["contribution"][1:])
+    frame = numbers.to_frame()
+    assert_allclose(frame["value"], numbers.values)
+    assert_allclose(np.diff(frame["cumulative"]), frame["contribution"][1:])
 
 
 def test_naive_bayes_adds_the_ratios_of_its_densities():
@@ -257,7 +235,7 @@ def test_very_many_columns_are_not_all_printed():
     X = np.random.default_rng(0).normal(size=(100, 70))
     found = LogisticRegression(prior=1.0).fit(X, X[:, 0] > 0).explain(X[0])
     assert "20 more columns" in repr(found)
-    assert len(found.frame) == 70
+    assert len(found.to_frame()) == 70
 
 
 @pytest.mark.parametrize(
@@ -274,6 +252,31 @@ def test_a_row_that_is_none_is_named(x, error, words):
         LogisticRegression().fit(FRAME, SICK).explain(x)
 
 
+@pytest.mark.parametrize(
+    "model", [TheirLogistic(max_iter=2000), LinearDiscriminantAnalysis()], ids=repr
+)
+def test_linear_models_of_scikit_learn_are_explained(model):
+    for y in (Y2, Y3):
+        model.fit(X3, y)
+        found = explain(model, X3[0])
+        logs = dict(zip(model.classes_, model.predict_log_proba(X3[:1])[0], strict=True))
+        assert_allclose(found.total, logs[found.label] - logs[found.against], rtol=1e-7)
+        assert found.scale == "log odds"
+    assert explain(LinearSVC().fit(X3, Y2), X3[0]).scale == "activation"
+
+
+@pytest.mark.parametrize("last", [LogisticRegression(), TheirLogistic(), NaiveBayes()], ids=repr)
+def test_the_last_step_of_a_pipeline_is_explained(last):
+    frame = pd.DataFrame(X3, columns=["a", "b", "c"])
+    pipe = make_pipeline(StandardScaler(), PolynomialFeatures(include_bias=False), last)
+    pipe.fit(frame, Y2)
+    for x in (frame[:1], dict(frame.iloc[0])):
+        found = explain(pipe, x)
+        logs = pipe.predict_log_proba(frame[:1])[0]
+        assert_allclose(found.total, logs[1] - logs[0], rtol=1e-7)
+        assert set(found.terms) == set(pipe[:-1].get_feature_names_out())
+
+
 def test_what_has_no_parts_is_named():
     with pytest.raises(NotLinearError, match="not linear"):
         GaussianClassifier(covariance="full").fit(X3, Y2).explain(X3[0])
@@ -288,6 +291,10 @@ def test_what_has_no_parts_is_named():
         model.explain({"height": 1.0, "x1": 2.0, "x2": 3.0})
     with pytest.raises(ShapeError):
         model.explain([1.0, 2.0])
+    with pytest.raises(ShapeError, match="4 entries"):
+        LogisticRegression().fit(FRAME, SICK).explain([1.0, "f", True, 2.0])
+    with pytest.raises(NotLinearError, match="add up"):
+        explain(GaussianNB().fit(X3, Y2), X3[0])
 
 
 def test_an_infinite_part_is_named():

@@ -1,15 +1,21 @@
 """Parameters, pages and reprs of fitted models, in numbers."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import statsmodels.api as sm
+from laws.samples import frame_of, rows_for
 from numpy.testing import assert_allclose
+from registry import ENTRIES
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
 
 from posteriori import (
@@ -33,16 +39,22 @@ from posteriori.errors import (
     ConvergenceWarning,
     LabelError,
     ParameterError,
-    RankDeficiencyWarning,
+    PosterioriWarning,
     SeparationWarning,
 )
-from posteriori.posterior import log_posterior as objectives
+from posteriori.inspection.results import augment
+from posteriori.rows.in_memory import MemoryRows
 
 SPECTOR = sm.datasets.spector.load_pandas()
 X, Y = SPECTOR.exog, SPECTOR.endog.astype(int).to_numpy()
 IRIS = load_iris(as_frame=True)
 FLOWERS = IRIS.data + np.random.default_rng(0).normal(size=IRIS.data.shape)
 KINDS = IRIS.target_names[IRIS.target]
+FITS = [
+    (LogisticRegression(), (X, Y)),
+    (LogisticRegression(prior=1.0), (FLOWERS, KINDS)),
+    (LogisticRegression(), (FLOWERS, KINDS)),
+]
 
 
 def test_odds_ratios_and_their_intervals_are_those_of_statsmodels():
@@ -53,13 +65,6 @@ def test_odds_ratios_and_their_intervals_are_those_of_statsmodels():
     assert_allclose(found[["conf_low", "conf_high"]], ends, rtol=1e-8)
     assert_allclose(found["std_error"], theirs.bse, rtol=1e-8)
     assert_allclose(found["p_value"], theirs.pvalues, rtol=1e-8)
-
-
-def test_a_page_of_odds_ratios_says_so():
-    page = LogisticRegression().fit(X, Y).summary(odds_ratios=True)
-    assert "odds ratio" in str(page)
-    assert re.search(r"GPA +16\.880", str(page))
-    assert "logarithm of the odds ratio" in page._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -102,14 +107,6 @@ def test_a_reference_that_is_no_class_is_an_error():
         LogisticRegression().fit(X, Y).summary(reference=1)
 
 
-def test_latex_has_the_cells_of_the_page_and_escapes_names():
-    frame = X.rename(columns={"GPA": "100 % [a_b]"})
-    latex = LogisticRegression().fit(frame, Y).summary().latex()
-    assert r"100 \% {[}a\_b] & 2.826 & 1.263 & 2.24 & 0.0252 & 0.351 & 5.301 \\" in latex
-    rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
-    assert {line.count(" & ") for line in rows} == {3, 6}
-
-
 def test_classes_of_a_gaussian_are_told_by_their_means():
     model = GaussianClassifier(covariance="full").fit(FLOWERS, KINDS)
     found = model.tidy().set_index(["class", "term"])
@@ -118,14 +115,6 @@ def test_classes_of_a_gaussian_are_told_by_their_means():
     assert row.estimate == pytest.approx(one.mean(), rel=1e-12)
     assert row.sd == pytest.approx(one.std(ddof=0), rel=1e-12)
     assert row.std_error == pytest.approx(one.std(ddof=0) / np.sqrt(50), rel=1e-12)
-
-
-def test_the_line_of_a_gaussian_has_its_criteria():
-    model = GaussianClassifier().fit(FLOWERS, KINDS)
-    line = model.glance().iloc[0]
-    assert line.n_obs == 150
-    assert line.aic == pytest.approx(2 * (24 - model.log_likelihood_), rel=1e-14)
-    assert line.bic == pytest.approx(24 * np.log(150) - 2 * model.log_likelihood_, rel=1e-14)
 
 
 def test_levels_of_naive_bayes_are_told_by_their_probabilities():
@@ -201,12 +190,6 @@ def test_a_repr_says_what_was_fitted_and_what_to_bear_in_mind():
     assert "did not converge" in repr(short)
 
 
-def test_a_repr_tells_of_columns_that_depend_on_others():
-    with pytest.warns(RankDeficiencyWarning):
-        twice = LogisticRegression().fit(X.assign(again=X["GPA"]), Y)
-    assert "some columns depend on others" in repr(twice)
-
-
 def test_rows_of_a_number_come_back_with_residuals():
     counts = np.arange(150) % 4
     model = GLM(family="poisson").fit(FLOWERS, counts)
@@ -239,15 +222,140 @@ def test_labels_that_are_no_classes_are_an_error():
         model.augment(X, np.full((len(X), 2), 0.5))
 
 
-@pytest.mark.parametrize("model", [LogisticRegression(prior=1.0), GLM(family="poisson", prior=1.0)])
-def test_a_page_without_standard_errors_has_the_estimates_and_says_why(model, monkeypatch):
-    monkeypatch.setattr(objectives, "WIDE", 3)
-    page = str(model.fit(X, Y).summary())
-    assert f"{np.atleast_2d(model.coef_)[0, 0]:#.4g}" in page
-    assert "No standard errors: With 4 parameters" in page
-
-
 @pytest.mark.parametrize("ask", ["tidy", "glance", "summary"])
 def test_a_model_that_is_not_fitted_has_nothing_to_tell(ask):
     with pytest.raises(NotFittedError):
         getattr(NaiveBayes(), ask)()
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_tables_come_in_the_frame_of_the_fit(make):
+    model = LogisticRegression().fit(make(X.to_dict("list")), Y)
+    for table in (model.tidy(), model.glance()):
+        assert type(table) is type(make({"a": [1]}))
+    plain = LogisticRegression().fit(X, Y).tidy()
+    names = model.tidy().column_names if make is pa.table else list(model.tidy().columns)
+    assert names == list(plain.columns)
+    np.testing.assert_allclose(np.asarray(model.tidy()["p_value"]), plain["p_value"], rtol=1e-12)
+
+
+def test_glance_has_one_row():
+    found = LogisticRegression().fit(X, Y).glance()
+    assert list(found.columns) == [
+        "n_obs",
+        "n_parameters",
+        "log_likelihood",
+        "deviance",
+        "null_deviance",
+        "aic",
+        "bic",
+        "converged",
+        "n_iter",
+        "solver",
+    ]
+    assert len(found) == 1
+    assert found["n_obs"].item() == 32
+    assert found["converged"].item()
+    assert found["solver"].item() == "newton"
+
+
+def test_all_tables_of_a_fit_cost_one_hessian_and_a_sum_of_targets(monkeypatch):
+    models, kernels, map_sum = (
+        [clone(model).fit(*rows) for model, rows in FITS],
+        [],
+        MemoryRows.map_sum,
+    )
+
+    def counted(rows, kernel, **settings):
+        kernels.append(type(kernel).__name__)
+        return map_sum(rows, kernel, **settings)
+
+    monkeypatch.setattr(MemoryRows, "map_sum", counted)
+    for model in models:
+        assert len(model.tidy()) == len(model.summary().to_frame())
+        assert np.isfinite(model.glance()["aic"]).all()
+        assert sorted(kernels) == ["GatherClassTargets", "GatherQuadratic"]
+        kernels.clear()
+
+
+def fitted(entry):
+    rows = rows_for(entry, n=60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PosterioriWarning)
+        return entry.make(rows.classes).fit(frame_of(rows.X), rows.y), rows
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+def test_every_model_has_tables_and_a_summary(entry):
+    model, rows = fitted(entry)
+    name = type(model).__name__
+    table = model.tidy()
+    assert next(iter(table.columns)) == "term"
+    assert np.isfinite(table["estimate"]).all()
+    line = model.glance()
+    assert len(line) == 1
+    assert line["n_parameters"][0] == model.n_parameters_
+    page = model.summary()
+    assert str(page).startswith(f"{name}, fitted")
+    assert "<table>" in page._repr_html_()
+    assert page.latex().count("begin{tabular}") == page.latex().count("end{tabular}") == 2
+    assert repr(model).startswith(f"<{name}(")
+    assert f"4 columns, {len(rows.classes)} classes" in repr(model)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+def test_augment_adds_predictions_to_the_rows(entry):
+    model, rows = fitted(entry)
+    X = frame_of(rows.X)
+    table = model.augment(X, rows.y)
+    assert table[X.columns.tolist()].equals(X)
+    assert (table["predicted"].to_numpy() == model.predict(X)).all()
+    if not hasattr(model, "predict_proba"):
+        assert list(table.columns) == [*X.columns, "predicted"]
+        return
+    proba = model.predict_proba(X)
+    shown = table[[f"p_{label}" for label in model.classes_]].to_numpy()
+    np.testing.assert_allclose(shown, proba, rtol=1e-9, atol=1e-300)
+    own = np.searchsorted(model.classes_, rows.y)
+    np.testing.assert_allclose(
+        np.exp(-table["log_loss"]), proba[np.arange(len(own)), own], rtol=1e-9, atol=1e-300
+    )
+
+
+def test_augment_takes_weights_and_offsets():
+    offset = np.linspace(-1, 1, 150)
+    counts = GLM(family="poisson").fit(FLOWERS, IRIS.target, offset=offset)
+    table = counts.augment(FLOWERS, IRIS.target, sample_weight=np.arange(150), offset=offset)
+    assert table["sample_weight"].tolist() == list(range(150))
+    assert_allclose(table["residual"], IRIS.target - counts.predict(FLOWERS, offset=offset))
+    each = np.column_stack([offset, -offset, 0 * offset])
+    model = LogisticRegression(prior=1.0).fit(FLOWERS, KINDS, offset=each)
+    table = model.augment(FLOWERS, KINDS, offset=each)
+    assert_allclose(table["p_setosa"], model.predict_proba(FLOWERS, offset=each)[:, 0])
+    with pytest.raises(ParameterError, match="has no offsets"):
+        GaussianClassifier().fit(FLOWERS, KINDS).augment(FLOWERS, offset=offset)
+
+
+def test_models_of_scikit_learn_are_augmented_too():
+    model = GaussianNB().fit(FLOWERS, KINDS)
+    table = augment(model, FLOWERS, KINDS)
+    assert_allclose(table["p_setosa"], model.predict_proba(FLOWERS)[:, 0])
+    assert_allclose(table["log_loss"].mean(), log_loss(KINDS, model.predict_proba(FLOWERS)))
+
+
+def test_scores_take_offsets():
+    random = np.random.default_rng(0)
+    exposure = np.exp(random.uniform(0, 8, 300))
+    x = random.normal(size=(300, 1))
+    counts = random.poisson(exposure * np.exp(0.2 * x[:, 0]))
+    model = GLM(family="poisson").fit(x, counts, offset=np.log(exposure))
+    assert model.score(x, counts, offset=np.log(exposure)) > 0.999
+    assert model.score(x, counts) < 0.1
+    offset, y = 4 * random.normal(size=300), random.normal(size=300)
+    y = y + offset > 0
+    classifier = LogisticRegression(prior=1.0).fit(x, y, offset=offset)
+    right = classifier.predict(x, offset=offset) == y
+    assert classifier.score(x, y, offset=offset) == right.mean()
+    assert classifier.score(x, y, np.arange(300), offset) == np.average(
+        right, weights=np.arange(300)
+    )
