@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from posteriori.design.columns import Columns
 from posteriori.errors import ColumnTypeError, ParameterError, ScaleError, ShapeError
 from posteriori.likelihood.linear_activations import Linear
+from posteriori.linalg import read_only
 from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.rows.block import Block, check_finite
 from posteriori.rows.features import read_features
@@ -200,12 +201,12 @@ class LinearCoefficients(LinearGeometry):
     @property
     def coef_(self) -> Array:
         """w of (4.66): (1, d) for two classes, second less first; else (K, d), summing to zero."""
-        return self._linear_function().coefficients()[0]
+        return read_only(self._linear_function().coefficients()[0])
 
     @property
     def intercept_(self) -> Array:
         """w0 of (4.67), (1,) or (K,); infinite where a class has prior zero."""
-        return self._linear_function().coefficients()[1]
+        return read_only(self._linear_function().coefficients()[1])
 
 
 def _boundary(model: LinearModel, first: Any, second: Any) -> Hyperplane:
