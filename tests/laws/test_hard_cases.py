@@ -191,7 +191,7 @@ def test_a_row_far_from_every_class_is_answered_or_named(entry, size):
     try:
         check_answers(model, rows.new)
     except ScaleError:
-        with pytest.raises(ScaleError, match="(?i)row 4"):
+        with pytest.raises(ScaleError, match=r"(?i)row 4"):
             answers(model, rows.new)
 
 
