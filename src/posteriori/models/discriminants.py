@@ -285,7 +285,7 @@ class LeastSquaresClassifier(FromStatistics):
         cross = ((moments.mean - mean) * moments.count[:, None]).T  # ΦᵀT about the means
         spread = np.sqrt(np.diagonal(scatter) / n)
         with np.errstate(over="ignore"):
-            penalty = np.minimum((np.sqrt(self.ridge) / moments.unit) ** 2, _INFINITE)
+            penalty = np.minimum((np.sqrt(float(self.ridge)) / moments.unit) ** 2, _INFINITE)
         return least_squares(scatter, cross @ code, penalty, spread <= CONSTANT * abs(mean))
 
     def _check_parameters(self, classes: Labels) -> None:
