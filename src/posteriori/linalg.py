@@ -125,3 +125,10 @@ def unit_diagonal(scatter: Array) -> tuple[Array, Array]:
     scale = np.sqrt(np.maximum(np.diagonal(scatter), 0.0))  # rounding can make it negative
     scale = np.where(scale > 0, scale, 1.0)
     return scatter / scale / scale[:, None], scale
+
+
+def read_only(array: Array) -> Array:
+    """A copy that cannot be written to."""
+    found = np.array(array)
+    found.flags.writeable = False
+    return found

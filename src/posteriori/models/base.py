@@ -32,6 +32,7 @@ from posteriori.inspection.results import augment, glance, linear_columns, summa
 from posteriori.inspection.summary import Summary
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.softmax import log_probabilities, probabilities
+from posteriori.linalg import read_only
 from posteriori.models.linear import Hyperplane, boundary, coefficient_names, signed_distance
 from posteriori.rows.block import Block, Features, Mixed, check_finite, take_rows
 from posteriori.rows.categories import check_text
@@ -575,12 +576,12 @@ class Classifier(ClassifierMixin, Estimator):
     @property
     def coef_(self) -> Array:
         """w of (4.66): (1, d) for two classes, second less first; else (K, d), summing to zero."""
-        return self._linear_function().coefficients()[0]
+        return read_only(self._linear_function().coefficients()[0])
 
     @property
     def intercept_(self) -> Array:
         """w0 of (4.67), (1,) or (K,); infinite where a class has prior zero."""
-        return self._linear_function().coefficients()[1]
+        return read_only(self._linear_function().coefficients()[1])
 
     @property
     def coef_names_(self) -> Labels:

@@ -22,7 +22,7 @@ from posteriori.errors import InferenceError, MissingValueError, ParameterError,
 from posteriori.inspection.results import predicted_log_probabilities
 from posteriori.models.cross_fit import assign_folds, check_folds
 from posteriori.models.discriminants import FisherDiscriminant
-from posteriori.models.from_statistics import GenerativeClassifier
+from posteriori.models.from_statistics import FromStatistics
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.models.naive_bayes import NaiveBayes
@@ -58,7 +58,7 @@ def criteria_of(fitted: Any, rows: Training) -> Criteria:
     n_parameters = getattr(fitted, "n_parameters_", None)
     if isinstance(fitted, LikelihoodModel):
         found = replace(_conditional(fitted), n_parameters=n_parameters)
-    elif isinstance(fitted, GenerativeClassifier):
+    elif isinstance(fitted, FromStatistics) and hasattr(fitted, "sample"):
         found = _joint(fitted, rows, int(fitted.n_parameters_))
     else:
         reason = "no evidence, BIC or AIC: it has no likelihood of its own"
@@ -83,7 +83,7 @@ def _asked(question: Callable[[], float]) -> tuple[float | None, str]:
         return None, error.problem.rstrip(".")
 
 
-def _joint(fitted: GenerativeClassifier, rows: Training, k: int) -> Criteria:
+def _joint(fitted: FromStatistics, rows: Training, k: int) -> Criteria:
     """By ln p(x, t) = ln p(x) + ln p(t|x) of the rows."""
     weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
     logs = predicted_log_probabilities(fitted, rows.X)
