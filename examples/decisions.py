@@ -43,8 +43,7 @@ def main() -> None:
         "naive Bayes, calibrated": CalibratedClassifier(NaiveBayes()),
     }
     table = compare(models, fitted, labels)
-    shown = ["model", "log_score", "difference", "difference_error", "calibration_error"]
-    say("0. Which model: five folds", table[shown].round(3).to_string(index=False))
+    say("0. Which model: five folds", str(table))
 
     model = BayesianLogisticRegression().fit(fitted, labels)
     say("1. What may be wrong with it", str(model.check(judged, truth)))

@@ -28,8 +28,7 @@ from posteriori import (
     ProbitRegression,
     ThresholdRegression,
 )
-from posteriori.report.plots import COLOURS, MARKERS, decision_regions
-from posteriori.report.trace import plot_trace
+from posteriori.report.plots import COLOURS, MARKERS, convergence, decision_regions
 
 PICTURES = Path("demo")
 COLUMNS = ["mean radius", "mean texture", "mean smoothness"]
@@ -168,7 +167,7 @@ def draw_regions(ax: Axes, X: pd.DataFrame, y: np.ndarray) -> None:
 def draw_trace(ax: Axes, X: pd.DataFrame, y: np.ndarray) -> None:
     """How the fit to all columns, with a prior, got to its optimum."""
     model = LogisticRegression(prior=1.0).fit(X, y)
-    plot_trace(model, against="passes", ax=ax)
+    convergence(model, against="passes", ax=ax)
     ax.set(
         title="Newton's steps in 30 columns, with prior=1.0",
         ylabel="distance from the optimum",

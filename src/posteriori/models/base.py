@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, wraps
 from importlib.util import find_spec
-from inspect import signature
+from inspect import Parameter, signature
 from os import PathLike
 from typing import Any, Self, TypeVar, cast
 
@@ -383,6 +383,9 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
             )
         return method(self, X, *arguments, **settings)
 
+    known = signature(method)
+    file = Parameter("to", Parameter.KEYWORD_ONLY, default=None, annotation=Any)
+    answer.__signature__ = known.replace(parameters=[*known.parameters.values(), file])  # type: ignore[attr-defined]
     return answer
 
 
