@@ -157,12 +157,15 @@ def test_formulas_need_their_frame_and_their_target(frame):
     model = LogisticRegression(prior=1.0).fit("sick ~ age", frame)
     with pytest.raises(ColumnTypeError, match="'a' was fitted by a formula, and X is not a data"):
         compare({"a": model}, frame[["age"]].to_numpy(), frame["sick"])
-    with pytest.raises(LabelError, match="y is not the target of the formula 'sick ~ age'"):
+    with pytest.raises(LabelError, match="'sick ~ age' has another target than y"):
         compare({"a": model}, frame, frame["region"])
     with pytest.raises(ParameterError, match=r"'b' has no formula, .* target column 'sick'"):
         compare({"a": model, "b": NaiveBayes()}, frame, frame["sick"])
+    wrapped = CalibratedClassifier(model)
+    with pytest.raises(ColumnTypeError, match="'a' was fitted by a formula"):
+        compare({"a": wrapped}, frame[["age"]].to_numpy(), frame["sick"])
     other = LogisticRegression(prior=1.0).fit("region ~ age", frame)
-    with pytest.raises(ParameterError, match="different targets"):
+    with pytest.raises(LabelError, match="than y or the other formulas"):
         compare({"a": model, "b": other}, frame)
 
 
@@ -299,8 +302,8 @@ def test_the_comparison_is_a_text_and_an_html_table():
         ({"models": {"a": 3}}, ParameterError, "3 is not a classifier"),
         ({"models": [NaiveBayes]}, ParameterError, "not a classifier"),
         ({"models": [GLM(family="poisson")]}, ParameterError, "not a classifier"),
-        ({"cv": "a"}, ParameterError, "cv='a'"),
-        ({"cv": 1}, ParameterError, "cv=1"),
+        ({"cv": "a"}, ValueError, "Got a"),
+        ({"cv": 1}, ValueError, "n_splits=1"),
         ({"cv": RepeatedStratifiedKFold(n_splits=2, n_repeats=2)}, ParameterError, "than once"),
         ({"X": "cells.csv"}, ParameterError, "rows in memory, and X is a str"),
         ({"y": None}, LabelError, "y is missing"),
@@ -308,8 +311,8 @@ def test_the_comparison_is_a_text_and_an_html_table():
         ({"y": TUMOURS[:4]}, ShapeError, "569"),
         (
             {"models": {"p": make_pipeline(Theirs())}, "sample_weight": np.ones(569)},
-            ParameterError,
-            "'p' takes none",
+            ValueError,
+            "sample_weight",
         ),
     ],
 )
@@ -325,10 +328,10 @@ def test_a_source_is_an_error_with_the_remedy(tmp_path):
         compare([NaiveBayes()], scan(tmp_path / "cells.csv", target="y"))
 
 
-def test_an_error_in_a_fold_names_the_model_and_the_fold():
+def test_an_error_in_a_fold_names_the_model():
     with pytest.raises(ParameterError) as caught:
         compare({"odd": NaiveBayes(family="nonsense")}, CELLS, TUMOURS)
-    assert caught.value.__notes__ == ["This was model 'odd' in fold 1 of 5."]
+    assert caught.value.__notes__ == ["This was model 'odd'."]
 
 
 def test_a_wrapper_is_compared_like_any_other_model():

@@ -7,6 +7,7 @@ better.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from numbers import Integral
 from os import PathLike
 from time import perf_counter
 from typing import Any, cast
@@ -14,9 +15,7 @@ from typing import Any, cast
 import numpy as np
 from sklearn.base import clone, is_regressor
 from sklearn.model_selection import StratifiedKFold, check_cv
-from sklearn.utils.validation import has_fit_parameter
 
-from posteriori.arguments import is_number
 from posteriori.decision.calibration import calibration_error
 from posteriori.decision.scores import brier_score
 from posteriori.errors import (
@@ -148,28 +147,20 @@ def compare(
     1  logistic      0.141       0.089                 0.014      0.96
     """
     named = _named(models)
-    rows = _read(named, X, y, sample_weight)
+    rows = _read(named, X, y, sample_weight, progress)
     folds = _read_folds(cv, rows, groups, random_state)
-    scored = [_scored(name, model, rows, folds, progress) for name, model in named.items()]
+    scored = []
+    for name, model in named.items():
+        try:
+            scored.append(_scored(name, model, rows, folds))
+        except Exception as error:
+            error.add_note(f"This was model {name!r}.")
+            raise
     title = f"Cross-validation of {sum(len(test) for _, test in folds)} rows, {len(folds)} folds"
     return Comparison(title, _table(scored), backend_of(X))
 
 
 # --- Models, rows and folds -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Scored:
-    """A model's line of the table, its losses (m,) and their weights, and notes.
-
-    `likelihood` says of what its likelihood is a density; None without one.
-    """
-
-    line: dict[str, Any]
-    losses: Array | None
-    weight: Array
-    likelihood: str | None
-    notes: list[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +174,12 @@ class _Rows:
     weighted: bool
     number: Codes
     formulas: dict[str, str]
+    progress: Callable[[str], object] | None
 
-    def fit(self, name: str, model: Any, train: Codes | None = None) -> Any:
+    def fit(self, name: str, model: Any, part: str, train: Codes | None = None) -> Any:
         """A copy of the model, fitted to some rows; to all by default."""
+        if self.progress is not None:
+            self.progress(f"{name}, {part}")
         X, labels, weight = self.X, self.classes[self.codes], self.weight
         if train is not None:
             X, labels, weight = pick_rows(X, train), labels[train], weight[train]
@@ -215,7 +209,7 @@ def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
     return found
 
 
-def _read(models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any) -> _Rows:
+def _read(models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any, progress: Any) -> _Rows:
     if is_source(X) or is_memory_rows(X) or isinstance(X, str | PathLike):
         raise ParameterError(
             f"compare works on rows in memory, and X is a {type(X).__name__}.",
@@ -224,59 +218,55 @@ def _read(models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any) -> _Row
     check_aligned(X, y=y, sample_weight=sample_weight)
     X = as_pickable(X)
     n = count_rows(X)
-    formulas, target = _formulas(models, X)
-    labels = target if y is None else y
-    if labels is None:
+    formulas = {name: text for name, model in models.items() if (text := _formula_of(model))}
+    targets = _formula_targets(models, formulas, X)
+    if y is None and not targets:
         raise LabelError("y is missing.", "Pass the labels y, one per row.")
-    classes, codes = read_target(labels, n)
+    classes, codes = read_target(next(iter(targets.values())) if y is None else y, n)
     if codes.ndim == 2:
         raise LabelError("compare takes no soft labels.", "Pass one label per row.")
-    if target is not None and not np.array_equal(as_vector(target), classes[codes]):
-        raise LabelError(
-            f"y is not the target of the formula {next(iter(formulas.values()))!r}.",
-            "Leave y out: the target is a column of the frame.",
-        )
-    weight = read_weight(sample_weight, n)
-    for name, model in models.items() if weight is not None else ():
-        if not has_fit_parameter(model, "sample_weight"):
-            raise ParameterError(
-                f"sample_weight was given, but the fit of {name!r} takes none.",
-                "Leave the weights out, or leave out the model.",
+    for text, target in targets.items():
+        if not np.array_equal(as_vector(target), classes[codes]):
+            raise LabelError(
+                f"The formula {text!r} has another target than y or the other formulas.",
+                "Compare models of one target, and leave y out: it is a column of the frame.",
             )
-    weighted, weight = weight is not None, np.ones(n) if weight is None else weight
-    kept = np.flatnonzero(weight)
+    weight = read_weight(sample_weight, n)
+    kept = np.arange(n) if weight is None else np.flatnonzero(weight)
     present, codes = encode(cast(Codes, codes)[kept])
-    if len(kept) < n:
-        X, weight = pick_rows(X, kept), weight[kept]
-    return _Rows(X, classes[present], codes, weight, weighted, kept, formulas)
+    X = X if len(kept) == n else pick_rows(X, kept)
+    weights, weighted = np.ones(n) if weight is None else weight[kept], weight is not None
+    return _Rows(X, classes[present], codes, weights, weighted, kept, formulas, progress)
 
 
-def _formulas(models: Mapping[str, Any], X: Any) -> tuple[dict[str, str], Any]:
-    """The formulas by which models were fitted, and their common target; None without any."""
-    fitted = {name: getattr(inside(model), "formula_", None) for name, model in models.items()}
-    formulas = {name: each.text for name, each in fitted.items() if each is not None}
-    if not formulas:
-        return {}, None
+def _formula_of(model: Any) -> str | None:
+    """The formula by which a model, or the one inside it, was fitted."""
+    for each in (model, inside(model), *model.get_params().values()):
+        if getattr(each, "formula_", None) is not None:
+            return str(each.formula_.text)
+    return None
+
+
+def _formula_targets(
+    models: Mapping[str, Any], formulas: Mapping[str, str], X: Any
+) -> dict[str, Any]:
+    """The target of each formula; an error where a model would be fitted to the target column."""
     frame = as_frame(X)
-    if frame is None:
-        raise ColumnTypeError(
-            f"Model {next(iter(formulas))!r} was fitted by a formula, and X is not a data frame.",
-            "Pass the data frame that has the columns of the formula.",
-        )
-    targets = [read_formula(text, X).y for text in formulas.values()]
-    if any(not np.array_equal(as_vector(each), as_vector(targets[0])) for each in targets):
-        raise ParameterError(
-            "The formulas have different targets.", "Compare models of one target."
-        )
-    plain = [name for name in models if name not in formulas]
-    columns = {text.split("~")[0].strip() for text in formulas.values()} & set(frame.columns)
-    if plain and columns:
-        raise ParameterError(
-            f"Model {plain[0]!r} has no formula, and would be fitted to the target column "
-            f"{min(columns)!r}.",
-            "Fit it by a formula too.",
-        )
-    return formulas, targets[0]
+    for name, text in formulas.items():
+        if frame is None:
+            raise ColumnTypeError(
+                f"Model {name!r} was fitted by a formula, and X is not a data frame.",
+                "Pass the data frame that has the columns of the formula.",
+            )
+        target = text.split("~")[0].strip()
+        plain = [each for each in models if each not in formulas]
+        if plain and target in frame.columns:
+            raise ParameterError(
+                f"Model {plain[0]!r} has no formula, and would be fitted to the target column "
+                f"{target!r}.",
+                "Fit it by a formula too.",
+            )
+    return {text: read_formula(text, X).y for text in formulas.values()}
 
 
 Fold = tuple[Codes, Codes]
@@ -284,20 +274,12 @@ Fold = tuple[Codes, Codes]
 
 def _read_folds(cv: Any, rows: _Rows, groups: Any, random_state: int) -> list[Fold]:
     """The training and the test rows of each fold; no row is tested twice."""
-    if is_number(cv):
-        if int(cv) != cv or cv < 2:
-            raise ParameterError(f"cv={cv!r} holds out no rows.", "Use two folds or more.")
+    if isinstance(cv, Integral):
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
-    try:
-        splitter = check_cv(cv)
-    except ValueError as error:
-        raise ParameterError(
-            f"cv={cv!r} is not understood.", "Use a number of folds or a scikit-learn splitter."
-        ) from error
     groups = None if groups is None else as_vector(groups)
     if groups is not None and len(groups) > len(rows.number):
         groups = groups[rows.number]
-    folds = list(splitter.split(np.empty((len(rows.codes), 0)), rows.codes, groups))
+    folds = list(check_cv(cv).split(np.empty((len(rows.codes), 0)), rows.codes, groups))
     tested = np.concatenate([test for _, test in folds])
     if len(np.unique(tested)) < len(tested):
         raise ParameterError(
@@ -309,24 +291,29 @@ def _read_folds(cv: Any, rows: _Rows, groups: Any, random_state: int) -> list[Fo
 # --- Scores ---------------------------------------------------------------------------------------
 
 
-def _scored(
-    name: str,
-    model: Any,
-    rows: _Rows,
-    folds: Sequence[Fold],
-    progress: Callable[[str], object] | None,
-) -> _Scored:
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """A model's line of the table, its losses (m,) and their weights, and notes.
+
+    `likelihood` says of what its likelihood is a density; None without one.
+    """
+
+    line: dict[str, Any]
+    losses: Array | None
+    weight: Array
+    likelihood: str | None
+    notes: list[str]
+
+
+def _scored(name: str, model: Any, rows: _Rows, folds: Sequence[Fold]) -> _Scored:
     """The scores of a model in the test rows of all folds, and the criteria of its fit to all."""
-    log_proba, predicted = _out_of_fold(name, model, rows, folds, progress)
-    if progress is not None:
-        progress(f"{name}, all rows")
+    log_proba, predicted = _out_of_fold(name, model, rows, folds)
     begun = perf_counter()
-    fitted = rows.fit(name, model)
-    seconds = perf_counter() - begun
+    fitted = rows.fit(name, model, "all rows")
+    line: dict[str, Any] = dict.fromkeys(_COLUMNS)
+    line |= {"model": name, "seconds": perf_counter() - begun}
     tested = np.concatenate([test for _, test in folds])
     codes, weight = rows.codes[tested], rows.weight[tested]
-    line: dict[str, Any] = dict.fromkeys(_COLUMNS)
-    line |= {"model": name, "seconds": seconds}
     line["accuracy"] = float(np.average(predicted == codes, weights=weight))
     likelihood, criteria, notes = _criteria(fitted, rows)
     line |= criteria
@@ -344,32 +331,21 @@ def _scored(
 
 
 def _out_of_fold(
-    name: str,
-    model: Any,
-    rows: _Rows,
-    folds: Sequence[Fold],
-    progress: Callable[[str], object] | None,
+    name: str, model: Any, rows: _Rows, folds: Sequence[Fold]
 ) -> tuple[Array | None, Codes]:
     """ln p (m, K), None without probabilities, and the predicted codes (m,) of all test rows."""
     place = {label: k for k, label in enumerate(rows.classes.tolist())}
     logs: list[Array] = []
-    predicted: list[Codes] = []
+    predicted: list[int] = []
     for i, (train, test) in enumerate(folds):
-        if progress is not None:
-            progress(f"{name}, fold {i + 1} of {len(folds)}")
-        try:
-            fitted = rows.fit(name, model, train)
-            new = pick_rows(rows.X, test)
-            labels = np.asarray(fitted.predict(new)).tolist()
-            predicted.append(np.array([place.get(label, -1) for label in labels], dtype=np.intp))
-            if hasattr(fitted, "predict_proba"):
-                logs.append(np.full((len(test), len(place)), -np.inf))  # of a class not in `train`
-                known = [place[label] for label in np.asarray(fitted.classes_).tolist()]
-                logs[-1][:, known] = _log_proba(fitted, new)
-        except Exception as error:
-            error.add_note(f"This was model {name!r} in fold {i + 1} of {len(folds)}.")
-            raise
-    return np.concatenate(logs) if logs else None, np.concatenate(predicted)
+        fitted = rows.fit(name, model, f"fold {i + 1} of {len(folds)}", train)
+        new = pick_rows(rows.X, test)
+        predicted += [place.get(label, -1) for label in np.asarray(fitted.predict(new)).tolist()]
+        if hasattr(fitted, "predict_proba"):
+            logs.append(np.full((len(test), len(place)), -np.inf))  # of a class not in `train`
+            known = [place[label] for label in np.asarray(fitted.classes_).tolist()]
+            logs[-1][:, known] = _log_proba(fitted, new)
+    return np.concatenate(logs) if logs else None, np.array(predicted)
 
 
 def _log_proba(fitted: Any, X: Any) -> Array:
