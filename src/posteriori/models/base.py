@@ -248,10 +248,9 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
             )
         return method(self, X, *arguments, **settings)
 
-    shown = signature(method)
-    to = Parameter("to", Parameter.KEYWORD_ONLY, default=None)
-    own_signature = shown.replace(parameters=[*shown.parameters.values(), to])
-    answer.__signature__ = own_signature  # type: ignore[attr-defined]
+    known = signature(method)
+    file = Parameter("to", Parameter.KEYWORD_ONLY, default=None, annotation=Any)
+    answer.__signature__ = known.replace(parameters=[*known.parameters.values(), file])  # type: ignore[attr-defined]
     return answer
 
 

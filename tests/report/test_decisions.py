@@ -1,9 +1,5 @@
 """What `reject_curve` and `confusion` put on the axes."""
 
-import matplotlib as mpl
-
-mpl.use("agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -58,8 +54,8 @@ def test_errors_are_those_of_the_rows_kept_when_the_least_sure_go_first(rows):
     assert_allclose(line.get_xdata(), np.arange(60) / 60)
     assert_allclose(line.get_ydata(), by_brute_force(y, proba, 1 - np.eye(3), 0)[0], atol=1e-12)
     assert ax.get_xlabel() == "share of rows rejected"
-    assert ax.get_ylabel() == "errors among the rows kept"
-    assert legend(ax) == ["errors among the rows kept"]
+    assert ax.get_ylabel() == "error rate of the remaining rows"
+    assert legend(ax) == ["error rate of the remaining rows"]
 
 
 def test_costs_of_all_rows_go_from_no_rejection_to_the_price_of_it(rows):
@@ -73,9 +69,9 @@ def test_costs_of_all_rows_go_from_no_rejection_to_the_price_of_it(rows):
     assert cost[-1] == pytest.approx(0.8)
     assert right.get_ylabel() == "mean cost of all rows"
     assert legend(ax) == [
-        "errors among the rows kept",
+        "error rate of the remaining rows",
+        "rejected by Chow's rule",
         "mean cost of all rows",
-        "rejected by the rule",
     ]
 
 
@@ -93,7 +89,7 @@ def test_a_loss_alone_gives_the_mean_loss_of_the_rows_kept(rows):
     assert_allclose(
         right.get_lines()[0].get_ydata(), by_brute_force(y, proba, LOSS, 0)[1], atol=1e-12
     )
-    assert right.get_ylabel() == "mean loss of the rows kept"
+    assert right.get_ylabel() == "mean loss of the remaining rows"
 
 
 def test_actions_that_are_no_classes_have_costs_but_no_errors(rows):
@@ -160,7 +156,7 @@ def test_cells_are_counts_shaded_by_the_shares_of_the_class(rows):
     assert [text.get_text() for text in ax.get_xticklabels()] == LABELS.tolist()
     assert [text.get_text() for text in ax.get_yticklabels()] == LABELS.tolist()
     assert (ax.get_xlabel(), ax.get_ylabel()) == (
-        "decided",
+        "action",
         "true class (shade: share of its rows)",
     )
     assert ax.get_title() == ""
@@ -186,7 +182,7 @@ def test_costs_of_cells_add_up_to_the_total(rows):
     expected = confusion_matrix(y, decided) * LOSS
     assert [float(cell.split("cost ")[1]) for cell in cells(ax)] == expected.ravel().tolist()
     total = expected.sum()
-    assert ax.get_title() == f"total cost {total:g}, {total / 60:.3g} a row"
+    assert ax.get_title() == f"total cost {total:g}, {total / 60:.3g} per row"
 
 
 @pytest.mark.parametrize("sign", ["reject", None, np.nan])
@@ -200,7 +196,7 @@ def test_rejected_rows_have_a_column_and_a_price(sign):
     assert cells(plain) == ["1", "1", "0", "0", "0", "2"]
     ax = confusion([0, 0, 1, 1], decided, reject_cost=0.25)
     assert cells(ax)[1::4] == ["1\ncost 1", "2\ncost 0.5"]
-    assert ax.get_title() == "total cost 1.5, 0.375 a row"
+    assert ax.get_title() == "total cost 1.5, 0.375 per row"
 
 
 def test_the_classes_given_order_the_cells_and_the_losses():

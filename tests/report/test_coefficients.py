@@ -1,8 +1,6 @@
 """What `forest` puts on the axes."""
 
-import matplotlib as mpl
-
-mpl.use("agg")
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -54,7 +52,7 @@ def test_points_and_lines_are_estimates_and_intervals_by_statsmodels(tumours, mo
         assert_array_equal(heights, [0, 1, 2])
     assert terms_of(ax) == COLUMNS
     assert ax.get_xlabel() == (
-        "log odds of class malignant for one unit more of the column\nwith 50 % interval"
+        "log odds of class malignant per unit of the column\nwith 50 % interval"
     )
     assert ax.get_legend() is None
 
@@ -133,10 +131,18 @@ def test_odds_ratios_beyond_the_doubles_end_in_an_arrow():
     assert np.isfinite(ax.get_xlim()).all()
 
 
-def test_a_figure_of_many_terms_is_tall_enough():
-    X = np.random.default_rng(0).normal(size=(200, 40))
-    ax = forest(BayesianLogisticRegression(prior=1.0).fit(X, np.arange(200) % 2))
-    assert ax.figure.get_size_inches()[1] > 40 * 0.25
+@pytest.mark.parametrize("given", [False, True])
+def test_the_labels_of_many_terms_are_whole_and_do_not_overlap(given):
+    names = [f"a column with a name of more than forty letters, {j}" for j in range(60)]
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 60)), columns=names)
+    model = BayesianLogisticRegression(prior=1.0).fit(X, np.arange(200) % 2)
+    ax = forest(model, ax=plt.subplots(layout="constrained")[1] if given else None)
+    ax.figure.draw_without_rendering()
+    assert terms_of(ax) == names
+    boxes = [text.get_window_extent() for text in ax.get_yticklabels()]
+    assert all(a.y0 > b.y1 for a, b in pairwise(boxes))
+    assert min(box.x0 for box in boxes) >= 0
+    assert given or ax.get_yticklabels()[0].get_fontsize() == 10
 
 
 def test_any_model_with_a_table_can_be_drawn():

@@ -1,20 +1,23 @@
-"""What `prior_and_posterior` and `evidence_curve` put on the axes."""
-
-import matplotlib as mpl
-
-mpl.use("agg")
+"""Prior and posterior, the evidence curve, and the trace of a fit."""
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.integrate import trapezoid
 from scipy.special import log_expit
 from sklearn.datasets import load_iris
 
-from posteriori import BayesianLogisticRegression, GaussianPrior, LogisticRegression
+from posteriori import (
+    BayesianLogisticRegression,
+    GaussianPrior,
+    LeastSquaresClassifier,
+    LogisticRegression,
+)
 from posteriori.errors import InferenceError, ParameterError
-from posteriori.report.plots import evidence_curve, prior_and_posterior
+from posteriori.report.plots import convergence, evidence_curve, prior_and_posterior
+from posteriori.report.plots.posterior import Trace
+from posteriori.solve.objective import Iteration, Solution, Status
 
 
 @pytest.fixture(scope="module")
@@ -185,3 +188,85 @@ def test_what_has_no_evidence_is_named(rows):
     for bad in ([], [0.0], [1.0, np.inf], ["a"]):
         with pytest.raises(ParameterError, match="precisions"):
             evidence_curve(*rows, precisions=bad)
+
+
+# --- Convergence ----------------------------------------------------------------------------------
+
+NOTES = (
+    Iteration(90.0, 9.0, 1.0, 0.1, 0.125, True),
+    Iteration(50.0, 8.0, 0.25, 0.2, 1.0, True, 3.0),
+    Iteration(18.0, 2.0, 1.0, 0.4, 1.0, False, 1.0),
+    Iteration(10.5, 1.0, 1.0, 0.5, 1.0, False),
+    Iteration(10.0, 0.0, 1.0, 0.6, 1.0, False),
+)
+SOLUTION = Solution(np.zeros(2), Status.CONVERGED, NOTES, 10.0)
+
+
+def lines_of(ax):
+    return {line.get_label(): line for line in ax.get_lines()}
+
+
+def test_the_objective_is_drawn_above_its_minimum():
+    line = lines_of(convergence(SOLUTION))["objective above its minimum"]
+    assert_array_equal(line.get_ydata(), [np.nan, 40.0, 8.0, 0.5, np.nan])
+    assert_array_equal(line.get_xdata(), [0.1, 0.2, 0.4, 0.5, 0.6])
+
+
+def test_the_distance_from_the_optimum_is_drawn_at_every_step_that_had_one():
+    line = lines_of(convergence(SOLUTION))["standard errors from the optimum"]
+    assert_array_equal(line.get_ydata(), [9.0, 8.0, 2.0, 1.0, np.nan])
+
+
+def test_passes_count_the_rows_looked_at_before_each_step():
+    ax = convergence(SOLUTION, against="passes")
+    line = lines_of(ax)["standard errors from the optimum"]
+    assert_array_equal(line.get_xdata(), [0.0, 0.125, 3.125, 4.125, 5.125])
+    assert ax.get_xlabel() == "passes over the rows"
+    assert ax.get_ylabel() == "distance from the optimum"
+
+
+def test_steps_on_part_of_the_rows_are_hollow():
+    line = lines_of(convergence(SOLUTION))["on a subsample of the rows"]
+    assert_array_equal(line.get_ydata(), [9.0])
+    assert line.get_markerfacecolor() == "white"
+    whole = Solution(np.zeros(2), Status.CONVERGED, NOTES[1:], 10.0)
+    assert "on a subsample of the rows" not in lines_of(convergence(whole))
+
+
+def test_shortened_steps_have_their_length_beside_them():
+    ax = convergence(SOLUTION)
+    assert [(text.get_text(), text.xy) for text in ax.texts] == [("0.25", (0.2, 8.0))]
+
+
+@pytest.mark.parametrize("solver", ["newton", "gradient", "coordinate", "sequential"])
+def test_the_trace_of_a_fitted_model_is_drawn(solver):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3000, 4))
+    y = random.random(3000) < 1 / (1 + np.exp(-X.sum(axis=1)))
+    model = LogisticRegression(solver=solver).fit(X, y)
+    values = Trace.of(model.solution_)
+    above = values.above[np.isfinite(values.above)]
+    assert (np.diff(above) < 0).all()
+    # Near the optimum the objective is a parabola: f - min f = ½ decrement².
+    near = np.isfinite(values.above) & (values.decrement < 1) & (values.above > 1e-7)
+    if solver in ("newton", "coordinate"):
+        assert_allclose(values.above[near], values.decrement[near] ** 2 / 2, rtol=0.3)
+    line = lines_of(convergence(model))["objective above its minimum"]
+    assert_array_equal(line.get_ydata(), values.above)
+
+
+def test_an_unknown_axis_is_an_error():
+    with pytest.raises(ParameterError, match="'hours'"):
+        convergence(SOLUTION, against="hours")
+
+
+def test_a_solution_without_steps_is_an_error():
+    for trace in ((), (1.0, 2.0)):
+        with pytest.raises(ParameterError, match="no trace of steps"):
+            convergence(Solution(np.zeros(1), Status.CONVERGED, trace, 1.0))
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), LeastSquaresClassifier()])
+def test_a_model_without_a_solution_is_an_error_that_names_it(model):
+    with pytest.raises(ParameterError, match=f"This {type(model).__name__} has no solution_"):
+        convergence(model)
