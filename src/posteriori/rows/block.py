@@ -205,9 +205,9 @@ def check_missing(blocks: Iterable[Block], schema: Schema) -> None:
     each = [f"{count[j]:,} in {schema.describe(j)}" for j in found[:_MOST_COLUMNS]]
     more = f" and more in {len(found) - _MOST_COLUMNS} others" if found[_MOST_COLUMNS:].size else ""
     remedy = (
-        "or use a model that accepts missing values: GaussianClassifier or NaiveBayes."
-        if set(found).difference(schema.categorical)
-        else "give them a level of their own such as 'missing', or use NaiveBayes."
+        "give levels that are missing a level of their own such as 'missing', or use NaiveBayes."
+        if set(found).intersection(schema.categorical)
+        else "or use a model that accepts missing values: GaussianClassifier or NaiveBayes."
     )
     raise MissingValueError(
         f"Input X contains NaN (first in row {{row}}, {first[1]}). Missing entries: "

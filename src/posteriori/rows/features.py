@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from os import PathLike
 from typing import Any, cast
 
@@ -130,6 +131,8 @@ def as_frame(X: Any, name: str = "X") -> "nw.DataFrame[Any] | None":
     """A data frame in memory; None for anything else."""
     if type(X) is np.ndarray:  # asking narwhals takes longer than all other checks of it
         return None
+    if type(X).__module__.startswith("pyarrow.") and type(X).__name__ == "RecordBatch":
+        X = import_module("pyarrow").Table.from_batches([X])  # narwhals knows tables only
     try:
         frame = nw.from_native(X, pass_through=True)
     except DuplicateError as error:

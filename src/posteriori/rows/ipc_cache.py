@@ -121,11 +121,15 @@ class IpcCache:
 
 def _plain_text(batch: Any) -> Any:
     """Dictionaries, which may differ between batches, as the text that they stand for."""
-    types = import_module("pyarrow.types")
+    pyarrow = import_module("pyarrow")
     for place, field in enumerate(batch.schema):
-        if types.is_dictionary(field.type):
-            values = batch.column(place).cast(field.type.value_type)
-            batch = batch.set_column(place, field.name, values)
+        if pyarrow.types.is_dictionary(field.type):
+            column, kind = batch.column(place), field.type.value_type
+            if pyarrow.types.is_string_view(kind):  # which pyarrow cannot decode
+                words = column.dictionary.cast(pyarrow.string())
+                column = pyarrow.DictionaryArray.from_arrays(column.indices, words)
+                kind = words.type
+            batch = batch.set_column(place, field.name, column.cast(kind))
     return batch
 
 

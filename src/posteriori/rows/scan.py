@@ -16,10 +16,10 @@ from posteriori.errors import ColumnNameError, ColumnTypeError, ParameterError, 
 from posteriori.rows.categories import declared_values
 from posteriori.rows.dask import dask_rows, is_dask, scan_dask
 from posteriori.rows.features import are_names, as_frame
-from posteriori.rows.files import FileRows, FileStamp
+from posteriori.rows.files import FileRows, FileStamp, row_groups
 from posteriori.rows.ipc_cache import IpcCache, read_cache
 from posteriori.rows.progress import Passes, read_progress
-from posteriori.rows.schema import Roles
+from posteriori.rows.schema import Roles, listed
 from posteriori.rows.source import SourceRows
 
 _FORMATS = {
@@ -118,8 +118,16 @@ def scan(
     features = roles.features(_without_index(dataset.schema, dataset.schema.names, roles))
     files = getattr(dataset, "files", ())
     stamps = tuple(FileStamp.of(path) for path in files if os.path.exists(path))
-    roles = replace(roles, columns=tuple(features))
-    return FileRows(roles, dataset, stamps, declared, kept, soft_classes=classes, progress=passes)
+    return FileRows(
+        replace(roles, columns=tuple(features)),
+        dataset,
+        row_groups(dataset),
+        stamps,
+        declared,
+        kept,
+        soft_classes=classes,
+        progress=passes,
+    )
 
 
 def is_scanned(X: Any) -> bool:
@@ -190,8 +198,6 @@ def _open_table(source: Any) -> tuple[Any, dict[str, tuple[str, ...]]]:
     pyarrow, datasets = _pyarrow()
     if isinstance(source, datasets.Dataset):
         return source, {}
-    if isinstance(source, pyarrow.RecordBatch):
-        source = pyarrow.Table.from_batches([source])
     frame, declared = as_frame(source), {}
     if frame is None and not hasattr(type(source), "__arrow_c_stream__"):
         raise ParameterError(f"A {type(source).__name__} is not a source of rows.", _NO_SOURCE)
@@ -346,13 +352,19 @@ def _common_schema(
     pyarrow = import_module("pyarrow")
     given = dict.fromkeys(roles.categories if is_csv else (), pyarrow.string())
     try:
-        given |= {name: pyarrow.type_for_alias(kind) for name, kind in dict(dtypes or {}).items()}
+        wanted = {name: pyarrow.type_for_alias(kind) for name, kind in dict(dtypes or {}).items()}
     except (AttributeError, TypeError, ValueError) as error:
         raise ParameterError(
             f"dtypes={dtypes!r} is not understood: {error}.",
             "Pass the types of columns by name: dtypes={'zip': 'string'}.",
         ) from error
     names = dict.fromkeys([*found.names, *(name for own in schemas.values() for name in own.names)])
+    for name in wanted.keys() - names.keys():
+        raise ColumnNameError(
+            f"dtypes has a type for {name!r}, which is not among the columns.",
+            f"They are {listed(list(names), 12)}.",
+        )
+    given |= wanted
     fields = []
     for name in [*roles.features(_without_index(found, list(names), roles)), *roles.others]:
         kinds = {file: own.field(name).type for file, own in schemas.items() if name in own.names}

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import narwhals.stable.v1 as nw
 import numpy as np
 
 from posteriori.errors import ColumnNameError, ColumnTypeError, LevelError, ShapeError
+from posteriori.lazy import cached_property
 from posteriori.typing import Codes
 
 Kind = Literal["numeric", "boolean", "categorical"]

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
@@ -22,16 +22,18 @@ from posteriori.errors import (
     ParameterError,
     PosterioriError,
     ScaleError,
+    ShapeError,
     SourceError,
 )
 from posteriori.rows.block import Kernel
-from posteriori.rows.discovery import Discovered, LabelCounts, checked, inspect_batch
+from posteriori.rows.discovery import Discovered, LabelCounts, inspect_batch
 from posteriori.rows.features import read_features
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.progress import Passes
 from posteriori.rows.schema import Batch, BatchTransform, Roles, Schema, merge_columns
 from posteriori.rows.target import (
     as_vector,
+    check_total_weight,
     read_offset,
     read_real_target,
     read_target,
@@ -229,8 +231,14 @@ class SourceRows(ABC):
         """Make the first pass over the rows, unless it was made before."""
         if not self._found:
             inspect = partial(inspect_batch, soft_classes=self.soft_classes, real=self.real)
-            self._found.append(checked(self._sum(inspect, "discovery")))
+            self._remember(self._sum(inspect, "discovery"))
         return self
+
+    def _remember(self, found: Discovered | None) -> None:
+        if found is None:
+            raise ShapeError("There are no rows.", "Pass a source with at least one row.")
+        check_total_weight(found.weight)
+        self._found.append(replace(found, schema=self._ordered(found.schema)))
 
     def discover_and_sum(self, gather: Callable[[MemoryRows], S]) -> S | None:
         """Discovery and the sum of what `gather` gives for each batch, in one pass.
@@ -249,13 +257,13 @@ class SourceRows(ABC):
                 return _DiscoveredSum(found, None, found.labels is not None)
             try:
                 classes = self._ordered_classes(found.labels)
-                read = Reader(self._ordered(found.schema()), classes, False, self.soft_classes)
+                read = Reader(self._ordered(found.schema), classes, False, self.soft_classes)
                 return _DiscoveredSum(found, gather(read(batch)), not any(found.empty))
             except PosterioriError:  # raised again by the pass that follows, with all rows known
                 return _DiscoveredSum(found, None, False)
 
         both = self._sum(task, "once")
-        self._found.append(checked(None if both is None else both.discovered))
+        self._remember(None if both is None else both.discovered)
         statistic = both.statistic if both.is_complete else None
         if statistic is None or statistic.schema != self.schema:
             return None
@@ -279,12 +287,11 @@ class SourceRows(ABC):
     def _ordered_classes(self, labels: LabelCounts) -> Labels:
         return labels.classes()
 
-    @cached_property
+    @property
     def schema(self) -> Schema:
-        found = self.known_schema
-        return self._ordered(self.discovered.schema()) if found is None else found
+        return self.discovered.schema if self.known_schema is None else self.known_schema
 
-    @cached_property
+    @property
     def classes(self) -> Labels | None:
         labels = self.discovered.labels
         if self.real or labels is None:
@@ -308,7 +315,7 @@ class SourceRows(ABC):
         """All rows of the source, also those of weight zero."""
         return self.discovered.n_rows
 
-    @cached_property
+    @property
     def reader(self) -> Reader:
         """How a batch becomes rows in memory."""
         return Reader(self.schema, self.classes, self.real, self.soft_classes, self.code)
@@ -477,7 +484,8 @@ class _DiscoveredSum:
 
     def __add__(self, other: "_DiscoveredSum") -> "_DiscoveredSum":
         discovered = self.discovered + other.discovered
-        same = self.discovered.kinds == other.discovered.kinds
+        columns = zip(self.discovered.schema.columns, other.discovered.schema.columns, strict=True)
+        same = all(ours.kind == theirs.kind for ours, theirs in columns)
         if not (self.is_complete and other.is_complete and same):
             return _DiscoveredSum(discovered, None, False)
         known = [each.statistic for each in (self, other) if each.statistic is not None]
