@@ -60,6 +60,7 @@ from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, check_prior
 from posteriori.rows.block import Block, Features, Rows
 from posteriori.rows.frames import make_frame
+from posteriori.rows.in_memory import check_aligned
 from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
 from posteriori.rows.target import read_offset
@@ -471,6 +472,7 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         columns of soft labels; a data frame names its own. A fit that fails leaves the estimator
         as it was.
         """
+        check_aligned(y if isinstance(X, str) else X, offset=offset)
         return self._fit_to(lambda: with_offset(self._read(X, y, sample_weight, classes), offset))
 
     @abstractmethod

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from importlib import import_module
+from itertools import filterfalse
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -24,6 +25,9 @@ _FEW_ROWS = 1000
 
 _IDENTIFIER_ROWS, _IDENTIFIER_SHARE = 100, 0.9
 """Text with more rows than this, and a larger share of distinct values, is an identifier."""
+
+_MANY_NUMBERS = 10
+"""Text with so many different numbers in it, and few other words, is a column of numbers."""
 
 _TEXT_DATE = re.compile(r"(\d{4}([-/.])\d\d?\2\d\d?|\d\d?([-/.])\d\d?\3\d{4})([T ]\d\d?:\d\d.*)?")
 
@@ -244,6 +248,31 @@ def check_text(column: Column, n_present: int) -> None:
             f"{n_present:,} rows, as an identifier has.",
             "Drop the column, or group its values into fewer levels.",
         )
+
+
+def check_numbers(column: Column) -> None:
+    """An error for text of which at least `_MANY_NUMBERS` levels, and most of all, are numbers."""
+    levels = column.levels
+    words = list(filterfalse(_is_number_text, levels))
+    if (
+        not column.declared
+        and 0 < len(words) < len(levels) / 2
+        and len(levels) - len(words) >= _MANY_NUMBERS
+    ):
+        raise ColumnTypeError(
+            f"Column '{column.name}' is text, but {len(levels) - len(words):,} of its "
+            f"{len(levels):,} different values are numbers; the first that is not is {words[0]!r}.",
+            "Correct it or leave it empty, and make the column numbers; if the values are codes, "
+            "say so by a categorical type, or by categories or dtypes of scan.",
+        )
+
+
+def _is_number_text(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def date_error(name: str, what: str) -> ColumnTypeError:

@@ -114,12 +114,29 @@ class DaskRows(SourceRows):
         while len(sums) > _SUMS_A_TASK:
             groups = [sums[i : i + _SUMS_A_TASK] for i in range(0, len(sums), _SUMS_A_TASK)]
             sums = [plus(*group) if len(group) > 1 else group[0] for group in groups]
-        for found in dask.compute(*sums):
+        for found in self._compute(sums):
             if isinstance(found, PosterioriError):
                 raise found
             receive(cast(S, found))
         if self._found:
             self.log.read(8 * self.n_source * (len(self.schema) + 1))
+
+    def _compute(self, sums: list[Any]) -> Any:
+        """The sums; where a chunk itself cannot be computed, an error that says which."""
+        dask = import_module("dask")
+        try:
+            return dask.compute(*sums)
+        except Exception as error:
+            for number, parts in enumerate(self.chunks):
+                try:
+                    dask.compute(dask.delayed(_ignore)(*parts))
+                except Exception as own:
+                    raise SourceError(
+                        f"Chunk {number} of {len(self.chunks)} cannot be computed: "
+                        f"{type(own).__name__}: {own}.",
+                        "Correct what makes this chunk.",
+                    ) from error
+            raise
 
     def _iterate(self, random: np.random.Generator | None) -> Iterator[Batch]:
         dask, starts = import_module("dask"), self._starts
@@ -144,6 +161,10 @@ def _run(task: Callable[..., Any], *parts: Any) -> Any:
             return task(*parts)
     except PosterioriError as error:
         return error
+
+
+def _ignore(*parts: Any) -> None:
+    """No result, so that nothing is sent to the client."""
 
 
 def _add_up(*sums: Any) -> Any:

@@ -95,6 +95,7 @@ def scan(
         _as_names("offset", offset),
         _as_names("columns", columns),
         _read_levels(categories),
+        tuple(dtypes) if isinstance(dtypes, Mapping) else (),
     )
     if classes is not None and len(roles.targets) < 2:
         raise ParameterError(

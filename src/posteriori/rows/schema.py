@@ -240,7 +240,8 @@ class Roles:
 
     `target` is one column of labels or numbers, or several with the probability of each class.
     Without `columns` the features are all columns that are nothing else. `categories` has the
-    levels of columns, in order, where they are given.
+    levels of columns, in order, where they are given; `text` names columns that are text though
+    they look like numbers.
     """
 
     target: str | tuple[str, ...] | None = None
@@ -248,6 +249,7 @@ class Roles:
     offset: str | None = None
     columns: tuple[str, ...] | None = None
     categories: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    text: tuple[str, ...] = ()
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from posteriori.errors import (
     SourceError,
 )
 from posteriori.rows.block import Kernel
+from posteriori.rows.categories import check_numbers
 from posteriori.rows.discovery import Discovered, LabelCounts, inspect_batch
 from posteriori.rows.features import read_features
 from posteriori.rows.in_memory import MemoryRows
@@ -238,6 +239,9 @@ class SourceRows(ABC):
         if found is None:
             raise ShapeError("There are no rows.", "Pass a source with at least one row.")
         check_total_weight(found.weight)
+        for column in found.schema.columns:
+            if column.name not in self.roles.text:
+                check_numbers(column)
         self._found.append(replace(found, schema=self._ordered(found.schema)))
 
     def discover_and_sum(self, gather: Callable[[MemoryRows], S]) -> S | None:
