@@ -35,11 +35,11 @@ LEVELS = (nw.String, nw.Categorical, nw.Enum)
 """Types of columns that have levels."""
 
 Values = NDArray[Any]
-"""Entries of a column: numbers, or codes of levels."""
+"""Entries of a column: numbers or codes of levels."""
 
 
 def is_missing(value: object) -> bool:
-    """Whether a Python object stands for no value: None, NaN, NaT or pandas.NA."""
+    """Whether a Python object is a missing value: None, NaN, NaT or pandas.NA."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA does not say whether it equals itself
@@ -72,7 +72,7 @@ def as_series(values: Any) -> "nw.Series[Any] | None":
     if pandas is not None and isinstance(values, pandas.Categorical | pandas.CategoricalIndex):
         values = pandas.Series(values)
     if pandas is not None and isinstance(values, pandas.Series) and values.dtype == object:
-        return None  # narwhals would look at every object to find its type
+        return None  # narwhals would inspect every object to find its type
     if hasattr(values, "dictionary_encode") and not hasattr(values, "chunks"):
         values = import_module("pyarrow").chunked_array([values])  # a single pyarrow array
     found = nw.from_native(values, series_only=True, pass_through=True)
@@ -80,10 +80,9 @@ def as_series(values: Any) -> "nw.Series[Any] | None":
 
 
 class Dictionary(NamedTuple):
-    """Distinct values, and per row the place of its own among them, -1 where it is missing.
+    """Distinct values, and for each row the index of its value, -1 where it is missing.
 
-    `declared` says that the type of the column lists the values in an order of its own; some may
-    then be in no row.
+    `declared` says that the type of the column lists the values in order; some may then not occur.
     """
 
     values: list[Any]
@@ -167,7 +166,7 @@ def read_column(
     codes = np.array(new, dtype=np.int32)[found.codes]
     if not occur <= place.keys():
         row = int(np.argmax(codes == UNSEEN))
-        column = replace(column, strange=UnseenLevel(row, names[found.codes[row]]))
+        column = replace(column, unseen=UnseenLevel(row, names[found.codes[row]]))
     return column, codes
 
 
@@ -232,9 +231,9 @@ def declared_values(column: Any) -> list[Any] | None:
 
 
 def check_text(column: Column, n_present: int) -> None:
-    """An error for text to be fitted that is no factor: dates, and identifiers.
+    """An error for text that cannot be a factor: dates and identifiers.
 
-    An identifier has a value of its own in nearly every row, of the `n_present` that have one.
+    In an identifier nearly every one of the `n_present` entries differs from all others.
     Levels that are declared, by a categorical type or by the user, are not checked.
     """
     levels = column.levels
@@ -276,7 +275,7 @@ def _is_number_text(text: str) -> bool:
 
 
 def date_error(name: str, what: str) -> ColumnTypeError:
-    """A column of dates, in whatever form."""
+    """The error for a column of dates or durations."""
     unit = "days" if what == "a duration" else "days since a reference date"
     return ColumnTypeError(
         f"Column '{name}' is {what}.", f"Convert it to a number (for example {unit}) or drop it."
@@ -284,7 +283,7 @@ def date_error(name: str, what: str) -> ColumnTypeError:
 
 
 def complex_error(name: str | None = None) -> ColumnTypeError:
-    """Complex numbers, in whatever they come."""
+    """The error for complex numbers."""
     where = "" if name is None else f" (column '{name}')"
     return ColumnTypeError(
         f"Complex data not supported{where}.",

@@ -1,6 +1,6 @@
 """The first pass over a source: columns and their levels, classes, and the number of rows.
 
-What is found in parts of the rows is added up, in any order: the sum is the same.
+Results of batches are added up; the sum does not depend on their order.
 """
 
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ class LabelCounts:
         labels, *places = merge_classes(self.labels, other.labels)
         if len(labels) > _MOST_CLASSES:
             raise LabelError(
-                f"The target has more than {_MOST_CLASSES:,} distinct values, which are no "
+                f"The target has more than {_MOST_CLASSES:,} distinct values, too many for "
                 "classes.",
                 "Name a column of labels as target; for numbers use GLM.",
             )
@@ -99,7 +99,7 @@ class Discovered:
 
 
 def _merged(a: Column, a_is_empty: bool, b: Column, b_is_empty: bool) -> Column:
-    """One column as two parts show it."""
+    """One column, from what is known of it in two parts of the source."""
     if a_is_empty or b_is_empty or a.kind == b.kind:
         return b if a_is_empty else a if b_is_empty else merge_columns(a, b)
     if "categorical" in (a.kind, b.kind):
@@ -111,7 +111,7 @@ def _merged(a: Column, a_is_empty: bool, b: Column, b_is_empty: bool) -> Column:
 
 
 def inspect_batch(batch: Batch, soft_classes: Any = None, real: bool = False) -> Discovered:
-    """What one batch shows; `soft_classes` names columns of soft labels.
+    """Columns, labels and weight of one batch; `soft_classes` names columns of soft labels.
 
     A `real` target is a number, and is not read here.
     """

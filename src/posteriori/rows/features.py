@@ -1,4 +1,4 @@
-"""The user's X, whatever it is, as a table of columns."""
+"""The user's X (array, sparse matrix or data frame) as a table of columns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -60,8 +60,8 @@ class Table:
             places = self.schema.categorical
             if not places:
                 return numeric
-            strange = tuple(self.schema.columns[j].strange for j in places)
-            return Mixed(numeric, self._stack(places, low, high, np.int32), strange)
+            unseen = tuple(self.schema.columns[j].unseen for j in places)
+            return Mixed(numeric, self._stack(places, low, high, np.int32), unseen)
         if isinstance(values, Mixed):
             return take_rows(values, slice(low, high))
         if isinstance(values, np.ndarray):
@@ -168,7 +168,7 @@ def numeric_columns(X: Any) -> list[NDArray[Any]] | None:
 
 
 def path_error(X: Any, y: Any = None) -> ParameterError:
-    """A path, or any text that is no formula, in place of X."""
+    """The error for a path, or other text that is not a formula, in place of X."""
     target = f"'{y}'" if isinstance(y, str) else "..."
     return ParameterError(
         f"X is {str(X)!r}, which is neither data nor a formula.",
@@ -221,7 +221,7 @@ def _as_csr(X: Any) -> Any:
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
-    """An error for an array that is no table, or has no rows or columns."""
+    """An error for an array that is not two-dimensional, or has no rows or columns."""
     if len(shape) != 2:
         raise ShapeError(
             f"Expected 2D array, got {len(shape)}D array instead.",

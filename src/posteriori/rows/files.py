@@ -28,7 +28,7 @@ BATCH_ENTRIES = 2**21
 _LONGEST_BATCH = 2**17
 
 _PART_ROWS = 2**18
-"""Row groups that lie together are read as one part until it has this many rows."""
+"""Consecutive row groups are read as one part, of at least this many rows where there are more."""
 
 _BUFFER = 2**16
 """Bytes of a Parquet column that are read at once; without it, all of its row group would be."""
@@ -38,7 +38,7 @@ _CSV_BLOCK = 2**24
 
 
 class FileStamp(NamedTuple):
-    """A file as it was when it was scanned, so that one that has changed since is named."""
+    """Size and time of a file when it was scanned, to name one that has changed since."""
 
     path: str
     inode: int
@@ -156,7 +156,7 @@ class FileRows(SourceRows):
         return [*(self.roles.columns or ()), *self.roles.others]
 
     def _kind(self, name: str) -> Kind | None:
-        """What the type of a column says of it; None where its entries must be read for it."""
+        """The kind of a column by its type; None where it depends on the entries."""
         types, kind = import_module("pyarrow.types"), self.dataset.schema.field(name).type
         if types.is_boolean(kind):
             return "boolean"
@@ -164,7 +164,7 @@ class FileRows(SourceRows):
         return "numeric" if is_number else None
 
     def _ordered(self, schema: Schema) -> Schema:
-        """All columns, also those that discovery need not read."""
+        """All columns, also those that discovery did not read."""
         found = {column.name: column for column in schema.columns}
         columns = tuple(
             found.get(name) or Column(name, self._kind(name) or "numeric")
@@ -264,7 +264,7 @@ class FileRows(SourceRows):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """An error of reading names the file that has changed, if one has."""
+        """The context of reading; an error names a file that has changed since the scan."""
         self._check_stamps()
         try:
             yield

@@ -89,10 +89,12 @@ def new_file(to: Any, *sources: SourceRows) -> Path:
         if not path.parent.is_dir():
             raise ParameterError(
                 f"There is no folder {str(path.parent)!r} for the predictions.",
-                "Make it, or name another.",
+                "Create it, or name another.",
             )
         if path.exists() and not path.is_file():
-            raise ParameterError(f"to={str(to)!r} is no file.", "Name a file in it, or beside it.")
+            raise ParameterError(
+                f"to={str(to)!r} is not a file.", "Name a file, in this folder or another."
+            )
     if path.resolve() in {Path(file).resolve() for rows in sources for file in rows.files}:
         raise ParameterError(
             f"to={str(to)!r} is one of the files that the rows are read from.",

@@ -63,7 +63,7 @@ def scan(
     ----------
     source : a path, a glob, a folder (with hive partitions), a list of files, a pyarrow dataset
         or table, a pandas or polars frame, a DuckDB relation (which is read into memory); a Dask
-        data frame, delayed frames. Hidden files are left out, and an index of pandas is no column.
+        data frame, delayed frames. Hidden files and an index of pandas are left out.
     target : the column of class labels, or of numbers; several columns with the probability of
         each class, which name the classes.
     weight, offset : columns of row weights, and of numbers added to the activations.
@@ -78,7 +78,8 @@ def scan(
         fit in half of the free disk space; a folder keeps them there; False reads the files in
         each pass. The file can be read by its owner alone, and is gone with the source and the
         models that were fitted to it.
-    progress : True shows a bar for each pass; a function is called with where the pass is.
+    progress : True shows a bar for each pass; a function is called with a `Step`, which has the
+        number of the pass, the rows read so far, and seconds.
 
     >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
     >>> from posteriori import LogisticRegression
@@ -213,7 +214,7 @@ def _open_table(source: Any) -> tuple[Any, dict[str, tuple[str, ...]]]:
         else:
             orders = {name: declared_values(frame[name]) for name in frame.columns}
             declared = {name: tuple(map(str, own)) for name, own in orders.items() if own}
-            table = nw.maybe_reset_index(frame).to_arrow()  # an index of pandas is no column
+            table = nw.maybe_reset_index(frame).to_arrow()  # without the index of pandas
     except (pyarrow.ArrowException, OverflowError, TypeError) as error:
         raise ColumnTypeError(
             f"The frame has a column that Arrow cannot hold: {error}.",
@@ -223,7 +224,7 @@ def _open_table(source: Any) -> tuple[Any, dict[str, tuple[str, ...]]]:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    """pyarrow and its datasets; an error that tells a missing package from a broken one."""
+    """pyarrow and pyarrow.dataset; an error says whether it is missing or cannot be loaded."""
     try:
         return import_module("pyarrow"), import_module("pyarrow.dataset")
     except ImportError as error:
@@ -240,7 +241,7 @@ def _pandas_metadata(schema: Any, key: str) -> list[Any]:
 
 
 def _without_index(schema: Any, names: Sequence[str], roles: Roles) -> list[str]:
-    """The names of columns, but for an index of pandas that nobody has named."""
+    """The names of columns, without an index of pandas unless the user named it."""
     index = [name for name in _pandas_metadata(schema, "index_columns") if isinstance(name, str)]
     hidden = set(index).difference(roles.others, roles.columns or ())
     return [name for name in names if name not in hidden]
@@ -284,7 +285,7 @@ def _open_files(
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise SourceError(
             f"{str(source)!r} cannot be read: {str(error).rstrip('.')}.",
-            "Look at the path and the format; text must be written in UTF-8.",
+            "Check the path and the format; text must be written in UTF-8.",
         ) from error
 
 
@@ -322,7 +323,7 @@ def _find_files(source: Any, format: str | None) -> list[str]:
         ]
         if not files:
             what = f"in the folder {path!r}" if is_there else repr(path)
-            raise SourceError(f"There is no file {what}.", "Look at the path.")
+            raise SourceError(f"There is no file {what}.", "Check the path.")
         known = [name for name in files if _suffix(name) in _FORMATS]
         found += known if known and format is None else files
     if not found:
@@ -338,7 +339,7 @@ def _find_files(source: Any, format: str | None) -> list[str]:
 
 
 def _suffix(path: str) -> str:
-    """The ending that tells the format, before that of a compression."""
+    """The ending of the name, without that of a compression."""
     name, last = os.path.splitext(path)
     return os.path.splitext(name)[1] if last in (".gz", ".bz2", ".zst") else last
 

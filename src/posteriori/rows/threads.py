@@ -131,7 +131,7 @@ def _pool(size: int) -> ThreadPoolExecutor:
 
 
 def _reset_in_child() -> None:
-    """A forked child has none of its parent's threads: new pools, and BLAS as it was."""
+    """In a forked child, which has no other threads: new pools, and BLAS with all its threads."""
     global _limit
     _pool.cache_clear()
     limit = _limit()
