@@ -21,7 +21,7 @@ import numpy as np
 class _Coded(BaseException):
     """What is wrong (`problem`), what to do about it (`remedy`), and a `code` to look up.
 
-    Where the problem is in a row, its number stands for `{row}` in the text.
+    `{row}` in the text is replaced by the number of the row, where there is one.
     """
 
     code: ClassVar[str] = "P000"

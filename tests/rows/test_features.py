@@ -74,6 +74,7 @@ NUMERIC_SOURCES = {
     "pandas arrow": lambda: pd.DataFrame(NUMBERS, columns=list("abc")).astype("double[pyarrow]"),
     "polars": lambda: pl.DataFrame(NUMBERS, schema=list("abc")),
     "pyarrow": lambda: pa.table(dict(zip("abc", NUMBERS.T, strict=True))),
+    "pyarrow record batch": lambda: pa.record_batch(dict(zip("abc", NUMBERS.T, strict=True))),
     "pyarrow in chunks": lambda: pa.concat_tables(
         [pa.table(dict(zip("abc", part.T, strict=True))) for part in (NUMBERS[:1], NUMBERS[1:])]
     ),

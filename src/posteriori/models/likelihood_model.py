@@ -39,7 +39,7 @@ from posteriori.posterior.inference import Errors, Inference, Intervals
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, check_prior
 from posteriori.rows.block import Block, Features
 from posteriori.rows.frames import make_frame
-from posteriori.rows.in_memory import MemoryRows, is_memory_rows
+from posteriori.rows.in_memory import MemoryRows, check_aligned, is_memory_rows
 from posteriori.rows.schema import HandleUnknown, Schema
 from posteriori.rows.source import FitRows
 from posteriori.rows.target import as_vector, read_offset, same_classes
@@ -453,6 +453,7 @@ class LikelihoodModel(Classifier):
         columns of soft labels; a data frame names its own. A fit that fails leaves the estimator
         as it was.
         """
+        check_aligned(y if isinstance(X, str) else X, offset=offset)
         return self._fit_to(lambda: with_offset(self._read(X, y, sample_weight, classes), offset))
 
     def _read_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any, offset: Any) -> FitRows:
