@@ -32,7 +32,6 @@ from posteriori import (
     SigmoidBasis,
     ThresholdRegression,
 )
-from posteriori.models.cross_fit import CrossFitted
 
 Kind = Literal["real", "bits", "levels", "counts", "positive", "mixed"]
 Freedom = Literal["scale", "zoom", "shift", "weight"]
@@ -54,7 +53,7 @@ class Entry:
     say, shrinks once more). for_classes: the estimator, where a parameter names classes.
     log_probability: ln p(C₂|x) of two classes as a function of the activation. averages: whether
     probabilities are averages over coefficients, and no function of `coef_`. from_rows: whether
-    it fits to whatever has `map_sum`; what compares classes in turn does to our own sources.
+    it fits to datasets on disk and on clusters, which estimators around others do not.
     contract: whether scikit-learn's checks are for it; they hand in any numbers, up to three
     classes that lie in a plane, and want these told apart.
     """
@@ -220,7 +219,7 @@ SLOW = [
 
 def inexact_weights(estimator: Any) -> dict[str, str]:
     """Models of which weights are not repeated rows to 1e-7, as scikit-learn checks; and why."""
-    if isinstance(estimator, CrossFitted):
+    if isinstance(estimator, CalibratedClassifier | NoveltyDetector):
         reason = "repeated rows are in several folds"
     elif getattr(estimator, "inference", None) in ("monte_carlo", "auto"):
         reason = "draws differ by their Monte Carlo error"
@@ -235,18 +234,18 @@ AROUND = [
     Entry(OneVersusRest(estimator=OneVersusOne(estimator=GaussianClassifier()))),
     Entry(DecidingClassifier(FisherDiscriminant(), reject_cost=0.3)),
 ]
-"""Estimators around others, which keep the laws of wherever rows lie."""
+"""Estimators around others, which keep the laws of predictions."""
 
 CROSS_FITTED = [
     Entry(CalibratedClassifier(NaiveBayes())),
-    Entry(CalibratedClassifier(GaussianClassifier(), method="platt", folds=3, random_state=1)),
+    Entry(CalibratedClassifier(GaussianClassifier(), method="platt", cv=3)),
     Entry(
         CalibratedClassifier(OneVersusRest(estimator=LogisticRegression(prior=1.0))),
         exactly={"estimator__estimator__tol": 1e-8},
     ),
-    Entry(OneVersusOne(estimator=CalibratedClassifier(GaussianClassifier(), folds=3))),
+    Entry(OneVersusOne(estimator=CalibratedClassifier(GaussianClassifier(), cv=3))),
     Entry(NoveltyDetector(GaussianClassifier(covariance="full"), false_positive_rate=0.1)),
     Entry(DecidingClassifier(CalibratedClassifier(FisherDiscriminant()), reject_cost=0.3)),
 ]
-"""Folds are stratified in memory and by row number on a source, and depend on the order of rows:
-such models keep the laws of predictions, and those of sources among each other."""
+"""Estimators that learn from predictions for held-out rows. Folds depend on the order of rows, so
+these keep the laws of predictions alone."""

@@ -226,7 +226,7 @@ def test_a_class_that_a_fold_has_all_rows_of_is_impossible_elsewhere():
         ({"folds": list(FOLDS.split(CELLS, TUMOURS))}, ParameterError, "not understood"),
         ({"folds": RepeatedStratifiedKFold(n_splits=2, n_repeats=2)}, ParameterError, "twice"),
         ({"models": [NaiveBayes]}, ParameterError, "no classifier"),
-        ({"folds": 1}, ParameterError, "folds=1"),
+        ({"folds": 1}, ParameterError, "=1 holds out no rows"),
         ({"folds": [0, 1]}, ShapeError, "2 labels for 569 rows"),
         ({"folds": ShuffleSplit(1, random_state=0)}, ParameterError, "leave out row"),
         ({"progress": 7}, ParameterError, "progress=7"),

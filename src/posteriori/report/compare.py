@@ -7,31 +7,28 @@ is better.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib import import_module
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_regressor
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import has_fit_parameter
 
 from posteriori.decision.calibration import calibration_error
 from posteriori.decision.scores import brier_score, mean_score
-from posteriori.errors import InferenceError, MissingValueError, ParameterError, ShapeError
+from posteriori.errors import InferenceError, ParameterError, ShapeError
 from posteriori.inspection.summary import shortened
 from posteriori.models.base import predicted_log_probabilities
-from posteriori.models.cross_fit import assign_folds, check_folds
-from posteriori.models.discriminants import FisherDiscriminant
+from posteriori.models.cross_fit import check_folds, check_training_classes, make_folds
 from posteriori.models.from_statistics import GenerativeClassifier
-from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.models.naive_bayes import NaiveBayes
-from posteriori.models.wrapper import Training, read_pickable
+from posteriori.models.wrapper import Training, read_training
 from posteriori.rows.frames import backend_of, make_frame
 from posteriori.rows.target import as_vector, encode
 from posteriori.rows.threads import one_blas_thread
-from posteriori.statistics.moments import Moments
 from posteriori.typing import Array, Codes
 
 _CONDITIONAL = "p(t|x)"
@@ -86,10 +83,10 @@ def _asked(question: Callable[[], float]) -> tuple[float | None, str]:
 
 def _joint(fitted: GenerativeClassifier, rows: Training, k: int) -> Criteria:
     """By ln p(x, t) = ln p(x) + ln p(t|x) of the rows."""
-    weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
-    logs = predicted_log_probabilities(fitted, rows.X)
+    weight = rows.weight
+    logs = predicted_log_probabilities(fitted, rows.features)
     own = np.take_along_axis(logs, rows.codes[:, None], axis=1)[:, 0]
-    value = float(weight @ (fitted.score_samples(rows.X) + own))
+    value = float(weight @ (fitted.score_samples(rows.features) + own))
     kind = _DENSITY
     if isinstance(fitted, NaiveBayes):
         masses = [j for j, name in enumerate(fitted.families_) if name not in _DENSITIES]
@@ -170,7 +167,10 @@ class HeldOut:
         log_proba: dict[str, Array | None] = {name: np.empty((n, K)) for name in self.models}
         for fold in range(self.n_folds):
             held = np.flatnonzero(self.folds == fold)
-            rest, new = self.rows.pick(np.flatnonzero(self.folds != fold)), self.rows.pick(held).X
+            rest, new = (
+                self.rows.pick(np.flatnonzero(self.folds != fold)),
+                self.rows.pick(held).features,
+            )
             for name, model in self.models.items():
                 self._tell(name, fold + 1)
                 fitted = self._fitted(name, model, fold, rest)
@@ -186,37 +186,16 @@ class HeldOut:
         """The predictions of a model, with its fit to all rows."""
         self._tell(name, 0)
         begun = perf_counter()
-        fitted = self.rows.fitted(self.models[name])
+        fitted = self.rows.fit(self.models[name])
         return Predictions(name, log_proba, predicted, fitted, perf_counter() - begun)
 
     def _fitted(self, name: str, model: Any, fold: int, rest: Training) -> Any:
         """A copy of the model, fitted to the rows that are not in the fold."""
         try:
-            if type(model) in (GaussianClassifier, FisherDiscriminant) and self._moments:
-                sums = sum((one for k, one in enumerate(self._moments) if k != fold), 0)
-                return type(model).from_statistics(sums, **model.get_params())
-            return rest.fitted(model)
+            return rest.fit(model)
         except Exception as error:
             error.add_note(f"This was {name}, fitted to all rows but those of fold {fold + 1}.")
             raise
-
-    @cached_property
-    def _moments(self) -> list[Moments]:
-        """Those of each class in each fold, which make every Gaussian model; none with gaps."""
-        model = GaussianClassifier(covariance="full")
-        try:
-            return [self._moments_of(model, fold) for fold in range(self.n_folds)]
-        except MissingValueError:
-            return []
-
-    def _moments_of(self, model: GaussianClassifier, fold: int) -> Moments:
-        part = self.rows.pick(np.flatnonzero(self.folds == fold))
-        labels = self.rows.classes[part.codes]
-        known = {"schema": self.rows.schema, "known_classes": self.rows.classes}
-        found = model._read(part.X, labels, part.weight, None, least_classes=1, **known)
-        sums = model._gather(found)
-        assert isinstance(sums, Moments)
-        return sums
 
     def _aligned(self, fitted: Any, logs: Array) -> Array:
         """ln p of all classes; -inf for those that were not in the training folds."""
@@ -237,7 +216,7 @@ class HeldOut:
 
 
 def _check_weights(name: str, model: Any, rows: Training) -> None:
-    if rows.weight is not None and not has_fit_parameter(model, "sample_weight"):
+    if rows.fit_params and not has_fit_parameter(model, "sample_weight"):
         raise ParameterError(
             f"sample_weight was given, but {name} takes none.",
             "Leave the weights out, or compare models whose fit takes them.",
@@ -269,14 +248,20 @@ def read_folds(folds: Any, rows: Training, kept: Codes, random_state: Any) -> Co
         check_folds(len(labels))
         return found
     check_folds(folds)
-    return assign_folds(rows.codes, rows.classes, folds, random_state)
+    shuffled = StratifiedKFold(folds, shuffle=True, random_state=random_state)
+    splits = make_folds(folds if random_state is None else shuffled, rows, {})
+    check_training_classes(rows, splits)
+    found = np.empty_like(rows.codes)
+    for fold, (_, test) in enumerate(splits):
+        found[test] = fold
+    return found
 
 
 def _of_splitter(folds: Any, rows: Training, kept: Codes) -> Codes:
     """The fold of each row, which is to be in one test part and in all other training parts."""
     n = len(rows.codes)
     found = np.full(n, -1)
-    for fold, (train, test) in enumerate(folds.split(rows.X, rows.classes[rows.codes])):
+    for fold, (train, test) in enumerate(folds.split(rows.features, rows.classes[rows.codes])):
         left = np.setdiff1d(np.arange(n), test)
         if (found[test] >= 0).any() or not np.array_equal(np.sort(train), left):
             raise ParameterError(
@@ -391,7 +376,8 @@ def compare(
     1  logistic      0.141       0.089             0.014      0.96
     """
     named = _named(models)
-    rows = read_pickable(X, y, sample_weight, "compare")
+    given = {} if sample_weight is None else {"sample_weight": sample_weight}
+    rows = read_training("compare", X, y, sample_weight, fit_params=given)
     kept = _kept(rows, sample_weight)
     with one_blas_thread(), read_listener(progress) as listener:
         fold = read_folds(folds, rows, kept, random_state)
@@ -428,7 +414,7 @@ def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
 
 
 def _scored(predictions: Predictions, rows: Training) -> _Row:
-    weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
+    weight = rows.weight
     accuracy = float(np.average(predictions.predicted == rows.codes, weights=weight))
     criteria = criteria_of(predictions.fitted, rows)
     if predictions.log_proba is None:
@@ -483,8 +469,8 @@ def _mean(values: Array | None, weight: Array | None) -> tuple[float | None, flo
     if values is None:
         return None, None
     found = mean_score(values, np.ones(len(values)) if weight is None else weight)
-    known = np.isfinite(found.standard_error)
-    return found.value, found.standard_error if known else None
+    known = np.isfinite(found.std_error)
+    return found.value, found.std_error if known else None
 
 
 def _note(losses: Array | None, criteria: Criteria, kept: Codes) -> str:

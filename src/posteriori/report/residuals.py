@@ -98,7 +98,7 @@ def _entries(table: Table, j: int) -> tuple[Array, list[str] | None]:
 
 def _draw_band(axes: Axes, found: BinnedResiduals, joined: bool) -> None:
     """Lines along the bins or, for levels that have no order, a bar at each."""
-    label, band = "two standard errors", 2 * found.error
+    label, band = "two standard errors", 2 * found.std_error
     axes.axhline(0.0, color=GREY, linewidth=1)
     if joined:
         axes.plot(found.place, band, color=GREY, linestyle="--", label=label)
