@@ -53,8 +53,8 @@ class Wrapper(Estimator):
             check_is_fitted(self.estimator)
             known = np.asarray(self.estimator.classes_) if self._needs_labels else None
         fit_params, split_params = routed(self, sample_weight, params)
-        reading = {"labelled": self._needs_labels, "known": known, "fit_params": fit_params}
-        rows = read_training(type(self).__name__, X, y, sample_weight, **reading)
+        name, labelled = type(self).__name__, self._needs_labels
+        rows = read_training(name, X, y, sample_weight, fit_params, known, labelled)
         self._learn(rows, split_params)
         return self
 
@@ -209,10 +209,9 @@ def read_training(
     X: Any,
     y: Any,
     sample_weight: Any = None,
-    *,
-    labelled: bool = True,
-    known: Labels | None = None,
     fit_params: Mapping[str, Any] | None = None,
+    known: Labels | None = None,
+    labelled: bool = True,
 ) -> Training:
     """The rows that `name` was given to fit, without those of weight zero.
 
