@@ -50,8 +50,8 @@ class Entry:
     the unit of the weights. exactly: parameters that make a fit exact whose precision depends on
     the unit of the weights. levels: whether it takes categorical columns. log_probability:
     ln p(C₂|x) of two classes as a function of the activation. averages: whether probabilities are
-    averages over coefficients, not a function of `coef_`. from_rows: whether it fits to whatever
-    has `map_sum`.
+    averages over coefficients, not a function of `coef_`. from_rows: whether it fits to datasets on
+    disk and on clusters, which estimators around others do not.
     """
 
     estimator: Any

@@ -22,8 +22,8 @@ def test_bins_are_means_of_equal_numbers_of_rows_in_order():
     assert_allclose(found.n, 20)
     assert_allclose(found.predicted, p[parts].mean(axis=1))
     assert_allclose(found.observed, t[parts].mean(axis=1))
-    assert_allclose(found.error, np.sqrt((p * (1 - p))[parts].sum(axis=1)) / 20)
-    assert_allclose(found.z, (found.observed - found.predicted) / found.error)
+    assert_allclose(found.std_error, np.sqrt((p * (1 - p))[parts].sum(axis=1)) / 20)
+    assert_allclose(found.z, (found.observed - found.predicted) / found.std_error)
 
 
 def test_a_weight_is_so_many_rows():

@@ -33,9 +33,9 @@ def test_the_scores_are_those_of_scikit_learn(weight):
     assert_allclose(float(brier_score(Y3, PROBA, **given)), full, rtol=1e-12)
 
 
-def test_the_standard_error_is_that_of_a_mean():
+def test_the_std_error_is_that_of_a_mean():
     losses = (P - Y) ** 2
-    found = brier_score(Y, P).standard_error
+    found = brier_score(Y, P).std_error
     assert_allclose(found, losses.std(ddof=1) / np.sqrt(N), rtol=1e-12)
 
 
@@ -46,15 +46,15 @@ def test_weight_two_is_the_row_twice(score):
     weighted = function(Y, SAFE, sample_weight=W)
     repeated = function(Y.repeat(times), SAFE.repeat(times))
     assert_allclose(weighted.value, repeated.value, rtol=1e-12)
-    assert_allclose(weighted.standard_error, repeated.standard_error, rtol=1e-12)
+    assert_allclose(weighted.std_error, repeated.std_error, rtol=1e-12)
     one = decompose_score(Y, SAFE, score=score, sample_weight=W)
     other = decompose_score(Y.repeat(times), SAFE.repeat(times), score=score)
     assert_allclose(one.reliability, other.reliability, rtol=1e-10)
     assert_allclose(one.resolution, other.resolution, rtol=1e-10)
 
 
-def test_one_row_has_an_infinite_standard_error():
-    assert brier_score([True], [0.9]).standard_error == np.inf
+def test_one_row_has_an_infinite_std_error():
+    assert brier_score([True], [0.9]).std_error == np.inf
 
 
 def test_pools_are_the_isotonic_regression():
@@ -121,7 +121,7 @@ def test_the_impossible_makes_the_log_score_infinite_and_names_the_row():
     y, proba = ["a", "b", "b", "a"], [0.2, 0.9, 0.0, 0.3]
     with pytest.warns(ImpossibleClassWarning, match=r"Row 2 is of class 'b'.*1 such row"):
         found = log_score(y, proba)
-    assert (found.value, found.standard_error) == (np.inf, np.inf)
+    assert (found.value, found.std_error) == (np.inf, np.inf)
     with pytest.warns(ImpossibleClassWarning):
         parts = decompose_score(y, proba, score="log")
     assert (parts.score, parts.reliability) == (np.inf, np.inf)

@@ -13,24 +13,19 @@ from pyarrow import csv, dataset, parquet
 from sklearn.base import clone
 
 from posteriori import (
-    GLM,
     Adaline,
     BayesianLogisticRegression,
     GaussianClassifier,
     LeastSquaresClassifier,
     LogisticRegression,
     NaiveBayes,
-    OneVersusOne,
-    OneVersusRest,
     Perceptron,
-    ProbitRegression,
     scan,
 )
 from posteriori.errors import (
     Interrupted,
     MissingValueError,
     ParameterError,
-    ShapeError,
     SourceError,
 )
 from posteriori.models import fitting
@@ -81,25 +76,6 @@ def test_answers_in_a_file_are_those_in_memory(model, folder, tmp_path):
     names, found = written(model.predict(rows, to=tmp_path / "labels.parquet"))
     assert names == ["prediction"]
     assert found[:, 0].tolist() == model.predict(frame).tolist()
-
-
-def test_intervals_and_means_have_names_of_their_own(folder, tmp_path):
-    model = GLM(family="poisson").fit(scan(folder, "n", columns=FEATURES))
-    rows, frame = scan(folder, columns=FEATURES), TABLE.select(FEATURES).to_pandas()
-    names, found = written(model.predict_interval(rows, to=tmp_path / "ends.parquet"))
-    assert names == ["interval_low", "interval_high"]
-    np.testing.assert_array_equal(found, model.predict_interval(frame))
-    names, found = written(model.predict(rows, to=tmp_path / "means.parquet"))
-    np.testing.assert_array_equal(found[:, 0], model.predict(frame))
-
-
-def test_no_rows_have_no_answers(tmp_path):
-    model = LogisticRegression().fit(TABLE.select(FEATURES), Y)
-    parquet.write_table(TABLE.slice(0, 0), tmp_path / "empty.parquet")
-    rows = scan(tmp_path / "empty.parquet", columns=FEATURES)
-    with pytest.raises(ShapeError, match="There are no rows"):
-        model.predict(rows, to=tmp_path / "answers.parquet")
-    assert [path.name for path in tmp_path.iterdir()] == ["empty.parquet"]
 
 
 def test_a_file_has_to_be_named_for_rows_and_only_for_them(folder, tmp_path):
@@ -159,14 +135,6 @@ def test_files_of_another_file_system_are_read_by_a_dataset(folder):
         model.fit(scan(source, "y", columns=FEATURES))
 
 
-def test_a_fit_to_dask_reports_how_much_it_read():
-    rows = da.from_array(X, chunks=(900, 3)), da.from_array(Y, chunks=900)
-    log = GaussianClassifier().fit(*rows).passes_
-    assert log.passes == 1
-    log = LogisticRegression(prior=1.0).fit(*rows).passes_
-    assert log.bytes_read == (log.passes - 1) * 8 * 4 * N
-
-
 def test_a_function_is_told_of_every_pass(folder):
     steps = []
     rows = scan(folder, "y", columns=FEATURES, progress=steps.append)
@@ -180,12 +148,6 @@ def test_a_function_is_told_of_every_pass(folder):
         assert own[-1].n_rows == N
         assert own[-1].seconds_left == 0.0
     assert steps[-1].objective == pytest.approx(-model.log_likelihood_, rel=0.1)
-
-
-def test_a_bar_is_shown_if_it_is_asked_for(folder, capsys):
-    GaussianClassifier().fit(scan(folder, "y", columns=FEATURES, progress=True))
-    with pytest.raises(ParameterError, match="neither True, False nor callable"):
-        scan(folder, "y", progress=3)
 
 
 def test_an_interrupted_fit_leaves_the_model_as_it_was(folder):
@@ -285,8 +247,6 @@ def _assert_went_the_same_way(found, expected):
     ("kind", "entries"),
     [
         ("usual", 2**11),
-        pytest.param("usual", 2**22, marks=pytest.mark.slow),
-        pytest.param("two classes", 2**11, marks=pytest.mark.slow),
         ("weights of zero", 2**11),
         ("wide", 2**11),
     ],
@@ -297,9 +257,6 @@ def _assert_went_the_same_way(found, expected):
         LogisticRegression(),
         LogisticRegression(prior="evidence"),
         BayesianLogisticRegression(),
-        OneVersusOne(estimator=LogisticRegression()),
-        OneVersusOne(estimator=ProbitRegression(prior=1.0)),
-        OneVersusRest(estimator=LogisticRegression()),
     ],
     ids=str,
 )
@@ -329,9 +286,7 @@ def test_fits_go_the_same_way_wherever_rows_lie(model, kind, entries, tmp_path, 
     ]
     for given in (*((scan(source, **columns),) for source in sources), in_dask):
         found = clone(model).fit(*given)
-        both = (getattr(each, "estimators_", [each]) for each in (found, expected))
-        for ours, theirs in zip(*both, strict=True):
-            _assert_went_the_same_way(ours, theirs)
+        _assert_went_the_same_way(found, expected)
 
 
 def _dask(folder):
@@ -341,9 +296,7 @@ def _dask(folder):
 @pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
 @pytest.mark.parametrize("averaged", [False, True])
 @pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize(
-    "seed", [2, 8, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (24, 28, 46, 56))]
-)
+@pytest.mark.parametrize("seed", [2, 8])
 def test_rows_of_few_values_are_learnt_alike_wherever_they_lie(seed, shuffle, averaged, tmp_path):
     """Many of them lie on a boundary, where the last bits of sums must not decide."""
     random = np.random.default_rng(seed)
@@ -406,18 +359,6 @@ def test_rows_are_shuffled_batch_by_batch(source, folder, monkeypatch):
     assert perceptron.converged_
     assert perceptron.score(TABLE.select(["a", "b", "yes"]), np.sign(X[:, 0])) == 1.0
     assert perceptron.passes_.passes >= perceptron.n_iter_
-
-
-def test_rows_that_became_more_between_epochs_are_told_of():
-    """In a store that does not say when its files were written."""
-    there = fsspec.filesystem("memory")
-    there.pipe("/more/a.csv", b"x,y\n" + b"1.5,no\n2.5,yes\n" * 20)
-    source = dataset.dataset("/more", filesystem=there, format="csv")
-    rows = scan(source, "y", cache=False).discover()
-    assert sum(batch.n_rows for batch in rows.batches()) == 40
-    there.pipe("/more/a.csv", b"x,y\n" + b"1.5,no\n2.5,yes\n" * 21)
-    with pytest.raises(SourceError, match="The source has 42 rows, and had 40"):
-        list(rows.batches())
 
 
 def test_categories_say_which_level_is_the_reference(tmp_path):

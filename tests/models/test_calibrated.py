@@ -1,7 +1,6 @@
-"""Recalibration: the maps against direct maximisation and statsmodels, the folds, and the ends."""
+"""Recalibration: the maps against direct maximisation, mpmath and statsmodels; zeros and errors."""
 
-import warnings
-
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,13 +11,12 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, log_softmax, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression as SklearnLogistic
 from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -26,21 +24,16 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from posteriori import GaussianClassifier, LogisticRegression, NaiveBayes, scan
-from posteriori.decision.calibration import likeliest_slope
+from posteriori import LogisticRegression, NaiveBayes
+from posteriori.decision.calibration import fit_inverse_temperature
 from posteriori.errors import (
     CalibrationWarning,
     DataError,
-    IdentifiabilityWarning,
     LabelError,
     ParameterError,
-    PosterioriWarning,
     SeparationWarning,
 )
 from posteriori.models.calibrated import CalibratedClassifier
-from posteriori.models.cross_fit import assign_folds, out_of_fold
-from posteriori.models.wrapper import read_pickable
-from posteriori.rows.in_memory import read_rows
 
 RANDOM = np.random.default_rng(1)
 X2, Y2 = make_classification(400, 8, n_informative=3, n_redundant=4, flip_y=0.2, random_state=0)
@@ -126,17 +119,42 @@ def test_the_temperature_makes_the_likelihood_largest(K, scale):
         """By a complex step."""
         return loss(b + 1e-30j).imag / 1e-30
 
-    b = likeliest_slope(read_rows(scale * a, y, weight), weight.sum()) * scale
+    b = fit_inverse_temperature(scale * a, y, weight) * scale
     best = minimize_scalar(loss, bounds=(0, 3), method="bounded", options={"xatol": 1e-10})
     assert_allclose(b, best.x, rtol=1e-6)
     assert_allclose(loss(b), best.fun, rtol=1e-13)
     assert_allclose(b, brentq(slope, 0, 3, xtol=1e-14), rtol=1e-10)
 
 
+@pytest.mark.parametrize("K", [2, 4])
+def test_the_derivative_at_the_temperature_is_zero_at_fifty_digits(K):
+    a, y = noisy(K, n=40)
+    b = fit_inverse_temperature(a, y, np.ones(40))
+    with mpmath.workdps(50):
+        exact = [[mpmath.mpf(value) for value in row] for row in a.tolist()]
+
+        def derivative(b):
+            total = mpmath.mpf(0)
+            for row, own in zip(exact, y, strict=True):
+                e = [mpmath.exp(b * value) for value in row]
+                total += row[own] - mpmath.fdot(e, row) / mpmath.fsum(e)
+            return total
+
+        assert_allclose(b, float(mpmath.findroot(derivative, b)), rtol=1e-14)
+
+
+def test_the_ends_of_the_temperature():
+    a, y = noisy(3)
+    weight = np.ones(len(y))
+    assert fit_inverse_temperature(-a, y, weight) == 0
+    assert fit_inverse_temperature(a, a.argmax(axis=1), weight) == np.inf
+    assert fit_inverse_temperature(np.zeros_like(a), y, weight) == 0
+
+
 def test_a_frozen_estimator_is_put_right_by_the_rows_given():
     a, y = noisy(3)
     model = CalibratedClassifier(FrozenEstimator(Gives().fit(a, y))).fit(a, y)
-    b = likeliest_slope(read_rows(a, y), len(y))
+    b = fit_inverse_temperature(a, y, np.ones(len(y)))
     assert_allclose(model.temperature_, 1 / b, rtol=1e-12)
     assert 2 < model.temperature_ < 5  # it is too sure by 1/0.3
     assert_allclose(model.predict_log_proba(a), log_softmax(b * a, axis=1), rtol=1e-10)
@@ -144,29 +162,20 @@ def test_a_frozen_estimator_is_put_right_by_the_rows_given():
 
 
 @METHODS
-@pytest.mark.parametrize("random_state", [None, 3])
+@pytest.mark.parametrize("cv", [4, StratifiedKFold(3), KFold(4, shuffle=True, random_state=3)])
 @pytest.mark.parametrize(
-    "inner",
-    [
-        LogisticRegression(),
-        GaussianClassifier(),
-        GaussianNB(),
-        DecisionTreeClassifier(max_depth=3, random_state=0),
-    ],
-    ids=repr,
+    "inner", [LogisticRegression(), GaussianNB(), DecisionTreeClassifier(max_depth=3)], ids=repr
 )
-def test_the_map_is_that_of_predictions_by_cross_validation(inner, random_state, method):
+def test_the_map_is_that_of_predictions_by_cross_validation(inner, cv, method):
     """With scikit-learn's own splitter and `cross_val_predict`."""
     X = X2[:, [0, 1, 2, 6]]  # of which none is redundant
-    folds = StratifiedKFold(4, shuffle=True, random_state=random_state or 0)
+    inner = clone(inner).set_params(**{"random_state": 0} if "max_depth" in str(inner) else {})
+    folds = StratifiedKFold(4, shuffle=True, random_state=0) if cv == 4 else cv
     p = cross_val_predict(inner, X, Y2, cv=folds, method="predict_proba")
     given = CalibratedClassifier(FrozenEstimator(GivesExactly().fit(p, Y2)), method=method)
-    model = CalibratedClassifier(inner, method=method, folds=4, random_state=random_state)
-    model.fit(X, Y2)
+    model = CalibratedClassifier(inner, method=method, cv=cv).fit(X, Y2)
     expected = given.fit(p, Y2).predict_proba(clone(inner).fit(X, Y2).predict_proba(X))
     assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
-    if method == "temperature":
-        assert_allclose(model.temperature_, given.temperature_, rtol=1e-10)
 
 
 @METHODS
@@ -270,7 +279,7 @@ def test_a_zero_counts_as_half_the_smallest_probability():
     y = np.array([1, 1, 0, 1, 0] * 4)
     frozen = FrozenEstimator(GivesExactly().fit(p, y))
     model = CalibratedClassifier(frozen).fit(p, y)
-    b = likeliest_slope(read_rows(np.log(np.where(p == 0, 0.01, p)), y), 20)
+    b = fit_inverse_temperature(np.log(np.where(p == 0, 0.01, p)), y, np.ones(20))
     assert_allclose(model.temperature_, 1 / b, rtol=1e-12)
     found = model.predict_proba([[0.0, 1.0], [1e-9, 1 - 1e-9], [0.02, 0.98]])[:, 0]
     assert_allclose(found[:2], expit(b * (np.log(0.01))), rtol=1e-6)
@@ -285,17 +294,6 @@ def test_a_zero_that_the_fit_has_not_seen_is_no_nan(method):
     found = model.predict_log_proba([[0.0, 1.0], [1e-300, 1.0]])
     assert np.isfinite(found).all()
     assert found[0, 0] < found[1, 0] < np.log(1e-20)
-
-
-@METHODS
-@pytest.mark.parametrize(
-    "inner", [DecisionTreeClassifier(random_state=0), RandomForestClassifier(20, random_state=0)]
-)
-def test_trees_with_their_zeros_are_put_right(method, inner):
-    model = CalibratedClassifier(inner, method=method).fit(X3[:300], Y3[:300])
-    proba = model.predict_proba(X3[300:])
-    assert np.isfinite(proba).all()
-    assert log_loss(Y3[300:], proba) < np.log(3)
 
 
 # --- Folds --------------------------------------------------------------------------------------
@@ -319,40 +317,6 @@ def test_rows_of_weight_zero_are_ignored(method):
     one = clone(model).fit(X2, Y2, weight).predict_proba(X2)
     other = clone(model).fit(X2[kept], Y2[kept], weight[kept]).predict_proba(X2)
     assert_allclose(one, other, rtol=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("counts", "n_folds"), [((100, 33, 7), 5), ((3, 2), 5), ((40,), 4), ((2, 9), 3)]
-)
-def test_every_row_is_in_one_fold_and_classes_are_spread_evenly(counts, n_folds):
-    codes = RANDOM.permutation(np.repeat(np.arange(len(counts)), counts))
-    folds = assign_folds(codes, np.arange(len(counts)), n_folds, None)
-    assert folds.shape == codes.shape
-    assert set(folds) == set(range(min(n_folds, max(counts))))
-    for k in range(len(counts)):
-        in_fold = np.bincount(folds[codes == k], minlength=folds.max() + 1)
-        assert np.ptp(in_fold) <= 1
-    assert_array_equal(assign_folds(codes, np.arange(len(counts)), n_folds, 0), folds)
-
-
-def test_folds_depend_on_the_seed_alone():
-    states = [None, 0, 7, 7, np.random.default_rng(7), np.random.RandomState(7)]
-    folds = [assign_folds(Y2, np.array([0, 1]), 5, state) for state in states]
-    assert_array_equal(folds[0], folds[1])
-    assert_array_equal(folds[2], folds[3])
-    for other in (folds[0], folds[4], folds[5]):
-        assert (folds[2] != other).any()
-
-
-def test_a_class_of_one_row_is_unknown_to_the_estimator_where_it_is_held_back():
-    X = np.vstack([X3, [[9.0] * 8]])
-    y = np.append(Y3, 7)
-    with pytest.warns(IdentifiabilityWarning, match=r"All rows of class 7 are in one fold"):
-        model = CalibratedClassifier(GaussianNB()).fit(X, y)
-    assert_array_equal(model.classes_, [0, 1, 2, 7])
-    assert np.isfinite(model.predict_proba(X)).all()
-    with pytest.raises(LabelError, match=r"All rows of class 1 are in one fold.*n_samples = 5"):
-        CalibratedClassifier(GaussianNB()).fit(X[-5:], [0, 0, 0, 0, 1])
 
 
 # --- Wiring -------------------------------------------------------------------------------------
@@ -384,7 +348,7 @@ def test_a_class_that_the_rows_lack_stays_a_class_of_a_frozen_estimator():
     two = y < 2
     model = CalibratedClassifier(frozen).fit(a[two], y[two])
     assert model.predict_proba(a).shape == (300, 3)
-    with pytest.raises(LabelError, match=r"No row is of class 2.*temperature"):
+    with pytest.raises(LabelError, match=r"No held-out row is of class 2.*temperature"):
         CalibratedClassifier(frozen, method="platt").fit(a[two], y[two])
     with pytest.raises(LabelError, match="of y is 3"):
         CalibratedClassifier(frozen).fit(a, y + 1)
@@ -394,9 +358,9 @@ def test_a_class_that_the_rows_lack_stays_a_class_of_a_frozen_estimator():
     ("given", "words"),
     [
         ({"method": "isotonic"}, "method='isotonic'"),
-        ({"folds": 1}, "folds=1"),
-        ({"folds": 2.5}, "folds=2.5"),
-        ({"random_state": "x"}, "random_state"),
+        ({"cv": 1}, "cv=1"),
+        ({"cv": 2.5}, "cv=2.5"),
+        ({"cv": "five"}, "cv='five'"),
         ({"estimator": HasNoConfidence()}, "neither predict_proba nor decision_function"),
     ],
 )
@@ -409,33 +373,6 @@ def test_what_cannot_be_honoured_is_an_error(given, words):
 def test_weights_need_an_estimator_that_takes_them():
     with pytest.raises(ParameterError, match="KNeighborsClassifier takes none"):
         CalibratedClassifier(KNeighborsClassifier()).fit(X2, Y2, np.ones(len(Y2)))
-
-
-@METHODS
-def test_enormous_activations_give_probabilities(method):
-    a, y = noisy(3)
-    huge = np.where(abs(a) > 4, 1e308 * np.sign(a), 1e290 * a)
-
-    class Margins(Gives):
-        predict_log_proba = predict_proba = property()
-
-        def decision_function(self, X):
-            return np.asarray(X, dtype=float)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PosterioriWarning)
-        model = CalibratedClassifier(FrozenEstimator(Margins().fit(huge, y)), method=method)
-        p = model.fit(huge, y).predict_proba(huge)
-    assert_allclose(p.sum(axis=1), 1)
-
-
-def test_rows_of_a_source_are_predicted_as_those_in_memory(tmp_path):
-    frame = pd.DataFrame(X2[:, :3], columns=["a", "b", "c"])
-    frame.assign(y=Y2).to_parquet(tmp_path / "rows.parquet")
-    model = CalibratedClassifier(NaiveBayes()).fit(frame, Y2)
-    rows = scan(tmp_path / "rows.parquet", target="y")
-    path = model.predict_proba(rows, to=tmp_path / "answers.parquet")
-    assert_allclose(pd.read_parquet(path).to_numpy(), model.predict_proba(frame), rtol=1e-12)
 
 
 def test_a_row_without_probabilities_is_named():
@@ -452,37 +389,3 @@ def test_before_the_fit_nothing_can_be_asked():
         CalibratedClassifier(GaussianNB()).predict(X2)
     with pytest.raises(NotFittedError):
         CalibratedClassifier(FrozenEstimator(GaussianNB())).fit(X2, Y2)
-
-
-def _with_a_rare_level():
-    random = np.random.default_rng(0)
-    frame = pd.DataFrame({"size": random.normal(size=90), "colour": ["blue", "red", "red"] * 30})
-    frame.loc[7, "colour"] = "teal"
-    return frame, (frame["size"] + random.logistic(size=90) > 0).astype(int).to_numpy()
-
-
-@pytest.mark.parametrize("model", [LogisticRegression(prior=1.0), NaiveBayes()], ids=str)
-def test_a_level_that_only_rows_held_back_have_is_known(model):
-    """As it is to a fit that is told of it."""
-    frame, y = _with_a_rare_level()
-    rows = read_pickable(frame, y, None, "The model")
-    folds = np.arange(90) % 5
-    found = out_of_fold(rows, model, lambda fitted, X: fitted.predict_proba(X), folds)
-    for fold in range(5):
-        held = folds == fold
-        rest = scan(
-            frame[~held].assign(y=y[~held]), "y", categories={"colour": ["blue", "red", "teal"]}
-        )
-        expected = clone(model).fit(rest).predict_proba(frame[held])
-        assert_allclose(found[held], expected, rtol=1e-8)
-    assert np.isfinite(CalibratedClassifier(model).fit(frame, y).temperature_)
-
-
-def test_a_fit_of_the_users_own_is_called():
-    class Doubled(LogisticRegression):
-        def fit(self, X, y=None, sample_weight=None, classes=None, offset=None):
-            return super().fit(np.vstack([X, X]), np.concatenate([y, y]))
-
-    fitted = CalibratedClassifier(Doubled(prior=1.0)).fit(X2, Y2).estimator_
-    twice = LogisticRegression(prior=1.0).fit(np.vstack([X2, X2]), np.concatenate([Y2, Y2]))
-    assert_allclose(fitted.coef_, twice.coef_, rtol=1e-12)

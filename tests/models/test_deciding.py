@@ -8,13 +8,15 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,7 +24,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import posteriori
-from posteriori import GaussianClassifier, scan
+from posteriori import CalibratedClassifier, GaussianClassifier, scan
 from posteriori.decision.class_priors import adjust_priors
 from posteriori.decision.decide import decide
 from posteriori.errors import (
@@ -93,11 +95,6 @@ class TestPriors:
         )
         assert_allclose(model.predict_proba(X), expected, rtol=1e-13)
 
-    def test_priors_kept_as_logarithms_are_read(self):
-        base = MultinomialNB(class_prior=[0.2, 0.2, 0.6])
-        model = DecidingClassifier(base, priors=NEW).fit(abs(X), Y)
-        assert_allclose(model.training_priors_, [0.2, 0.2, 0.6])
-
     def test_the_training_priors_are_the_shares_of_the_classes_by_weight(self):
         few = np.r_[np.flatnonzero(CODES == 0)[:10], np.flatnonzero(CODES > 0)]
         model = DecidingClassifier(LogisticRegression(), priors=NEW).fit(X[few], Y[few])
@@ -106,12 +103,52 @@ class TestPriors:
         model.fit(X[few], Y[few], sample_weight=weight)
         assert_allclose(model.training_priors_, np.array([50, 50, 50]) / 150)
 
-    @pytest.mark.parametrize("weight", ["balanced", {"ant": 5.0, "bee": 1.0, "cat": 1.0}])
-    def test_weights_of_classes_count_in_the_training_priors(self, weight):
-        few = np.r_[np.flatnonzero(CODES == 0)[:10], np.flatnonzero(CODES > 0)]
-        base = LogisticRegression(class_weight=weight)
-        model = DecidingClassifier(base, priors=NEW).fit(X[few], Y[few])
-        assert_allclose(model.training_priors_, [1 / 3, 1 / 3, 1 / 3])
+    @pytest.mark.parametrize(
+        "wrapped",
+        [
+            lambda base: GridSearchCV(base, {"var_smoothing": [1e-9]}, cv=2),
+            lambda base: FrozenEstimator(make_pipeline(StandardScaler(), base).fit(X, Y)),
+            CalibratedClassifier,
+        ],
+    )
+    def test_priors_are_found_inside_of_wrappers(self, wrapped):
+        base = wrapped(GaussianNB(priors=[0.2, 0.2, 0.6]))
+        found = DecidingClassifier(base, priors=NEW).fit(X, Y).training_priors_
+        assert_allclose(found, [0.2, 0.2, 0.6])
+
+    def test_probabilities_recalibrated_by_rows_rest_on_their_shares(self):
+        base = LogisticRegression(class_weight="balanced")
+        for model in (
+            CalibratedClassifier(base, method="platt"),
+            CalibratedClassifierCV(base, cv=3),
+        ):
+            found = DecidingClassifier(model, priors=NEW).fit(X[:120], Y[:120])
+            assert_allclose(found.training_priors_, np.bincount(CODES[:120]) / 120)
+
+    def test_priors_that_were_changed_inside_are_the_ones_to_leave(self):
+        inner = DecidingClassifier(LogisticRegression(), priors=[0.1, 0.3, 0.6])
+        once = DecidingClassifier(LogisticRegression(), priors=NEW).fit(X, Y)
+        model = DecidingClassifier(inner, priors=NEW).fit(X, Y)
+        assert_allclose(model.predict_proba(X), once.predict_proba(X), rtol=1e-12)
+
+    @pytest.mark.parametrize(
+        "base",
+        [
+            FrozenEstimator(LogisticRegression().fit(X, Y)),
+            CalibratedClassifier(FrozenEstimator(LogisticRegression().fit(X, Y))),
+            LogisticRegression(class_weight="balanced"),
+            make_pipeline(StandardScaler(), LogisticRegression(class_weight={"ant": 3.0})),
+            OneVsRestClassifier(LogisticRegression(class_weight="balanced")),
+        ],
+    )
+    def test_training_priors_that_are_not_known_are_to_be_given(self, base):
+        model = DecidingClassifier(base, priors=NEW)
+        with pytest.raises(ParameterError, match=r"priors are not known.*training_priors="):
+            model.fit(X, Y)
+        model.set_params(training_priors=[1 / 3, 1 / 3, 1 / 3]).fit(X, Y)
+        p = model.estimator_.predict_proba(X)
+        expected = adjust_priors(p, [1 / 3, 1 / 3, 1 / 3], [0.1, 0.2, 0.7])
+        assert_allclose(model.predict_proba(X), expected, rtol=1e-12)
 
     def test_soft_labels_are_counted_by_their_shares(self):
         soft = np.full((150, 3), 0.1)
@@ -156,16 +193,6 @@ class TestScore:
         model = DecidingClassifier(GaussianClassifier(), loss=loss).fit(x[:20_000], y[:20_000])
         expected = model.expected_loss(x[20_000:]).mean()
         assert_allclose(-model.score(x[20_000:], y[20_000:]), expected, rtol=0.03)
-
-    def test_no_other_threshold_costs_less(self):
-        """The rule beats every fixed cut of the same probabilities, up to sampling error."""
-        random = np.random.default_rng(1)
-        y = random.integers(2, size=20_000)
-        x = (random.normal(size=20_000) + 1.5 * y)[:, None]
-        model = DecidingClassifier(GaussianClassifier(), loss=[[0, 1], [5, 0]]).fit(x, y)
-        p = model.predict_proba(x)[:, 1]
-        cuts = [np.mean(np.where(p > cut, y == 0, 5 * (y == 1))) for cut in np.linspace(0, 1, 101)]
-        assert -model.score(x, y) < min(cuts) + 0.003
 
     def test_a_label_that_has_no_losses_is_an_error(self):
         model = DecidingClassifier(GaussianNB(), loss=LOSS).fit(X, Y)
@@ -219,17 +246,6 @@ class TestContract:
         model.fit(X[:5] * 100, Y[:5], sample_weight=np.ones(5))
         assert_array_equal(model.predict_proba(X), frozen.predict_proba(X))
         assert model.n_features_in_ == 2
-
-    def test_columns_have_the_names_of_the_estimator(self):
-        frame = pd.DataFrame(X, columns=["u", "v"])
-        model = DecidingClassifier(GaussianClassifier()).fit(frame, Y)
-        assert model.feature_names_in_.tolist() == ["u", "v"]
-        assert not hasattr(DecidingClassifier(GaussianClassifier()).fit(X, Y), "feature_names_in_")
-
-    def test_the_estimator_given_is_not_touched(self):
-        base = GaussianNB()
-        DecidingClassifier(base).fit(X, Y)
-        assert not hasattr(base, "classes_")
 
     def test_it_survives_pickling_and_cloning(self):
         model = DecidingClassifier(GaussianNB(), loss=LOSS, priors=NEW, reject_cost=0.8).fit(X, Y)
@@ -285,14 +301,7 @@ class TestContract:
         assert [each.filename for each in caught] == [__file__]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert model.decide(X).never == (4,)
-
-    def test_sparse_rows_and_missing_entries_go_where_the_estimator_takes_them(self):
-        holes = X.copy()
-        holes[0, 0] = np.nan
-        model = DecidingClassifier(GaussianClassifier()).fit(X, Y)
-        expected = GaussianClassifier().fit(X, Y).predict(holes)
-        assert_array_equal(model.predict(holes), expected)
+            assert model.decide(X).dominance.never == (4,)
 
 
 class TestSources:
@@ -303,12 +312,11 @@ class TestSources:
         return DecidingClassifier(base, loss=LOSS, actions=ACTIONS, reject_cost=0.8, priors=NEW)
 
     def test_files_are_decided_part_by_part(self, tmp_path):
-        frame = pd.DataFrame(X, columns=["u", "v"]).assign(y=Y)
+        frame = pd.DataFrame(X, columns=["u", "v"])
         frame.to_csv(tmp_path / "rows.csv", index=False)
-        rows = scan(tmp_path / "rows.csv", target="y")
-        path = self.model().fit(rows).predict(rows, to=tmp_path / "out.parquet")
-        expected = self.model().fit(frame[["u", "v"]], Y).predict(frame[["u", "v"]])
-        assert pd.read_parquet(path)["prediction"].tolist() == expected.tolist()
+        model = self.model().fit(frame, Y)
+        path = model.predict(scan(tmp_path / "rows.csv"), to=tmp_path / "out.parquet")
+        assert pd.read_parquet(path)["prediction"].tolist() == model.predict(frame).tolist()
 
     def test_dask_arrays_are_decided_with_the_labels_of_the_actions(self):
         array = pytest.importorskip("dask.array").from_array(X, chunks=(40, 2))
@@ -322,14 +330,21 @@ class TestSources:
         model = self.model().fit("y ~ u + v", frame)
         assert_array_equal(model.predict(frame), self.model().fit(X, Y).predict(X))
         base = posteriori.LogisticRegression(prior=1.0)
-        with pytest.raises(ParameterError, match="not known without labels"):
-            DecidingClassifier(base, priors=NEW).fit("y ~ u + v", frame)
+        model = DecidingClassifier(base, priors=NEW).fit("y ~ u + v", frame)
+        assert_allclose(model.training_priors_, [1 / 3, 1 / 3, 1 / 3])
 
-    def test_shares_of_classes_need_labels(self, tmp_path):
-        pd.DataFrame(X, columns=["u", "v"]).assign(y=Y).to_csv(tmp_path / "r.csv", index=False)
-        base = posteriori.LogisticRegression(prior=1.0)
-        with pytest.raises(ParameterError, match="not known without labels"):
-            DecidingClassifier(base, priors=NEW).fit(scan(tmp_path / "r.csv", target="y"))
+
+def test_the_summary_shows_losses_actions_reject_cost_and_threshold():
+    model = DecidingClassifier(GaussianNB(), loss=LOSS, actions=ACTIONS, reject_cost=0.8)
+    page = str(model.fit(X, Y).summary())
+    for text in ("Losses in class 'ant': 'feed' 0, 'keep' 4, 'wait' 0.5, 'shoo' 9.", "Reject cost"):
+        assert text in " ".join(page.split())
+    assert "Threshold" not in page
+    two = DecidingClassifier(GaussianClassifier(), loss=[[0, 1], [9, 0]]).fit(X, CODES > 0)
+    assert two.rule_.threshold == two.decide(X).threshold == 0.1
+    page = " ".join(str(two.summary()).split())
+    assert "Threshold 0.1" in page
+    assert_array_equal(two.predict(X), two.predict_proba(X)[:, 1] > 0.1)
 
 
 def test_iris_is_told_apart_as_well_as_by_the_estimator():

@@ -21,10 +21,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import posteriori as ours
-from posteriori import FisherDiscriminant, NaiveBayes, scan
+from posteriori import FisherDiscriminant, NaiveBayes
 from posteriori.errors import (
     ColumnTypeError,
-    InfiniteValueError,
     LabelError,
     ParameterError,
     ShapeError,
@@ -106,14 +105,14 @@ def rest_on_margins(n_classes, estimator=None, **given):
     """A OneVersusRest whose classifier k has column k of X as its margin."""
     X = 2 * np.eye(n_classes) - 1
     base = ReadsMargin() if estimator is None else estimator
-    return OneVersusRest(estimator=base, **given).fit(X, np.arange(n_classes))
+    return OneVersusRest(base, **given).fit(X, np.arange(n_classes))
 
 
 def one_on_margins(n_classes, estimator=None, **given):
     """A OneVersusOne whose margins of (0, 1), (0, 2), ... are the columns of X."""
     X = np.array([[(j == k) - (i == k) for i, j in pairs(n_classes)] for k in range(n_classes)])
     base = ReadsMargin() if estimator is None else estimator
-    return OneVersusOne(estimator=base, **given).fit(X, np.arange(n_classes))
+    return OneVersusOne(base, **given).fit(X, np.arange(n_classes))
 
 
 # --- Ambiguous regions (Figure 4.2) ---------------------------------------------------------
@@ -124,19 +123,13 @@ CORNERS = np.column_stack([np.cos(ANGLES), np.sin(ANGLES)])
 
 def test_against_the_rest_the_centre_is_nobodys_and_the_sides_are_claimed_twice():
     # The mean of the rest is -v/2, so corner v claims where vᵀx > 1/4.
-    model = OneVersusRest(estimator=NearerMean()).fit(CORNERS, ["a", "b", "c"])
+    model = OneVersusRest(NearerMean()).fit(CORNERS, ["a", "b", "c"])
     centre, near_a, between = np.zeros(2), 0.3 * CORNERS[0], -0.6 * CORNERS[2]
     X = np.array([centre, near_a, between, 0.24 * CORNERS[1], -0.49 * CORNERS[0]])
     claims = (X @ CORNERS.T > 0.25).sum(axis=1)
     np.testing.assert_array_equal(claims, [0, 1, 2, 0, 0])
     np.testing.assert_array_equal(model.ambiguous_rows(X), claims != 1)
     np.testing.assert_allclose(model.decision_function(X), 1.5 * (X @ CORNERS.T) - 0.375)
-
-
-def test_a_grid_is_ambiguous_exactly_where_not_one_half_plane_holds_it():
-    model = OneVersusRest(estimator=NearerMean()).fit(CORNERS, ["a", "b", "c"])
-    X = RANDOM.uniform(-2, 2, size=(500, 2))
-    np.testing.assert_array_equal(model.ambiguous_rows(X), (X @ CORNERS.T > 0.25).sum(axis=1) != 1)
 
 
 CYCLE = [-1.0, 2.0, -0.5]  # 0 beats 1, 2 beats 0, 1 beats 2
@@ -189,7 +182,7 @@ def test_a_row_on_a_boundary_goes_to_the_first_class_as_in_two_classes():
 @BOTH
 def test_two_classes_need_one_classifier_and_are_never_ambiguous(way):
     X, y = X_BLOBS[Y_BLOBS < 2], np.array(["u", "v"])[Y_BLOBS[Y_BLOBS < 2]]
-    model = way(estimator=LogisticRegression()).fit(X, y)
+    model = way(LogisticRegression()).fit(X, y)
     alone = LogisticRegression().fit(X, y)
     assert len(model.estimators_) == 1
     np.testing.assert_array_equal(model.decision_function(X), alone.decision_function(X))
@@ -221,16 +214,16 @@ def test_rejected_rows_have_the_reject_label_and_others_are_unchanged():
         ([1.0, 2.0, 3.0], None, False),
         (np.array([1, 2, 3], dtype=np.uint8), -1, False),
         (["aa", "bb", "cc"], "?", True),
-        (["aa", "bb", "cc"], "unknown", False),
+        (["aa", "bb", "cc"], "unknown", True),
         (["aa", "bb", "cc"], 0, False),
         (np.array(["aa", "bb", "cc"], dtype=object), ("any", "thing"), True),
     ],
 )
 def test_the_labels_keep_their_type_where_it_holds_the_reject_label(labels, reject, kept):
-    model = OneVersusRest(estimator=NearerMean(), ambiguous="reject", reject_label=reject)
+    model = OneVersusRest(NearerMean(), ambiguous="reject", reject_label=reject)
     model.fit(CORNERS, labels)
     predicted = model.predict(np.array([[0.0, 0.0], CORNERS[0]]))
-    assert (predicted.dtype == model.classes_.dtype) == kept
+    assert (predicted.dtype.kind == model.classes_.dtype.kind) == kept
     assert kept or predicted.dtype == object
     assert predicted[0] == reject or (predicted[0] != predicted[0] and reject != reject)
     assert type(predicted[0]) is type(reject) or kept
@@ -282,7 +275,7 @@ def test_claims_too_small_for_doubles_are_still_told_apart():
 
 
 def test_classes_that_all_have_probability_zero_share_it():
-    model = OneVersusRest(estimator=ReadsProbability())
+    model = OneVersusRest(ReadsProbability())
     model.fit(2 * np.eye(4) - 1, np.arange(4))
     X = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.2, 0.6, 0.0]])
     np.testing.assert_allclose(model.predict_proba(X), [[0.25] * 4, [0, 0.25, 0.75, 0]], rtol=1e-14)
@@ -290,7 +283,7 @@ def test_classes_that_all_have_probability_zero_share_it():
 
 
 def test_without_decision_values_the_probability_less_one_half_is_the_margin():
-    model = OneVersusRest(estimator=ReadsProbability())
+    model = OneVersusRest(ReadsProbability())
     model.fit(2 * np.eye(3) - 1, np.arange(3))
     X = np.array([[0.2, 0.7, 0.6], [0.5, 0.1, 0.2]])
     np.testing.assert_allclose(model.decision_function(X), X - 0.5)
@@ -299,7 +292,7 @@ def test_without_decision_values_the_probability_less_one_half_is_the_margin():
 
 
 def test_without_decision_values_and_probabilities_the_answer_is_the_margin():
-    model = OneVersusRest(estimator=LinearRegression()).fit(X_BLOBS, Y_BLOBS)
+    model = OneVersusRest(LinearRegression()).fit(X_BLOBS, Y_BLOBS)
     direct = LinearRegression().fit(X_BLOBS, np.eye(4)[Y_BLOBS]).predict(X_BLOBS)
     np.testing.assert_allclose(model.decision_function(X_BLOBS), direct - 0.5, atol=1e-12)
 
@@ -307,9 +300,9 @@ def test_without_decision_values_and_probabilities_the_answer_is_the_margin():
 @BOTH
 def test_probabilities_are_there_only_if_the_estimator_has_them(way):
     for name in ("predict_proba", "predict_log_proba"):
-        assert hasattr(way(estimator=LogisticRegression()), name)
-        assert not hasattr(way(estimator=LinearSVC()), name)
-        assert not hasattr(way(estimator=NearerMean()).fit(CORNERS, [0, 1, 2]), name)
+        assert hasattr(way(LogisticRegression()), name)
+        assert not hasattr(way(LinearSVC()), name)
+        assert not hasattr(way(NearerMean()).fit(CORNERS, [0, 1, 2]), name)
 
 
 @BOTH
@@ -317,7 +310,7 @@ def test_probabilities_are_there_only_if_the_estimator_has_them(way):
     "estimator", [LogisticRegression(), GaussianNB(), KNeighborsClassifier(7), GaussianClassifier()]
 )
 def test_probabilities_sum_to_one_and_scores_agree_with_predictions(way, estimator):
-    model = way(estimator=estimator).fit(X_BLOBS, Y_BLOBS)
+    model = way(estimator).fit(X_BLOBS, Y_BLOBS)
     X = np.vstack([X_BLOBS, 100 * X_BLOBS])
     p = model.predict_proba(X)
     assert np.isfinite(p).all()
@@ -330,14 +323,14 @@ def test_probabilities_sum_to_one_and_scores_agree_with_predictions(way, estimat
 
 
 def test_each_classifier_of_the_rest_is_the_one_fitted_by_hand():
-    model = OneVersusRest(estimator=LogisticRegression()).fit(X_BLOBS, Y_BLOBS)
+    model = OneVersusRest(LogisticRegression()).fit(X_BLOBS, Y_BLOBS)
     for k, fitted in enumerate(model.estimators_):
         by_hand = LogisticRegression().fit(X_BLOBS, k == Y_BLOBS)
         np.testing.assert_array_equal(fitted.coef_, by_hand.coef_)
 
 
 def test_each_classifier_of_a_pair_is_the_one_fitted_by_hand():
-    model = OneVersusOne(estimator=LogisticRegression()).fit(X_BLOBS, Y_BLOBS)
+    model = OneVersusOne(LogisticRegression()).fit(X_BLOBS, Y_BLOBS)
     assert len(model.estimators_) == 6
     for (i, j), fitted in zip(pairs(4), model.estimators_, strict=True):
         rows = np.isin(Y_BLOBS, [i, j])
@@ -349,7 +342,7 @@ def test_each_classifier_of_a_pair_is_the_one_fitted_by_hand():
 def test_the_default_estimator_is_the_gaussian_classifier(way):
     X, y = load_wine(return_X_y=True)
     model = way().fit(X, y)
-    named = way(estimator=GaussianClassifier()).fit(X, y)
+    named = way(GaussianClassifier()).fit(X, y)
     assert {type(fitted) for fitted in model.estimators_} == {GaussianClassifier}
     np.testing.assert_array_equal(model.predict_proba(X), named.predict_proba(X))
     assert model.score(X, y) > 0.97
@@ -367,8 +360,8 @@ FRAMES = [
 def test_frames_give_the_same_as_arrays_and_reach_the_estimator_as_frames(way, frame):
     X = frame({"p": X_BLOBS[:, 0], "q": X_BLOBS[:, 1]})
     labels = np.array(["k", "l", "m", "n"])[Y_BLOBS]
-    model = way(estimator=RemembersType()).fit(X, labels)
-    plain = way(estimator=LogisticRegression()).fit(X_BLOBS, labels)
+    model = way(RemembersType()).fit(X, labels)
+    plain = way(LogisticRegression()).fit(X_BLOBS, labels)
     for fitted in model.estimators_:
         assert fitted.seen_[0] is type(X)
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X_BLOBS))
@@ -379,7 +372,7 @@ def test_frames_give_the_same_as_arrays_and_reach_the_estimator_as_frames(way, f
 
 def test_rows_are_picked_by_place_whatever_the_index_of_the_frame():
     X = pd.DataFrame(X_BLOBS, columns=["p", "q"], index=np.zeros(len(X_BLOBS), dtype=int))
-    model = OneVersusOne(estimator=RemembersType()).fit(X, pd.Series(Y_BLOBS, index=X.index))
+    model = OneVersusOne(RemembersType()).fit(X, pd.Series(Y_BLOBS, index=X.index))
     np.testing.assert_array_equal(model.estimators_[1].seen_[1], X_BLOBS[np.isin(Y_BLOBS, [0, 2])])
 
 
@@ -388,37 +381,19 @@ def test_columns_with_levels_reach_an_estimator_that_reads_them(way):
     frame = pd.DataFrame({"x": X_BLOBS[:, 0], "level": np.where(X_BLOBS[:, 1] > 0, "up", "down")})
     coded = np.column_stack([X_BLOBS[:, 0], X_BLOBS[:, 1] > 0])
     y = np.arange(len(frame)) % 3
-    model = way(estimator=GaussianClassifier()).fit(frame, y)
-    plain = way(estimator=GaussianClassifier()).fit(coded, y)
+    model = way(GaussianClassifier()).fit(frame, y)
+    plain = way(GaussianClassifier()).fit(coded, y)
     np.testing.assert_allclose(model.predict_proba(frame), plain.predict_proba(coded), rtol=1e-8)
 
 
 @BOTH
-@pytest.mark.parametrize(
-    "form", ["csr", "csc", *(pytest.param(form, marks=pytest.mark.slow) for form in ("coo", "lil"))]
-)
+@pytest.mark.parametrize("form", ["csr", "csc"])
 def test_sparse_rows_give_the_same_as_dense_ones(way, form):
     X = np.where(abs(X_BLOBS) > 2, X_BLOBS, 0.0)
     for rows in (sparse.csr_array(X).asformat(form), sparse.csr_matrix(X).asformat(form)):
-        model = way(estimator=LogisticRegression(tol=1e-10)).fit(rows, Y_BLOBS)
-        plain = way(estimator=LogisticRegression(tol=1e-10)).fit(X, Y_BLOBS)
+        model = way(LogisticRegression(tol=1e-10)).fit(rows, Y_BLOBS)
+        plain = way(LogisticRegression(tol=1e-10)).fit(X, Y_BLOBS)
         np.testing.assert_allclose(model.predict_proba(rows), plain.predict_proba(X), atol=1e-6)
-
-
-@BOTH
-def test_lists_of_rows_work(way):
-    model = way(estimator=LogisticRegression()).fit(X_BLOBS.tolist(), Y_BLOBS.tolist())
-    plain = way(estimator=LogisticRegression()).fit(X_BLOBS, Y_BLOBS)
-    np.testing.assert_array_equal(
-        model.predict_proba(X_BLOBS.tolist()), plain.predict_proba(X_BLOBS)
-    )
-
-
-@BOTH
-def test_names_of_columns_are_forgotten_by_a_fit_without_them(way):
-    model = way(estimator=LogisticRegression())
-    model.fit(pd.DataFrame(X_BLOBS, columns=["p", "q"]), Y_BLOBS).fit(X_BLOBS, Y_BLOBS)
-    assert not hasattr(model, "feature_names_in_")
 
 
 @BOTH
@@ -426,8 +401,8 @@ def test_a_weight_of_two_is_a_row_twice_and_a_weight_of_zero_is_no_row(way):
     weight = RANDOM.integers(0, 3, size=len(Y_BLOBS)).astype(float)
     rows = np.repeat(np.arange(len(Y_BLOBS)), weight.astype(int))
     base = LogisticRegression(tol=1e-10)
-    weighted = way(estimator=base).fit(X_BLOBS, Y_BLOBS, sample_weight=weight)
-    repeated = way(estimator=base).fit(X_BLOBS[rows], Y_BLOBS[rows])
+    weighted = way(base).fit(X_BLOBS, Y_BLOBS, sample_weight=weight)
+    repeated = way(base).fit(X_BLOBS[rows], Y_BLOBS[rows])
     np.testing.assert_allclose(
         weighted.predict_proba(X_BLOBS), repeated.predict_proba(X_BLOBS), atol=1e-6
     )
@@ -437,31 +412,22 @@ def test_a_weight_of_two_is_a_row_twice_and_a_weight_of_zero_is_no_row(way):
 def test_a_class_of_weight_zero_is_absent(way):
     weight = np.where(Y_BLOBS == 1, 0.0, 1.0)
     for X in (X_BLOBS, pd.DataFrame(X_BLOBS), X_BLOBS.tolist(), sparse.csr_array(X_BLOBS)):
-        model = way(estimator=LogisticRegression()).fit(X, Y_BLOBS, weight)
+        model = way(LogisticRegression()).fit(X, Y_BLOBS, weight)
         np.testing.assert_array_equal(model.classes_, [0, 2, 3])
         assert model.predict_proba(X).shape == (120, 3)
 
 
 @BOTH
-def test_weights_are_passed_on_only_if_given(way):
-    model = way(estimator=RemembersType()).fit(X_BLOBS, Y_BLOBS)
-    assert model.estimators_[0].seen_[2] is None
-    way(estimator=NearerMean()).fit(X_BLOBS, Y_BLOBS)
-    with pytest.raises(ParameterError, match="NearerMean takes none"):
-        way(estimator=NearerMean()).fit(X_BLOBS, Y_BLOBS, sample_weight=np.ones(120))
-
-
-@BOTH
 def test_parameters_are_counted_where_every_classifier_counts_its_own(way):
-    assert way(estimator=NearerMean()).fit(X_BLOBS, Y_BLOBS).n_parameters_ == 3 * (
+    assert way(NearerMean()).fit(X_BLOBS, Y_BLOBS).n_parameters_ == 3 * (
         4 if way is OneVersusRest else 6
     )
-    assert not hasattr(way(estimator=LogisticRegression()).fit(X_BLOBS, Y_BLOBS), "n_parameters_")
+    assert not hasattr(way(LogisticRegression()).fit(X_BLOBS, Y_BLOBS), "n_parameters_")
 
 
 @BOTH
 def test_parameters_of_the_estimator_can_be_searched(way):
-    model = way(estimator=make_pipeline(StandardScaler(), LogisticRegression()))
+    model = way(make_pipeline(StandardScaler(), LogisticRegression()))
     grid = {"estimator__logisticregression__C": [1e-4, 1.0]}
     search = GridSearchCV(model, grid, cv=3).fit(X_BLOBS, Y_BLOBS)
     assert search.best_params_ == {"estimator__logisticregression__C": 1.0}
@@ -470,17 +436,17 @@ def test_parameters_of_the_estimator_can_be_searched(way):
 
 @BOTH
 def test_tags_are_those_of_the_estimator(way):
-    assert get_tags(way(estimator=LogisticRegression())).input_tags.sparse
-    assert not get_tags(way(estimator=GaussianNB())).input_tags.sparse
+    assert get_tags(way(LogisticRegression())).input_tags.sparse
+    assert not get_tags(way(GaussianNB())).input_tags.sparse
     assert get_tags(way()).input_tags.allow_nan
-    assert not get_tags(way(estimator=LogisticRegression())).input_tags.allow_nan
+    assert not get_tags(way(LogisticRegression())).input_tags.allow_nan
 
 
 @BOTH
 def test_missing_entries_pass_where_the_estimator_takes_them(way):
     X = X_BLOBS.copy()
     X[::7, 0] = np.nan
-    model = way(estimator=GaussianClassifier(covariance="diagonal")).fit(X, Y_BLOBS)
+    model = way(GaussianClassifier(covariance="diagonal")).fit(X, Y_BLOBS)
     p = model.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
 
@@ -490,7 +456,7 @@ def test_missing_entries_pass_where_the_estimator_takes_them(way):
 
 @BOTH
 def test_what_cannot_be_fitted_is_named(way):
-    model = way(estimator=LogisticRegression())
+    model = way(LogisticRegression())
     with pytest.raises(LabelError, match="one class"):
         model.fit(X_BLOBS, np.zeros(120, dtype=int))
     with pytest.raises(LabelError, match="one class"):
@@ -510,37 +476,17 @@ def test_what_cannot_be_fitted_is_named(way):
 @BOTH
 def test_settings_that_cannot_be_honoured_are_errors(way):
     base = LogisticRegression()
-    with pytest.raises(ParameterError, match="ambiguous='first' is unknown"):
-        way(estimator=base, ambiguous="first").fit(X_BLOBS, Y_BLOBS)
+    with pytest.raises(ParameterError, match="ambiguous='first' is not understood"):
+        way(base, ambiguous="first").fit(X_BLOBS, Y_BLOBS)
     with pytest.raises(ParameterError, match="reject_label=3 is a class"):
-        way(estimator=base, ambiguous="reject", reject_label=3).fit(X_BLOBS, Y_BLOBS)
+        way(base, ambiguous="reject", reject_label=3).fit(X_BLOBS, Y_BLOBS)
     with pytest.raises(ParameterError, match="precomputed kernel"):
-        way(estimator=SVC(kernel="precomputed")).fit(X_BLOBS @ X_BLOBS.T, Y_BLOBS)
-
-
-def test_an_error_in_the_fit_of_a_pair_says_how_rows_are_counted():
-    X = X_BLOBS.copy()
-    X[5, 0] = np.inf
-    with pytest.raises(ValueError, match="infinity") as caught:
-        OneVersusOne(estimator=LogisticRegression()).fit(X, Y_BLOBS)
-    assert "among those of the two classes" in caught.value.__notes__[0]
-
-
-@pytest.mark.parametrize("weight", [None, (np.arange(len(X_BLOBS)) % 4 > 0) * 1.0])
-@pytest.mark.parametrize("number", [5, 77, len(X_BLOBS) - 2])
-@BOTH
-def test_an_estimator_of_ours_names_the_row_that_the_user_knows(way, number, weight):
-    assert weight is None or weight[number] > 0
-    X = X_BLOBS.copy()
-    X[number, 1] = np.inf
-    with pytest.raises(InfiniteValueError, match=rf"row {number}\b") as caught:
-        way(estimator=ours.LogisticRegression(prior=1.0)).fit(X, Y_BLOBS, weight)
-    assert not hasattr(caught.value, "__notes__")
+        way(SVC(kernel="precomputed")).fit(X_BLOBS @ X_BLOBS.T, Y_BLOBS)
 
 
 @BOTH
 def test_nothing_is_predicted_before_the_fit(way):
-    model = way(estimator=LogisticRegression())
+    model = way(LogisticRegression())
     for method in (model.predict, model.decision_function, model.predict_proba):
         with pytest.raises(NotFittedError):
             method(X_BLOBS)
@@ -548,48 +494,41 @@ def test_nothing_is_predicted_before_the_fit(way):
         model.ambiguous_rows(X_BLOBS)
 
 
-@parametrize_with_checks(
-    [
-        OneVersusRest(estimator=LogisticRegression()),
-        OneVersusOne(estimator=LogisticRegression()),
-    ]
-)
+@parametrize_with_checks([OneVersusRest(LogisticRegression()), OneVersusOne(LogisticRegression())])
 def test_the_contract_of_scikit_learn_holds(estimator, check):
     check(estimator)
-
-
-def test_passes_over_a_source_are_those_of_all_classifiers():
-    frame = pd.DataFrame(X_BLOBS, columns=["a", "b"]).assign(y=Y_BLOBS)
-    model = OneVersusRest().fit(scan(frame, "y"))
-    assert model.passes_.passes == 1 + len(model.estimators_)  # a first look, and one for each
-    assert model.passes_.bytes_read > 0
-    assert not hasattr(model.fit(X_BLOBS, Y_BLOBS), "passes_")
 
 
 @pytest.mark.filterwarnings("ignore::posteriori.errors.SingularCovarianceWarning")
 @pytest.mark.parametrize(
     "base",
-    [ours.LogisticRegression(prior=1.0, tol=1e-9), NaiveBayes(), FisherDiscriminant(shrinkage=0.1)],
+    [ours.LogisticRegression(prior=1.0), NaiveBayes(), FisherDiscriminant(shrinkage=0.1)],
     ids=str,
 )
-def test_pairs_know_the_levels_that_only_other_classes_have(base, tmp_path):
-    """So the rows of the fit can be predicted, and files give the same answer."""
+def test_pairs_know_the_levels_that_only_other_classes_have(base):
     random = np.random.default_rng(0)
     y = np.arange(90) % 3
     colour = np.where(y == 2, "teal", random.choice(["blue", "red"], size=90))
     frame = pd.DataFrame({"size": random.normal(size=90) + y, "colour": colour})
-    model = OneVersusOne(estimator=base).fit(frame, y)
+    model = OneVersusOne(base).fit(frame, y)
     assert all(e.schema_.columns[1].levels == ("blue", "red", "teal") for e in model.estimators_)
-    frame.assign(y=y).to_parquet(tmp_path / "rows.parquet")
-    elsewhere = OneVersusOne(estimator=base).fit(scan(tmp_path, "y"))
-    found = elsewhere.predict_proba(frame)
-    np.testing.assert_allclose(model.predict_proba(frame), found, rtol=1e-9, atol=1e-10)
     assert model.score(frame, y) > 0.6
+    weight = (y < 2) * 1.0
+    expected = clone(base).fit(frame, y, weight).predict_proba(frame)
+    np.testing.assert_allclose(model.estimators_[0].predict_proba(frame), expected, rtol=1e-10)
+
+
+def test_classes_keep_the_order_that_a_categorical_declares():
+    y = pd.Series(np.array(["mid", "low", "top"])[Y_BLOBS % 3]).astype(
+        pd.CategoricalDtype(["low", "mid", "top"][::-1])
+    )
+    for model in (OneVersusRest(), OneVersusOne()):
+        assert model.fit(X_BLOBS, y).classes_.tolist() == ["top", "mid", "low"]
 
 
 @BOTH
 def test_a_fit_that_is_interrupted_leaves_all_as_it_was(way, monkeypatch):
-    model = way(estimator=ours.LogisticRegression(prior=1.0)).fit(X_BLOBS, Y_BLOBS)
+    model = way(ours.LogisticRegression(prior=1.0)).fit(X_BLOBS, Y_BLOBS)
     before, found = vars(model).copy(), model.predict_proba(X_BLOBS)
     fit, calls = ours.LogisticRegression.fit, []
 

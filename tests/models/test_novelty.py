@@ -1,9 +1,9 @@
 """Novelty: the rate of false alarms on new rows, conformal p-values by brute force, the ends."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from registry import inexact_weights
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -15,7 +15,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from posteriori import GaussianClassifier, NaiveBayes
-from posteriori.errors import IdentifiabilityWarning, LabelError, ParameterError
+from posteriori.errors import DataError, IdentifiabilityWarning, LabelError, ParameterError
 from posteriori.models.novelty import NoveltyDetector
 
 MEANS = np.array([[0.0, 0.0, 0.0], [3.0, 0.0, 1.0]])
@@ -28,13 +28,23 @@ def rows(n, seed):
     return MEANS[y] + random.standard_t(4, size=(n, 3)), y
 
 
+class Gives(KernelDensity):
+    """Has the column of X as its logarithm of the density."""
+
+    def score_samples(self, X):
+        return np.asarray(X)[:, 0]
+
+
 X, Y = rows(400, 0)
 NEW, Y_NEW = rows(20000, 1)
 MODELS = [GaussianClassifier(), GaussianClassifier(covariance="full"), NaiveBayes()]
 
 
 # Of the 15 to 200 rows of these checks none is to be rejected.
-@parametrize_with_checks([NoveltyDetector(NaiveBayes(), false_positive_rate=1e-4, reject_label=-7)])
+@parametrize_with_checks(
+    [NoveltyDetector(NaiveBayes(), false_positive_rate=1e-4, reject_label=-7)],
+    expected_failed_checks=inexact_weights,
+)
 @pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
 def test_keeps_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
@@ -82,9 +92,9 @@ def test_rows_from_afar_are_rejected(estimator):
 
 
 def test_the_p_value_is_the_share_of_rows_held_back_that_are_no_more_likely():
-    model = NoveltyDetector(GaussianClassifier(), folds=4, random_state=2).fit(X, Y)
+    model = NoveltyDetector(GaussianClassifier(), cv=4).fit(X, Y)
     held = np.empty(len(X))
-    for rest, own in StratifiedKFold(4, shuffle=True, random_state=2).split(X, Y):
+    for rest, own in StratifiedKFold(4, shuffle=True, random_state=0).split(X, Y):
         held[own] = GaussianClassifier().fit(X[rest], Y[rest]).score_samples(X[own])
     scores = GaussianClassifier().fit(X, Y).score_samples(NEW[:300])
     expected = [(1 + (held <= s).sum()) / 401 for s in scores]
@@ -113,7 +123,7 @@ def test_with_a_frozen_model_weight_two_is_the_row_twice():
 
 def test_too_few_rows_for_the_rate_reject_nothing_and_say_so():
     model = NoveltyDetector(GaussianClassifier(), false_positive_rate=0.01)
-    with pytest.warns(IdentifiabilityWarning, match=r"98 rows cannot.*Pass 99 rows or more"):
+    with pytest.warns(IdentifiabilityWarning, match=r"98 rows are too few.*Pass 99 rows or more"):
         model.fit(X[:98], Y[:98])
     assert model.threshold_ == -np.inf
     assert not model.is_novel([[1e9, 0, 0]]).any()
@@ -125,8 +135,11 @@ def test_rejected_rows_have_the_label_asked_for():
     words = np.array(["ant", "bee"])[Y]
     found = NoveltyDetector(GaussianClassifier()).fit(X, words).predict(far)
     assert found.tolist() == [None, "ant"]
-    model = NoveltyDetector(GaussianClassifier(), reject_label="???").fit(X, words)
-    assert model.predict(far).tolist() == ["???", "ant"]
+    model = NoveltyDetector(GaussianClassifier(), reject_label="new row").fit(X, words)
+    assert model.predict(far).tolist() == ["new row", "ant"]
+    for labels in (words, Y):
+        model = NoveltyDetector(GaussianClassifier()).fit(X, labels)
+        assert model.predict(far[1:]).dtype == labels.dtype  # where nothing is novel
     with pytest.raises(ParameterError, match="class of its own"):
         NoveltyDetector(GaussianClassifier(), reject_label="bee").fit(X, words)
 
@@ -152,18 +165,11 @@ def test_a_frozen_classifier_needs_no_labels():
     assert_allclose(model.threshold_, expected, rtol=1e-12)
 
 
-def test_names_of_columns_are_kept():
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = NoveltyDetector(GaussianClassifier()).fit(frame, Y)
-    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
-    assert model.n_features_in_ == 3
-
-
 def test_what_cannot_be_honoured_is_an_error():
     with pytest.raises(ParameterError, match="false_positive_rate=0"):
         NoveltyDetector(GaussianClassifier(), false_positive_rate=0).fit(X, Y)
-    with pytest.raises(ParameterError, match="folds=1"):
-        NoveltyDetector(GaussianClassifier(), folds=1).fit(X, Y)
+    with pytest.raises(ParameterError, match="cv=1"):
+        NoveltyDetector(GaussianClassifier(), cv=1).fit(X, Y)
     with pytest.raises(ParameterError, match="LogisticRegression has no score_samples"):
         NoveltyDetector(LogisticRegression()).fit(X, Y)
     with pytest.raises(LabelError, match="requires y"):
@@ -174,17 +180,40 @@ def test_before_the_fit_nothing_can_be_asked():
     for name in ("p_value", "is_novel", "score_samples"):
         with pytest.raises(NotFittedError):
             getattr(NoveltyDetector(GaussianClassifier()), name)(X)
+    with pytest.raises(NotFittedError):
+        NoveltyDetector(FrozenEstimator(GaussianClassifier())).fit(X, Y)
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.4, 0.55, 0.7])
+@pytest.mark.parametrize("rate", [0.1, 0.55])
 def test_the_last_bits_of_equal_rows_do_not_count(rate):
     """A row alone, and one among others, may have densities that differ by a bit."""
     random = np.random.default_rng(0)
     whole = random.integers(3, size=(300, 3)).astype(float)
-    y = random.integers(2, size=300)
-    fitted = FrozenEstimator(GaussianClassifier().fit(whole, y))
+    fitted = FrozenEstimator(GaussianClassifier().fit(whole, random.integers(2, size=300)))
     model = NoveltyDetector(fitted, false_positive_rate=rate).fit(whole)
     alone = [model.p_value(row[None])[0] for row in whole]
     assert_allclose(model.p_value(whole), alone, rtol=1e-12)
-    assert_array_equal(model.is_novel(whole), [model.is_novel(row[None])[0] for row in whole])
     assert_array_equal(model.is_novel(whole), model.p_value(whole) <= rate)
+
+
+def test_p_values_and_threshold_with_weights_ties_and_infinite_densities_by_brute_force():
+    random = np.random.default_rng(3)
+    scores = random.integers(40, size=600).astype(float)
+    scores[:3], scores[3:5] = -np.inf, np.inf
+    weight = random.integers(1, 4, size=600).astype(float)
+
+    model = NoveltyDetector(FrozenEstimator(Gives().fit(X)), false_positive_rate=0.05)
+    rows = scores[:, None]
+    found = model.fit(rows, None, weight)
+    total = 1 + weight.sum()
+    expected = np.array([(1 + weight[scores <= s].sum()) / total for s in scores])
+    assert_allclose(found.p_value(rows), expected, rtol=1e-13)
+    lower = np.array([(1 + weight[scores < s].sum()) / total for s in scores])
+    assert found.threshold_ == scores[lower <= 0.05].max()
+    assert_array_equal(found.is_novel(rows), expected <= 0.05)
+
+
+def test_a_row_without_a_density_is_named():
+    rows = np.array([[0.0], [1.0], [np.nan]])
+    with pytest.raises(DataError, match="no density for row 2"):
+        NoveltyDetector(FrozenEstimator(Gives().fit(X)), false_positive_rate=0.5).fit(rows)

@@ -20,12 +20,10 @@ from sources import CUTS, FRAME, PLAIN, N, dask_frame, delayed, parts
 
 from posteriori import (
     Adaline,
-    CalibratedClassifier,
     GaussianClassifier,
     LeastSquaresClassifier,
     LogisticRegression,
     NaiveBayes,
-    NoveltyDetector,
     errors,
     scan,
 )
@@ -256,9 +254,6 @@ class TestCluster:
             LogisticRegression(tol=1e-8),
             GaussianClassifier(),
             NaiveBayes(),
-            CalibratedClassifier(LogisticRegression()),
-            CalibratedClassifier(NaiveBayes(), method="platt"),
-            NoveltyDetector(GaussianClassifier(), false_positive_rate=0.05),
             Adaline(random_state=0, max_epochs=3, tol=1e-9),
         ],
         ids=str,

@@ -21,14 +21,6 @@ from posteriori.likelihood.glm_families import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block, take_block
 from posteriori.rows.schema import Schema
-from posteriori.statistics.calibration import (
-    CountFolds,
-    GatherBelow,
-    GatherLogarithms,
-    GatherLowest,
-    GatherSlope,
-    RowFolds,
-)
 from posteriori.statistics.column_moments import GatherColumnMoments, GatherLargest
 from posteriori.statistics.discrete_counts import (
     GatherByFamily,
@@ -77,7 +69,6 @@ CODES = RANDOM.integers(K, size=N)
 SHARES = RANDOM.dirichlet(np.ones(K), size=N)
 TWO = RANDOM.integers(2, size=N).astype(float)
 COUNTED = RANDOM.poisson(1.5, size=N).astype(float)
-LOGS = np.where(np.arange(D) == CODES[:, None], -np.inf, -COUNTS)
 OFFSET = 0.1 * RANDOM.normal(size=N)
 
 
@@ -279,11 +270,6 @@ KERNELS: dict[str, Entry] = {
     "step to a margin": Entry(
         GatherStepLength(PAIRS, DIRECTION, RAY, RAY, 40.0), CODES, weighs=False
     ),
-    "slope": Entry(GatherSlope(0.7, 3.0), CODES),
-    "logarithms": Entry(GatherLogarithms(), CODES, LOGS),
-    "folds": Entry(CountFolds(RowFolds(3), K), CODES, view=lambda s: s.weight),
-    "lowest": Entry(GatherLowest(), CODES, COUNTS, view=lambda s: (s.values, s.weight)),
-    "below": Entry(GatherBelow(np.array([1.0, 2.0, 2.5])), CODES, COUNTS),
     "influence": Entry(
         GatherInfluence(TWO_CLASSES, 0.1 * RANDOM.normal(size=(D + 1, 1, D + 1)), 4.0),
         TWO,

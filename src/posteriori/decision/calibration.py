@@ -11,15 +11,13 @@ from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc, betaincinv, betaln, ndtr, xlog1py, xlogy
+from scipy.optimize import brentq
+from scipy.special import bdtrc, betaincinv, betaln, ndtr, softmax, xlog1py, xlogy
 
 from posteriori.arguments import check_choice, check_count, check_fraction
 from posteriori.decision.decide import most_probable
-from posteriori.decision.probabilities import Labelled, read_labelled
+from posteriori.decision.probabilities import Labelled, Result, read_labelled
 from posteriori.decision.scores import Pools, pool
-from posteriori.rows.block import Rows
-from posteriori.rows.frames import make_frame
-from posteriori.statistics.calibration import GatherSlope, Slope
 from posteriori.typing import Array, Codes
 
 
@@ -180,7 +178,7 @@ OUTSIDE = 0.0455
 
 
 @dataclass(frozen=True, eq=False)
-class BinnedResiduals:
+class BinnedResiduals(Result):
     """For bins (m,) of `n` rows: means of predictions and targets, and a standard error.
 
     `place` is the mean of what the rows were put into order by.
@@ -190,7 +188,9 @@ class BinnedResiduals:
     place: Array
     predicted: Array
     observed: Array
-    error: Array
+    std_error: Array
+
+    _columns = ("n", "place", "predicted", "observed", "std_error", "z")
 
     @property
     def z(self) -> Array:
@@ -198,7 +198,7 @@ class BinnedResiduals:
         gap = self.observed - self.predicted
         gap[abs(gap) <= 1e-12 * np.maximum(abs(self.predicted), 1e-300)] = 0.0
         certain = np.where(gap == 0, 0.0, np.copysign(np.inf, gap))
-        return np.divide(gap, self.error, out=certain, where=self.error > 0)
+        return np.divide(gap, self.std_error, out=certain, where=self.std_error > 0)
 
     @property
     def outside(self) -> NDArray[np.bool_]:
@@ -265,66 +265,36 @@ def _number(rows: float) -> int:
     return _USUAL if rows > _FEW else max(int(rows) // 2, 1)
 
 
-_LARGEST = 1e300
-"""A slope that is as good as infinite."""
-
-_NEAR = 1e-9
-"""A step so short, beside b, leaves an error of its square."""
-
-_FAR = 1e3
-"""Activations whose usual size is not between this and its inverse are in units of their own."""
-
-
-def likeliest_slope(rows: Rows, weight: float) -> float:
+def fit_inverse_temperature(activation: Array, codes: Codes, weight: Array) -> float:
     """The b >= 0 under which softmax(b a) makes the classes that occurred most probable.
 
-    The derivative of the log likelihood, Σ w (a_t - Σ_k p_k a_k), only falls with b, so that there
-    is one root at most. The answer is zero if it is negative from the start: the activations
-    point away from the classes that occurred. It is infinite if the derivative stays above zero,
-    as every row has its largest activation for its own class. Each step, by Newton's method
-    between the ends that are known, is a pass over the rows, which have this `weight` together.
+    The derivative of the log likelihood, Σ w (a_t - Σ_k p_k a_k), decreases with b, so there is
+    one root at most. The estimate is zero if the derivative is negative at zero: the activations
+    point away from the classes that occurred. It is infinite if no row has a larger activation for
+    another class than for its own, as the derivative then stays above zero.
 
-    >>> from posteriori.rows.in_memory import read_rows
     >>> from scipy.special import softmax
     >>> a = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]])
-    >>> b = likeliest_slope(read_rows(a, [0, 1, 1, 1]), 4.0)
+    >>> b = fit_inverse_temperature(a, np.array([0, 1, 1, 1]), np.ones(4))
     >>> softmax(b * a, axis=1)[0].round(12)  # right three times in four
     array([0.75, 0.25])
     """
-    low, high, b = 0.0, np.inf, 1.0
-    found = rows.map_sum(GatherSlope(b, weight))
-    if found.at_zero >= 0:
+    below = activation - activation.max(axis=1, keepdims=True)
+    own = np.take_along_axis(below, codes[:, None], axis=1)[:, 0]
+    weight = weight / weight.sum()
+
+    def negative_derivative(b: float) -> float:
+        p = softmax(b * below, axis=1)
+        return float(weight @ ((p * below).sum(axis=1) - own))
+
+    if negative_derivative(0.0) >= 0:
         return 0.0
-    if found.farthest == 0:
+    if own.min() == 0:
         return np.inf
-    usual = 1 / found.size
-    if not 1 / _FAR < usual < _FAR:
-        b, found = usual, rows.map_sum(GatherSlope(usual, weight))
-    while low < _LARGEST:
-        low, high = (b, high) if found.gradient < 0 else (low, b)
-        step = _newton(found)
-        if abs(step) <= _NEAR:
-            return b * (1 + step)
-        if high - low <= _NEAR * low:
-            return b
-        b = _between(low, high, b * (1 + step))
-        found = rows.map_sum(GatherSlope(b, weight))
-    return np.inf
-
-
-def _newton(found: Slope) -> float:
-    """The step to the root, in multiples of b; not finite where there is no telling."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return float(np.divide(-found.gradient, found.curvature))
-
-
-def _between(low: float, high: float, wanted: float) -> float:
-    """What is wanted, if it is between the ends; else far enough from both."""
-    if low < wanted < high and np.isfinite(wanted):
-        return wanted
-    if np.isinf(high):
-        return 2 * low
-    return float(np.sqrt(low) * np.sqrt(high)) if low > 0 else high / 8
+    high = 1 / -below.mean()
+    while negative_derivative(high) < 0:
+        high *= 2
+    return float(brentq(negative_derivative, 0.0, high, xtol=1e-300, rtol=1e-15))
 
 
 Kind = Literal["top", "classwise"]
@@ -335,7 +305,7 @@ _UNIT_ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, eq=False)
-class ReliabilityCurve:
+class ReliabilityCurve(Result):
     """What was predicted for the class `label`, and what was observed, in bins (m,) of `n` rows.
 
     `low` and `high` are Clopper and Pearson's confidence interval for the probability of each bin,
@@ -352,14 +322,11 @@ class ReliabilityCurve:
     n: Array
     isotonic: Pools
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """A row a bin: predicted, observed, low, high, n; of "pandas", "polars" or "pyarrow"."""
-        names = ("predicted", "observed", "low", "high", "n")
-        return make_frame({name: getattr(self, name).tolist() for name in names}, backend)
+    _columns = ("predicted", "observed", "low", "high", "n")
 
 
 @dataclass(frozen=True)
-class Spiegelhalter:
+class Spiegelhalter(Result):
     """A test of calibration: `z`, standard normal for a calibrated model, and its p-value.
 
     The p-value is two-sided. z is above zero where the score is worse than the model itself
@@ -369,9 +336,11 @@ class Spiegelhalter:
     z: float
     p_value: float
 
+    _columns = ("z", "p_value")
+
 
 @dataclass(frozen=True)
-class CalibrationError:
+class CalibrationError(Result):
     """How far rates are from probabilities.
 
     `expected` is the mean of |observed - predicted| over the rows, bin by bin. Chance alone keeps
@@ -385,6 +354,18 @@ class CalibrationError:
     expected_by_chance: float
     mean_square: float | None
     spiegelhalter: Spiegelhalter
+
+    _columns = ("expected", "expected_by_chance", "mean_square", "root_mean_square", "z", "p_value")
+
+    @property
+    def z(self) -> float:
+        """Spiegelhalter's statistic."""
+        return self.spiegelhalter.z
+
+    @property
+    def p_value(self) -> float:
+        """Of Spiegelhalter's test."""
+        return self.spiegelhalter.p_value
 
     @property
     def root_mean_square(self) -> float | None:

@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 from scipy.optimize import nnls
 from scipy.special import chdtrc
 
-from posteriori.decision.probabilities import Probabilities, places_of, read_proba
+from posteriori.decision.probabilities import Probabilities, Result, places_of, read_proba
 from posteriori.errors import (
     ConvergenceWarning,
     IdentifiabilityWarning,
@@ -188,17 +188,17 @@ _IGNORANCE = 12**-0.5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EstimatedPriors:
+class EstimatedPriors(Result):
     """Priors found in rows without labels, and whether they are those of before.
 
     priors : (K,) the estimates, in the order of `classes`.
-    standard_error : (K,) by the observed information; infinite where the rows tell nothing.
+    std_error : (K,) by the observed information; infinite where the rows tell nothing.
     statistic, p_value : the likelihood ratio test of no change, by chi² with `df` degrees.
     n_iter, converged : steps of EM and of Newton, and whether they came to an end.
     """
 
     priors: Array
-    standard_error: Array
+    std_error: Array
     statistic: float
     df: int
     p_value: float
@@ -206,13 +206,15 @@ class EstimatedPriors:
     converged: bool
     classes: Labels
 
+    _columns = ("classes", "priors", "std_error")
+
     @property
     def verdict(self) -> str:
         """What the test says at the level of 0.05: "changed", or "no change shown"."""
         return "changed" if self.p_value < _LEVEL else "no change shown"
 
     def __repr__(self) -> str:
-        each = zip(self.classes.tolist(), self.priors, self.standard_error, strict=True)
+        each = zip(self.classes.tolist(), self.priors, self.std_error, strict=True)
         parts = [f"{label!r}: {prior:.4g} ± {error:.2g}" for label, prior, error in each]
         shown = ", ".join([*parts[:6], "..."] if len(parts) > 6 else parts)
         return f"EstimatedPriors({shown}; {self.verdict}, p = {self.p_value:.3g})"
@@ -249,7 +251,7 @@ def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> Estimat
     _warn_unless(converged, n_iter)
     ratio = 2 * max(0.0, _log_likelihood(W, pi) - _log_likelihood(W, before[live]))
     df = int(live.sum()) - 1
-    error = standard_errors(W, pi)
+    error = std_errors(W, pi)
     _warn_of_ignorance(given.classes[live].tolist(), error)
     p_value = float(chdtrc(df, ratio)) if df else 1.0
     priors, errors = _among_all(pi, live), _among_all(error, live)
@@ -325,7 +327,7 @@ def _log_likelihood(W: Array, pi: Array) -> float:
         return float(np.log(W @ pi).sum())
 
 
-def standard_errors(W: Array, pi: Array) -> Array:
+def std_errors(W: Array, pi: Array) -> Array:
     """√ of the diagonal of Z(ZᵀIZ)⁻¹Zᵀ, with Z a basis of what sums to zero; I the information."""
     K = len(pi)
     if K == 1:

@@ -6,7 +6,7 @@ Conventions: n rows, K classes. A weight counts how often its row occurred; weig
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from posteriori.errors import (
     ShapeError,
 )
 from posteriori.rows.features import as_frame
+from posteriori.rows.frames import make_frame
 from posteriori.rows.target import as_vector, read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
 
@@ -27,13 +28,14 @@ from posteriori.typing import Array, Codes, Labels
 def places_of(wanted: Sequence[Any], given: Sequence[Any], what: str, kind: str) -> list[int]:
     """Where each of the names wanted stands among those given; an error unless they are the same.
 
-    Names of columns may be the labels spelt out: "0" for 0.
+    Names of columns may be the labels as text: "0" for 0.
 
     >>> places_of([0, 1], ["1", "0"], "loss", "class")
     [1, 0]
     """
     if all(isinstance(name, str) for name in given):
-        given = _as_labels(wanted, given)
+        meant = {str(label): label for label in wanted}
+        given = [meant.get(name, name) for name in given]
     unknown = [name for name in given if name not in wanted]
     absent = [name for name in wanted if name not in given]
     if unknown or absent:
@@ -63,10 +65,15 @@ def own_names(names: Sequence[Any], labels: Sequence[Any]) -> Sequence[Any] | No
     return None if are_numbers and set(names) != set(labels) else names
 
 
-def _as_labels(labels: Sequence[Any], words: Sequence[Any]) -> list[Any]:
-    """The labels that the words spell out; other words as they are."""
-    meant = {str(label): label for label in labels}
-    return [meant.get(word, word) for word in words]
+class Result:
+    """A frozen dataclass whose `_columns` can be had as a frame: a row an entry, or one row."""
+
+    _columns: ClassVar[tuple[str, ...]]
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The numbers as a data frame of "pandas", "polars" or "pyarrow"."""
+        columns = {name: np.atleast_1d(getattr(self, name)).tolist() for name in self._columns}
+        return make_frame(columns, backend)
 
 
 _SUM_TOLERANCE = 1e-6

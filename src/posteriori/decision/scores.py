@@ -15,7 +15,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import xlogy
 
 from posteriori.arguments import check_choice
-from posteriori.decision.probabilities import Labelled, read_labelled
+from posteriori.decision.probabilities import Labelled, Result, read_labelled
 from posteriori.errors import ImpossibleClassWarning, ParameterError, warn
 from posteriori.typing import Array
 
@@ -64,18 +64,20 @@ ScoreName = Literal["brier", "log"]
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(Result):
     """The mean score of the rows and its standard error, infinite for less than two rows."""
 
     value: float
-    standard_error: float
+    std_error: float
+
+    _columns = ("value", "std_error")
 
     def __float__(self) -> float:
         return self.value
 
 
 @dataclass(frozen=True)
-class Decomposition:
+class Decomposition(Result):
     """A score = reliability - resolution + uncertainty; only the first two are the model's.
 
     `reliability` is what a recalibration would gain, zero for a calibrated model; `resolution` is
@@ -88,6 +90,8 @@ class Decomposition:
     resolution: float
     uncertainty: float
 
+    _columns = ("score", "reliability", "resolution", "uncertainty")
+
 
 def log_score(y: Any, proba: Any, *, classes: Any = None, sample_weight: Any = None) -> Score:
     """The logarithmic score: the mean of -ln p(C_t|x), with t the class that occurred.
@@ -98,7 +102,7 @@ def log_score(y: Any, proba: Any, *, classes: Any = None, sample_weight: Any = N
     a warning then names the row.
 
     >>> score = log_score(["no", "yes", "yes"], [0.2, 0.9, 0.6])
-    >>> round(score.value, 4), round(score.standard_error, 4)
+    >>> round(score.value, 4), round(score.std_error, 4)
     (0.2798, 0.1204)
     """
     return _log(read_labelled(y, proba, classes, sample_weight))
@@ -112,7 +116,7 @@ def brier_score(y: Any, proba: Any, *, classes: Any = None, sample_weight: Any =
     `proba`, `classes` and `sample_weight` are as for `log_score`.
 
     >>> score = brier_score(["no", "yes", "yes"], [0.2, 0.9, 0.6])
-    >>> round(score.value, 4), round(score.standard_error, 4)
+    >>> round(score.value, 4), round(score.std_error, 4)
     (0.07, 0.0458)
     """
     return _brier(read_labelled(y, proba, classes, sample_weight))

@@ -9,7 +9,6 @@ Ctrl-C, leaves the estimator as it was.
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial, wraps
 from importlib.util import find_spec
 from inspect import Parameter, signature
@@ -42,7 +41,6 @@ from posteriori.rows.formula import Formula, read_formula
 from posteriori.rows.frames import backend_of
 from posteriori.rows.in_memory import (
     SERIAL_ENTRIES,
-    Among,
     MemoryRows,
     check_several,
     is_memory_rows,
@@ -313,34 +311,6 @@ def check_offsets(rows: SourceRows, model: Any, method: str) -> None:
         )
 
 
-def check_source(estimator: Any) -> None:
-    """An error unless a model around the estimator can fit to a source.
-
-    The estimator must be one of ours, around none but ours; or come fitted.
-    """
-    if not _fits_to_sources(estimator):
-        raise ParameterError(
-            f"{type(estimator).__name__} does not fit to a source of rows.",
-            "Use an estimator of posteriori; or pass a table X and labels y; or fit the estimator "
-            "first, and wrap it in sklearn.frozen.FrozenEstimator.",
-        )
-
-
-def _fits_to_sources(estimator: Any) -> bool:
-    if isinstance(estimator, FrozenEstimator):
-        return True
-    within = getattr(estimator, "estimator", None)
-    return isinstance(estimator, Estimator) and (within is None or _fits_to_sources(within))
-
-
-def check_labelled(model: Any, rows: SourceRows) -> None:
-    """An error unless each row has one label."""
-    if rows.discovered.labels is None or rows.soft:
-        raise LabelError(
-            f"{type(model).__name__} needs a label a row.", "Name one column of labels as target."
-        )
-
-
 _DOUBLE = np.dtype(np.float64)
 
 
@@ -368,20 +338,6 @@ class Classifier(ClassifierMixin, Estimator):
         as it was.
         """
         return self._fit_to(lambda: self._read(X, y, sample_weight, classes))
-
-    def _fit_to_some(
-        self, X: Any, y: Any, sample_weight: Any, among: Among | None, schema: Schema | None
-    ) -> Self:
-        """Fit to a table of some rows, with the numbers that these have `among` all.
-
-        `schema` has the columns with the levels of all rows, where some may lack them.
-        """
-
-        def read() -> FitRows:
-            rows = self._read(X, y, sample_weight, None, schema=schema)
-            return replace(cast(MemoryRows, rows), among=among)
-
-        return self._fit_to(read)
 
     def _fit_to(self, read: Callable[[], FitRows]) -> Self:
         """Fit to the rows that `read` gives; a fit that fails leaves the estimator as it was."""

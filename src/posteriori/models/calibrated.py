@@ -1,10 +1,11 @@
 """Recalibration of any classifier by its predictions for held-out rows.
 
-Conventions: n rows, K classes. `activation` (n, K) is ln p(C_k|x) of the estimator or, if it gives
+Conventions: n rows, K classes. An activation (n, K) is ln p(C_k|x) of the estimator or, if it gives
 no probabilities, its decision function: ln p up to a number that all classes have in common.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -13,10 +14,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice
-from posteriori.decision.calibration import likeliest_slope
+from posteriori.decision.calibration import fit_inverse_temperature
 from posteriori.decision.decide import most_probable
 from posteriori.errors import (
     CalibrationWarning,
+    DataError,
     LabelError,
     ParameterError,
     SeparationWarning,
@@ -24,62 +26,39 @@ from posteriori.errors import (
 )
 from posteriori.inspection.results import predicted_log_probabilities
 from posteriori.models.base import anywhere
-from posteriori.models.cross_fit import (
-    CrossFitted,
-    TrainingSource,
-    held_out_predictions,
-    transformed,
-)
+from posteriori.models.cross_fit import HeldOut, check_folds, held_out_predictions
 from posteriori.models.logistic import LogisticRegression
-from posteriori.models.wrapper import Training
-from posteriori.rows.block import Block, Rows
-from posteriori.statistics.calibration import (
-    GatherLogarithms,
-    Logarithms,
-    has_none,
-    no_prediction,
-)
-from posteriori.statistics.statistic import Maximum
-from posteriori.typing import Array, Labels
+from posteriori.models.wrapper import Training, Wrapper
+from posteriori.typing import Array, Codes, Labels
 
 _SMALLEST_LOG = float(np.log(np.finfo(np.float64).smallest_subnormal))
-"""A probability that a double cannot hold is at most this, in logarithms."""
-
-_MOST = 1e150
-"""A logarithm or a decision function that is larger counts as this: sums of it are doubles."""
-
-_TOL = 1e-10
-"""Standard errors by which a map may miss its optimum."""
 
 
-class CalibratedClassifier(ClassifierMixin, CrossFitted):
+class CalibratedClassifier(ClassifierMixin, Wrapper):
     """A classifier recalibrated by temperature scaling or Platt scaling on held-out rows.
 
     With `method="temperature"` its probabilities become softmax(b ln p), with the one number
     b = 1/T of the largest likelihood: the most probable class does not change. With
     `method="platt"` two classes get σ(α + β ln(p/(1 - p))) by maximum likelihood; more get the
-    softmax of a linear function of all ln p_k, whose prior is chosen by the evidence. Both are our
-    own `LogisticRegression`.
+    softmax of a linear function of all ln p_k, whose prior is chosen by the evidence. Both are
+    fitted by `LogisticRegression`.
 
-    The map is fitted to cross-fitted predictions: each of `folds` parts of the rows is predicted by
-    a copy of the estimator that is fitted to all others. Then the estimator is fitted to all rows.
-    An estimator that is fitted already is not fitted again if wrapped in
-    `sklearn.frozen.FrozenEstimator`; all rows then serve to recalibrate it, and must be new to it.
+    The map is fitted to cross-fitted predictions: the test rows of each fold are predicted by a
+    copy of the estimator that is fitted to its training rows. The estimator itself is fitted to all
+    rows. An estimator in a `sklearn.frozen.FrozenEstimator` is not fitted again: all rows
+    recalibrate it, and must be new to it.
 
     If the estimator gives no probabilities, its `decision_function` stands for their logarithms. A
-    probability of exactly zero has no logarithm: it counts as half the smallest positive one among
-    the held-out rows if any of these has a zero, and else as the smallest number of double
-    precision.
+    probability of zero has no logarithm: it counts as half the smallest positive one among the
+    held-out rows if any of these has a zero, and else as the smallest number of double precision.
 
     Parameters
     ----------
     estimator : a classifier with `predict_proba` or `decision_function`
     method : "temperature" or "platt"
-    folds : int
-        The number of folds: those of scikit-learn's `StratifiedKFold(folds, shuffle=True)`, or of
-        a hash of the row number for a dataset of `scan` or in Dask.
-    random_state : None, a seed or a generator
-        The seed of the folds; None is the seed 0.
+    cv : int, splitter of scikit-learn, or list of (train, test)
+        A number n means StratifiedKFold(n, shuffle=True, random_state=0). Splitters that need
+        groups get those of `fit(X, y, groups=...)`.
 
     Attributes
     ----------
@@ -87,8 +66,8 @@ class CalibratedClassifier(ClassifierMixin, CrossFitted):
     temperature_ : 1/b, for method="temperature": above one if the estimator was overconfident.
         Infinite, with a warning, if it does no better than chance; one, with a warning, if no
         held-out row was misclassified, as then no temperature is low enough.
-    calibrator_ : the `LogisticRegression` on the log odds, or on the ln p_k, for method="platt".
-    passes_ : how often a dataset on disk or on a cluster was read.
+    calibrator_ : the `LogisticRegression` on the log odds, or on the ln p_k, for method="platt";
+        its classes are the places of the classes in `classes_`.
 
     Examples
     --------
@@ -110,44 +89,41 @@ class CalibratedClassifier(ClassifierMixin, CrossFitted):
         estimator: Any,
         *,
         method: Literal["temperature", "platt"] = "temperature",
-        folds: int = 5,
-        random_state: Any = None,
+        cv: Any = 5,
     ) -> None:
         self.estimator = estimator
         self.method = method
-        self.folds = folds
-        self.random_state = random_state
+        self.cv = cv
 
     def _check_settings(self) -> None:
         check_choice("method", self.method, ["temperature", "platt"])
+        check_folds(self.cv)
 
-    def _learn(self, rows: Training | TrainingSource) -> None:
+    def _learn(self, rows: Training, split_params: Mapping[str, Any]) -> None:
         for name in ("temperature_", "calibrator_"):
             self.__dict__.pop(name, None)
         self.classes_ = rows.classes
-        self._check_classes(rows.n_of_classes)
-        self.estimator_ = self.estimator if self._frozen else rows.fitted(self.estimator)
-        K = len(self.classes_)
-        found = held_out_predictions(rows, self, _Activation(self.classes_), K)
-        logs = found.map_sum(GatherLogarithms())
-        self._zero = _value_of_zero(logs)
-        floor = _Floor(self._zero)
+        _check_several(type(self).__name__, rows)
+        self.estimator_ = self.estimator if self._frozen else rows.fit(self.estimator)
+        found = held_out_predictions(rows, self, partial(_activations, self.classes_), split_params)
+        zeros = np.isneginf(found.values)
+        lowest = found.values[~zeros].min()
+        self._zero = float(lowest - np.log(2)) if zeros.any() else _SMALLEST_LOG
+        values = self._without_zeros(found.values)
         if self.method == "temperature":
-            self.temperature_ = _temperature(transformed(found, floor, K), logs.weight)
+            self.temperature_ = _temperature(values, found)
         else:
-            columns = transformed(found, _Columns(floor), 1 if K == 2 else K)
-            self.calibrator_ = _calibrator(columns, K)
+            _check_every_class(self.classes_, found.codes)
+            self.calibrator_ = _calibrator(_columns(values), found)
 
     @anywhere
     def predict_log_proba(self, X: Any) -> Array:
         """ln p(C_k|x), recalibrated, (n, K)."""
         check_is_fitted(self)
-        found = _Activation(self.classes_)(self.estimator_, X)
-        _check_given(found)
-        floor = _Floor(self._zero)
+        logs = self._without_zeros(_activations(self.classes_, self.estimator_, X))
         if hasattr(self, "temperature_"):
-            return cast(Array, log_softmax(floor(found) / self.temperature_, axis=1))
-        return cast(Array, self.calibrator_.predict_log_proba(_Columns(floor)(found)))
+            return cast(Array, log_softmax(logs / self.temperature_, axis=1))
+        return cast(Array, self.calibrator_.predict_log_proba(_columns(logs)))
 
     @anywhere
     def predict_proba(self, X: Any) -> Array:
@@ -160,44 +136,35 @@ class CalibratedClassifier(ClassifierMixin, CrossFitted):
         codes = most_probable(self.predict_log_proba(X))
         return self.classes_[codes]
 
-    def _check_classes(self, n_of_classes: Array) -> None:
-        labels = self.classes_.tolist()
-        if len(labels) < 2:
-            raise LabelError(
-                f"{type(self).__name__} needs rows of two classes at least; y has one class, "
-                f"{labels[0]!r} (n_samples = {n_of_classes[0]:g}).",
-                "Pass rows of every class that is to be told apart.",
-            )
-        if self.method == "platt" and not n_of_classes.all():
-            raise LabelError(
-                f"No row is of class {labels[int(n_of_classes.argmin())]!r}.",
-                "Pass rows of it, or use method='temperature', which can do without.",
-            )
+    def _without_zeros(self, logs: Array) -> Array:
+        """The logarithms, with one in place of that of zero."""
+        if self._zero > _SMALLEST_LOG:  # so that no positive probability counts for less than zero
+            return np.maximum(logs, self._zero)
+        return np.where(np.isneginf(logs), self._zero, logs)
 
 
-@dataclass(frozen=True, eq=False)
-class _Activation:
+def _activations(classes: Labels, fitted: Any, X: Any) -> Array:
     """ln p of all `classes`; a class that the estimator does not know has probability zero."""
-
-    classes: Labels
-
-    def __call__(self, fitted: Any, X: Any) -> Array:
-        some = np.asarray(_confidence(fitted, X), dtype=np.float64)
-        found = np.full((len(some), len(self.classes)), -np.inf)
-        place = {label: k for k, label in enumerate(self.classes.tolist())}
-        found[:, [place[label] for label in np.asarray(fitted.classes_).tolist()]] = some
-        return found
-
-
-def _confidence(fitted: Any, X: Any) -> Array:
     if hasattr(fitted, "predict_proba"):
-        return predicted_log_probabilities(fitted, X)
-    if hasattr(fitted, "decision_function"):
-        return _from_margins(np.asarray(fitted.decision_function(X)), len(fitted.classes_))
-    raise ParameterError(
-        f"{type(fitted).__name__} has neither predict_proba nor decision_function.",
-        "Use a classifier that says how sure it is.",
-    )
+        own = predicted_log_probabilities(fitted, X)
+    elif hasattr(fitted, "decision_function"):
+        own = _from_margins(np.asarray(fitted.decision_function(X)), len(fitted.classes_))
+    else:
+        raise ParameterError(
+            f"{type(fitted).__name__} has neither predict_proba nor decision_function.",
+            "Use a classifier that has one of them.",
+        )
+    found = np.full((len(own), len(classes)), -np.inf)
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    found[:, [place[label] for label in np.asarray(fitted.classes_).tolist()]] = own
+    bad = np.isnan(found).any(axis=1) | np.isneginf(found).all(axis=1)
+    if bad.any():
+        raise DataError(
+            "The estimator gives no probabilities for row {row}.",
+            "Look at the entries of that row, or use another estimator.",
+            int(bad.argmax()),
+        )
+    return found
 
 
 def _from_margins(margin: Array, n_classes: int) -> Array:
@@ -212,43 +179,31 @@ def _from_margins(margin: Array, n_classes: int) -> Array:
     return margin
 
 
-def _check_given(log_probability: Array) -> None:
-    bad = has_none(log_probability)
-    if bad.any():
-        raise no_prediction("probabilities", int(bad.argmax()))
-
-
-def _value_of_zero(found: Logarithms) -> float:
-    """The logarithm that a probability of zero counts as."""
-    return float(found.lowest - np.log(2)) if found.any_zero else _SMALLEST_LOG
-
-
-@dataclass(frozen=True)
-class _Floor:
-    """What puts `zero` in the place of the logarithms of zeros, and cuts off what is enormous."""
-
-    zero: float
-
-    def __call__(self, log_probability: Array) -> Array:
-        if self.zero > _SMALLEST_LOG:  # so that no positive probability counts for less than zero
-            return np.clip(log_probability, self.zero, _MOST)
-        known = np.where(np.isneginf(log_probability), self.zero, log_probability)
-        return np.clip(known, -_MOST, _MOST)
-
-
-@dataclass(frozen=True)
-class _Columns:
+def _columns(logs: Array) -> Array:
     """What Platt's map is a function of: the log odds of two classes, or all ln p_k."""
-
-    floor: _Floor
-
-    def __call__(self, log_probability: Array) -> Array:
-        found = self.floor(log_probability)
-        return found[:, 1:] - found[:, :1] if found.shape[1] == 2 else found
+    return logs[:, 1:] - logs[:, :1] if logs.shape[1] == 2 else logs
 
 
-def _temperature(activations: Rows, weight: float) -> float:
-    b = likeliest_slope(activations, weight)
+def _check_several(name: str, rows: Training) -> None:
+    if len(rows.classes) < 2:
+        raise LabelError(
+            f"{name} needs rows of two classes at least; y has one class, "
+            f"{rows.classes.tolist()[0]!r} (n_samples = {len(rows.codes)}).",
+            "Pass rows of every class.",
+        )
+
+
+def _check_every_class(classes: Labels, codes: Codes) -> None:
+    counts = np.bincount(codes, minlength=len(classes))
+    if not counts.all():
+        raise LabelError(
+            f"No held-out row is of class {classes.tolist()[int(counts.argmin())]!r}.",
+            "Pass rows of it, or use method='temperature', which does not need them.",
+        )
+
+
+def _temperature(activations: Array, found: HeldOut) -> float:
+    b = fit_inverse_temperature(activations, found.codes, found.weight)
     if b == 0:
         _warn_of_chance("All classes are given the same probability (temperature_ is infinite).")
         return np.inf
@@ -257,50 +212,40 @@ def _temperature(activations: Rows, weight: float) -> float:
     warn(
         SeparationWarning(
             "No held-out row is misclassified, so that the likelihood increases as the "
-            "temperature falls to zero. The probabilities are left alone (temperature_ is 1).",
-            "Use more rows, or method='platt', which has a finite answer.",
+            "temperature falls to zero. The probabilities are left as they are (temperature_ is "
+            "1).",
+            "Use more rows, or method='platt', which has a finite estimate.",
         )
     )
     return 1.0
 
 
-def _calibrator(columns: Rows, n_classes: int) -> LogisticRegression:
-    if n_classes > 2:
-        return LogisticRegression(prior="evidence").fit(columns)
-    separated = _are_separated(columns)
+def _calibrator(columns: Array, found: HeldOut) -> LogisticRegression:
+    if columns.shape[1] > 1:
+        return LogisticRegression(prior="evidence").fit(columns, found.codes, found.weight)
+    first, second = (columns[found.codes == k, 0] for k in (0, 1))
+    separated = first.max() <= second.min() or second.max() <= first.min()
+    separated = bool(separated and np.ptp(columns) > 0)
     if separated:
         warn(
             SeparationWarning(
                 "The log odds of the held-out rows separate the two classes, so that the "
                 "likelihood has no maximum. Jeffreys' prior was used.",
-                "Use more rows, if the probabilities are to be trusted near zero and one.",
+                "Use more rows, if you need probabilities near zero and one.",
             )
         )
-    model = LogisticRegression(prior="jeffreys" if separated else None, tol=_TOL).fit(columns)
+    model = LogisticRegression(prior="jeffreys" if separated else None, tol=1e-10)
+    model.fit(columns, found.codes, found.weight)
     if model.coef_[0, 0] <= 0:
         _warn_of_chance(f"The log odds were multiplied by {model.coef_[0, 0]:.3g} all the same.")
     return model
 
 
-def _are_separated(log_odds: Rows) -> bool:
-    """Whether a threshold of one column separates the two classes, or they touch there."""
-
-    def ends(block: Block) -> Maximum:
-        """The largest entry of each class, and the largest of their opposites."""
-        x, y = cast(Array, block.X)[:, 0], cast(Any, block.y)
-        of_class = (y == 0, y == 1) if y.ndim == 1 else y.T > 0
-        largest = [[(s * x)[own].max(initial=-np.inf) for own in of_class] for s in (1, -1)]
-        return Maximum(np.array(largest))
-
-    high, low = log_odds.map_sum(ends).value * [[1], [-1]]
-    return bool(low.min() < high.max() and (high[0] <= low[1] or high[1] <= low[0]))
-
-
-def _warn_of_chance(taken: str) -> None:
+def _warn_of_chance(consequence: str) -> None:
     warn(
         CalibrationWarning(
             "On held-out rows the estimator does no better than chance, or is wrong "
-            f"more often than right. {taken}",
+            f"more often than right. {consequence}",
             "Look for labels that are mixed up, or use another estimator.",
         )
     )

@@ -6,41 +6,39 @@ above zero where a classifier is for its positive class.
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import combinations
 from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
-from sklearn.base import ClassifierMixin, clone
-from sklearn.utils import Tags, get_tags
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
+from posteriori.arguments import check_choice
 from posteriori.errors import LabelError, ParameterError
 from posteriori.inspection.results import linear_columns, predicted_log_probabilities
 from posteriori.models.base import (
     Estimator,
     all_or_nothing,
     anywhere,
-    check_labelled,
-    check_source,
 )
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.wrapper import (
     Mask,
-    Training,
-    is_ours,
+    check_arguments,
+    check_not_pairwise,
+    inherit_tags,
     overwrite,
     read_labels,
-    read_pickable,
+    read_training,
+    routed,
+    routing_of,
     with_label,
 )
-from posteriori.rows.in_memory import Among
-from posteriori.rows.scan import as_source, is_source
-from posteriori.rows.schema import Schema
-from posteriori.rows.source import SIDES, SourceRows
 from posteriori.rows.target import read_weight
 from posteriori.typing import Array, Codes, Labels
 
@@ -57,17 +55,17 @@ def _gives_probabilities(model: "_Multiclass") -> bool:
 
 
 class _Multiclass(ClassifierMixin, Estimator):
-    """What both ways have in common: the fit of each classifier, and what is done when they clash.
+    """What one-versus-rest and one-versus-one have in common.
 
     A subclass says which classes each classifier compares (`_comparisons`), how their margins
-    become one score a class (`_scores`), where they clash (`_clashes`), and how their
-    probabilities are brought together (`_log_proba`).
+    become one score a class (`_scores`), where they contradict each other (`_conflicts`), and how
+    their probabilities are combined (`_log_proba`).
     """
 
     def __init__(
         self,
-        *,
         estimator: Any = None,
+        *,
         ambiguous: Literal["largest", "reject"] = "largest",
         reject_label: Any = None,
     ) -> None:
@@ -76,40 +74,33 @@ class _Multiclass(ClassifierMixin, Estimator):
         self.reject_label = reject_label
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit every classifier; a row of weight zero is as good as absent.
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
+        """Fit every classifier. Rows of weight zero are ignored.
 
-        X may be rows of `scan`, or in Dask, if the estimator is one that fits to them.
+        X: a table in memory with labels y; or a formula, with the data frame as y, for estimators
+        of posteriori. `params` are passed on to the `fit` of each classifier, with metadata
+        routing if that is enabled.
         """
-        if is_source(X):
-            return self._fit_source(as_source(X, y, sample_weight, None, type(self).__name__))
-        return self._fit_table(read_pickable(X, y, sample_weight, type(self).__name__))
-
-    @all_or_nothing
-    def _fit_to_some(
-        self, X: Any, y: Any, sample_weight: Any, among: Among | None, schema: Schema | None
-    ) -> Self:
-        """Fit to a table of some rows; as `Classifier._fit_to_some`."""
-        rows = read_pickable(X, y, sample_weight, type(self).__name__)
-        return self._fit_table(rows.within(among, schema))
-
-    def _fit_table(self, rows: Training) -> Self:
-        self._check(rows.classes, rows.n_passed, rows.weight)
-        self.__dict__.pop("passes_", None)
+        base, name = self._base(), type(self).__name__
+        check_choice("ambiguous", self.ambiguous, ["largest", "reject"])
+        check_arguments(self, base, X, y, sample_weight, params)
+        check_not_pairwise(self, base)
+        fit_params, _ = routed(self, sample_weight, params)
+        rows = read_training(name, X, y, sample_weight, fit_params=fit_params)
+        labels = rows.classes.tolist()
+        if len(labels) < 2:
+            raise LabelError(
+                f"{name} needs rows of two classes at least; y has one class, {labels[0]!r} "
+                f"(n_samples = {len(rows.all_codes)}).",
+                "Pass rows of every class.",
+            )
+        if self.ambiguous == "reject" and self.reject_label in labels:
+            raise ParameterError(
+                f"reject_label={self.reject_label!r} is a class of its own.",
+                "Choose a label that y does not have.",
+            )
         self.classes_ = rows.classes
-        self.estimators_ = [self._fitted(each) for each in self._tasks(rows)]
-        return self
-
-    def _fit_source(self, rows: SourceRows) -> Self:
-        base = self._base()
-        check_source(base)
-        begun = replace(rows.log)
-        rows.discover()
-        check_labelled(self, rows)
-        self.classes_ = cast(Labels, rows.classes)
-        self._check(self.classes_, rows.n_rows, None)
-        self.estimators_ = [clone(base).fit(rows.comparing(each)) for each in self._comparisons()]
-        self.passes_ = rows.log.since(begun)
+        self.estimators_ = [rows.against(sides).fit(base) for sides in self._comparisons()]
         return self
 
     @anywhere
@@ -123,7 +114,7 @@ class _Multiclass(ClassifierMixin, Estimator):
         found = self.classes_[self._winners(margins)]
         if self.ambiguous == "largest":
             return found
-        return overwrite(found, self._clashes(margins), self.reject_label)
+        return overwrite(found, self._conflicts(margins), self.reject_label)
 
     @property
     def _possible_answers(self) -> Labels:
@@ -133,7 +124,7 @@ class _Multiclass(ClassifierMixin, Estimator):
 
     def ambiguous_rows(self, X: Any) -> Mask:
         """Whether the classifiers contradict each other, for each row, (n,)."""
-        return self._clashes(self._margins(X))
+        return self._conflicts(self._margins(X))
 
     @anywhere
     def decision_function(self, X: Any) -> Array:
@@ -168,7 +159,7 @@ class _Multiclass(ClassifierMixin, Estimator):
         labels, codes = read_labels(y, len(margins), type(self).__name__)
         right = self.classes_[self._winners(margins)] == labels[codes]
         if self.ambiguous == "reject":
-            right &= ~self._clashes(margins)
+            right &= ~self._conflicts(margins)
         return float(np.average(right, weights=read_weight(sample_weight, len(margins))))
 
     @property
@@ -184,22 +175,12 @@ class _Multiclass(ClassifierMixin, Estimator):
         """Free parameters of all classifiers together, where each of them counts its own."""
         return sum(fitted.n_parameters_ for fitted in self.estimators_)
 
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Which arguments of `fit` go to the estimator."""
+        return routing_of(self, self._base())
+
     def __sklearn_tags__(self) -> Tags:
-        tags, base = super().__sklearn_tags__(), get_tags(self._base())
-        for name in ("sparse", "allow_nan", "positive_only"):
-            setattr(tags.input_tags, name, getattr(base.input_tags, name))
-        tags.non_deterministic = base.non_deterministic
-        return tags
-
-    def _tasks(self, rows: Training) -> Iterator[Training]:
-        """The rows of each classifier, with their side as the label."""
-        for each in self._comparisons():
-            sides = np.array(each)[rows.codes]
-            compared = replace(rows, classes=SIDES, codes=sides)
-            yield compared if min(each) == 0 else compared.pick(np.flatnonzero(sides >= 0))
-
-    def _fitted(self, rows: Training) -> Any:
-        return rows.fitted(self._base())
+        return inherit_tags(super().__sklearn_tags__(), self._base())
 
     def _parameter_columns(self) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {"term": [], "classifier": [], "estimate": []}
@@ -217,64 +198,33 @@ class _Multiclass(ClassifierMixin, Estimator):
             return ()
         return ("not all of its classifiers are linear (see estimators_)",)
 
-    def _compared(self, sides: list[int]) -> str:
+    def _compared(self, sides: Codes) -> str:
         """The classes that a classifier tells apart, in words."""
-        first, second = (
-            [label for label, side in zip(self.classes_.tolist(), sides, strict=True) if side == at]
-            for at in (0, 1)
-        )
+        labels = np.array([str(label) for label in self.classes_.tolist()], dtype=object)
+        first, second = labels[sides == 0], labels[sides == 1]
         return f"{second[0]} against {first[0] if len(first) == 1 else 'the rest'}"
 
     @abstractmethod
-    def _comparisons(self) -> Iterator[list[int]]:
-        """For each classifier the side of each class: its target, or -1 if it has no row there."""
+    def _comparisons(self) -> Iterator[Codes]:
+        """For each classifier the target of each class, (K,): 0, 1, or -1 for neither."""
 
     @abstractmethod
     def _scores(self, margins: Array) -> Array:
         """One score a class, for K > 2."""
 
     @abstractmethod
-    def _clashes(self, margins: Array) -> Mask:
+    def _conflicts(self, margins: Array) -> Mask:
         """Where the classifiers contradict each other."""
 
     @abstractmethod
-    def _proba(self, X: Any) -> Array:
-        """The probabilities for K > 2."""
-
-    @abstractmethod
     def _log_proba(self, X: Any) -> Array:
-        """Their logarithms."""
+        """The logarithms of the probabilities for K > 2."""
+
+    def _proba(self, X: Any) -> Array:
+        return np.exp(self._log_proba(X))
 
     def _base(self) -> Any:
         return GaussianClassifier() if self.estimator is None else self.estimator
-
-    def _check(self, classes: Labels, n_rows: int, weight: Array | None) -> None:
-        name = type(self).__name__
-        if self.ambiguous not in ("largest", "reject"):
-            raise ParameterError(
-                f"ambiguous={self.ambiguous!r} is unknown.", "Use 'largest' or 'reject'."
-            )
-        if len(classes) < 2:
-            found = f"one class, {classes.tolist()[0]!r}" if len(classes) else "no class"
-            raise LabelError(
-                f"{name} needs rows of two classes at least; y has {found} (n_samples = {n_rows}).",
-                "Pass rows of every class that is to be told apart.",
-            )
-        if self.ambiguous == "reject" and self.reject_label in classes.tolist():
-            raise ParameterError(
-                f"reject_label={self.reject_label!r} is a class of its own.",
-                "Choose a label that y does not have.",
-            )
-        if weight is not None and not has_fit_parameter(self._base(), "sample_weight"):
-            raise ParameterError(
-                f"sample_weight was given, but {type(self._base()).__name__} takes none.",
-                "Leave the weights out, or use an estimator whose fit takes them.",
-            )
-        if get_tags(self._base()).input_tags.pairwise:
-            raise ParameterError(
-                f"{name} cannot pick rows out of a precomputed kernel.",
-                "Use an estimator that computes its kernel.",
-            )
 
     def _margins(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -310,15 +260,15 @@ class OneVersusRest(_Multiclass):
     (array([68]), array([-1]))
     """
 
-    def _comparisons(self) -> Iterator[list[int]]:
+    def _comparisons(self) -> Iterator[Codes]:
         n_classes = len(self.classes_)
         for one in [1] if n_classes == 2 else range(n_classes):
-            yield [int(k == one) for k in range(n_classes)]
+            yield (np.arange(n_classes) == one).astype(np.intp)
 
     def _scores(self, margins: Array) -> Array:
         return margins
 
-    def _clashes(self, margins: Array) -> Mask:
+    def _conflicts(self, margins: Array) -> Mask:
         if len(self.classes_) == 2:
             return np.zeros(len(margins), dtype=np.bool_)
         return cast(Mask, (margins > 0).sum(axis=1) != 1)
@@ -363,17 +313,11 @@ class OneVersusOne(_Multiclass):
     (3, 0)
     """
 
-    def _comparisons(self) -> Iterator[list[int]]:
+    def _comparisons(self) -> Iterator[Codes]:
         for i, j in self._pairs():
-            yield [{i: 0, j: 1}.get(k, -1) for k in range(len(self.classes_))]
-
-    def _fitted(self, rows: Training) -> Any:
-        try:
-            return super()._fitted(rows)
-        except Exception as error:
-            if not is_ours(self._base()):
-                error.add_note("Rows are counted among those of the two classes being compared.")
-            raise
+            sides = np.full(len(self.classes_), -1)
+            sides[[i, j]] = 0, 1
+            yield sides
 
     def _pairs(self) -> Iterator[tuple[int, int]]:
         return combinations(range(len(self.classes_)), 2)
@@ -395,7 +339,7 @@ class OneVersusOne(_Multiclass):
             votes[:, j] += margin > 0
         return votes
 
-    def _clashes(self, margins: Array) -> Mask:
+    def _conflicts(self, margins: Array) -> Mask:
         return cast(Mask, self._votes(margins).max(axis=1) < len(self.classes_) - 1)
 
     def _proba(self, X: Any) -> Array:

@@ -1,89 +1,30 @@
-"""Novelty detection: rows whose density is too low for rows of the kind in the training data."""
+"""Novelty detection: rows whose density is too low for rows of the training distribution."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_fraction
-from posteriori.errors import IdentifiabilityWarning, ParameterError, warn
+from posteriori.errors import DataError, IdentifiabilityWarning, ParameterError, warn
 from posteriori.models.base import anywhere
-from posteriori.models.cross_fit import CrossFitted, TrainingSource, held_out_predictions
-from posteriori.models.wrapper import Mask, Training, overwrite, with_label
-from posteriori.rows.block import Rows
-from posteriori.statistics.calibration import GatherBelow, GatherLowest, no_prediction
-from posteriori.statistics.row_sample import sample_rows
+from posteriori.models.cross_fit import check_folds, held_out_predictions
+from posteriori.models.wrapper import Mask, Training, Wrapper, overwrite, with_label
 from posteriori.typing import Array, Labels
 
 _ROUNDING = 1e-12
-"""Numbers that differ by less, beside themselves or one, are equal."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rarity:
-    """Numbers of ordinary rows in order, and the weight (m + 1,) below each and of all.
-
-    A number is rare if it is below `threshold`: the largest level for which (1 + weight of rows
-    below)/(1 + weight of all) is at most the share asked for; minus infinity if there is none.
-    Where the rows have more than 65,536 different numbers, the levels are so many of the lowest,
-    and a sample of about as many of all; the weights below them are those of all rows.
-    """
-
-    levels: Array
-    below: Array
-    threshold: float
-
-    def p_value(self, numbers: Array) -> Array:
-        """(1 + weight of ordinary rows that are no higher)/(1 + weight of all), of each number.
-
-        Between two levels it is that of the upper one, which is never too small.
-        """
-        no_higher = self.below[np.searchsorted(self.levels, _raised(numbers), side="right")]
-        return (1 + no_higher) / (1 + self.total)
-
-    def is_rare(self, numbers: Array) -> NDArray[np.bool_]:
-        """Whether each number has a p-value of at most the share asked for."""
-        return np.asarray(_raised(numbers) < self.threshold)
-
-    @property
-    def total(self) -> float:
-        return float(self.below[-1])
-
-
-def _raised(numbers: Array) -> Array:
-    """A little higher, so that the last bits of numbers that are equal do not count."""
-    with np.errstate(invalid="ignore"):
-        raised = numbers + _ROUNDING * np.maximum(abs(numbers), 1.0)
-    return np.where(np.isfinite(numbers), raised, numbers)
-
-
-def rarity(rows: Rows, share: float) -> Rarity:
-    """What is rare, by the numbers in the one column of rows.
-
-    The levels are all numbers of the rows if these are few, else the lowest of them and those of a
-    random sample: then it takes three passes.
-    """
-    lowest = rows.map_sum(GatherLowest())
-    if lowest.are_all:
-        levels, below = lowest.values, np.concatenate([[0.0], np.cumsum(lowest.weight)])
-    else:
-        sample, _ = sample_rows(rows, lowest.n_rows / len(lowest.values))
-        levels = np.union1d(lowest.values, cast(Array, sample.table.cut(0, sample.n_rows)))
-        below = rows.map_sum(GatherBelow(levels)).weight
-    rare = np.flatnonzero((1 + below[:-1]) / (1 + below[-1]) <= share)
-    return Rarity(levels, below, float(levels[rare[-1]]) if len(rare) else -np.inf)
+"""Densities whose logarithms differ by less, relative to themselves or one, are equal."""
 
 
 def _classifies(model: "NoveltyDetector") -> bool:
     return is_classifier(model.estimator)
 
 
-class NoveltyDetector(CrossFitted):
+class NoveltyDetector(Wrapper):
     """A generative model that detects rows unlike those it was fitted to.
 
     A row is novel if its density ln p(x) is so low that it would be among the lowest
@@ -93,15 +34,11 @@ class NoveltyDetector(CrossFitted):
     conformal test: for new rows of the same distribution the rate is right whether or not the
     model is).
 
-    The s_i are cross-fitted: each of `folds` parts of the rows is evaluated by a copy of the
-    estimator that is fitted to all others; the estimator is then fitted to all rows. As new rows
-    are evaluated by that last fit, to slightly more rows, their rate is nearly the one asked for.
-    It is that exactly if the estimator is fitted already, wrapped in
-    `sklearn.frozen.FrozenEstimator`: the rows given must then be new to it.
-
-    If the s_i have more than 65,536 different values, the lowest 65,536 and a random sample of as
-    many are kept. A p-value is then that of the next larger value kept: never too small, exact
-    among the lowest, and too large by a few parts in 65,536 elsewhere.
+    The s_i are cross-fitted: the test rows of each fold are evaluated by a copy of the estimator
+    that is fitted to its training rows; the estimator itself is fitted to all rows. As new rows are
+    evaluated by that fit, to slightly more rows, their rate is nearly the one requested. It is
+    exactly that rate for an estimator in a `sklearn.frozen.FrozenEstimator`, which is not fitted
+    again: the rows must then be new to it.
 
     Parameters
     ----------
@@ -111,15 +48,14 @@ class NoveltyDetector(CrossFitted):
         The share of ordinary rows that may be called novel. It takes at least
         1/false_positive_rate - 1 rows; with fewer, no row is novel, and you are warned.
     reject_label : any
-        What `predict` gives for novel rows; in an array of Python objects if the type of the labels
-        cannot hold it.
-    folds, random_state : as for `CalibratedClassifier`.
+        What `predict` gives for novel rows; in an array of Python objects if its type is another
+        than that of the labels.
+    cv : as for `CalibratedClassifier`.
 
     Attributes
     ----------
     threshold_ : the density below which a row is novel.
     estimator_, classes_ (of a classifier), n_features_in_, feature_names_in_.
-    passes_ : how often a dataset on disk or on a cluster was read.
 
     Examples
     --------
@@ -137,7 +73,8 @@ class NoveltyDetector(CrossFitted):
 
     classes_: Labels
     threshold_: float
-    _rarity: Rarity
+    _densities: Array
+    _weight_below: Array
 
     def __init__(
         self,
@@ -145,14 +82,12 @@ class NoveltyDetector(CrossFitted):
         *,
         false_positive_rate: float = 0.01,
         reject_label: Any = None,
-        folds: int = 5,
-        random_state: Any = None,
+        cv: Any = 5,
     ) -> None:
         self.estimator = estimator
         self.false_positive_rate = false_positive_rate
         self.reject_label = reject_label
-        self.folds = folds
-        self.random_state = random_state
+        self.cv = cv
 
     @property
     def _needs_labels(self) -> bool:
@@ -160,35 +95,51 @@ class NoveltyDetector(CrossFitted):
 
     def _check_settings(self) -> None:
         check_fraction("false_positive_rate", self.false_positive_rate)
+        check_folds(self.cv)
 
-    def _learn(self, rows: Training | TrainingSource) -> None:
-        self.estimator_ = self.estimator if self._frozen else rows.fitted(self.estimator)
+    def _learn(self, rows: Training, split_params: Mapping[str, Any]) -> None:
+        self.estimator_ = self.estimator if self._frozen else rows.fit(self.estimator)
         if is_classifier(self.estimator):
             self.classes_ = np.asarray(self.estimator_.classes_)
             self._check_reject_label()
-        densities = held_out_predictions(rows, self, _log_density, 1)
-        self._rarity = rarity(densities, self.false_positive_rate)
-        self.threshold_ = self._rarity.threshold
-        if 1 / (1 + self._rarity.total) > self.false_positive_rate:
-            self._warn_of_few()
+        found = held_out_predictions(rows, self, _log_density, split_params)
+        self._densities, place = np.unique(found.values, return_inverse=True)
+        weight = np.bincount(place, found.weight)
+        self._weight_below = np.concatenate([[0.0], np.cumsum(weight)])
+        # Rare is what is below the largest s_i with a p-value of at most the rate, were it lower.
+        total = self._weight_below[-1]
+        rare = np.flatnonzero(
+            (1 + self._weight_below[:-1]) / (1 + total) <= self.false_positive_rate
+        )
+        self.threshold_ = float(self._densities[rare[-1]]) if len(rare) else -np.inf
+        if not len(rare):
+            needed = int(np.ceil(1 / self.false_positive_rate - 1))
+            warn(
+                IdentifiabilityWarning(
+                    f"{total:g} rows are too few for false_positive_rate="
+                    f"{self.false_positive_rate:g}: no row will be called novel.",
+                    f"Pass {needed} rows or more, or allow a higher rate.",
+                )
+            )
 
     @anywhere
     def score_samples(self, X: Any) -> Array:
-        """ln p(x) of each row, (n,), as the estimator has it."""
+        """ln p(x) of each row, (n,), by the estimator."""
         check_is_fitted(self)
-        return _checked(_log_density(self.estimator_, X))
+        return _log_density(self.estimator_, X)
 
     @anywhere
     def p_value(self, X: Any) -> Array:
         """The share (n,) of ordinary rows whose density is no higher, the row itself counted."""
         scores = self.score_samples(X)
-        return self._rarity.p_value(scores)
+        place = np.searchsorted(self._densities, _raised(scores), side="right")
+        return (1 + self._weight_below[place]) / (1 + self._weight_below[-1])
 
     @anywhere
     def is_novel(self, X: Any) -> Mask:
         """Whether each row is novel, (n,)."""
         scores = self.score_samples(X)
-        return self._rarity.is_rare(scores)
+        return np.asarray(_raised(scores) < self.threshold_)
 
     @property
     def _possible_answers(self) -> Labels:
@@ -222,16 +173,6 @@ class NoveltyDetector(CrossFitted):
                 "Choose a label that y does not have.",
             )
 
-    def _warn_of_few(self) -> None:
-        needed = int(np.ceil(1 / self.false_positive_rate - 1))
-        warn(
-            IdentifiabilityWarning(
-                f"{self._rarity.total:g} rows cannot tell which are the rarest in "
-                f"{1 / self.false_positive_rate:.4g}: no row will be called novel.",
-                f"Pass {needed} rows or more, or allow more false alarms.",
-            )
-        )
-
 
 def _log_density(fitted: Any, X: Any) -> Array:
     if not hasattr(fitted, "score_samples"):
@@ -239,11 +180,19 @@ def _log_density(fitted: Any, X: Any) -> Array:
             f"{type(fitted).__name__} has no score_samples, and so no density.",
             "Use a generative model, such as GaussianClassifier or NaiveBayes.",
         )
-    return np.asarray(fitted.score_samples(X), dtype=np.float64)
-
-
-def _checked(log_density: Array) -> Array:
-    missing = np.isnan(log_density)
+    found = np.asarray(fitted.score_samples(X), dtype=np.float64)
+    missing = np.isnan(found)
     if missing.any():
-        raise no_prediction("density", int(missing.argmax()))
-    return log_density
+        raise DataError(
+            "The estimator gives no density for row {row}.",
+            "Look at the entries of that row, or use another estimator.",
+            int(missing.argmax()),
+        )
+    return found
+
+
+def _raised(log_density: Array) -> Array:
+    """A little higher, so that rounding does not tell equal densities apart."""
+    with np.errstate(invalid="ignore"):
+        raised = log_density + _ROUNDING * np.maximum(abs(log_density), 1.0)
+    return np.where(np.isfinite(log_density), raised, log_density)

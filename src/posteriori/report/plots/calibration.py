@@ -179,10 +179,10 @@ def residuals(
     band: dict[str, Any] = {"color": GREY, "label": "two standard errors"}
     if words is None:
         for sign in (1, -1):
-            axes.plot(found.place, 2 * sign * found.error, linestyle="--", **band)
+            axes.plot(found.place, 2 * sign * found.std_error, linestyle="--", **band)
     else:
         zero = np.zeros_like(found.place)
-        axes.errorbar(found.place, zero, 2 * found.error, linestyle="none", capsize=8, **band)
+        axes.errorbar(found.place, zero, 2 * found.std_error, linestyle="none", capsize=8, **band)
         set_ticks(axes, words)
         axes.set_xlim(-0.5, len(words) - 0.5)
     for which, colour, marker, where in (
