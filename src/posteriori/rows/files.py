@@ -140,7 +140,7 @@ class FileRows(SourceRows):
         what = f"{os.path.basename(self.files[0])}{more}" if self.files else "a table"
         n = len(self.roles.columns or ())
         roles = f"target={self.roles.target!r}, {n} feature column{'s' if n > 1 else ''}"
-        found = f"{self.n_source:,} rows" if self._found else "not read yet"
+        found = f"{self.n_rows:,} rows" if self._found else "not read yet"
         return f"<rows of {what}, {found}>\n{roles}"
 
     @property
