@@ -7,8 +7,8 @@
     python -m benchmarks grid                 logistic and softmax fits over a grid of shapes
     python -m benchmarks.against ../other     this checkout against another one
 
-A rival is a file in `rivals/`, a case a line in `cases.py`. Kinds of cases are in `measures.py`, for
-fits at equal accuracy in `equal.py`, for posteriors in `bayes.py`, and for files, Dask and decisions
-in the files of these names. `pip install "posteriori[bench]"` installs all rivals; one that is not
-installed is left out, and the table says so.
+A rival is a file in `rivals/`, a case a line in `cases.py`. Kinds of cases are in `measures.py`,
+for fits at equal accuracy in `equal.py`, for posteriors in `bayes.py`, and for files, Dask and
+decisions in the files of these names. `pip install "posteriori[bench]"` installs all rivals; one
+that is not installed is left out, and the table says so.
 """
