@@ -41,8 +41,7 @@ def main() -> None:
         "naive Bayes, calibrated": CalibratedClassifier(NaiveBayes()),
     }
     table = compare(models, X_train, y_train)
-    columns = ["model", "log_score", "difference", "calibration_error"]
-    print(f"0. Five-fold cross-validation\n\n{table[columns].round(3).to_string(index=False)}")
+    print(f"0. Five-fold cross-validation\n\n{table}")
 
     model = BayesianLogisticRegression(random_state=0).fit(X_train, y_train)
     print(f"\n1. Checks\n\n{model.check(X_test, y_test)}")

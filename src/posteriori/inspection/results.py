@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from posteriori.design.columns import Columns
 from posteriori.errors import ColumnNameError, LabelError, ParameterError
-from posteriori.inspection.summary import Listing, Summary, fact_text, number_text
+from posteriori.inspection.summary import Summary, TextTable, fact_text, number_text
 from posteriori.posterior.coefficient_table import INTERCEPT
 from posteriori.posterior.fit_statistics import FitStatistics
 from posteriori.posterior.inference import Errors, Inference, Intervals
@@ -104,10 +104,9 @@ def summary_of(
     return Summary(
         f"{about.name}, fitted by {_method(about)}",
         (_left(inference, about), _right(inference.goodness, about)),
-        coefficients,
-        level,
-        "t" if inference.goodness.estimates_dispersion else "z",
-        coefficients.reference,
+        TextTable.of_coefficients(
+            coefficients, level, "t" if inference.goodness.estimates_dispersion else "z"
+        ),
         (
             *_notes(inference, about, errors),
             *about.notes,
@@ -205,8 +204,8 @@ def summary(model: Any) -> Summary:
     return Summary(
         f"{type(model).__name__}, fitted",
         (facts[:half], facts[half:]),
-        Listing(model._parameter_columns()),
-        notes=tuple(notes),
+        TextTable.of_parameters(model._parameter_columns()),
+        notes,
     )
 
 
