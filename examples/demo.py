@@ -65,7 +65,7 @@ MODELS: dict[str, Any] = {
 def main() -> None:
     wine = load_wine(as_frame=True)
     X, y = wine.data, wine.target_names[wine.target]
-    table = compare(MODELS, X, y)[["model", "accuracy", "log_score"]]
+    table = compare(MODELS, X, y).to_frame()[["model", "accuracy", "log_score"]]
     table["parameters"] = [parameters(clone(MODELS[name]).fit(X, y)) for name in table["model"]]
     print("Wine: 178 rows, 13 columns, 3 classes; 5-fold cross-validation\n")
     print(table.round(3).to_string(index=False))
