@@ -62,7 +62,7 @@ from posteriori.rows.block import Block, Features, Rows
 from posteriori.rows.frames import make_frame
 from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
-from posteriori.rows.target import as_vector, read_offset, read_weight
+from posteriori.rows.target import read_offset
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.newton import newton, scoring
 from posteriori.solve.objective import Iteration, Solution, Status
@@ -175,8 +175,9 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """The share of the rows whose class is predicted right."""
-        right = self.predict(X, offset=offset) == as_vector(y)
-        return float(np.average(right, weights=read_weight(sample_weight, len(right))))
+        from sklearn.metrics import accuracy_score
+
+        return float(accuracy_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
 
     def _evaluate_with(
         self, X: Any, offset: Any, link: Callable[[Array], Array], width: int | None = None
