@@ -593,6 +593,8 @@ def test_probabilities_that_change_in_steps_have_no_slopes(model):
         with pytest.raises(ParameterError, match=f"{type(model).__name__} change in steps") as e:
             slopes(model, X, columns="x0", **given)
         assert e.value.remedy == "Use comparisons, with a change of your own."
+    with pytest.raises(ParameterError, match="change in steps"):
+        slopes(model, [[0.4, 0.0, 0.0]], columns="x0")
     assert comparisons(model, X, columns="x0", change=1.0)["estimate"][0] > 0.05
 
 
