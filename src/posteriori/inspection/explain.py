@@ -369,8 +369,8 @@ def _value(table: Table, j: int) -> Any:
     column, entry = table.schema.columns[j], entries_of(table, j)[0]
     if column.kind == "categorical" and entry >= 0:
         return column.levels[entry]
-    if column.strange is not None:
-        return column.strange.level
+    if column.unseen is not None:
+        return column.unseen.level
     if (entry < 0 and column.kind == "categorical") or np.isnan(entry):
         return "missing"
     return bool(entry) if column.kind == "boolean" else float(entry)

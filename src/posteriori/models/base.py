@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, wraps
 from importlib.util import find_spec
-from inspect import signature
+from inspect import Parameter, signature
 from os import PathLike
 from typing import Any, Self, TypeVar, cast
 
@@ -30,7 +30,10 @@ from posteriori.inspection.effects import comparisons, predictions, slopes
 from posteriori.inspection.explain import Explanation, explain
 from posteriori.inspection.results import augment, glance, linear_columns, summary, tidy
 from posteriori.inspection.summary import Summary
+from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.softmax import log_probabilities, probabilities
+from posteriori.linalg import read_only
+from posteriori.models.linear import Hyperplane, boundary, coefficient_names, signed_distance
 from posteriori.rows.block import Block, Features, Mixed, check_finite, take_rows
 from posteriori.rows.categories import check_text
 from posteriori.rows.dask import is_dask, is_table
@@ -208,14 +211,14 @@ _NAMES = {
     "p_value": "p_value",
     "is_novel": "novel",
 }
-"""What the columns of a file with the answers of a method are called."""
+"""Names of the columns of a file with the predictions of a method."""
 
 
 def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
     """The method, for the rows of `scan` too: predict_proba(rows, to="predictions.parquet").
 
-    The answers are then written to a Parquet file, part by part, and its path is returned. For a
-    Dask collection they are a Dask array, which is computed when that is asked for.
+    The predictions are then written to a Parquet file, part by part, and its path is returned. For
+    a Dask collection they are a Dask array.
     """
     what = _NAMES[method.__name__]
 
@@ -241,10 +244,13 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
         if to is not None:
             raise ParameterError(
                 "to= names a file for the rows of scan(), but X is in memory.",
-                "Leave to out; the answers are returned.",
+                "Leave to out; the predictions are returned.",
             )
         return method(self, X, *arguments, **settings)
 
+    known = signature(method)
+    file = Parameter("to", Parameter.KEYWORD_ONLY, default=None, annotation=Any)
+    answer.__signature__ = known.replace(parameters=[*known.parameters.values(), file])  # type: ignore[attr-defined]
     return answer
 
 
@@ -269,12 +275,12 @@ def known_to(fitted: Any, X: Any) -> Any:
 
 
 def _possible(model: Any) -> Labels:
-    """All that `predict` may answer, where these are labels."""
+    """All labels that `predict` may return."""
     return model._possible_answers if hasattr(model, "_possible_answers") else model.classes_
 
 
 def _kind(model: Any, name: str) -> tuple[tuple[int, ...], Any]:
-    """The shape of the answer for one row, and the type of its numbers or labels."""
+    """The shape of the prediction of one row, and the type of its numbers or labels."""
     labels = getattr(model, "classes_", None)
     K = 1 if labels is None else len(labels)
     if name == "predict":
@@ -348,6 +354,7 @@ class Classifier(ClassifierMixin, Estimator):
     formula_: Formula | None = None
     handle_unknown: HandleUnknown = "error"
 
+    _linear: Any
     _allows_missing = False
     _learns_levels = False
 
@@ -381,7 +388,7 @@ class Classifier(ClassifierMixin, Estimator):
         with self._all_or_nothing():
             rows = read()
             self.__dict__.pop("passes_", None)
-            self._remember(rows.schema, cast(Labels, rows.classes))
+            self._remember(rows.schema, rows.classes)
             with rows.fitting():
                 self._fit_rows(rows)
             if rows.log is not None:
@@ -390,7 +397,7 @@ class Classifier(ClassifierMixin, Estimator):
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """What is learnt within, on one BLAS thread, is forgotten if an error ends it."""
+        """Run a fit on one BLAS thread; an error leaves the estimator as it was."""
         with unchanged_on_error(self), one_blas_thread():
             yield
 
@@ -478,9 +485,12 @@ class Classifier(ClassifierMixin, Estimator):
             )
         return found.X, found.y, found.formula
 
-    def _remember(self, schema: Schema, classes: Labels) -> None:
+    def _remember(self, schema: Schema, classes: Labels | None) -> None:
+        """Keep the columns and, unless the target is a number, the classes."""
         self.schema_ = schema
-        self.classes_ = classes
+        self.__dict__.pop("classes_", None)
+        if classes is not None:
+            self.classes_ = classes
         self.n_features_in_ = len(schema)
         if schema.named:
             self.feature_names_in_ = np.array(schema.names, dtype=object)
@@ -494,7 +504,7 @@ class Classifier(ClassifierMixin, Estimator):
         width: int | None = None,
         activations: Callable[[Features], Array] | None = None,
     ) -> Array:
-        """`link` of the activations of all rows, block by block; `width` columns of answers."""
+        """`link` of the activations of all rows, block by block, in `width` columns."""
         activate = activations or self._activations
         schema = self.schema_
         if (
@@ -556,6 +566,46 @@ class Classifier(ClassifierMixin, Estimator):
         self._known_classes()
         codes = self._evaluate(X, lambda a: most_probable(a).astype(np.float64))
         return self.classes_[codes.astype(np.intp)]
+
+    def _linear_function(self) -> Linear:
+        """The activations as a linear function; an error if not fitted, or not linear."""
+        check_is_fitted(self)
+        return self._linear
+
+    @property
+    def coef_(self) -> Array:
+        """w of (4.66): (1, d) for two classes, second less first; else (K, d), summing to zero."""
+        return read_only(self._linear_function().coefficients()[0])
+
+    @property
+    def intercept_(self) -> Array:
+        """w0 of (4.67), (1,) or (K,); infinite where a class has prior zero."""
+        return read_only(self._linear_function().coefficients()[1])
+
+    @property
+    def coef_names_(self) -> Labels:
+        """Names of the columns of `coef_` (d,), in the order of the columns of X.
+
+        A factor f has its levels l but the first in its place, called f[l].
+        """
+        return coefficient_names(self)
+
+    def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane:
+        """The boundary between two classes, (w_k - w_j)ᵀx + (w_k0 - w_j0) = 0 (4.10).
+
+        `first` and `second` are labels; the positive side is that of `first`. With two classes
+        both can be left out: the positive side is then that of `classes_[1]`, as in
+        `decision_function`, so `hyperplane()` is `hyperplane(classes_[1], classes_[0])`.
+        """
+        check_is_fitted(self)
+        return boundary(self, first, second)
+
+    def signed_distance(self, X: Any, first: Any = None, second: Any = None) -> Array:
+        """The signed distance of each row from the boundary between two classes (4.7), (n,).
+
+        It is positive on the side of `first`, or of `classes_[1]` where two classes are left out.
+        """
+        return signed_distance(self, X, self.hyperplane(first, second))
 
     def _parameter_columns(self) -> dict[str, list[Any]]:
         return linear_columns(self)
