@@ -73,7 +73,7 @@ _FEWEST, _ROWS_EACH = 10, 10
 """Rows that averages need, and rows for each coefficient if those of the fit are to judge it."""
 
 _MOST = 10**6
-"""Rows of a source whose predictions are kept in memory; of more rows a sample is."""
+"""Rows of a source whose predictions are stored; of more rows a sample is used."""
 
 _ENDED = {
     Status.MAX_ITERATIONS: "Raise max_iter.",
@@ -93,9 +93,9 @@ class Check:
     The sentence says what was found, in which column or row, and what to do. `rows` are those it
     was judged on: "fit", "X" (the rows passed), or none.
 
-    >>> check = Check("collinearity", "good", "The columns can be told apart.", {"largest": 3.2})
+    >>> check = Check("collinearity", "good", "The columns are not collinear.", {"largest": 3.2})
     >>> print(check)
-    The columns can be told apart. [C103]
+    The columns are not collinear. [C103]
     """
 
     name: str
@@ -271,7 +271,7 @@ class Outcomes:
 
 @dataclass(frozen=True, eq=False)
 class CheckedRows:
-    """Rows to check by, of the "fit" or of "X"; `why` says why there are no outcomes."""
+    """The rows of the "fit" or of "X"; `why` is the reason if there are no outcomes."""
 
     name: str
     rows: FitRows | None = None
@@ -410,7 +410,7 @@ def has_proper_prior(model: Any) -> bool:
 def _verdict(
     name: str, check: Callable[[Any, CheckedRows], Check], model: Any, rows: CheckedRows
 ) -> Check:
-    """The verdict, or where it cannot be had one that says why."""
+    """The verdict, or "not checked" with the reason."""
     try:
         return check(model, rows)
     except (NotChecked, PosterioriError) as error:
