@@ -282,4 +282,4 @@ def test_models_are_compared_and_checked_with_fractions_as_weights():
     names = ["calibration_error", "brier", "accuracy"]
     assert_allclose(weighted[names].to_numpy(float), plain[names].to_numpy(float), rtol=1e-10)
     assert model.check(X, Y, np.full(N, 1 / N))["calibration"].word == "not checked"
-    assert model.check(X, Y, np.full(N, 20.5 / N))["calibration"].values["expected_error"] > 0
+    assert model.check(X, Y, np.full(N, 20.5 / N))["calibration"].values["error"].expected > 0

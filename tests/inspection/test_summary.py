@@ -51,15 +51,6 @@ def test_the_page_is_what_statisticians_know():
     assert str(spector().summary()) == PAGE
 
 
-def test_many_classes_have_a_block_each():
-    text = str(iris().summary(level=0.9))
-    assert "versicolor against setosa\n  intercept" in text
-    assert "virginica against setosa\n  intercept" in text
-    assert text.count("  petal width (cm)") == 2
-    assert "[0.05" in text
-    assert "0.95]" in text
-
-
 def test_numbers_on_the_page_are_those_of_tidy():
     model = iris()
     found = model.tidy(errors="robust")
@@ -97,19 +88,6 @@ def test_the_page_says_how_the_fit_was_made(prior, words):
     assert ("posterior standard deviations" in text) is mode
 
 
-@pytest.mark.parametrize(
-    ("errors", "words"),
-    [
-        ("robust", "robust (sandwich, HC0)"),
-        ("observed", "observed information"),
-        ("expected", "expected information"),
-    ],
-)
-def test_the_page_says_which_errors_it_shows(errors, words):
-    assert words in str(spector().summary(errors=errors))
-    assert words not in str(spector().summary())
-
-
 def test_dependent_columns_are_named_at_the_foot():
     with pytest.warns(RankDeficiencyWarning):
         model = LogisticRegression().fit(X.assign(twice=2 * X["GPA"], flat=1.0), Y)
@@ -129,13 +107,6 @@ def test_html_is_escaped_and_has_every_number():
     many = iris().summary()._repr_html_()
     assert '<th colspan="7">virginica against setosa</th>' in many
     assert "<li>Standard errors are posterior standard deviations" in many
-
-
-def test_jeffreys_errors_are_not_called_posterior():
-    text = str(LogisticRegression(prior="jeffreys").fit(X, Y).summary())
-    assert "Prior                        jeffreys" in text
-    assert "expected information, without the prior" in text
-    assert "posterior standard deviations" not in text
 
 
 @pytest.mark.parametrize("prior", [None, "jeffreys"])
@@ -170,11 +141,6 @@ def test_one_coefficient_runs_and_two_run():
     with pytest.warns(SeparationWarning):
         page = LogisticRegression().fit(two, [0] * 4 + [1] * 4).summary()
     assert "The coefficients of a, b diverge" in " ".join(str(page).split())
-
-
-def test_repr_is_the_page():
-    page = spector().summary()
-    assert repr(page) == str(page) == page.text()
 
 
 def test_latex_has_the_cells_of_the_page_and_escapes_names():

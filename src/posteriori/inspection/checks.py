@@ -3,12 +3,12 @@
 Conventions: n rows, K classes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from textwrap import wrap
-from typing import Any, Literal, cast, get_args, overload
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from scipy.special import ndtr
@@ -73,7 +73,7 @@ _FEWEST, _ROWS_EACH = 10, 10
 """Rows that averages need, and rows for each coefficient if those of the fit are to judge it."""
 
 _MOST = 10**6
-"""Rows of a source whose predictions are kept in memory; of more rows a sample is."""
+"""Rows of a source whose predictions are stored; of more rows a sample is used."""
 
 _ENDED = {
     Status.MAX_ITERATIONS: "Raise max_iter.",
@@ -93,9 +93,9 @@ class Check:
     The sentence says what was found, in which column or row, and what to do. `rows` are those it
     was judged on: "fit", "X" (the rows passed), or none.
 
-    >>> check = Check("collinearity", "good", "The columns can be told apart.", {"largest": 3.2})
+    >>> check = Check("collinearity", "good", "The columns are not collinear.", {"largest": 3.2})
     >>> print(check)
-    The columns can be told apart. [C103]
+    The columns are not collinear. [C103]
     """
 
     name: str
@@ -114,7 +114,7 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Checks(Sequence[Check]):
+class Checks:
     """The checks of a model, in order, or one by its name or code.
 
     >>> checks = Checks("Model", (Check("convergence", "good", "The iteration converged."),))
@@ -135,13 +135,7 @@ class Checks(Sequence[Check]):
     def __iter__(self) -> Iterator[Check]:
         return iter(self.found)
 
-    @overload
-    def __getitem__(self, key: int | str) -> Check: ...
-
-    @overload
-    def __getitem__(self, key: slice) -> tuple[Check, ...]: ...
-
-    def __getitem__(self, key: int | str | slice) -> Check | tuple[Check, ...]:
+    def __getitem__(self, key: int | str) -> Check:
         if not isinstance(key, str):
             return self.found[key]
         for check in self.found:
@@ -277,7 +271,7 @@ class Outcomes:
 
 @dataclass(frozen=True, eq=False)
 class CheckedRows:
-    """Rows to check by, of the "fit" or of "X"; `why` says why there are no outcomes."""
+    """The rows of the "fit" or of "X"; `why` is the reason if there are no outcomes."""
 
     name: str
     rows: FitRows | None = None
@@ -320,10 +314,8 @@ def _rows_of_fit(model: Any) -> CheckedRows:
 def _given(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> CheckedRows:
     """Other rows, read as the model reads those that it predicts."""
     name, given = type(model).__name__, offset_argument(model, offset)
-    if is_source(X):
-        rows = _source(model, X, y, sample_weight)
-    else:
-        rows = _table(model, X, y, sample_weight, offset)
+    read = _source if is_source(X) else _table
+    rows = read(model, X, y, sample_weight, offset)
     columns = Columns(rows.schema, handle_unknown="reference")
     if not hasattr(model, "predict_proba") and not is_regressor(model):
         why = f"{name} gives no probabilities; CalibratedClassifier makes some of its decisions"
@@ -334,37 +326,38 @@ def _given(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> Check
         return CheckedRows("X", rows, columns, _outcomes(rows, model._predicted, _labels))
     own = cast(MemoryRows, rows)
     weight = np.ones(own.n_rows) if own.weight is None else own.weight
-    predicted = np.asarray(model.predict_proba(X, **given))
-    kept = weight > 0
+    predicted, kept = np.asarray(model.predict_proba(X, **given)), weight > 0
     outcomes = Outcomes(predicted[kept], cast(Array, own.y)[kept], weight[kept])
     return CheckedRows("X", rows, columns, outcomes)
 
 
-def _source(model: Any, X: Any, y: Any, sample_weight: Any) -> FitRows:
+def _source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> FitRows:
     name = type(model).__name__
-    rows = as_source(X, y, sample_weight, None, name)
-    if not hasattr(model, "schema_"):
+    if offset is not None or not hasattr(model, "schema_"):
         raise ParameterError(
-            f"{name} cannot be checked by rows of a source.", "Pass a table X and labels y."
+            f"{name} cannot be checked by rows of a source"
+            f"{' and offsets beside them' * (offset is not None)}.",
+            "Name the column of offsets in scan(), or pass a table X and labels y.",
         )
+    rows = as_source(X, y, sample_weight, None, name)
     if is_regressor(model):
         return rows.with_numbers().discover().known_as(model.schema_, None)
     return rows.discover().known_as(model.schema_, model.classes_)
 
 
-def _table(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> MemoryRows:
+def _table(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> FitRows:
     ours = hasattr(model, "_new_rows")
     rows = model._new_rows(X) if ours else MemoryRows(read_features(X, None, type(model).__name__))
     check_aligned(X, y=y, sample_weight=sample_weight)
-    rows = replace(rows, weight=read_weight(sample_weight, rows.n_rows))
+    n, K = rows.n_rows, len(getattr(model, "classes_", ()))
+    rows = replace(rows, weight=read_weight(sample_weight, n))
     if offset is not None:
-        K = len(getattr(model, "classes_", ()))
-        rows = replace(rows, offset=read_offset(offset, rows.n_rows, K if K > 2 else 1))
+        rows = replace(rows, offset=read_offset(offset, n, K if K > 2 else 1))
     if y is None:
-        return rows
+        return cast(FitRows, rows)
     if is_regressor(model):
-        return replace(rows, y=read_real_target(y, rows.n_rows))
-    classes, target = read_target(y, rows.n_rows, known=model.classes_)
+        return replace(rows, y=read_real_target(y, n))
+    classes, target = read_target(y, n, known=model.classes_)
     return replace(rows, y=target, classes=classes)
 
 
@@ -417,7 +410,7 @@ def has_proper_prior(model: Any) -> bool:
 def _verdict(
     name: str, check: Callable[[Any, CheckedRows], Check], model: Any, rows: CheckedRows
 ) -> Check:
-    """The verdict, or where it cannot be had one that says why."""
+    """The verdict, or "not checked" with the reason."""
     try:
         return check(model, rows)
     except (NotChecked, PosterioriError) as error:
@@ -426,18 +419,19 @@ def _verdict(
 
 
 def _convergence(model: Any, rows: CheckedRows) -> Check:
-    parts = _parts(model)
-    stopped = [not part.converged_ for part in parts if hasattr(part, "converged_")]
-    unknown = [part for part in parts if not (hasattr(part, "converged_") or _is_ours(part))]
-    values = {"converged": not any(stopped)}
-    if not any(stopped) and unknown:
-        raise NotChecked(f"{type(unknown[0]).__name__} does not say whether it converged")
-    if not any(stopped):
-        said = "The iteration converged." if stopped else "The fit needs no iteration."
+    inner = _inner(model)
+    known = [part for part in (inner or [model]) if hasattr(part, "converged_") or _is_ours(part)]
+    if len(known) < len(inner or [model]):
+        name = type(next(part for part in inner or [model] if part not in known)).__name__
+        raise NotChecked(f"{name} does not say whether it converged")
+    stopped = [part for part in known if not getattr(part, "converged_", True)]
+    values = {"converged": not stopped}
+    if not stopped:
+        iterated = any(hasattr(part, "converged_") for part in known)
+        said = "The iteration converged." if iterated else "The fit needs no iteration."
         return Check("convergence", "good", said, values)
-    if not hasattr(model, "converged_"):
-        of = len([part for part in parts if not _inner(part)])
-        said = f"{sum(stopped)} of {of} inner fits did not converge. Call check() of each of them."
+    if inner:
+        said = f"{len(stopped)} of {len(inner)} inner fits did not converge. Call check() of each."
     elif hasattr(model, "solution_"):
         said = f"{model.solution_.status.value} {_ENDED[model.solution_.status]}"
     else:
@@ -448,18 +442,13 @@ def _convergence(model: Any, rows: CheckedRows) -> Check:
     return Check("convergence", "bad", said, values)
 
 
-def _parts(model: Any) -> list[Any]:
-    """The model, and the fitted models inside of it and of each other."""
-    return [model, *(part for inside in _inner(model) for part in _parts(inside))]
-
-
 def _inner(model: Any) -> list[Any]:
-    """The fitted models inside one of ours; those inside others are not inspected."""
+    """The innermost fitted models of a wrapper; none of any other model."""
     if not _is_ours(model):
         return []
-    own = [model.estimator_] if hasattr(model, "estimator_") else []
-    found = (*own, *getattr(model, "estimators_", []))
-    return [each.estimator if isinstance(each, FrozenEstimator) else each for each in found]
+    own = [model.estimator_] if hasattr(model, "estimator_") else getattr(model, "estimators_", [])
+    thawed = [each.estimator if isinstance(each, FrozenEstimator) else each for each in own]
+    return [part for each in thawed for part in (_inner(each) or [each])]
 
 
 def _is_ours(model: Any) -> bool:
@@ -523,13 +512,7 @@ def _collinearity(model: Any, rows: CheckedRows) -> Check:
         )
     word: Word = "bad" if found.largest > VERY_LARGE else "good"
     word = "warning" if word == "good" and (near or found.constant) else word
-    values = {
-        "largest": found.largest,
-        "indices": found.indices,
-        "dependencies": near,
-        "constant": found.constant,
-        "uncentred": found.uncentred,
-    }
+    values = {"largest": found.largest, "indices": found.indices, "dependencies": near}
     return Check("collinearity", word, said.strip(), values, rows.name)
 
 
@@ -551,13 +534,7 @@ def _influence(model: Any, rows: CheckedRows) -> Check:
     distant, levered = found.by_distance(), found.by_leverage()
     first, high = distant[0], levered[0]
     most = float(found.distance[first])
-    values = {
-        "rows": found.row[distant].tolist(),
-        "distances": found.distance[distant].tolist(),
-        "leverages": found.leverage[distant].tolist(),
-        "highest_leverage_rows": found.row[levered].tolist(),
-        "highest_leverages": found.leverage[levered].tolist(),
-    }
+    values = {"rows": found.row[distant].tolist(), "distances": found.distance[distant].tolist()}
     if most <= _DISTANT:
         said = (
             f"No single row moves the coefficients much: the largest Cook's distance is {most:.2g} "
@@ -645,15 +622,7 @@ def _residuals(model: Any, rows: CheckedRows) -> Check:
             f"{each.observed[i]:.3g} ({each.n[i]:.4g} rows). An effect may be nonlinear or an "
             "interaction: add a power, a basis or a product of columns."
         )
-    values = {
-        "share_outside": each.share,
-        "p_value": chance,
-        "label": label,
-        "predicted": each.predicted,
-        "observed": each.observed,
-        "z": each.z,
-        "n": each.n,
-    }
+    values = {"p_value": chance, "label": label, "bins": each}
     return Check("residuals", word, said, values, rows.name)
 
 
@@ -722,12 +691,7 @@ def _calibration(model: Any, rows: CheckedRows) -> Check:
         )
     if rows.name == "fit":
         said += " The rows of the fit are optimistic: pass others, X and y."
-    values = {
-        "p_value": p_value,
-        "z": z,
-        "expected_error": found.expected,
-        "expected_by_chance": found.expected_by_chance,
-    }
+    values = {"p_value": p_value, "error": found}
     return Check("calibration", word, said, values, rows.name)
 
 

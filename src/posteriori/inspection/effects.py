@@ -47,7 +47,7 @@ from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.scan import is_source
 from posteriori.rows.schema import Schema, known_levels
 from posteriori.rows.target import read_offset, read_weight
-from posteriori.rows.threads import one_blas_thread
+from posteriori.rows.threads import map_in_order
 from posteriori.typing import Array, Labels
 
 ChangeName = Literal["sd", "iqr", "minmax"]
@@ -182,12 +182,20 @@ class EffectRows:
         size = min(max(size, 1), _PART_ROWS)
         cuts = [(low, min(low + size, n)) for low in range(0, n, size)]
         weight = np.ones(n) if self.weight is None else self.weight
-        with one_blas_thread():
+        found: list[Array] = []
+
+        def of_part(cut: tuple[int, int]) -> Array:
+            part = partial(self.part, *cut)
             if not average:
-                parts = (effect(partial(self.part, *cut), None) for cut in cuts)
-                return np.concatenate([table(part) for part in parts])
-            total = sum(effect(partial(self.part, *cut), weight[slice(*cut)]) for cut in cuts)
-            return table(total / weight.sum())
+                return table(effect(part, None))
+            return effect(part, weight[slice(*cut)])
+
+        # Tasks of the pool must not wait for others, as those that read X anew may.
+        if self.read is not None:
+            found = [of_part(cut) for cut in cuts]
+        else:
+            map_in_order(of_part, cuts, found.append)
+        return table(sum(found) / weight.sum()) if average else np.concatenate(found)
 
     def typical(self) -> "EffectRows":
         """One row: means of numbers, most frequent levels and booleans."""
@@ -579,6 +587,8 @@ def _check_smooth(rows: EffectRows, estimates: ProbabilityEstimates, j: int) -> 
     still = (near == near[0]).all(axis=(0, 2))
     if still.any() and not jumps:
         low, high = column.quantile(0.1), column.quantile(0.9)
+        if low == high:
+            low, high = low / 16, 2 * low + (1.0 if low >= 0 else -1.0)
         far = (abs(moved(set_to(j, high)) - moved(set_to(j, low))) > _MOVED).any(axis=1)
         jumps = int((still & far).sum()) > 0.5 * int(far.sum())
     if jumps:

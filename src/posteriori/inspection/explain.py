@@ -78,7 +78,7 @@ class Explanation:
         """That of `label`; None for a number, or a model that gives none."""
         return None if self.label is None else self.mean
 
-    def to_frame(self) -> Any:
+    def to_frame(self, backend: str | None = None) -> Any:
         """A data frame with the columns term, value, contribution and cumulative.
 
         The values are numbers if all of them are, else text.
@@ -90,7 +90,7 @@ class Explanation:
             "contribution": list(self.contributions),
             "cumulative": list(self.cumulative),
         }
-        return make_frame(columns, self.backend)
+        return make_frame(columns, backend or self.backend)
 
     def __repr__(self) -> str:
         return self.summary().text()

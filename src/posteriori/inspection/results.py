@@ -16,7 +16,6 @@ from posteriori.design.columns import Columns
 from posteriori.errors import ColumnNameError, LabelError, ParameterError
 from posteriori.inspection.summary import Summary, TextTable, fact_text, number_text
 from posteriori.posterior.coefficient_table import INTERCEPT
-from posteriori.posterior.fit_statistics import FitStatistics
 from posteriori.posterior.inference import Errors, Inference, Intervals
 from posteriori.rows.features import as_frame
 from posteriori.rows.frames import as_pickable, make_frame
@@ -26,13 +25,23 @@ from posteriori.typing import Array, Codes, Labels
 _LISTED = 8
 """Names that a note lists."""
 
-_KINDS: dict[Errors, str] = {
+_HEADINGS = {
+    "n_obs": "Rows",
+    "n_iter": "Steps",
+    "log_likelihood": "Log-likelihood",
+    "deviance": "Deviance",
+    "null_deviance": "Null deviance",
+    "aic": "AIC",
+    "bic": "BIC",
+    "dispersion": "Dispersion",
+}
+
+_ERRORS: dict[Errors, str] = {
     "model": "",
     "observed": "Standard errors by the observed information.",
     "expected": "Standard errors by the expected information.",
     "robust": "Standard errors are robust (sandwich, HC0).",
 }
-
 
 _POSTERIOR = (
     "Standard errors are posterior standard deviations, by the curvature of the log posterior at "
@@ -97,60 +106,31 @@ def summary_of(
     odds_ratios: bool = False,
     intervals: Intervals = "wald",
 ) -> Summary:
-    """The page of a fit."""
+    """The summary of a fit by likelihood."""
     coefficients = inference.table(about.labels, level, errors, intervals)
     coefficients = coefficients.as_odds_ratios() if odds_ratios else coefficients
     coefficients = coefficients.as_posterior() if about.is_posterior else coefficients
-    return Summary(
-        f"{about.name}, fitted by {_method(about)}",
-        (_left(inference, about), _right(inference.goodness, about)),
-        TextTable.of_coefficients(
-            coefficients, level, "t" if inference.goodness.estimates_dispersion else "z"
-        ),
-        (
-            *_notes(inference, about, errors),
-            *about.notes,
-            *([_RATIOS] * odds_ratios),
-            *([_PROFILE] * (intervals == "profile")),
-        ),
-    )
-
-
-def _method(about: About) -> str:
-    return about.method or ("posterior mode" if about.prior else "maximum likelihood")
-
-
-def _left(inference: Inference, about: About) -> list[tuple[str, str]]:
-    facts = [("Rows", number_text(inference.goodness.n_obs))]
-    facts.append(("Parameters", number_text(inference.n_parameters)))
-    if about.prior:
-        facts.append(("Prior", about.prior))
-    facts += about.facts
-    if about.labels is not None:
-        facts.append(_classes(list(map(str, about.labels.tolist()))))
-    steps = f"{about.n_iter} step" + ("" if about.n_iter == 1 else "s")
-    facts.append(("Solver", f"{about.solver}, {steps}"))
-    facts.append(("Converged", "yes" if about.converged else "no"))
-    return facts
-
-
-def _classes(names: list[str]) -> tuple[str, str]:
+    goodness, names = inference.goodness, [] if about.labels is None else about.labels.tolist()
+    left = [("Rows", number_text(goodness.n_obs)), ("Parameters", str(inference.n_parameters))]
+    left += [*([("Prior", about.prior)] if about.prior else []), *about.facts]
     if len(names) == 2:
-        return "Class", f"{names[1]} against {names[0]}"
-    return "Classes", ", ".join(names)
-
-
-def _right(goodness: FitStatistics, about: About) -> list[tuple[str, str]]:
-    facts = [
-        ("Log-likelihood", goodness.log_likelihood),
-        ("Deviance", goodness.deviance),
-        ("Null deviance", goodness.null_deviance),
+        left.append(("Class", f"{names[1]} against {names[0]}"))
+    elif names:
+        left.append(("Classes", ", ".join(map(str, names))))
+    steps = f"{about.n_iter} step{'s' * (about.n_iter != 1)}"
+    left += [("Solver", f"{about.solver}, {steps}"), ("Converged", _value_text(about.converged))]
+    found = glance_of(inference, about)
+    right = [
+        (_HEADINGS[name], fact_text(found[name][0]))
+        for name in list(_HEADINGS)[2:]
+        if name in found
     ]
-    if not about.is_posterior:
-        facts += [("AIC", goodness.aic), ("BIC", goodness.bic)]
-    if goodness.estimates_dispersion:
-        facts.append(("Dispersion", goodness.dispersion))
-    return [(name, fact_text(value)) for name, value in facts]
+    statistic = "t" if goodness.estimates_dispersion else "z"
+    notes = [*_notes(inference, about, errors), *about.notes]
+    notes += [_RATIOS] * odds_ratios + [_PROFILE] * (intervals == "profile")
+    method = about.method or ("posterior mode" if about.prior else "maximum likelihood")
+    table = TextTable.of_coefficients(coefficients, level, statistic)
+    return Summary(f"{about.name}, fitted by {method}", (left, right), table, notes)
 
 
 def _notes(inference: Inference, about: About, errors: Errors) -> list[str]:
@@ -159,8 +139,8 @@ def _notes(inference: Inference, about: About, errors: Errors) -> list[str]:
         jeffreys = about.prior == "jeffreys" and errors == "model"
         usual = _JEFFREYS if jeffreys else _POSTERIOR
         notes.append(about.errors if about.errors and errors == "model" else usual)
-    if _KINDS[errors]:
-        notes.append(_KINDS[errors])
+    if _ERRORS[errors]:
+        notes.append(_ERRORS[errors])
     if goodness.estimates_dispersion:
         notes.append(
             f"t with {number_text(goodness.freedom)} degrees of freedom: the dispersion "
@@ -233,14 +213,7 @@ def _heading(name: str) -> str:
     >>> _heading("n_obs"), _heading("log_likelihood"), _heading("n_iter"), _heading("bic")
     ('Rows', 'Log-likelihood', 'Steps', 'BIC')
     """
-    words = {
-        "n_obs": "Rows",
-        "log_likelihood": "Log-likelihood",
-        "n_iter": "Steps",
-        "aic": "AIC",
-        "bic": "BIC",
-    }
-    return words.get(name, name.removeprefix("n_").replace("_", " ").capitalize())
+    return _HEADINGS.get(name, name.removeprefix("n_").replace("_", " ").capitalize())
 
 
 def _value_text(value: Any) -> str:
