@@ -16,7 +16,6 @@ from posteriori import (
 )
 from posteriori.errors import InferenceError, ParameterError
 from posteriori.report.plots import convergence, evidence_curve, prior_and_posterior
-from posteriori.report.plots.posterior import Trace
 from posteriori.solve.objective import Iteration, Solution, Status
 
 
@@ -243,30 +242,22 @@ def test_the_trace_of_a_fitted_model_is_drawn(solver):
     random = np.random.default_rng(0)
     X = random.normal(size=(3000, 4))
     y = random.random(3000) < 1 / (1 + np.exp(-X.sum(axis=1)))
-    model = LogisticRegression(solver=solver).fit(X, y)
-    values = Trace.of(model.solution_)
-    above = values.above[np.isfinite(values.above)]
-    assert (np.diff(above) < 0).all()
+    lines = lines_of(convergence(LogisticRegression(solver=solver).fit(X, y)))
+    above = lines["objective above its minimum"].get_ydata()
+    decrement = lines["standard errors from the optimum"].get_ydata()
+    assert (np.diff(above[np.isfinite(above)]) < 0).all()
     # Near the optimum the objective is a parabola: f - min f = ½ decrement².
-    near = np.isfinite(values.above) & (values.decrement < 1) & (values.above > 1e-7)
+    near = np.isfinite(above) & (decrement < 1) & (above > 1e-7)
     if solver in ("newton", "coordinate"):
-        assert_allclose(values.above[near], values.decrement[near] ** 2 / 2, rtol=0.3)
-    line = lines_of(convergence(model))["objective above its minimum"]
-    assert_array_equal(line.get_ydata(), values.above)
+        assert_allclose(above[near], decrement[near] ** 2 / 2, rtol=0.3)
 
 
-def test_an_unknown_axis_is_an_error():
+def test_what_has_no_trace_is_named():
     with pytest.raises(ParameterError, match="'hours'"):
         convergence(SOLUTION, against="hours")
-
-
-def test_a_solution_without_steps_is_an_error():
     for trace in ((), (1.0, 2.0)):
         with pytest.raises(ParameterError, match="no trace of steps"):
             convergence(Solution(np.zeros(1), Status.CONVERGED, trace, 1.0))
-
-
-@pytest.mark.parametrize("model", [LogisticRegression(), LeastSquaresClassifier()])
-def test_a_model_without_a_solution_is_an_error_that_names_it(model):
-    with pytest.raises(ParameterError, match=f"This {type(model).__name__} has no solution_"):
-        convergence(model)
+    for model in (LogisticRegression(), LeastSquaresClassifier()):
+        with pytest.raises(ParameterError, match=f"This {type(model).__name__} has no solution_"):
+            convergence(model)
