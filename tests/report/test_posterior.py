@@ -58,12 +58,6 @@ def test_the_prior_of_the_intercept_is_that_of_columns_as_they_are(rows):
     assert_allclose(line.get_ydata(), stats.norm.pdf(line.get_xdata(), 0, sd), rtol=1e-7)
 
 
-def test_a_prior_in_original_units_is_drawn_as_it_was_given(rows):
-    model = BayesianLogisticRegression(prior=GaussianPrior(4.0, mean=1.0)).fit(*rows)
-    line = curves(prior_and_posterior(model, "x1"))["prior"]
-    assert_allclose(line.get_ydata(), stats.norm.pdf(line.get_xdata(), 1, 0.5), rtol=1e-7)
-
-
 def test_a_precision_that_is_a_matrix_is_inverted(rows):
     matrix = np.array([[2.0, 1.5], [1.5, 3.0]])
     model = BayesianLogisticRegression(prior=GaussianPrior(matrix)).fit(*rows)
@@ -205,36 +199,27 @@ def lines_of(ax):
     return {line.get_label(): line for line in ax.get_lines()}
 
 
-def test_the_objective_is_drawn_above_its_minimum():
-    line = lines_of(convergence(SOLUTION))["objective above its minimum"]
-    assert_array_equal(line.get_ydata(), [np.nan, 40.0, 8.0, 0.5, np.nan])
-    assert_array_equal(line.get_xdata(), [0.1, 0.2, 0.4, 0.5, 0.6])
-
-
-def test_the_distance_from_the_optimum_is_drawn_at_every_step_that_had_one():
-    line = lines_of(convergence(SOLUTION))["standard errors from the optimum"]
-    assert_array_equal(line.get_ydata(), [9.0, 8.0, 2.0, 1.0, np.nan])
-
-
-def test_passes_count_the_rows_looked_at_before_each_step():
+def test_objective_and_decrement_are_drawn_against_seconds_or_passes():
+    ax = convergence(SOLUTION)
+    lines = lines_of(ax)
+    objective = lines["objective above its minimum"]
+    assert_array_equal(objective.get_ydata(), [np.nan, 40.0, 8.0, 0.5, np.nan])
+    assert_array_equal(objective.get_xdata(), [0.1, 0.2, 0.4, 0.5, 0.6])
+    decrement = lines["standard errors from the optimum"]
+    assert_array_equal(decrement.get_ydata(), [9.0, 8.0, 2.0, 1.0, np.nan])
+    assert [(text.get_text(), text.xy) for text in ax.texts] == [("0.25", (0.2, 8.0))]
     ax = convergence(SOLUTION, against="passes")
-    line = lines_of(ax)["standard errors from the optimum"]
-    assert_array_equal(line.get_xdata(), [0.0, 0.125, 3.125, 4.125, 5.125])
+    passes = lines_of(ax)["standard errors from the optimum"].get_xdata()
+    assert_array_equal(passes, [0.0, 0.125, 3.125, 4.125, 5.125])
     assert ax.get_xlabel() == "passes over the rows"
-    assert ax.get_ylabel() == "distance from the optimum"
 
 
-def test_steps_on_part_of_the_rows_are_hollow():
+def test_steps_on_a_subsample_are_hollow():
     line = lines_of(convergence(SOLUTION))["on a subsample of the rows"]
     assert_array_equal(line.get_ydata(), [9.0])
     assert line.get_markerfacecolor() == "white"
     whole = Solution(np.zeros(2), Status.CONVERGED, NOTES[1:], 10.0)
     assert "on a subsample of the rows" not in lines_of(convergence(whole))
-
-
-def test_shortened_steps_have_their_length_beside_them():
-    ax = convergence(SOLUTION)
-    assert [(text.get_text(), text.xy) for text in ax.texts] == [("0.25", (0.2, 8.0))]
 
 
 @pytest.mark.parametrize("solver", ["newton", "gradient", "coordinate", "sequential"])
