@@ -1,4 +1,4 @@
-"""What `reject_curve` and `confusion` put on the axes."""
+"""The error-reject curve and the confusion matrix."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -143,7 +143,7 @@ def test_cells_are_counts_shaded_by_the_shares_of_the_class(rows):
     assert ax.get_title() == ""
 
 
-def test_text_has_at_least_the_contrast_that_is_asked_of_it(rows):
+def test_text_has_the_contrast_of_wcag_level_aa(rows):
     y = np.repeat("a", 100)
     for n in range(0, 101, 5):
         ax = confusion(y, np.repeat(["a", "b"], [n, 100 - n]), classes=["a", "b"])
@@ -152,7 +152,7 @@ def test_text_has_at_least_the_contrast_that_is_asked_of_it(rows):
             ground = linear @ [0.2126, 0.7152, 0.0722]
             ink = 1.0 if text.get_color() == "white" else 0.0
             light, dark = max(ground, ink), min(ground, ink)
-            assert (light + 0.05) / (dark + 0.05) > 4.5  # WCAG, level AA
+            assert (light + 0.05) / (dark + 0.05) > 4.5
         plt.close("all")
 
 
