@@ -1,4 +1,4 @@
-"""What all tests of pictures share."""
+"""What all tests of plots share."""
 
 import matplotlib as mpl
 

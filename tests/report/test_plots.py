@@ -1,4 +1,4 @@
-"""What all pictures have in common."""
+"""What all plots have in common."""
 
 import inspect
 

@@ -64,10 +64,10 @@ class Comparison:
         headings, rows = self._cells()
         widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
         lines = [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
             for row in (headings, *rows)
         ]
-        rule = "=" * len(lines[0])
+        rule = "=" * max(map(len, lines))
         return "\n".join([self.title, rule, lines[0], *lines[1:], rule, *self._notes("* ")])
 
     def _repr_html_(self) -> str:

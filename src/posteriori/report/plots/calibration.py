@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from posteriori.arguments import check_count
-from posteriori.decision.calibration import ReliabilityCurve, binned_residuals, reliability_curve
+from posteriori.decision.calibration import binned_residuals, reliability_curve
 from posteriori.decision.probabilities import class_place, read_labelled
 from posteriori.errors import MissingValueError, ParameterError
 from posteriori.report.plots.style import (
@@ -15,7 +15,6 @@ from posteriori.report.plots.style import (
     GREY,
     MARKER_EDGE,
     VERMILION,
-    Style,
     Table,
     add_legend,
     classes_of,
@@ -77,7 +76,14 @@ def calibration(
     names = [name if name not in before else f"{name} {len(before) + 1}" for name in models]
     ends = list(axes.get_xlim()) if before else []
     for style, curve, each in zip(styles(names, len(before)), curves, rows, strict=True):
-        _draw_curve(axes, curve, style)
+        band = curve.predicted, curve.low, curve.high
+        if len(curve.predicted) > 1:
+            axes.fill_between(*band, color=style.colour, alpha=0.15, linewidth=0)
+        else:
+            axes.vlines(*band, color=style.colour)
+        look: dict[str, Any] = {"color": style.colour, "linestyle": style.line}
+        look |= {"marker": style.marker, "label": style.label}
+        axes.plot(curve.predicted, curve.observed, **look, **MARKER_EDGE)
         low, high = min(*curve.low, *curve.predicted), max(*curve.high, *curve.predicted)
         ends += [low - _MARGIN * (high - low), high + _MARGIN * (high - low)]
         counts, edges = np.histogram(
@@ -104,24 +110,6 @@ def _histogram_below(axes: Axes) -> Axes:
     axes.tick_params(labelbottom=False)
     axes.xaxis.set_label_coords(0.5, -0.32)
     return below
-
-
-def _draw_curve(axes: Axes, curve: ReliabilityCurve, style: Style) -> None:
-    """The observed frequencies in their band; an interval where there is one bin only."""
-    ends = curve.predicted, curve.low, curve.high
-    if len(curve.predicted) > 1:
-        axes.fill_between(*ends, color=style.colour, alpha=0.15, linewidth=0)
-    else:
-        axes.vlines(*ends, color=style.colour)
-    axes.plot(
-        curve.predicted,
-        curve.observed,
-        color=style.colour,
-        linestyle=style.line,
-        marker=style.marker,
-        label=style.label,
-        **MARKER_EDGE,
-    )
 
 
 def residuals(

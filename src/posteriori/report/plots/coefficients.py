@@ -1,7 +1,10 @@
-"""Coefficients with their intervals: the forest plot."""
+"""Coefficients with their intervals: the forest plot.
+
+Conventions: intervals (3, n, c) are estimates, low and high ends of n terms and c contrasts: one
+for two classes, K - 1 for more.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -15,7 +18,7 @@ from posteriori.models.bayesian import BayesianLogisticRegression
 from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.models.logistic import LogisticRegression
 from posteriori.posterior.coefficient_table import INTERCEPT
-from posteriori.report.plots.style import GREY, MARKER_EDGE, Style, add_legend, new_axes, styles
+from posteriori.report.plots.style import GREY, MARKER_EDGE, add_legend, new_axes, styles
 from posteriori.typing import Array
 
 _LARGEST = 690.0
@@ -25,31 +28,6 @@ _TERM_HEIGHT = 0.28
 """Inches for a term of a new figure; a font of 10 points takes half of it."""
 
 _MARGIN = 0.06
-
-
-@dataclass(frozen=True, eq=False)
-class Intervals:
-    """Estimates and ends (terms, contrasts): one contrast for two classes, K - 1 for more.
-
-    `classes` are the classes of the contrasts; (None,) where there is one contrast.
-    """
-
-    terms: tuple[str, ...]
-    classes: tuple[Any, ...]
-    estimate: Array
-    low: Array
-    high: Array
-
-    def of(self, terms: Sequence[str]) -> "Intervals":
-        """Those of some terms, in their order."""
-        unknown = [term for term in terms if term not in self.terms]
-        if unknown:
-            raise ParameterError(
-                f"The model has no term {unknown[0]!r}.", f"Use some of {list(self.terms[:8])}."
-            )
-        at = [self.terms.index(term) for term in terms]
-        columns = (self.estimate[at], self.low[at], self.high[at])
-        return Intervals(tuple(terms), self.classes, *columns)
 
 
 def forest(
@@ -79,20 +57,66 @@ def forest(
     check_fraction("level", level)
     check_flag("odds_ratios", odds_ratios)
     check_flag("sort", sort)
-    found = _intervals(model, level, odds_ratios)
+    known, classes, found = _intervals(model, level, odds_ratios)
     if terms is None:
-        terms = [term for term in found.terms if term != INTERCEPT]
-    found = found.of([terms] if isinstance(terms, str) else list(terms))
-    if not found.terms:
+        terms = [term for term in known if term != INTERCEPT]
+    terms = [terms] if isinstance(terms, str) else list(terms)
+    unknown = [term for term in terms if term not in known]
+    if unknown:
+        raise ParameterError(f"The model has no term {unknown[0]!r}.", f"Use some of {known[:8]}.")
+    if not terms:
         raise ParameterError("There is no term to draw.", "Pass terms=['intercept'].")
+    found = found[:, [known.index(term) for term in terms]]
     if sort:
-        order = np.argsort(-abs(found.estimate).max(axis=1), kind="stable")
-        found = found.of([found.terms[i] for i in order])
-    return _draw(found, model, level, odds_ratios, ax)
+        order = np.argsort(-abs(found[0]).max(axis=1), kind="stable")
+        found, terms = found[:, order], [terms[i] for i in order]
+    return _draw(found, terms, classes, model, level, odds_ratios, ax)
 
 
-def _intervals(model: LikelihoodModel, level: float, odds_ratios: bool) -> Intervals:
-    """The coefficient table of a model as arrays."""
+def _draw(
+    found: Array,
+    terms: list[str],
+    classes: list[Any],
+    model: LikelihoodModel,
+    level: float,
+    odds_ratios: bool,
+    ax: Axes | None,
+) -> Axes:
+    n, contrasts = found.shape[1:]
+    height = max(5.25, 1.2 + _TERM_HEIGHT * n * max(1.0, contrasts / 2))
+    axes = new_axes(ax, height, 7.0 + 0.07 * max(0, max(map(len, terms)) - 25))
+    scale = np.exp if odds_ratios else np.positive
+    window = _window(found, _LARGEST if odds_ratios else np.inf)
+    for k, style in enumerate(styles(classes)):
+        heights = np.arange(n) + 0.6 * ((k + 0.5) / contrasts - 0.5)
+        middle, low, high = scale(np.clip(found[..., k], *window))
+        axes.hlines(heights, low, high, color=style.colour, linewidth=1.8)
+        point: dict[str, Any] = {"linestyle": "none", "color": style.colour}
+        axes.plot(middle, heights, marker=style.marker, label=style.label, **MARKER_EDGE, **point)
+        for end, marker, beyond in (
+            (window[0], "<", found[1, :, k] < window[0]),
+            (window[1], ">", found[2, :, k] > window[1]),
+        ):
+            if beyond.any():
+                edge = np.full(beyond.sum(), scale(end))
+                axes.plot(edge, heights[beyond], marker=marker, clip_on=False, **point)
+    axes.axvline(scale(0.0), color=GREY, linewidth=1, zorder=0)
+    axes.set_xlim(*scale(window))
+    if odds_ratios:
+        _use_log_axis(axes, window)
+    points = 72 * axes.get_window_extent().height / axes.figure.dpi / n
+    axes.set_yticks(np.arange(n), terms, fontsize=min(10.0, 0.85 * points))
+    axes.set_ylim(n - 0.5, -0.5)
+    axes.set_xlabel(f"{_quantity(model, odds_ratios)}\nwith {100 * level:g} % interval")
+    if classes != [None]:
+        add_legend(axes, title=f"class, against {model.classes_.tolist()[0]}")
+    return axes
+
+
+def _intervals(
+    model: LikelihoodModel, level: float, odds_ratios: bool
+) -> tuple[list[str], list[Any], Array]:
+    """Terms, the classes of the contrasts ([None] for one contrast), and the intervals."""
     if not isinstance(model, LikelihoodModel):
         raise ParameterError(
             f"{type(model).__name__} has no coefficients with intervals.",
@@ -103,70 +127,16 @@ def _intervals(model: LikelihoodModel, level: float, odds_ratios: bool) -> Inter
     table = model.tidy(level=level)
     if not isinstance(table, dict):
         table = nw.from_native(table, eager_only=True).to_dict(as_series=False)
-    terms = tuple(dict.fromkeys(table["term"]))
-    classes = tuple(dict.fromkeys(table.get("class", [None])))
-    names = ("estimate", "conf_low", "conf_high")
-    columns = (np.array(table[name], dtype=np.float64) for name in names)
-    return Intervals(terms, classes, *(column.reshape(len(classes), -1).T for column in columns))
+    terms, classes = (list(dict.fromkeys(table.get(name, [None]))) for name in ("term", "class"))
+    columns = np.array([table[name] for name in ("estimate", "conf_low", "conf_high")], float)
+    return terms, classes, columns.reshape(3, len(classes), -1).transpose(0, 2, 1)
 
 
-def _draw(found: Intervals, model: Any, level: float, odds: bool, ax: Axes | None) -> Axes:
-    n, contrasts = found.estimate.shape
-    longest = max(map(len, found.terms))
-    height = max(5.25, 1.2 + _TERM_HEIGHT * n * max(1.0, contrasts / 2))
-    axes = new_axes(ax, height, 7.0 + 0.07 * max(0, longest - 25))
-    window = _window(found, _LARGEST if odds else np.inf)
-    for k, style in enumerate(styles(found.classes)):
-        heights = np.arange(n) + 0.6 * ((k + 0.5) / contrasts - 0.5)
-        _draw_contrast(axes, found, k, heights, window, style, odds)
-    axes.axvline(1.0 if odds else 0.0, color=GREY, linewidth=1, zorder=0)
-    axes.set_xlim(*_scaled(np.array(window), odds))
-    if odds:
-        _use_log_axis(axes, window)
-    points = 72 * axes.get_window_extent().height / axes.figure.dpi / n
-    axes.set_yticks(np.arange(n), found.terms, fontsize=min(10.0, 0.85 * points))
-    axes.set_ylim(n - 0.5, -0.5)
-    axes.set_xlabel(f"{_quantity(model, odds)}\nwith {100 * level:g} % interval")
-    if found.classes != (None,):
-        add_legend(axes, title=f"class, against {model.classes_.tolist()[0]}")
-    return axes
-
-
-def _draw_contrast(
-    axes: Axes,
-    found: Intervals,
-    k: int,
-    heights: Array,
-    window: tuple[float, float],
-    style: Style,
-    odds: bool,
-) -> None:
-    """The intervals of one class, with arrows where they leave the window."""
-    low, middle, high = (
-        _scaled(np.clip(part[:, k], *window), odds)
-        for part in (found.low, found.estimate, found.high)
-    )
-    axes.hlines(heights, low, high, color=style.colour, linewidth=1.8)
-    point: dict[str, Any] = {"linestyle": "none", "color": style.colour}
-    axes.plot(middle, heights, marker=style.marker, label=style.label, **MARKER_EDGE, **point)
-    for ends, marker, beyond in (
-        (low, "<", found.low[:, k] < window[0]),
-        (high, ">", found.high[:, k] > window[1]),
-    ):
-        if beyond.any():
-            axes.plot(ends[beyond], heights[beyond], marker=marker, clip_on=False, **point)
-
-
-def _window(found: Intervals, largest: float) -> tuple[float, float]:
+def _window(found: Array, largest: float) -> tuple[float, float]:
     """The limits of the axis: zero, and all ends that are finite and not beyond `largest`."""
-    ends = np.concatenate([part.ravel() for part in (found.low, found.estimate, found.high)])
-    ends = np.append(ends[np.isfinite(ends) & (abs(ends) <= largest)], 0.0)
+    ends = np.append(found[np.isfinite(found) & (abs(found) <= largest)], 0.0)
     margin = _MARGIN * (ends.max() - ends.min()) or 1.0
     return max(ends.min() - margin, -largest), min(ends.max() + margin, largest)
-
-
-def _scaled(values: Array, odds: bool) -> Array:
-    return np.exp(values) if odds else values
 
 
 def _use_log_axis(axes: Axes, window: tuple[float, float]) -> None:

@@ -152,22 +152,6 @@ def rejection(
     return Rejection(1 - rest / total, error, mean_loss, cost, by_rule)
 
 
-@dataclass(frozen=True, eq=False)
-class Confusion:
-    """Numbers of rows and, if there is a loss, their total costs, by class and action (K, A)."""
-
-    classes: tuple[Any, ...]
-    actions: tuple[Any, ...]
-    count: Array
-    cost: Array | None
-
-    @property
-    def share(self) -> Array:
-        """The share of each action among the rows of a class; zero for a class without rows."""
-        total = self.count.sum(axis=1, keepdims=True)
-        return np.divide(self.count, total, out=np.zeros_like(self.count), where=total > 0)
-
-
 def confusion(
     y: Any,
     decided: Any,
@@ -191,35 +175,31 @@ def confusion(
     >>> [text.get_text() for text in ax.texts], ax.get_title()
     (['1\\ncost 0', '1\\ncost 5', '0\\ncost 0', '1\\ncost 0'], 'total cost 5, 1.67 per row')
     """
-    found = confusion_of(y, decided, loss, reject_cost, classes, sample_weight)
-    axes, shades = new_axes(ax), tinted(to_rgb(_NAVY), found.share)
+    names, actions, counts, costs = _counted(y, decided, loss, reject_cost, classes, sample_weight)
+    of_class = counts.sum(axis=1, keepdims=True)
+    share = np.divide(counts, of_class, out=np.zeros_like(counts), where=of_class > 0)
+    axes, shades = new_axes(ax), tinted(to_rgb(_NAVY), share)
     axes.imshow(shades, aspect="auto")
-    size = max(6.0, 12.5 - 0.45 * max(found.count.shape))
+    size = max(6.0, 12.5 - 0.45 * max(counts.shape))
     luminance = ((shades + 0.055) / 1.055) ** 2.4 @ np.array([0.2126, 0.7152, 0.0722])  # of sRGB
-    for (k, a), count in np.ndenumerate(found.count):
-        cost = "" if found.cost is None else f"\ncost {found.cost[k, a]:.4g}"
+    for (k, a), count in np.ndenumerate(counts):
+        cost = "" if costs is None else f"\ncost {costs[k, a]:.4g}"
         ink = "white" if luminance[k, a] < _DARK else "black"
         number = f"{count:.0f}" if count == round(count) else f"{count:.4g}"
         axes.text(a, k, number + cost, ha="center", va="center", color=ink, fontsize=size)
-    set_ticks(axes, [str(action) for action in found.actions])
-    axes.set_yticks(range(len(found.classes)), [str(label) for label in found.classes])
+    set_ticks(axes, [str(action) for action in actions])
+    axes.set_yticks(range(len(names)), [str(label) for label in names])
     axes.set_xlabel("action")
     axes.set_ylabel("true class (shade: share of its rows)")
-    if found.cost is not None:
-        total = found.cost.sum()
-        axes.set_title(f"total cost {total:.6g}, {total / found.count.sum():.3g} per row")
+    if costs is not None:
+        axes.set_title(f"total cost {costs.sum():.6g}, {costs.sum() / counts.sum():.3g} per row")
     return axes
 
 
-def confusion_of(
-    y: Any,
-    decided: Any,
-    loss: Any = None,
-    reject_cost: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-) -> Confusion:
-    """The numbers that `confusion` draws."""
+def _counted(
+    y: Any, decided: Any, loss: Any, reject_cost: Any, classes: Any, sample_weight: Any
+) -> tuple[list[Any], list[Any], Array, Array | None]:
+    """Classes, actions, and numbers of rows and, if there is a loss, their costs (K, A)."""
     labels = as_vector(y)
     n = len(labels) if labels.ndim else 0
     if not n:
@@ -233,9 +213,7 @@ def confusion_of(
     order = known.tolist()
     if loss is None and reject_cost is None:
         actions = [*order, *dict.fromkeys(action for action in chosen if action not in order)]
-        return Confusion(
-            tuple(order), tuple(actions), _sums(codes, chosen, order, actions, weight), None
-        )
+        return order, actions, _sums(codes, chosen, order, actions, weight), None
     found, price = read_loss(loss, known, n), read_reject_cost(reject_cost, n)
     actions = [*found.actions.tolist(), *([] if price is None else [REJECT])]
     unknown = [action for action in chosen if action not in actions]
@@ -249,8 +227,8 @@ def confusion_of(
     cost = np.zeros(n) if price is None else np.broadcast_to(price, n).copy()
     losses = found.values if found.shared else found.values[is_action]
     cost[is_action] = _own_loss(losses, codes[is_action], at[is_action])
-    tables = (_sums(codes, chosen, order, actions, each) for each in (weight, weight * cost))
-    return Confusion(tuple(order), tuple(actions), *tables)
+    count, total = (_sums(codes, chosen, order, actions, each) for each in (weight, weight * cost))
+    return order, actions, count, total
 
 
 def _actions_of(decided: Any, n: int) -> list[Any]:

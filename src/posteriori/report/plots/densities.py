@@ -5,7 +5,7 @@ Conventions: n rows, m points of a plane, K classes, L states of a discrete colu
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,7 +14,7 @@ from scipy import stats
 from scipy.ndimage import distance_transform_edt
 from sklearn.utils.validation import check_is_fitted
 
-from posteriori.arguments import check_count, check_flag
+from posteriori.arguments import check_choice, check_count, check_flag
 from posteriori.decision.probabilities import class_place
 from posteriori.design.columns import Columns
 from posteriori.errors import LevelError, ParameterError, ShapeError
@@ -56,15 +56,6 @@ _MOST_BARS = 40
 _HATCHES = ("", "//", "..", "xx", "\\\\", "--", "oo")
 
 
-class Plane(Protocol):
-    """A fitted linear map of rows to two coordinates."""
-
-    def transform(self, X: Any) -> Any: ...
-
-
-PlaneLike = Plane | Literal["fisher"]
-
-
 @dataclass(frozen=True, eq=False)
 class Slice:
     """The rows as points (n, 2) of a plane; `lift` makes rows of X from points (m, 2)."""
@@ -96,7 +87,7 @@ class Grid:
         axes.imshow(image, extent=extent, **settings)
 
 
-def slice_of(X: Any, y: Any, columns: Sequence[Any] | None, plane: PlaneLike | None) -> Slice:
+def slice_of(X: Any, y: Any, columns: Sequence[Any] | None, plane: Any) -> Slice:
     """Two columns, the others at their typical values; or two components of a plane."""
     table = read_table(X)
     if columns is not None and plane is not None:
@@ -126,11 +117,12 @@ def _pair(table: Table, columns: Sequence[Any]) -> tuple[int, int]:
     return first, second
 
 
-def _component_slice(table: Table, y: Any, plane: PlaneLike) -> Slice:
+def _component_slice(table: Table, y: Any, plane: Any) -> Slice:
     """z stands for the row x̄ + Bᵀ(z - z̄), with B the regression of rows on z."""
     values = np.column_stack([table.numbers(j) for j in range(len(table.names))])
     if isinstance(plane, str):
-        plane = _fisher(table.X, y, plane)
+        check_choice("plane", plane, ["fisher"])
+        plane = FisherDiscriminant(n_components=2).fit(table.X, y)
     coordinates = np.asarray(plane.transform(table.X), dtype=np.float64)
     if coordinates.shape != (len(values), 2):
         raise ParameterError(
@@ -145,20 +137,6 @@ def _component_slice(table: Table, y: Any, plane: PlaneLike) -> Slice:
         return rows if table.frame is None else table.with_columns(dict(enumerate(rows.T)))
 
     return Slice(coordinates, ("component 1", "component 2"), lift)
-
-
-def _fisher(X: Any, y: Any, name: str) -> Plane:
-    if name != "fisher":
-        raise ParameterError(
-            f"plane={name!r} is not understood.", "Use 'fisher', or a fitted map to two components."
-        )
-    try:
-        return FisherDiscriminant(n_components=2).fit(X, y)
-    except ParameterError as error:
-        raise ParameterError(
-            f"There are no two discriminant directions. {error.problem}",
-            "Fisher's plane takes three classes or more: pass columns= instead.",
-        ) from error
 
 
 def _grid_over(space: Slice, resolution: int) -> Grid:
@@ -181,7 +159,7 @@ def decision_regions(
     y: Any,
     *,
     columns: Sequence[Any] | None = None,
-    plane: PlaneLike | None = None,
+    plane: Any = None,
     ax: Axes | None = None,
     resolution: int = 200,
 ) -> Axes:
@@ -228,7 +206,7 @@ def posterior_surface(
     *,
     label: Any = None,
     columns: Sequence[Any] | None = None,
-    plane: PlaneLike | None = None,
+    plane: Any = None,
     ax: Axes | None = None,
     resolution: int = 200,
 ) -> Axes:
@@ -342,17 +320,6 @@ class Bars:
     states: tuple[Any, ...]
     probability: Array
 
-    def shares(self, values: Any, codes: Codes, weight: Array) -> Array:
-        """The share of each state among the rows of each class (K, L)."""
-        place = {state: i for i, state in enumerate(self.states)}
-        total = np.zeros_like(self.probability)
-        for k, value, each in zip(codes.tolist(), values, weight, strict=True):
-            if value not in place:
-                raise LevelError(f"The model has no level {value!r}.", "Drop such rows.")
-            total[k, place[value]] += each
-        sums = total.sum(axis=1, keepdims=True)
-        return np.divide(total, sums, out=np.zeros_like(total), where=sums > 0)
-
 
 Marginal = Bars | tuple[Any, ...]
 """The distribution of a column: states, or a continuous distribution of SciPy for each class."""
@@ -374,8 +341,7 @@ def class_densities(
 
     With `weighted`, each is multiplied by the prior p(C_k), so that the class of the highest curve
     is the most probable one given this column alone (4.57). With X and y, the rows of each class
-    are drawn too: as a histogram, or as markers on the bars. With X alone there is a tick for every
-    row, of a continuous column. Missing entries are left out.
+    are drawn too: as a histogram, or as markers on the bars. Missing entries are left out.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -389,19 +355,13 @@ def class_densities(
     _check_generative(model)
     check_flag("weighted", weighted)
     j = place_of(column, model.schema_.names)
-    values, codes, weight = _entries(model, X, y, j, sample_weight)
+    rows = _entries(model, X, y, j, sample_weight)
     is_number = model.schema_.columns[j].kind != "categorical"
-    marginal = marginal_of(model, j, max(values) if is_number and len(values) else 0.0)
+    marginal = marginal_of(model, j, max(rows.values, default=0.0) if is_number else 0.0)
     scale = model.priors_ if weighted else np.ones(len(model.classes_))
     axes, known = new_axes(ax), styles(model.classes_.tolist())
-    if isinstance(marginal, Bars):
-        _draw_bars(axes, marginal, scale, known)
-        if values:
-            _draw_shares(axes, marginal, scale, known, values, codes, weight)
-    else:
-        _draw_curves(axes, marginal, scale, known)
-        if values:
-            _draw_rows(axes, scale, known, np.asarray(values), codes, weight)
+    draw: Callable[..., None] = _draw_bars if isinstance(marginal, Bars) else _draw_curves
+    draw(axes, marginal, scale, known, rows)
     what = "probability" if isinstance(marginal, Bars) else "density"
     axes.set_ylabel(f"{what} in the class" + " × prior of the class" * bool(weighted))
     axes.set_xlabel(model.schema_.names[j])
@@ -530,17 +490,22 @@ def _constant_column(model: Generative, j: int) -> ParameterError:
     )
 
 
-def _entries(
-    model: Generative, X: Any, y: Any, j: int, sample_weight: Any
-) -> tuple[list[Any], Codes | None, Array]:
-    """The entries of a column that are not missing, their classes if y is given, and weights."""
+class Entries(NamedTuple):
+    """The entries of a column that are not missing, their classes and weights."""
+
+    values: list[Any]
+    codes: Codes
+    weight: Array
+
+
+def _entries(model: Generative, X: Any, y: Any, j: int, sample_weight: Any) -> Entries:
+    if (X is None) != (y is None):
+        raise ParameterError("X and y belong together.", "Pass both, or leave both out.")
     if X is None:
-        if y is not None:
-            raise ParameterError("y is given without X.", "Pass the rows that y belongs to.")
-        return [], None, np.empty(0)
+        return Entries([], np.empty(0, dtype=np.intp), np.empty(0))
     table = read_table(X)
     weight = weights_of(sample_weight, len(table.array))
-    codes = None if y is None else codes_of(y, model.classes_, len(table.array))
+    codes = codes_of(y, model.classes_, len(table.array))
     by_name = table.frame is not None and model.schema_.named
     place = table.place(model.schema_.names[j] if by_name else j)
     if model.schema_.columns[j].kind == "categorical":
@@ -548,73 +513,49 @@ def _entries(
     else:
         values = table.numbers(place, missing=True)
     kept = [i for i, value in enumerate(values.tolist()) if not is_missing(value)]
-    return values[kept].tolist(), None if codes is None else codes[kept], weight[kept]
+    return Entries(values[kept].tolist(), codes[kept], weight[kept])
 
 
-def _draw_curves(axes: Axes, marginal: tuple[Any, ...], scale: Array, known: list[Style]) -> None:
+def _draw_curves(
+    axes: Axes, marginal: tuple[Any, ...], scale: Array, known: list[Style], rows: Entries
+) -> None:
+    """A curve for each class, with a histogram of its rows on common bins."""
+    values = np.asarray(rows.values)
+    automatic = len(np.histogram_bin_edges(values, "auto")) - 1 if len(values) else 0
+    edges = np.histogram_bin_edges(values, int(np.clip(automatic, 15, 40)))
     for k, style in enumerate(known):
         x = np.linspace(marginal[k].ppf(_TAIL), marginal[k].ppf(1 - _TAIL), 201)
         look: dict[str, Any] = {"color": style.colour, "linestyle": style.line, "linewidth": 2}
         axes.plot(x, scale[k] * marginal[k].pdf(x), label=style.label, **look)
-
-
-def _draw_rows(
-    axes: Axes, scale: Array, known: list[Style], values: Array, codes: Codes | None, weight: Array
-) -> None:
-    """A histogram of each class with common bins, or ticks."""
-    if codes is None:
-        low = np.full(len(values), 0.02)
-        tick: dict[str, Any] = {"marker": "|", "markersize": 10, "linestyle": "none", "alpha": 0.4}
-        axes.plot(values, low, color="black", transform=axes.get_xaxis_transform(), **tick)
-        return
-    automatic = len(np.histogram_bin_edges(values, "auto")) - 1
-    edges = np.histogram_bin_edges(values, int(np.clip(automatic, 15, 40)))
-    for k, style in enumerate(known):
-        own = codes == k
-        if weight[own].any():
-            height = np.histogram(values[own], edges, weights=weight[own], density=True)[0]
+        own = rows.codes == k
+        if rows.weight[own].any():
+            height = np.histogram(values[own], edges, weights=rows.weight[own], density=True)[0]
             axes.stairs(scale[k] * height, edges, fill=True, color=style.colour, alpha=0.25)
 
 
-def _draw_bars(axes: Axes, marginal: Bars, scale: Array, known: list[Style]) -> None:
-    """Bars side by side, or lines where there are very many states."""
+def _draw_bars(axes: Axes, marginal: Bars, scale: Array, known: list[Style], rows: Entries) -> None:
+    """Bars side by side with markers at the shares of the rows; lines for very many states."""
     places = np.arange(len(marginal.states))
-    for k, style in enumerate(known):
-        height = scale[k] * marginal.probability[k]
-        look: dict[str, Any] = {"color": style.colour, "label": style.label}
-        if len(places) > _MOST_BARS:
-            axes.plot(places, height, linestyle=style.line, **look)
-        else:
-            look |= {"edgecolor": "black", "linewidth": 0.6, "hatch": _HATCHES[k % len(_HATCHES)]}
-            axes.bar(places + _offset(k, len(known)), height, width=0.8 / len(known), **look)
-    if len(places) <= _MOST_BARS:
+    few = len(places) <= _MOST_BARS
+    if few:
         set_ticks(axes, [str(state) for state in marginal.states])
-
-
-def _draw_shares(
-    axes: Axes,
-    marginal: Bars,
-    scale: Array,
-    known: list[Style],
-    values: list[Any],
-    codes: Codes | None,
-    weight: Array,
-) -> None:
-    """Markers at the shares of the rows of each class."""
-    if codes is None:
-        raise ParameterError(
-            "X is given without y, and a discrete column has no ticks for rows.",
-            "Pass y too, or leave X out.",
-        )
-    places = np.arange(len(marginal.states))
-    apart = len(places) <= _MOST_BARS
-    for k, share in enumerate(marginal.shares(values, codes, weight)):
-        x = places + (_offset(k, len(known)) if apart else 0.0)
-        look: dict[str, Any] = {"color": known[k].colour, "marker": known[k].marker, "s": 36}
-        label = None if k else "rows"
-        axes.scatter(x, scale[k] * share, edgecolors="black", label=label, zorder=3, **look)
-
-
-def _offset(k: int, n_classes: int) -> float:
-    """The place of the bar of class k beside its state."""
-    return 0.8 * ((k + 0.5) / n_classes - 0.5)
+    code = {state: i for i, state in enumerate(marginal.states)}
+    unknown = [value for value in rows.values if value not in code]
+    if unknown:
+        raise LevelError(f"The model has no level {unknown[0]!r}.", "Drop such rows.")
+    at = np.array([code[value] for value in rows.values], dtype=np.intp)
+    for k, style in enumerate(known):
+        x = places + (0.8 * ((k + 0.5) / len(known) - 0.5) if few else 0.0)
+        height, label = scale[k] * marginal.probability[k], style.label
+        if few:
+            look: dict[str, Any] = {"edgecolor": "black", "hatch": _HATCHES[k % len(_HATCHES)]}
+            width = 0.8 / len(known)
+            axes.bar(x, height, width, color=style.colour, label=label, linewidth=0.6, **look)
+        else:
+            axes.plot(x, height, color=style.colour, label=label, linestyle=style.line)
+        own = rows.codes == k
+        if rows.weight[own].any():
+            count = np.bincount(at[own], rows.weight[own], len(places))
+            point: dict[str, Any] = {"color": style.colour, "marker": style.marker, "s": 36}
+            point |= {"edgecolors": "black", "zorder": 3, "label": None if k else "rows"}
+            axes.scatter(x, scale[k] * count / count.sum(), **point)

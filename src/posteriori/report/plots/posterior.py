@@ -1,12 +1,10 @@
 """Prior and posterior of a coefficient, the evidence of a prior, and the convergence of a fit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 from scipy import stats
 from sklearn.base import clone
 
@@ -182,43 +180,6 @@ def _checked(precisions: Sequence[float]) -> Array:
     return np.sort(np.asarray(precisions, dtype=np.float64))
 
 
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """The trace of a fit as columns, one entry per step.
-
-    `above` is the objective less its minimum: NaN on a subsample, whose minimum is another, and
-    where rounding leaves no digit. `whole` says which steps used all rows.
-    """
-
-    seconds: Array
-    passes: Array
-    above: Array
-    decrement: Array
-    step: Array
-    whole: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, solution: Solution[Any, Iteration]) -> "Trace":
-        """The trace of a solution."""
-        notes = solution.trace
-        if not notes or not isinstance(notes[0], Iteration):
-            raise ParameterError(
-                "This solution has no trace of steps.",
-                "Pass a model fitted by a solver, or its solution_.",
-            )
-        rows = [note.row_fraction * note.n_evaluations for note in notes]
-        whole = np.array([note.row_fraction >= 1 for note in notes])
-        above = np.array([note.objective for note in notes]) - solution.value
-        return cls(
-            np.array([note.seconds for note in notes]),
-            np.concatenate([[0.0], np.cumsum(rows)[:-1]]),
-            np.where(whole & (above > 0), above, np.nan),
-            np.array([note.decrement for note in notes]),
-            np.array([note.step for note in notes]),
-            whole,
-        )
-
-
 def convergence(
     fitted: Any, *, against: Literal["seconds", "passes"] = "seconds", ax: Axes | None = None
 ) -> Axes:
@@ -246,20 +207,33 @@ def convergence(
             "no trace.",
             "Pass a fitted model such as LogisticRegression, or its solution_.",
         )
-    values = Trace.of(solution)
-    when = values.seconds if against == "seconds" else values.passes
-    positive = np.where(values.decrement > 0, values.decrement, np.nan)
-    part = ~values.whole
+    notes = solution.trace
+    if not notes or not isinstance(notes[0], Iteration):
+        raise ParameterError(
+            "This solution has no trace of steps.",
+            "Pass a model fitted by a solver, or its solution_.",
+        )
+    if against == "seconds":
+        when = np.array([note.seconds for note in notes])
+    else:
+        looked = [note.row_fraction * note.n_evaluations for note in notes]
+        when = np.concatenate([[0.0], np.cumsum(looked)[:-1]])
+    whole = np.array([note.row_fraction >= 1 for note in notes])
+    above = np.array([note.objective for note in notes]) - solution.value
+    decrement = np.array([note.decrement for note in notes])
+    positive = np.where(decrement > 0, decrement, np.nan)
     axes = new_axes(ax)
-    axes.plot(when, values.above, "o-", color=BLUE, label="objective above its minimum")
+    drawn = np.where(whole & (above > 0), above, np.nan)  # zero: rounding leaves no digit
+    axes.plot(when, drawn, "o-", color=BLUE, label="objective above its minimum")
     axes.plot(when, positive, "s-", color=VERMILION, label="standard errors from the optimum")
-    if part.any():
+    if not whole.all():
         hollow: dict[str, Any] = {"color": VERMILION, "markerfacecolor": "white"}
-        axes.plot(when[part], positive[part], "s", label="on a subsample of the rows", **hollow)
-    for x, y, step in zip(when, values.decrement, values.step, strict=True):
-        if step < 0.9 and y > 0:
+        hollow["label"] = "on a subsample of the rows"
+        axes.plot(when[~whole], positive[~whole], "s", **hollow)
+    for x, y, note in zip(when, decrement, notes, strict=True):
+        if note.step < 0.9 and y > 0:
             beside: dict[str, Any] = {"xytext": (4, 6), "textcoords": "offset points"}
-            axes.annotate(f"{step:.2g}", (x, y), fontsize=8, **beside)
+            axes.annotate(f"{note.step:.2g}", (x, y), fontsize=8, **beside)
     axes.set_yscale("log")
     axes.set_ylabel("distance from the optimum")
     axes.set_xlabel("seconds" if against == "seconds" else "passes over the rows")

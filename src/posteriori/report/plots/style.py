@@ -157,10 +157,9 @@ class Table:
             return self.array[self._mode(j), j]
         values = self.numbers(j, missing=True)
         values = values[~np.isnan(values)]
-        if not len(values):
-            raise _all_missing(self.names[j])
-        mean = float(values.mean())
-        return round(mean) if (values == np.floor(values)).all() else mean
+        mean = float(values.mean()) if len(values) else np.nan
+        whole = len(values) and (values == np.floor(values)).all()
+        return round(mean) if whole else mean
 
     def _mode(self, j: int) -> int:
         """The first row that has the most frequent value of a column."""
@@ -168,9 +167,7 @@ class Table:
         for i, value in enumerate(self.array[:, j].tolist()):
             if not is_missing(value):
                 rows.setdefault(value, []).append(i)
-        if not rows:
-            raise _all_missing(self.names[j])
-        return max(rows.values(), key=len)[0]
+        return max(rows.values(), key=len, default=[0])[0]
 
     def with_columns(self, given: dict[int, Array]) -> Any:
         """Rows like those of X with these columns (m,), the others at their typical values."""
@@ -190,10 +187,6 @@ class Table:
             else:  # picked from the frame, so that the column keeps its type
                 columns.append(nw.maybe_reset_index(self.frame[name][[self._mode(j)] * m]))
         return nw.from_dict({series.name: series for series in columns}).to_native()
-
-
-def _all_missing(name: str) -> ShapeError:
-    return ShapeError(f"Column {name!r} has missing entries only.", "Drop the column.")
 
 
 def read_table(X: Any) -> Table:

@@ -64,16 +64,6 @@ def test_several_models_have_a_style_and_a_name_each(forecasts):
     assert len(ax.collections) == 2
 
 
-def test_a_class_of_many_is_chosen_by_its_label():
-    random = np.random.default_rng(0)
-    proba = random.dirichlet([1, 1, 1], 90)
-    y = np.array(["a", "b", "c"])[random.integers(3, size=90)]
-    ax = calibration(y, proba, label="c", bins=3)
-    order = proba[:, 2].argsort().reshape(3, 30)
-    assert_allclose(ax.get_lines()[1].get_ydata(), (y == "c")[order].mean(axis=1))
-    assert ax.get_xlabel() == "predicted probability of class c"
-
-
 def test_a_single_bin_has_an_interval_in_place_of_a_band():
     ax = calibration([0, 1, 1, 1], [0.5] * 4)
     (interval,) = ax.collections
@@ -110,16 +100,19 @@ def test_a_second_plot_is_added_to_the_first(forecasts):
     assert all(low < x < high for line in ax.get_lines()[1:] for x in line.get_xydata().ravel())
 
 
-def test_what_cannot_be_drawn_is_named(forecasts):
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"proba": {}}, ParameterError, "no models"),
+        ({"label": "snow"}, ParameterError, "no class 'snow'"),
+        ({"bins": 0}, ParameterError, "bins=0"),
+        ({"proba": np.full(200, 2.0)}, DataError, "not a probability"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(forecasts, given, error, words):
     y, p = forecasts
-    with pytest.raises(ParameterError, match="no models"):
-        calibration(y, {})
-    with pytest.raises(ParameterError, match="no class 'snow'"):
-        calibration(y, p, label="snow")
-    with pytest.raises(ParameterError, match="bins=0"):
-        calibration(y, p, bins=0)
-    with pytest.raises(DataError, match="not a probability"):
-        calibration(y, 2 * p)
+    with pytest.raises(error, match=words):
+        calibration(y, **{"proba": p, **given})
 
 
 # --- Residuals ------------------------------------------------------------------------------------
@@ -175,13 +168,6 @@ def test_bins_of_a_column_are_in_its_order(residual_rows):
     gap = ((y == "yes") - X[:, 0])[order].mean(axis=1)
     assert_allclose(points(ax), np.column_stack([X[:, 1][order].mean(axis=1), gap]))
     assert ax.get_xlabel() == "x1"
-
-
-def test_rows_of_one_value_stay_together(residual_rows):
-    X, y = residual_rows
-    X = np.column_stack([X[:, 0], np.repeat([1.0, 2.0], [90, 10])])
-    found = points(residuals(Known(["no", "yes"]), X, y, column=1, bins=10))
-    assert_array_equal(found[:, 0], [1, 2])
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -245,21 +231,17 @@ def test_rare_levels_share_the_last_bin_and_levels_keep_their_order(residual_row
 
 def test_what_has_no_residuals_is_named(residual_rows):
     X, y = residual_rows
-    model = Known(["no", "yes"])
-    with pytest.raises(ParameterError, match="no column 'age'"):
-        residuals(model, X, y, column="age")
-    with pytest.raises(ParameterError, match="no class 'maybe'"):
-        residuals(model, X, y, label="maybe")
-    with pytest.raises(ParameterError, match="3 classes"):
-        residuals(Known(["maybe", "no", "yes"]), X, y)
-    with pytest.raises(ParameterError, match="bins=0"):
-        residuals(model, X, y, bins=0)
-    with pytest.raises(ParameterError, match="not fitted"):
-        residuals(LogisticRegression(), X, y)
-    with pytest.raises(ParameterError, match="no predict_proba"):
-        residuals(LeastSquaresClassifier().fit(X, y), X, y)
-    with pytest.raises(ShapeError, match="missing or infinite"):
-        residuals(model, np.where(X > 98, np.nan, X), y, column=1)
+    model, gaps = Known(["no", "yes"]), np.where(X > 98, np.nan, X)
     levels = pd.DataFrame({"p": X[:, 0], "group": ["a", None] * 50})
-    with pytest.raises(MissingValueError, match="Row 1 of column 'group'"):
-        residuals(model, levels, y, column="group")
+    for each, rows, given, error, words in (
+        (model, X, {"column": "age"}, ParameterError, "no column 'age'"),
+        (model, X, {"label": "maybe"}, ParameterError, "no class 'maybe'"),
+        (model, X, {"bins": 0}, ParameterError, "bins=0"),
+        (Known(["maybe", "no", "yes"]), X, {}, ParameterError, "3 classes"),
+        (LogisticRegression(), X, {}, ParameterError, "not fitted"),
+        (LeastSquaresClassifier().fit(X, y), X, {}, ParameterError, "no predict_proba"),
+        (model, gaps, {"column": 1}, ShapeError, "missing or infinite"),
+        (model, levels, {"column": "group"}, MissingValueError, "Row 1 of column 'group'"),
+    ):
+        with pytest.raises(error, match=words):
+            residuals(each, rows, y, **given)

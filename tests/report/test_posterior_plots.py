@@ -16,7 +16,6 @@ from posteriori import (
 )
 from posteriori.errors import InferenceError, ParameterError
 from posteriori.report.plots import convergence, evidence_curve, prior_and_posterior
-from posteriori.report.plots.posterior import Trace
 from posteriori.solve.objective import Iteration, Solution, Status
 
 
@@ -57,12 +56,6 @@ def test_the_prior_of_the_intercept_is_that_of_columns_as_they_are(rows):
     sd = np.sqrt(4 + (ratio**2).sum() / 4)
     line = curves(prior_and_posterior(model, "intercept"))["prior"]
     assert_allclose(line.get_ydata(), stats.norm.pdf(line.get_xdata(), 0, sd), rtol=1e-7)
-
-
-def test_a_prior_in_original_units_is_drawn_as_it_was_given(rows):
-    model = BayesianLogisticRegression(prior=GaussianPrior(4.0, mean=1.0)).fit(*rows)
-    line = curves(prior_and_posterior(model, "x1"))["prior"]
-    assert_allclose(line.get_ydata(), stats.norm.pdf(line.get_xdata(), 1, 0.5), rtol=1e-7)
 
 
 def test_a_precision_that_is_a_matrix_is_inverted(rows):
@@ -206,26 +199,22 @@ def lines_of(ax):
     return {line.get_label(): line for line in ax.get_lines()}
 
 
-def test_the_objective_is_drawn_above_its_minimum():
-    line = lines_of(convergence(SOLUTION))["objective above its minimum"]
-    assert_array_equal(line.get_ydata(), [np.nan, 40.0, 8.0, 0.5, np.nan])
-    assert_array_equal(line.get_xdata(), [0.1, 0.2, 0.4, 0.5, 0.6])
-
-
-def test_the_distance_from_the_optimum_is_drawn_at_every_step_that_had_one():
-    line = lines_of(convergence(SOLUTION))["standard errors from the optimum"]
-    assert_array_equal(line.get_ydata(), [9.0, 8.0, 2.0, 1.0, np.nan])
-
-
-def test_passes_count_the_rows_looked_at_before_each_step():
+def test_objective_and_decrement_are_drawn_against_seconds_or_passes():
+    ax = convergence(SOLUTION)
+    lines = lines_of(ax)
+    objective = lines["objective above its minimum"]
+    assert_array_equal(objective.get_ydata(), [np.nan, 40.0, 8.0, 0.5, np.nan])
+    assert_array_equal(objective.get_xdata(), [0.1, 0.2, 0.4, 0.5, 0.6])
+    decrement = lines["standard errors from the optimum"]
+    assert_array_equal(decrement.get_ydata(), [9.0, 8.0, 2.0, 1.0, np.nan])
+    assert [(text.get_text(), text.xy) for text in ax.texts] == [("0.25", (0.2, 8.0))]
     ax = convergence(SOLUTION, against="passes")
-    line = lines_of(ax)["standard errors from the optimum"]
-    assert_array_equal(line.get_xdata(), [0.0, 0.125, 3.125, 4.125, 5.125])
+    passes = lines_of(ax)["standard errors from the optimum"].get_xdata()
+    assert_array_equal(passes, [0.0, 0.125, 3.125, 4.125, 5.125])
     assert ax.get_xlabel() == "passes over the rows"
-    assert ax.get_ylabel() == "distance from the optimum"
 
 
-def test_steps_on_part_of_the_rows_are_hollow():
+def test_steps_on_a_subsample_are_hollow():
     line = lines_of(convergence(SOLUTION))["on a subsample of the rows"]
     assert_array_equal(line.get_ydata(), [9.0])
     assert line.get_markerfacecolor() == "white"
@@ -233,40 +222,27 @@ def test_steps_on_part_of_the_rows_are_hollow():
     assert "on a subsample of the rows" not in lines_of(convergence(whole))
 
 
-def test_shortened_steps_have_their_length_beside_them():
-    ax = convergence(SOLUTION)
-    assert [(text.get_text(), text.xy) for text in ax.texts] == [("0.25", (0.2, 8.0))]
-
-
 @pytest.mark.parametrize("solver", ["newton", "gradient", "coordinate", "sequential"])
 def test_the_trace_of_a_fitted_model_is_drawn(solver):
     random = np.random.default_rng(0)
     X = random.normal(size=(3000, 4))
     y = random.random(3000) < 1 / (1 + np.exp(-X.sum(axis=1)))
-    model = LogisticRegression(solver=solver).fit(X, y)
-    values = Trace.of(model.solution_)
-    above = values.above[np.isfinite(values.above)]
-    assert (np.diff(above) < 0).all()
+    lines = lines_of(convergence(LogisticRegression(solver=solver).fit(X, y)))
+    above = lines["objective above its minimum"].get_ydata()
+    decrement = lines["standard errors from the optimum"].get_ydata()
+    assert (np.diff(above[np.isfinite(above)]) < 0).all()
     # Near the optimum the objective is a parabola: f - min f = ½ decrement².
-    near = np.isfinite(values.above) & (values.decrement < 1) & (values.above > 1e-7)
+    near = np.isfinite(above) & (decrement < 1) & (above > 1e-7)
     if solver in ("newton", "coordinate"):
-        assert_allclose(values.above[near], values.decrement[near] ** 2 / 2, rtol=0.3)
-    line = lines_of(convergence(model))["objective above its minimum"]
-    assert_array_equal(line.get_ydata(), values.above)
+        assert_allclose(above[near], decrement[near] ** 2 / 2, rtol=0.3)
 
 
-def test_an_unknown_axis_is_an_error():
+def test_what_has_no_trace_is_named():
     with pytest.raises(ParameterError, match="'hours'"):
         convergence(SOLUTION, against="hours")
-
-
-def test_a_solution_without_steps_is_an_error():
     for trace in ((), (1.0, 2.0)):
         with pytest.raises(ParameterError, match="no trace of steps"):
             convergence(Solution(np.zeros(1), Status.CONVERGED, trace, 1.0))
-
-
-@pytest.mark.parametrize("model", [LogisticRegression(), LeastSquaresClassifier()])
-def test_a_model_without_a_solution_is_an_error_that_names_it(model):
-    with pytest.raises(ParameterError, match=f"This {type(model).__name__} has no solution_"):
-        convergence(model)
+    for model in (LogisticRegression(), LeastSquaresClassifier()):
+        with pytest.raises(ParameterError, match=f"This {type(model).__name__} has no solution_"):
+            convergence(model)
