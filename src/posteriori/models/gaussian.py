@@ -163,18 +163,15 @@ class GaussianClassifier(FromStatistics, ProbabilisticClassifier):
 
     def _convert(self, statistics: Moments | ColumnMoments) -> Moments | ColumnMoments:
         """Moments of each class by itself serve any covariance, others the one they are for."""
-        if isinstance(statistics, ColumnMoments):
-            if self._is_diagonal():
+        diagonal = self._is_diagonal()
+        sharing = () if diagonal else sharing_of(self.covariance, statistics.classes)
+        if isinstance(statistics, Moments):
+            if len(set(statistics.sharing)) == len(statistics.classes):
+                return statistics.by_column() if diagonal else statistics.regrouped(sharing)
+            if statistics.sharing == sharing:
                 return statistics
-        else:
-            separate = len(set(statistics.sharing)) == len(statistics.classes)
-            if self._is_diagonal():
-                if separate:
-                    return statistics.by_column()
-            else:
-                sharing = sharing_of(self.covariance, statistics.classes)
-                if separate or statistics.sharing == sharing:
-                    return statistics.regrouped(sharing) if separate else statistics
+        elif diagonal:
+            return statistics
         raise StatisticsError(
             f"These statistics are not for covariance={self.covariance!r}.",
             "Use the covariance of the fits they come from, or statistics of covariance='full'.",

@@ -210,11 +210,9 @@ class NaiveBayes(FromStatistics, ProbabilisticClassifier):
         else of objects.
         """
         X, y = super().sample(n_samples, random_state)
-        kinds = {column.kind for column in self.schema_.columns}
-        if kinds == {"numeric"}:
-            return X, y
-        if kinds == {"boolean"}:
-            return X.astype(np.bool_), y
+        kinds = [column.kind for column in self.schema_.columns]
+        if len(set(kinds)) == 1 and kinds[0] != "categorical":
+            return X.astype(np.bool_ if kinds[0] == "boolean" else np.float64, copy=False), y
         objects = X.astype(object)
         for j, column in enumerate(self.schema_.columns):
             if column.kind == "boolean":

@@ -147,16 +147,8 @@ class RowByRow(LinearCoefficients, Classifier):
         slopes, bias = weights[1:], weights[0]
         if weights.shape[1] == 1:  # half of the activation for each class
             slopes, bias = slopes * [-0.5, 0.5], bias * [-0.5, 0.5]
-        with np.errstate(over="ignore"):
-            slopes = slopes / self._standard.scale[:, None]
-        if not np.isfinite(slopes).all():
-            j = int(np.argmax(~np.isfinite(slopes).all(axis=1)))
-            column = Columns(self.schema_).as_schema().describe(j)
-            raise ScaleError(
-                f"The coefficients of {column} do not fit in a double.",
-                "Multiply the column by a large number.",
-            )
-        self._linear = Linear.about(self._standard.centre, slopes, bias)
+        standard = self._standard
+        self._linear = Linear.in_units(slopes, standard.scale, standard.centre, bias, self.schema_)
 
     def _check_parameters(self) -> None:
         check_count("max_epochs", self.max_epochs, "epochs")
