@@ -110,7 +110,7 @@ class CompareTime:
         few = replace(scale, turns=min(scale.turns, FEW_TURNS))
         times = few.best_times(
             {
-                "ours": lambda: posteriori.compare(ours, X, y, folds=FOLDS),
+                "ours": lambda: posteriori.compare(ours, X, y, cv=FOLDS),
                 "theirs": lambda: [_validated(model, X, y, folds) for model in theirs.values()],
             }
         )

@@ -277,8 +277,8 @@ def test_arguments_out_of_range_are_named(given, words):
 def test_models_are_compared_and_checked_with_fractions_as_weights():
     X = RANDOM.normal(size=(N, 2))
     model = LogisticRegression().fit(X, Y)
-    plain = compare({"a": model}, X, Y)
-    weighted = compare({"a": model}, X, Y, sample_weight=np.full(N, 1 / N))
+    plain = compare({"a": model}, X, Y).to_frame()
+    weighted = compare({"a": model}, X, Y, sample_weight=np.full(N, 1 / N)).to_frame()
     names = ["calibration_error", "brier", "accuracy"]
     assert_allclose(weighted[names].to_numpy(float), plain[names].to_numpy(float), rtol=1e-10)
     assert model.check(X, Y, np.full(N, 1 / N))["calibration"].word == "not checked"

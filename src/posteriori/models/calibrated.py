@@ -22,7 +22,8 @@ from posteriori.errors import (
     SeparationWarning,
     warn,
 )
-from posteriori.models.base import anywhere, predicted_log_probabilities
+from posteriori.inspection.results import predicted_log_probabilities
+from posteriori.models.base import anywhere
 from posteriori.models.cross_fit import (
     CrossFitted,
     TrainingSource,

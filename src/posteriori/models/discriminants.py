@@ -17,7 +17,6 @@ from posteriori.errors import (
 from posteriori.likelihood.feature_families import CONSTANT
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.linalg import read_only
-from posteriori.models.base import ProbabilisticClassifier
 from posteriori.models.from_statistics import FromStatistics
 from posteriori.rows.block import Rows
 from posteriori.rows.source import FitRows
@@ -28,9 +27,7 @@ from posteriori.statistics.moments import GatherMoments, Moments
 from posteriori.typing import Array, Labels
 
 
-class FisherDiscriminant(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, FromStatistics, ProbabilisticClassifier
-):
+class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FromStatistics):
     """The directions that separate the class means most, relative to the spread within classes.
 
     Maximises J = Tr{(W S_W Wᵀ)⁻¹ (W S_B Wᵀ)} (4.50) by S_B w = λ S_W w; there are at most K - 1
@@ -238,6 +235,7 @@ class LeastSquaresClassifier(FromStatistics):
     """
 
     _statistic_types = (Moments,)
+    _has_probabilities = False
 
     def __init__(
         self, *, coding: Literal["one-of-k", "fisher"] = "one-of-k", ridge: float = 0.0

@@ -20,7 +20,6 @@ from posteriori.errors import (
 from posteriori.likelihood.class_densities import DiagonalGaussians, FullGaussians
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.linalg import read_only
-from posteriori.models.base import ProbabilisticClassifier
 from posteriori.models.from_statistics import FromStatistics
 from posteriori.models.linear import Hyperplane
 from posteriori.rows.block import Block, Features, Rows
@@ -50,7 +49,7 @@ class Quadratic(NamedTuple):
     constant: Array
 
 
-class GaussianClassifier(FromStatistics, ProbabilisticClassifier):
+class GaussianClassifier(FromStatistics):
     """Classes with Gaussian densities, fitted by maximum likelihood in one pass over the rows.
 
     p(x|C_k) = N(x|μ_k, Σ_k) (4.64), so ln p(C_k|x) is quadratic in x, and linear between classes

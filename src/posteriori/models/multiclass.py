@@ -19,14 +19,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from posteriori.errors import LabelError, ParameterError
+from posteriori.inspection.results import linear_columns, predicted_log_probabilities
 from posteriori.models.base import (
     Estimator,
     all_or_nothing,
     anywhere,
     check_labelled,
     check_source,
-    linear_columns,
-    predicted_log_probabilities,
 )
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.wrapper import (

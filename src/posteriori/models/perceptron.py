@@ -20,7 +20,6 @@ from posteriori.errors import (
 from posteriori.likelihood.feature_families import CONSTANT
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.models.base import Classifier
-from posteriori.models.linear import LinearCoefficients
 from posteriori.rows.block import Features
 from posteriori.rows.in_memory import is_memory_rows
 from posteriori.rows.scan import is_source
@@ -42,7 +41,7 @@ from posteriori.statistics.separation_margins import pair_sums
 from posteriori.typing import Array, Labels
 
 
-class RowByRow(LinearCoefficients, Classifier):
+class RowByRow(Classifier):
     """Epochs over the rows, in columns that are standardised first if `standardise`.
 
     Weights count relative to their mean, in the fit or in the first `partial_fit`.
@@ -152,16 +151,12 @@ class RowByRow(LinearCoefficients, Classifier):
 
     def _check_parameters(self) -> None:
         check_count("max_epochs", self.max_epochs, "epochs")
-        for name in ("shuffle", "standardise", "averaged", "store_path"):
+        for name in ("shuffle", "standardise", "averaged", "keep_path"):
             check_flag(name, getattr(self, name, False))
         check_choice("handle_unknown", self.handle_unknown, get_args(HandleUnknown))
 
     def _activations(self, X: Features) -> Array:
         return self._linear.of_rows(X, self.schema_, self.handle_unknown)
-
-    def _linear_function(self) -> Linear:
-        self._known_classes()
-        return self._linear
 
     @property
     def n_parameters_(self) -> int:
@@ -194,8 +189,8 @@ class Perceptron(RowByRow):
         depends less on the last rows, in particular where classes overlap.
     random_state : int, Generator or None
         Seed of the orders.
-    store_path : bool
-        Whether to keep the weights after each update in `path_`.
+    keep_path : bool
+        Whether `path_` has the weights after each update.
     handle_unknown : "error" or "reference"
         How to predict a level that had no rows in the fit.
 
@@ -203,10 +198,10 @@ class Perceptron(RowByRow):
     ----------
     converged_ : whether an epoch ended without a mistake. separable_ : whether a linear function
     separates the classes; None after `partial_fit`, and where classes and columns are too many to
-    decide it. path_ : with `store_path`, the initial weights and those after each update in the
-    units of X, the intercept first: (n_updates_ + 1, d + 1) for two classes, else
-    (n_updates_ + 1, K, d + 1). n_updates_, n_iter_ (epochs). coef_ (1, d) for two classes, else
-    (K, d); intercept_; classes_; n_parameters_.
+    decide it. path_ : with `keep_path`, the initial weights and those after each update in the
+    units of X, (n_updates_ + 1, K, 1 + d), the intercept first; for two classes K is 1.
+    n_updates_, n_iter_ (epochs). coef_ (1, d) for two classes, else (K, d); intercept_; classes_;
+    n_parameters_.
 
     Without convergence, a `ConvergenceWarning` says whether the classes can be separated, and the
     weights are those with the fewest mistakes, of those at the end of each epoch and their means.
@@ -239,7 +234,7 @@ class Perceptron(RowByRow):
         standardise: bool = True,
         averaged: bool = False,
         random_state: Any = None,
-        store_path: bool = False,
+        keep_path: bool = False,
         handle_unknown: HandleUnknown = "error",
     ) -> None:
         self.max_epochs = max_epochs
@@ -247,7 +242,7 @@ class Perceptron(RowByRow):
         self.standardise = standardise
         self.averaged = averaged
         self.random_state = random_state
-        self.store_path = store_path
+        self.keep_path = keep_path
         self.handle_unknown = handle_unknown
 
     def fit(
@@ -266,10 +261,11 @@ class Perceptron(RowByRow):
         `intercept_` and in the units of X; zero unless given.
 
         >>> X, y = [[-1.0, 0.0], [0.0, -2.0], [0.0, 2.0], [2.0, 1.0]], [0, 0, 1, 1]
-        >>> model = Perceptron(standardise=False, shuffle=False, store_path=True)
+        >>> model = Perceptron(standardise=False, shuffle=False, keep_path=True)
         >>> model.fit(X, y, coef_init=[[1.0, -1.0]]).path_
-        array([[ 0.,  1., -1.],
-               [-1.,  1.,  1.]])
+        array([[[ 0.,  1., -1.]],
+        <BLANKLINE>
+               [[-1.,  1.,  1.]]])
         """
         self._start = coef_init, intercept_init
         try:
@@ -303,7 +299,7 @@ class Perceptron(RowByRow):
             random,
             is_possible,
             averaged=averaged,
-            path=path if self.store_path else None,
+            path=path if self.keep_path else None,
         )
         self.separable_ = found.separable if found.converged or None not in known else None
         self.converged_ = found.converged
@@ -312,7 +308,7 @@ class Perceptron(RowByRow):
         state = found.state if averaged else replace(found.state, weights=found.weights)
         self._set_state(state, found.weights)
         self.__dict__.pop("path_", None)
-        if self.store_path:
+        if self.keep_path:
             self.path_ = self._in_units(np.array(path))
 
     def _in_units(self, path: Array) -> Array:
@@ -320,7 +316,7 @@ class Perceptron(RowByRow):
         slopes = path[:, 1:] / self._standard.scale[:, None]
         bias = path[:, :1] - self._standard.centre @ slopes[:, None]
         found = np.concatenate([bias, slopes], axis=1).swapaxes(1, 2)
-        return found[:, 0] if found.shape[1] == 1 else found - found.mean(axis=1, keepdims=True)
+        return found if found.shape[1] == 1 else found - found.mean(axis=1, keepdims=True)
 
     def _learn_once(self, stream: RowStream, random: Random) -> None:
         before = self._state.n_updates

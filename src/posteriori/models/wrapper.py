@@ -11,7 +11,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 
 from posteriori.errors import LabelError, ParameterError
-from posteriori.models.base import Estimator, linear_columns
+from posteriori.inspection.results import linear_columns
+from posteriori.models.base import Estimator
 from posteriori.rows.dask import is_dask
 from posteriori.rows.features import Table, as_frame, read_features
 from posteriori.rows.frames import as_pickable, count_rows, pick_rows
