@@ -168,17 +168,6 @@ def test_the_seed_gives_the_order(model):
     assert not np.array_equal(coef[0], coef[2])
 
 
-@BOTH
-def test_levels_are_columns_of_zeros_and_ones(model):
-    random = np.random.default_rng(4)
-    colour, size = random.integers(3, size=120), random.normal(size=120)
-    y = (size + np.array([0.0, 2.0, -2.0])[colour] > 0).astype(int)
-    size = size + np.where(y, 0.3, -0.3)
-    frame = pd.DataFrame({"size": size, "colour": np.array(["blue", "green", "red"])[colour]})
-    plain = np.column_stack([size, colour == 1, colour == 2])
-    assert_allclose(model.fit(frame, y).coef_, model.fit(plain, y).coef_, rtol=1e-9)
-
-
 def test_coefficients_that_do_not_fit_in_doubles_are_named():
     X, y = WINE
     X = X * np.where(np.arange(X.shape[1]) == 2, 1e-310, 1.0)
