@@ -57,11 +57,13 @@ def test_numbers_are_those_of_fifty_digits(kind, estimate):
     assert_allclose(model.means_, doubles(exact.means), rtol=1e-13)
     assert_allclose(covariances, doubles(exact.covariances), rtol=1e-12, atol=1e-15)
     assert_allclose(model.priors_, doubles(exact.priors), rtol=1e-15)
-    assert_allclose(model.predict_proba(X), doubles(exact.posteriors(X)), rtol=1e-11, atol=1e-13)
-    assert_allclose(model.score_samples(X), doubles(exact.log_density(X)), rtol=1e-12)
+    some = X[::4]
+    posteriors = doubles(exact.posteriors(some))
+    assert_allclose(model.predict_proba(some), posteriors, rtol=1e-11, atol=1e-13)
+    assert_allclose(model.score_samples(some), doubles(exact.log_density(some)), rtol=1e-12)
     joint = exact.log_joint(X)
     assert_allclose(model.log_likelihood_, doubles(joint[np.arange(36), Y].sum()), rtol=1e-12)
-    far = X * 40
+    far = some * 40
     expected = doubles(exact.log_joint(far) - exact.log_density(far)[:, None])
     assert_allclose(model.predict_log_proba(far), expected, rtol=1e-10, atol=1e-11)
 
