@@ -120,6 +120,14 @@ ENTRIES = [
     Entry(OneVersusOne(estimator=FisherDiscriminant()), from_rows=False),
 ]
 
+FOUR = [
+    Entry(LeastSquaresClassifier()),
+    Entry(LogisticRegression(prior=1.0)),
+    Entry(NaiveBayes()),
+    Entry(GaussianClassifier(covariance="full")),
+]
+"""For laws of input formats and of bad input."""
+
 ESTIMATORS = [
     LeastSquaresClassifier(),
     FisherDiscriminant(),

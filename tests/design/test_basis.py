@@ -10,9 +10,6 @@ from posteriori.design.basis import (
     Gaussians,
     Sigmoids,
     column_spacing,
-    grid,
-    grid_axes,
-    grid_spacing,
     kmeans_centres,
     neighbour_spacing,
     rates,
@@ -68,17 +65,6 @@ def test_sigmoids_agree_with_fifty_digits():
     np.testing.assert_allclose(found, exact_sigmoids(X, column, centres, rate), rtol=5e-13)
 
 
-def test_a_grid_has_every_combination_and_the_spacing_of_its_axes():
-    axes = grid_axes(np.array([0.0, 0.0, 1.0]), np.array([4.0, 9.0, 1.0]), 2)
-    np.testing.assert_array_equal(
-        grid(axes), [[1, 2.25, 1], [1, 6.75, 1], [3, 2.25, 1], [3, 6.75, 1]]
-    )
-    assert grid_spacing(axes, np.array([1.0, 4.5, np.inf])) == pytest.approx(np.sqrt(2.5))
-    assert grid_spacing([np.ones(1)], np.ones(1)) is None
-    with pytest.raises(ParameterError, match=r"6 columns would have 1\.56e\+04 .*'data'"):
-        grid([np.arange(5.0)] * 6)
-
-
 def test_kmeans_centres_are_the_means_of_their_points():
     clusters = np.array([[0.0, 0.0], [0.0, 10.0], [10.0, 0.0], [30.0, 30.0]])
     points = np.repeat(clusters, 50, axis=0) + RANDOM.normal(0, 0.3, (200, 2))
@@ -130,6 +116,11 @@ def test_given_centres_are_read_by_name_or_by_place():
     frame = pd.DataFrame({"b": [2, 4], "a": [1, 3]})
     np.testing.assert_array_equal(read_centres(frame, schema), expected)
     np.testing.assert_array_equal(read_centres([1, 2], Schema.unnamed(1)), [[1.0], [2.0]])
+    np.testing.assert_array_equal(read_column_centres([1, 2], 3), [[1, 2]] * 3)
+    np.testing.assert_array_equal(read_column_centres([[1, 2], [3, 4]], 2), [[1, 3], [2, 4]])
+    for wrong in (np.zeros((2, 3)), np.zeros(0), 1.5):
+        with pytest.raises(ShapeError, match="X has 2 columns"):
+            read_column_centres(wrong, 2)
     with pytest.raises(MissingValueError, match="row 1, column 'b'"):
         read_centres(pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, np.nan]}), schema)
 
@@ -148,11 +139,3 @@ def test_given_centres_are_read_by_name_or_by_place():
 def test_centres_that_cannot_be_used_are_refused(centres, error, words):
     with pytest.raises(error, match=words):
         read_centres(centres, Schema.unnamed(2))
-
-
-def test_steps_are_given_for_all_columns_alike_or_one_by_one():
-    np.testing.assert_array_equal(read_column_centres([1, 2], 3), [[1, 2]] * 3)
-    np.testing.assert_array_equal(read_column_centres([[1, 2], [3, 4]], 2), [[1, 3], [2, 4]])
-    for wrong in (np.zeros((2, 3)), np.zeros(0), np.zeros((1, 2, 2)), 1.5):
-        with pytest.raises(ShapeError, match="X has 2 columns"):
-            read_column_centres(wrong, 2)

@@ -135,12 +135,9 @@ def over(*wanted: Any, entries: Sequence[Entry] = ENTRIES) -> Any:
     return pytest.mark.parametrize("entry", chosen, ids=str)
 
 
-def over_sources(sources: dict[str, Any], usual: Sequence[str]) -> Any:
-    """Parametrise a law over sources, of which all but the usual ones are left to make slow."""
-    marks = {name: () if name in usual else pytest.mark.slow for name in sources}
-    return pytest.mark.parametrize(
-        "source", [pytest.param(make, marks=marks[name], id=name) for name, make in sources.items()]
-    )
+def over_sources(sources: dict[str, Any]) -> Any:
+    """Parametrise a law over sources."""
+    return pytest.mark.parametrize("source", sources.values(), ids=sources)
 
 
 def fitted(entry: Entry, rows: Rows, **given: Any) -> Any:

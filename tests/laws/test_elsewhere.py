@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from registry import AROUND, CROSS_FITTED, ENTRIES
+from registry import AROUND, CROSS_FITTED, ENTRIES, FOUR
 from samples import (
     NAMES,
     allows_missing,
@@ -160,8 +160,8 @@ def _in_memory(entry):
     return plain, _all_of(plain, frame_of(new))
 
 
-@over(lambda entry: entry.from_rows)
-@over_sources(SOURCES, usual=("Parquet", "Dask array of sparse blocks"))
+@over(entries=FOUR)
+@over_sources(SOURCES)
 def test_rows_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     X, y, new = rounded(entry, n=60)
     plain, expected = _in_memory(entry)
@@ -191,8 +191,8 @@ def test_answers_for_dask_arrays_are_those_in_memory(entry):
                 np.testing.assert_allclose(found.compute(), expected, rtol=1e-10, atol=1e-10)
 
 
-@over(lambda entry: entry.levels and entry.from_rows)
-@over_sources(FEW, usual=("Parquet",))
+@over(entries=FOUR)
+@over_sources(FEW)
 def test_numbers_booleans_levels_and_weights_elsewhere(entry, source, tmp_path):
     """Not all chunks have all levels."""
     (y, columns), (_, new) = mixed_columns(entry, 120, 0), mixed_columns(entry, 30, 1)
@@ -207,8 +207,8 @@ def test_numbers_booleans_levels_and_weights_elsewhere(entry, source, tmp_path):
     assert_same_answers(answers(plain, new), answers(model, new))
 
 
-@over(allows_missing, lambda entry: entry.from_rows)
-@over_sources(FEW, usual=("Parquet",))
+@over(allows_missing, entries=FOUR)
+@over_sources(FEW)
 def test_gaps_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     """In the chunk of one row, columns have no entry at all."""
     rows = rows_for(entry)
@@ -221,8 +221,8 @@ def test_gaps_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     assert_same_answers(answers(plain, new), answers(model, new))
 
 
-@over(takes_soft_labels)
-@over_sources(FEW, usual=("Parquet",))
+@over(takes_soft_labels, entries=FOUR)
+@over_sources(FEW)
 def test_soft_labels_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     rows = rows_for(entry, n=60, classes=2)
     names = ["ja", "nein"]

@@ -7,21 +7,18 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from registry import Entry
+from registry import FOUR
 from samples import answers, has_proba, is_generative, over, rows_for
 from scipy import sparse
 
 from posteriori import (
     GaussianClassifier,
     LeastSquaresClassifier,
-    LogisticRegression,
     NaiveBayes,
-    OneVersusRest,
 )
 from posteriori.errors import (
     ColumnNameError,
     ColumnTypeError,
-    DomainError,
     IdentifierColumnError,
     InfiniteValueError,
     LabelError,
@@ -36,14 +33,7 @@ from posteriori.errors import (
 )
 
 OURS = pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
-FOUR = [
-    Entry(LeastSquaresClassifier()),
-    Entry(LogisticRegression(prior=1.0)),
-    Entry(NaiveBayes()),
-    Entry(OneVersusRest(estimator=LeastSquaresClassifier())),
-]
-FIRST = FOUR[:1]
-ROWS = rows_for(FIRST[0])
+ROWS = rows_for(FOUR[0])
 X, Y = ROWS.X, ROWS.y
 
 
@@ -114,7 +104,7 @@ def test_bad_weights_are_refused_by_name(case):
             entry.make([]).fit(X, Y, sample_weight=weight)
 
 
-@over(entries=[FOUR[0], FOUR[1], FOUR[3]])
+@over(entries=FOUR[:2])
 def test_missing_entries_are_named_in_fitting_and_prediction(entry):
     model = entry.make([]).fit(X, Y)
     for rows in (NAN, sparse.csr_array(NAN), np.ma.masked_array(X, np.isnan(NAN))):
@@ -220,18 +210,6 @@ def test_levels_are_those_of_the_fit(entry):
             continue
         with pytest.raises(error, match=r"(?i)row 3.* column 'd'"):
             model.predict(levels)
-
-
-@over(lambda entry: entry.kind == "mixed")
-def test_entries_outside_the_domain_are_named(entry):
-    rows = rows_for(entry)
-    model = entry.make(rows.classes).fit(rows.X, rows.y)
-    wrong = changed(rows.X, (3, 1), -1.0)
-    for refused in (model.predict_proba, lambda X: entry.make(rows.classes).fit(X, rows.y)):
-        with pytest.raises(DomainError, match=r"(?i)row 3.* column ('x)?1"):
-            refused(wrong)
-    with pytest.raises((ParameterError, ColumnTypeError), match="'d'"):
-        entry.make(rows.classes).fit(frame(d="high"), Y)
 
 
 @over(is_generative)

@@ -57,11 +57,13 @@ def test_numbers_are_those_of_fifty_digits(kind, estimate):
     assert_allclose(model.means_, doubles(exact.means), rtol=1e-13)
     assert_allclose(covariances, doubles(exact.covariances), rtol=1e-12, atol=1e-15)
     assert_allclose(model.priors_, doubles(exact.priors), rtol=1e-15)
-    assert_allclose(model.predict_proba(X), doubles(exact.posteriors(X)), rtol=1e-11, atol=1e-13)
-    assert_allclose(model.score_samples(X), doubles(exact.log_density(X)), rtol=1e-12)
+    some = X[::4]
+    posteriors = doubles(exact.posteriors(some))
+    assert_allclose(model.predict_proba(some), posteriors, rtol=1e-11, atol=1e-13)
+    assert_allclose(model.score_samples(some), doubles(exact.log_density(some)), rtol=1e-12)
     joint = exact.log_joint(X)
     assert_allclose(model.log_likelihood_, doubles(joint[np.arange(36), Y].sum()), rtol=1e-12)
-    far = X * 40
+    far = some * 40
     expected = doubles(exact.log_joint(far) - exact.log_density(far)[:, None])
     assert_allclose(model.predict_log_proba(far), expected, rtol=1e-10, atol=1e-11)
 
@@ -149,13 +151,6 @@ def test_the_quadratic_form_is_the_log_joint_density(kind):
     assert_allclose(found, doubles(exact_model(kind).log_joint(X)), rtol=1e-10)
     with pytest.raises(NotLinearError):
         _ = model.coef_
-
-
-def test_one_group_of_all_classes_is_shared_and_groups_of_one_are_full():
-    for kind, same in (([["cat", "bee", "ant"]], "shared"), ([["ant"], ["bee"]], "full")):
-        found = GaussianClassifier(covariance=kind).fit(X, NAMES).predict_proba(X)
-        expected = GaussianClassifier(covariance=same).fit(X, NAMES).predict_proba(X)
-        assert_allclose(found, expected, rtol=1e-11)
 
 
 def test_the_boundary_is_a_plane_inside_a_group_and_quadratic_between_groups():
@@ -361,16 +356,6 @@ def test_a_number_interpolates_between_correlations_and_none(kind, amount):
     assert_allclose(shrunk.covariances_, expected, rtol=1e-12)
     assert_array_equal(shrunk.means_, plain.means_)
     assert_array_equal(shrunk.shrinkage_, amount)
-
-
-@pytest.mark.parametrize("amount", [0.3, "auto"])
-def test_a_constant_column_does_not_enter_at_any_shrinkage(amount):
-    wide = np.column_stack([X, np.full(36, 9.0)])
-    model, messages = fit_with_warnings(wide, NAMES, shrinkage=amount)
-    plain = GaussianClassifier(shrinkage=amount).fit(X, NAMES)
-    assert "column 3" in messages[0]
-    assert_allclose(model.score_samples(wide), plain.score_samples(X), rtol=1e-11)
-    assert_allclose(model.shrinkage_, plain.shrinkage_, rtol=1e-12)
 
 
 def test_automatic_shrinkage_predicts_better_from_few_rows():

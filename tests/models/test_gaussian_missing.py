@@ -126,19 +126,6 @@ def test_monotone_missingness_has_the_closed_form_of_factored_regressions(kind):
             assert_allclose(covariances[k], right, rtol=1e-7)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_without_entries_count_in_the_priors_only(kind):
-    nothing = np.full((4, 3), np.nan)
-    y = np.concatenate([Y, [0, 0, 1, 2]])
-    model = GaussianClassifier(covariance=kind).fit(np.concatenate([X, nothing]), y)
-    plain = GaussianClassifier(covariance=kind).fit(X, Y)
-    assert_allclose(model.means_, plain.means_, atol=1e-7)
-    assert_allclose(model.covariances_, plain.covariances_, atol=1e-7)
-    assert_allclose(model.priors_, np.bincount(y) / 64, rtol=1e-14)
-    assert_allclose(model.predict_proba(nothing), [model.priors_] * 4, rtol=1e-13)
-    assert_allclose(model.score_samples(nothing), 0.0, atol=1e-13)
-
-
 def test_unbiased_covariances_are_wider_by_the_lost_degrees_of_freedom():
     ml = GaussianClassifier(covariance=[[0, 2]]).fit(GAPS, Y)
     unbiased = GaussianClassifier(covariance=[[0, 2]], estimate="unbiased").fit(GAPS, Y)

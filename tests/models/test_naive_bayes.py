@@ -16,7 +16,6 @@ from sklearn.utils import get_tags
 from posteriori import GaussianClassifier, NaiveBayes
 from posteriori.errors import (
     DomainError,
-    MissingValueError,
     NotLinearError,
     ParameterError,
     ScaleError,
@@ -228,16 +227,6 @@ def test_a_wide_sparse_matrix_is_never_made_dense():
     assert peak < 0.2 * 8 * 1000 * 20_000
 
 
-def test_missing_entries_are_summed_over():
-    X = DATA["categorical"]
-    model = NaiveBayes(family="categorical").fit(X, Y)
-    row = X[:1].copy()
-    row[0, 1] = np.nan
-    filled = np.repeat(row, 4, axis=0)
-    filled[:, 1] = model.parameters_["x1"]["levels"]
-    same(model.score_samples(row), np.logaddexp.reduce(model.score_samples(filled)))
-
-
 # Types of columns.
 
 TOWNS = np.array(["Bonn", "Kiel", "Ulm"])[rng.integers(0, 3, N)]
@@ -330,10 +319,10 @@ def test_statistics_keep_their_families():
         NaiveBayes.from_statistics(model.statistics_, family="gaussian")
 
 
-@pytest.mark.parametrize("pseudocount", [-1, np.nan, np.inf, "one", None])
-def test_bad_pseudocounts_are_refused(pseudocount):
-    with pytest.raises(ParameterError, match="pseudocount"):
-        NaiveBayes(pseudocount=pseudocount).fit(DATA["gaussian"], Y)
+def test_bad_pseudocounts_are_refused():
+    for pseudocount in (-1, np.nan, np.inf, "one", None):
+        with pytest.raises(ParameterError, match="pseudocount"):
+            NaiveBayes(pseudocount=pseudocount).fit(DATA["gaussian"], Y)
 
 
 # Degenerate columns.
@@ -387,13 +376,6 @@ def test_zero_counts_and_means_without_pseudocount_are_impossible():
     same(model.predict_proba([[0], [3]]), [[1 / (1 + low), low / (1 + low)], [0, 1]])
     with pytest.raises(DomainError, match="class 'a' in column 0 is zero"):
         NaiveBayes(family="exponential").fit([[0.0], [0.0], [2.0]], ["a", "a", "b"])
-
-
-def test_a_column_missing_in_a_class_is_an_error():
-    X = DATA["gaussian"].copy()
-    X[Y == 1, 2] = np.nan
-    with pytest.raises(MissingValueError, match="Class 1 has no entry in column 2"):
-        NaiveBayes().fit(X, Y)
 
 
 @pytest.mark.parametrize("make", [np.array, sparse.csr_array])

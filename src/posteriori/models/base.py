@@ -30,7 +30,6 @@ from posteriori.inspection.explain import Explanation, explain
 from posteriori.inspection.results import augment, glance, linear_columns, summary, tidy
 from posteriori.inspection.summary import Summary
 from posteriori.likelihood.linear_activations import Linear
-from posteriori.likelihood.softmax import log_probabilities, probabilities
 from posteriori.linalg import read_only
 from posteriori.models.linear import Hyperplane, boundary, coefficient_names, signed_distance
 from posteriori.rows.block import Block, Features, Mixed, check_finite, take_rows
@@ -579,32 +578,6 @@ class Classifier(ClassifierMixin, Estimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self._allows_missing
         return tags
-
-
-class ProbabilisticClassifier(Classifier):
-    """A classifier whose activations are log posterior probabilities up to a constant."""
-
-    @anywhere
-    def predict_proba(self, X: Any) -> Array:
-        """p(C_k|x) of each row and class (n, K); rows sum to one."""
-        return self._evaluate(X, probabilities, len(self._known_classes()))
-
-    @anywhere
-    def predict_log_proba(self, X: Any) -> Array:
-        """ln p(C_k|x), finite where the probability itself underflows."""
-        return self._evaluate(X, log_probabilities, len(self._known_classes()))
-
-    def _predicted(self, block: Block) -> Array:
-        """The probabilities of the labels of a block's rows (n, K)."""
-        return probabilities(self._checked(block, self._activations))
-
-    def _no_answer(self, row: int) -> ScaleError:
-        return ScaleError(
-            "Row {row} has density zero in every class: it lies too far from all of them, or "
-            "has a level or count that none of them can give.",
-            "Look at its entries; drop the row, or fit with a pseudocount.",
-            row,
-        )
 
 
 def beyond_doubles(row: int) -> ScaleError:

@@ -12,13 +12,11 @@ from posteriori.errors import (
     LabelError,
     ParameterError,
     RankDeficiencyWarning,
-    ScaleError,
     warn,
 )
 from posteriori.likelihood.feature_families import CONSTANT
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.linalg import read_only
-from posteriori.models.base import ProbabilisticClassifier
 from posteriori.models.from_statistics import FromStatistics
 from posteriori.rows.block import Rows
 from posteriori.rows.source import FitRows
@@ -29,10 +27,8 @@ from posteriori.statistics.moments import GatherMoments, Moments
 from posteriori.typing import Array, Labels
 
 
-class FisherDiscriminant(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, FromStatistics, ProbabilisticClassifier
-):
-    """The directions that separate the class means most, for the spread within the classes.
+class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FromStatistics):
+    """The directions that separate the class means most, relative to the spread within classes.
 
     Maximises J = Tr{(W S_W Wᵀ)⁻¹ (W S_B Wᵀ)} (4.50) by S_B w = λ S_W w; there are at most K - 1
     directions. With two classes w ∝ S_W⁻¹(m_2 - m_1) (4.30).
@@ -40,21 +36,19 @@ class FisherDiscriminant(
     Parameters
     ----------
     n_components : int or None
-        How many directions to keep; by default all, min(K - 1, d).
+        The number of directions; by default all, min(K - 1, d).
     threshold : "gaussian" or "midpoint"
-        Rows are classified on the projection, by Gaussians fitted there: means and shares of the
-        classes, and the variance they have in common, so that there is one threshold between two
-        classes; or by the nearest projected mean, which for two classes is the midpoint.
+        "gaussian": rows are classified by Gaussians with a shared variance, fitted to the
+        projected rows. "midpoint": by the nearest projected mean.
     shrinkage : None, "auto" or a number from 0 to 1
         As in `GaussianClassifier`.
 
     Attributes
     ----------
-    scalings_ (d, components) with wᵀ(S_W/(n-K))w = 1 (over n where weights sum to n <= K);
-    eigenvalues_; criterion_ (J of (4.50), with
-    S_B as in (4.46)); means_ (K, d); xbar_ (d,), the mean of all rows; threshold_ (two classes:
-    where the projection changes sides); coef_, intercept_, classes_, priors_, n_parameters_,
-    statistics_.
+    scalings_ (d, components) with wᵀ(S_W/(n-K))w = 1 (S_W/n where weights sum to n <= K);
+    eigenvalues_; criterion_ (J of (4.50), with S_B as in (4.46)); means_ (K, d); xbar_ (d,), the
+    mean of all rows; threshold_ (two classes: the boundary on the projection); coef_, intercept_,
+    classes_, class_count_, priors_, n_parameters_, statistics_.
 
     With all components and the Gaussian threshold the probabilities are those of
     `GaussianClassifier()`; with fewer they are those of the reduced-rank model.
@@ -206,7 +200,7 @@ _INFINITE = 1e300
 
 
 class LeastSquaresClassifier(FromStatistics):
-    """One linear function a class, fitted to coded labels by least squares, in closed form.
+    """One linear function per class, fitted to coded labels by least squares, in closed form.
 
     Minimises ½ Σ_n |y(x_n) - t_n|² (4.15), so W = (ΦᵀΦ)⁻¹ΦᵀT (4.16); a row goes to the class of
     the largest y_k(x). The y_k sum to one but can leave [0, 1]: they are no probabilities, so
@@ -223,10 +217,11 @@ class LeastSquaresClassifier(FromStatistics):
 
     Attributes
     ----------
-    coef_ (1, d) for two classes, else (K, d); intercept_; classes_; n_parameters_; statistics_.
+    coef_ (1, d) for two classes, else (K, d); intercept_; classes_; class_count_; n_parameters_;
+    statistics_.
 
-    Columns that depend on others get the coefficients of smallest norm, with a
-    `RankDeficiencyWarning` that names them.
+    Where columns depend linearly on others, the coefficients are those of smallest norm, with a
+    `RankDeficiencyWarning` that names the columns.
 
     Examples
     --------
@@ -240,6 +235,7 @@ class LeastSquaresClassifier(FromStatistics):
     """
 
     _statistic_types = (Moments,)
+    _has_probabilities = False
 
     def __init__(
         self, *, coding: Literal["one-of-k", "fisher"] = "one-of-k", ridge: float = 0.0
@@ -256,9 +252,9 @@ class LeastSquaresClassifier(FromStatistics):
     def _estimate(self, statistic: Moments) -> None:
         code = self._code(statistic)
         solution = self._solve(statistic, code)
-        columns = Columns(statistic.schema).as_schema()
         if len(solution.dependent) and self.ridge == 0:
-            names, several = columns.describe_all(solution.dependent), len(solution.dependent) > 1
+            columns, several = Columns(statistic.schema).as_schema(), len(solution.dependent) > 1
+            names = columns.describe_all(solution.dependent)
             warn(
                 RankDeficiencyWarning(
                     f"{names[0].upper()}{names[1:]} {'are' if several else 'is'} constant, or "
@@ -267,17 +263,15 @@ class LeastSquaresClassifier(FromStatistics):
                     "Drop such columns, or set ridge to a small positive number.",
                 )
             )
-        with np.errstate(over="ignore"):
-            weights = solution.coefficients / statistic.unit[:, None]
-        if not np.isfinite(weights).all():
-            j = int(np.argmax(~np.isfinite(weights).all(axis=1)))
-            raise ScaleError(
-                f"The coefficients of {columns.describe(j)} do not fit in a double.",
-                "Multiply the column by a large number.",
-            )
         n, mean, _ = statistic.total()
         self.class_count_ = read_only(statistic.count)
-        self._linear = Linear.about(mean * statistic.unit, weights, statistic.count / n @ code)
+        self._linear = Linear.in_units(
+            solution.coefficients,
+            statistic.unit,
+            mean * statistic.unit,
+            statistic.count / n @ code,
+            statistic.schema,
+        )
 
     def _solve(self, moments: Moments, code: Array) -> LeastSquares:
         """The normal equations (4.16) for coded targets, in the units of the statistic."""

@@ -1,7 +1,9 @@
 """Models whose parameters follow from sums over rows: fit, `partial_fit`, statistics merged."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from copy import copy
+from operator import attrgetter
 from typing import Any, Self, cast
 
 import numpy as np
@@ -17,16 +19,17 @@ from posteriori.errors import (
     ParameterError,
     PosterioriError,
     PosterioriWarning,
+    ScaleError,
     SingularCovarianceError,
     SingularCovarianceWarning,
     StatisticsError,
     warn,
 )
 from posteriori.likelihood.linear_activations import Linear
-from posteriori.likelihood.softmax import log_normaliser
+from posteriori.likelihood.softmax import log_normaliser, log_probabilities, probabilities
 from posteriori.linalg import read_only
 from posteriori.models.base import Classifier, F, anywhere
-from posteriori.rows.block import Features, Rows
+from posteriori.rows.block import Block, Features, Rows
 from posteriori.rows.source import FitRows, SourceRows
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes, Labels
@@ -39,9 +42,9 @@ _CURED_BY_ROWS: dict[type[PosterioriError], type[PosterioriWarning]] = {
 """Errors that more rows can cure, and the warning that `partial_fit` gives in their place."""
 
 
-def _if_generative(method: F) -> F:
-    """A method that only generative models have."""
-    return cast(F, available_if(lambda model: model._is_generative)(method))
+def only_if(attribute: str) -> Callable[[F], F]:
+    """A method of those models alone whose attribute is true."""
+    return cast(Callable[[F], F], available_if(attrgetter(attribute)))
 
 
 class FromStatistics(Classifier):
@@ -51,10 +54,12 @@ class FromStatistics(Classifier):
     `class_count_` and, where the boundaries are linear, `_linear`). A generative one, a model of
     p(x|C_k) and p(C_k) and so of p(C_k|x) (4.57), sets `_is_generative`, gives `_log_density` and
     `_draw`, and calls `_set_priors` in `_estimate`; `with_priors`, `score_samples` and `sample`
-    are for these alone.
+    are for these alone. `predict_proba` is for models whose activations are ln p(C_k|x) up to a
+    constant of the row.
     """
 
     _is_generative = False
+    _has_probabilities = True
 
     class_count_: Array
     priors: PriorsLike | None
@@ -184,6 +189,32 @@ class FromStatistics(Classifier):
     def _not_linear(self) -> NotLinearError:
         return NotLinearError("The boundaries are not linear.", "Use decision_function.")
 
+    @only_if("_has_probabilities")
+    @anywhere
+    def predict_proba(self, X: Any) -> Array:
+        """p(C_k|x) of each row and class (n, K); rows sum to one."""
+        return self._evaluate(X, probabilities, len(self._known_classes()))
+
+    @only_if("_has_probabilities")
+    @anywhere
+    def predict_log_proba(self, X: Any) -> Array:
+        """ln p(C_k|x), finite where the probability itself underflows."""
+        return self._evaluate(X, log_probabilities, len(self._known_classes()))
+
+    def _predicted(self, block: Block) -> Array:
+        """The probabilities of the labels of a block's rows (n, K)."""
+        return probabilities(self._checked(block, self._activations))
+
+    def _no_answer(self, row: int) -> ScaleError:
+        if not self._is_generative:
+            return super()._no_answer(row)
+        return ScaleError(
+            "Row {row} has density zero in every class: it lies too far from all of them, or "
+            "has a level or count that none of them can give.",
+            "Correct or drop the row, or fit with a pseudocount.",
+            row,
+        )
+
     def _log_density(self, X: Features) -> Array:
         """ln p(x|C_k) (n, K); NaN, or the marginal density, where entries are missing."""
         raise NotImplementedError
@@ -208,7 +239,7 @@ class FromStatistics(Classifier):
                 priors = priors / priors.sum()
         self.priors_, self._log_priors = read_only(priors), log_priors(priors)
 
-    @_if_generative
+    @only_if("_is_generative")
     def with_priors(self, priors: PriorsLike) -> Self:
         """The same model under other class priors: {label: p}, or in the order of `classes_`.
 
@@ -232,7 +263,7 @@ class FromStatistics(Classifier):
         other._prepare()
         return other
 
-    @_if_generative
+    @only_if("_is_generative")
     @anywhere
     def score_samples(self, X: Any) -> Array:
         """ln p(x) = ln Σ_k p(x|C_k) p(C_k) of each row; missing entries are integrated out."""
@@ -241,7 +272,7 @@ class FromStatistics(Classifier):
             X, log_normaliser, activations=lambda rows: self._log_density(rows) + self._log_priors
         )
 
-    @_if_generative
+    @only_if("_is_generative")
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Labels]:
         """Rows and labels drawn from the model: C_k from the priors, then x from p(x|C_k)."""
         classes = self._known_classes()

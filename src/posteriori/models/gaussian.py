@@ -20,7 +20,6 @@ from posteriori.errors import (
 from posteriori.likelihood.class_densities import DiagonalGaussians, FullGaussians
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.linalg import read_only
-from posteriori.models.base import ProbabilisticClassifier
 from posteriori.models.from_statistics import FromStatistics
 from posteriori.models.linear import Hyperplane
 from posteriori.rows.block import Block, Features, Rows
@@ -50,7 +49,7 @@ class Quadratic(NamedTuple):
     constant: Array
 
 
-class GaussianClassifier(FromStatistics, ProbabilisticClassifier):
+class GaussianClassifier(FromStatistics):
     """Classes with Gaussian densities, fitted by maximum likelihood in one pass over the rows.
 
     p(x|C_k) = N(x|μ_k, Σ_k) (4.64), so ln p(C_k|x) is quadratic in x, and linear between classes
@@ -163,18 +162,15 @@ class GaussianClassifier(FromStatistics, ProbabilisticClassifier):
 
     def _convert(self, statistics: Moments | ColumnMoments) -> Moments | ColumnMoments:
         """Moments of each class by itself serve any covariance, others the one they are for."""
-        if isinstance(statistics, ColumnMoments):
-            if self._is_diagonal():
+        diagonal = self._is_diagonal()
+        sharing = () if diagonal else sharing_of(self.covariance, statistics.classes)
+        if isinstance(statistics, Moments):
+            if len(set(statistics.sharing)) == len(statistics.classes):
+                return statistics.by_column() if diagonal else statistics.regrouped(sharing)
+            if statistics.sharing == sharing:
                 return statistics
-        else:
-            separate = len(set(statistics.sharing)) == len(statistics.classes)
-            if self._is_diagonal():
-                if separate:
-                    return statistics.by_column()
-            else:
-                sharing = sharing_of(self.covariance, statistics.classes)
-                if separate or statistics.sharing == sharing:
-                    return statistics.regrouped(sharing) if separate else statistics
+        elif diagonal:
+            return statistics
         raise StatisticsError(
             f"These statistics are not for covariance={self.covariance!r}.",
             "Use the covariance of the fits they come from, or statistics of covariance='full'.",

@@ -22,7 +22,6 @@ from posteriori.likelihood.feature_families import (
     read_families,
 )
 from posteriori.likelihood.linear_activations import Linear
-from posteriori.models.base import ProbabilisticClassifier
 from posteriori.models.from_statistics import FromStatistics
 from posteriori.rows.block import MISSING, Block, Features, Mixed, Rows
 from posteriori.statistics.column_moments import ColumnMoments, gather
@@ -40,7 +39,7 @@ from posteriori.typing import Array, Labels
 _KINDS = {"numeric": "numbers", "boolean": "booleans", "categorical": "categories"}
 
 
-class NaiveBayes(FromStatistics, ProbabilisticClassifier):
+class NaiveBayes(FromStatistics):
     """p(x|C_k) = Π_j p(x_j|C_k), each column of its own exponential family (4.83).
 
     The posterior is the softmax of a_k(x) = Σ_j ln p(x_j|C_k) + ln p(C_k) (4.63); where every
@@ -210,11 +209,9 @@ class NaiveBayes(FromStatistics, ProbabilisticClassifier):
         else of objects.
         """
         X, y = super().sample(n_samples, random_state)
-        kinds = {column.kind for column in self.schema_.columns}
-        if kinds == {"numeric"}:
-            return X, y
-        if kinds == {"boolean"}:
-            return X.astype(np.bool_), y
+        kinds = [column.kind for column in self.schema_.columns]
+        if len(set(kinds)) == 1 and kinds[0] != "categorical":
+            return X.astype(np.bool_ if kinds[0] == "boolean" else np.float64, copy=False), y
         objects = X.astype(object)
         for j, column in enumerate(self.schema_.columns):
             if column.kind == "boolean":

@@ -146,29 +146,17 @@ class RowByRow(Classifier):
         slopes, bias = weights[1:], weights[0]
         if weights.shape[1] == 1:  # half of the activation for each class
             slopes, bias = slopes * [-0.5, 0.5], bias * [-0.5, 0.5]
-        with np.errstate(over="ignore"):
-            slopes = slopes / self._standard.scale[:, None]
-        if not np.isfinite(slopes).all():
-            j = int(np.argmax(~np.isfinite(slopes).all(axis=1)))
-            column = Columns(self.schema_).as_schema().describe(j)
-            raise ScaleError(
-                f"The coefficients of {column} do not fit in a double.",
-                "Multiply the column by a large number.",
-            )
-        self._linear = Linear.about(self._standard.centre, slopes, bias)
+        standard = self._standard
+        self._linear = Linear.in_units(slopes, standard.scale, standard.centre, bias, self.schema_)
 
     def _check_parameters(self) -> None:
         check_count("max_epochs", self.max_epochs, "epochs")
-        for name in ("shuffle", "standardise", "averaged", "store_path"):
+        for name in ("shuffle", "standardise", "averaged", "keep_path"):
             check_flag(name, getattr(self, name, False))
         check_choice("handle_unknown", self.handle_unknown, get_args(HandleUnknown))
 
     def _activations(self, X: Features) -> Array:
         return self._linear.of_rows(X, self.schema_, self.handle_unknown)
-
-    def _linear_function(self) -> Linear:
-        self._known_classes()
-        return self._linear
 
     @property
     def n_parameters_(self) -> int:
@@ -201,8 +189,8 @@ class Perceptron(RowByRow):
         depends less on the last rows, in particular where classes overlap.
     random_state : int, Generator or None
         Seed of the orders.
-    store_path : bool
-        Whether to keep the weights after each update in `path_`.
+    keep_path : bool
+        Whether `path_` has the weights after each update.
     handle_unknown : "error" or "reference"
         How to predict a level that had no rows in the fit.
 
@@ -210,10 +198,10 @@ class Perceptron(RowByRow):
     ----------
     converged_ : whether an epoch ended without a mistake. separable_ : whether a linear function
     separates the classes; None after `partial_fit`, and where classes and columns are too many to
-    decide it. path_ : with `store_path`, the initial weights and those after each update in the
-    units of X, the intercept first: (n_updates_ + 1, d + 1) for two classes, else
-    (n_updates_ + 1, K, d + 1). n_updates_, n_iter_ (epochs). coef_ (1, d) for two classes, else
-    (K, d); intercept_; classes_; n_parameters_.
+    decide it. path_ : with `keep_path`, the initial weights and those after each update in the
+    units of X, (n_updates_ + 1, K, 1 + d), the intercept first; for two classes K is 1.
+    n_updates_, n_iter_ (epochs). coef_ (1, d) for two classes, else (K, d); intercept_; classes_;
+    n_parameters_.
 
     Without convergence, a `ConvergenceWarning` says whether the classes can be separated, and the
     weights are those with the fewest mistakes, of those at the end of each epoch and their means.
@@ -246,7 +234,7 @@ class Perceptron(RowByRow):
         standardise: bool = True,
         averaged: bool = False,
         random_state: Any = None,
-        store_path: bool = False,
+        keep_path: bool = False,
         handle_unknown: HandleUnknown = "error",
     ) -> None:
         self.max_epochs = max_epochs
@@ -254,7 +242,7 @@ class Perceptron(RowByRow):
         self.standardise = standardise
         self.averaged = averaged
         self.random_state = random_state
-        self.store_path = store_path
+        self.keep_path = keep_path
         self.handle_unknown = handle_unknown
 
     def fit(
@@ -273,10 +261,11 @@ class Perceptron(RowByRow):
         `intercept_` and in the units of X; zero unless given.
 
         >>> X, y = [[-1.0, 0.0], [0.0, -2.0], [0.0, 2.0], [2.0, 1.0]], [0, 0, 1, 1]
-        >>> model = Perceptron(standardise=False, shuffle=False, store_path=True)
+        >>> model = Perceptron(standardise=False, shuffle=False, keep_path=True)
         >>> model.fit(X, y, coef_init=[[1.0, -1.0]]).path_
-        array([[ 0.,  1., -1.],
-               [-1.,  1.,  1.]])
+        array([[[ 0.,  1., -1.]],
+        <BLANKLINE>
+               [[-1.,  1.,  1.]]])
         """
         self._start = coef_init, intercept_init
         try:
@@ -310,7 +299,7 @@ class Perceptron(RowByRow):
             random,
             is_possible,
             averaged=averaged,
-            path=path if self.store_path else None,
+            path=path if self.keep_path else None,
         )
         self.separable_ = found.separable if found.converged or None not in known else None
         self.converged_ = found.converged
@@ -319,7 +308,7 @@ class Perceptron(RowByRow):
         state = found.state if averaged else replace(found.state, weights=found.weights)
         self._set_state(state, found.weights)
         self.__dict__.pop("path_", None)
-        if self.store_path:
+        if self.keep_path:
             self.path_ = self._in_units(np.array(path))
 
     def _in_units(self, path: Array) -> Array:
@@ -327,7 +316,7 @@ class Perceptron(RowByRow):
         slopes = path[:, 1:] / self._standard.scale[:, None]
         bias = path[:, :1] - self._standard.centre @ slopes[:, None]
         found = np.concatenate([bias, slopes], axis=1).swapaxes(1, 2)
-        return found[:, 0] if found.shape[1] == 1 else found - found.mean(axis=1, keepdims=True)
+        return found if found.shape[1] == 1 else found - found.mean(axis=1, keepdims=True)
 
     def _learn_once(self, stream: RowStream, random: Random) -> None:
         before = self._state.n_updates
