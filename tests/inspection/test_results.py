@@ -104,7 +104,7 @@ def test_a_reference_that_is_no_class_is_an_error():
     with pytest.raises(ParameterError, match="no class 'rose'"):
         model.tidy(reference="rose")
     with pytest.raises(ParameterError, match="more than two classes"):
-        LogisticRegression().fit(X, Y).summary(reference=1)
+        model.summary(positive=KINDS[0])
 
 
 def test_classes_of_a_gaussian_are_told_by_their_means():
