@@ -91,6 +91,8 @@ def test_a_reference_that_is_no_class_is_an_error():
         model.tidy(reference="rose")
     with pytest.raises(ParameterError, match="no class 2"):
         LogisticRegression().fit(X, Y).summary(reference=2)
+    with pytest.raises(ParameterError, match="more than two classes"):
+        model.summary(positive=KINDS[0])
 
 
 def test_classes_of_a_gaussian_are_told_by_their_means():

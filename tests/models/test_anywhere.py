@@ -28,7 +28,7 @@ from posteriori.errors import (
     ParameterError,
     SourceError,
 )
-from posteriori.models import fitting
+from posteriori.models import fitting, likelihood_model
 from posteriori.rows import files
 from posteriori.statistics import row_stream
 from posteriori.statistics.row_stream import RowStream
@@ -172,7 +172,7 @@ def test_an_interrupt_outside_of_passes_tells_the_last_one(source, folder, monke
     def stop(*args):
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(LogisticRegression, "_solve", stop)
+    monkeypatch.setattr(likelihood_model, "finish", stop)
     with pytest.raises(
         Interrupted, match=r"Stopped after pass \d, row 3,000 of 3,000\. The estimator"
     ):

@@ -101,7 +101,7 @@ def test_quadratic_losses_learn_exactly_in_parts(parts):
 
 
 @pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize("inference", ["laplace", "variational"])
+@pytest.mark.parametrize("inference", ["laplace"])
 def test_two_halves_are_close_to_the_whole(K, inference):
     X, y = sample(1600, K=K)
     whole = settings(inference).fit(X, y)
@@ -313,7 +313,7 @@ def test_a_chosen_prior_that_no_row_to_come_can_move_is_told():
     X, y = in_units()
     model = settings(prior="evidence").fit(X[:10], y[:10])
     assert model.prior_.precision > 1e6
-    with pytest.warns(IdentifiabilityWarning, match=r"The 10 rows .* 0, 1, 2, .* stays"):
+    with pytest.warns(IdentifiabilityWarning, match=r"The 10 rows .* 0, 1, 2, .* does not change"):
         model.update(X[10:100], y[10:100])
     model.update(X[100:], y[100:])  # told once
     settings(prior="evidence").fit(X[:100], y[:100]).update(X[100:], y[100:])
