@@ -23,7 +23,6 @@ demo: $(INSTALLED)
 	$(BIN)/python examples/tumours.py
 	$(BIN)/python examples/decisions.py
 	$(BIN)/python examples/hospitals.py
-	$(BIN)/python examples/laplace_figure.py
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore=$(CONTRACT)

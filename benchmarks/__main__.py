@@ -18,7 +18,7 @@ from benchmarks.accuracy import ENOUGH
 from benchmarks.cases import CASES
 from benchmarks.measures import Case, Scale
 from benchmarks.result import Result, result
-from benchmarks.threads import THREADS, two_threads
+from benchmarks.timing import THREADS, two_threads
 
 RESULTS = Path(__file__).with_name("results.md")
 FILE_WIDTH = 150
@@ -28,7 +28,7 @@ LEGEND = (
     "The value is how many times faster we are, unless the case says what else it is. "
     "Times are those of the best call in at least {turns} turns of equal length, ours and the "
     "rival's in alternation in one "
-    f"process, {THREADS} threads each; of a rival's solvers the fastest (or thriftiest) counts. "
+    f"process, {THREADS} threads each; of a rival's solvers the fastest (or smallest) counts. "
     "Where a fit has an optimum to reach, each rival has the loosest tolerance with which its mean "
     f"objective is within {ENOUGH:g} of it (relative), and the row says how far off each side is."
 )

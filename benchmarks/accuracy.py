@@ -1,8 +1,8 @@
 """Equal accuracy: each rival at the loosest setting with which it reaches the optimum.
 
-A solver climbs its ladder of settings, on the data of the case, until its suboptimality is small
-enough. It is given up as soon as one fit takes far longer than the best solver so far, or when
-its time is up. What was given up is told in a note.
+The settings of a solver are tried on the data of the case, from loose to tight, until its
+suboptimality is small enough. A solver is given up when one fit takes far longer than the best
+solver so far, or when its time is up; a note below the table says so.
 """
 
 import warnings
@@ -16,13 +16,12 @@ from benchmarks.contender import Contender, Solver
 from benchmarks.data import formed
 from benchmarks.data.forms import as_made
 from benchmarks.problem import Problem
-from benchmarks.threads import two_threads
-from benchmarks.timing import REST
+from benchmarks.timing import REST, two_threads
 
 ENOUGH = 1e-8
 """The relative suboptimality of the mean objective that counts as equal accuracy."""
 
-HOPELESS = 4.0
+TOO_SLOW = 4.0
 """A solver one of whose fits takes this many times the best solver's is given up."""
 
 CLOSE = 2.0
@@ -35,16 +34,16 @@ BUDGET = 60.0
 """Seconds after which a solver that has not reached the optimum is given up."""
 
 QUICK = 0.5
-"""Fits are repeated until they have taken so many seconds together: on busy cores a short one
-was seen to take many times its length."""
+"""Fits are repeated until they have taken so many seconds together: on busy cores a single short
+one can take many times as long."""
 
 REPEATS = 5
 """But not more often than this."""
 
 
 @dataclass(frozen=True)
-class Entrant:
-    """A contender at one setting, with what its fit was seen to take and to reach."""
+class Candidate:
+    """A contender at one setting, the seconds of its fit, and its suboptimality."""
 
     label: str
     new: Callable[[], Any]
@@ -62,29 +61,29 @@ class Entrant:
 
 
 @dataclass(frozen=True)
-class Field:
-    """The rivals that reached the optimum, fastest first, and a word on each of the others."""
+class Rivals:
+    """The rivals that reached the optimum, fastest first, and a note on the others."""
 
-    entrants: tuple[Entrant, ...]
+    candidates: tuple[Candidate, ...]
     note: str
 
 
 @lru_cache(maxsize=8)
-def field(solvers: tuple[Solver, ...], problem: Problem, shrink: int) -> Field:
-    """All solvers brought to equal accuracy; kept, because several cases ask for it."""
-    entrants: list[Entrant] = []
+def accurate_rivals(solvers: tuple[Solver, ...], problem: Problem, shrink: int) -> Rivals:
+    """All solvers at equal accuracy; cached, because several cases need it."""
+    candidates: list[Candidate] = []
     notes = []
     for solver in solvers:
-        best = min((entrant.seconds for entrant in entrants), default=float("inf"))
-        outcome = _climb(solver, problem, shrink, best)
-        if isinstance(outcome, Entrant):
-            entrants.append(outcome)
+        best = min((candidate.seconds for candidate in candidates), default=float("inf"))
+        outcome = _first_accurate(solver, problem, shrink, best)
+        if isinstance(outcome, Candidate):
+            candidates.append(outcome)
         else:
             notes.append(f"{solver.name}: {outcome}")
-    return Field(_closest(entrants), "; ".join(notes))
+    return Rivals(_closest(candidates), "; ".join(notes))
 
 
-def our_entrant(ours: Contender, problem: Problem, shrink: int) -> Entrant:
+def our_candidate(ours: Contender, problem: Problem, shrink: int) -> Candidate:
     """Ours, at its default settings, whatever it reaches."""
     (new,) = ours.variants.values()
     return attempt(ours.name, new, as_made, problem, shrink)
@@ -96,7 +95,7 @@ def attempt(
     form: Callable[[Any], Any],
     problem: Problem,
     shrink: int,
-) -> Entrant:
+) -> Candidate:
     """Fit, more than once if that is quick; see how long it takes at best and how far it comes."""
     X, y = formed(problem.data, shrink, form)
     new()  # imports
@@ -104,30 +103,30 @@ def attempt(
     while sum(seconds) < QUICK and len(seconds) < REPEATS:
         model, took = timed_fit(new, X, y)
         seconds.append(took)
-    return Entrant(label, new, form, min(seconds), problem.suboptimality(model, shrink))
+    return Candidate(label, new, form, min(seconds), problem.suboptimality(model, shrink))
 
 
-def _climb(solver: Solver, problem: Problem, shrink: int, best: float) -> Entrant | str:
+def _first_accurate(solver: Solver, problem: Problem, shrink: int, best: float) -> Candidate | str:
     """The first setting that reaches the optimum, or why there is none."""
     end = perf_counter() + BUDGET
-    for setting in solver.ladder:
+    for setting in solver.settings:
         try:
-            entrant = attempt(
+            candidate = attempt(
                 solver.label(setting), solver.at(setting), solver.form, problem, shrink
             )
         except ImportError as missing:
             return str(missing)
-        if entrant.seconds > HOPELESS * best:
-            return f"{entrant.seconds / best:.2g} times the best rival's time"
-        if entrant.accurate:
-            return entrant
+        if candidate.seconds > TOO_SLOW * best:
+            return f"{candidate.seconds / best:.2g} times the best rival's time"
+        if candidate.accurate:
+            return candidate
         if perf_counter() > end:
-            return f"{entrant.suboptimality:.0e} off after {BUDGET:g} s"
-    return f"{entrant.suboptimality:.0e} off at its tightest"
+            return f"{candidate.suboptimality:.0e} off after {BUDGET:g} s"
+    return f"{candidate.suboptimality:.0e} off at its tightest"
 
 
-def _closest(entrants: list[Entrant]) -> tuple[Entrant, ...]:
-    ranked = sorted(entrants, key=lambda entrant: entrant.seconds)
+def _closest(candidates: list[Candidate]) -> tuple[Candidate, ...]:
+    ranked = sorted(candidates, key=lambda candidate: candidate.seconds)
     return tuple(e for e in ranked[:MOST] if e.seconds <= CLOSE * ranked[0].seconds)
 
 

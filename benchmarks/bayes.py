@@ -1,6 +1,6 @@
 """What is measured of posteriors and of priors chosen by the evidence: `run(scale)` gives one row.
 
-Where a call takes seconds, fewer turns are taken than elsewhere.
+Where a call takes seconds, fewer turns are taken than in the other cases.
 """
 
 import warnings
@@ -15,12 +15,10 @@ from benchmarks.accuracy import timed_fit
 from benchmarks.contender import Contender
 from benchmarks.data import HELD_OUT, make
 from benchmarks.data.classes import Data
-from benchmarks.data.small import small_data_sets
-from benchmarks.draws import AGREE, largest_z, worth
-from benchmarks.measures import Duel, Scale
-from benchmarks.result import Result, Target, duration, result
-from benchmarks.threads import two_threads
-from posteriori.errors import PosterioriError
+from benchmarks.draws import AGREE, largest_z, n_effective
+from benchmarks.measures import Comparison, Scale
+from benchmarks.result import Result, duration
+from benchmarks.timing import two_threads
 
 NO_WORSE = 1.001
 """What a log score may be, as a multiple of the rival's."""
@@ -28,13 +26,10 @@ NO_WORSE = 1.001
 FEW_TURNS = 2
 
 WARM = 10.0
-"""Seconds below which a first fit is not yet believed: it may have started processes."""
-
-ZERO = 1e-10
-"""An eigenvalue this small beside the largest is none."""
+"""A first fit that takes fewer seconds is repeated: it may have started processes."""
 
 
-class WithPosterior(Duel):
+class WithPosterior(Comparison):
     """Time to fit and to give posterior and evidence, over the time to find the mode alone."""
 
     what = "fit with posterior / mode alone,"
@@ -52,18 +47,18 @@ class WithPosterior(Duel):
         )
 
 
-class AgainstSearch(Duel):
+class AgainstSearch(Comparison):
     """Time to choose the prior and fit; and the mean -ln p of rows held out, called log score."""
 
     what = "fit with prior chosen by"
 
     def run(self, scale: Scale) -> Result:
-        seen, unseen = split(make(self.data, scale.shrink), HELD_OUT // scale.shrink)
-        ours, rival = quickest(self.ours, seen), quickest(self.rival, seen)
+        train, test = split(make(self.data, scale.shrink), HELD_OUT // scale.shrink)
+        ours, rival = quickest(self.ours, train), quickest(self.rival, train)
         times = fewer(scale).best_times(
-            {"ours": lambda: ours.new().fit(*seen), "rival": lambda: rival.new().fit(*seen)}
+            {"ours": lambda: ours.new().fit(*train), "rival": lambda: rival.new().fit(*train)}
         )
-        our_score, their_score = log_score(ours.model, *unseen), log_score(rival.model, *unseen)
+        our_score, their_score = log_score(ours.model, *test), log_score(rival.model, *test)
         return self.row(
             f"{duration(times['ours'])}, log score {our_score:.5f}",
             f"{duration(times['rival'])}, log score {their_score:.5f} ({rival.label})",
@@ -72,7 +67,7 @@ class AgainstSearch(Duel):
         )
 
 
-class DrawsPerSecond(Duel):
+class DrawsPerSecond(Comparison):
     """Effective draws a second, of the coefficient with fewest, as a multiple of the rival's.
 
     Ours pays for the fit too, the rival for its warm-up. No value counts if they do not agree.
@@ -82,99 +77,18 @@ class DrawsPerSecond(Duel):
 
     def run(self, scale: Scale) -> Result:
         X, y = make(self.data, scale.shrink)
-        ours, rival = most_worth(self.ours, X, y), most_worth(self.rival, X, y)
+        ours, rival = most_effective(self.ours, X, y), most_effective(self.rival, X, y)
         times = fewer(scale).best_times(
             {side.label: partial(draws_of, side.new, X, y) for side in (ours, rival)}
         )
         our_seconds, their_seconds = times[ours.label], times[rival.label]
         apart = largest_z(ours.draws, rival.draws)
         return self.row(
-            f"{_rate(ours.worth, our_seconds)}; |z| {apart:.1f} at most",
-            f"{_rate(rival.worth, their_seconds)} ({rival.label})",
-            (ours.worth / our_seconds) / (rival.worth / their_seconds),
+            f"{_rate(ours.n_effective, our_seconds)}; |z| {apart:.1f} at most",
+            f"{_rate(rival.n_effective, their_seconds)} ({rival.label})",
+            (ours.n_effective / our_seconds) / (rival.n_effective / their_seconds),
             valid=apart <= AGREE,
         )
-
-
-class SamePosterior(Duel):
-    """The largest difference of means and standard deviations on some real data sets.
-
-    It is in Monte Carlo standard errors of the difference.
-    """
-
-    what = "largest |z| of draws,"
-
-    def run(self, scale: Scale) -> Result:
-        ours, rival = only_variant(self.ours), next(iter(self.rival.variants.values()))
-        found = {
-            name: largest_z(draws_of(ours, X, y), draws_of(rival, X, y))
-            for name, (X, y) in small_data_sets().items()
-        }
-        worst = max(found, key=lambda name: found[name])
-        shown = f"{len(found)} data sets, most on {worst}"
-        return self.row(shown, "the same posteriors", found[worst])
-
-
-@dataclass(frozen=True)
-class Seconds:
-    """Ours alone on one data set: the value is in seconds."""
-
-    ours: Contender
-    data: str
-    target: Target | None = None
-
-    what = ""
-
-    @property
-    def name(self) -> str:
-        return f"{self.what} {self.ours.name}"
-
-    def seconds(self, call: Callable[[], object], scale: Scale) -> float:
-        return fewer(scale).best_times({"ours": call})["ours"]
-
-    def row(self, shown: str, value: float | None, *, valid: bool = True, note: str = "") -> Result:
-        return result(self.name, self.data, shown, "", value, self.target, valid=valid, note=note)
-
-
-class PosteriorSeconds(Seconds):
-    """Seconds to fit and to give posterior and evidence; the covariance must have its full rank.
-
-    As classes sum to zero, K - 1 of them are identified.
-    """
-
-    what = "seconds of fit with"
-
-    def run(self, scale: Scale) -> Result:
-        new = only_variant(self.ours)
-        X, y = make(self.data, scale.shrink)
-        model = with_posterior(new, X, y)
-        covariance, K = model.posterior_.covariance, len(model.classes_)
-        identified = len(covariance) * (K - 1) // K
-        positive = _n_positive(covariance)
-        seconds = self.seconds(lambda: with_posterior(new, X, y), scale)
-        return self.row(
-            f"{duration(seconds)}, {positive} of {identified} directions positive",
-            seconds,
-            valid=positive == identified,
-        )
-
-
-class WideSeconds(Seconds):
-    """Seconds of a fit that may need an approximation, and which it was."""
-
-    what = "seconds of fit,"
-
-    def run(self, scale: Scale) -> Result:
-        new = only_variant(self.ours)
-        X, y = make(self.data, scale.shrink)
-        try:
-            model, _ = timed_fit(new, X, y)
-        except (PosterioriError, NotImplementedError, MemoryError) as error:
-            return self.row("", None, note=f"{type(error).__name__}: {error}")
-        seconds = self.seconds(lambda: new().fit(X, y), scale)
-        posterior = getattr(model, "posterior_", None)
-        told = f"prior {model.prior_reason_}" + ("" if posterior is None else f"; {posterior!r}")
-        return self.row(f"{duration(seconds)}, {told}", seconds)
 
 
 @dataclass(frozen=True)
@@ -207,22 +121,22 @@ class Sampler:
     label: str
     new: Callable[[], Any]
     draws: np.ndarray
-    worth: float
+    n_effective: float
     seconds: float
 
 
-def most_worth(contender: Contender, X: Any, y: Any) -> Sampler:
+def most_effective(contender: Contender, X: Any, y: Any) -> Sampler:
     """The variant with most effective draws a second."""
     tried = [
         _sampler(contender.label(variant), new, X, y) for variant, new in contender.variants.items()
     ]
-    return max(tried, key=lambda entry: entry.worth / entry.seconds)
+    return max(tried, key=lambda entry: entry.n_effective / entry.seconds)
 
 
 def _sampler(label: str, new: Callable[[], Any], X: Any, y: Any) -> Sampler:
     model, seconds = timed_fit(new, X, y)
     draws = _draws(model)
-    return Sampler(label, new, draws, worth(draws), seconds)
+    return Sampler(label, new, draws, n_effective(draws), seconds)
 
 
 def draws_of(new: Callable[[], Any], X: Any, y: Any) -> np.ndarray:
@@ -246,7 +160,7 @@ def fewer(scale: Scale) -> Scale:
 
 
 def with_posterior(new: Callable[[], Any], X: Any, y: Any) -> Any:
-    """The fitted model, after it has shown its covariance and its evidence."""
+    """The fitted model, with its covariance and evidence computed."""
     model = new().fit(X, y)
     _ = model.posterior_.covariance, model.log_evidence_
     return model
@@ -267,9 +181,3 @@ def log_score(model: Any, X: Any, y: np.ndarray) -> float:
 
 def _rate(size: float, seconds: float) -> str:
     return f"{size / seconds:,.0f} ({size:,.0f} in {duration(seconds)})"
-
-
-def _n_positive(covariance: np.ndarray) -> int:
-    """How many eigenvalues are not zero; none of those is to be negative."""
-    values = np.linalg.eigvalsh(covariance)
-    return int(np.sum(values > ZERO * values[-1]))

@@ -3,15 +3,8 @@
 from collections.abc import Iterator
 
 from benchmarks import losses, ours
-from benchmarks.bayes import (
-    AgainstSearch,
-    DrawsPerSecond,
-    PosteriorSeconds,
-    SamePosterior,
-    WideSeconds,
-    WithPosterior,
-)
-from benchmarks.cluster import ClusterDuel, ClusterFit, ClusterHessian, ClusterPass, ClusterSame
+from benchmarks.bayes import AgainstSearch, DrawsPerSecond, WithPosterior
+from benchmarks.cluster import ClusterHessian, ClusterPass
 from benchmarks.contender import Contender, Solver
 from benchmarks.data.forms import as_made, one_hot
 from benchmarks.decisions import CompareTime, DecideTime
@@ -165,11 +158,6 @@ BAYESIAN: tuple[Case, ...] = (
     ),
     DrawsPerSecond(ours.MONTE_CARLO, nutpie.RIVAL, "20,000 x 20 independent", at_least(10)),
     DrawsPerSecond(ours.MONTE_CARLO, nutpie.RIVAL, "20,000 x 20 correlated", at_least(10)),
-    SamePosterior(ours.MONTE_CARLO, nutpie.RIVAL, "ten small data sets", at_most(4.5)),
-    PosteriorSeconds(ours.SOFTMAX_POSTERIOR, "20,000 x 20, 5 classes", at_most(10)),
-    WideSeconds(ours.WIDE_EVIDENCE, "5,000 x 2,000 independent"),
-    WideSeconds(ours.WIDE_EVIDENCE, "50,000 x 20,000 words"),
-    WideSeconds(ours.WIDE_POSTERIOR, "50,000 x 20,000 words"),
 )
 
 FROM_FILES: tuple[Case, ...] = tuple(
@@ -186,14 +174,9 @@ FROM_FILES: tuple[Case, ...] = tuple(
     )
 )
 
-TWO_MILLION = "2,000,000 x 50 in Dask"
 ON_A_CLUSTER: tuple[Case, ...] = (
-    ClusterPass(ours.LOGISTIC, TWO_MILLION, 2_000_000, target=at_most(1.5)),
-    ClusterHessian(ours.LOGISTIC, TWO_MILLION, 2_000_000, target=at_most(1.5)),
-    ClusterSame(ours.LAPLACE, TWO_MILLION, 2_000_000, target=at_most(1e-10)),
-    ClusterFit(ours.LOGISTIC, TWO_MILLION, 2_000_000),
-    ClusterFit(ours.SOFTMAX, f"{TWO_MILLION}, 4 classes", 2_000_000, 4),
-    ClusterDuel(ours.LOGISTIC, TWO_MILLION, 2_000_000, target=at_least(5)),
+    ClusterPass(ours.LOGISTIC, "2,000,000 x 50 in Dask", 2_000_000, at_most(1.5)),
+    ClusterHessian(ours.LOGISTIC, "2,000,000 x 50 in Dask", 2_000_000, at_most(1.5)),
 )
 
 DECISIONS: tuple[Case, ...] = (

@@ -32,7 +32,7 @@ class Solver:
 
     name: str
     new: Callable[..., Any]
-    ladder: tuple[Mapping[str, float], ...]
+    settings: tuple[Mapping[str, float], ...]
     form: Callable[[Any], Any] = as_made
 
     def at(self, setting: Mapping[str, float]) -> Callable[[], Any]:

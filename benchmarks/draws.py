@@ -1,4 +1,4 @@
-"""Draws from a posterior: how much they are worth, and whether two sets of them agree.
+"""Draws from a posterior: their effective number, and whether two sets of them agree.
 
 Both sides draw from one posterior: slopes of standardised columns have the prior N(0, 1), the
 intercept of centred ones N(0, 10²). Draws (chains, steps, coefficients) are in the user's units.
@@ -20,11 +20,11 @@ AGREE = 4.5
 thousands of times."""
 
 
-def worth(draws: np.ndarray) -> float:
+def n_effective(draws: np.ndarray) -> float:
     """Effective draws of the coefficient that has fewest, for its middle or for its tails.
 
-    Draws that come with their mirror images are worth more for means than there are of them; the
-    tails keep that from counting.
+    Antithetic draws have more effective draws for means than there are draws; those for the tails
+    are the smaller number then.
     """
     found = diagnostics(draws)
     return float(min(found["ess_bulk"].min(), found["ess_tail"].min()))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.accuracy import ENOUGH, field, our_entrant
+from benchmarks.accuracy import ENOUGH, accurate_rivals, our_candidate
 from benchmarks.contender import Contender, Solver
 from benchmarks.data import formed, make, size_in_bytes
 from benchmarks.data.forms import as_made, with_constant
@@ -49,7 +49,7 @@ class OnProblem:
 
 @dataclass(frozen=True)
 class AgainstSolvers(OnProblem):
-    """Against the best of some solvers, told apart from others by `against`."""
+    """Against the best of some solvers; `against` is part of the name."""
 
     solvers: tuple[Solver, ...]
     against: str = ""
@@ -65,16 +65,16 @@ class EqualFit(AgainstSolvers):
     what = "fit"
 
     def run(self, scale: Scale) -> Result:
-        ours = our_entrant(self.ours, self.problem, scale.shrink)
-        rivals = field(self.solvers, self.problem, scale.shrink)
-        off = {e.label: e.suboptimality for e in (ours, *rivals.entrants)}
-        if not rivals.entrants:
+        ours = our_candidate(self.ours, self.problem, scale.shrink)
+        rivals = accurate_rivals(self.solvers, self.problem, scale.shrink)
+        off = {e.label: e.suboptimality for e in (ours, *rivals.candidates)}
+        if not rivals.candidates:
             return self.row(_off(ours.seconds, ours.suboptimality), "none", None, note=rivals.note)
         times = scale.best_times(
-            {e.label: e.fit_task(self.data, scale.shrink) for e in (ours, *rivals.entrants)}
+            {e.label: e.fit_task(self.data, scale.shrink) for e in (ours, *rivals.candidates)}
         )
         us = ours.label
-        them = min((e.label for e in rivals.entrants), key=times.__getitem__)
+        them = min((e.label for e in rivals.candidates), key=times.__getitem__)
         return self.row(
             _off(times[us], off[us]),
             f"{_off(times[them], off[them])} ({them})",
@@ -93,12 +93,12 @@ class EqualMemory(AgainstSolvers):
         ours = self.share(self.new, as_made, scale.shrink)
         if ours is None:
             return self.row("–", "–", None)
-        rivals = field(self.solvers, self.problem, scale.shrink).entrants
-        shown = [
+        rivals = accurate_rivals(self.solvers, self.problem, scale.shrink).candidates
+        cells = [
             f"{self.share(rival.new, rival.form, scale.shrink):.2f} ({rival.label})"
             for rival in rivals[:1]
         ]
-        return self.row(f"{ours:.2f}", "".join(shown), ours)
+        return self.row(f"{ours:.2f}", "".join(cells), ours)
 
     def share(
         self, new: Callable[[], Any], form: Callable[[Any], Any], shrink: int

@@ -23,7 +23,7 @@ from benchmarks.contender import Contender
 from benchmarks.measures import Scale
 from benchmarks.memory import peak_so_far
 from benchmarks.result import Result, Target, duration, result
-from benchmarks.threads import two_threads
+from benchmarks.timing import two_threads
 
 COLUMNS = 20
 FILE_ROWS = 1_000_000
@@ -33,7 +33,7 @@ TURNS = 5
 class Measured(NamedTuple):
     """Seconds of a pass of ours and of pyarrow alone, passes of the fit, and its peak in bytes.
 
-    `whole` are the seconds of a fit to files that nobody has looked at before.
+    `whole` are the seconds of a fit to files after a new `scan`, with its first pass.
     """
 
     ours: float
@@ -136,7 +136,7 @@ def _measure(new: Callable[[], Any], path: str) -> Measured:
         rows = scan(path, target="y")
         found, peak = new().fit(rows).passes_, peak_so_far()
         again = [new().fit(rows).passes_ for _ in range(TURNS)]
-        del rows  # and what was kept for it on disk
+        del rows  # and its cache
         whole = min(_seconds(lambda: new().fit(scan(path, target="y"))) for _ in range(TURNS))
         theirs = min(_seconds(lambda: _scan(path)) for _ in range(TURNS + 1))
     ours = min(log.seconds / log.passes for log in again)

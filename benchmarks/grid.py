@@ -1,11 +1,14 @@
 """Logistic and softmax fits with prior=1.0 over a grid of shapes: `python -m benchmarks grid`.
 
 Each cell is our time over that of the fastest rival that comes within 1e-8 (relative) of the least
-objective seen: scikit-learn's lbfgs, newton-cg and newton-cholesky, each at its loosest tolerance.
+objective seen: scikit-learn's lbfgs, newton-cg and newton-cholesky, and with two classes glum if it
+is installed, each at its loosest tolerance.
 """
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
 from itertools import product
 from time import perf_counter
 from typing import Any
@@ -15,7 +18,8 @@ from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression as Rival
 
-from benchmarks.threads import two_threads
+from benchmarks.rivals.per_row import per_row
+from benchmarks.timing import two_threads
 from posteriori import LogisticRegression
 
 ROWS = (100, 1_000, 10_000, 100_000, 1_000_000)
@@ -32,7 +36,7 @@ ENOUGH = 1e-8
 SECONDS = 1.0
 """How long fits are repeated for the best time."""
 
-HOPELESS = 4.0
+TOO_SLOW = 4.0
 """A rival that takes this many times as long as another is given up."""
 
 HEADING = "| rows | columns | classes | form | ours, ms | rival, ms | solver of the rival | ratio |"
@@ -82,20 +86,41 @@ def best(fit: Callable[[], Any]) -> tuple[float, Any]:
     return min(seconds), model
 
 
-def rival(X: Any, y: np.ndarray, least: float, size: int) -> tuple[float, str]:
+def rivals(size: int, K: int) -> Iterator[tuple[str, Callable[[float], Any]]]:
+    """Names of solvers, and how to make an unfitted estimator at a tolerance."""
+    for solver in ("lbfgs", "newton-cg", "newton-cholesky"):
+        if solver != "newton-cholesky" or size <= MOST_HESSIAN:
+            yield solver, partial(_sklearn, solver)
+    if K == 2 and size <= MOST_HESSIAN and find_spec("glum"):
+        yield "glum", _glum
+
+
+def _sklearn(solver: str, tol: float) -> Any:
+    return Rival(solver=solver, tol=tol, max_iter=10_000)
+
+
+def _glum(tol: float) -> Any:
+    return per_row(
+        "glum.GeneralizedLinearRegressor",
+        family="binomial",
+        solver="irls-ls",
+        max_iter=1_000,
+        gradient_tol=tol,
+    )
+
+
+def fastest_rival(X: Any, y: np.ndarray, K: int, least: float) -> tuple[float, str]:
     """The time and the name of the fastest solver that reaches the optimum."""
     found = (np.inf, "none")
-    for solver in ("lbfgs", "newton-cg", "newton-cholesky"):
-        if solver == "newton-cholesky" and size > MOST_HESSIAN:
-            continue
+    for name, new in rivals((X.shape[1] + 1) * (1 if K == 2 else K), K):
         for tol in TOLERANCES:
-            new = Rival(solver=solver, tol=tol, max_iter=10_000)
+            fit = partial(new(tol).fit, X, y)
             begun = perf_counter()
-            model = new.fit(X, y)
-            if perf_counter() - begun > HOPELESS * found[0]:
+            model = fit()
+            if perf_counter() - begun > TOO_SLOW * found[0]:
                 break
             if objective(model, X, y) <= least * (1 + ENOUGH):
-                found = min(found, (best(lambda new=new: new.fit(X, y))[0], f"{solver} {tol:g}"))
+                found = min(found, (best(fit)[0], f"{name} {tol:g}"))
                 break
     return found
 
@@ -106,7 +131,7 @@ def main(quick: bool = False) -> None:
         for n, d, K, is_sparse in shapes(quick):
             X, y = make(n, d, K, is_sparse)
             ours, model = best(lambda X=X, y=y: LogisticRegression(prior=1.0).fit(X, y))
-            theirs, solver = rival(X, y, objective(model, X, y), (d + 1) * K)
+            theirs, solver = fastest_rival(X, y, K, objective(model, X, y))
             form, times = "sparse" if is_sparse else "dense", (1e3 * ours, 1e3 * theirs)
             cells = [f"{n:,}", f"{d:,}", K, form, *(f"{time:.2f}" for time in times), solver]
             print(f"| {' | '.join(map(str, cells))} | {ours / theirs:.2f} |", flush=True)

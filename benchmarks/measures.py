@@ -14,8 +14,7 @@ from benchmarks.contender import Contender
 from benchmarks.data import make, size_in_bytes
 from benchmarks.memory import peak_in_fresh_process
 from benchmarks.result import Result, Target, duration, result
-from benchmarks.threads import two_threads
-from benchmarks.timing import Task, best_times
+from benchmarks.timing import Task, best_times, two_threads
 
 AGREEMENT_ROWS = 20_000
 
@@ -57,7 +56,7 @@ class Case(Protocol):
 
 
 @dataclass(frozen=True)
-class Duel:
+class Comparison:
     """Ours against a rival on one data set."""
 
     ours: Contender
@@ -91,7 +90,7 @@ class Duel:
         return rival / ours
 
 
-class Fit(Duel):
+class Fit(Comparison):
     """Time to fit. A small problem is fitted many times in a turn."""
 
     what = "fit"
@@ -110,7 +109,7 @@ class FitWithin(Fit):
         return ours / rival
 
 
-class Predict(Duel):
+class Predict(Comparison):
     """Time of `predict_proba` on all rows."""
 
     what = "predict_proba"
@@ -123,7 +122,7 @@ class Predict(Duel):
         )
 
 
-class PredictOne(Duel):
+class PredictOne(Comparison):
     """Time of `predict_proba` on one row, over many calls."""
 
     what = "predict_proba, one row,"
@@ -137,7 +136,7 @@ class PredictOne(Duel):
         )
 
 
-class Agreement(Duel):
+class Agreement(Comparison):
     """The largest difference between our posterior and that of any variant of the rival."""
 
     what = "largest |difference| of posteriors,"
@@ -145,21 +144,21 @@ class Agreement(Duel):
     def run(self, scale: Scale) -> Result:
         X, _ = make(self.data, scale.shrink)
         rows = X[:AGREEMENT_ROWS]
-        answers = [
+        predictions = [
             {
                 side.label(variant): fitted(new, self.data, scale.shrink).predict_proba(rows)
                 for variant, new in side.variants.items()
             }
             for side in (self.ours, self.rival)
         ]
-        ours = next(iter(answers[0].values()))
-        apart = {name: float(np.max(np.abs(p - ours))) for name, p in answers[1].items()}
+        ours = next(iter(predictions[0].values()))
+        apart = {name: float(np.max(np.abs(p - ours))) for name, p in predictions[1].items()}
         worst = max(apart, key=apart.__getitem__)
         return self.row("", worst, apart[worst])
 
 
-class Memory(Duel):
-    """Memory beyond the data during a fit, as a multiple of the data; the rival's thriftiest."""
+class Memory(Comparison):
+    """Memory beyond the data during a fit, as a multiple of the data; the least of the rival's."""
 
     what = "memory of fit / data,"
 
@@ -206,7 +205,7 @@ class ImportTime:
 
 @lru_cache(maxsize=8)
 def fitted(new: Callable[[], Any], data: str, shrink: int) -> Any:
-    """The estimator that `new` makes, fitted; kept, because several cases ask for it."""
+    """The estimator that `new` makes, fitted; cached, because several cases need it."""
     X, y = make(data, shrink)
     return new().fit(X, y)
 

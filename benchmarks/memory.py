@@ -1,7 +1,7 @@
 """How much memory a fit takes beyond its data: the peak of a fresh process.
 
 The kernel keeps the high-water mark of the resident set (VmHWM) and sets it back on request
-(clear_refs), so no short peak is missed. Linux only; elsewhere the answer is None.
+(clear_refs), so no short peak is missed. Linux only; None on other systems.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.data import formed
 from benchmarks.data.forms import as_made
-from benchmarks.threads import two_threads
+from benchmarks.timing import two_threads
 
 STATUS = Path("/proc/self/status")
 CLEAR_REFS = Path("/proc/self/clear_refs")

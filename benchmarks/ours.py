@@ -30,9 +30,6 @@ SLOPES_AND_INTERCEPT = GaussianPrior(
 )
 LAPLACE = _discriminative("laplace", "BayesianLogisticRegression", prior=PRIOR)
 EVIDENCE = _discriminative("evidence", "BayesianLogisticRegression", prior="evidence")
-SOFTMAX_POSTERIOR = _discriminative("softmax posterior", "BayesianLogisticRegression", prior=PRIOR)
-WIDE_EVIDENCE = _discriminative("wide evidence", "LogisticRegression", prior="evidence")
-WIDE_POSTERIOR = _discriminative("wide posterior", "BayesianLogisticRegression")
 MONTE_CARLO = _discriminative(
     "monte carlo",
     "BayesianLogisticRegression",

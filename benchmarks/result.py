@@ -1,4 +1,4 @@
-"""What a case gives back: a target, and the row shown for it."""
+"""Targets, and rows of the table."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class Result:
     value: str
     target: str
     verdict: str  # "met", "SHORT", or nothing where there is no target
-    note: str = ""  # shown below the table
+    note: str = ""  # printed below the table
 
 
 def result(
@@ -54,11 +54,11 @@ def result(
 
     No value meets its target if it is not `valid`.
     """
-    shown = "–" if value is None else f"{value:.3g}"
+    cell = "–" if value is None else f"{value:.3g}"
     if target is None or value is None:
-        return Result(case, data, ours, rival, shown, str(target or ""), "", note)
+        return Result(case, data, ours, rival, cell, str(target or ""), "", note)
     verdict = "met" if valid and target.met_by(value) else "SHORT"
-    return Result(case, data, ours, rival, shown, str(target), verdict, note)
+    return Result(case, data, ours, rival, cell, str(target), verdict, note)
 
 
 def duration(seconds: float) -> str:

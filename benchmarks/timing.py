@@ -1,10 +1,16 @@
-"""Time two sides fairly: turn by turn in one process, the best turn of each."""
+"""Time two sides in turns in one process, two threads each; the best turn of each counts."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from time import perf_counter, sleep
 from timeit import timeit
 
+from threadpoolctl import threadpool_limits
+
 Task = Callable[[], object]
+
+THREADS = 2
 
 MOST_TURNS = 40
 
@@ -49,3 +55,18 @@ def _calls_in_a_sample(task: Task) -> int:
     if timeit(task, number=1) > LONG:
         return 1
     return max(1, int(SAMPLE / (timeit(task, number=1) + 1e-9)))
+
+
+@contextmanager
+def two_threads() -> Iterator[None]:
+    """Run on two cores, with BLAS and OpenMP held to two threads."""
+    can_pin = hasattr(os, "sched_getaffinity")
+    cores = os.sched_getaffinity(0) if can_pin else set()
+    if can_pin:
+        os.sched_setaffinity(0, sorted(cores)[:THREADS])
+    try:
+        with threadpool_limits(THREADS):
+            yield
+    finally:
+        if can_pin:
+            os.sched_setaffinity(0, cores)

@@ -1,14 +1,14 @@
-"""From probabilities to actions: whom to operate on, and what that costs.
+"""From probabilities to actions: which tumours to operate on, and what that costs.
 
-569 breast tumours; the data come with scikit-learn. To wait with a malignant one costs 50, to
-operate on a benign one 1, and to ask for another test 0.4.
+569 breast tumours; the data come with scikit-learn. Waiting with a malignant tumour costs 50,
+operating on a benign one 1, and another test 0.4.
 """
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-from rich.console import Console
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
@@ -28,52 +28,46 @@ COLUMNS = ["mean radius", "mean texture", "mean smoothness", "mean symmetry"]
 LOSS = {"malignant": {"operate": 0, "wait": 50}, "benign": {"operate": 1, "wait": 0}}
 TEST = 0.4
 
-console = Console(soft_wrap=True)
-
 
 def main() -> None:
     data = load_breast_cancer(as_frame=True)
     X, y = data.data[COLUMNS], data.target_names[data.target]
-    fitted, judged, labels, truth = train_test_split(X, y, test_size=1 / 3, random_state=0)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=1 / 3, random_state=0)
     models = {
-        "Bayesian logistic": BayesianLogisticRegression(),
+        "Bayesian logistic": BayesianLogisticRegression(random_state=0),
         "logistic": LogisticRegression(),
         "Gaussian": GaussianClassifier(covariance="full"),
         "naive Bayes": NaiveBayes(),
         "naive Bayes, calibrated": CalibratedClassifier(NaiveBayes()),
     }
-    table = compare(models, fitted, labels)
-    shown = ["model", "log_score", "difference", "difference_error", "calibration_error"]
-    say("0. Which model: five folds", table[shown].round(3).to_string(index=False))
+    table = compare(models, X_train, y_train)
+    print(f"0. Five-fold cross-validation\n\n{table}")
 
-    model = BayesianLogisticRegression().fit(fitted, labels)
-    say("1. What may be wrong with it", str(model.check(judged, truth)))
-    rule = DecidingClassifier(model, loss=LOSS, reject_cost=TEST).fit(fitted, labels)
-    say("2. What to do", f"{rule.decide(judged)}\nrealised: {-rule.score(judged, truth):.3f} a row")
-    say("3. Why, for the first of them", str(model.explain(judged[:1])))
+    model = BayesianLogisticRegression(random_state=0).fit(X_train, y_train)
+    print(f"\n1. Checks\n\n{model.check(X_test, y_test)}")
+    rule = DecidingClassifier(model, loss=LOSS, reject_cost=TEST).fit(X_train, y_train)
+    print(f"\n2. Decisions\n\n{rule.decide(X_test)}")
+    print(f"realised loss: {-rule.score(X_test, y_test):.3f} per row")
+    print(f"\n3. Explanation of the first one\n\n{model.explain(X_test[:1])}\n")
 
-    mpl.use("agg")
     PICTURES.mkdir(exist_ok=True)
-    proba = model.predict_proba(judged)
-    save("decisions_calibration", plots.calibration(truth, proba, label="malignant"))
+    proba, actions = model.predict_proba(X_test), rule.predict(X_test)
+    costs: dict[str, Any] = {"loss": LOSS, "reject_cost": TEST}
+    save("decisions_calibration", plots.calibration(y_test, proba, label="malignant"))
     save(
         "decisions_rejecting",
-        plots.reject_curve(truth, proba, loss=LOSS, reject_cost=TEST, classes=model.classes_),
+        plots.reject_curve(y_test, proba, classes=model.classes_, **costs),
     )
-    actions = rule.predict(judged)
-    save("decisions_confusion", plots.confusion(truth, actions, loss=LOSS, reject_cost=TEST))
-
-
-def say(title: str, text: str) -> None:
-    console.print(f"\n[bold]{title}[/bold]\n")
-    console.print(text, markup=False, highlight=False)
+    save("decisions_confusion", plots.confusion(y_test, actions, **costs))
 
 
 def save(name: str, ax: plt.Axes) -> None:
-    ax.figure.savefig(PICTURES / f"{name}.png", dpi=150)
+    path = PICTURES / f"{name}.png"
+    ax.figure.savefig(path, dpi=150)
     plt.close(ax.figure)
-    console.print(f"{PICTURES / name}.png")
+    print(path)
 
 
 if __name__ == "__main__":
+    mpl.use("agg")
     main()

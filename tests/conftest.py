@@ -1,10 +1,10 @@
-"""How many of scikit-learn's checks ran, printed at the end; and names of tests that stay."""
+"""How many of scikit-learn's checks ran, printed at the end; and names of tests that are stable."""
 
 import re
 from collections import Counter
 from typing import Any
 
-CONTRACT = "test_sklearn_contract.py"
+CONTRACT = "test_keeps_the_contract_of_scikit_learn"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

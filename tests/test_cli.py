@@ -1,6 +1,8 @@
 """The command line: what it prints, where, and how it ends."""
 
+import subprocess
 import sys
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,7 @@ from sklearn.datasets import load_breast_cancer
 import posteriori
 from posteriori import GaussianClassifier, LogisticRegression, scan
 from posteriori.__main__ import main
-from posteriori.cli import cli
+from posteriori.cli import MODELS, cli
 from posteriori.errors import Interrupted
 
 OTHER = ["rows", "-t", "benign", "--predict", "rows.csv"]
@@ -173,6 +175,26 @@ def test_a_fit_that_is_stopped_says_how_far_it_got(folder, run, monkeypatch):
     code, out, err = run("fit", "rows", "-t", "benign")
     assert (code, out) == (130, "")
     assert err == "Stopped in pass 3, row 200 of 569.\n"
+
+
+def test_help_imports_neither_scikit_learn_nor_a_frame_library():
+    code = "import sys, posteriori.__main__ as m\ntry: m.main()\nfinally: print(*sys.modules)"
+    for arguments in (["--help"], ["fit", "--help"]):
+        command = [sys.executable, "-c", code, *arguments]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert "Usage: posteriori" in run.stdout
+        heavy = {"sklearn", "scipy", "pandas", "polars", "pyarrow", "narwhals", "matplotlib"}
+        assert not heavy & set(run.stdout.split())
+
+
+def test_every_model_that_needs_no_other_is_known():
+    models = {name: getattr(posteriori, name) for name in posteriori.__all__}
+    plain = {
+        name
+        for name, each in models.items()
+        if hasattr(each, "predict") and "estimator" not in signature(each).parameters
+    }
+    assert plain == set(MODELS)
 
 
 def test_without_click_the_remedy_is_told(monkeypatch):

@@ -2,50 +2,13 @@
 
 import subprocess
 import sys
+from inspect import signature
+from pathlib import Path
 
 import pytest
 
 import posteriori
 
-PUBLIC = [
-    "GLM",
-    "Adaline",
-    "BayesianLogisticRegression",
-    "CalibratedClassifier",
-    "DecidingClassifier",
-    "FisherDiscriminant",
-    "GaussianBasis",
-    "GaussianClassifier",
-    "GaussianPrior",
-    "LeastSquaresClassifier",
-    "LogisticRegression",
-    "Mixture",
-    "NaiveBayes",
-    "NoveltyDetector",
-    "OneVersusOne",
-    "OneVersusRest",
-    "Perceptron",
-    "ProbitRegression",
-    "SigmoidBasis",
-    "ThresholdRegression",
-    "adjust_priors",
-    "brier_score",
-    "calibration_error",
-    "compare",
-    "comparisons",
-    "decide",
-    "decompose_score",
-    "estimate_priors",
-    "explain",
-    "laplace",
-    "log_score",
-    "predictions",
-    "reliability_curve",
-    "scan",
-    "slopes",
-    "threads",
-    "undo_sampling",
-]
 HEAVY = ["sklearn", "pandas", "polars", "pyarrow", "matplotlib", "dask"]
 
 
@@ -55,11 +18,7 @@ def fresh(code):
     return run.stdout.strip()
 
 
-def test_the_public_names_are_these():
-    assert posteriori.__all__ == PUBLIC
-
-
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", posteriori.__all__)
 def test_a_public_name_can_be_imported_and_is_documented(name):
     value = getattr(posteriori, name)
     assert value.__name__ == name
@@ -71,12 +30,25 @@ def test_a_public_name_can_be_imported_and_is_documented(name):
 def test_every_public_name_comes_by_star_import():
     space = {}
     exec("from posteriori import *", space)
-    assert set(PUBLIC) <= set(space)
+    assert set(posteriori.__all__) <= set(space)
 
 
 def test_an_unknown_name_is_an_attribute_error_that_names_it():
     with pytest.raises(AttributeError, match="module 'posteriori' has no attribute 'Nonsense'"):
         _ = posteriori.Nonsense
+
+
+def test_type_checkers_see_every_public_name():
+    stub = Path(posteriori.__file__).with_suffix(".pyi").read_text()
+    for name in posteriori.__all__:
+        assert f" import {name} as {name}\n" in stub
+
+
+def test_a_prediction_to_a_file_has_its_argument_in_the_signature():
+    for model in (posteriori.LogisticRegression, posteriori.GaussianClassifier, posteriori.GLM):
+        for name in ("predict", "predict_proba"):
+            parameter = signature(getattr(model, name)).parameters["to"]
+            assert (parameter.kind.name, parameter.default) == ("KEYWORD_ONLY", None)
 
 
 def test_importing_posteriori_imports_nothing_heavy():

@@ -70,12 +70,9 @@ DATA = {
     **_dense(200_000, 50),
     **_dense(20_000, 20),
     **_dense(20_000, 30),
-    **_dense(5_000, 2_000),
     **_held_out(20_000, 30),
     **_held_out(20_000, 30, CORRELATION),
     **_held_out(200_000, 50),
-    "20,000 x 20, 5 classes": Maker(20_000, partial(many_classes, columns=20, classes=5)),
-    "50,000 x 20,000 words": Maker(50_000, partial(words, columns=20_000, entries=50)),
     "100,000 x 50, 5 classes": Maker(100_000, partial(many_classes, columns=50, classes=5)),
     "50,000 x 20, 20 classes": Maker(50_000, partial(many_classes, columns=20, classes=20)),
     "100,000 x 50,000 words": Maker(100_000, partial(words, columns=50_000, entries=100)),
@@ -86,13 +83,13 @@ DATA = {
 
 @lru_cache(maxsize=1)
 def make(name: str, shrink: int = 1) -> Data:
-    """The data set `name` with its rows divided by `shrink`; the last one made is kept."""
+    """The data set `name` with its rows divided by `shrink`; the last one is cached."""
     maker = DATA[name]
     return maker.make(max(maker.rows // shrink, min(maker.rows, FEW)))
 
 
 def formed(name: str, shrink: int, form: Callable[[Any], Any]) -> Data:
-    """The same with X in another form; the last change of form is kept."""
+    """The same with X in another form; the last one is cached."""
     X, y = make(name, shrink)
     return (X if form is as_made else _changed(name, shrink, form)), y
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.contender import Solver
 from benchmarks.data.forms import by_column
-from benchmarks.rivals import ladders
+from benchmarks.rivals import tolerances
 from benchmarks.rivals.per_row import per_row
 
 
@@ -24,4 +24,4 @@ def solvers(family: str, *, form: Callable[[Any], Any] = by_column) -> tuple[Sol
         max_iter=1_000,
         drop_first=True,
     )
-    return (Solver("glum", new, ladders.newton("gradient_tol"), form),)
+    return (Solver("glum", new, tolerances.newton("gradient_tol"), form),)

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.contender import Contender, imported
 from benchmarks.draws import CHAINS, DRAWS, INTERCEPT_PRECISION, SLOPE_PRECISION
-from benchmarks.threads import THREADS
+from benchmarks.timing import THREADS
 
 
 class Nutpie:

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.contender import Contender, Solver
 from benchmarks.data.forms import as_made
-from benchmarks.rivals import ladders
+from benchmarks.rivals import tolerances
 
 RIVAL = Contender("LogisticRegression", {"": LogisticRegression})
 
@@ -20,15 +20,15 @@ SAGA = partial(LogisticRegression, solver="saga", tol=1e-14, random_state=0)
 def solvers(*, form: Callable[[Any], Any] = as_made, leave_out: str = "") -> tuple[Solver, ...]:
     """Those not named in `leave_out`, the likely winners first."""
     every = {
-        "newton-cholesky": (_by("newton-cholesky"), ladders.newton()),
-        "lbfgs": (_by("lbfgs"), ladders.first_order()),
-        "newton-cg": (_by("newton-cg"), ladders.first_order()),
-        "liblinear": (partial(LIBLINEAR, max_iter=1_000), ladders.newton()),
-        "saga": (SAGA, ladders.epochs()),
+        "newton-cholesky": (_by("newton-cholesky"), tolerances.newton()),
+        "lbfgs": (_by("lbfgs"), tolerances.first_order()),
+        "newton-cg": (_by("newton-cg"), tolerances.first_order()),
+        "liblinear": (partial(LIBLINEAR, max_iter=1_000), tolerances.newton()),
+        "saga": (SAGA, tolerances.epochs()),
     }
     return tuple(
-        Solver(name, new, ladder, form)
-        for name, (new, ladder) in every.items()
+        Solver(name, new, settings, form)
+        for name, (new, settings) in every.items()
         if name not in leave_out.split()
     )
 

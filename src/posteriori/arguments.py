@@ -3,13 +3,15 @@
 scikit-learn asks that constructors only keep what they are given; so these are called by `fit`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 
-from posteriori.errors import ParameterError
+from posteriori.errors import ParameterError, ParameterNameError
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -66,6 +68,47 @@ def either(words: Sequence[str]) -> str:
     """
     *most, last = map(repr, words)
     return f"{', '.join(most)} or {last}" if most else last
+
+
+_INSTEAD = {
+    "C": "prior=1/C (the precision of every slope; None, the default, is maximum likelihood)",
+    "penalty": "prior: a number for an l2 penalty, 'evidence' to choose it, None for none",
+    "l1_ratio": "prior='ard', which switches irrelevant columns off",
+    "alpha": "prior=alpha times the number of rows",
+    "class_weight": "a loss in DecidingClassifier for unequal costs, or undo_sampling for "
+    "resampled classes",
+    "n_jobs": "the context manager posteriori.threads(n)",
+    "random_state": "nothing: this fit is not random",
+    "warm_start": "partial_fit",
+    "multi_class": "nothing for softmax, or OneVersusRest(LogisticRegression())",
+    "verbose": "solution_.trace after the fit",
+}
+"""Parameters that scikit-learn has, and what takes their place."""
+
+Init = TypeVar("Init", bound=Callable[..., None])
+
+
+def names_of_others(init: Init) -> Init:
+    """The constructor, with an error that says what to use for a parameter of scikit-learn.
+
+    >>> from posteriori import LogisticRegression
+    >>> LogisticRegression(n_jobs=4)
+    Traceback (most recent call last):
+    posteriori.errors.ParameterNameError: LogisticRegression has no parameter 'n_jobs'. Use the
+    context manager posteriori.threads(n). [P305]
+    """
+    known = signature(init).parameters
+
+    @wraps(init)
+    def checked(self: Any, *args: Any, **settings: Any) -> None:
+        for name in settings:
+            if name in _INSTEAD and name not in known:
+                raise ParameterNameError(
+                    f"{type(self).__name__} has no parameter {name!r}.", f"Use {_INSTEAD[name]}."
+                )
+        init(self, *args, **settings)
+
+    return cast(Init, checked)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

@@ -1,51 +1,43 @@
 """The command line: `posteriori fit` fits a model to files, and prints its summary.
 
-How far it has come is shown on the error stream, so that the summary can be written to a file.
+Progress is shown on the error stream, so that the summary can be written to a file. The library is
+imported when a command runs, so that help is quick.
 """
 
 import warnings
 from ast import literal_eval
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from inspect import Parameter, isclass, signature
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 import posteriori
 from posteriori.__main__ import INTERRUPTED
 from posteriori.errors import Interrupted, PosterioriError, PosterioriWarning
-from posteriori.models.base import Estimator
-from posteriori.rows.predictions import new_file
-from posteriori.rows.progress import Bar
-from posteriori.rows.scan import scan
 
-
-def _models() -> dict[str, type[Any]]:
-    """The models that need no other to be made."""
-    every = {name: getattr(posteriori, name) for name in posteriori.__all__}
-    ours = {
-        name: each for name, each in every.items() if isclass(each) and issubclass(each, Estimator)
-    }
-    return {name: each for name, each in ours.items() if not _needed(each)}
-
-
-def _needed(model: type[Any]) -> list[str]:
-    """What a model cannot be made without.
-
-    >>> _needed(posteriori.LogisticRegression), _needed(posteriori.CalibratedClassifier)
-    ([], ['estimator'])
-    """
-    parameters = signature(model).parameters.values()
-    return [each.name for each in parameters if each.default is Parameter.empty]
+MODELS = (
+    "Adaline",
+    "BayesianLogisticRegression",
+    "FisherDiscriminant",
+    "GLM",
+    "GaussianClassifier",
+    "LeastSquaresClassifier",
+    "LogisticRegression",
+    "NaiveBayes",
+    "Perceptron",
+    "ProbitRegression",
+    "ThresholdRegression",
+)
+"""The models that need no other parameter."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(posteriori.__version__, prog_name="posteriori")
 def cli() -> None:
-    """Class probabilities you can trust, and act on."""
+    """Probabilistic linear classification, from the data to the decision."""
 
 
 @cli.command()
@@ -54,11 +46,11 @@ def cli() -> None:
 @click.option(
     "--model",
     "-m",
-    type=click.Choice(sorted(_models()), case_sensitive=False),
+    type=click.Choice(MODELS, case_sensitive=False),
     default="LogisticRegression",
     show_default=True,
     metavar="NAME",
-    help=f"One of {', '.join(sorted(_models()))}.",
+    help=f"One of {', '.join(MODELS)}.",
 )
 @click.option(
     "--set", "given", multiple=True, metavar="NAME=VALUE", help="A parameter of the model."
@@ -102,13 +94,13 @@ def fit(
       posteriori fit old.csv -t ill --predict new.csv --to predictions.parquet
     """
     if bool(predict) != (to is not None):
-        raise click.UsageError("--predict and --to go together: which rows, and where to.")
-    estimator = _made(_models()[model], _pairs("--set", given))
+        raise click.UsageError("--predict and --to go together: the rows, and the file.")
+    estimator = _made(getattr(posteriori, model), _pairs("--set", given))
     categories = {name: each.split(",") for name, each in _pairs("--levels", levels).items()}
-    progress = False if quiet else Bar(Console(stderr=True))
+    progress: Any = False if quiet else _bar()
     reading: dict[str, Any] = {"offset": offset, "format": format, "progress": progress}
-    with _in_plain_words():
-        rows = scan(
+    with _without_tracebacks():
+        rows = posteriori.scan(
             _one_or_all(source),
             target=_one_or_all(target),
             weight=weight,
@@ -117,16 +109,27 @@ def fit(
             cache=cache or True,
             **reading,
         )
-        asked = None
+        new = None
         if predict:
-            asked = scan(_one_or_all(predict), columns=rows.roles.columns, **reading)
+            from posteriori.rows.predictions import new_file
+
+            new = posteriori.scan(_one_or_all(predict), columns=rows.roles.columns, **reading)
             _check_outside(to, [*source, *predict])
-            new_file(to, rows, asked)
+            new_file(to, rows, new)
         estimator.fit(rows)
         click.echo(str(estimator.summary()))
-        if asked is not None:
+        if new is not None:
             predict_all = getattr(estimator, "predict_proba", estimator.predict)
-            click.echo(f"Predictions are in {predict_all(asked, to=to)}", err=True)
+            click.echo(f"Predictions are in {predict_all(new, to=to)}", err=True)
+
+
+def _bar() -> Any:
+    """A progress bar on the error stream."""
+    from rich.console import Console
+
+    from posteriori.rows.progress import Bar
+
+    return Bar(Console(stderr=True))
 
 
 def _check_outside(to: str | None, sources: Sequence[str]) -> None:
@@ -186,8 +189,8 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _in_plain_words() -> Iterator[None]:
-    """Errors and warnings of the library without tracebacks, and once each."""
+def _without_tracebacks() -> Iterator[None]:
+    """Errors and warnings of the library in one line, and once each."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         click.echo(f"Warning: {message}", err=True)

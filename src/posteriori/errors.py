@@ -21,7 +21,7 @@ import numpy as np
 class _Coded(BaseException):
     """What is wrong (`problem`), what to do about it (`remedy`), and a `code` to look up.
 
-    Where the problem is in a row, its number stands for `{row}` in the text.
+    `{row}` in the text is replaced by the number of the row, where there is one.
     """
 
     code: ClassVar[str] = "P000"
@@ -151,6 +151,12 @@ class ParameterError(PosterioriError, ValueError):
     """A constructor or method argument that cannot be honoured."""
 
     code = "P301"
+
+
+class ParameterNameError(ParameterError, TypeError):
+    """A parameter of another library, with what to use in its place."""
+
+    code = "P305"
 
 
 class NotLinearError(PosterioriError, AttributeError):

@@ -10,11 +10,12 @@ from threadpoolctl import ThreadpoolController
 
 from posteriori.typing import Array, Codes
 
-COLLINEAR = 1e-10
-"""A column is called dependent when others explain all but this share of its variance."""
+COLLINEAR = 1e-13
+"""A column is called dependent when others explain all but this share of its variance: a few
+hundred rounding errors."""
 
-_PANEL = 64
-"""Columns that are factored one by one before the others are updated."""
+_DOUBTFUL = 1e-6
+"""The least squared pivot of a Cholesky factor whose matrix has full rank without doubt."""
 
 _LOCKED = 500
 """Entries of a product up to which NumPy keeps the interpreter's lock while it multiplies."""
@@ -100,29 +101,23 @@ def solve_lower(factor: Array, right: Array) -> Array:
     return cast(Array, blas.dtrsm(1.0, factor, right, lower=1))
 
 
-def dependent_columns(correlation: Array) -> Codes:
-    """Columns that depend linearly on the others before them, by Cholesky without their own.
+def dependent_columns(correlation: Array, tolerance: float = COLLINEAR) -> Codes:
+    """Columns that are linear functions of the others, by a pivoted Cholesky factorisation.
 
-    `correlation` has ones (or zeros, for constant columns) on its diagonal.
+    `correlation` has ones (or zeros, for constant columns) on its diagonal. Of columns that can be
+    computed from one another, the later ones are named.
 
     >>> dependent_columns(np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     array([1])
     """
-    q, rank, dependent = len(correlation), 0, []
-    factor = np.zeros((q, q))
-    for low in range(0, q, _PANEL):
-        width = min(_PANEL, q - low)
-        known = factor[low:, :rank]
-        panel = correlation[low:, low : low + width] - known @ known[:width].T
-        for j in range(width):
-            if not panel[j, j] > COLLINEAR:
-                dependent.append(low + j)
-                continue
-            column = panel[j:, j] / np.sqrt(panel[j, j])
-            panel[j:, j + 1 :] -= np.outer(column, column[1 : width - j])
-            factor[low + j :, rank] = column
-            rank += 1
-    return np.array(dependent, dtype=np.intp)
+    lower, q = cholesky(correlation), len(correlation)
+    if lower is not None and np.square(np.diagonal(lower)).min(initial=1.0) > _DOUBTFUL:
+        return np.empty(0, dtype=np.intp)
+    preference = np.linspace(1.0, 0.5, q)  # of pivots that are about as large, the first
+    tolerance = max(tolerance, q * float(np.finfo(np.float64).eps))
+    weighted = correlation * preference * preference[:, None]
+    _, pivots, rank, _ = lapack.dpstrf(weighted, tol=tolerance, lower=1)
+    return cast(Codes, np.sort(pivots[rank:] - 1).astype(np.intp))
 
 
 def unit_diagonal(scatter: Array) -> tuple[Array, Array]:
@@ -130,3 +125,10 @@ def unit_diagonal(scatter: Array) -> tuple[Array, Array]:
     scale = np.sqrt(np.maximum(np.diagonal(scatter), 0.0))  # rounding can make it negative
     scale = np.where(scale > 0, scale, 1.0)
     return scatter / scale / scale[:, None], scale
+
+
+def read_only(array: Array) -> Array:
+    """A copy that cannot be written to."""
+    found = np.array(array)
+    found.flags.writeable = False
+    return found

@@ -9,7 +9,7 @@ Array = NDArray[np.float64]
 """Real numbers, whatever the shape."""
 
 Codes = NDArray[np.intp]
-"""Indices of classes, levels or groups; -1 stands for a missing one."""
+"""Indices of classes, levels or groups; -1 is a missing one."""
 
 Labels = NDArray[Any]
 """Class labels as the user wrote them."""

@@ -1,33 +1,489 @@
-"""Checks as values, as text, as HTML and as a frame."""
+"""What looks wrong with a fit, in words, on every model."""
 
 import pickle
+import warnings
 
+import numpy as np
+import pandas as pd
 import pytest
+import statsmodels.api as sm
+from laws.samples import rows_for
+from registry import ENTRIES
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression as TheirLogistic
+from sklearn.naive_bayes import GaussianNB
 
-from posteriori.errors import ParameterError
+from posteriori import (
+    GLM,
+    BayesianLogisticRegression,
+    CalibratedClassifier,
+    DecidingClassifier,
+    GaussianClassifier,
+    GaussianPrior,
+    LogisticRegression,
+    NaiveBayes,
+    OneVersusOne,
+    OneVersusRest,
+    Perceptron,
+    calibration_error,
+    scan,
+)
+from posteriori.errors import LabelError, ParameterError, SeparationWarning, ShapeError
 from posteriori.inspection.checks import Check, Checks
+
+NAMES = [
+    "convergence",
+    "separation",
+    "collinearity",
+    "influence",
+    "dispersion",
+    "residuals",
+    "calibration",
+    "approximation",
+]
+RANDOM = np.random.default_rng(3)
+N = 240
+X = RANDOM.normal(size=(N, 3))
+Y = (RANDOM.uniform(size=N) < 1 / (1 + np.exp(-(X @ [1.0, -0.5, 0.3] + 0.2)))).astype(int)
+MANY = RANDOM.integers(3, size=N)
+NEW = RANDOM.normal(size=(N, 3))
+NEW_Y = (RANDOM.uniform(size=N) < 1 / (1 + np.exp(-(NEW @ [1.0, -0.5, 0.3] + 0.2)))).astype(int)
+
+
+def words(checks):
+    return {check.name: check.word for check in checks}
+
+
+def numbers_in(value):
+    """All numbers that a value of a check holds."""
+    if isinstance(value, dict):
+        return [x for each in value.values() for x in numbers_in(each)]
+    if isinstance(value, list | tuple):
+        return [x for each in value for x in numbers_in(each)]
+    if isinstance(value, np.ndarray):
+        return value.ravel().tolist()
+    return [value] if isinstance(value, float) else []
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+def test_every_model_can_be_checked(entry):
+    rows = rows_for(entry, n=60)
+    model = entry.make(rows.classes).fit(rows.X, rows.y)
+    of_fit, given = model.check(), model.check(rows.X, rows.y)
+    for checks in (of_fit, given):
+        assert isinstance(checks, Checks)
+        assert [check.name for check in checks] == NAMES
+        assert max(map(len, repr(checks).splitlines())) <= 88
+        assert not np.isnan(numbers_in([check.values for check in checks])).any()
+        assert not any(" nan" in check.sentence for check in checks)
+        assert all(check.sentence.endswith(".") for check in checks)
+    assert given["collinearity"].word != "not checked"
+    has_chances = hasattr(model, "predict_proba")
+    assert (given["calibration"].word != "not checked") == has_chances
+    assert (given["residuals"].word != "not checked") == has_chances
+    if not hasattr(model, "_inference"):
+        assert "pass X and y" in of_fit["residuals"].sentence
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson", "gamma", "exponential"])
+def test_regressors_can_be_checked(family):
+    target = np.exp(X @ [0.3, -0.2, 0.1]) * RANDOM.gamma(3.0, 1 / 3, size=N)
+    target = RANDOM.poisson(target).astype(float) if family == "poisson" else target
+    link = "identity" if family == "gaussian" else "log"
+    checks = GLM(family=family, link=link).fit(X, target).check()
+    assert checks["influence"].word == "good"
+    assert checks["residuals"].word != "not checked"
+    assert checks["calibration"].sentence == "Not checked: the target is a number, not a class."
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        OneVersusRest(),
+        OneVersusOne(estimator=LogisticRegression()),
+        CalibratedClassifier(GaussianClassifier()),
+        DecidingClassifier(GaussianClassifier()),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_around_others_are_checked_by_rows_that_are_given(model):
+    model.fit(X, MANY)
+    assert model.check()["calibration"].word == "not checked"
+    found = model.check(X, MANY)
+    expected = calibration_error(MANY, model.predict_proba(X), classes=model.classes_)
+    assert found["calibration"].values["expected_error"] == pytest.approx(expected.expected)
+    assert "check() of each" in found["separation"].sentence
+
+
+def test_a_model_that_is_not_fitted_says_so():
+    for model in (LogisticRegression(), GLM(family="poisson"), OneVersusRest(), NaiveBayes()):
+        with pytest.raises(NotFittedError):
+            model.check()
+
+
+def test_an_outlier_is_named():
+    far, y = X.copy(), Y.copy()
+    far[17], y[17] = [25.0, 0.0, 0.0], 0
+    checks = LogisticRegression().fit(far, y).check()
+    assert checks["influence"].word == "bad"
+    assert checks["influence"].values["rows"][0] == 17
+    assert "row 17" in checks["influence"].sentence
+    assert LogisticRegression().fit(X, Y).check()["influence"].word == "good"
+
+
+def test_a_fit_without_error_has_no_influence():
+    checks = GLM().fit(X, np.zeros(N)).check()
+    assert "meets every target" in checks["influence"].sentence
+    assert "meets every target" in checks["residuals"].sentence
+
+
+def test_collinear_columns_are_named():
+    frame = pd.DataFrame(X, columns=["height", "age", "mass"])
+    frame["metres"] = frame["height"] + 0.01 * RANDOM.normal(size=N)
+    checks = LogisticRegression().fit(frame, Y).check()
+    found = checks["collinearity"]
+    assert found.word == "bad"
+    assert set(found.values["dependencies"][0].columns) == {"height", "metres"}
+    assert "height" in found.sentence
+    assert "metres" in found.sentence
+    assert "set a prior" in found.sentence
+    assert LogisticRegression().fit(X, Y).check()["collinearity"].word == "good"
+
+
+def test_missing_entries_leave_collinearity_open():
+    gaps = X.copy()
+    gaps[3, 1] = np.nan
+    found = GaussianClassifier().fit(X, Y).check(gaps, Y)
+    assert found["collinearity"].sentence == "Not checked: some entries are missing."
+    assert found["calibration"].word != "not checked"
+
+
+def test_calibration_is_that_of_the_decision_room():
+    model = LogisticRegression().fit(X, Y)
+    weight = RANDOM.integers(1, 4, size=N)
+    for rows in ((NEW, NEW_Y), (NEW, NEW_Y, weight)):
+        values = model.check(*rows)["calibration"].values
+        expected = calibration_error(
+            NEW_Y, model.predict_proba(NEW), sample_weight=rows[2] if len(rows) == 3 else None
+        )
+        assert values["p_value"] == pytest.approx(expected.spiegelhalter.p_value)
+        assert values["expected_error"] == pytest.approx(expected.expected)
+        assert values["expected_by_chance"] == pytest.approx(expected.expected_by_chance)
+
+
+@pytest.mark.parametrize("y", [Y, MANY], ids=["two", "many"])
+def test_the_rows_of_the_fit_give_what_they_give_when_passed(y):
+    model = LogisticRegression().fit(X, y)
+    of_fit, given = model.check(), model.check(X, y)
+    for name, key in (
+        ("calibration", "p_value"),
+        ("residuals", "z"),
+        ("collinearity", "indices"),
+        ("influence", "distances"),
+    ):
+        np.testing.assert_allclose(of_fit[name].values[key], given[name].values[key], rtol=1e-9)
+    assert "optimistic" in of_fit["calibration"].sentence
+    assert "optimistic" not in given["calibration"].sentence
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(prior=1.0),
+        LogisticRegression(prior="evidence"),
+        LogisticRegression(prior="jeffreys"),
+        LogisticRegression(prior=GaussianPrior(precision=[1.0, 0.0, 0.0])),
+        BayesianLogisticRegression(),
+        GLM(family="bernoulli", prior=1.0),
+    ],
+    ids=str,
+)
+def test_rows_of_the_fit_are_no_judges_of_a_prior(model):
+    model.fit(X, Y)
+    of_fit, given = model.check(), model.check(X, Y)
+    for name in ("residuals", "calibration"):
+        assert of_fit[name].sentence == (
+            "Not checked: the rows of the fit say little of it where a prior holds the "
+            "coefficients; pass others, X and y."
+        )
+        assert given[name].word == "good"
+    assert of_fit["collinearity"].word == "good"
+
+
+@pytest.mark.parametrize(("n", "judged"), [(39, False), (40, True)])
+def test_rows_of_the_fit_are_judges_from_ten_for_each_coefficient(n, judged):
+    for weight in (None, np.full(n // 2, 2.0)):
+        rows = n if weight is None else n // 2
+        if weight is not None and n % 2:
+            continue
+        checks = LogisticRegression().fit(X[:rows], Y[:rows], sample_weight=weight).check()
+        for name in ("residuals", "calibration"):
+            assert (checks[name].word != "not checked") == judged
+            assert ("so many coefficients for so few rows" in checks[name].sentence) != judged
+    assert LogisticRegression(prior=0.0).fit(X, Y).check()["calibration"].word == "good"
+
+
+def test_a_model_that_counts_columns_twice_is_too_sure():
+    doubled, new = np.repeat(X, 6, axis=1), np.repeat(NEW, 6, axis=1)
+    checks = NaiveBayes().fit(doubled, Y).check(new, NEW_Y)
+    assert checks["calibration"].word == "bad"
+    assert checks["calibration"].values["z"] > 0
+    assert "overconfident" in checks["calibration"].sentence
+    assert checks["collinearity"].values["largest"] == np.inf
+    right = NaiveBayes().fit(X, Y).check(NEW, NEW_Y)
+    assert right["calibration"].word == "good"
+
+
+def test_a_model_with_a_strong_prior_is_not_sure_enough():
+    strong = LogisticRegression(prior=2000.0).fit(5 * X, (X[:, 0] > 0).astype(int))
+    found = strong.check(5 * NEW, (NEW[:, 0] > 0).astype(int))["calibration"]
+    assert found.word in ("warning", "bad")
+    assert found.values["z"] < 0
+    assert "underconfident" in found.sentence
+
+
+def test_a_curve_shows_in_the_residuals():
+    random = np.random.default_rng(4)
+    x = random.uniform(-2, 2, size=(2000, 1))
+    y = (random.uniform(size=2000) < 1 / (1 + np.exp(-(x[:, 0] + x[:, 0] ** 2 - 1)))).astype(int)
+    bent = LogisticRegression().fit(x, y).check()["residuals"]
+    assert bent.word == "bad"
+    assert bent.values["share_outside"] > 0.3
+    straight = LogisticRegression().fit(np.column_stack([x, x**2]), y).check()["residuals"]
+    assert straight.word == "good"
+
+
+def test_counts_of_groups_are_as_many_rows():
+    """Shares of trials with their number as the weight give what the single trials give."""
+    x = np.repeat(np.linspace(-1, 1, 12), 20)[:, None]
+    y = (RANDOM.uniform(size=240) < 1 / (1 + np.exp(-x[:, 0]))).astype(int)
+    share = y.reshape(12, 20).mean(axis=1)
+    single = LogisticRegression().fit(x, y).check()
+    soft = np.column_stack([1 - share, share])
+    grouped = LogisticRegression().fit(x[::20], soft, sample_weight=np.full(12, 20.0)).check()
+    for name in ("calibration", "residuals"):
+        for key in ("p_value", "expected_error", "share_outside"):
+            if key in single[name].values:
+                assert grouped[name].values[key] == pytest.approx(single[name].values[key])
+
+
+def test_separated_classes_are_told_by_their_columns():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    with pytest.warns(SeparationWarning):
+        model = LogisticRegression().fit(frame[["b"]], (X[:, 1] > 0).astype(int))
+    checks = model.check()
+    assert words(checks)["separation"] == "bad"
+    assert "b" in checks["separation"].values["columns"]
+    assert checks["separation"].values["kind"] == "complete"
+    assert words(checks)["convergence"] == "bad"
+    held = LogisticRegression(prior=1.0).fit(frame[["b"]], (X[:, 1] > 0).astype(int)).check()
+    assert held["separation"].word == "good"
+    assert "Not needed" in held["separation"].sentence
+
+
+def test_a_fit_that_was_stopped_says_so():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stopped = LogisticRegression(solver="gradient", max_iter=1).fit(X, Y).check()
+        mistaken = Perceptron(max_epochs=2, random_state=0).fit(X, Y).check()
+        inside = OneVersusRest(estimator=Perceptron(max_epochs=2, random_state=0)).fit(X, MANY)
+    assert stopped["convergence"].word == "bad"
+    assert "max_iter" in stopped["convergence"].sentence
+    assert "max_epochs" in mistaken["convergence"].sentence
+    assert "3 of 3 inner fits did not converge" in inside.check()["convergence"].sentence
+
+
+@pytest.mark.parametrize("around", [DecidingClassifier, CalibratedClassifier])
+def test_what_is_around_another_model_does_not_answer_for_it(around):
+    silent = "Not checked: {} does not say whether it converged."
+    for inner in (TheirLogistic(max_iter=1), GaussianNB(), RandomForestClassifier(2)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = around(inner).fit(X, Y)
+        found = model.check()["convergence"]
+        assert found.sentence == silent.format(type(inner).__name__)
+        assert found.word == "not checked"
+    for own in (GaussianClassifier(), FrozenEstimator(GaussianClassifier().fit(X, Y))):
+        found = around(own).fit(X, Y).check()["convergence"]
+        assert found.sentence == "The fit needs no iteration."
+    found = around(LogisticRegression()).fit(X, Y).check()["convergence"]
+    assert found.sentence == "The iteration converged."
+
+
+def test_approximation_check_is_that_of_the_posterior():
+    model = BayesianLogisticRegression(inference="laplace").fit(X, Y)
+    found = model.check()["approximation"]
+    assert found.word == {"good": "good", "usable": "warning"}[model.approximation_check_.word]
+    assert found.sentence == str(model.approximation_check_)
+    assert found.values["k_hat"] == model.approximation_check_.k_hat
+    few = BayesianLogisticRegression(prior=1e-3, inference="laplace").fit(
+        [[0.0], [1.0], [2.0]], [0, 0, 1]
+    )
+    assert few.check()["approximation"].word in ("warning", "bad")
+
+
+def test_a_copy_without_rows_says_what_to_pass():
+    model = pickle.loads(pickle.dumps(LogisticRegression().fit(X, Y)))
+    checks = model.check()
+    for name in ("collinearity", "residuals", "calibration"):
+        assert checks[name].word == "not checked"
+        assert "pass X and y" in checks[name].sentence
+    assert checks["influence"].word == "not checked"
+    assert checks["separation"].word == "good"
+    assert model.check(X, Y)["calibration"].word != "not checked"
+
+
+def test_files_give_what_memory_gives(tmp_path):
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y)
+    path = tmp_path / "rows.parquet"
+    frame.to_parquet(path, row_group_size=50)
+    rows = scan(path, target="y")
+    memory = LogisticRegression().fit(frame[["a", "b", "c"]], Y).check()
+    files = LogisticRegression().fit(rows).check()
+    assert files["influence"].values["rows"] == memory["influence"].values["rows"]
+    for name, key in (("collinearity", "indices"), ("influence", "distances")):
+        np.testing.assert_allclose(files[name].values[key], memory[name].values[key], rtol=1e-7)
+    for name, key in (("residuals", "z"), ("calibration", "p_value")):
+        np.testing.assert_allclose(files[name].values[key], memory[name].values[key], rtol=1e-6)
+    given = GaussianClassifier().fit(frame[["a", "b", "c"]], Y).check(rows)
+    assert given["calibration"].word == "good"
+
+
+def test_many_rows_elsewhere_are_judged_by_a_sample(tmp_path, monkeypatch):
+    pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y).to_parquet(tmp_path / "rows.parquet")
+    monkeypatch.setattr("posteriori.inspection.checks._MOST", 100)
+    checks = LogisticRegression().fit(scan(tmp_path / "rows.parquet", target="y")).check()
+    assert "in a sample of" in checks["residuals"].sentence
+    assert "in a sample of" in checks["calibration"].sentence
+
+
+def test_dask_gives_what_memory_gives():
+    array = pytest.importorskip("dask.array")
+    rows, labels = array.from_array(X, chunks=(70, 3)), array.from_array(Y, chunks=70)
+    memory, there = LogisticRegression().fit(X, Y), LogisticRegression().fit(rows, labels)
+    for checks in (there.check(), memory.check(rows, labels)):
+        for name, key in (("residuals", "z"), ("calibration", "p_value"), ("influence", "rows")):
+            expected = memory.check()[name].values[key]
+            np.testing.assert_allclose(checks[name].values[key], expected, rtol=1e-6)
+
+
+def test_a_few_rows_say_nothing():
+    checks = LogisticRegression().fit(X, Y).check(X[:1], Y[:1])
+    for name in ("collinearity", "residuals", "calibration"):
+        assert checks[name].word == "not checked"
+
+
+def test_bad_arguments_are_errors():
+    model = LogisticRegression().fit(X, Y)
+    with pytest.raises(ParameterError, match="without X"):
+        model.check(y=Y)
+    with pytest.raises(ParameterError, match="no check called 'trust'"):
+        model.check(ignore=["convergence", "trust"])
+    with pytest.raises(ParameterError, match="has no offsets"):
+        NaiveBayes().fit(X, Y).check(X, Y, offset=np.ones(N))
+    with pytest.raises(ShapeError):
+        model.check(X, Y[:-1])
+    with pytest.raises(LabelError):
+        model.check(X, np.full(N, "strange"))
+    with pytest.raises(ValueError, match="features"):
+        model.check(X[:, :2], Y)
+
+
+def test_rows_without_targets_tell_of_columns_alone():
+    checks = LogisticRegression().fit(X, Y).check(NEW)
+    assert checks["collinearity"].word == "good"
+    assert checks["calibration"].sentence == "Not checked: y was not passed."
+
+
+def test_checks_that_are_ignored_are_left_out():
+    model = LogisticRegression().fit(X, Y)
+    assert len(model.check(ignore="C104")) == 7
+    left = model.check(ignore=["influence", "C107"])
+    assert [check.name for check in left] == [
+        n for n in NAMES if n not in ("influence", "calibration")
+    ]
+
+
+def test_verdicts_name_the_rows_they_were_judged_on():
+    model = LogisticRegression().fit(X, Y)
+    for checks, rows in ((model.check(), "fit"), (model.check(NEW, NEW_Y), "X")):
+        assert [checks[name].rows for name in ("collinearity", "residuals")] == [rows] * 2
+        assert checks["influence"].rows == "fit"
+    assert str(model.check()["residuals"]).endswith("[C106, rows of the fit]")
+    assert str(model.check(NEW, NEW_Y)["C107"]).endswith("[C107, rows of X]")
+
+
+@pytest.mark.parametrize("kind", ["counts", "groups"])
+def test_overdispersion_is_called_that(kind):
+    """Pearson chi2/df is that of statsmodels, and residuals do not take it for curvature."""
+    random = np.random.default_rng(1)
+    x, noise = random.normal(size=(400, 2)), random.normal(size=400)
+    for spread, word in ((0.0, "good"), (1.0, "bad")):
+        a = x @ [0.3, -0.2] + spread * noise
+        if kind == "counts":
+            y, weight = random.poisson(np.exp(1 + a)), None
+            model, family = GLM(family="poisson", tol=1e-10), sm.families.Poisson()
+            theirs = sm.GLM(y, sm.add_constant(x), family=family).fit(tol=1e-12)
+        else:
+            share = random.binomial(20, 1 / (1 + np.exp(-a))) / 20
+            y, weight = np.column_stack([1 - share, share]), np.full(400, 20.0)
+            model, family = LogisticRegression(tol=1e-10), sm.families.Binomial()
+            theirs = sm.GLM(share, sm.add_constant(x), family=family, var_weights=weight)
+            theirs = theirs.fit(tol=1e-12)
+        checks = model.fit(x, y, sample_weight=weight).check()
+        found = checks["dispersion"]
+        assert found.word == word
+        ratio = theirs.pearson_chi2 / theirs.df_resid
+        assert found.values["dispersion"] == pytest.approx(ratio, rel=1e-8)
+        assert ("errors='robust'" in found.sentence) == (word == "bad")
+        assert checks["residuals"].word == "good"
+    assert LogisticRegression().fit(X, Y).check()["dispersion"].word == "not checked"
+
+
+def test_offsets_of_the_fit_and_of_rows_that_are_passed_count():
+    offset = 2.0 * RANDOM.normal(size=N)
+    y = (RANDOM.uniform(size=N) < 1 / (1 + np.exp(-(X[:, 0] + offset)))).astype(int)
+    model = LogisticRegression().fit(X, y, offset=offset)
+    expected = calibration_error(y, model.predict_proba(X, offset=offset))
+    for checks in (model.check(), model.check(X, y, offset=offset)):
+        found = checks["calibration"].values["expected_error"]
+        assert found == pytest.approx(expected.expected, rel=1e-9)
+
+
+def test_a_formula_is_applied_to_rows_that_are_given():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y)
+    model = LogisticRegression().fit("y ~ a + b + a:b", frame)
+    of_fit, given = model.check(), model.check(frame, Y)
+    expected = of_fit["collinearity"].values["indices"]
+    np.testing.assert_allclose(given["collinearity"].values["indices"], expected, rtol=1e-9)
+    assert model.check(frame, Y)["calibration"].word == of_fit["calibration"].word
+
 
 CHECKS = Checks(
     "Model",
     (
         Check("convergence", "good", "It converged."),
         Check("collinearity", "bad", "Columns <a> & b are alike. " * 6, {"largest": 40.0}),
-        Check("trust", "not checked", "Not checked: there is no posterior."),
+        Check("approximation", "not checked", "Not checked: there is no posterior."),
     ),
 )
 
 
 def test_checks_are_a_sequence_that_knows_names():
     assert len(CHECKS) == 3
-    assert [check.name for check in CHECKS] == ["convergence", "collinearity", "trust"]
+    assert [check.name for check in CHECKS] == ["convergence", "collinearity", "approximation"]
     assert CHECKS[1] is CHECKS["collinearity"]
-    assert CHECKS[-1] is CHECKS["trust"]
+    assert CHECKS[-1] is CHECKS["approximation"]
     assert CHECKS[:2] == (CHECKS[0], CHECKS[1])
     assert CHECKS["collinearity"].values["largest"] == 40.0
 
 
 def test_a_name_that_is_not_there_is_an_error_that_lists_the_others():
-    with pytest.raises(ParameterError, match="Use 'convergence', 'collinearity' or 'trust'"):
+    with pytest.raises(
+        ParameterError, match="Use 'convergence', 'collinearity' or 'approximation'"
+    ):
         CHECKS["leverage"]
 
 
@@ -41,10 +497,10 @@ def test_the_worst_word_is_that_of_all():
 def test_the_text_keeps_to_88_characters():
     lines = repr(CHECKS).splitlines()
     assert lines[0] == "Model: 1 bad, 1 good, 1 not checked"
-    assert max(map(len, lines)) == 88
-    assert lines[2] == "good         convergence   It converged."
-    assert lines[3].startswith("bad          collinearity  Columns <a> & b are alike.")
-    assert lines[4].startswith(" " * 27)
+    assert max(map(len, lines)) <= 88
+    assert lines[2] == "good         convergence    It converged. [C101]"
+    assert lines[3].startswith("bad          collinearity   Columns <a> & b are alike.")
+    assert lines[4].startswith(" " * 28)
     assert str(CHECKS) == repr(CHECKS)
 
 
@@ -58,7 +514,7 @@ def test_html_is_escaped():
 def test_a_frame_has_a_row_a_check(backend):
     frame = CHECKS.to_frame(backend)
     assert type(frame).__module__.startswith(backend)
-    assert list(frame.columns) == ["check", "word", "sentence"]
+    assert list(frame.columns) == ["check", "code", "word", "sentence", "rows"]
     assert list(frame["word"]) == ["good", "bad", "not checked"]
     assert len(Checks("Model", ()).to_frame(backend)) == 0
 

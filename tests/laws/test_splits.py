@@ -162,7 +162,7 @@ def test_a_failed_batch_leaves_the_model_as_it_was(entry):
     assert_same_answers(answers(pooled, rows.new), answers(model, rows.new))
 
 
-@over(is_from_sums, lambda entry: entry.kind == "real" and entry.for_classes is None)
+@over(is_from_sums, lambda entry: entry.kind == "real")
 def test_a_model_that_waits_for_rows_says_so(entry):
     rows = rows_for(entry)
     model = entry.make(rows.classes).partial_fit(rows.X[:1], rows.y[:1])

@@ -8,17 +8,15 @@ from oracle import doubles, exact
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from posteriori.design.columns import Columns
 from posteriori.likelihood.binary_losses import LogisticLoss
 from posteriori.likelihood.softmax import SoftmaxLoss
-from posteriori.models.fitting import Problem, coded, of_many, prepare, second_of_two
+from posteriori.models.fitting import prepare, read_problem
 from posteriori.models.label_noise import (
-    conclude,
-    noisy_solution,
     read_label_noise,
-    with_noise,
+    solver_of_noise,
     wrong_label_probability,
 )
+from posteriori.models.separation import SeparationSearch
 from posteriori.rows.in_memory import read_rows
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.newton import newton
@@ -29,9 +27,7 @@ def prepared_rows(X, y, weight=None, prior=None):
     rows = read_rows(X, y, weight)
     K = len(rows.classes)
     loss = LogisticLoss() if K == 2 else SoftmaxLoss()
-    rows, target = coded(rows, second_of_two if K == 2 else of_many(K), once=K == 2)
-    columns, c = Columns(rows.schema), 1 if K == 2 else K
-    return prepare(Problem(rows, columns, loss, target, c, True, prior, 1e-4)), K
+    return prepare(read_problem(rows, loss, "error", True, prior, 1e-4)), K
 
 
 class Fit:
@@ -41,12 +37,12 @@ class Fit:
         with one_blas_thread():
             prepared, K = prepared_rows(X, y, weight, prior)
             noise = read_label_noise(label_noise, K)
-            noisy = with_noise(prepared, noise)
-            self.solution = noisy_solution(noisy, 100)
+            noisy = noise.start(prepared)
+            self.solution = solver_of_noise(100)(noisy, SeparationSearch(K)).solution
             assert self.solution.converged
             self.objective, self.w = noisy.objective, self.solution.parameters
-            self.inference, self.rate, self.rate_error, self.loss = conclude(
-                self.objective, noise, self.solution
+            self.inference, self.rate, self.rate_error, self.loss = noise.conclude(
+                self.objective, self.solution
             )
         standard = self.objective.standard
         self.theta = standard.to_user(self.objective.coordinates.expand(self.w))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from bayesian_oracle import Exact, updated
+from bayesian_oracle import updated
 
 from posteriori import BayesianLogisticRegression, GaussianPrior
 from posteriori.design.columns import Columns
@@ -101,14 +101,11 @@ def test_quadratic_losses_learn_exactly_in_parts(parts):
 
 
 @pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize(
-    "inference", ["laplace", pytest.param("monte_carlo", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("inference", ["laplace", "variational"])
 def test_two_halves_are_close_to_the_whole(K, inference):
     X, y = sample(1600, K=K)
-    # With 4,000 draws the error of their covariance alone moves the evidence by some 0.1.
-    whole = settings(inference, n_draws=16_000).fit(X, y)
-    half = settings(inference, n_draws=16_000).fit(X[:800], y[:800])
+    whole = settings(inference).fit(X, y)
+    half = settings(inference).fit(X[:800], y[:800])
     first = half.log_evidence_
     half.update(X[800:], y[800:])
     away = abs(half.posterior_.mean - whole.posterior_.mean)
@@ -121,45 +118,12 @@ def test_two_halves_are_close_to_the_whole(K, inference):
     np.testing.assert_allclose(half.predict_proba(X), whole.predict_proba(X), atol=0.02)
 
 
-@pytest.mark.parametrize(("K", "gap"), [(2, 2.0), (3, 3.0)])
-def test_two_variational_halves_predict_like_the_whole(K, gap):
-    X, y = sample(1600, K=K)
-    whole = settings("variational").fit(X, y)
-    half = settings("variational").fit(X[:800], y[:800]).update(X[800:], y[800:])
-    np.testing.assert_allclose(half.predict_proba(X), whole.predict_proba(X), atol=0.05)
-    assert half.log_evidence_ == pytest.approx(whole.log_evidence_, abs=gap)
-
-
 def sharp(seed, n=500):
     """Classes that hardly overlap."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, 3))
     y = (X @ [3.0, -3.0, 1.5] + 0.3 + random.logistic(size=n) > 0).astype(int)
     return X, y
-
-
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize(
-    ("inference", "size"),
-    [
-        ("laplace", 50),
-        ("variational", 50),
-        ("variational", 10),
-        pytest.param("monte_carlo", 10, marks=pytest.mark.slow),
-    ],
-)
-def test_many_updates_do_not_drift_far(inference, size, seed):
-    X, y = sharp(seed)
-    exact = settings("monte_carlo").fit(X, y).posterior_
-    model = settings(inference).fit(X[:50], y[:50])
-    for first in range(50, 500, size):
-        model.update(X[first : first + size], y[first : first + size])
-    found = model.posterior_
-    away = abs(found.mean - exact.mean) / exact.standard_deviation
-    assert away.max() < (1.1 if inference == "laplace" else 0.7)
-    ratio = found.standard_deviation / exact.standard_deviation
-    assert ratio.min() > 0.7
-    assert ratio.max() < 1.15
 
 
 def test_a_variational_posterior_hands_on_the_curvature_at_its_mean():
@@ -184,29 +148,6 @@ def test_approximation_check_after_updates_says_of_what_it_tells(inference):
     assert "This check is of the last 50 of 300 rows" in str(model.approximation_check_)
 
 
-def test_what_was_poor_before_an_update_stays_poor():
-    x = np.linspace(-2, 2, 8)[:, None]
-    model = settings(prior=0.01).fit(x, (x[:, 0] > 0).astype(int))
-    assert model.approximation_check_.word == "poor"
-    random = np.random.default_rng(0)
-    new = random.normal(size=(200, 1))
-    model.update(new, (new[:, 0] + random.logistic(size=200) > 0).astype(int))
-    assert model.approximation_check_.word == "poor"
-    sentence = str(model.approximation_check_)
-    assert sentence.startswith("The Gaussian approximation is close to the exact posterior")
-    assert sentence.endswith(" An earlier fit was 'poor'.")
-    assert model.check()["trust"].sentence == sentence
-
-
-def test_fits_that_lost_little_are_not_told_of():
-    X, y = sample()
-    model = settings().fit(X[:200], y[:200])
-    assert model.approximation_check_.word == "good"
-    model.update(X[200:], y[200:])
-    assert model.approximation_check_.word == "usable"
-    assert "An earlier fit" not in model.approximation_check_.sentence
-
-
 def test_the_posterior_of_all_classes_together_is_the_prior():
     X, y = sample(120, K=3)
     model = settings().fit(X[:60], y[:60])
@@ -215,21 +156,6 @@ def test_the_posterior_of_all_classes_together_is_the_prior():
     model.update(X[60:], y[60:])
     np.testing.assert_allclose(model.posterior_.mean, mean, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(model.posterior_.covariance, covariance, rtol=1e-6, atol=1e-8)
-
-
-@pytest.mark.parametrize("inference", INFERENCES)
-def test_many_small_batches_are_close_to_the_exact_posterior(inference):
-    random = np.random.default_rng(2)
-    x = random.normal(size=60)
-    y = (x + random.logistic(size=60) > 0).astype(int)
-    model = settings(inference)
-    for rows in np.split(np.arange(60), 6):
-        model.partial_fit(x[rows, None], y[rows], classes=[0, 1])
-    exact = Exact.of(x, y, 1.0)
-    error = np.diag(exact.covariance) ** 0.5
-    assert (abs(model.posterior_.mean - exact.mean) < 0.6 * error).all()
-    np.testing.assert_allclose(model.posterior_.standard_deviation, error, rtol=0.2)
-    assert model.log_evidence_ == pytest.approx(exact.log_evidence, abs=1.0)
 
 
 def test_what_is_told_after_an_update_is_of_its_rows():
@@ -273,25 +199,6 @@ def test_rows_are_counted_over_all_fits(weighted):
     assert model.fit(X, y).glance()["n_fits"][0] == 1
 
 
-def test_rows_that_were_overwritten_are_still_counted():
-    X, y = sample(100)
-    buffer = X[:50].copy()
-    model = settings().fit(buffer, y[:50])
-    buffer[:] = X[50:]
-    model.update(buffer, y[50:])
-    assert model.glance()["n_obs_total"][0] == 100
-
-
-def test_no_weight_teaches_nothing_and_a_certain_prior_stays():
-    X, y = sample(100)
-    model = settings().fit(X, y)
-    mean, covariance, value, *_ = state(model)
-    model.update(X, y, sample_weight=np.full(100, 1e-14))
-    np.testing.assert_allclose(model.posterior_.mean, mean, rtol=1e-8)
-    np.testing.assert_allclose(model.posterior_.covariance, covariance, rtol=1e-8, atol=1e-12)
-    assert model.log_evidence_ == pytest.approx(value, abs=1e-8)
-
-
 def test_the_first_batch_names_the_classes():
     X, y = sample(120, K=3)
     few = y[:40] < 2
@@ -303,14 +210,6 @@ def test_the_first_batch_names_the_classes():
     assert abs(model.predict_proba(X) - whole.predict_proba(X)).mean() < 0.05
     with pytest.raises(ParameterError, match=r"not those of the first batch.*\[0, 1, 2\]"):
         model.partial_fit(X, y, classes=[0, 1])
-
-
-def test_one_label_is_enough_for_an_update():
-    X, y = sample(100)
-    model = settings().fit(X, y)
-    before = model.predict_proba(X[:1])[0, y[0]]
-    after = model.update(X[:1], y[:1]).predict_proba(X[:1])[0, y[0]]
-    assert before < after < before + 0.1
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -393,20 +292,6 @@ def in_units(n=200):
     Z = random.normal(size=(n, 3))
     y = (Z @ [1.0, -1.0, 0.5] + 0.3 + random.logistic(size=n) > 0).astype(int)
     return Z * [1.0, 100.0, 0.01] + [5.0, 1000.0, 0.0], y
-
-
-@pytest.mark.parametrize("first", [1, 3, 10])
-@pytest.mark.parametrize("prior", [1.0, "evidence", "ard"])
-@pytest.mark.parametrize("inference", ["laplace", "variational"])
-def test_a_first_batch_of_few_rows_decides_nothing(inference, prior, first):
-    X, y = in_units()
-    whole = settings(inference, prior=prior).fit(X, y)
-    model = settings(inference, prior=prior).partial_fit(X[:first], y[:first], classes=[0, 1])
-    for low in range(first, 200, 20):
-        model.partial_fit(X[low : low + 20], y[low : low + 20])
-    np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=0.04)
-    away = abs(model.posterior_.mean - whole.posterior_.mean)
-    assert (away < 0.3 * whole.posterior_.standard_deviation).all()
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import statsmodels.api as sm
-from sklearn.base import clone
 
 from posteriori import (
     GLM,
@@ -22,14 +21,12 @@ from posteriori import (
     Perceptron,
     ProbitRegression,
     ThresholdRegression,
-    scan,
 )
 from posteriori.errors import (
     ColumnTypeError,
     ConvergenceWarning,
     LevelError,
     MissingValueError,
-    ParameterError,
     RankDeficiencyWarning,
     ShapeError,
 )
@@ -193,19 +190,6 @@ def test_sums_of_parts_with_different_levels_keep_the_order_of_columns(kind):
         )
 
 
-def test_updates_and_files_keep_the_order_of_columns(tmp_path):
-    frame, X, estimator = pd.DataFrame(PLAIN), by_hand(SORTED), LogisticRegression(prior=1.0)
-
-    def updated(X):
-        return clone(estimator).partial_fit(X[:200], Y[:200]).partial_fit(X[200:], Y[200:])
-
-    frame.assign(y=Y).to_parquet(tmp_path / "rows.parquet")
-    read = clone(estimator).fit(scan(tmp_path / "rows.parquet", target="y"))
-    for model, hand in ((updated(frame), updated(X)), (read, clone(estimator).fit(X, Y))):
-        assert model.coef_names_.tolist() == names()
-        np.testing.assert_allclose(model.coef_, hand.coef_, rtol=1e-8)
-
-
 def test_precisions_and_slopes_belong_to_columns_in_the_users_order():
     frame, precision = pd.DataFrame(PLAIN), np.array([1.0, 2.0, 30.0, 4.0, 5.0, 6.0, 700.0])
     prior = GaussianPrior(precision)
@@ -221,59 +205,12 @@ def test_precisions_and_slopes_belong_to_columns_in_the_users_order():
     np.testing.assert_allclose(swapped.coef_, ard.coef_[:, moved], rtol=1e-5, atol=1e-7)
 
 
-def test_the_parts_of_an_explanation_belong_to_their_columns():
-    frame, row = pd.DataFrame(PLAIN), pd.DataFrame(PLAIN).iloc[[7]]
-    model = LogisticRegression().fit(frame, Y)
-    weight = dict(zip(model.coef_names_, model.coef_[0], strict=True))
-    mean = dict(zip(model.coef_names_, by_hand(SORTED).mean(axis=0), strict=True))
-    explained = model.explain(row)
-    found = dict(zip(explained.terms, explained.contributions, strict=True))
-    for name in ("age", "dose"):
-        assert found[name] == pytest.approx(weight[name] * (row[name].iloc[0] - mean[name]))
-
-
 @pytest.mark.parametrize("fitted", FRAMES)
 def test_a_fit_to_one_kind_of_frame_predicts_on_every_other(fitted):
     model = LogisticRegression().fit(FRAMES[fitted][0](), Y)
     expected = LogisticRegression().fit(by_hand(SORTED), Y).predict_proba(by_hand(SORTED))
     for make, _ in FRAMES.values():
         np.testing.assert_allclose(model.predict_proba(make()), expected, rtol=1e-10)
-
-
-def test_the_order_of_the_columns_does_not_matter():
-    frame = pd.DataFrame(PLAIN)
-    model = LogisticRegression().fit(frame, Y)
-    other = frame[["grade", "smokes", "dose", "region", "age"]]
-    np.testing.assert_array_equal(model.predict_proba(other), model.predict_proba(frame))
-
-
-def test_levels_are_remembered_where_new_rows_have_few_of_them():
-    frame = _with_pandas_categories(ordered=False)
-    model = LogisticRegression().fit(frame, Y)
-    few = frame[frame["region"] == "south"].head(4)
-    alone = few.assign(region=few["region"].cat.remove_unused_categories())
-    np.testing.assert_array_equal(model.predict_proba(alone), model.predict_proba(few))
-
-
-@pytest.mark.parametrize("prior", [None, 1.0])
-def test_a_factor_of_one_level_says_nothing(prior):
-    frame = pd.DataFrame(PLAIN).assign(region="here")
-    model = LogisticRegression(prior=prior).fit(frame, Y)
-    without = LogisticRegression(prior=prior).fit(frame.drop(columns="region"), Y)
-    np.testing.assert_array_equal(model.coef_, without.coef_)
-    assert model.n_parameters_ == without.n_parameters_ == 6
-    alone = LogisticRegression(prior=prior).fit(frame[["region"]], Y)
-    np.testing.assert_allclose(alone.predict_proba(frame[["region"]])[:, 1], Y.mean(), rtol=1e-12)
-
-
-def test_a_factor_of_as_many_levels_as_pairs_of_rows_is_told_apart_by_a_prior():
-    levels = np.repeat([f"level {j}" for j in range(N // 2)], 2)
-    frame = pd.DataFrame({"age": AGE, "site": levels})
-    hand = np.column_stack([AGE, pd.get_dummies(levels, drop_first=True)]).astype(float)
-    model = LogisticRegression(prior=1.0).fit(frame, Y)
-    same = LogisticRegression(prior=1.0).fit(hand, Y)
-    np.testing.assert_allclose(model.coef_, same.coef_, rtol=1e-10, atol=1e-10)
-    assert model.n_parameters_ == N // 2 + 1
 
 
 def test_a_factor_that_repeats_another_is_named():
@@ -316,12 +253,6 @@ def test_an_unseen_level_can_be_taken_for_the_reference(kind, library):
     )
 
 
-@pytest.mark.parametrize("kind", CHOOSERS)
-def test_a_choice_for_unseen_levels_that_is_none_is_named(kind):
-    with pytest.raises(ParameterError, match="handle_unknown='drop' is not understood"):
-        kind(handle_unknown="drop").fit(pd.DataFrame(PLAIN), Y)
-
-
 @pytest.mark.parametrize("handle_unknown", ["error", "reference"])
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.Table.from_pandas])
 def test_a_missing_level_is_named_in_fits_and_in_predictions(handle_unknown, library):
@@ -350,18 +281,6 @@ def test_the_sequential_classifiers_take_a_new_level_for_the_reference(model):
     )
     with pytest.raises(LevelError, match="'g'"):
         model(random_state=0).fit(frame, [0, 0, 1, 1]).predict(strange)
-
-
-def test_distances_follow_the_formula_and_take_new_levels_for_the_reference():
-    frame = pd.DataFrame(
-        {"y": [0, 1, 0, 1, 0, 1], "x": [0.0, 2.0, 1.5, 3.0, 1.0, 0.5], "g": list("aabbab")}
-    )
-    fitted = LogisticRegression(prior=1.0, handle_unknown="reference").fit("y ~ x + g", frame)
-    strange = pd.DataFrame({"x": [0.7], "g": ["c"]})
-    length = np.linalg.norm(fitted.coef_)
-    np.testing.assert_allclose(
-        fitted.signed_distance(strange), fitted.decision_function(strange) / length, rtol=1e-12
-    )
 
 
 MANY_LEVELS = """

@@ -16,15 +16,10 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from posteriori import GLM, GaussianPrior, LogisticRegression
 from posteriori.errors import (
-    ConvergenceWarning,
-    DataError,
     InferenceError,
-    MissingValueError,
     ParameterError,
     RankDeficiencyWarning,
-    ShapeError,
 )
-from posteriori.models.binary_links import ProbitRegression
 
 NUMBERS = ["estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"]
 
@@ -133,19 +128,6 @@ def test_a_weight_is_so_many_rows(data, errors):
         theirs = theirs_of(X.to_numpy().repeat(weight, axis=0), y.repeat(weight), cov_type=errors)
         check_tidy(ours.tidy(errors=kind), theirs)
         check_glance(ours.glance(), theirs)
-
-
-def test_probit_errors_are_observed_or_expected_by_choice():
-    X, y = spector()
-    model = ProbitRegression(tol=1e-7).fit(X, y)
-    observed = theirs_of(X, y, sm.Probit)
-    family = sm.families.Binomial(sm.families.links.Probit())
-    expected = sm.GLM(y, sm.add_constant(X), family=family).fit(tol=1e-14)
-    check_tidy(model.tidy(), observed)
-    check_tidy(model.tidy(errors="observed"), observed)
-    np.testing.assert_allclose(model.tidy(errors="expected")["std_error"], expected.bse, rtol=1e-7)
-    assert abs(observed.bse / expected.bse.to_numpy() - 1).max() > 0.01
-    check_glance(model.glance(), observed)
 
 
 def test_fifty_digits_agree_for_a_maximum_and_for_a_mode():
@@ -307,30 +289,6 @@ def test_offsets_are_part_of_the_null_model():
     )
 
 
-def test_offsets_of_many_classes_are_part_of_the_null_model():
-    X, y = iris()
-    offset = np.random.default_rng(3).normal(size=(150, 3))
-    ours = LogisticRegression().fit(X, y, offset=offset)
-
-    def deviance(w):
-        a = offset + np.array([0.0, *w])
-        return 2 * (np.logaddexp.reduce(a, axis=1) - a[np.arange(150), y]).sum()
-
-    assert ours.null_deviance_ == pytest.approx(minimize(deviance, [0.0, 0.0]).fun, rel=1e-9)
-    p = ours.predict_proba(X[:4], offset=offset[:4])
-    ends = ours.predict_interval(X[:4], offset=offset[:4])
-    np.testing.assert_allclose(logit(ends).mean(axis=2), logit(p), rtol=1e-10)
-
-
-def test_without_an_intercept_the_null_model_has_none():
-    X, y = spector()
-    ours = LogisticRegression(fit_intercept=False).fit(X, y)
-    assert ours.null_deviance_ == pytest.approx(2 * len(y) * np.log(2), rel=1e-14)
-    theirs = sm.Logit(y, X).fit(disp=0, tol=1e-14)
-    np.testing.assert_allclose(ours.tidy()["std_error"], theirs.bse, rtol=1e-8)
-    assert list(ours.tidy()["term"]) == list(X.columns)
-
-
 def test_grouped_counts_have_the_deviances_of_a_binomial():
     random = np.random.default_rng(4)
     X = random.normal(size=(40, 2))
@@ -379,18 +337,6 @@ def test_robust_errors_of_soft_labels_of_many_classes_are_those_of_hard_ones():
     np.testing.assert_allclose(found, hard.tidy(errors="robust")["std_error"], rtol=1e-8)
 
 
-def test_soft_labels_of_many_classes_have_a_saturated_model():
-    X, _ = iris()
-    soft = np.random.default_rng(5).dirichlet([1.0, 2.0, 3.0], len(X))
-    soft[:3] = np.eye(3)
-    ours = LogisticRegression().fit(X, soft)
-    p = ours.predict_proba(X)
-    terms = soft * np.log(np.where(soft > 0, soft, 1.0) / p)
-    assert ours.deviance_ == pytest.approx(2 * terms.sum(), rel=1e-12)
-    null = soft * np.log(np.where(soft > 0, soft, 1.0) / soft.mean(axis=0))
-    assert ours.null_deviance_ == pytest.approx(2 * null.sum(), rel=1e-12)
-
-
 def test_intervals_of_two_classes_are_those_of_statsmodels():
     X, y = spector()
     ours = LogisticRegression().fit(X, y)
@@ -423,55 +369,6 @@ def test_intervals_of_many_classes_are_the_delta_method_by_differences(prior):
     np.testing.assert_allclose(model.predict_interval(X[::30], level), wanted, rtol=1e-7)
 
 
-@pytest.mark.slow
-def test_intervals_hold_the_truth_as_often_as_they_say():
-    random = np.random.default_rng(6)
-    w, x = np.array([0.8, -0.5]), np.array([[0.5, 1.0], [-1.0, 0.3]])
-    truth = expit(x @ w + 0.2)
-    held = []
-    for _ in range(400):
-        X = random.normal(size=(150, 2))
-        y = random.random(150) < expit(X @ w + 0.2)
-        ends = LogisticRegression().fit(X, y).predict_interval(x, level=0.9)
-        held.append((ends[:, 0] < truth) & (truth < ends[:, 1]))
-    np.testing.assert_allclose(np.mean(held, axis=0), 0.9, atol=0.045)
-
-
-@pytest.mark.slow
-def test_intervals_do_not_depend_on_blocks_storage_or_units():
-    random = np.random.default_rng(7)
-    X = random.normal(size=(30_000, 12)) * (random.random((30_000, 12)) < 0.3)
-    y = (X[:, :3] + random.gumbel(size=(30_000, 3))).argmax(axis=1)
-    for target in (y, y > 0):
-        model = LogisticRegression().fit(X, target)
-        ends = model.predict_interval(X)
-        some = [0, 17, 29_999]
-        one_by_one = [model.predict_interval(X[i : i + 1])[0] for i in some]
-        np.testing.assert_allclose(ends[some], one_by_one, rtol=1e-12)
-        thin = LogisticRegression().fit(sparse.csr_array(X), target)
-        np.testing.assert_allclose(thin.predict_interval(sparse.csr_array(X)), ends, rtol=1e-7)
-        far = LogisticRegression().fit(X * 1e-160 + 1e-154, target)
-        np.testing.assert_allclose(
-            far.predict_interval(X[:50] * 1e-160 + 1e-154), ends[:50], rtol=1e-5
-        )
-        np.testing.assert_allclose(
-            far.tidy()["statistic"][1:12], model.tidy()["statistic"][1:12], rtol=1e-5
-        )
-
-
-def test_factors_are_named_by_their_levels():
-    random = np.random.default_rng(8)
-    frame = pd.DataFrame({"f": random.choice(list("abc"), 300), "x": random.normal(size=300)})
-    y = random.random(300) < expit(frame["x"] + (frame["f"] == "b"))
-    found = LogisticRegression().fit(frame, y).tidy()
-    assert list(found["term"]) == ["intercept", "f[b]", "f[c]", "x"]
-    dummies = pd.get_dummies(frame, dtype=float)[["f_b", "f_c", "x"]]
-    check_tidy(found, theirs_of(dummies, y))
-    ends = LogisticRegression().fit(frame, y).predict_interval(frame[:9])
-    wanted = LogisticRegression().fit(dummies, y).predict_interval(dummies[:9])
-    np.testing.assert_allclose(ends, wanted, rtol=1e-9)
-
-
 def test_dependent_columns_share_and_leave_the_likelihood_as_it_was():
     X, y = cancer()
     twice = X.assign(again=2 * X["mean texture"])
@@ -501,13 +398,6 @@ def test_a_model_from_a_file_keeps_what_was_worked_out():
         assert "fit again" in str(caught.value)
 
 
-def test_a_file_holds_nothing_as_long_as_the_rows():
-    X, y = fair()
-    few = len(pickle.dumps(LogisticRegression().fit(X[::6], y[::6])))
-    many = len(pickle.dumps(LogisticRegression().fit(X, y)))
-    assert abs(many - few) < 1000
-
-
 @pytest.mark.parametrize(
     "model", [LogisticRegression(), LogisticRegression(prior="jeffreys"), GLM(family="gamma")]
 )
@@ -530,17 +420,6 @@ def test_rows_of_a_large_fit_that_changed_are_noticed():
     X += 0.5
     with pytest.raises(InferenceError, match="rows have changed"):
         model.tidy()
-
-
-def test_a_fit_that_was_stopped_early_has_errors_but_no_profile():
-    X, y = cancer()
-    with pytest.warns(ConvergenceWarning):
-        model = LogisticRegression(max_iter=1).fit(X, y)
-    assert np.isfinite(model.tidy()["std_error"]).all()
-    assert not model.glance()["converged"].item()
-    assert "stopped before it converged" in str(model.summary())
-    with pytest.raises(InferenceError, match="not converged"):
-        model.tidy(intervals="profile")
 
 
 def test_more_parameters_than_can_be_inverted_are_named():
@@ -569,18 +448,3 @@ def test_settings_that_cannot_be_honoured_are_errors(arguments, message):
     model = LogisticRegression().fit(X, y)
     with pytest.raises(ParameterError, match=message):
         model.tidy(**arguments)
-
-
-def test_rows_that_cannot_be_predicted_are_named():
-    X, y = spector()
-    model = LogisticRegression().fit(X, y)
-    bad = X.copy()
-    bad.iloc[3, 1] = np.nan
-    with pytest.raises(MissingValueError, match="3"):
-        model.predict_interval(bad)
-    with pytest.raises(ShapeError, match="offset"):
-        model.predict_interval(X, offset=[1.0])
-    with pytest.raises(DataError, match="offset of row 1"):
-        model.predict_interval(X[:2], offset=[1.0, np.inf])
-    with pytest.raises(ParameterError, match="level"):
-        model.predict_interval(X, level=95)

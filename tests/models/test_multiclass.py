@@ -17,6 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import posteriori as ours
 from posteriori import FisherDiscriminant, NaiveBayes
@@ -444,3 +445,8 @@ def test_a_fit_that_is_interrupted_leaves_all_as_it_was(way, monkeypatch):
         model.fit(X_BLOBS, np.arange(len(X_BLOBS)) % 4)
     assert vars(model) == before
     np.testing.assert_array_equal(model.predict_proba(X_BLOBS), found)
+
+
+@parametrize_with_checks([OneVersusRest(LogisticRegression()), OneVersusOne(LogisticRegression())])
+def test_the_contract_of_scikit_learn_holds(estimator, check):
+    check(estimator)

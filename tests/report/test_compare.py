@@ -11,9 +11,10 @@ from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import (
     FixedThresholdClassifier,
     GroupKFold,
+    PredefinedSplit,
     RepeatedStratifiedKFold,
-    ShuffleSplit,
     StratifiedKFold,
+    TimeSeriesSplit,
     cross_val_predict,
 )
 from sklearn.pipeline import make_pipeline
@@ -22,18 +23,20 @@ from sklearn.preprocessing import StandardScaler
 from posteriori import (
     GLM,
     BayesianLogisticRegression,
-    FisherDiscriminant,
+    CalibratedClassifier,
     GaussianClassifier,
     LeastSquaresClassifier,
     LogisticRegression,
     NaiveBayes,
     compare,
+    scan,
 )
 from posteriori.errors import (
+    ColumnTypeError,
     LabelError,
+    LevelError,
     ParameterError,
     ShapeError,
-    SingularCovarianceWarning,
 )
 
 WINE, KINDS = load_wine(return_X_y=True)
@@ -43,24 +46,37 @@ FOLDS = StratifiedKFold(4, shuffle=True, random_state=1)
 BLANK = ["log_evidence", "bic", "aic"]
 
 
-def row(table, name):
-    return table.set_index("model").loc[name]
+def table(models, X=CELLS, y=TUMOURS, **settings):
+    return compare(models, X, y, **{"cv": FOLDS, **settings}).to_frame()
 
 
-def test_scores_are_those_of_predictions_for_rows_held_back():
+def row(frame, name):
+    return frame.set_index("model").loc[name]
+
+
+def test_scores_are_those_of_scikit_learns_cross_validation():
     model = LogisticRegression(prior=1.0)
-    found = row(compare({"ours": model}, CELLS, TUMOURS, folds=FOLDS), "ours")
+    found = row(table({"ours": model}), "ours")
     proba = cross_val_predict(model, CELLS, TUMOURS, cv=FOLDS, method="predict_proba")
     own = -np.log(proba[np.arange(len(TUMOURS)), TUMOURS])
     assert found.log_score == pytest.approx(log_loss(TUMOURS, proba), rel=1e-12)
-    assert found.log_score_error == pytest.approx(own.std(ddof=1) / np.sqrt(len(own)), rel=1e-12)
+    assert found.std_error == pytest.approx(own.std(ddof=1) / np.sqrt(len(own)), rel=1e-12)
     assert found.brier == pytest.approx(brier_score_loss(TUMOURS, proba[:, 1]), rel=1e-12)
     assert found.accuracy == np.mean(proba.argmax(axis=1) == TUMOURS)
 
 
+def test_a_number_of_folds_is_a_stratified_shuffled_split():
+    splitter = StratifiedKFold(3, shuffle=True, random_state=7)
+    numbers = ["log_score", "std_error", "accuracy"]
+    a, b = (
+        table([NaiveBayes()], cv=cv, random_state=7)[numbers].to_numpy() for cv in (3, splitter)
+    )
+    assert_allclose(a, b, rtol=0)
+
+
 def test_any_classifier_of_scikit_learn_takes_part():
     theirs = make_pipeline(StandardScaler(), Theirs())
-    found = row(compare({"theirs": theirs}, WINE, KINDS, folds=FOLDS), "theirs")
+    found = row(table({"theirs": theirs}, WINE, KINDS), "theirs")
     proba = cross_val_predict(theirs, WINE, KINDS, cv=FOLDS, method="predict_proba")
     assert found.log_score == pytest.approx(log_loss(KINDS, proba), rel=1e-10)
     assert found[BLANK].isna().all()
@@ -69,81 +85,112 @@ def test_any_classifier_of_scikit_learn_takes_part():
 
 def test_the_difference_is_paired_with_the_best():
     models = {"full": GaussianClassifier(covariance="full"), "naive": NaiveBayes()}
-    table = compare(models, WINE, KINDS, folds=FOLDS)
-    assert table.log_score.is_monotonic_increasing
+    found = table(models, WINE, KINDS)
+    assert found.log_score.is_monotonic_increasing
     losses = {}
     for name, model in models.items():
         proba = cross_val_predict(model, WINE, KINDS, cv=FOLDS, method="predict_proba")
         losses[name] = -np.log(proba[np.arange(len(KINDS)), KINDS])
-    best, worse = table.model
+    best, worse = found.model
     away = losses[worse] - losses[best]
-    assert row(table, best).difference == row(table, best).difference_error == 0
-    assert row(table, worse).difference == pytest.approx(away.mean(), rel=1e-9)
-    expected = away.std(ddof=1) / np.sqrt(len(away))
-    assert row(table, worse).difference_error == pytest.approx(expected, rel=1e-9)
+    assert row(found, best).difference == row(found, best).difference_std_error == 0
+    assert row(found, worse).difference == pytest.approx(away.mean(), rel=1e-9)
+    error = away.std(ddof=1) / np.sqrt(len(away))
+    assert row(found, worse).difference_std_error == pytest.approx(error, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        GaussianClassifier(),
-        GaussianClassifier(covariance="full", shrinkage="auto"),
-        GaussianClassifier(covariance="diagonal"),
-        GaussianClassifier(covariance="isotropic", estimate="unbiased"),
-        GaussianClassifier(covariance=[[0, 2]], priors=[0.2, 0.3, 0.5]),
-    ],
-    ids=repr,
-)
-def test_sums_shared_by_gaussian_models_change_no_answer(model):
-    table = compare([model], WINE, KINDS, folds=FOLDS)
-    # scikit-learn's log_loss would cut off probabilities below 1e-16.
-    logs = cross_val_predict(model, WINE, KINDS, cv=FOLDS, method="predict_log_proba")
-    expected = -logs[np.arange(len(KINDS)), KINDS].mean()
-    assert table.log_score[0] == pytest.approx(expected, rel=1e-9)
-
-
-def test_rows_with_gaps_are_compared_too():
+def test_missing_entries_are_left_to_the_models():
     gaps = WINE.copy()
     gaps[::7, 2] = np.nan
-    models = [GaussianClassifier(), GaussianClassifier(covariance="diagonal")]
-    table = compare(models, gaps, KINDS, folds=FOLDS)
-    for model in models:
-        proba = cross_val_predict(model, gaps, KINDS, cv=FOLDS, method="predict_proba")
-        found = row(table, " ".join(repr(model).split()))
-        assert found.log_score == pytest.approx(log_loss(KINDS, proba), rel=1e-9)
+    model = GaussianClassifier()
+    proba = cross_val_predict(model, gaps, KINDS, cv=FOLDS, method="predict_proba")
+    found = table([model], gaps, KINDS)
+    assert found.log_score[0] == pytest.approx(log_loss(KINDS, proba), rel=1e-9)
 
 
-def test_a_level_that_only_one_fold_has_is_known_to_the_others():
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_a_level_in_one_fold_only_is_an_error_or_the_reference(kind):
     random = np.random.default_rng(0)
-    frame = pd.DataFrame({"size": random.normal(size=90), "colour": ["blue", "red", "red"] * 30})
-    frame.loc[7, "colour"] = "teal"
-    y = (frame["size"] + random.logistic(size=90) > 0).astype(int)
-    models = [LogisticRegression(prior=1.0), NaiveBayes(), GaussianClassifier(shrinkage=0.1)]
-    with pytest.warns(SingularCovarianceWarning, match=r"colour\[teal\]' never change"):
-        table = compare(models, frame, y)
-    assert table["log_score"].notna().all()
-    assert (table["log_score"] < np.log(2)).all()
+    size, colour = random.normal(size=90), ["blue", "red", "red"] * 30
+    colour[7] = "teal"
+    y = (size + random.logistic(size=90) > 0).astype(int)
+    X = kind({"size": size, "colour": colour})
+    with pytest.raises(LevelError, match=r"'teal' .* set handle_unknown='reference'"):
+        table([LogisticRegression(prior=1.0)], X, y)
+    found = table([LogisticRegression(prior=1.0, handle_unknown="reference")], X, y)
+    assert type(found) is kind
+    assert found["log_score"][0] < np.log(2)
+
+
+# --- Formulas -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def frame():
+    random = np.random.default_rng(3)
+    age, region = random.normal(size=200), random.choice(["north", "south"], 200)
+    sick = np.where(random.logistic(size=200) < age + age**2 - 1, "yes", "no")
+    return pd.DataFrame({"age": age, "region": region, "sick": sick})
+
+
+def test_a_model_fitted_by_a_formula_is_compared_by_its_formula(frame):
+    formulas = {"line": "sick ~ age", "square": "sick ~ age + I(age**2) + region"}
+    fitted = {
+        name: LogisticRegression(prior=1.0).fit(text, frame) for name, text in formulas.items()
+    }
+    found = table(fitted, frame, frame["sick"])
+    assert found.model.tolist() == ["square", "line"]
+    columns = {
+        "line": frame[["age"]],
+        "square": pd.DataFrame(
+            {"age": frame.age, "square": frame.age**2, "south": frame.region == "south"}
+        ).astype(float),
+    }
+    for name, X in columns.items():
+        expected = table([LogisticRegression(prior=1.0)], X, frame["sick"])
+        assert row(found, name).log_score == pytest.approx(expected.log_score[0], rel=1e-6)
+        assert row(found, name).accuracy == expected.accuracy[0] < 0.9
+    assert table(fitted, frame, None).log_score.tolist() == found.log_score.tolist()
+
+
+def test_formulas_need_their_frame_and_their_target(frame):
+    model = LogisticRegression(prior=1.0).fit("sick ~ age", frame)
+    with pytest.raises(ColumnTypeError, match="'a' was fitted by a formula, and X is not a data"):
+        compare({"a": model}, frame[["age"]].to_numpy(), frame["sick"])
+    with pytest.raises(LabelError, match="'sick ~ age' has another target than y"):
+        compare({"a": model}, frame, frame["region"])
+    with pytest.raises(ParameterError, match=r"'b' has no formula, .* target column 'sick'"):
+        compare({"a": model, "b": NaiveBayes()}, frame, frame["sick"])
+    wrapped = CalibratedClassifier(model)
+    with pytest.raises(ColumnTypeError, match="'a' was fitted by a formula"):
+        compare({"a": wrapped}, frame[["age"]].to_numpy(), frame["sick"])
+    other = LogisticRegression(prior=1.0).fit("region ~ age", frame)
+    with pytest.raises(LabelError, match="than y or the other formulas"):
+        compare({"a": model, "b": other}, frame)
+
+
+# --- Evidence, BIC and AIC ------------------------------------------------------------------------
 
 
 def test_criteria_are_those_of_the_fit_to_all_rows():
     models = {"mode": LogisticRegression(), "mean": BayesianLogisticRegression()}
-    table = compare(models, CELLS, TUMOURS, folds=FOLDS)
+    found = table(models)
     for name, model in models.items():
         fitted = model.fit(CELLS, TUMOURS)
-        assert row(table, name).aic == pytest.approx(fitted.aic_, rel=1e-12)
-        assert row(table, name).bic == pytest.approx(fitted.bic_, rel=1e-12)
-        assert row(table, name).n_parameters == 6
-    assert row(table, "mean").log_evidence == pytest.approx(models["mean"].log_evidence_, rel=1e-12)
-    assert np.isnan(row(table, "mode").log_evidence)
-    assert "Evidence needs a proper prior" in row(table, "mode").note
+        assert row(found, name).aic == pytest.approx(fitted.aic_, rel=1e-12)
+        assert row(found, name).bic == pytest.approx(fitted.bic_, rel=1e-12)
+        assert row(found, name).n_parameters == 6
+    assert row(found, "mean").log_evidence == pytest.approx(models["mean"].log_evidence_, rel=1e-12)
+    assert np.isnan(row(found, "mode").log_evidence)
+    assert "Evidence needs a proper prior" in row(found, "mode").note
 
 
 def test_a_density_of_x_is_not_compared_with_a_conditional_likelihood():
-    both = compare({"p(t|x)": LogisticRegression(), "p(x,t)": GaussianClassifier()}, CELLS, TUMOURS)
+    both = table({"p(t|x)": LogisticRegression(), "p(x,t)": GaussianClassifier()})
     assert np.isfinite(row(both, "p(t|x)").bic)
     assert row(both, "p(x,t)")[BLANK].isna().all()
     assert "p(x, t), those of other models of p(t|x)" in row(both, "p(x,t)").note
-    alone = compare({"p(x,t)": GaussianClassifier(), "naive": NaiveBayes()}, CELLS, TUMOURS)
+    alone = table({"p(x,t)": GaussianClassifier(), "naive": NaiveBayes()})
     fitted = GaussianClassifier().fit(CELLS, TUMOURS)
     aic = 2 * (fitted.n_parameters_ - fitted.log_likelihood_)
     assert row(alone, "p(x,t)").aic == pytest.approx(aic, rel=1e-10)
@@ -153,89 +200,119 @@ def test_a_density_of_x_is_not_compared_with_a_conditional_likelihood():
 def test_a_mass_function_is_not_compared_with_a_density():
     counts = np.floor(abs(CELLS[:, :2]))
     models = {"gauss": GaussianClassifier(), "counts": NaiveBayes(family="poisson")}
-    table = compare(models, counts, TUMOURS)
-    blank = [np.isnan(row(table, name).aic) for name in models]
-    assert sorted(blank) == [False, True]
+    found = table(models, counts)
+    assert sorted(np.isnan(row(found, name).aic) for name in models) == [False, True]
 
 
-def test_a_model_without_probabilities_has_its_accuracy_at_the_end():
-    models = [LeastSquaresClassifier(), LogisticRegression(prior=1.0)]
-    table = compare(models, CELLS, TUMOURS, folds=FOLDS)
-    last = table.iloc[-1]
-    assert last.model == "LeastSquaresClassifier()"
-    right = cross_val_predict(models[0], CELLS, TUMOURS, cv=FOLDS) == TUMOURS
-    assert last.accuracy == right.mean()
-    assert last[["log_score", "difference", "brier", "calibration_error"]].isna().all()
-    assert last.note.startswith("gives no probabilities")
-
-
-def test_two_of_a_kind_have_names_of_their_own():
-    table = compare([NaiveBayes(), NaiveBayes()], CELLS, TUMOURS)
-    assert sorted(table.model) == ["NaiveBayes()", "NaiveBayes() #2"]
-    assert table.log_score[0] == table.log_score[1]
+# --- Rows, weights and folds ----------------------------------------------------------------------
 
 
 def test_a_weight_is_a_row_repeated_and_weight_zero_none():
     weight = np.tile([1, 2, 0], len(KINDS))[: len(KINDS)]
     models = {"a": GaussianClassifier(), "b": LogisticRegression(prior=1.0)}
-    folds = np.arange(len(KINDS)) % 4
-    weighted = compare(models, WINE, KINDS, folds=folds, sample_weight=weight)
+    fold, kept = np.arange(len(KINDS)) % 4, weight > 0
+    weighted = table(models, WINE, KINDS, cv=PredefinedSplit(fold[kept]), sample_weight=weight)
     again = np.repeat(np.arange(len(KINDS)), weight)
-    repeated = compare(models, WINE[again], KINDS[again], folds=folds[again])
-    numbers = ["log_score", "log_score_error", "difference", "brier", "accuracy", "bic"]
+    repeated = table(models, WINE[again], KINDS[again], cv=PredefinedSplit(fold[again]))
+    numbers = ["log_score", "std_error", "difference", "brier", "accuracy", "bic"]
     assert list(weighted.model) == list(repeated.model)
     assert_allclose(weighted[numbers].to_numpy(float), repeated[numbers].to_numpy(float), rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
-def test_the_table_is_of_the_kind_that_was_handed_in(kind):
-    X = kind({f"x{j}": WINE[:, j] for j in range(4)})
-    table = compare({"shared": GaussianClassifier(), "fisher": FisherDiscriminant()}, X, KINDS)
-    assert type(table) is kind
-    assert set(table["model"]) == {"shared", "fisher"}
-
-
-def test_each_fit_is_told():
-    told = []
-    compare({"a": NaiveBayes()}, CELLS, TUMOURS, folds=3, progress=told.append)
-    assert [str(each) for each in told] == [
-        "a, fold 1 of 3",
-        "a, fold 2 of 3",
-        "a, fold 3 of 3",
-        "a, all rows",
+def test_groups_and_time_ordered_folds_are_those_of_the_splitter():
+    groups, model = np.arange(len(TUMOURS)) // 100, NaiveBayes()
+    found = table([model], cv=GroupKFold(6), groups=groups)
+    given = {"cv": GroupKFold(6), "groups": groups, "method": "predict_proba"}
+    proba = cross_val_predict(model, CELLS, TUMOURS, **given)
+    assert found.log_score[0] == pytest.approx(log_loss(TUMOURS, proba), rel=1e-10)
+    folds = list(TimeSeriesSplit(3).split(CELLS))
+    losses = [
+        log_loss(TUMOURS[test], NaiveBayes().fit(CELLS[a], TUMOURS[a]).predict_proba(CELLS[test]))
+        for a, test in folds
     ]
-    assert [(each.fits, each.n_fits) for each in told] == [(0, 4), (1, 4), (2, 4), (3, 4)]
+    found = table([model], cv=TimeSeriesSplit(3))
+    assert found.log_score[0] == pytest.approx(np.mean(losses), rel=1e-10)
 
 
-def test_a_class_that_a_fold_has_all_rows_of_is_impossible_elsewhere():
-    y = np.array(["a"] * 10 + ["b"] * 10 + ["c"] * 2)
-    X = np.random.default_rng(0).normal(size=(22, 2))
-    folds = np.array([0, 1] * 10 + [1, 1])
-    table = compare({"naive": NaiveBayes()}, X, y, folds=folds)
-    assert np.isinf(table.log_score[0])
-    assert "gave row 20 the probability zero" in table.note[0]
+def test_a_class_that_a_fold_lacks_has_probability_zero_in_it():
+    y = np.array(["a"] * 10 + ["b"] * 10 + ["c"] * 3)
+    X = np.random.default_rng(0).normal(size=(23, 2))
+    fold, weight = np.array([0, 1] * 10 + [1, 1, 1]), np.ones(23)
+    found = table({"naive": NaiveBayes(), "theirs": Theirs()}, X, y, cv=PredefinedSplit(fold))
+    assert np.isinf(found.log_score).all()
+    assert found.difference_std_error.isna().any()
+    assert all("row 20 has the probability zero" in note for note in found.note)
+    weight[[0, 20]] = 0
+    folds = PredefinedSplit(fold[weight > 0])
+    found = table({"naive": NaiveBayes()}, X, y, cv=folds, sample_weight=weight)
+    assert "row 21 has the probability zero" in found.note[0]
+
+
+def test_a_model_without_probabilities_has_its_accuracy_at_the_end():
+    models = [LeastSquaresClassifier(), LogisticRegression(prior=1.0)]
+    last = table(models).iloc[-1]
+    assert last.model == "LeastSquaresClassifier()"
+    assert last.accuracy == np.mean(
+        cross_val_predict(models[0], CELLS, TUMOURS, cv=FOLDS) == TUMOURS
+    )
+    assert last[["log_score", "difference", "brier", "calibration_error"]].isna().all()
+    assert last.note.startswith("gives no probabilities")
+
+
+def test_accuracy_is_that_of_the_rule_of_the_model():
+    model = FixedThresholdClassifier(LogisticRegression(prior=1.0), threshold=0.95)
+    right = cross_val_predict(model, CELLS, TUMOURS, cv=FOLDS) == TUMOURS
+    assert table(model).accuracy[0] == right.mean()
+
+
+def test_two_equal_models_have_different_names():
+    found = table([NaiveBayes(), NaiveBayes()])
+    assert sorted(found.model) == ["NaiveBayes()", "NaiveBayes() #2"]
+    assert found.log_score[0] == found.log_score[1]
+
+
+def test_each_fit_is_reported():
+    told = []
+    table({"a": NaiveBayes()}, cv=2, progress=told.append)
+    assert told == ["a, fold 1 of 2", "a, fold 2 of 2", "a, all rows"]
+
+
+# --- Text, HTML and errors ------------------------------------------------------------------------
+
+
+def test_the_comparison_is_a_text_and_an_html_table():
+    name = "a model with a name that is longer than any page is wide, which is not shortened at all"
+    found = compare({name: LogisticRegression(prior=1.0), "<naive>": NaiveBayes()}, CELLS, TUMOURS)
+    text, html, frame = repr(found), found._repr_html_(), found.to_frame()
+    assert text.splitlines()[0] == "Cross-validation of 569 rows, 5 folds"
+    assert text.splitlines()[2].split()[:4] == ["log", "score", "std", "error"]
+    for each in frame.itertuples():
+        assert f"{each.model} " in text
+        assert all(f"{each.log_score:.4f}" in page for page in (text, html))
+    assert f"{frame.bic.dropna().iloc[0]:.2f}" in text
+    assert "* <naive>: log_evidence: the parameters have no prior" in text
+    assert "<th>&lt;naive&gt;</th>" in html
+    assert html.count("<tr>") == 3
 
 
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
         ({"models": []}, ShapeError, "no models"),
-        ({"models": {"a": 3}}, ParameterError, "3 is no classifier"),
-        ({"models": [GLM(family="poisson")]}, ParameterError, "no classifier"),
-        ({"folds": "a"}, ParameterError, "folds='a'"),
-        ({"folds": list(FOLDS.split(CELLS, TUMOURS))}, ParameterError, "not understood"),
-        ({"folds": RepeatedStratifiedKFold(n_splits=2, n_repeats=2)}, ParameterError, "twice"),
-        ({"models": [NaiveBayes]}, ParameterError, "no classifier"),
-        ({"folds": 1}, ParameterError, "=1 holds out no rows"),
-        ({"folds": [0, 1]}, ShapeError, "2 labels for 569 rows"),
-        ({"folds": ShuffleSplit(1, random_state=0)}, ParameterError, "leave out row"),
-        ({"progress": 7}, ParameterError, "progress=7"),
-        ({"y": None}, LabelError, "y"),
+        ({"models": {"a": 3}}, ParameterError, "3 is not a classifier"),
+        ({"models": [NaiveBayes]}, ParameterError, "not a classifier"),
+        ({"models": [GLM(family="poisson")]}, ParameterError, "not a classifier"),
+        ({"cv": "a"}, ValueError, "Got a"),
+        ({"cv": 1}, ValueError, "n_splits=1"),
+        ({"cv": RepeatedStratifiedKFold(n_splits=2, n_repeats=2)}, ParameterError, "than once"),
+        ({"X": "cells.csv"}, ParameterError, "rows in memory, and X is a str"),
+        ({"y": None}, LabelError, "y is missing"),
+        ({"y": np.eye(2)[TUMOURS]}, LabelError, "soft labels"),
         ({"y": TUMOURS[:4]}, ShapeError, "569"),
         (
             {"models": {"p": make_pipeline(Theirs())}, "sample_weight": np.ones(569)},
-            ParameterError,
-            "p takes none",
+            ValueError,
+            "sample_weight",
         ),
     ],
 )
@@ -245,44 +322,19 @@ def test_what_cannot_be_compared_is_a_named_error(given, error, words):
         compare(**given)
 
 
-def test_accuracy_is_that_of_the_rule_of_the_model():
-    model = FixedThresholdClassifier(LogisticRegression(prior=1.0), threshold=0.95)
-    table = compare(model, CELLS, TUMOURS, folds=FOLDS)
-    right = cross_val_predict(model, CELLS, TUMOURS, cv=FOLDS) == TUMOURS
-    assert table.accuracy[0] == right.mean()
+def test_a_source_is_an_error_with_the_remedy(tmp_path):
+    pd.DataFrame(CELLS).assign(y=TUMOURS).to_csv(tmp_path / "cells.csv", index=False)
+    with pytest.raises(ParameterError, match=r"rows in memory.* a sample of the rows"):
+        compare([NaiveBayes()], scan(tmp_path / "cells.csv", target="y"))
 
 
-def test_rows_of_weight_zero_keep_their_place_in_notes():
-    y = np.array(["a"] * 10 + ["b"] * 10 + ["c"] * 3)
-    X = np.random.default_rng(0).normal(size=(23, 2))
-    folds, weight = np.array([0, 1] * 10 + [1, 1, 1]), np.ones(23)
-    weight[[0, 20]] = 0
-    table = compare({"naive": NaiveBayes()}, X, y, folds=folds, sample_weight=weight)
-    assert "gave row 21 the probability zero" in table.note[0]
-
-
-def test_densities_of_other_columns_are_not_compared():
-    counts = np.column_stack([CELLS[:, 0], np.floor(CELLS[:, 1])])
-    models = {"one": NaiveBayes(family={0: "gaussian", 1: "poisson"}), "none": NaiveBayes()}
-    table = compare(models, counts, TUMOURS)
-    assert table.bic.isna().sum() == 1
-
-
-def test_an_error_in_a_fold_says_which():
+def test_an_error_in_a_fold_names_the_model():
     with pytest.raises(ParameterError) as caught:
         compare({"odd": NaiveBayes(family="nonsense")}, CELLS, TUMOURS)
-    assert caught.value.__notes__ == ["This was odd, fitted to all rows but those of fold 1."]
+    assert caught.value.__notes__ == ["This was model 'odd'."]
 
 
-def test_groups_stay_together_by_a_splitter_of_ones_own():
-    folds = np.arange(len(TUMOURS)) // 100
-    by_label = compare([NaiveBayes()], CELLS, TUMOURS, folds=folds)
-    groups = list(GroupKFold(6).split(CELLS, TUMOURS, folds))
-
-    class Groups:
-        def split(self, X, y):
-            return groups
-
-    assert compare([NaiveBayes()], CELLS, TUMOURS, folds=Groups()).log_score[0] == pytest.approx(
-        by_label.log_score[0], rel=1e-12
-    )
+def test_a_wrapper_is_compared_like_any_other_model():
+    wrapped = CalibratedClassifier(NaiveBayes())
+    found = table({"plain": NaiveBayes(), "calibrated": wrapped})
+    assert found.model[0] == "calibrated"

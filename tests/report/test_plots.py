@@ -1,168 +1,134 @@
-"""What `decision_regions` puts on the axes."""
+"""What all pictures have in common."""
 
-import matplotlib as mpl
-
-mpl.use("agg")
+import inspect
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
-from matplotlib.colors import to_rgb
-from sklearn.datasets import load_wine
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_iris
 
-from posteriori import FisherDiscriminant, GaussianClassifier, LeastSquaresClassifier
-from posteriori.errors import LabelError, ParameterError, ShapeError
-from posteriori.report.plots import COLOURS, MARKERS, class_colours, decision_regions
+from posteriori import BayesianLogisticRegression, GaussianClassifier, NaiveBayes
+from posteriori.report import plots
 
-NAMES = np.array(["barolo", "grignolino", "barbera"])
+X, CODES = load_iris(return_X_y=True)
+y = np.array(["setosa", "versicolor", "virginica"])[CODES]
+GAUSSIAN = GaussianClassifier().fit(X, y)
+BAYES = BayesianLogisticRegression(prior=1.0).fit(X, y)
+PROBA = BAYES.predict_proba(X)
 
-
-@pytest.fixture(scope="module")
-def wine():
-    X, y = load_wine(return_X_y=True)
-    return X, NAMES[y]
-
-
-@pytest.fixture(scope="module")
-def plane(wine):
-    return FisherDiscriminant(n_components=2).fit(*wine)
-
-
-def colour_at(ax, point):
-    """The colour of the region under a point."""
-    image = ax.images[0]
-    left, right, bottom, top = image.get_extent()
-    pixels = np.asarray(image.get_array())
-    height, width = pixels.shape[:2]
-    column = int((point[0] - left) / (right - left) * width)
-    row = int((point[1] - bottom) / (top - bottom) * height)
-    return pixels[row, column]
-
-
-def hue_of(pixel):
-    """Which class's colour was mixed with white to give the pixel, and how strongly."""
-    ink = 1 - pixel
-    full = 1 - class_colours(len(NAMES))
-    strength = (full @ ink) / (full**2).sum(axis=1)
-    k = int(np.abs(strength[:, None] * full - ink).sum(axis=1).argmin())
-    return k, float(strength[k])
+DRAWN = {
+    "calibration": lambda ax: plots.calibration(y, PROBA, label="versicolor", ax=ax),
+    "class_densities": lambda ax: plots.class_densities(GAUSSIAN, X, y, column=2, ax=ax),
+    "confusion": lambda ax: plots.confusion(y, BAYES.predict(X), loss=1 - np.eye(3), ax=ax),
+    "convergence": lambda ax: plots.convergence(BAYES, ax=ax),
+    "decision_regions": lambda ax: plots.decision_regions(
+        BAYES, X, y, columns=(2, 3), resolution=20, ax=ax
+    ),
+    "density_ellipses": lambda ax: plots.density_ellipses(GAUSSIAN, X, y, columns=(0, 1), ax=ax),
+    "evidence_curve": lambda ax: plots.evidence_curve(X, y, precisions=[0.1, 1.0], ax=ax),
+    "forest": lambda ax: plots.forest(BAYES, ax=ax),
+    "posterior_surface": lambda ax: plots.posterior_surface(
+        BAYES, X, y, label="virginica", plane="fisher", resolution=20, ax=ax
+    ),
+    "prior_and_posterior": lambda ax: plots.prior_and_posterior(
+        BAYES, "x2", label="virginica", ax=ax
+    ),
+    "reject_curve": lambda ax: plots.reject_curve(y, PROBA, reject_cost=0.2, ax=ax),
+    "residuals": lambda ax: plots.residuals(BAYES, X, y, label="versicolor", ax=ax),
+}
 
 
-def test_the_points_are_the_rows_in_the_plane(wine, plane):
-    X, y = wine
-    ax = decision_regions(GaussianClassifier().fit(X, y), X, y, plane=plane)
-    for label, drawn in zip(sorted(NAMES), ax.collections[-3:], strict=True):
-        np.testing.assert_allclose(drawn.get_offsets(), plane.transform(X)[y == label])
+def test_every_picture_is_among_these():
+    functions = {name for name in plots.__all__ if inspect.isfunction(getattr(plots, name))}
+    assert functions - {"class_colours"} == set(DRAWN)
 
 
-def test_every_class_has_a_colour_and_a_marker_of_its_own(wine, plane):
-    X, y = wine
-    ax = decision_regions(GaussianClassifier().fit(X, y), X, y, plane=plane)
-    points = ax.collections[-3:]
-    assert [tuple(p.get_facecolor()[0, :3]) for p in points] == [to_rgb(c) for c in COLOURS[:3]]
-    assert len({p.get_paths()[0].vertices.tobytes() for p in points}) == 3
-    assert len(set(zip(COLOURS * 8, MARKERS * 7, strict=True))) == 56
-
-
-def test_the_legend_names_the_classes_and_the_axes_the_components(wine, plane):
-    X, y = wine
-    ax = decision_regions(GaussianClassifier().fit(X, y), X, y, plane=plane)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == sorted(NAMES)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("component 1", "component 2")
-
-
-def test_a_point_lies_on_the_colour_of_its_predicted_class(wine, plane):
-    X, y = wine
-    model = GaussianClassifier().fit(X, y)
-    ax = decision_regions(model, X, y, plane=plane, resolution=300)
-    predicted, proba = model.predict(X), model.predict_proba(X)
-    # A pixel is not a point: leave out the rows a hair's breadth from a boundary.
-    for i in np.flatnonzero(proba.max(axis=1) > 0.8):
-        k, _ = hue_of(colour_at(ax, plane.transform(X[i : i + 1])[0]))
-        assert model.classes_[k] == predicted[i]
-
-
-def test_the_surer_the_model_the_stronger_the_colour(wine, plane):
-    X, y = wine
-    Z = plane.transform(X)
-    model = GaussianClassifier().fit(Z, y)
-    ax = decision_regions(model, Z, y, resolution=400)
-    sureness = model.predict_proba(Z).max(axis=1)
-    strength = np.array([hue_of(colour_at(ax, z))[1] for z in Z])
-    sure, unsure = sureness > 0.999, sureness < 0.9
-    assert unsure.any()
-    assert strength[sure].min() > strength[unsure].max()
-    np.testing.assert_allclose(strength[sureness > 1 - 1e-6], 0.45, atol=0.005)
-
-
-def test_points_of_the_plane_stand_for_rows_that_lie_there(wine, plane):
-    X, y = wine
-    seen = []
-
-    class Spy:
-        classes_ = np.unique(y)
-
-        def predict(self, rows):
-            seen.append(rows)
-            return np.full(len(rows), self.classes_[0])
-
-    ax = decision_regions(Spy(), X, y, plane=plane, resolution=11)
-    back = plane.transform(seen[0])
-    left, right, bottom, top = ax.images[0].get_extent()
-    half = np.array([right - left, top - bottom]) / 22
-    np.testing.assert_allclose(back[0], np.array([left, bottom]) + half, rtol=1e-8)
-    np.testing.assert_allclose(back[-1], np.array([right, top]) - half, rtol=1e-8)
-
-
-def test_the_units_of_a_column_do_not_change_the_picture(wine):
-    X, y = wine
-    images = []
-    for units in (np.ones(13), np.geomspace(1e-4, 1e4, 13)):
-        plane = FisherDiscriminant(n_components=2).fit(X * units, y)
-        model = GaussianClassifier(covariance="full").fit(X * units, y)
-        ax = decision_regions(model, X * units, y, plane=plane, resolution=40)
-        image = np.asarray(ax.images[0].get_array())
-        # The sign of a component is free.
-        signs = np.sign(plane.transform(X * units)[0])
-        images.append(image[:: int(signs[1]), :: int(signs[0])])
-    np.testing.assert_allclose(images[1], images[0], atol=1e-4)
-
-
-def test_a_model_without_probabilities_is_drawn_in_flat_colours(wine, plane):
-    X, y = wine
-    model = LeastSquaresClassifier().fit(X, y)
-    ax = decision_regions(model, X, y, plane=plane, resolution=60)
-    strengths = {
-        round(hue_of(p)[1], 6) for p in np.asarray(ax.images[0].get_array()).reshape(-1, 3)
-    }
-    assert strengths == {0.45}
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_a_data_frame_keeps_its_column_names(wine, frame):
-    X, y = wine
-    table = frame({"alcohol": X[:, 0], "hue": X[:, 10]})
-    ax = decision_regions(GaussianClassifier().fit(table, y), table, y, resolution=20)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("alcohol", "hue")
-
-
-def test_it_draws_on_the_axes_given(wine):
-    X, y = wine
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_picture_is_drawn_on_the_axes_given_which_it_names_and_gives_back(name):
     _, ax = plt.subplots()
-    model = GaussianClassifier().fit(X[:, :2], y)
-    assert decision_regions(model, X[:, :2], y, ax=ax, resolution=20) is ax
+    assert DRAWN[name](ax) is ax
+    assert len(plt.get_fignums()) == 1
+    assert inspect.signature(getattr(plots, name)).parameters["ax"].kind.name == "KEYWORD_ONLY"
+    assert ax.get_xlabel()
+    assert ax.get_ylabel() or name == "forest"  # where the terms name themselves
 
 
-def test_what_cannot_be_drawn_is_named(wine, plane):
-    X, y = wine
-    model = GaussianClassifier().fit(X, y)
-    with pytest.raises(ShapeError, match="13 columns"):
-        decision_regions(model, X, y)
-    with pytest.raises(ParameterError, match="two components"):
-        decision_regions(model, X, y, plane=FisherDiscriminant(n_components=1).fit(X, y))
-    with pytest.raises(LabelError, match="chianti"):
-        decision_regions(model, X, np.full(len(X), "chianti"), plane=plane)
-    with pytest.raises(ShapeError, match="missing"):
-        decision_regions(model, np.where(X > 100, np.nan, X), y, plane=plane)
+NAIVE = NaiveBayes(family={0: "categorical"}).fit(np.round(X[:, :1]), y)
+WEIGHTED = {
+    "calibration": lambda X, y, **w: plots.calibration(
+        y, BAYES.predict_proba(X), label="setosa", **w
+    ),
+    "class_densities": lambda X, y, **w: plots.class_densities(GAUSSIAN, X, y, column=2, **w),
+    "bars": lambda X, y, **w: plots.class_densities(
+        NAIVE, np.round(X[:, :1]), y, column=0, weighted=True, **w
+    ),
+    "confusion": lambda X, y, **w: plots.confusion(y, BAYES.predict(X), reject_cost=0.5, **w),
+    "evidence_curve": lambda X, y, **w: plots.evidence_curve(X, y, precisions=[0.1, 1.0], **w),
+    "reject_curve": lambda X, y, **w: plots.reject_curve(
+        y, BAYES.predict_proba(X), loss=1 - np.eye(3), reject_cost=0.2, **w
+    ),
+    "residuals": lambda X, y, **w: plots.residuals(BAYES, X, y, label="setosa", **w),
+}
+
+
+def numbers(ax):
+    """All that is drawn, as numbers."""
+    found = []
+    for each in [*ax.figure.axes, *ax.child_axes]:
+        found += [line.get_xydata() for line in each.get_lines()]
+        found += [patch.get_path().vertices for patch in each.patches]
+        found += [part.get_offsets() for part in each.collections]
+        found += [[float(word) for word in text.get_text().split()[::2]] for text in each.texts]
+    return [np.asarray(each, dtype=float) for each in found]
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_a_weight_is_a_row_repeated_and_weight_zero_none(name):
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    again = np.repeat(np.arange(len(y)), weight)
+    repeated = numbers(WEIGHTED[name](X[again], y[again]))
+    weighted = numbers(WEIGHTED[name](X, y, sample_weight=weight))
+    assert len(weighted) == len(repeated) > 0
+    for a, b in zip(weighted, repeated, strict=True):
+        assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+
+
+def test_every_plot_of_rows_has_weights():
+    with_weight = {
+        name
+        for name in DRAWN
+        if "sample_weight" in inspect.signature(getattr(plots, name)).parameters
+    }
+    assert with_weight == set(WEIGHTED) - {"bars"}
+
+
+def labels(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_two_plots_on_the_same_axes_share_one_legend():
+    X2 = X[:, 2:]
+    model = GaussianClassifier().fit(X2, y)
+    ax = plots.decision_regions(model, X2, y, resolution=10)
+    assert plots.density_ellipses(model, X2, y, ax=ax) is ax
+    assert labels(ax) == ["setosa", "versicolor", "virginica"]
+    ax = plots.class_densities(GAUSSIAN, column=2)
+    plots.class_densities(GAUSSIAN, X, y, column=2, ax=ax)
+    assert labels(ax) == ["setosa", "versicolor", "virginica"]
+
+
+def test_no_colour_has_the_same_marker_or_line_twice_within_56_classes():
+    for other in (plots.MARKERS, plots.LINES):
+        assert len(set(zip(plots.COLOURS * 8, map(str, other * 7), strict=True))) == 56
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_all_of_a_picture_lies_in_a_figure_of_640_x_480_points(name):
+    figure, ax = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+    DRAWN[name](ax)
+    figure.draw_without_rendering()
+    drawn = figure.get_tightbbox()  # in inches
+    assert min(drawn.x0, drawn.y0) >= -0.01
+    assert drawn.x1 <= 6.41
+    assert drawn.y1 <= 4.81

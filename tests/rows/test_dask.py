@@ -168,6 +168,18 @@ def test_chunks_that_are_not_the_same_twice_are_an_error():
         LogisticRegression().fit(rows)
 
 
+def test_a_chunk_that_raises_is_named():
+    def make(first):
+        if first:
+            return PLAIN[:20]
+        raise OSError("the disk is gone")
+
+    rows = scan([dask.delayed(make, pure=False)(first) for first in (True, False)], "y")
+    message = "Chunk 1 of 2 cannot be computed: OSError: the disk is gone"
+    with pytest.raises(errors.SourceError, match=message):
+        LogisticRegression().fit(rows)
+
+
 def test_chunks_that_are_no_tables_are_an_error():
     with pytest.raises(errors.ColumnTypeError, match="Chunk 0 is a list, neither an array"):
         NaiveBayes().fit(dask.delayed([[1.0], [2.0]]), dask.delayed(np.array([0, 1])))

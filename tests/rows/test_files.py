@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
@@ -206,6 +207,22 @@ def test_a_file_that_changes_during_a_pass_is_named_and_a_new_scan_reads_it(tmp_
     assert_same(fit(source), in_memory(now[FEATURES]))
 
 
+def test_a_damaged_footer_is_an_error_that_names_the_file(tmp_path):
+    source = parquet(tmp_path) / "part-0.parquet"
+    whole, path, outcomes = source.read_bytes(), tmp_path / "damaged.parquet", []
+    footer = int.from_bytes(whole[-8:-4], "little")
+    for seed in range(60):
+        random, damaged = np.random.default_rng(seed), bytearray(whole)
+        for place in random.integers(len(whole) - 8 - footer, len(whole) - 8, 3):
+            damaged[place] = random.integers(256)
+        path.write_bytes(damaged)
+        try:
+            scan(path, "y").discover()
+        except DataError as error:
+            outcomes.append("damaged.parquet" in str(error))
+    assert sum(outcomes) > 30  # of others, statistics alone are damaged, or a name
+
+
 def test_a_file_with_damaged_pages_is_named(tmp_path):
     path = parquet(tmp_path) / "part-3.parquet"
     content = path.read_bytes()
@@ -269,6 +286,28 @@ def test_a_value_that_does_not_fit_its_column_is_an_error_with_the_remedy(tmp_pa
     assert "dtypes={'a': 'string'}" in str(caught.value)
     found = NaiveBayes().fit(scan(tmp_path, "y", dtypes={"a": "string"}))
     assert found.schema_.columns[0].levels == (*"0123456", "many")
+
+
+def test_text_most_of_whose_values_are_numbers_is_an_error_unless_it_is_declared(tmp_path):
+    path, code = tmp_path / "a.csv", [*map(str, range(100)), "n/a?"] * 2
+    frame = pd.DataFrame({"code": code, "y": [0, 1] * 101})
+    frame.to_csv(path, index=False)
+    message = "'code' is text, but 100 of its 101 different values are numbers.*'n/a\\?'"
+    for data in ([scan(path, "y")], [frame[["code"]], frame["y"]]):
+        with pytest.raises(ColumnTypeError, match=message):
+            NaiveBayes().fit(*data)
+    declared = frame[["code"]].astype("category")
+    for data in ([scan(path, "y", dtypes={"code": "string"})], [declared, frame["y"]]):
+        assert len(NaiveBayes().fit(*data).schema_.columns[0].levels) == 101
+    few = pd.DataFrame({"rooms": ["1", "2", "3", "4+"] * 10})
+    assert NaiveBayes().fit(few, [0, 1] * 20).schema_.columns[0].levels == ("1", "2", "3", "4+")
+
+
+def test_an_enum_of_polars_may_be_read_from_arrow_files(tmp_path):
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0, 1.0], "y": ["no", "yes", "no", "yes"]})
+    frame.with_columns(pl.col("y").cast(pl.Enum(["yes", "no"]))).write_ipc(tmp_path / "a.arrow")
+    model = LogisticRegression().fit(scan(tmp_path / "a.arrow", "y"))
+    assert model.classes_.tolist() == ["yes", "no"]
 
 
 def test_text_of_digits_in_some_files_is_text_where_the_user_says_so(tmp_path):

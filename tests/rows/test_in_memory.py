@@ -204,14 +204,18 @@ def test_numbers_and_levels_that_are_missing_are_one_error():
         model.predict(frame)
 
 
-@pytest.mark.parametrize("what", ["y", "sample_weight"])
+@pytest.mark.parametrize("what", ["y", "sample_weight", "offset"])
 @pytest.mark.parametrize("model", [LogisticRegression(), GLM(family="gaussian")], ids=str)
 def test_pandas_objects_with_other_indices_are_not_aligned(model, what):
     X = pd.DataFrame({"a": [1.0, 2.0, 4.0, 3.0]}, index=[3, 5, 7, 9])
     given = {"y": pd.Series([0, 1, 1, 0], X.index), "sample_weight": pd.Series(1.0, X.index)}
+    given["offset"] = pd.Series(0.5, X.index)
     model.fit(X, **given)
     model.fit(X, given["y"].to_numpy())
     with pytest.raises(ShapeError, match=f"indices of X and {what} are not aligned.*X.index"):
         model.fit(X, **given | {what: given[what][::-1]})
+    del given["offset"]
+    if what not in given:
+        return
     with pytest.raises(ShapeError, match=f"indices of X and {what} are not aligned"):
         OneVersusRest(estimator=LogisticRegression()).fit(X, **given | {what: given[what][::-1]})

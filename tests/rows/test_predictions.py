@@ -52,6 +52,19 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path, monkeypatch, to, me
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_unfinished_file_follows_no_link(tmp_path, monkeypatch):
+    names, target, to = iter(["planted", "a"]), tmp_path / "target", tmp_path / "p.parquet"
+    monkeypatch.setattr("posteriori.rows.predictions.token_hex", lambda n: next(names))
+    target.write_text("mine")
+    (tmp_path / ".p.parquet.planted").symlink_to(target)
+    model, rows = LogisticRegression(prior=1.0).fit(ROWS, Y), scan(ROWS)
+    with pytest.raises(errors.ParameterError, match="cannot be written"):
+        model.predict(rows, to=to)
+    assert target.read_text() == "mine"
+    assert _written(model, rows, to) == model.predict(ROWS).tolist()
+    assert to.stat().st_mode == target.stat().st_mode
+
+
 def test_a_full_disk_leaves_no_file_behind(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device")

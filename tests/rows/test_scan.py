@@ -106,6 +106,8 @@ def test_dtypes_are_types_of_columns_of_csv_files(tmp_path):
     for dtypes in ({"size": "nothing"}, 3, {"size": 3}):
         with pytest.raises(errors.ParameterError, match="dtypes="):
             scan(csv(tmp_path), "y", dtypes=dtypes)
+    with pytest.raises(errors.ColumnNameError, match="dtypes has a type for 'sise'"):
+        scan(csv(tmp_path), "y", dtypes={"sise": "string"})
     with pytest.raises(errors.ParameterError, match="dtypes is for CSV files"):
         scan(parquet(tmp_path / "b"), "y", dtypes={"size": "string"})
 

@@ -7,9 +7,17 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from posteriori.errors import ParameterError
-from posteriori.rows.threads import map_in_order, thread_count, threads
+from posteriori.linalg import blas_libraries
+from posteriori.rows.threads import (
+    _OneBlasThread,
+    map_in_order,
+    one_blas_thread,
+    thread_count,
+    threads,
+)
 
 
 @pytest.mark.parametrize("n", [1, 3])
@@ -83,6 +91,35 @@ def test_threads_of_one_context_are_not_those_of_another():
     assert found == {3: 3, 5: 5, -3: before, -5: before}
     with pytest.raises(ParameterError, match="at least one thread"), threads(0):
         pass
+
+
+def test_an_interrupt_at_any_moment_leaves_blas_its_threads():
+    """A profile function raises after calls, where Python raises for the signal of Ctrl-C."""
+    ours = {one_blas_thread.__wrapped__.__code__, _OneBlasThread.__init__.__code__}
+    libraries = blas_libraries().select(user_api="blas").lib_controllers
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        interrupted, moment = True, 0
+        while interrupted:
+            left = [moment]
+
+            def profile(frame, event, arg, left=left):
+                if frame.f_code in ours and event in ("call", "c_return"):
+                    left[0] -= 1
+                    if left[0] == -1:
+                        raise KeyboardInterrupt
+
+            sys.setprofile(profile)
+            try:
+                with one_blas_thread():
+                    assert {library.num_threads for library in libraries} == {1}
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.setprofile(None)
+            interrupted = left[0] < 0
+            assert {library.num_threads for library in libraries} == {2}
+            moment += 1
+    assert moment > 4
 
 
 FORK = """

@@ -57,7 +57,7 @@ def one_by_one(X, codes, weight, order, W):
 def test_an_epoch_is_one_row_after_the_other(K, noise):
     X, codes, weight = problem(K, noise=noise)
     random, same = np.random.default_rng(1), np.random.default_rng(1)
-    state = PerceptronState.zero(4, K)
+    state = PerceptronState.at(np.zeros((4, 1 if K == 2 else K)))
     W, visits, weights, n_updates = state.weights, [], [], 0
     for _ in range(3):
         state = perceptron_epoch(state, stream(X, codes, weight), random)
@@ -73,7 +73,7 @@ def test_an_epoch_is_one_row_after_the_other(K, noise):
 
 
 def _learnt(rows, K, separable=lambda weights: True, max_epochs=100, averaged=False):
-    start = PerceptronState.zero(len(rows.standard.scale) + 1, K)
+    start = PerceptronState.at(np.zeros((len(rows.standard.scale) + 1, 1 if K == 2 else K)))
     random = np.random.default_rng(0)
     return perceptron(rows, start, range(max_epochs), random, separable, averaged=averaged)
 

@@ -83,7 +83,9 @@ class Sigmoids(BasisFunctions):
 
 
 _MOST_CENTRES = 10_000
-"""Centres of a grid: a few points a column are millions in all when columns are many."""
+"""Centres of a grid: a few points per column are millions in all when there are many columns."""
+
+_KMEANS_STEPS = 20
 
 
 def midpoints(low: float, high: float, number: int) -> Array:
@@ -102,7 +104,7 @@ def grid_axes(low: Array, high: Array, number: int) -> list[Array]:
 
 
 def grid(axes: Sequence[Array]) -> Array:
-    """Every combination of a value of each axis, the last axis running fastest.
+    """Every combination of a value of each axis, the last axis varying fastest.
 
     >>> grid([np.array([0.0, 1.0]), np.array([5.0])])
     array([[0., 5.], [1., 5.]])
@@ -111,23 +113,36 @@ def grid(axes: Sequence[Array]) -> Array:
     if total > _MOST_CENTRES:
         raise ParameterError(
             f"A grid over {len(axes)} columns would have {total:.3g} centres.",
-            "Use placement='data', fewer centres a column, or fewer columns.",
+            "Use placement='data', fewer centres per column, or fewer columns.",
         )
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
 
-def kmeans_centres(points: Array, count: Codes, number: int, random: Any) -> Codes:
-    """Indices of the distinct `points` that k-means++ chooses, each weighted by its row `count`."""
-    if number > len(points):
+def kmeans_centres(points: Array, unit: Array, number: int | None, random: Any) -> Array:
+    """Means of k-means clusters of the points, with columns measured in `unit` (d,).
+
+    Started by greedy k-means++ (Arthur and Vassilvitskii 2007). The default is one centre for ten
+    points, 10 to 100 in all, and no more than half the number of distinct points.
+    """
+    distinct, count = np.unique(points, axis=0, return_counts=True)
+    if number is None:
+        number = min(max(10, min(len(points) // 10, 100)), (len(distinct) + 1) // 2)
+    if number > len(distinct):
         raise ParameterError(
-            f"centres={number}, but X has {len(points)} distinct rows to put them on.",
-            "Ask for fewer, or pass the centres themselves.",
+            f"centres={number}, but X has {len(distinct)} distinct rows.",
+            "Use fewer, or pass the centres themselves.",
         )
-    if number == len(points):
-        return np.arange(number)
-    weight = count.astype(np.float64)
-    _, chosen = kmeans_plusplus(points, number, sample_weight=weight, random_state=random)
-    return cast(Codes, np.sort(chosen))
+    scaled, weight = (distinct - points.mean(axis=0)) / unit, count.astype(np.float64)
+    centres, nearest = kmeans_plusplus(scaled, number, sample_weight=weight, random_state=random)
+    for _ in range(_KMEANS_STEPS):
+        before, (_, nearest) = nearest, KDTree(centres).query(scaled)
+        if np.array_equal(before, nearest):
+            break
+        used = np.unique(nearest)  # rounding may leave one of two equal centres without points
+        total = np.bincount(nearest, weight, minlength=number)[used]
+        for column, values in zip(centres.T, scaled.T, strict=True):
+            column[used] = np.bincount(nearest, weight * values, minlength=number)[used] / total
+    return centres * np.where(np.isfinite(unit), unit, 0.0) + points.mean(axis=0)
 
 
 def neighbour_spacing(points: Array, spread: Array) -> float:
@@ -201,7 +216,7 @@ def read_centres(centres: Any, schema: Schema) -> Array:
     if points.ndim != 2 or points.shape[1] != len(schema) or len(points) == 0:
         raise ShapeError(
             f"centres has shape {points.shape}, but X has {len(schema)} columns.",
-            f"Pass one centre a row: shape (m, {len(schema)}).",
+            f"Pass an array of shape (m, {len(schema)}).",
         )
     return points
 

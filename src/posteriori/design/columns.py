@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import get_args
 
@@ -12,6 +11,7 @@ from scipy import sparse
 
 from posteriori.design.matrix import Coded, Dense, Design, Sparse, Stacked
 from posteriori.errors import LevelError, ParameterError, ShapeError
+from posteriori.lazy import cached_property
 from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed, check_finite, split_rows
 from posteriori.rows.schema import HandleUnknown, Schema, known_levels
 from posteriori.typing import Codes
@@ -124,10 +124,10 @@ class Columns:
         if self.handle_unknown == "reference":
             return np.maximum(codes, 0)
         row = block.row(int(np.argmax(codes == UNSEEN)))
-        strange = X.strange[q] if X.strange else None
-        level = f"the level {strange.level!r}" if strange and strange.row == row else "a level"
+        unseen = X.unseen[q] if X.unseen else None
+        level = f"the level {unseen.level!r}" if unseen and unseen.row == row else "a level"
         raise LevelError(
-            f"Row {{row}} has {level} in {self.schema.describe(j)}, which the fit never saw.",
+            f"Row {{row}} has {level} in {self.schema.describe(j)}, which was not in the fit.",
             known_levels(self.schema.columns[j].levels),
             row,
         )

@@ -263,7 +263,7 @@ class Scaled(Design):
 
 @dataclass(frozen=True, slots=True)
 class Stacked(Design):
-    """Designs of the same rows that make up one Φ: the columns of a part stand at its positions."""
+    """Φ made of several designs of the same rows; each has the positions of its columns in Φ."""
 
     parts: Sequence[Design]
     positions: Sequence[Codes]

@@ -5,11 +5,11 @@ without one. θ (c, q) has one row an activation. A standardised column is (φ -
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from posteriori.design.matrix import Design
+from posteriori.lazy import cached_property
 from posteriori.typing import Array
 
 FAR = 1e3
@@ -29,9 +29,9 @@ _SMALLEST, _LARGEST = 1e-75, 1e75
 class Standard:
     """Centre and scale of each design column.
 
-    Where columns lie near zero and are of ordinary size, no number is touched: sums are taken of
-    the columns as they are, and carried over by `outward` and its transpose. Otherwise `moves` is
-    true and each block is centred and scaled before it is summed, so that no digit is lost.
+    Where columns are near zero and of ordinary size, sums are taken of the user's columns, and
+    transformed by `outward` and its transpose. Otherwise `moves` is true, and each block is centred
+    and scaled before it is summed, so that no digit is lost.
     """
 
     centre: Array

@@ -1,92 +1,128 @@
-"""Checks of a fitted model: a verdict in words on each subject, as text, HTML or a frame."""
+"""Checks of a fitted model: a verdict with a code on each subject, as text, HTML or a frame.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import wraps
+Conventions: n rows, K classes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from html import escape
 from textwrap import wrap
 from typing import Any, Literal, cast, get_args, overload
 
 import numpy as np
+from scipy.special import ndtr
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from posteriori.arguments import either
-from posteriori.decision.calibration import (
-    OUTSIDE,
-    BinnedResiduals,
-    CalibrationError,
-    binned_residuals,
-    calibration_error,
-)
+from posteriori.arguments import either, is_number
+from posteriori.decision.calibration import OUTSIDE, binned_residuals, calibration_error
+from posteriori.design.columns import Columns
 from posteriori.errors import InferenceError, MissingValueError, ParameterError, PosterioriError
-from posteriori.inspection.check_rows import (
-    Outcomes,
-    Seen,
-    clause,
-    has_proper_prior,
-    rows_given,
-    rows_of_fit,
-)
-from posteriori.inspection.results import listed
-from posteriori.inspection.summary import p_text, shortened
-from posteriori.posterior.diagnostics import (
-    LARGE,
-    VERY_LARGE,
-    Collinearity,
-    Dependency,
-    collinearity_of,
-    influence_of,
-)
+from posteriori.inspection.results import listed, offset_argument
+from posteriori.inspection.summary import p_text
+from posteriori.posterior.diagnostics import LARGE, VERY_LARGE, collinearity_of, influence_of
 from posteriori.posterior.log_posterior import WIDE
+from posteriori.rows.block import Block
+from posteriori.rows.features import read_features
 from posteriori.rows.frames import make_frame
+from posteriori.rows.in_memory import MemoryRows, check_aligned
+from posteriori.rows.scan import as_source, is_source
+from posteriori.rows.source import FitRows
+from posteriori.rows.target import read_offset, read_real_target, read_target, read_weight
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.objective import Status
-from posteriori.solve.separation import Separation
-from posteriori.statistics.leverage import Influence
+from posteriori.statistics.goodness_of_fit import shares
+from posteriori.statistics.row_sample import sample_rows
+from posteriori.typing import Array, Codes
 
-Word = Literal["not checked", "good", "look", "bad"]
-"""What a check says, from nothing to the worst."""
+Word = Literal["not checked", "good", "warning", "bad"]
+"""A verdict, from nothing to the worst."""
 
 _WORDS: tuple[Word, ...] = get_args(Word)
+
+CODES = {
+    "convergence": "C101",
+    "separation": "C102",
+    "collinearity": "C103",
+    "influence": "C104",
+    "dispersion": "C105",
+    "residuals": "C106",
+    "calibration": "C107",
+    "approximation": "C108",
+}
 
 _WIDTH = 88
 """Characters of a line."""
 
-_GAP = "  "
+_DISTANT, _FAR = 0.5, 1.0
+"""Cook's distances for a warning, and for a bad verdict."""
 
-_MOST = 40
-"""Characters of the name of a model in the title."""
+_UNLIKELY, _VERY_UNLIKELY = 0.01, 1e-4
+"""The same of p-values."""
+
+_OVERDISPERSED = 1.5
+"""Pearson chi2/df of a bad verdict."""
+
+_SMALL = 0.01
+"""A calibration error that does no harm, whatever its p-value."""
+
+_FEWEST, _ROWS_EACH = 10, 10
+"""Rows that averages need, and rows for each coefficient if those of the fit are to judge it."""
+
+_MOST = 10**6
+"""Rows of a source whose predictions are kept in memory; of more rows a sample is."""
+
+_ENDED = {
+    Status.MAX_ITERATIONS: "Raise max_iter.",
+    Status.STALLED: "Look at the scales of the columns, or set a prior.",
+    Status.SEPARATED: "See the check on separation.",
+}
+
+
+class NotChecked(Exception):
+    """A subject that cannot be checked; the message says why."""
 
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """A verdict: "good", "look" (into it), "bad", or "not checked"; a sentence; and its numbers.
+    """A verdict: "good", "warning", "bad" or "not checked"; a sentence; and its numbers.
 
-    The sentence says what was found, in which column or row, and what to do about it.
+    The sentence says what was found, in which column or row, and what to do. `rows` are those it
+    was judged on: "fit", "X" (the rows passed), or none.
 
-    >>> Check("collinearity", "good", "The columns can be told apart.", {"largest": 3.2})
-    Check(name='collinearity', word='good', sentence='The columns can be told apart.')
+    >>> check = Check("collinearity", "good", "The columns can be told apart.", {"largest": 3.2})
+    >>> print(check)
+    The columns can be told apart. [C103]
     """
 
     name: str
     word: Word
     sentence: str
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    rows: str = ""
+
+    @property
+    def code(self) -> str:
+        return CODES[self.name]
+
+    def __str__(self) -> str:
+        rows = {"fit": ", rows of the fit", "X": ", rows of X"}.get(self.rows, "")
+        return f"{self.sentence} [{self.code}{rows}]"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Checks(Sequence[Check]):
-    """What `check()` gives: all checks of a model, in order, or one by its name.
+    """The checks of a model, in order, or one by its name or code.
 
     >>> checks = Checks("Model", (Check("convergence", "good", "The iteration converged."),))
     >>> checks
     Model: 1 good
     ========================================================================================
-    good         convergence   The iteration converged.
-    >>> checks["convergence"].word, len(checks), checks.worst
+    good         convergence    The iteration converged. [C101]
+    >>> checks["C101"].word, len(checks), checks.worst
     ('good', 1, 'good')
     """
 
@@ -108,10 +144,11 @@ class Checks(Sequence[Check]):
     def __getitem__(self, key: int | str | slice) -> Check | tuple[Check, ...]:
         if not isinstance(key, str):
             return self.found[key]
+        for check in self.found:
+            if key in (check.name, check.code):
+                return check
         names = [check.name for check in self.found]
-        if key not in names:
-            raise ParameterError(f"There is no check called {key!r}.", f"Use {either(names)}.")
-        return self.found[names.index(key)]
+        raise ParameterError(f"There is no check called {key!r}.", f"Use {either(names)}.")
 
     @property
     def worst(self) -> Word:
@@ -120,117 +157,295 @@ class Checks(Sequence[Check]):
         return max(words, key=_WORDS.index, default="not checked")
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """A row a check: check, word, sentence; of "pandas", "polars" or "pyarrow"."""
-        rows = [(check.name, check.word, check.sentence) for check in self.found]
-        columns = zip(*rows, strict=True) if rows else ([], [], [])
-        names = ("check", "word", "sentence")
-        return make_frame(dict(zip(names, map(list, columns), strict=True)), backend)
+        """A row a check: check, code, word, sentence, rows; of "pandas", "polars" or "pyarrow"."""
+        names = ("name", "code", "word", "sentence", "rows")
+        columns = {name: [getattr(check, name) for check in self.found] for name in names}
+        return make_frame({"check": columns.pop("name"), **columns}, backend)
 
     def __repr__(self) -> str:
         return self.text()
 
     def text(self) -> str:
-        """The verdicts in plain characters, at most 88 a line."""
+        """The verdicts in plain characters, 88 a line."""
         lines = [self._heading(), "=" * _WIDTH]
         for check in self.found:
-            lines += _lines(check)
+            start = f"{check.word:11}  {check.name:13}  "
+            first, *rest = wrap(str(check), _WIDTH - len(start))
+            lines += [start + first, *(" " * len(start) + line for line in rest)]
         return "\n".join(lines)
 
     def _heading(self) -> str:
         words = [check.word for check in self.found]
         counts = [f"{words.count(word)} {word}" for word in reversed(_WORDS) if word in words]
-        return f"{shortened(self.title, _MOST)}: {', '.join(counts) or 'nothing checked'}"
+        return f"{self.title}: {', '.join(counts) or 'nothing checked'}"
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        rows = "".join(map(_html_row, self.found))
+        rows = "".join(
+            f"<tr><td><b>{escape(check.word)}</b></td><th>{escape(check.name)}</th>"
+            f'<td style="text-align: left">{escape(str(check))}</td></tr>'
+            for check in self.found
+        )
         return f"<div><p><b>{escape(self._heading())}</b></p><table>{rows}</table></div>"
 
 
-def _lines(check: Check) -> list[str]:
-    words, names = max(map(len, _WORDS)), len("collinearity")
-    start = check.word.ljust(words) + _GAP + check.name.ljust(names) + _GAP
-    parts = wrap(check.sentence, _WIDTH - len(start)) or [""]
-    return [start + parts[0], *(" " * len(start) + part for part in parts[1:])]
+def check(
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    sample_weight: Any = None,
+    offset: Any = None,
+    *,
+    ignore: str | Iterable[str] = (),
+) -> Checks:
+    """What looks wrong with a fit: a verdict in words on each of eight subjects.
 
+    convergence; separation (coefficients that diverge); collinearity (condition indices
+    √(λ_max/λ_j) of the columns about their means); influence (Cook's distances δᵀHδ/(ps) of
+    rows); dispersion (Pearson χ²/df of counts and grouped labels); residuals (averages over rows
+    of similar predictions); calibration (Spiegelhalter's test); approximation (how near the
+    posterior found is to the exact one). A verdict is "good", "warning", "bad" or "not checked",
+    with a code, a sentence that says what to do, and the rows it was judged on.
 
-def _html_row(check: Check) -> str:
-    colour = {"bad": "#b00020", "look": "#8a6100", "good": "#1b6e2c"}.get(check.word, "#666666")
-    style = f'style="color: {colour}; white-space: nowrap"'
-    return (
-        f"<tr><td {style}><b>{escape(check.word)}</b></td><th>{escape(check.name)}</th>"
-        f'<td style="text-align: left">{escape(check.sentence)}</td></tr>'
-    )
+    Without X the rows of the fit are used, where the model keeps them. New rows say more about
+    residuals and calibration: pass X and y, or the rows of `scan`. With a prior, or fewer than ten
+    rows for each coefficient, the rows of the fit would mislead, and those two are not checked on
+    them. Influence is always that of the rows of the fit. Of a source of more than a million rows
+    a sample is used.
 
+    Parameters
+    ----------
+    sample_weight, offset : those of the rows X.
+    ignore : names or codes of checks to leave out.
 
-_DISTANT, _FAR = 0.5, 1.0
-"""Cook's distances that are to be looked at, and that are too large."""
-
-_MOST_NAMED = 3
-"""Dependencies that a sentence names."""
-
-_TRUST: dict[str, Word] = {"good": "good", "usable": "look", "poor": "bad"}
-
-_ENDED: dict[Status, str] = {
-    Status.MAX_ITERATIONS: "Raise max_iter.",
-    Status.STALLED: "Look at the scales of the columns, or set a prior.",
-    Status.SEPARATED: "See the check on separation.",
-}
-
-Verdict = Callable[..., Check]
-
-
-def not_checked(name: str, why: str) -> Check:
-    """What to say where nothing can be said.
-
-    >>> not_checked("influence", "the rows of the fit are not here").sentence
-    'Not checked: the rows of the fit are not here.'
+    >>> from posteriori import LogisticRegression
+    >>> X = [[0, 0], [1, 1], [2, 2], [3, 3], [4, 4], [5, 5.1], [6, 6], [7, 7.1]]
+    >>> checks = LogisticRegression().fit(X, [0, 0, 1, 0, 1, 0, 1, 1]).check(ignore="influence")
+    >>> checks["collinearity"].word, checks["collinearity"].values["dependencies"][0].columns
+    ('bad', ('x0', 'x1'))
+    >>> print(checks["convergence"])
+    The iteration converged. [C101]
     """
-    return Check(name, "not checked", f"Not checked: {why}.")
+    check_is_fitted(model)
+    if is_classifier(model) and not hasattr(model, "classes_"):
+        raise NotFittedError(
+            f"This {type(model).__name__} instance is not fitted yet. Call fit first."
+        )
+    if X is None and any(given is not None for given in (y, sample_weight, offset)):
+        raise ParameterError("y, sample_weight or offset was given without X.", "Pass X too.")
+    ignored = {ignore} if isinstance(ignore, str) else set(ignore)
+    unknown = ignored - {*CODES, *CODES.values()}
+    if unknown:
+        raise ParameterError(
+            f"There is no check called {min(unknown)!r}.", f"Use {either([*CODES])}."
+        )
+    wanted = {n: f for n, f in _CHECKS.items() if not ignored & {n, CODES[n]}}
+    with one_blas_thread():
+        rows = _rows_of_fit(model) if X is None else _given(model, X, y, sample_weight, offset)
+        found = tuple(_verdict(name, f, model, rows) for name, f in wanted.items())
+    return Checks(type(model).__name__, found)
 
 
-def where_possible(name: str) -> Callable[[Verdict], Verdict]:
-    """The verdict, or where it cannot be had a check that says why."""
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Predictions, targets and weights (n,) of rows; `sampled` if they are some of many.
 
-    def guard(verdict: Verdict) -> Verdict:
-        @wraps(verdict)
-        def guarded(*arguments: Any) -> Check:
-            try:
-                return verdict(*arguments)
-            except PosterioriError as error:
-                return not_checked(name, clause(error))
+    Predictions are (n, K), and targets class codes, shares (n, K), or shares of the second class;
+    of a number both are (n,).
+    """
 
-        return guarded
+    predicted: Array
+    target: Array | Codes
+    weight: Array
+    sampled: bool = False
 
-    return guard
+    def by_class(self) -> "Outcomes":
+        """Rows with one class each: a row of shares is a row for each of its classes.
+
+        >>> found = Outcomes(np.array([[0.4, 0.6]]), np.array([0.75]), np.array([8.0])).by_class()
+        >>> found.target, found.weight
+        (array([0, 1]), array([2., 6.]))
+        """
+        if self.predicted.ndim == 1 or self.target.dtype.kind != "f":
+            return self
+        share: Array = self.target  # type: ignore[assignment]
+        share = np.stack([1 - share, share], axis=1) if share.ndim == 1 else share
+        row, code = np.nonzero(share * self.weight[:, None])
+        weight = self.weight[row] * share[row, code]
+        return replace(self, predicted=self.predicted[row], target=code, weight=weight)
 
 
-def convergence(model: Any) -> Check:
-    """Whether the iteration ended where it should."""
+@dataclass(frozen=True, eq=False)
+class CheckedRows:
+    """Rows to check by, of the "fit" or of "X"; `why` says why there are no outcomes."""
+
+    name: str
+    rows: FitRows | None = None
+    columns: Columns | None = None
+    outcomes: Outcomes | None = None
+    why: str = "the rows of the fit are not here; pass X and y"
+    misleading: bool = False
+
+    def judged(self, on_fit: bool = True) -> Outcomes:
+        """The outcomes, enough of them; those of the fit only if they do not mislead."""
+        if self.outcomes is None or (self.misleading and not on_fit):
+            raise NotChecked(self.why)
+        if self.outcomes.weight.sum() < _FEWEST:
+            raise NotChecked(f"it takes {_FEWEST} rows or more, by their weights")
+        return self.outcomes
+
+
+def _rows_of_fit(model: Any) -> CheckedRows:
+    """The rows that a model was fitted to, if it keeps them and they are what they were."""
+    inference: Any = getattr(model, "_inference", None)
+    try:
+        _ = inference.objective
+    except (AttributeError, InferenceError):
+        return CheckedRows("fit")
+    try:
+        inference.goodness.check_rows()
+        objective = inference.objective
+    except PosterioriError as error:
+        return CheckedRows("fit", why=_clause(error))
+    truth = partial(_shares, objective.loss, objective.target)
+    outcomes, why = _outcomes(objective.rows, model._predicted, truth), ""
+    if has_proper_prior(model) or objective.penalty.precision.any():
+        why = "where a prior holds the coefficients"
+    elif inference.n_parameters * _ROWS_EACH > inference.goodness.n_obs:
+        why = "with so many coefficients for so few rows"
+    said = f"the rows of the fit say little of it {why}; pass others, X and y"
+    return CheckedRows("fit", objective.rows, objective.columns, outcomes, said, bool(why))
+
+
+def _given(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> CheckedRows:
+    """Other rows, read as the model reads those that it predicts."""
+    name, given = type(model).__name__, offset_argument(model, offset)
+    if is_source(X):
+        rows = _source(model, X, y, sample_weight)
+    else:
+        rows = _table(model, X, y, sample_weight, offset)
+    columns = Columns(rows.schema, handle_unknown="reference")
+    if not hasattr(model, "predict_proba") and not is_regressor(model):
+        why = f"{name} gives no probabilities; CalibratedClassifier makes some of its decisions"
+        return CheckedRows("X", rows, columns, why=why)
+    if rows.classes is None and not (is_regressor(model) and rows.has_target):
+        return CheckedRows("X", rows, columns, why="y was not passed")
+    if hasattr(model, "_predicted"):
+        return CheckedRows("X", rows, columns, _outcomes(rows, model._predicted, _labels))
+    own = cast(MemoryRows, rows)
+    weight = np.ones(own.n_rows) if own.weight is None else own.weight
+    predicted = np.asarray(model.predict_proba(X, **given))
+    kept = weight > 0
+    outcomes = Outcomes(predicted[kept], cast(Array, own.y)[kept], weight[kept])
+    return CheckedRows("X", rows, columns, outcomes)
+
+
+def _source(model: Any, X: Any, y: Any, sample_weight: Any) -> FitRows:
+    name = type(model).__name__
+    rows = as_source(X, y, sample_weight, None, name)
+    if not hasattr(model, "schema_"):
+        raise ParameterError(
+            f"{name} cannot be checked by rows of a source.", "Pass a table X and labels y."
+        )
+    if is_regressor(model):
+        return rows.with_numbers().discover().known_as(model.schema_, None)
+    return rows.discover().known_as(model.schema_, model.classes_)
+
+
+def _table(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> MemoryRows:
+    ours = hasattr(model, "_new_rows")
+    rows = model._new_rows(X) if ours else MemoryRows(read_features(X, None, type(model).__name__))
+    check_aligned(X, y=y, sample_weight=sample_weight)
+    rows = replace(rows, weight=read_weight(sample_weight, rows.n_rows))
+    if offset is not None:
+        K = len(getattr(model, "classes_", ()))
+        rows = replace(rows, offset=read_offset(offset, rows.n_rows, K if K > 2 else 1))
+    if y is None:
+        return rows
+    if is_regressor(model):
+        return replace(rows, y=read_real_target(y, rows.n_rows))
+    classes, target = read_target(y, rows.n_rows, known=model.classes_)
+    return replace(rows, y=target, classes=classes)
+
+
+def _labels(block: Block) -> Array:
+    return cast(Array, block.y)
+
+
+def _shares(loss: Any, target: Any, block: Block) -> Array:
+    return shares(loss, target(block))
+
+
+def _collect(
+    predict: Callable[[Block], Array], truth: Callable[[Block], Array], block: Block
+) -> list[tuple[Array, Array, Array]]:
+    """Predictions, targets and weights of a block."""
+    n = block.X.shape[0]
+    weight = np.ones(n) if block.weight is None else block.weight
+    return [(predict(block), truth(block), weight)] if n else []
+
+
+def _outcomes(rows: FitRows, predict: Any, truth: Any) -> Outcomes:
+    """Predictions of the rows beside their targets: of a sample where a source has too many."""
+    sampled = not rows.in_memory and rows.n_rows > _MOST
+    some = sample_rows(rows, 2 ** (rows.n_rows // _MOST).bit_length())[0] if sampled else rows
+    parts = some.map_sum(partial(_collect, predict, truth))
+    predicted, target, weight = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Outcomes(predicted, target, weight, sampled)
+
+
+def _clause(error: PosterioriError) -> str:
+    """What is wrong, as a part of a sentence.
+
+    >>> _clause(InferenceError("The rows have changed.", "Fit again."))
+    'the rows have changed'
+    """
+    return error.problem[0].lower() + error.problem[1:].rstrip(".")
+
+
+def has_proper_prior(model: Any) -> bool:
+    """Whether a prior determines every coefficient."""
+    prior = getattr(model, "prior", None)
+    if prior is None or isinstance(prior, str) or hasattr(model, "posterior_"):
+        return prior is not None
+    try:
+        return bool(model._inference.objective.penalty.proper)
+    except InferenceError:
+        return is_number(prior) and prior > 0
+
+
+def _verdict(
+    name: str, check: Callable[[Any, CheckedRows], Check], model: Any, rows: CheckedRows
+) -> Check:
+    """The verdict, or where it cannot be had one that says why."""
+    try:
+        return check(model, rows)
+    except (NotChecked, PosterioriError) as error:
+        why = _clause(error) if isinstance(error, PosterioriError) else str(error)
+        return Check(name, "not checked", f"Not checked: {why}.")
+
+
+def _convergence(model: Any, rows: CheckedRows) -> Check:
     parts = _parts(model)
     stopped = [not part.converged_ for part in parts if hasattr(part, "converged_")]
-    silent = [part for part in parts if not (hasattr(part, "converged_") or _is_ours(part))]
+    unknown = [part for part in parts if not (hasattr(part, "converged_") or _is_ours(part))]
     values = {"converged": not any(stopped)}
-    if any(stopped):
-        return Check("convergence", "bad", _end(model, sum(stopped)), values)
-    if silent:
-        name = type(silent[0]).__name__
-        return not_checked("convergence", f"{name} does not tell whether it converged")
-    told = "The iteration converged." if stopped else "The fit needs no iteration."
-    return Check("convergence", "good", told, values)
-
-
-def _end(model: Any, n_stopped: int) -> str:
-    """How an iteration ended that did not converge."""
+    if not any(stopped) and unknown:
+        raise NotChecked(f"{type(unknown[0]).__name__} does not say whether it converged")
+    if not any(stopped):
+        said = "The iteration converged." if stopped else "The fit needs no iteration."
+        return Check("convergence", "good", said, values)
     if not hasattr(model, "converged_"):
-        of = len([part for part in _parts(model) if not _inner(part)])
-        return f"Of {of} fits inside, {n_stopped} did not converge. Call check() of each of them."
-    if not hasattr(model, "solution_"):
-        return (
+        of = len([part for part in parts if not _inner(part)])
+        said = f"{sum(stopped)} of {of} inner fits did not converge. Call check() of each of them."
+    elif hasattr(model, "solution_"):
+        said = f"{model.solution_.status.value} {_ENDED[model.solution_.status]}"
+    else:
+        said = (
             "The iteration was stopped before it converged. Raise max_epochs; where classes "
             "overlap, use a model with probabilities, such as LogisticRegression."
         )
-    return f"{model.solution_.status.value} {_ENDED[model.solution_.status]}"
+    return Check("convergence", "bad", said, values)
 
 
 def _parts(model: Any) -> list[Any]:
@@ -239,15 +454,12 @@ def _parts(model: Any) -> list[Any]:
 
 
 def _inner(model: Any) -> list[Any]:
-    """The fitted models inside of one of ours; what others are made of is their own matter."""
+    """The fitted models inside one of ours; those inside others are not inspected."""
     if not _is_ours(model):
         return []
     own = [model.estimator_] if hasattr(model, "estimator_") else []
-    return [_thawed(each) for each in (*own, *getattr(model, "estimators_", []))]
-
-
-def _thawed(model: Any) -> Any:
-    return model.estimator if isinstance(model, FrozenEstimator) else model
+    found = (*own, *getattr(model, "estimators_", []))
+    return [each.estimator if isinstance(each, FrozenEstimator) else each for each in found]
 
 
 def _is_ours(model: Any) -> bool:
@@ -255,104 +467,90 @@ def _is_ours(model: Any) -> bool:
     return any(each.__module__.partition(".")[0] == "posteriori" for each in type(model).__mro__)
 
 
-def _why_no_likelihood(model: Any) -> str:
-    if _inner(model):
-        return "it is a matter of the fits inside; call check() of each of them"
-    return "the fit does not maximise a likelihood of the target given the columns"
-
-
-@where_possible("separation")
-def separation(model: Any) -> Check:
-    """Whether coefficients diverge."""
+def _require_likelihood(model: Any) -> None:
     if not hasattr(model, "_inference"):
-        return not_checked("separation", _why_no_likelihood(model))
+        raise NotChecked(
+            "the inner fits have it; call check() of each of them"
+            if _inner(model)
+            else "the fit does not maximise a likelihood of the target given the columns"
+        )
+
+
+def _separation(model: Any, rows: CheckedRows) -> Check:
+    _require_likelihood(model)
     if has_proper_prior(model):
-        told = "Not needed: the prior keeps all coefficients finite, whatever the classes."
-        return Check("separation", "good", told, {"kind": None, "columns": ()})
-    found: Separation = model.separation_
+        said = "Not needed: the prior keeps all coefficients finite."
+        return Check("separation", "good", said, {"kind": None, "columns": ()})
+    found = model.separation_
     values = {"kind": found.kind, "columns": found.columns}
-    if found.kind == "none":
-        return Check("separation", "good", "No coefficient diverges.", values)
     if found.kind == "undecided":
-        return not_checked("separation", "there are too many coefficients to decide it")
+        raise NotChecked("there are too many coefficients to decide it")
+    if found.kind == "none":
+        return Check("separation", "good", "No coefficient diverges.", values, "fit")
     diverge = "coefficient diverges" if len(found.columns) == 1 else "coefficients diverge"
-    told = (
+    said = (
         f"The {diverge} along {listed(found.columns)}: the likelihood has no maximum "
         f"({'all' if found.kind == 'complete' else 'some'} rows are separated without error). Set "
         "prior='jeffreys' or a number such as prior=1.0, or drop the columns."
     )
-    return Check("separation", "bad", told, values)
+    return Check("separation", "bad", said, values, "fit")
 
 
-@where_possible("collinearity")
-def collinearity(model: Any, seen: Seen) -> Check:
-    """Whether columns are nearly combinations of others."""
-    if seen.rows is None or seen.columns is None:
-        return not_checked("collinearity", seen.why)
-    if seen.rows.n_rows < 2:
-        return not_checked("collinearity", "a single row says nothing of how columns go together")
-    if len(seen.columns.names) > WIDE:
-        return not_checked("collinearity", f"it is worked out for {WIDE:,} columns at most")
+def _collinearity(model: Any, rows: CheckedRows) -> Check:
+    if rows.rows is None or rows.columns is None:
+        raise NotChecked(rows.why)
+    if rows.rows.n_rows < 2:
+        raise NotChecked("there is a single row")
+    if len(rows.columns.names) > WIDE:
+        raise NotChecked(f"it is computed for {WIDE:,} columns at most")
+    formula = getattr(model, "formula_", None)
+    intercept = getattr(model, "fit_intercept", True) and (formula is None or formula.intercept)
     try:
-        found = collinearity_of(seen.rows, seen.columns, _has_intercept(model))
+        found = collinearity_of(rows.rows, rows.columns, bool(intercept))
     except MissingValueError:
-        return not_checked("collinearity", "some entries are missing")
-    near = found.dependencies()
+        raise NotChecked("some entries are missing") from None
+    near, said = found.dependencies(), ""
+    if near:
+        more = f", and {len(near) - 3} more" if len(near) > 3 else ""
+        named = [f"{listed(each.columns)} (condition index {each.index:.3g})" for each in near[:3]]
+        said = f"Nearly linearly dependent are {'; '.join(named)}{more}. {_harm(model)}"
+    if found.constant:
+        said += f" Constant, and better dropped: {listed(found.constant)}."
+    if not said:
+        said = (
+            f"The columns are not collinear: the largest condition index is {found.largest:.3g} "
+            f"(a warning from {LARGE:g} on)."
+        )
+    word: Word = "bad" if found.largest > VERY_LARGE else "good"
+    word = "warning" if word == "good" and (near or found.constant) else word
     values = {
         "largest": found.largest,
         "indices": found.indices,
         "dependencies": near,
         "constant": found.constant,
         "uncentred": found.uncentred,
-        "details": found,
     }
-    word: Word = "bad" if found.largest > VERY_LARGE else "look" if near else "good"
-    if found.constant and word == "good":
-        word = "look"
-    return Check("collinearity", word, _collinearity_sentence(found, near, _harm(model)), values)
+    return Check("collinearity", word, said.strip(), values, rows.name)
 
 
 def _harm(model: Any) -> str:
-    """What columns that hang together do to a model, and what to do about it."""
+    """What collinear columns do to a model, and what to do."""
     if not hasattr(model, "_inference"):
-        return "What each of them does cannot be told; drop or merge some of these columns."
+        return "Their separate effects are not determined; drop or merge some of these columns."
     if has_proper_prior(model):
-        return "The prior deals their effect out among them: do not read them one by one."
+        return "The prior shares their effect among them: do not interpret them one by one."
     return (
-        "Their coefficients can hardly be told apart, though predictions suffer little. Drop or "
-        "merge some of these columns, or set a prior."
+        "Their coefficients have large errors, though predictions suffer little. Drop or merge "
+        "some of these columns, or set a prior."
     )
 
 
-def _collinearity_sentence(found: Collinearity, near: Sequence[Dependency], harm: str) -> str:
-    told = ""
-    if near:
-        more = f", and {len(near) - _MOST_NAMED} more" if len(near) > _MOST_NAMED else ""
-        named = "; ".join(map(_named, near[:_MOST_NAMED]))
-        told = f"Nearly a combination of each other are {named}{more}. {harm}"
-    if found.constant:
-        told += f" Never changing, and better dropped: {listed(found.constant)}."
-    largest = f"the largest condition index is {found.largest:.3g} (from {LARGE:g} on, look)"
-    return told.strip() or f"The columns can be told apart: {largest}."
-
-
-def _named(each: Dependency) -> str:
-    return f"{listed(each.columns)} (condition index {each.index:.3g})"
-
-
-def _has_intercept(model: Any) -> bool:
-    formula = getattr(model, "formula_", None)
-    return bool(getattr(model, "fit_intercept", True)) and (formula is None or formula.intercept)
-
-
-@where_possible("influence")
-def influence(model: Any) -> Check:
-    """Whether the coefficients hang on a few rows."""
-    if not hasattr(model, "_inference"):
-        return not_checked("influence", _why_no_likelihood(model))
+def _influence(model: Any, rows: CheckedRows) -> Check:
+    _require_likelihood(model)
     found = influence_of(model._inference)
     distant, levered = found.by_distance(), found.by_leverage()
-    most = float(found.distance[distant[0]])
+    first, high = distant[0], levered[0]
+    most = float(found.distance[first])
     values = {
         "rows": found.row[distant].tolist(),
         "distances": found.distance[distant].tolist(),
@@ -360,226 +558,195 @@ def influence(model: Any) -> Check:
         "highest_leverage_rows": found.row[levered].tolist(),
         "highest_leverages": found.leverage[levered].tolist(),
     }
-    word: Word = "bad" if most > _FAR else "look" if most > _DISTANT else "good"
-    return Check("influence", word, _influence_sentence(found, word), values)
-
-
-def _influence_sentence(found: Influence, word: Word) -> str:
-    first, high = found.by_distance()[0], found.by_leverage()[0]
-    if word == "good":
-        return (
-            "No single row moves the coefficients much: the largest Cook's distance is "
-            f"{found.distance[first]:.2g} (row {found.row[first]}), the largest leverage "
-            f"{found.leverage[high]:.2g} (row {found.row[high]})."
+    if most <= _DISTANT:
+        said = (
+            f"No single row moves the coefficients much: the largest Cook's distance is {most:.2g} "
+            f"(row {found.row[first]}), the largest leverage {found.leverage[high]:.2g} (row "
+            f"{found.row[high]})."
         )
-    named = [
-        f"row {found.row[i]} ({found.distance[i]:.2g})"
-        for i in found.by_distance()
-        if found.distance[i] > _DISTANT
-    ]
-    return (
-        f"The coefficients hang on single rows, by Cook's distance: {', '.join(named)}. Look at "
-        "their entries and targets, and fit without them to see what changes."
+        return Check("influence", "good", said, values, "fit")
+    large = [i for i in distant if found.distance[i] > _DISTANT]
+    named = ", ".join(f"row {found.row[i]} ({found.distance[i]:.2g})" for i in large)
+    said = (
+        f"The coefficients depend on single rows, by Cook's distance: {named}. Inspect their "
+        "entries and targets, and fit without them to see what changes."
     )
+    return Check("influence", "bad" if most > _FAR else "warning", said, values, "fit")
 
 
-@where_possible("trust")
-def trust(model: Any) -> Check:
-    """Whether the posterior found is near the exact one."""
-    if not hasattr(type(model), "approximation_check_"):
-        return not_checked("trust", "there is no posterior over coefficients to be trusted")
-    found = model.approximation_check_
-    values = {name: getattr(found, name) for name in ("word", "k_hat", "discrepancy")}
-    return Check("trust", _TRUST[found.word], str(found), values)
-
-
-_UNLIKELY, _VERY_UNLIKELY = 0.01, 1e-4
-"""p-values that are to be looked at, and that are too small."""
-
-_SMALL = 0.01
-"""A calibration error that does no harm, however sure it is that there is one."""
-
-_FEWEST = 10
-"""Rows whose averages say something."""
-
-_TOO_FEW = f"it takes {_FEWEST} rows or more, by their weights"
-
-_FLATTERED = " These are the rows of the fit, which flatter it: pass others, X and y."
-
-
-@where_possible("residuals")
-def residuals(model: Any, seen: Seen) -> Check:
-    """Whether targets are on average what was predicted, wherever one looks."""
-    if seen.outcomes is None:
-        return not_checked("residuals", seen.why)
-    if seen.outcomes.weight.sum() < _FEWEST:
-        return not_checked("residuals", _TOO_FEW)
-    found = _binned(model, seen.outcomes)
-    chances = [min(each.p_value * len(found), 1.0) for each in found]
-    k = int(np.argmin(chances))
-    worst, label = found[k], _label(model, k)
-    values = {
-        "share_outside": worst.share,
-        "p_value": chances[k],
-        "label": label,
-        "predicted": worst.predicted,
-        "observed": worst.observed,
-        "z": worst.z,
-        "n": worst.n,
-    }
-    return Check(
-        "residuals", _word(chances[k]), _residual_sentence(worst, label, chances[k], seen), values
+def _dispersion(model: Any, rows: CheckedRows) -> Check:
+    outcomes = rows.judged()
+    z, weight, excess = _pearson(model, outcomes)
+    df = weight.sum() - (model.n_parameters_ if rows.name == "fit" else 0)
+    if df <= 0:
+        raise NotChecked("there are no more rows than coefficients")
+    ratio = float(weight @ z**2 / df)
+    # The variance of z² is two plus the excess kurtosis of the target.
+    p_value = float(ndtr(-(ratio - 1) * df / np.sqrt(weight @ (2 + excess))))
+    values = {"dispersion": ratio, "p_value": p_value, "df": float(df)}
+    said = f"Pearson chi2/df is {ratio:.3g} (p {p_text(p_value)})"
+    word = _word(p_value)
+    if word == "good":
+        said = f"The targets vary no more than the model says: {said}."
+        return Check("dispersion", "good", said, values, rows.name)
+    word = "bad" if ratio >= _OVERDISPERSED and word == "bad" else "warning"
+    said = (
+        f"Overdispersion: the targets vary more than the model says. {said}. The model's standard "
+        "errors are too small; use tidy(errors='robust') and summary(errors='robust'), or add "
+        "columns that explain the variation."
     )
+    return Check("dispersion", word, said, values, rows.name)
+
+
+def _pearson(model: Any, outcomes: Outcomes) -> tuple[Array, Array, Array]:
+    """Pearson residuals of counts or of groups of labels, weights, and excess kurtoses."""
+    p, t, weight = outcomes.predicted, outcomes.target, outcomes.weight
+    if p.ndim == 1:
+        if model.family != "poisson":
+            raise NotChecked("it is for counts and for grouped labels")
+        return (t - p) / np.sqrt(p), weight, 1 / p
+    share, second = t if t.ndim == 1 else t[:, 1], p[:, 1]
+    if p.shape[1] > 2 or not ((share > 0) & (share < 1)).any():
+        raise NotChecked("it is for counts and for grouped labels of two classes")
+    variance = second * (1 - second) / weight
+    kurtosis = 1 / (weight**2 * variance) - 6 / weight
+    return (share - second) / np.sqrt(variance), np.ones(len(second)), kurtosis
 
 
 def _word(p_value: float) -> Word:
-    return "bad" if p_value < _VERY_UNLIKELY else "look" if p_value < _UNLIKELY else "good"
+    if p_value >= _UNLIKELY:
+        return "good"
+    return "bad" if p_value < _VERY_UNLIKELY else "warning"
 
 
-def _binned(model: Any, outcomes: Outcomes) -> list[BinnedResiduals]:
+def _residuals(model: Any, rows: CheckedRows) -> Check:
+    """Whether targets are on average what was predicted, at every prediction."""
+    outcomes = rows.judged(on_fit=False)
+    found, labels = _binned(model, outcomes), [None]
+    if not is_regressor(model):
+        classes = model.classes_.tolist()
+        labels = classes[1:] if len(classes) == 2 else classes
+    chances = [min(each.p_value * len(found), 1.0) for each in found]
+    k = int(np.argmin(chances))
+    each, label, chance = found[k], labels[k], chances[k]
+    m, i = len(each.n), each.worst
+    of_class = "" if label is None else f" of class {label!r}"
+    said = (
+        f"{int(each.outside.sum())} of {m} bins of similar predictions{of_class} are more than two "
+        f"standard errors from their mean target, where {m * OUTSIDE:.1f} are expected"
+        f"{_sample_text(outcomes)}"
+    )
+    word = _word(chance)
+    if word == "good":
+        said += "."
+    else:
+        said += (
+            f" (p {p_text(chance)}). The farthest: predicted {each.predicted[i]:.3g}, observed "
+            f"{each.observed[i]:.3g} ({each.n[i]:.4g} rows). An effect may be nonlinear or an "
+            "interaction: add a power, a basis or a product of columns."
+        )
+    values = {
+        "share_outside": each.share,
+        "p_value": chance,
+        "label": label,
+        "predicted": each.predicted,
+        "observed": each.observed,
+        "z": each.z,
+        "n": each.n,
+    }
+    return Check("residuals", word, said, values, rows.name)
+
+
+def _binned(model: Any, outcomes: Outcomes) -> list[Any]:
     """Of the second of two classes, of each of more, or of the number."""
-    p, t, weight = outcomes.predicted, outcomes.happened, outcomes.weight
+    ratio = _overdispersion(model, outcomes)
+    whole = outcomes.by_class()
+    p, t, weight = whole.predicted, whole.target, whole.weight
     if p.ndim == 1:
-        variance = model._variance(p)
+        variance = ratio * model._variance(p)
         if not (variance > 0).all():
-            raise InferenceError("The fit meets every target.", "Fit fewer columns.")
+            raise NotChecked("the fit meets every target")
         return [binned_residuals(p, t.astype(np.float64), variance, weight)]
     K = p.shape[1]
     return [
-        binned_residuals(p[:, k], (t == k).astype(np.float64), p[:, k] * (1 - p[:, k]), weight)
+        binned_residuals(
+            p[:, k], (t == k).astype(np.float64), ratio * p[:, k] * (1 - p[:, k]), weight
+        )
         for k in ([1] if K == 2 else range(K))
     ]
 
 
-def _label(model: Any, k: int) -> Any:
-    if is_regressor(model):
-        return None
-    labels = model.classes_.tolist()
-    return labels[1] if len(labels) == 2 else labels[k]
+def _overdispersion(model: Any, outcomes: Outcomes) -> float:
+    """Pearson's χ²/n where that is large: overdispersion is no curvature."""
+    try:
+        z, weight, _ = _pearson(model, outcomes)
+    except NotChecked:
+        return 1.0
+    return max(float(weight @ z**2 / weight.sum()), 1.0)
 
 
-def _residual_sentence(found: BinnedResiduals, label: Any, p_value: float, seen: Seen) -> str:
-    m, worst = len(found.n), found.worst
-    what = "" if label is None else f" of class {label!r}"
-    told = (
-        f"{int(found.outside.sum())} of {m} bins of like predictions{what} lie more than two "
-        f"standard errors from what was predicted, where {m * OUTSIDE:.1f} are expected"
-    )
-    farthest = (
-        f"where {found.predicted[worst]:.3g} was predicted, {found.observed[worst]:.3g} was "
-        f"observed ({found.n[worst]:.4g} rows)"
-    )
-    if p_value >= _UNLIKELY:
-        return f"{told}{_sampled(seen)}."
-    return (
-        f"{told}{_sampled(seen)} (p {p_text(p_value)}). The farthest: {farthest}. A column may act "
-        "by a curve or with another: add a power, a basis or a product."
-    )
-
-
-def _sampled(seen: Seen) -> str:
-    outcomes = cast(Outcomes, seen.outcomes)
+def _sample_text(outcomes: Outcomes) -> str:
     return f" (in a sample of {len(outcomes.weight):,} rows)" if outcomes.sampled else ""
 
 
-@where_possible("calibration")
-def calibration(model: Any, seen: Seen) -> Check:
+def _calibration(model: Any, rows: CheckedRows) -> Check:
     """Whether classes occur as often as their probabilities say."""
     if is_regressor(model):
-        return not_checked("calibration", "the target is a number, not a class")
-    if seen.outcomes is None:
-        return not_checked("calibration", seen.why)
-    outcomes = seen.outcomes
-    if outcomes.weight.sum() < _FEWEST:
-        return not_checked("calibration", _TOO_FEW)
-    labels = np.arange(outcomes.predicted.shape[1])
+        raise NotChecked("the target is a number, not a class")
+    outcomes = rows.judged(on_fit=False).by_class()
     found = calibration_error(
-        outcomes.happened, outcomes.predicted, classes=labels, sample_weight=outcomes.weight
+        outcomes.target,
+        outcomes.predicted,
+        classes=np.arange(outcomes.predicted.shape[1]),
+        sample_weight=outcomes.weight,
     )
-    p_value = found.spiegelhalter.p_value
+    p_value, z = found.spiegelhalter.p_value, found.spiegelhalter.z
+    word = _word(p_value)
+    word = "warning" if word == "bad" and found.expected < _SMALL else word
+    error = (
+        f"probabilities differ from rates by {found.expected:.2g} on average"
+        f"{_sample_text(outcomes)}, where chance makes {found.expected_by_chance:.2g} "
+        f"(Spiegelhalter's p {p_text(p_value)})"
+    )
+    if word == "good":
+        said = f"Classes occur as often as predicted: {error}."
+    elif z > 0:
+        said = (
+            f"The model is overconfident: {error}. Wrap it in a CalibratedClassifier, or drop "
+            "columns that repeat each other."
+        )
+    else:
+        said = (
+            f"The model is underconfident: {error}. Wrap it in a CalibratedClassifier, or weaken "
+            "the prior."
+        )
+    if rows.name == "fit":
+        said += " The rows of the fit are optimistic: pass others, X and y."
     values = {
         "p_value": p_value,
-        "z": found.spiegelhalter.z,
+        "z": z,
         "expected_error": found.expected,
         "expected_by_chance": found.expected_by_chance,
-        "of_fit": seen.of_fit,
     }
-    word = _word(p_value)
-    if word == "bad" and found.expected < _SMALL:
-        word = "look"
-    told = _calibration_sentence(found, word, _sampled(seen))
-    return Check("calibration", word, told + (_FLATTERED if seen.of_fit else ""), values)
+    return Check("calibration", word, said, values, rows.name)
 
 
-def _calibration_sentence(found: CalibrationError, word: Word, sampled: str) -> str:
-    error = (
-        f"probabilities differ from rates by {found.expected:.2g} on average{sampled}, where "
-        f"chance makes {found.expected_by_chance:.2g}"
-    )
-    p = p_text(found.spiegelhalter.p_value)
-    if word == "good":
-        return f"Classes occur as often as predicted: {error} (Spiegelhalter's p {p})."
-    if found.spiegelhalter.z > 0:
-        return (
-            f"The model is too sure of itself: {error} (Spiegelhalter's p {p}). Wrap it in a "
-            "CalibratedClassifier, or drop columns that repeat each other."
-        )
-    return (
-        f"The model is less sure than it might be: {error} (Spiegelhalter's p {p}). Wrap it in a "
-        "CalibratedClassifier, or weaken the prior."
-    )
+def _approximation(model: Any, rows: CheckedRows) -> Check:
+    if not hasattr(type(model), "approximation_check_"):
+        raise NotChecked("there is no posterior over coefficients")
+    found = model.approximation_check_
+    values = {name: getattr(found, name) for name in ("word", "k_hat", "discrepancy")}
+    words: dict[str, Word] = {"good": "good", "usable": "warning", "poor": "bad"}
+    return Check("approximation", words[found.word], str(found), values, "fit")
 
 
-def check(model: Any, X: Any = None, y: Any = None, sample_weight: Any = None) -> Checks:
-    """What looks wrong with the fit, in words: a verdict on each of seven subjects.
-
-    convergence, separation (coefficients that run to infinity), collinearity (condition indices
-    √(λ_max/λ_j) of the columns about their means), influence (Cook's distances δᵀHδ/(ps) of
-    rows), residuals (averaged over rows of like predictions), calibration (Spiegelhalter's
-    test), and trust (how near the posterior found is to the exact one). A verdict is "good",
-    "look", "bad" or "not checked"; its sentence says what was found, where, and what to do.
-
-    Without arguments the rows of the fit are looked at, where the model keeps them. Rows that
-    it has not seen say more of residuals and calibration: pass X and y, or the rows of `scan`;
-    their offsets count as zero. Where a prior holds coefficients, or there are fewer than ten
-    rows for each of them, those of the fit would mislead, and only others are judged by.
-    Influence is always that of the rows of the fit. Of a
-    source of more than a million rows, residuals and calibration go by a sample.
-
-    >>> from posteriori import LogisticRegression
-    >>> X = [[0, 0], [1, 1], [2, 2], [3, 3], [4, 4], [5, 5.1], [6, 6], [7, 7.1]]
-    >>> checks = LogisticRegression().fit(X, [0, 0, 1, 0, 1, 0, 1, 1]).check()
-    >>> checks["collinearity"].word, checks["collinearity"].values["dependencies"][0].columns
-    ('bad', ('x0', 'x1'))
-    >>> checks["convergence"].sentence
-    'The iteration converged.'
-    """
-    _check_fitted(model)
-    if X is None and not (y is None and sample_weight is None):
-        raise ParameterError("y or weights were given without X.", "Pass X too.")
-    with one_blas_thread():
-        seen = rows_of_fit(model) if X is None else rows_given(model, X, y, sample_weight)
-        return _checks(model, seen)
-
-
-def _check_fitted(model: Any) -> None:
-    check_is_fitted(model)
-    if is_classifier(model) and not hasattr(model, "classes_"):
-        raise NotFittedError(
-            f"This {type(model).__name__} instance is not fitted yet. Call fit first."
-        )
-
-
-def _checks(model: Any, seen: Seen) -> Checks:
-    return Checks(
-        type(model).__name__,
-        (
-            convergence(model),
-            separation(model),
-            collinearity(model, seen),
-            influence(model),
-            residuals(model, seen),
-            calibration(model, seen),
-            trust(model),
-        ),
-    )
+_CHECKS: dict[str, Callable[[Any, CheckedRows], Check]] = {
+    "convergence": _convergence,
+    "separation": _separation,
+    "collinearity": _collinearity,
+    "influence": _influence,
+    "dispersion": _dispersion,
+    "residuals": _residuals,
+    "calibration": _calibration,
+    "approximation": _approximation,
+}

@@ -1,67 +1,212 @@
 """Effects in units of probability: predictions, comparisons and slopes, with intervals.
 
-Coefficients are in units of log odds; what a reader wants to know is by how much a probability
-changes. That depends on the row, so it is averaged over rows, or given for chosen ones.
+Coefficients are in units of log odds; a reader wants to know by how much a probability changes.
+That depends on the row, so it is averaged over rows, or computed for chosen ones. All three return
+a data frame with the same columns: at_... (the values chosen), term, contrast, row, class,
+estimate, std_error, statistic, p_value, conf_low, conf_high, where they apply.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
-from scipy.special import ndtr
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_flag, check_fraction, either, is_number
-from posteriori.errors import ColumnNameError, InferenceError, LevelError, ParameterError
-from posteriori.inspection.effect_measures import (
-    DeltaMeasure,
-    DrawnMeasure,
-    Measure,
-    interval_kernel,
-    log_kernel,
-    read_predictive,
-    some_draws,
+from posteriori.errors import (
+    ColumnNameError,
+    InferenceError,
+    LevelError,
+    MissingValueError,
+    ParameterError,
 )
-from posteriori.inspection.effect_rows import (
-    BlackBoxPopulation,
-    Entry,
-    FormulaPopulation,
-    MeasuredPopulation,
-    Population,
-    softmax_weights,
+from posteriori.inspection.mean_estimates import (
+    DeltaEstimates,
+    Estimates,
+    PosteriorEstimates,
+    ProbabilityEstimates,
 )
-from posteriori.posterior.activations import FromDraws, MeanInterval
+from posteriori.inspection.results import offset_argument
 from posteriori.rows.block import Block
-from posteriori.rows.changes import Change, Changes, add_to, set_to
+from posteriori.rows.changes import (
+    Change,
+    Changes,
+    add_to,
+    changed_features,
+    changed_table,
+    entries_of,
+    set_to,
+)
 from posteriori.rows.features import Table, as_frame, read_features
-from posteriori.rows.formula import Formula
-from posteriori.rows.frames import backend_of, make_frame
+from posteriori.rows.frames import as_pickable, backend_of, make_frame, pick_rows
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.scan import is_source
-from posteriori.rows.schema import Column, Schema, known_levels
+from posteriori.rows.schema import Schema, known_levels
+from posteriori.rows.target import read_offset, read_weight
+from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array, Labels
 
 ChangeName = Literal["sd", "iqr", "minmax"]
 ChangeLike: TypeAlias = float | ChangeName | tuple[float, float]
-"""So much more, one standard deviation more, from quartile to quartile, from the smallest entry to
-the largest, or from one value to another."""
-
-_SAID: dict[str, str] = {
-    "sd": "its standard deviation says nothing",
-    "iqr": "the way between its quartiles says nothing",
-    "minmax": "its range says nothing",
-}
-"""Of changes that the rows are to tell, what tells nothing where they do not."""
+"""So much more, one standard deviation more, from the lower to the upper quartile, from the
+smallest entry to the largest, or from one value to another."""
 
 At: TypeAlias = Literal["mean"] | Mapping[str, Any] | None
 """The rows as they are, the typical row, or the rows with these values in some columns."""
 
+_PART_ENTRIES = 2**22
+_PART_ROWS = 2**14
+"""Bounds of the rows that are computed at a time, by the numbers that they need."""
 
-@dataclass(frozen=True)
-class Contrast:
-    """Two ways in which a column is changed, to be compared, and what to call them."""
+_FOUR_STEPS = ((8, 1), (-8, -1), (-1, 2), (1, -2))
+"""Twelve times the derivative at zero: factors, and the steps at which values are taken."""
+
+_CHECKED_ROWS = 1000
+"""Rows by which probabilities are checked to be smooth."""
+
+_UNLIKE = 0.2
+"""The difference of slopes over a step and over twice that, as a share of the larger, from which on
+a probability jumps."""
+
+_ROUNDING, _MOVED = 1e-6, 1e-3
+"""Changes of a probability: by rounding to single precision, and by a column that matters."""
+
+
+@dataclass(frozen=True, eq=False)
+class EffectColumn:
+    """The finite entries of a column, and the weights of their rows.
+
+    >>> column = EffectColumn(np.array([1.0, 2.0, 6.0]), np.ones(3))
+    >>> column.mean, round(column.deviation, 3), column.quantile(0.5)
+    (3.0, 2.646, 2.0)
+    """
+
+    values: Array
+    weight: Array
+
+    @property
+    def mean(self) -> float:
+        return float(np.average(self.values, weights=self.weight))
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation, a weight of two being two rows; zero for one row."""
+        freedom = self.weight.sum() - 1
+        squares = self.weight @ np.square(self.values - self.mean)
+        return float(np.sqrt(squares / freedom)) if freedom > 0 else 0.0
+
+    def quantile(self, share: float) -> float:
+        """The smallest entry up to which there is this share of the weight."""
+        order = np.argsort(self.values)
+        below = np.cumsum(self.weight[order])
+        place = np.searchsorted(below, share * below[-1] * (1 - 1e-12))
+        return float(self.values[order][min(place, len(order) - 1)])
+
+    @property
+    def most_frequent(self) -> float:
+        """The entry with most weight, the smallest of several; a missing level is none."""
+        levels, places = np.unique(self.values, return_inverse=True)
+        return float(levels[np.bincount(places, self.weight * (self.values >= 0)).argmax()])
+
+    @property
+    def small_step(self) -> float:
+        """A step h over which differences of the fourth order stand for derivatives.
+
+        In standard deviations, h⁴ and the rounding of entries divided by h are alike; positive
+        entries stay positive.
+        """
+        largest = float(abs(self.values).max()) or 1.0
+        spread, smallest = self.deviation or largest, float(self.values.min())
+        step = spread * (np.finfo(np.float64).eps * max(1.0, largest / spread)) ** 0.2
+        return min(step, 0.02 * smallest) if smallest > 0 else step
+
+
+Part = Callable[..., Any]
+"""Some rows with changes of columns, as the estimates take them: part() or part(changes)."""
+
+Effect = Callable[[Part, Array | None], Array]
+"""Estimates of some rows (n, ..., 1 + m), or their sum by the weights of rows (..., 1 + m)."""
+
+
+@dataclass(frozen=True, eq=False)
+class EffectRows:
+    """Rows with the columns that the user knows, which can be changed, and a model's estimates.
+
+    `read` makes of X with other entries what the estimates take; without it the model reads
+    `table` as it is. `changes` are made first; `labels` say which values were chosen.
+    """
+
+    estimates: Estimates
+    table: Table
+    weight: Array | None = None
+    offset: Array | None = None
+    X: Any = None
+    read: Callable[[Any], Any] | None = None
+    changes: Changes = ()
+    labels: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> Schema:
+        return self.table.schema
+
+    def column(self, j: int) -> EffectColumn:
+        values = np.asarray(entries_of(self.table, j), dtype=np.float64)
+        weight = np.ones(len(values)) if self.weight is None else self.weight
+        present = np.isfinite(values) & (weight > 0)
+        if not present.any():
+            raise MissingValueError(
+                f"All entries of {self.schema.describe(j)} are missing.", "Pass rows with some."
+            )
+        return EffectColumn(values[present], weight[present])
+
+    def part(self, low: int, high: int, changes: Changes = ()) -> Any:
+        """Some of the rows with these changes, as the estimates take them."""
+        features, changes = self.table.cut(low, high), [*self.changes, *changes]
+        offset = None if self.offset is None else self.offset[low:high]
+        if self.read is None:
+            X = changed_features(features, self.schema, changes)
+            return Block(X, None, None, low, None, offset)
+        X = pick_rows(self.X, np.arange(low, high))
+        found = self.read(changed_table(X, Table(features, self.schema), changes))
+        if not isinstance(found, MemoryRows):
+            return found
+        return Block(found.table.cut(0, high - low), None, None, low, None, offset)
+
+    def evaluate(self, effect: Effect, table: Callable[[Any], Array], average: bool) -> Array:
+        """The `table` (..., c) of the average effect, or that of each row (n, ..., c)."""
+        n, size = self.table.n_rows, _PART_ENTRIES // max(self.estimates.entries, 1)
+        size = min(max(size, 1), _PART_ROWS)
+        cuts = [(low, min(low + size, n)) for low in range(0, n, size)]
+        weight = np.ones(n) if self.weight is None else self.weight
+        with one_blas_thread():
+            if not average:
+                parts = (effect(partial(self.part, *cut), None) for cut in cuts)
+                return np.concatenate([table(part) for part in parts])
+            total = sum(effect(partial(self.part, *cut), weight[slice(*cut)]) for cut in cuts)
+            return table(total / weight.sum())
+
+    def typical(self) -> "EffectRows":
+        """One row: means of numbers, most frequent levels and booleans."""
+        changes = [set_to(j, self._typical_value(j)) for j in range(len(self.schema))]
+        first, X, offset = self.table.cut(0, 1), self.X, self.offset
+        if self.read is not None:
+            X = changed_table(pick_rows(X, np.arange(1)), Table(first, self.schema), changes)
+        if offset is not None:
+            offset = np.average(offset, axis=0, weights=self.weight)[None]
+        table = Table(changed_features(first, self.schema, changes), self.schema)
+        return replace(self, table=table, weight=None, offset=offset, X=X)
+
+    def _typical_value(self, j: int) -> float:
+        column, is_number = self.column(j), self.schema.columns[j].kind == "numeric"
+        return column.mean if is_number else column.most_frequent
+
+
+class Contrast(NamedTuple):
+    """Two changes of a column, which are compared, and their name."""
 
     column: int
     label: str
@@ -69,24 +214,383 @@ class Contrast:
     high: Changes
 
 
-@dataclass(frozen=True)
-class Place:
-    """A population to look at, with changes made to it first; `labels` say which."""
+class EffectContext(NamedTuple):
+    """The rows for effects of a model; `p_values` is None where nothing is tested."""
 
-    labels: dict[str, Any]
-    population: Population
-    changes: Changes = ()
+    rows: EffectRows
+    classes: Labels | None
+    backend: str | None
+    p_values: Callable[[Array], Array] | None = None
 
 
-def read_columns(schema: Schema, columns: Any) -> list[int]:
-    """Positions of the columns named, by one name or several; of all for None.
+def _frame(
+    context: EffectContext, lines: Sequence[tuple[Mapping[str, Any], Array]], tested: bool = True
+) -> Any:
+    """A data frame of labels and their numbers (K, c), or (n, K, c) row by row."""
+    columns: dict[str, list[Any]] = {}
+    for labels, found in lines:
+        *n, K, _ = found.shape
+        size = found[..., 0].size
+        repeated = {name: [value] * size for name, value in labels.items()}
+        if n:
+            repeated["row"] = np.repeat(np.arange(n[0]), K).tolist()
+        if context.classes is not None:
+            repeated["class"] = context.classes[-K:].tolist() * (size // K)
+        for name, values in repeated.items():
+            columns.setdefault(name, []).extend(values)
+    numbers = np.concatenate([found.reshape(-1, found.shape[-1]) for _, found in lines]).T
+    estimate, *rest = numbers
+    out = {"estimate": estimate}
+    if rest:
+        error, low, high = rest
+        out["std_error"] = error
+        if tested and context.p_values is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                statistic = np.where(np.isinf(error) | (estimate == 0), 0.0, estimate / error)
+            out |= {"statistic": statistic, "p_value": context.p_values(statistic)}
+        out |= {"conf_low": low, "conf_high": high}
+    columns |= {name: values.tolist() for name, values in out.items()}
+    return make_frame(columns, context.backend)
 
-    >>> read_columns(Schema.of_names(["age", "bmi"]), "bmi")
-    [1]
-    >>> read_columns(Schema.of_names(["age", "bmi"]), ["bmi", "weight"])
-    Traceback (most recent call last):
-    posteriori.errors.ColumnNameError: 'weight' is no column of the rows. Use 'age' or 'bmi'. [P105]
+
+def predictions(
+    model: Any,
+    X: Any = None,
+    *,
+    at: At = None,
+    average: bool = False,
+    level: float = 0.95,
+    sample_weight: Any = None,
+    offset: Any = None,
+) -> Any:
+    """Probabilities with intervals, row by row, averaged, or at chosen values.
+
+    The standard error of a mean μ(w) is √(gᵀCg), with g = ∂μ/∂w and C the covariance of the
+    coefficients (the delta method); intervals are computed on the scale of the link, within zero
+    and one, as `predict_interval` does.
+
+    Parameters
+    ----------
+    model : any fitted classifier with `predict_proba`, or a `GLM` of numbers
+        Models fitted by likelihood have standard errors and intervals; so has a scikit-learn
+        `Pipeline` that ends with one. For `BayesianLogisticRegression` they are standard deviations
+        and quantiles of draws of the posterior. Other models (`GaussianClassifier`, `NaiveBayes`,
+        those of scikit-learn) and fits with more than 5,000 coefficients have estimates alone.
+    X : rows in memory
+        None for the rows of the fit, with their weights and offsets, if the model has kept them.
+    at : None, "mean" or {column: value or list of values}
+        The rows as they are. One row: means of numbers, most frequent levels and booleans. Or all
+        rows with these values in some columns, averaged, one line for each combination.
+    average : whether to average over rows, which `at` always does.
+    level : the coverage probability of the intervals.
+    sample_weight, offset : weights in averages, and offsets, of the rows X.
+
+    Returns
+    -------
+    A data frame of the kind that the model was fitted to, with the columns at_... or row, class,
+    estimate, std_error, conf_low, conf_high. Of two classes the second is shown.
+
+    >>> from posteriori import LogisticRegression
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> predictions(model, at={"x0": [1, 4]}).round(3)
+       at_x0  class  estimate  std_error  conf_low  conf_high
+    0      1      1     0.139      0.213     0.005      0.840
+    1      4      1     0.861      0.213     0.160      0.995
     """
+    context = _context(model, X, level, average, sample_weight, offset)
+    estimates = context.rows.estimates
+    if at is None and not average:
+        found = context.rows.evaluate(lambda part, _: part(), estimates.row_table, False)
+        return _frame(context, [({}, found)], tested=False)
+
+    def mean(part: Part, weight: Array | None) -> Array:
+        return estimates.means(part(), weight)
+
+    lines = [
+        (rows.labels, rows.evaluate(mean, estimates.mean_table, True))
+        for rows in _places(context.rows, at)
+    ]
+    return _frame(context, lines, tested=False)
+
+
+def comparisons(
+    model: Any,
+    X: Any = None,
+    *,
+    columns: Any = None,
+    change: ChangeLike = 1.0,
+    at: At = None,
+    average: bool = True,
+    level: float = 0.95,
+    sample_weight: Any = None,
+    offset: Any = None,
+) -> Any:
+    """The change of probabilities when a column changes and all others stay as they are.
+
+    E[μ(x with x_j = high) - μ(x with x_j = low)], averaged over rows, with errors by the delta
+    method. Rows, models and `at` are those of `predictions`; intervals are the estimate and so many
+    standard errors to either side.
+
+    Parameters
+    ----------
+    columns : a name or several; all by default.
+    change : a number, "sd", "iqr", "minmax", or (low, high), for numeric columns
+        So much more than each row has; a standard deviation more; from the lower quartile to the
+        upper one; from the smallest entry to the largest; from low to high. A boolean is changed
+        from False to True, a categorical column from its first level to each of the others.
+    average : whether to average over rows, which `at` always does.
+
+    Returns
+    -------
+    A data frame with the columns (at_...), term, contrast, (row), class, estimate, std_error,
+    statistic, p_value, conf_low, conf_high.
+
+    >>> from posteriori import LogisticRegression
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+    >>> found = comparisons(LogisticRegression().fit(X, y), change="iqr")
+    >>> found[["term", "contrast", "class", "estimate", "std_error"]].round(3)
+      term  contrast  class  estimate  std_error
+    0   x0  q1 to q3      1     0.721      0.328
+    """
+    context = _context(model, X, level, average, sample_weight, offset)
+    estimates, names = context.rows.estimates, context.rows.schema.names
+    contrasts, lines = _contrasts(context.rows, columns, change), []
+    for rows, one in product(_places(context.rows, at), contrasts):
+
+        def difference(part: Part, weight: Array | None, one: Contrast = one) -> Array:
+            found = estimates.means(part(one.high), weight)
+            return found - estimates.means(part(one.low), weight)
+
+        found = rows.evaluate(difference, estimates.table, average or at is not None)
+        lines.append(({**rows.labels, "term": names[one.column], "contrast": one.label}, found))
+    return _frame(context, lines)
+
+
+def slopes(
+    model: Any,
+    X: Any = None,
+    *,
+    columns: Any = None,
+    at: At = None,
+    average: bool = True,
+    level: float = 0.95,
+    sample_weight: Any = None,
+    offset: Any = None,
+) -> Any:
+    """The change of probabilities with each unit of a numeric column: marginal effects.
+
+    ∂μ/∂x_j = M w_j with M = ∂μ/∂a, the derivative through the link at the row's activation: for
+    two classes p(1 - p) w_j. They are averaged over rows, with errors by the delta method, whose
+    derivatives in w are exact. After a fit by a formula, in a pipeline, and for models that have
+    only `predict_proba`, derivatives in x_j are differences over small steps; it is an error if the
+    probabilities change in steps, as those of trees do. Rows, models and `at` are those of
+    `predictions`.
+
+    Parameters
+    ----------
+    columns : a name or several of numeric columns; all of these by default
+        `comparisons` has boolean and categorical ones.
+    average : whether to average over rows, which `at` always does.
+
+    Returns
+    -------
+    A data frame with the columns (at_...), term, (row), class, estimate, std_error, statistic,
+    p_value, conf_low, conf_high.
+
+    >>> from posteriori import LogisticRegression
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+    >>> found = slopes(LogisticRegression().fit(X, y))
+    >>> found[["term", "class", "estimate", "std_error", "conf_low", "conf_high"]].round(3)
+      term  class  estimate  std_error  conf_low  conf_high
+    0   x0      1     0.159      0.022     0.115      0.202
+    """
+    context = _context(model, X, level, average, sample_weight, offset)
+    columns = _numeric_columns(context.rows.schema, columns)
+    slope, table = _slope_effect(context.rows, columns)
+    terms, lines = [{"term": context.rows.schema.names[j]} for j in columns], []
+    for rows in _places(context.rows, at):
+        found = rows.evaluate(slope, table, average or at is not None)
+        lines += [({**rows.labels, **term}, found[..., i, :, :]) for i, term in enumerate(terms)]
+    return _frame(context, lines)
+
+
+def predict_interval(model: Any, X: Any, level: float = 0.95, **given: Any) -> Array:
+    """`model.predict_interval(X, level)`, also of the last step of a scikit-learn `Pipeline`.
+
+    `given` are its further arguments, such as `offset`.
+
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from posteriori import LogisticRegression
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+    >>> model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    >>> predict_interval(model, [[2.5]]).round(3)
+    array([[0.099, 0.901]])
+    """
+    last, transform = last_step(model)
+    if not hasattr(last, "predict_interval"):
+        raise ParameterError(
+            f"{type(last).__name__} has no predict_interval.",
+            "Use a model fitted by likelihood, such as LogisticRegression.",
+        )
+    return cast(Array, last.predict_interval(transform(X), level=level, **given))
+
+
+def last_step(model: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """The last step of a pipeline and the transformation before it; any other model by itself."""
+    if not isinstance(model, Pipeline) or len(model) == 1:
+        return model[-1] if isinstance(model, Pipeline) else model, lambda X: X
+    check_is_fitted(model)
+    return model[-1], model[:-1].transform
+
+
+def _context(
+    model: Any, X: Any, level: float, average: Any, sample_weight: Any, offset: Any
+) -> EffectContext:
+    """The rows and the estimates for the effects of a fitted model."""
+    check_fraction("level", level)
+    check_flag("average", average)
+    check_is_fitted(model)
+    if is_source(X):
+        raise ParameterError(
+            "Effects are computed for rows in memory, and X is read batch by batch.",
+            "Pass a sample of the rows.",
+        )
+    last, transform = last_step(model)
+    classes, inference = getattr(last, "classes_", None), getattr(last, "_inference", None)
+    backend = (None if X is None else backend_of(X)) or getattr(last, "_frame_backend", None)
+    if X is None and not (sample_weight is None and offset is None):
+        raise ParameterError("sample_weight or offset was given without X.", "Pass X too.")
+    if inference is None:
+        offset_argument(model, offset)
+        return EffectContext(_probability_rows(model, X, sample_weight), classes, backend)
+    estimates: Estimates
+    if hasattr(last, "posterior_"):
+        estimates, p_values = PosteriorEstimates.of(last, level), None
+    else:
+        estimates = DeltaEstimates.of(inference, last._link(), level)
+        p_values = inference.p_values
+    if X is None:
+        X, own = _rows_of_fit(model)
+    else:
+        own = last._new_rows(transform(X))
+        own = replace(own, weight=read_weight(sample_weight, own.n_rows))
+        if offset is not None:
+            own = replace(own, offset=read_offset(offset, own.n_rows, len(estimates.theta)))
+    rows = EffectRows(estimates, own.table, own.weight, own.offset)
+    if X is not None and not (last is model and last.formula_ is None):
+        X = as_pickable(X)
+        table = _formula_table(X, last.formula_) if last is model else read_features(X)
+        rows = replace(rows, table=table, X=X, read=lambda new: last._new_rows(transform(new)))
+    return EffectContext(rows, classes, backend, p_values)
+
+
+def _formula_table(X: Any, formula: Any) -> Table:
+    """The columns of the user's frame that a formula uses."""
+    frame = cast(Any, as_frame(X))
+    return read_features(frame.select(formula.schema.names).to_native(), formula.schema)
+
+
+def _probability_rows(model: Any, X: Any, sample_weight: Any) -> EffectRows:
+    """Rows for a model of which only `predict_proba` is known."""
+    name = type(model).__name__
+    if not hasattr(model, "predict_proba"):
+        raise ParameterError(
+            f"{name} gives no probabilities, so there are no effects on them.",
+            "Use a model that has predict_proba, such as LogisticRegression.",
+        )
+    if X is None:
+        raise _no_rows(name)
+    formula = getattr(model, "formula_", None)
+    if formula is not None:
+        model._new_rows(X)
+        table = _formula_table(X, formula)
+    else:
+        table = read_features(X, getattr(model, "schema_", None), name)
+    weight = read_weight(sample_weight, table.n_rows)
+    estimates = ProbabilityEstimates(model)
+    return EffectRows(estimates, table, weight, None, as_pickable(X), lambda new: new)
+
+
+def _rows_of_fit(model: Any) -> tuple[Any, MemoryRows]:
+    """The rows that a model was fitted to, all of them, and the data of its formula, if any."""
+    name, earlier = type(model).__name__, getattr(model, "_earlier", None)
+    if isinstance(model, Pipeline) or (earlier is not None and earlier.n_fits):
+        raise _no_rows(name)
+    try:
+        rows = model._inference.objective.rows
+    except InferenceError:
+        raise _no_rows(name) from None
+    if not rows.in_memory:
+        raise _no_rows(name)
+    model._inference.goodness.check_rows()
+    if model.formula_ is None:
+        return None, rows
+    if model.formula_.data is None:
+        raise _no_rows(name)
+    return model.formula_.data, rows
+
+
+def _no_rows(name: str) -> ParameterError:
+    return ParameterError(
+        f"This {name} has not kept in memory the rows that it was fitted to.",
+        "Pass X: the rows to average over.",
+    )
+
+
+def _slope_effect(
+    rows: EffectRows, columns: Sequence[int]
+) -> tuple[Effect, Callable[[Array], Array]]:
+    """Slopes (..., J, K, 1 + m) of some rows, and what makes a table of them."""
+    estimates = rows.estimates
+    if rows.read is None and not isinstance(estimates, ProbabilityEstimates):
+        positions = estimates.shown.columns.positions
+        places = np.concatenate([positions[j] for j in columns])
+        return lambda part, weight: estimates.slopes(part(), places, weight), estimates.table
+    if isinstance(estimates, ProbabilityEstimates):
+        for j in columns:
+            _check_smooth(rows, estimates, j)
+    steps = [(j, rows.column(j).small_step) for j in columns]
+
+    def by_differences(part: Part, weight: Array | None) -> Array:
+        found = []
+        for j, h in steps:
+            near = [estimates.means(part([add_to(j, k * h)]), weight) for _, k in _FOUR_STEPS]
+            # The factors add up to zero: equal means make a slope of exactly zero.
+            each = [c * (mean - near[0]) for (c, _), mean in zip(_FOUR_STEPS, near, strict=True)]
+            found.append(sum(each) / (12 * h))
+        return np.stack(found, axis=-3)
+
+    return by_differences, estimates.derivative_table
+
+
+def _check_smooth(rows: EffectRows, estimates: ProbabilityEstimates, j: int) -> None:
+    """An error if probabilities change in steps with a column."""
+    column, n = rows.column(j), min(rows.table.n_rows, _CHECKED_ROWS)
+
+    def moved(change: Change) -> Array:
+        return estimates.means(rows.part(0, n, [change]))[..., 0]
+
+    near = np.stack([moved(add_to(j, k * column.small_step)) for _, k in _FOUR_STEPS])
+    one, two = (near[0] - near[1]) / 2, (near[2] - near[3]) / 4
+    size = float(np.maximum(abs(one), abs(two)).mean())
+    jumps = abs(one - two).mean() > max(_ROUNDING, _UNLIKE * size)
+    still = (near == near[0]).all(axis=(0, 2))
+    if still.any() and not jumps:
+        low, high = column.quantile(0.1), column.quantile(0.9)
+        far = (abs(moved(set_to(j, high)) - moved(set_to(j, low))) > _MOVED).any(axis=1)
+        jumps = int((still & far).sum()) > 0.5 * int(far.sum())
+    if jumps:
+        raise ParameterError(
+            f"The probabilities of {type(estimates.model).__name__} change in steps, so that they "
+            "have no slopes.",
+            "Use comparisons, with a change of your own.",
+        )
+
+
+def _column_places(schema: Schema, columns: Any) -> list[int]:
+    """Positions of the columns named, by one name or several; of all for None."""
     if columns is None:
         return list(range(len(schema)))
     names = [columns] if isinstance(columns, str) or np.ndim(columns) == 0 else list(columns)
@@ -106,26 +610,41 @@ def _position(schema: Schema, name: Any) -> int:
     return schema.names.index(name)
 
 
-def numeric_columns(schema: Schema, columns: Any) -> list[int]:
+def _numeric_columns(schema: Schema, columns: Any) -> list[int]:
     """Those of the columns named that have slopes; an error if one was named that has none."""
-    places = read_columns(schema, columns)
+    places = _column_places(schema, columns)
     numeric = [j for j in places if schema.columns[j].kind == "numeric"]
     if columns is not None and len(numeric) < len(places):
         j = next(j for j in places if schema.columns[j].kind != "numeric")
         raise ParameterError(
             f"There is no slope in {schema.describe(j)}, which is {schema.columns[j].kind}.",
-            "Use comparisons, which set one level beside another.",
+            "Use comparisons, which compare one level with another.",
         )
     if not numeric:
         raise ParameterError("None of the columns is numeric.", "Use comparisons.")
     return numeric
 
 
-def read_contrasts(people: Population, columns: Any, change: ChangeLike) -> list[Contrast]:
+def _contrasts(rows: EffectRows, columns: Any, change: ChangeLike) -> list[Contrast]:
     """What is compared in each of the columns named."""
-    _check_change(change)
-    places = read_columns(people.schema, columns)
-    found = [contrast for j in places for contrast in _contrasts(people, j, change)]
+    pair = change if isinstance(change, tuple | list) and len(change) == 2 else (change, 1.0)
+    is_name = isinstance(change, str) and change in get_args(ChangeName)
+    if not (is_name or all(is_number(value) and np.isfinite(value) for value in pair)):
+        raise ParameterError(
+            f"change={change!r} is not understood.",
+            "Use a number, 'sd', 'iqr', 'minmax', or a pair (low, high).",
+        )
+    found = []
+    for j in _column_places(rows.schema, columns):
+        column = rows.schema.columns[j]
+        if column.kind == "numeric":
+            found.append(_numeric_contrast(rows, j, change))
+            continue
+        levels = (False, True) if column.kind == "boolean" else column.levels
+        found += [
+            Contrast(j, f"{levels[0]} to {levels[code]}", [set_to(j, 0)], [set_to(j, code)])
+            for code in range(1, len(levels))
+        ]
     if not found:
         raise ParameterError(
             "None of the columns has two levels to compare.", "Name columns that change."
@@ -133,423 +652,72 @@ def read_contrasts(people: Population, columns: Any, change: ChangeLike) -> list
     return found
 
 
-def _contrasts(people: Population, j: int, change: ChangeLike) -> list[Contrast]:
-    column = people.schema.columns[j]
-    if column.kind == "numeric":
-        return [_of_numbers(people, j, change)]
-    levels = (False, True) if column.kind == "boolean" else column.levels
-    return [
-        Contrast(j, f"{levels[0]} to {levels[code]}", [set_to(j, 0)], [set_to(j, code)])
-        for code in range(1, len(levels))
-    ]
-
-
-def _of_numbers(people: Population, j: int, change: ChangeLike) -> Contrast:
+def _numeric_contrast(rows: EffectRows, j: int, change: ChangeLike) -> Contrast:
     if is_number(change):
         return Contrast(j, f"{change:+g}", (), [add_to(j, float(change))])
-    entry = people.entry(j)
-    _check_varies(entry, change)
-    if change == "sd":
-        return Contrast(j, "+1 sd", (), [add_to(j, entry.deviation)])
-    if change == "iqr":
-        ends, label = (entry.quantile(0.25), entry.quantile(0.75)), "q1 to q3"
-    elif change == "minmax":
-        ends, label = (entry.quantile(0.0), entry.quantile(1.0)), "min to max"
-    else:
-        low, high = change  # type: ignore[misc]
-        ends, label = (float(low), float(high)), f"{low:g} to {high:g}"
-    return Contrast(j, label, [set_to(j, ends[0])], [set_to(j, ends[1])])
-
-
-def _check_varies(entry: Entry, change: ChangeLike) -> None:
-    """An error where a change that the entries are to tell would be none."""
-    name = f"{entry.name[0].upper()}{entry.name[1:]}"
-    if isinstance(change, str) and entry.quantile(0.0) == entry.quantile(1.0):
-        problem = f"{name} does not vary in these rows, so {_SAID[change]}."
-    elif change == "iqr" and entry.quantile(0.25) == entry.quantile(0.75):
-        problem = f"{name} has equal quartiles in these rows, so {_SAID[change]}."
-    else:
-        return
-    raise ParameterError(problem, "Pass change=(low, high), or more rows.")
-
-
-def _check_change(change: Any) -> None:
-    if isinstance(change, str) and change in get_args(ChangeName):
-        return
-    numbers = change if isinstance(change, tuple | list) and len(change) == 2 else (change, 1.0)
-    if not all(is_number(value) and np.isfinite(value) for value in numbers):
+    if not isinstance(change, str):
+        low, high = cast(tuple[float, float], change)
+        return Contrast(j, f"{low:g} to {high:g}", [set_to(j, low)], [set_to(j, high)])
+    column, name = rows.column(j), rows.schema.describe(j)
+    low, high = {
+        "sd": (0.0, column.deviation),
+        "iqr": (column.quantile(0.25), column.quantile(0.75)),
+        "minmax": (column.quantile(0.0), column.quantile(1.0)),
+    }[change]
+    if low == high:
+        what = "has equal quartiles" if change == "iqr" else "does not vary"
         raise ParameterError(
-            f"change={change!r} is not understood.",
-            "Use a number, 'sd', 'iqr', 'minmax', or a pair (low, high).",
+            f"{name[0].upper()}{name[1:]} {what} in these rows, so change={change!r} is no change.",
+            "Pass change=(low, high), or more rows.",
         )
+    if change == "sd":
+        return Contrast(j, "+1 sd", (), [add_to(j, high)])
+    label = "q1 to q3" if change == "iqr" else "min to max"
+    return Contrast(j, label, [set_to(j, low)], [set_to(j, high)])
 
 
-def read_places(people: Population, at: At) -> list[Place]:
-    """The populations that `at` stands for, one for each combination of the values it gives."""
+def _places(rows: EffectRows, at: At) -> list[EffectRows]:
+    """The rows that `at` stands for, one for each combination of the values it gives."""
     if at is None:
-        return [Place({}, people)]
+        return [rows]
     if isinstance(at, str) and at == "mean":
-        return [Place({}, people.typical())]
+        return [rows.typical()]
     if not isinstance(at, Mapping) or not at:
         raise ParameterError(
             f"at={at!r} is not understood.", "Use 'mean', or a dict of columns and values."
         )
-    columns = [_position(people.schema, name) for name in at]
-    choices = [_listed(values) for values in at.values()]
+    choices = []
+    for name, values in at.items():
+        j = _position(rows.schema, name)
+        alone = isinstance(values, str) or np.ndim(values) == 0
+        chosen = [values] if alone else list(values)
+        choices.append([(name, value, _set_value(rows.schema, j, value)) for value in chosen])
     if not all(choices):
         raise ParameterError("at= has a column without a value.", "Give one value or several.")
     return [
-        Place(
-            {f"at_{name}": value for name, value in zip(at, values, strict=True)},
-            people,
-            [_set(people.schema, j, value) for j, value in zip(columns, values, strict=True)],
+        replace(
+            rows,
+            labels={f"at_{name}": value for name, value, _ in chosen},
+            changes=[change for _, _, change in chosen],
         )
-        for values in product(*choices)
+        for chosen in product(*choices)
     ]
 
 
-def _listed(values: Any) -> Sequence[Any]:
-    if isinstance(values, str) or np.ndim(values) == 0:
-        return [values]
-    return list(values)
-
-
-def _set(schema: Schema, j: int, value: Any) -> Change:
+def _set_value(schema: Schema, j: int, value: Any) -> Change:
     """The column set to a value that the user gave."""
     column = schema.columns[j]
     if column.kind == "categorical":
-        return set_to(j, _code(column, value))
+        if value not in column.levels:
+            raise LevelError(
+                f"at= sets column '{column.name}' to {value!r}, which was not in the fit.",
+                known_levels(column.levels),
+            )
+        return set_to(j, column.levels.index(value))
     is_flag = isinstance(value, bool | np.bool_)
-    number = is_flag if column.kind == "boolean" else is_number(value) and np.isfinite(value)
-    if not number:
+    if not (is_flag if column.kind == "boolean" else is_number(value) and np.isfinite(value)):
         what = "True or False" if column.kind == "boolean" else "a finite number"
         raise ParameterError(
             f"at= sets {schema.describe(j)} to {value!r}.", f"Give {what}, or a list of them."
         )
     return set_to(j, float(value))
-
-
-def _code(column: Column, level: Any) -> int:
-    if level not in column.levels:
-        raise LevelError(
-            f"at= sets column '{column.name}' to {level!r}, which the fit never saw.",
-            known_levels(column.levels),
-        )
-    return column.levels.index(level)
-
-
-Ends: TypeAlias = Callable[[Block], Array] | None
-
-
-@dataclass(frozen=True, eq=False)
-class Survey:
-    """The rows to ask about, the classes (None for a number), and how to hand answers back.
-
-    `p_values` says how probable a larger statistic is, either sign, if there is no effect.
-    """
-
-    population: Population
-    classes: Labels | None
-    backend: str | None
-    p_values: Callable[[Array], Array]
-
-
-def survey(model: Any, X: Any, level: float) -> Survey:
-    """What is needed to tell of the effects of a fitted model on rows X, or on those of its fit."""
-    check_is_fitted(model)
-    _check_in_memory(X)
-    classes = getattr(model, "classes_", None)
-    backend = (None if X is None else backend_of(X)) or getattr(model, "_frame_backend", None)
-    inference = getattr(model, "_inference", None)
-    if inference is None:
-        return Survey(_black_box(model, X), classes, backend, _normal)
-    measured = _measured(model, level)
-    return Survey(_population(model, X, *measured), classes, backend, inference.p_values)
-
-
-def _population(model: Any, X: Any, measure: Measure, ends: Ends) -> Population:
-    if X is None:
-        return MeasuredPopulation(_rows_of_fit(model), measure, ends)
-    rows = model._new_rows(X)
-    if model.formula_ is None:
-        return MeasuredPopulation(rows, measure, ends)
-    return FormulaPopulation(rows, measure, ends, X, _data(X, model.formula_), model._new_rows)
-
-
-def _measured(model: Any, level: float) -> tuple[Measure, Ends]:
-    """How a model with an `Inference` tells of means, and of an interval for each."""
-    link, posterior = model._link(), getattr(model, "posterior_", None)
-    if posterior is None:
-        measure = DeltaMeasure.of(model._inference, link, level)
-        known = measure.has_errors
-        return measure, MeanInterval.of(model._inference, link, level) if known else None
-    method = read_predictive(model.predictive, len(model.classes_))
-    logs, draws = log_kernel(posterior, method, link), some_draws(posterior)
-    theta = FromDraws.of(posterior.shown, draws, np.asarray).theta
-
-    def predictive(block: Block) -> Array:
-        found = np.exp(logs(block))
-        return found if found.shape[1] > 2 else found[:, 1:]
-
-    measure_by_draws = DrawnMeasure(posterior.shown, theta, link, level, predictive)
-    return measure_by_draws, interval_kernel(posterior, level, link)
-
-
-def _black_box(model: Any, X: Any) -> Population:
-    name = type(model).__name__
-    if not hasattr(model, "predict_proba"):
-        raise ParameterError(
-            f"{name} gives no probabilities, so there are no effects on them.",
-            "Use a model that has predict_proba, such as LogisticRegression.",
-        )
-    if X is None:
-        raise _no_rows(name)
-    formula = getattr(model, "formula_", None)
-    if formula is not None:
-        model._new_rows(X)
-        return BlackBoxPopulation(X, _data(X, formula), model)
-    table = read_features(X, getattr(model, "schema_", None), name)
-    return BlackBoxPopulation(X, table, model, softmax_weights(model))
-
-
-def _data(X: Any, formula: Formula) -> Table:
-    """The columns of the user's frame that a formula uses."""
-    frame = cast(Any, as_frame(X))
-    return read_features(frame.select(formula.schema.names).to_native(), formula.schema)
-
-
-def _rows_of_fit(model: Any) -> MemoryRows:
-    """The rows that a model was fitted to, all of them, if they are still there."""
-    earlier = getattr(model, "_earlier", None)
-    if model.formula_ is not None or (earlier is not None and earlier.n_fits):
-        raise _no_rows(type(model).__name__)
-    try:
-        objective = model._inference.objective
-    except InferenceError:
-        raise _no_rows(type(model).__name__) from None
-    if not objective.rows.in_memory:
-        raise _no_rows(type(model).__name__)
-    model._inference.goodness.check_rows()
-    return objective.rows
-
-
-def _no_rows(name: str) -> ParameterError:
-    return ParameterError(
-        f"This {name} has not kept in memory the rows that it was fitted to.",
-        "Pass X: the rows to average over.",
-    )
-
-
-def _check_in_memory(X: Any) -> None:
-    if is_source(X):
-        raise ParameterError(
-            "Effects are computed for rows in memory, and X is read batch by batch.",
-            "Pass a sample of the rows.",
-        )
-
-
-def _normal(statistic: Array) -> Array:
-    return cast(Array, 2 * ndtr(-abs(statistic)))
-
-
-@dataclass(frozen=True, eq=False)
-class Line:
-    """What was found under some labels: (K, 4), or (n, K, 4) with one answer a row."""
-
-    labels: dict[str, Any]
-    found: Array
-    by_row: bool = False
-
-    @property
-    def n_entries(self) -> int:
-        """Lines of the table."""
-        return self.found[..., 0].size
-
-
-def effect_table(lines: Sequence[Line], about: Survey, tested: bool = True) -> Any:
-    """A frame with the labels, the rows, the classes and the numbers; `tested` against zero."""
-    columns: dict[str, list[Any]] = {
-        name: [value for line in lines for value in [line.labels[name]] * line.n_entries]
-        for name in lines[0].labels
-    }
-    K = lines[0].found.shape[-2]
-    if lines[0].by_row:
-        columns["row"] = [
-            int(i) for line in lines for i in np.repeat(np.arange(len(line.found)), K)
-        ]
-    if about.classes is not None:
-        labels = about.classes[-K:].tolist()
-        columns["class"] = [k for line in lines for k in labels * (line.n_entries // K)]
-    numbers = np.concatenate([line.found.reshape(-1, 4) for line in lines])
-    return make_frame(columns | _numbers(numbers, about, tested), about.backend)
-
-
-def _numbers(found: Array, about: Survey, tested: bool) -> dict[str, list[float]]:
-    estimate, error, low, high = found.T
-    out = {"estimate": estimate.tolist()}
-    if not about.population.has_errors:
-        return out
-    out["std_error"] = error.tolist()
-    if tested:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            statistic = np.where(np.isinf(error) | (estimate == 0), 0.0, estimate / error)
-        out["statistic"] = statistic.tolist()
-        out["p_value"] = about.p_values(statistic).tolist()
-    return out | {"conf_low": low.tolist(), "conf_high": high.tolist()}
-
-
-def predictions(
-    model: Any, X: Any = None, *, at: At = None, average: bool = False, level: float = 0.95
-) -> Any:
-    """Probabilities with intervals, row by row, averaged, or at chosen values.
-
-    The standard error of a mean μ(w) is √(gᵀCg), with g = ∂μ/∂w and C the covariance of the
-    coefficients (the delta method); intervals are taken on the scale of the link, within zero and
-    one, as `predict_interval` does.
-
-    Parameters
-    ----------
-    model : any fitted classifier with `predict_proba`, or a `GLM` of numbers
-        Standard errors and intervals are there for models fitted by likelihood. For
-        `BayesianLogisticRegression` they are deviations and quantiles of draws of the posterior.
-        Other models (`GaussianClassifier`, `NaiveBayes`, those of scikit-learn) have estimates
-        alone, and so have fits of more than 5,000 coefficients by likelihood.
-    X : rows in memory
-        None for those of the fit, with their weights and offsets, if the model has kept them.
-        Rows that are passed count alike, and have the offset zero.
-    at : None, "mean" or {column: value or list of values}
-        The rows as they are. One row: means of numbers, most frequent levels and booleans. Or all
-        rows with these values in some columns, averaged, one line for each combination.
-    average : whether to average over rows, which `at` always does.
-    level : the probability that an interval is to have.
-
-    Returns
-    -------
-    A data frame of the kind that the model was fitted to, with the columns row or at_..., class,
-    estimate, std_error, conf_low, conf_high. Of two classes the second is told of.
-
-    >>> from posteriori import LogisticRegression
-    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
-    >>> model = LogisticRegression().fit(X, y)
-    >>> predictions(model, at={"x0": [1, 4]}).round(3)
-       at_x0  class  estimate  std_error  conf_low  conf_high
-    0      1      1     0.139      0.213     0.005      0.840
-    1      4      1     0.861      0.213     0.160      0.995
-    """
-    about = _survey(model, X, level, average)
-    if at is None and not average:
-        lines = [Line({}, about.population.each_mean(), by_row=True)]
-    else:
-        places = read_places(about.population, at)
-        lines = [Line(p.labels, p.population.average_means(p.changes)) for p in places]
-    return effect_table(lines, about, tested=False)
-
-
-def comparisons(
-    model: Any,
-    X: Any = None,
-    *,
-    columns: Any = None,
-    change: ChangeLike = 1.0,
-    average: bool = True,
-    level: float = 0.95,
-) -> Any:
-    """By how much probabilities change when a column does, all others staying as they are.
-
-    E[μ(x with x_j = high) - μ(x with x_j = low)], averaged over rows, with errors by the delta
-    method. Rows, models and intervals are those of `predictions`, but that an interval is the
-    estimate and standard errors to either side.
-
-    Parameters
-    ----------
-    columns : a name or several; all by default.
-    change : a number, "sd", "iqr", "minmax", or (low, high), for numeric columns
-        So much more than each row has; a standard deviation more; from the lower quartile to the
-        upper one; from the smallest entry to the largest; from low to high. What the rows say of
-        a column is an error where it does not vary in them. A boolean is changed
-        from False to True, a categorical column from its first level to each of the others.
-    average : whether to average over rows; otherwise each row has its own comparison.
-
-    Returns
-    -------
-    A data frame with the columns term, contrast, (row), class, estimate, std_error, statistic,
-    p_value, conf_low, conf_high.
-
-    >>> from posteriori import LogisticRegression
-    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
-    >>> found = comparisons(LogisticRegression().fit(X, y), change="iqr")
-    >>> found[["term", "contrast", "class", "estimate", "std_error"]].round(3)
-      term  contrast  class  estimate  std_error
-    0   x0  q1 to q3      1     0.721      0.328
-    """
-    about = _survey(model, X, level, average)
-    people = about.population
-    found = read_contrasts(people, columns, change)
-    answer = people.average if average else people.each
-    names = people.schema.names
-    lines = [
-        Line(
-            {"term": names[one.column], "contrast": one.label},
-            answer([(1.0, one.high), (-1.0, one.low)]),
-            by_row=not average,
-        )
-        for one in found
-    ]
-    return effect_table(lines, about)
-
-
-def slopes(
-    model: Any,
-    X: Any = None,
-    *,
-    columns: Any = None,
-    at: At = None,
-    average: bool = True,
-    level: float = 0.95,
-) -> Any:
-    """By how much probabilities change with each unit of a numeric column: marginal effects.
-
-    ∂μ/∂x_j = M w_j with M = ∂μ/∂a, the derivative through the link at the row's activation: for
-    two classes p(1 - p) w_j. They are averaged over rows, with errors by the delta method, whose
-    derivatives in w are exact; after a fit by a formula, whose columns may be made of x_j in any
-    way, differences over small steps stand for derivatives in x_j. So they do for models that are
-    known by `predict_proba` alone; it is an error if their probabilities change in steps, as those
-    of trees do. Rows, models and `at` are those of `predictions`.
-
-    Parameters
-    ----------
-    columns : a name or several of numeric columns; all of these by default
-        `comparisons` has boolean and categorical ones.
-    average : whether to average over rows, which `at` always does.
-
-    Returns
-    -------
-    A data frame with the columns (row or at_...), term, class, estimate, std_error, statistic,
-    p_value, conf_low, conf_high.
-
-    >>> from posteriori import LogisticRegression
-    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
-    >>> found = slopes(LogisticRegression().fit(X, y))
-    >>> found[["term", "class", "estimate", "std_error", "conf_low", "conf_high"]].round(3)
-      term  class  estimate  std_error  conf_low  conf_high
-    0   x0      1     0.159      0.022     0.115      0.202
-    """
-    about = _survey(model, X, level, average)
-    people = about.population
-    places = numeric_columns(people.schema, columns)
-    terms = [{"term": people.schema.names[j]} for j in places]
-    if at is None and not average:
-        each = people.each_slope(places)
-        lines = [Line(term, each[:, i], by_row=True) for i, term in enumerate(terms)]
-        return effect_table(lines, about)
-    lines = []
-    for place in read_places(people, at):
-        found = place.population.average_slopes(places, place.changes)
-        lines += [Line(place.labels | term, one) for term, one in zip(terms, found, strict=True)]
-    return effect_table(lines, about)
-
-
-def _survey(model: Any, X: Any, level: float, average: Any) -> Survey:
-    check_fraction("level", level)
-    check_flag("average", average)
-    return survey(model, X, level)

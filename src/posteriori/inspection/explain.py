@@ -1,12 +1,10 @@
 """What each column contributes to the log odds of one row, as text, HTML or a frame."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from itertools import accumulate
 from math import fsum
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,23 +18,26 @@ from posteriori.errors import (
     ParameterError,
     ShapeError,
 )
-from posteriori.inspection.summary import shortened
+from posteriori.inspection.effects import last_step
+from posteriori.inspection.results import predicted_log_probabilities
+from posteriori.inspection.summary import Summary, TextTable
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit
 from posteriori.rows.block import Block, check_finite
 from posteriori.rows.changes import entries_of
-from posteriori.rows.features import Table, as_frame
+from posteriori.rows.features import Table, as_frame, read_features
 from posteriori.rows.frames import backend_of, make_frame
 from posteriori.rows.in_memory import MemoryRows
-from posteriori.rows.schema import Schema
+from posteriori.rows.schema import HandleUnknown, Schema
 from posteriori.typing import Array
 
-_WIDTH = 78
-_LONGEST = 32
-"""Characters of a line, and of a name."""
-
 _MOST = 50
-"""Columns that are printed; `frame` has all."""
+"""Columns that are printed; `to_frame()` has all."""
+
+_AVERAGED = (
+    "The contributions are those of the mean coefficients. The probability is an average over "
+    "their posterior, and less extreme than these log odds."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,8 +78,7 @@ class Explanation:
         """That of `label`; None for a number, or a model that gives none."""
         return None if self.label is None else self.mean
 
-    @property
-    def frame(self) -> Any:
+    def to_frame(self) -> Any:
         """A data frame with the columns term, value, contribution and cumulative.
 
         The values are numbers if all of them are, else text.
@@ -93,32 +93,10 @@ class Explanation:
         return make_frame(columns, self.backend)
 
     def __repr__(self) -> str:
-        rows = self._rows()
-        widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        room = _WIDTH - sum(widths[1:]) - 6
-        widths[0] = max(widths[0], room)
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
-            for row in rows
-        ]
-        rule = "-" * (sum(widths) + 6)
-        notes = [line for note in self._notes() for line in wrap(note, _WIDTH)]
-        return "\n".join([self.title, rule, lines[0], rule, *lines[1:-1], rule, lines[-1], *notes])
+        return self.summary().text()
 
     def _repr_html_(self) -> str:
-        head, *body = self._rows()
-        cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-        lines = "".join(
-            f"<tr><th>{escape(row[0])}</th>"
-            + "".join(f'<td style="text-align: right">{escape(cell)}</td>' for cell in row[1:])
-            + "</tr>"
-            for row in body
-        )
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self._notes())
-        return (
-            f"<div><p><b>{escape(self.title)}</b></p><table><thead><tr>{cells}</tr></thead>"
-            f"<tbody>{lines}</tbody></table><ul>{notes}</ul></div>"
-        )
+        return self.summary()._repr_html_()
 
     @property
     def title(self) -> str:
@@ -128,28 +106,24 @@ class Explanation:
             return f"{what} of one row"
         return f"{what} of {self.label} against {self.against}, for one row"
 
-    def _rows(self) -> list[tuple[str, str, str, str]]:
-        """The table as text: a head, the baseline, the columns, and the total."""
-        each = zip(self.terms, self.values, self.contributions, self.cumulative, strict=True)
-        shown = [
-            (shortened(term, _LONGEST), shortened(_text(v), 20), f"{c:+.4g}", f"{sum_:.4g}")
-            for term, v, c, sum_ in each
-        ][:_MOST]
+    def summary(self) -> Summary:
+        """The table as text, HTML or LaTeX: the baseline, the columns, and the total."""
         start = f"{self.baseline:.4g}"
-        return [
-            ("", "value", "contribution", "cumulative"),
+        each = zip(self.terms, self.values, self.contributions, self.cumulative, strict=True)
+        rows = [(term, _text(v), f"{c:+.4g}", f"{total:.4g}") for term, v, c, total in each]
+        rows = [
             (f"baseline ({self.reference})", "", start, start),
-            *shown,
+            *rows[:_MOST],
             ("total", "", "", f"{self.total:.4g}"),
         ]
-
-    def _notes(self) -> list[str]:
-        left = len(self.terms) - _MOST
-        more = [f"... and {left} more columns: see frame."] if left > 0 else []
-        if self.mean is None:
-            return [*more, *self.notes]
-        what = "Mean" if self.label is None else f"Probability of {self.label}"
-        return [*more, f"{what}: {self.mean:.4g}", *self.notes]
+        notes, hidden = list(self.notes), len(self.terms) - _MOST
+        if self.mean is not None:
+            what = "Mean" if self.label is None else f"Probability of {self.label}"
+            notes.insert(0, f"{what}: {self.mean:.4g}")
+        if hidden > 0:
+            notes.insert(0, f"{hidden} more columns: see to_frame().")
+        names = ("", "value", "contribution", "cumulative")
+        return Summary(self.title, ((), ()), TextTable(names, rows, {}), notes)
 
 
 def _text(value: Any) -> str:
@@ -168,7 +142,7 @@ class Parts(NamedTuple):
 
 
 def explain(model: Any, x: Any, *, label: Any = None, against: Any = None) -> Explanation:
-    """What each column contributes to the log odds of one row, on a fitted linear model.
+    """The contribution of each column to the log odds of one row, by a fitted linear model.
 
     ln p(C_k|x)/p(C_l|x) = w₀ + wᵀm + Σ_j w_j (x_j - m_j), with m the mean row: the parts add up to
     the log odds, exactly. A categorical column is one part. Links other than the logit and models
@@ -180,8 +154,10 @@ def explain(model: Any, x: Any, *, label: Any = None, against: Any = None) -> Ex
 
     Parameters
     ----------
+    model : a linear model, also of scikit-learn, `NaiveBayes`, or a `Pipeline` that ends with one,
+        whose columns are then those that the steps before it make.
     x : one row: a frame or array with one row, a dict, or one entry a column.
-    label, against : the classes whose odds are told of
+    label, against : the classes whose odds are explained
         By default the second of two classes against the first; of more, the most probable class
         of the row against the next.
 
@@ -190,20 +166,21 @@ def explain(model: Any, x: Any, *, label: Any = None, against: Any = None) -> Ex
     >>> model = LogisticRegression(prior=1.0).fit(X, [0, 0, 1, 0, 1, 1])
     >>> model.explain([4.0, 1.0])
     Log odds of 1 against 0, for one row
-    ------------------------------------------------------------------------------
+    ==============================================================================
                                                    value  contribution  cumulative
     ------------------------------------------------------------------------------
     baseline (the mean row)                                   -0.02405    -0.02405
     x0                                                 4        +1.226       1.202
     x1                                                 1       +0.2028       1.404
-    ------------------------------------------------------------------------------
     total                                                                    1.404
-    Probability of 1: 0.8029
+    ==============================================================================
+    * Probability of 1: 0.8029
     """
-    check_is_fitted(model)
-    X, rows = _one_row(model, x)
-    parts = _parts(model, rows)
-    classes = getattr(model, "classes_", None)
+    last, transform = last_step(model)
+    check_is_fitted(last)
+    X, rows = _one_row(model, last, transform, x)
+    parts = _parts(last, rows)
+    classes = getattr(last, "classes_", None)
     if classes is None:
         k, j = _no_classes(label, against)
     else:
@@ -211,9 +188,10 @@ def explain(model: Any, x: Any, *, label: Any = None, against: Any = None) -> Ex
     baseline, added = _difference(parts, k, j)
     _check_sum(baseline, added, rows.schema)
     order = np.argsort(-abs(added), kind="stable")
-    names, values = rows.schema.names, _values(rows.table)
+    names, values = _names(model, last, rows.schema), _values(rows.table)
+    averaged = (_AVERAGED,) if hasattr(last, "posterior_") else ()
     return Explanation(
-        _scale(model),
+        _scale(last, X, k, j, fsum([baseline, *added])),
         None if classes is None else classes.tolist()[k],
         None if classes is None else classes.tolist()[j],
         parts.reference,
@@ -221,56 +199,82 @@ def explain(model: Any, x: Any, *, label: Any = None, against: Any = None) -> Ex
         tuple(names[i] for i in order),
         tuple(values[i] for i in order),
         tuple(added[order].tolist()),
-        _mean(model, X, k),
-        _notes(model),
-        backend_of(X) or getattr(model, "_frame_backend", None),
+        _mean(last, X, k),
+        averaged,
+        backend_of(x) or getattr(last, "_frame_backend", None),
     )
 
 
-def _one_row(model: Any, x: Any) -> tuple[Any, MemoryRows]:
-    """The row as the model takes it, and as it was read."""
-    if not hasattr(model, "_new_rows"):
-        raise _not_linear(model)
-    X = _as_table(model, x)
-    rows: MemoryRows = model._new_rows(X)
+def _one_row(
+    model: Any, last: Any, transform: Callable[[Any], Any], x: Any
+) -> tuple[Any, MemoryRows]:
+    """The row as the last step of the model takes it, and as it is read."""
+    if not hasattr(last, "_new_rows") and not hasattr(last, "coef_"):
+        raise _not_linear(last)
+    if getattr(last, "formula_", None) is not None:
+        schema = last.formula_.schema
+    elif last is model and hasattr(last, "schema_"):
+        schema = last.schema_
+    elif hasattr(model, "feature_names_in_"):
+        schema = Schema.of_names(model.feature_names_in_.tolist())
+    else:
+        schema = None
+    X = transform(_as_table(x, schema, getattr(last, "_frame_backend", None)))
+    name = type(last).__name__
+    ours = hasattr(last, "_new_rows")
+    rows = last._new_rows(X) if ours else MemoryRows(read_features(X, None, name))
     if rows.n_rows != 1:
         raise ShapeError(f"x has {rows.n_rows} rows.", "Explain one row at a time: X[:1].")
     return X, rows
 
 
-def _as_table(model: Any, x: Any) -> Any:
+def _as_table(x: Any, schema: Schema | None, backend: str | None) -> Any:
     """A row in any form as a table that the model reads."""
-    schema = model.schema_ if model.formula_ is None else model.formula_.schema
     if as_frame(x) is not None or sparse.issparse(x):
         return x
-    if isinstance(x, Mapping) or (schema.named and hasattr(x, "to_dict")):
-        return _from_dict(dict(x.items()), schema, model._frame_backend)
-    if np.ndim(x) != 1:
+    is_named = schema is not None and schema.named
+    if schema is not None and isinstance(x, Mapping) and not is_named:
+        x = [list(x.values())[i] for i in schema.order_of(list(x))]
+    if np.ndim(x) > 1 or (np.ndim(x) == 0 and not isinstance(x, Mapping)):
         return x
-    if schema.named and len(x) == len(schema):
-        return _from_dict(dict(zip(schema.names, x, strict=True)), schema, model._frame_backend)
-    return _as_row(list(x))
+    if schema is not None and is_named and not hasattr(x, "items"):
+        if len(x) != len(schema):
+            raise ShapeError(
+                f"x has {len(x)} entries, but the model has {len(schema)} columns.",
+                "Pass one entry a column.",
+            )
+        x = dict(zip(schema.names, x, strict=True))
+    if is_named:
+        return make_frame({name: [value] for name, value in x.items()}, backend)
+    entries = list(x)
+    is_text = any(isinstance(value, str) for value in entries)
+    return np.array([entries], dtype=object if is_text else None)
 
 
-def _from_dict(entries: dict[str, Any], schema: Schema, backend: str | None) -> Any:
-    if schema.named:
-        return make_frame({name: [value] for name, value in entries.items()}, backend)
-    values = list(entries.values())
-    return _as_row([values[i] for i in schema.order_of(list(entries))])
-
-
-def _as_row(entries: list[Any]) -> Any:
-    return np.array([entries], dtype=object if any(isinstance(v, str) for v in entries) else None)
+def _names(model: Any, last: Any, schema: Schema) -> tuple[str, ...]:
+    """The columns of the last step; of unnamed ones those that the steps before it give."""
+    if model is last or schema.named:
+        return schema.names
+    try:
+        return tuple(model[:-1].get_feature_names_out())
+    except (AttributeError, ValueError):  # a step may know no names
+        return schema.names
 
 
 def _parts(model: Any, rows: MemoryRows) -> Parts:
     block = Block(rows.table.cut(0, 1), None, None, 0)
     if hasattr(model, "_column_densities"):
         return Parts(model._log_priors, model._column_densities(block.X), "the class priors")
-    linear = _linear(model)
+    if hasattr(model, "_linear_function"):
+        linear = model._linear_function()
+    elif hasattr(model, "coef_"):
+        linear = Linear(np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_), None)
+    else:
+        raise _not_linear(model)
     centre, reference = _mean_row(model, len(linear.weights))
     check_finite(block, rows.schema)
-    phi = Columns(rows.schema, model.handle_unknown).design(block).array()[0]
+    unknown: HandleUnknown = getattr(model, "handle_unknown", "error")
+    phi = Columns(rows.schema, unknown).design(block).array()[0]
     each = (phi - centre)[:, None] * linear.weights
     with np.errstate(invalid="ignore"):
         baseline = linear(centre[None])[0]
@@ -278,31 +282,22 @@ def _parts(model: Any, rows: MemoryRows) -> Parts:
     return Parts(baseline, np.stack([each[at].sum(axis=0) for at in positions]), reference)
 
 
-def _linear(model: Any) -> Linear:
-    if hasattr(model, "_linear_function"):
-        found: Linear = model._linear_function()
-        return found
-    if not hasattr(model, "coef_"):
-        raise _not_linear(model)
-    return Linear(np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_), None)
-
-
 def _not_linear(model: Any) -> NotLinearError:
     kind = type(model)
     return NotLinearError(
         f"{kind.__module__}.{kind.__name__} has no columns whose contributions add up.",
-        "Explain a linear model of posteriori, one that has coef_, or its NaiveBayes.",
+        "Explain a linear model that has coef_, or NaiveBayes.",
     )
 
 
 def _mean_row(model: Any, n_columns: int) -> tuple[Array, str]:
-    """The mean of the design columns, where it is known, and what to call it."""
+    """The mean of the design columns, where it is known, and its name."""
     inference = getattr(model, "_inference", None)
     if inference is not None:
         return inference.shown.standard.centre, "the mean row"
     if hasattr(model, "xbar_"):
         return model.xbar_, "the mean row"
-    if hasattr(model, "means_") and np.isfinite(model.means_).all():
+    if hasattr(model, "means_") and hasattr(model, "priors_") and np.isfinite(model.means_).all():
         return model.priors_ @ model.means_, "the mean row"
     return np.zeros(n_columns), "all columns zero"
 
@@ -374,30 +369,26 @@ def _value(table: Table, j: int) -> Any:
     column, entry = table.schema.columns[j], entries_of(table, j)[0]
     if column.kind == "categorical" and entry >= 0:
         return column.levels[entry]
-    if column.strange is not None:
-        return column.strange.level
+    if column.unseen is not None:
+        return column.unseen.level
     if (entry < 0 and column.kind == "categorical") or np.isnan(entry):
         return "missing"
     return bool(entry) if column.kind == "boolean" else float(entry)
 
 
-def _scale(model: Any) -> str:
+def _scale(model: Any, X: Any, k: int, j: int, total: float) -> str:
+    """What is added up: log odds, unless there are no probabilities or the link is another."""
     if not hasattr(model, "predict_proba"):
         return "activation"
-    has_link = hasattr(model, "_link") and len(model.classes_) == 2
-    return "log odds" if not has_link or isinstance(model._link(), Logit) else "activation"
+    if hasattr(model, "_link") and len(model.classes_) == 2:
+        return "log odds" if isinstance(model._link(), Logit) else "activation"
+    if hasattr(model, "_new_rows"):
+        return "log odds"
+    logs = predicted_log_probabilities(model, X)[0]
+    return "log odds" if np.isclose(logs[k] - logs[j], total, rtol=1e-6) else "activation"
 
 
 def _mean(model: Any, X: Any, k: int) -> float | None:
     if hasattr(model, "predict_proba"):
         return float(model.predict_proba(X)[0, k])
     return None if hasattr(model, "classes_") else float(model.predict(X)[0])
-
-
-def _notes(model: Any) -> tuple[str, ...]:
-    if not hasattr(model, "posterior_"):
-        return ()
-    return (
-        "The contributions are those of the mean coefficients. The probability is an average over "
-        "their posterior, and less extreme than these log odds.",
-    )

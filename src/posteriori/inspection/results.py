@@ -1,12 +1,27 @@
-"""The results of a fit: its summary and its one-row table."""
+"""The results of a fit: its parameters, its one-row table, its summary, its rows with predictions.
+
+`tidy`, `glance`, `summary` and `augment` serve every fitted model, `augment` those of scikit-learn
+too. `glance_of` and `summary_of` are those of models fitted by likelihood.
+"""
 
 from dataclasses import dataclass
-from typing import Any
+from inspect import signature
+from typing import Any, cast
 
-from posteriori.inspection.summary import Summary, fact_text, number_text
+import narwhals.stable.v1 as nw
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from posteriori.design.columns import Columns
+from posteriori.errors import ColumnNameError, LabelError, ParameterError
+from posteriori.inspection.summary import Summary, TextTable, fact_text, number_text
+from posteriori.posterior.coefficient_table import INTERCEPT
 from posteriori.posterior.fit_statistics import FitStatistics
 from posteriori.posterior.inference import Errors, Inference, Intervals
-from posteriori.typing import Labels
+from posteriori.rows.features import as_frame
+from posteriori.rows.frames import as_pickable, make_frame
+from posteriori.rows.target import as_vector, read_target, read_weight
+from posteriori.typing import Array, Codes, Labels
 
 _LISTED = 8
 """Names that a note lists."""
@@ -89,10 +104,9 @@ def summary_of(
     return Summary(
         f"{about.name}, fitted by {_method(about)}",
         (_left(inference, about), _right(inference.goodness, about)),
-        coefficients,
-        level,
-        "t" if inference.goodness.estimates_dispersion else "z",
-        coefficients.reference,
+        TextTable.of_coefficients(
+            coefficients, level, "t" if inference.goodness.estimates_dispersion else "z"
+        ),
         (
             *_notes(inference, about, errors),
             *about.notes,
@@ -164,3 +178,169 @@ def listed(names: tuple[str, ...]) -> str:
     """Names with commas, the first few of many."""
     rest = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(names[:_LISTED]) + rest
+
+
+def tidy(model: Any) -> Any:
+    """The parameters of a fitted model as a frame of the kind that it was fitted to."""
+    check_is_fitted(model)
+    return make_frame(model._parameter_columns(), model._frame_backend)
+
+
+def glance(model: Any) -> Any:
+    """The fit as a frame with one row."""
+    check_is_fitted(model)
+    columns = {name: [value] for name, value in _known_facts(model).items()}
+    return make_frame(columns, model._frame_backend)
+
+
+def summary(model: Any) -> Summary:
+    """The fit on one page."""
+    check_is_fitted(model)
+    facts = [(_heading(name), _value_text(value)) for name, value in _known_facts(model).items()]
+    facts += passes_text(model)
+    half = (len(facts) + 1) // 2
+    notes = [f"Estimates are {model._estimates}."] if model._estimates else []
+    notes += [f"{caveat[0].upper()}{caveat[1:]}." for caveat in model._caveats()]
+    return Summary(
+        f"{type(model).__name__}, fitted",
+        (facts[:half], facts[half:]),
+        TextTable.of_parameters(model._parameter_columns()),
+        notes,
+    )
+
+
+def _known_facts(model: Any) -> dict[str, Any]:
+    """Names and values of what is known of a fit."""
+    n_obs, classes = model._n_obs(), getattr(model, "classes_", None)
+    value, k = getattr(model, "log_likelihood_", None), getattr(model, "n_parameters_", None)
+    found: dict[str, Any] = {
+        "n_obs": int(n_obs) if n_obs is not None and n_obs == int(n_obs) else n_obs,
+        "n_columns": getattr(model, "n_features_in_", None),
+        "n_classes": None if classes is None else len(classes),
+        "n_parameters": k,
+    }
+    if value is not None and k is not None:
+        bic = None if n_obs is None else float(k * np.log(n_obs) - 2 * value)
+        found |= {"log_likelihood": value, "aic": 2.0 * (k - value), "bic": bic}
+    for name in ("converged", "n_iter"):
+        found[name] = getattr(model, f"{name}_", None)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _heading(name: str) -> str:
+    """The name of a fact in a summary.
+
+    >>> _heading("n_obs"), _heading("log_likelihood"), _heading("n_iter"), _heading("bic")
+    ('Rows', 'Log-likelihood', 'Steps', 'BIC')
+    """
+    words = {
+        "n_obs": "Rows",
+        "log_likelihood": "Log-likelihood",
+        "n_iter": "Steps",
+        "aic": "AIC",
+        "bic": "BIC",
+    }
+    return words.get(name, name.removeprefix("n_").replace("_", " ").capitalize())
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return number_text(float(value))
+
+
+def passes_text(model: Any) -> tuple[tuple[str, str], ...]:
+    """The number of passes over a source; nothing for rows in memory."""
+    log = getattr(model, "passes_", None)
+    return () if log is None else (("Passes", str(log)),)
+
+
+def linear_columns(model: Any) -> dict[str, list[Any]]:
+    """`coef_` and `intercept_` of a linear model: term, class (for more than two), estimate."""
+    slopes = np.atleast_2d(model.coef_)
+    W = np.column_stack([np.broadcast_to(model.intercept_, len(slopes)), slopes])
+    columns = {"term": [INTERCEPT, *_terms(model)] * len(W), "estimate": W.ravel().tolist()}
+    if len(slopes) == 1:
+        return columns
+    labels = np.repeat(model.classes_, W.shape[1]).tolist()
+    return {"term": columns["term"], "class": labels, "estimate": columns["estimate"]}
+
+
+def _terms(model: Any) -> tuple[str, ...]:
+    """The names of the coefficients of any fitted model."""
+    if hasattr(model, "schema_"):
+        return Columns(model.schema_).names
+    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    return tuple(name if isinstance(name, str) else f"x{name}" for name in names)
+
+
+def augment(
+    model: Any, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None
+) -> Any:
+    """The rows of X with the predictions of any fitted model, as a frame of the kind that X is."""
+    check_is_fitted(model)
+    added = _added(model, X, y, offset_argument(model, offset))
+    if sample_weight is not None:
+        weight = read_weight(sample_weight, len(next(iter(added.values()))))
+        added["sample_weight"] = cast(Array, weight).tolist()
+    frame = as_frame(X)
+    if frame is None:
+        rows = as_pickable(X)
+        table = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+        own = {f"x{j}": column.tolist() for j, column in enumerate(table.T)}
+        return make_frame(own | added, getattr(model, "_frame_backend", None))
+    clash = [name for name in added if name in frame.columns]
+    if clash:
+        raise ColumnNameError(
+            f"X has a column '{clash[0]}' already, which augment would add.",
+            "Rename that column, and fit again.",
+        )
+    native = nw.get_native_namespace(frame)
+    columns = [nw.new_series(name, found, backend=native) for name, found in added.items()]
+    return frame.with_columns(*columns).to_native()
+
+
+def offset_argument(model: Any, offset: Any) -> dict[str, Any]:
+    """The offset as a further argument of `predict`; an error if the model takes none."""
+    if offset is None:
+        return {}
+    if "offset" not in signature(model.predict).parameters:
+        raise ParameterError(
+            f"{type(model).__name__} has no offsets.",
+            "Leave offset out, or fit a model with offsets, such as LogisticRegression.",
+        )
+    return {"offset": offset}
+
+
+def _added(model: Any, X: Any, y: Any, given: dict[str, Any]) -> dict[str, list[Any]]:
+    """The columns that `augment` adds; `given` are further arguments of `predict`."""
+    found = np.asarray(model.predict(X, **given))
+    labels = getattr(model, "classes_", None)
+    if labels is None:
+        added = {"fitted": found.tolist()}
+        if y is not None:
+            added["residual"] = (as_vector(y).astype(np.float64) - found).tolist()
+        return added
+    added = {"predicted": found.tolist()}
+    if hasattr(model, "predict_proba"):
+        logs = predicted_log_probabilities(model, X, **given)
+        columns = np.exp(logs).T.tolist()
+        added |= {f"p_{label}": p for label, p in zip(labels.tolist(), columns, strict=True)}
+        if y is not None:
+            added["log_loss"] = _log_loss(logs, y, labels).tolist()
+    return added
+
+
+def predicted_log_probabilities(model: Any, X: Any, **given: Any) -> Array:
+    """By `predict_log_proba` where there is one, which is finite below 1e-308."""
+    with np.errstate(divide="ignore"):
+        if hasattr(model, "predict_log_proba"):
+            return np.asarray(model.predict_log_proba(X, **given))
+        return np.log(model.predict_proba(X, **given))
+
+
+def _log_loss(logs: Array, y: Any, classes: Labels) -> Array:
+    _, codes = read_target(y, len(logs), known=classes)
+    if codes.ndim == 2:
+        raise LabelError("augment needs a label a row, and y is soft.", "Pass one label a row.")
+    return -np.take_along_axis(logs, cast(Codes, codes)[:, None], axis=1)[:, 0]

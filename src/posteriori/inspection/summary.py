@@ -1,7 +1,7 @@
-"""A fit on one page: facts, a table of coefficients, and notes, as text, HTML or LaTeX."""
+"""A summary: facts, a table and notes, as text, HTML or LaTeX."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from itertools import groupby, zip_longest
 from textwrap import wrap
@@ -10,17 +10,13 @@ from typing import Any
 import numpy as np
 
 from posteriori.posterior.coefficient_table import Coefficients
+from posteriori.rows.frames import make_frame
 
-_NARROWEST, _WIDEST = 78, 88
-"""Characters of a line."""
-
-_GAP = "  "
-_INDENT = "  "
-_SHORTEST_TERM = 16
-"""What is left of a long name where the numbers take most of the line."""
+_WIDTH = 78
+"""Characters of a line; more if the names of the terms need them."""
 
 _MOST_ROWS = 200
-"""Coefficients that are listed; `tidy()` has all."""
+"""Rows of a table that are printed; `to_frame()` has all."""
 
 _DIGITS = 4
 """Digits of a standard error; the numbers beside it have as many decimals."""
@@ -32,34 +28,176 @@ Facts = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, eq=False)
-class Listing:
-    """A table of parameters, column by column; the first has their names.
+class TextTable:
+    """Columns of text with their `names`, and the numbers behind them for `to_frame`.
 
-    Where there is a column `class`, the rows of each class go together under its label.
+    Consecutive rows with the same heading make a block. `total` counts the rows that there are.
     """
 
-    columns: Mapping[str, Sequence[Any]]
+    names: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: Mapping[str, Sequence[Any]]
+    headings: Sequence[str] = ()
+    total: int = 0
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The headings of the columns, the first having none."""
-        return ("", *(name.replace("_", " ") for name in list(self.columns)[1:] if name != "class"))
+    def blocks(self) -> list[tuple[str, list[Sequence[str]]]]:
+        """A heading and the rows of cells under it."""
+        pairs = zip_longest(self.headings[: len(self.rows)], self.rows, fillvalue="")
+        grouped = groupby(pairs, key=lambda pair: str(pair[0]))
+        return [(heading, [row for _, row in part]) for heading, part in grouped] or [("", [])]
 
-    def cells(self) -> list[list[str]]:
-        """The columns as text, as many rows as a page lists."""
-        first, *rest = (
-            [_cell(value) for value in values[:_MOST_ROWS]]
-            for name, values in self.columns.items()
-            if name != "class"
+    @classmethod
+    def of_parameters(cls, numbers: Mapping[str, Sequence[Any]]) -> "TextTable":
+        """A table of any parameters, of which the first column names them."""
+        names = [name for name in numbers if name != "class"]
+        cells = [[_cell(value) for value in numbers[name][:_MOST_ROWS]] for name in names]
+        rows = list(zip(cells[0], *map(aligned, cells[1:]), strict=True))
+        headings = [f"class {label}" for label in numbers.get("class", ())]
+        titles = ("", *(name.replace("_", " ") for name in names[1:]))
+        return cls(titles, rows, numbers, headings, len(numbers[names[0]]))
+
+    @classmethod
+    def of_coefficients(cls, found: Coefficients, level: float, statistic: str) -> "TextTable":
+        """The table of coefficients, whose statistic is called "z" or "t"."""
+        tail, n = (1 - level) / 2, min(len(found.terms), _MOST_ROWS)
+        estimate = "odds ratio" if found.odds_ratios else "estimate"
+        four = (found.estimate, found.std_error, found.conf_low, found.conf_high)
+        numbers = [_with_decimals([float(column[i]) for column in four]) for i in range(n)]
+        first, error, low, high = (aligned(list(column)) for column in zip(*numbers, strict=True))
+        tests: list[list[str]] = []
+        if found.statistic is not None and found.p_value is not None:
+            z = [f"{z:.2f}" if abs(z) < 1e5 else f"{z:.2e}" for z in found.statistic[:n]]
+            tests = [z, [p_text(p) for p in found.p_value[:n]]]
+        rows = list(zip(found.terms[:n], first, error, *tests, low, high, strict=True))
+        names = ["", estimate, "std error", *([statistic, "p"] if tests else [])]
+        names += [f"[{tail:.4g}", f"{1 - tail:.4g}]"]
+        headings = [f"{label} against {found.reference}" for label in found.classes or ()]
+        return cls(names, rows, found.columns(), headings, len(found.terms))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary:
+    """What `summary()` returns: printed as text, shown as HTML in a notebook, and `latex()`.
+
+    `facts` are two columns of names and values.
+    """
+
+    title: str
+    facts: tuple[Facts, Facts]
+    table: TextTable
+    notes: Sequence[str] = field(default=())
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The numbers of the table as a frame of "pandas", "polars" or "pyarrow"."""
+        return make_frame(self.table.numbers, backend)
+
+    def text(self) -> str:
+        """The summary in plain characters, 78 a line or more if long names need them."""
+        names, blocks = self.table.names, self.table.blocks
+        is_blocked = any(heading for heading, _ in blocks)
+        indent = "  " if is_blocked else ""
+        rows = [[indent + row[0], *row[1:]] for _, part in blocks for row in part]
+        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+        rest = sum(widths[1:]) + 2 * (len(widths) - 1)
+        widths[0] = max(widths[0], _WIDTH - rest)
+        width = widths[0] + rest
+
+        def line(cells: Sequence[str]) -> str:
+            numbers = map(str.rjust, cells[1:], widths[1:])
+            return "  ".join([cells[0].ljust(widths[0]), *numbers]).rstrip()
+
+        lines = [self.title, "=" * width]
+        if any(self.facts):
+            lines += [*_beside(*self.facts, width), "-" * width]
+        lines.append(line(names))
+        for heading, part in blocks:
+            lines += ["-" * width, *([heading] if is_blocked else [])]
+            lines += [line([indent + row[0], *row[1:]]) for row in part]
+        lines.append("=" * width)
+        for note in self._all_notes():
+            lines += wrap(note, width, subsequent_indent="  ", initial_indent="* ")
+        return "\n".join(lines)
+
+    def _all_notes(self) -> list[str]:
+        left = self.table.total - len(self.table.rows)
+        return [*([f"{left} more rows: see to_frame()."] if left > 0 else []), *self.notes]
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        facts = "".join(
+            f"<tr>{''.join(f'<th>{escape(n)}</th><td>{escape(v)}</td>' for n, v in pair)}</tr>"
+            for pair in zip_longest(*self.facts, fillvalue=("", ""))
         )
-        return [first, *map(_aligned, rest)]
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.table.names)
+        style, body = "text-align: right; white-space: pre; font-family: monospace", ""
+        for heading, rows in self.table.blocks:
+            if heading:
+                body += f'<tr><th colspan="{len(self.table.names)}">{escape(heading)}</th></tr>'
+            for term, *cells in rows:
+                numbers = "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in cells)
+                body += f"<tr><th>{escape(term)}</th>{numbers}</tr>"
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self._all_notes())
+        return (
+            f"<div><p><b>{escape(self.title)}</b></p><table>{facts}</table>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<ul>{notes}</ul></div>"
+        )
 
-    def headings(self) -> list[str]:
-        """The heading that each row goes under."""
-        return [f"class {label}" for label in self.columns.get("class", ())]
+    def latex(self) -> str:
+        """The same as two tables and a list for a LaTeX document, without packages."""
+        pairs = zip_longest(*self.facts, fillvalue=("", ""))
+        facts = [_tex_row((*left, *right)) for left, right in pairs]
+        rows, width = [_tex_row(self.table.names)], len(self.table.names)
+        for heading, part in self.table.blocks:
+            rows.append("\\hline")
+            if heading:
+                rows.append(f"\\multicolumn{{{width}}}{{l}}{{{_tex(heading)}}} \\\\")
+            rows += map(_tex_row, part)
+        lines = [f"\\noindent\\textbf{{{_tex(self.title)}}}\\par\\medskip"]
+        for columns, body in (("lrlr", facts), ("l" + "r" * (width - 1), rows)):
+            lines += [f"\\noindent\\begin{{tabular}}{{{columns}}}", "\\hline", *body, "\\hline"]
+            lines.append("\\end{tabular}\\par\\medskip")
+        return "\n".join([*lines, *(f"\\noindent {_tex(n)}\\par" for n in self._all_notes())])
 
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
+
+def _beside(left: Facts, right: Facts, width: int) -> list[str]:
+    """Two columns of facts, names at the left and values at the right of each."""
+    half = (width - 4) // 2
+    return [
+        f"{name} {value.rjust(half - len(name) - 1)}    "
+        f"{other} {found.rjust(width - half - len(other) - 5)}".rstrip()
+        for (name, value), (other, found) in zip_longest(left, right, fillvalue=("", ""))
+    ]
+
+
+def _tex_row(cells: Sequence[str]) -> str:
+    return f"{' & '.join(_tex(cell.strip()) for cell in cells)} \\\\"
+
+
+def _tex(text: str) -> str:
+    r"""Plain text for LaTeX.
+
+    >>> print(_tex("a_b < 50 % & more"))
+    a\_b $<$ 50 \% \& more
+    """
+    return text.translate(_TEX)
+
+
+_TEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "[": "{[}",
+        "<": "$<$",
+        ">": "$>$",
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    }
+)
 
 
 def _cell(value: Any) -> str:
@@ -69,225 +207,23 @@ def _cell(value: Any) -> str:
     return f"{value:#.4g}".rstrip(".") if isinstance(value, float) else str(value)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Summary:
-    """What `summary()` gives: printed as text, shown as HTML in a notebook, and `latex()`.
-
-    `facts` are two columns of names and values, `statistic` says what the statistic is called
-    ("z" or "t"), `reference` is the class that others are compared with, if there are several.
-    """
-
-    title: str
-    facts: tuple[Facts, Facts]
-    coefficients: Coefficients | Listing
-    level: float = 0.95
-    statistic: str = "z"
-    reference: Any = None
-    notes: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def text(self) -> str:
-        """The page in plain characters, 78 to 88 a line."""
-        table = _Table.of(self)
-        width = table.width
-        lines = [self.title, "=" * width, *_beside(*self.facts, width), "-" * width]
-        lines.append(table.line(table.names))
-        for heading, rows in table.blocks:
-            lines += ["-" * width, *([heading] if heading else []), *map(table.line, rows)]
-        lines.append("=" * width)
-        if table.hidden:
-            lines.append(table.hidden)
-        for note in self.notes:
-            lines += wrap(note, width, subsequent_indent="  ", initial_indent="* ")
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """The same page for a notebook."""
-        table = _Table.of(self, whole_terms=True)
-        facts = "".join(_html_facts(*pair) for pair in zip_longest(*self.facts, fillvalue=("", "")))
-        head = "".join(f"<th>{escape(name)}</th>" for name in table.names)
-        body = "".join(_html_block(heading, rows) for heading, rows in table.blocks)
-        notes = [*([table.hidden] if table.hidden else []), *self.notes]
-        listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
-        return (
-            f"<div><p><b>{escape(self.title)}</b></p><table>{facts}</table>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"<ul>{listed}</ul></div>"
-        )
-
-    def latex(self) -> str:
-        """The same page as two tables and a list for a LaTeX document, without packages."""
-        table = _Table.of(self, whole_terms=True)
-        facts = [
-            f"{_tex(a)} & {_tex(b)} & {_tex(c)} & {_tex(d)} \\\\"
-            for (a, b), (c, d) in zip_longest(*self.facts, fillvalue=("", ""))
-        ]
-        rows = [f"{' & '.join(map(_tex, table.names))} \\\\"]
-        for heading, block in table.blocks:
-            rows.append("\\hline")
-            if heading:
-                rows.append(f"\\multicolumn{{{len(table.names)}}}{{l}}{{{_tex(heading)}}} \\\\")
-            rows += [f"{' & '.join(_tex(cell.strip()) for cell in row)} \\\\" for row in block]
-        notes = [*([table.hidden] if table.hidden else []), *self.notes]
-        lines = [
-            f"\\noindent\\textbf{{{_tex(self.title)}}}\\par\\medskip",
-            *_tabular("lrlr", facts),
-            *_tabular("l" + "r" * (len(table.names) - 1), rows),
-            *(f"\\noindent {_tex(note)}\\par" for note in notes),
-        ]
-        return "\n".join(lines)
-
-
-def _tabular(columns: str, rows: list[str]) -> list[str]:
-    begin = f"\\noindent\\begin{{tabular}}{{{columns}}}"
-    return [begin, "\\hline", *rows, "\\hline", "\\end{tabular}\\par\\medskip"]
-
-
-def _tex(text: str) -> str:
-    r"""Plain text for LaTeX.
-
-    >>> print(_tex("a_b < 50 % & more…"))
-    a\_b $<$ 50 \% \& more\ldots{}
-    """
-    return "".join(_TEX.get(character, character) for character in text)
-
-
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "…": r"\ldots{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "[": "{[}",
-    "<": "$<$",
-    ">": "$>$",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-}
-
-
-def _html_facts(*pairs: tuple[str, str]) -> str:
-    cells = (f"<th>{escape(name)}</th><td>{escape(value)}</td>" for name, value in pairs)
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def _html_block(heading: str, rows: list[list[str]]) -> str:
-    width = len(rows[0]) if rows else 1
-    first = f'<tr><th colspan="{width}">{escape(heading)}</th></tr>' if heading else ""
-    return first + "".join(map(_html_row, rows))
-
-
-def _html_row(cells: Sequence[str]) -> str:
-    style = "text-align: right; white-space: pre; font-family: monospace"
-    numbers = "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in cells[1:])
-    return f"<tr><th>{escape(cells[0].strip())}</th>{numbers}</tr>"
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """Cells of the table of coefficients, block by block: a heading, and rows of cells."""
-
-    names: tuple[str, ...]
-    blocks: list[tuple[str, list[list[str]]]]
-    widths: list[int]
-    hidden: str
-
-    @classmethod
-    def of(cls, summary: Summary, whole_terms: bool = False) -> "_Table":
-        """That of a page; with names at their whole length, if it need not fit into a line."""
-        found = summary.coefficients
-        if isinstance(found, Listing):
-            names, (terms, *columns), headings = found.names, found.cells(), found.headings()
-            total, rest = len(found), ""
-        else:
-            names, columns = _coefficient_cells(found, summary)
-            terms, total, rest = list(found.terms[:_MOST_ROWS]), len(found.terms), " coefficients"
-            headings = [f"{label} against {summary.reference}" for label in found.classes or ()]
-        terms = [_INDENT + term for term in terms] if headings else terms
-        widths = _widths(names[1:], columns)
-        if not whole_terms:
-            terms = [shortened(term, max(_room(widths), _SHORTEST_TERM)) for term in terms]
-        first = max(map(len, (names[0], *terms)))
-        widths = [max(first, _room(widths) - _WIDEST + _NARROWEST), *widths]
-        rows = [list(row) for row in zip(terms, *columns, strict=True)]
-        blocks = [("", rows)]
-        if headings:
-            groups = groupby(zip(headings, rows, strict=False), key=lambda pair: pair[0])
-            blocks = [
-                (shortened(heading, _NARROWEST), [row for _, row in part])
-                for heading, part in groups
-            ]
-        left = total - len(rows)
-        hidden = f"... and {left} more{rest}: see tidy()." if left else ""
-        return cls(names, blocks, widths, hidden)
-
-    @property
-    def width(self) -> int:
-        """That of a line."""
-        return sum(self.widths) + len(_GAP) * (len(self.widths) - 1)
-
-    def line(self, cells: Sequence[str]) -> str:
-        """A row as text."""
-        numbers = map(str.rjust, cells[1:], self.widths[1:])
-        return _GAP.join([cells[0].ljust(self.widths[0]), *numbers]).rstrip()
-
-
-def _widths(names: Sequence[str], columns: list[list[str]]) -> list[int]:
-    return [max(map(len, (name, *cells))) for name, cells in zip(names, columns, strict=True)]
-
-
-def _room(widths: list[int]) -> int:
-    """What columns of these widths leave of the widest line for the names."""
-    return _WIDEST - sum(widths) - len(_GAP) * len(widths)
-
-
-def _coefficient_cells(
-    found: Coefficients, summary: Summary
-) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Headings and columns of numbers, with powers of ten where the line would be too long."""
-    tail = (1 - summary.level) / 2
-    estimate = "odds ratio" if found.odds_ratios else "estimate"
-    ends = f"[{tail:.4g}", f"{1 - tail:.4g}]"
-    tests = () if found.statistic is None else (summary.statistic, "p")
-    names = ("", estimate, "std error", *tests, *ends)
-    columns = _numbers(found, powers=False)
-    if _room(_widths(names[1:], columns)) < _SHORTEST_TERM:
-        columns = _numbers(found, powers=True)
-    return names, columns
-
-
-def _numbers(found: Coefficients, powers: bool) -> list[list[str]]:
-    """The columns of numbers as text, all with `powers` of ten or only where need be."""
-    four = (found.estimate, found.std_error, found.conf_low, found.conf_high)
-    n = min(len(found.terms), _MOST_ROWS)
-    rows = [_row([float(column[i]) for column in four], powers) for i in range(n)]
-    estimate, error, low, high = (_aligned(list(column)) for column in zip(*rows, strict=True))
-    if found.statistic is None or found.p_value is None:
-        return [estimate, error, low, high]
-    statistic = [f"{z:.2f}" if abs(z) < 1e5 else f"{z:.2e}" for z in found.statistic[:n]]
-    return [estimate, error, statistic, [p_text(p) for p in found.p_value[:n]], low, high]
-
-
-def _row(numbers: list[float], powers: bool) -> list[str]:
+def _with_decimals(numbers: list[float]) -> list[str]:
     """Estimate, error and ends with the decimals that the error deserves."""
     estimate, error = numbers[:2]
     unit = next((v for v in (error, abs(estimate)) if np.isfinite(v) and v > 0), 1.0)
     largest = max((abs(v) for v in numbers if np.isfinite(v)), default=0.0)
-    if powers or largest >= _LARGE or unit < _SMALL:
+    if largest >= _LARGE or unit < _SMALL:
         return [f"{v:.{_DIGITS}e}" for v in numbers]
     decimals = max(_DIGITS - 1 - int(np.floor(np.log10(unit))), 0)
     return [f"{v:.{decimals}f}" for v in numbers]
 
 
-def _aligned(cells: list[str]) -> list[str]:
+def aligned(cells: list[str]) -> list[str]:
     """Cells padded at the right, so that their points stand under each other.
 
     Powers of ten, and what is not a number, stay at the right.
 
-    >>> _aligned(["-39.17", "0.3726", "1.000e-09"])
+    >>> aligned(["-39.17", "0.3726", "1.000e-09"])
     ['-39.17  ', '0.3726', '1.000e-09']
     """
     plain = [bool(cell) and not set(cell) - set("0123456789.-") for cell in cells]
@@ -327,30 +263,3 @@ def fact_text(value: float) -> str:
     """
     is_whole = np.isfinite(value) and value == round(value) and abs(value) < 1e15
     return f"{value:.2f}" if is_whole else number_text(value)
-
-
-def shortened(name: str, most: int) -> str:
-    """A long name without its middle.
-
-    >>> shortened("mean fractal dimension of the nucleus", 20)
-    'mean frac…he nucleus'
-    """
-    if len(name) <= most:
-        return name
-    tail = most // 2
-    return f"{name[: most - tail - 1]}…{name[-tail:]}"
-
-
-def _beside(left: Facts, right: Facts, width: int) -> list[str]:
-    """Two columns of facts, names at the left and values at the right of each."""
-    half = (width - 4) // 2
-    return [
-        f"{_fact(a, half)}    {_fact(b, width - 4 - half)}".rstrip()
-        for a, b in zip_longest(left, right, fillvalue=("", ""))
-    ]
-
-
-def _fact(fact: tuple[str, str], width: int) -> str:
-    name, value = fact
-    value = shortened(value, width - len(name) - 1)
-    return f"{name}{value.rjust(width - len(name))}"

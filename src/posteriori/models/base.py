@@ -7,15 +7,14 @@ Ctrl-C, leaves the estimator as it was.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
 from importlib.util import find_spec
-from inspect import signature
+from inspect import Parameter, signature
 from os import PathLike
 from typing import Any, Self, TypeVar, cast
 
-import narwhals.stable.v1 as nw
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
@@ -24,19 +23,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from posteriori.decision.decide import most_probable
 from posteriori.design.columns import Columns
-from posteriori.errors import ColumnNameError, LabelError, ParameterError, ScaleError
+from posteriori.errors import LabelError, ParameterError, ScaleError
 from posteriori.inspection.checks import Checks, check
-from posteriori.inspection.effects import At, ChangeLike, comparisons, predictions, slopes
+from posteriori.inspection.effects import comparisons, predictions, slopes
 from posteriori.inspection.explain import Explanation, explain
-from posteriori.inspection.summary import Listing, Summary, number_text
+from posteriori.inspection.results import augment, glance, linear_columns, summary, tidy
+from posteriori.inspection.summary import Summary
+from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.softmax import log_probabilities, probabilities
-from posteriori.posterior.coefficient_table import INTERCEPT
+from posteriori.linalg import read_only
+from posteriori.models.linear import Hyperplane, boundary, coefficient_names, signed_distance
 from posteriori.rows.block import Block, Features, Mixed, check_finite, take_rows
 from posteriori.rows.categories import check_text
 from posteriori.rows.dask import is_dask, is_table
-from posteriori.rows.features import as_frame, is_arrow_table, path_error
+from posteriori.rows.features import is_arrow_table, path_error
 from posteriori.rows.formula import Formula, read_formula
-from posteriori.rows.frames import as_pickable, backend_of, make_frame
+from posteriori.rows.frames import backend_of
 from posteriori.rows.in_memory import (
     SERIAL_ENTRIES,
     MemoryRows,
@@ -49,9 +51,9 @@ from posteriori.rows.predictions import named, predict_dask, write_predictions
 from posteriori.rows.scan import as_source, is_scanned, is_source
 from posteriori.rows.schema import Batch, HandleUnknown, Schema
 from posteriori.rows.source import FitRows, PassLog, SourceRows
-from posteriori.rows.target import as_vector, read_classes, read_target
+from posteriori.rows.target import read_classes
 from posteriori.rows.threads import one_blas_thread
-from posteriori.typing import Array, Codes, Labels
+from posteriori.typing import Array, Labels
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,9 +80,6 @@ def all_or_nothing(fit: F) -> F:
     return cast(F, fitted)
 
 
-_FACTS = ("log_likelihood", "aic", "bic")
-
-
 class Estimator(BaseEstimator):
     """A fitted model that is inspected: summaries, effects, explanations and checks.
 
@@ -104,58 +103,27 @@ class Estimator(BaseEstimator):
         0  intercept      -1.2
         1         x0       0.8
         """
-        check_is_fitted(self)
-        return make_frame(self._parameter_columns(), self._frame_backend)
+        return tidy(self)
 
     def glance(self) -> Any:
         """The fit as a frame with one row."""
-        check_is_fitted(self)
-        columns = {name: [value] for name, value in self._facts().items()}
-        return make_frame(columns, self._frame_backend)
+        return glance(self)
 
     def summary(self) -> Summary:
         """The fit on one page, to print or to look at in a notebook; `.latex()` for a document."""
-        check_is_fitted(self)
-        facts = [(_in_words(name), _told(value)) for name, value in self._facts().items()]
-        facts += passes_text(self)
-        half = (len(facts) + 1) // 2
-        title = f"{type(self).__name__}, fitted"
-        notes = tuple(f"{caveat[0].upper()}{caveat[1:]}." for caveat in self._caveats())
-        told = (f"Estimates are {self._estimates}.",) if self._estimates else ()
-        listing = Listing(self._parameter_columns())
-        return Summary(title, (facts[:half], facts[half:]), listing, notes=(*told, *notes))
-
-    def _facts(self) -> dict[str, Any]:
-        """What one line says of the fit; only what is known."""
-        found: dict[str, Any] = {}
-        if (n_obs := self._n_obs()) is not None:
-            found["n_obs"] = int(n_obs) if n_obs == int(n_obs) else n_obs
-        found["n_columns"] = getattr(self, "n_features_in_", None)
-        if hasattr(self, "classes_"):
-            found["n_classes"] = len(self.classes_)
-        found["n_parameters"] = getattr(self, "n_parameters_", None)
-        found |= self._criteria(n_obs)
-        for name in ("converged", "n_iter"):
-            found[name] = getattr(self, f"{name}_", None)
-        return {name: value for name, value in found.items() if value is not None}
+        return summary(self)
 
     def _n_obs(self) -> float | None:
         """The weight of the rows, where it is known."""
         return None
 
-    def _criteria(self, n_obs: float | None) -> dict[str, Any]:
-        value, k = getattr(self, "log_likelihood_", None), getattr(self, "n_parameters_", None)
-        if value is None or k is None:
-            return {}
-        bic = None if n_obs is None else float(k * np.log(n_obs) - 2 * value)
-        return dict(zip(_FACTS, (value, 2.0 * (k - value), bic), strict=True))
-
-    def augment(self, X: Any, y: Any = None) -> Any:
+    def augment(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> Any:
         """The rows of X with what the model says of them, as a frame of the kind that X is.
 
         Added are `predicted` and, if the model has probabilities, `p_` and the label of each
         class. With labels y there is also `log_loss`, -ln p of the label. A model of a number has
-        `fitted` and, with y, `residual`.
+        `fitted` and, with y, `residual`. `sample_weight` becomes a column, and `offset` is added
+        to the activations.
 
         >>> import pandas as pd
         >>> from posteriori import LogisticRegression
@@ -165,80 +133,31 @@ class Estimator(BaseEstimator):
         4   4.0          1  0.14  0.86      0.15
         5   5.0          1  0.05  0.95      0.05
         """
-        check_is_fitted(self)
-        added = self._added(X, y)
-        frame = as_frame(X)
-        if frame is None:
-            rows = as_pickable(X)
-            table = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
-            own = {f"x{j}": column.tolist() for j, column in enumerate(table.T)}
-            return make_frame(own | added, self._frame_backend)
-        clash = [name for name in added if name in frame.columns]
-        if clash:
-            raise ColumnNameError(
-                f"X has a column '{clash[0]}' already, which is what the answer would be called.",
-                "Rename that column, and fit again.",
-            )
-        native = nw.get_native_namespace(frame)
-        columns = [nw.new_series(name, found, backend=native) for name, found in added.items()]
-        return frame.with_columns(*columns).to_native()
+        return augment(self, X, y, sample_weight, offset)
 
-    def _added(self, X: Any, y: Any) -> dict[str, list[Any]]:
-        if not hasattr(self, "classes_"):
-            mean = np.asarray(self.predict(X))
-            added = {"fitted": mean.tolist()}
-            if y is not None:
-                added["residual"] = (as_vector(y).astype(np.float64) - mean).tolist()
-            return added
-        labels: Labels = self.classes_
-        added = {"predicted": np.asarray(self.predict(X)).tolist()}
-        if hasattr(self, "predict_proba"):
-            logs = predicted_log_probabilities(self, X)
-            columns = np.exp(logs).T.tolist()
-            named = zip(labels.tolist(), columns, strict=True)
-            added |= {f"p_{label}": column for label, column in named}
-            if y is not None:
-                added["log_loss"] = _log_loss(logs, y, labels).tolist()
-        return added
-
-    def predictions(
-        self, X: Any = None, *, at: At = None, average: bool = False, level: float = 0.95
-    ) -> Any:
+    def predictions(self, X: Any = None, **given: Any) -> Any:
         """Probabilities with intervals, row by row, averaged, or at chosen values.
 
-        See `posteriori.inspection.effects.predictions`.
+        predictions(X=None, *, at=None, average=False, level=0.95, sample_weight=None, offset=None);
+        see `posteriori.predictions`.
         """
-        return predictions(self, X, at=at, average=average, level=level)
+        return predictions(self, X, **given)
 
-    def comparisons(
-        self,
-        X: Any = None,
-        *,
-        columns: Any = None,
-        change: ChangeLike = 1.0,
-        average: bool = True,
-        level: float = 0.95,
-    ) -> Any:
-        """By how much probabilities change when a column does.
+    def comparisons(self, X: Any = None, **given: Any) -> Any:
+        """The change of probabilities when a column changes.
 
-        See `posteriori.inspection.effects.comparisons`.
+        comparisons(X=None, *, columns=None, change=1.0, at=None, average=True, level=0.95,
+        sample_weight=None, offset=None); see `posteriori.comparisons`.
         """
-        return comparisons(self, X, columns=columns, change=change, average=average, level=level)
+        return comparisons(self, X, **given)
 
-    def slopes(
-        self,
-        X: Any = None,
-        *,
-        columns: Any = None,
-        at: At = None,
-        average: bool = True,
-        level: float = 0.95,
-    ) -> Any:
-        """By how much probabilities change with each unit of a numeric column.
+    def slopes(self, X: Any = None, **given: Any) -> Any:
+        """The change of probabilities with each unit of a numeric column.
 
-        See `posteriori.inspection.effects.slopes`.
+        slopes(X=None, *, columns=None, at=None, average=True, level=0.95, sample_weight=None,
+        offset=None); see `posteriori.slopes`.
         """
-        return slopes(self, X, columns=columns, at=at, average=average, level=level)
+        return slopes(self, X, **given)
 
     def explain(self, x: Any, *, label: Any = None, against: Any = None) -> Explanation:
         """What each column contributes to the log odds of one row.
@@ -247,12 +166,20 @@ class Estimator(BaseEstimator):
         """
         return explain(self, x, label=label, against=against)
 
-    def check(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Checks:
-        """What looks wrong with the fit, in words: a verdict on each of seven subjects.
+    def check(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        *,
+        ignore: str | Iterable[str] = (),
+    ) -> Checks:
+        """What looks wrong with the fit: a verdict in words on each of eight subjects.
 
         See `posteriori.inspection.checks.check`.
         """
-        return check(self, X, y, sample_weight)
+        return check(self, X, y, sample_weight, offset, ignore=ignore)
 
     def _caveats(self) -> tuple[str, ...]:
         """What to bear in mind of the fit, in a few words each."""
@@ -272,68 +199,6 @@ class Estimator(BaseEstimator):
         return f"<{plain}, fitted: {', '.join([*told, *self._caveats()])}>"
 
 
-def passes_text(fitted: Any) -> tuple[tuple[str, str], ...]:
-    """How often a source was read for the fit, and how much of it; nothing for rows in memory."""
-    log = getattr(fitted, "passes_", None)
-    return () if log is None else (("Passes", str(log)),)
-
-
-def predicted_log_probabilities(fitted: Any, X: Any) -> Array:
-    """From the classifier's own logarithms where it has them, which reach below 1e-308."""
-    with np.errstate(divide="ignore"):
-        if hasattr(fitted, "predict_log_proba"):
-            return np.asarray(fitted.predict_log_proba(X))
-        return np.log(fitted.predict_proba(X))
-
-
-def _log_loss(logs: Array, y: Any, classes: Labels) -> Array:
-    _, codes = read_target(y, len(logs), known=classes)
-    if codes.ndim == 2:
-        raise LabelError("augment needs a label a row, and y is soft.", "Pass one label a row.")
-    return -np.take_along_axis(logs, cast(Codes, codes)[:, None], axis=1)[:, 0]
-
-
-def linear_columns(model: Any) -> dict[str, list[Any]]:
-    """`coef_` and `intercept_` of a linear model: term, class (for more than two), estimate."""
-    terms, slopes = _terms(model), np.atleast_2d(model.coef_)
-    W = np.column_stack([np.broadcast_to(model.intercept_, len(slopes)), slopes])
-    columns = {"term": [INTERCEPT, *terms] * len(W), "estimate": W.ravel().tolist()}
-    if len(slopes) == 1:
-        return columns
-    labels = np.repeat(model.classes_, W.shape[1]).tolist()
-    return {"term": columns["term"], "class": labels, "estimate": columns["estimate"]}
-
-
-def _terms(model: Any) -> tuple[str, ...]:
-    """The columns that the coefficients of a fitted model belong to, its own or any other."""
-    if hasattr(model, "schema_"):
-        return Columns(model.schema_).names
-    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
-    return tuple(name if isinstance(name, str) else f"x{name}" for name in names)
-
-
-def _in_words(name: str) -> str:
-    """What a fact is called on a page.
-
-    >>> _in_words("n_obs"), _in_words("log_likelihood"), _in_words("n_iter"), _in_words("bic")
-    ('Rows', 'Log-likelihood', 'Steps', 'BIC')
-    """
-    words = {
-        "n_obs": "Rows",
-        "log_likelihood": "Log-likelihood",
-        "n_iter": "Steps",
-        "aic": "AIC",
-        "bic": "BIC",
-    }
-    return words.get(name, name.removeprefix("n_").replace("_", " ").capitalize())
-
-
-def _told(value: Any) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    return number_text(float(value))
-
-
 _NAMES = {
     "predict": "prediction",
     "predict_proba": "probability",
@@ -344,14 +209,14 @@ _NAMES = {
     "p_value": "p_value",
     "is_novel": "novel",
 }
-"""What the columns of a file with the answers of a method are called."""
+"""Names of the columns of a file with the predictions of a method."""
 
 
 def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
     """The method, for the rows of `scan` too: predict_proba(rows, to="predictions.parquet").
 
-    The answers are then written to a Parquet file, part by part, and its path is returned. For a
-    Dask collection they are a Dask array, which is computed when that is asked for.
+    The predictions are then written to a Parquet file, part by part, and its path is returned. For
+    a Dask collection they are a Dask array.
     """
     what = _NAMES[method.__name__]
 
@@ -377,10 +242,13 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
         if to is not None:
             raise ParameterError(
                 "to= names a file for the rows of scan(), but X is in memory.",
-                "Leave to out; the answers are returned.",
+                "Leave to out; the predictions are returned.",
             )
         return method(self, X, *arguments, **settings)
 
+    known = signature(method)
+    file = Parameter("to", Parameter.KEYWORD_ONLY, default=None, annotation=Any)
+    answer.__signature__ = known.replace(parameters=[*known.parameters.values(), file])  # type: ignore[attr-defined]
     return answer
 
 
@@ -405,12 +273,12 @@ def known_to(fitted: Any, X: Any) -> Any:
 
 
 def _possible(model: Any) -> Labels:
-    """All that `predict` may answer, where these are labels."""
+    """All labels that `predict` may return."""
     return model._possible_answers if hasattr(model, "_possible_answers") else model.classes_
 
 
 def _kind(model: Any, name: str) -> tuple[tuple[int, ...], Any]:
-    """The shape of the answer for one row, and the type of its numbers or labels."""
+    """The shape of the prediction of one row, and the type of its numbers or labels."""
     labels = getattr(model, "classes_", None)
     K = 1 if labels is None else len(labels)
     if name == "predict":
@@ -456,6 +324,7 @@ class Classifier(ClassifierMixin, Estimator):
     formula_: Formula | None = None
     handle_unknown: HandleUnknown = "error"
 
+    _linear: Any
     _allows_missing = False
     _learns_levels = False
 
@@ -475,7 +344,7 @@ class Classifier(ClassifierMixin, Estimator):
         with self._all_or_nothing():
             rows = read()
             self.__dict__.pop("passes_", None)
-            self._remember(rows.schema, cast(Labels, rows.classes))
+            self._remember(rows.schema, rows.classes)
             with rows.fitting():
                 self._fit_rows(rows)
             if rows.log is not None:
@@ -484,7 +353,7 @@ class Classifier(ClassifierMixin, Estimator):
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """What is learnt within, on one BLAS thread, is forgotten if an error ends it."""
+        """Run a fit on one BLAS thread; an error leaves the estimator as it was."""
         with unchanged_on_error(self), one_blas_thread():
             yield
 
@@ -572,9 +441,12 @@ class Classifier(ClassifierMixin, Estimator):
             )
         return found.X, found.y, found.formula
 
-    def _remember(self, schema: Schema, classes: Labels) -> None:
+    def _remember(self, schema: Schema, classes: Labels | None) -> None:
+        """Keep the columns and, unless the target is a number, the classes."""
         self.schema_ = schema
-        self.classes_ = classes
+        self.__dict__.pop("classes_", None)
+        if classes is not None:
+            self.classes_ = classes
         self.n_features_in_ = len(schema)
         if schema.named:
             self.feature_names_in_ = np.array(schema.names, dtype=object)
@@ -588,7 +460,7 @@ class Classifier(ClassifierMixin, Estimator):
         width: int | None = None,
         activations: Callable[[Features], Array] | None = None,
     ) -> Array:
-        """`link` of the activations of all rows, block by block; `width` columns of answers."""
+        """`link` of the activations of all rows, block by block, in `width` columns."""
         activate = activations or self._activations
         schema = self.schema_
         if (
@@ -650,6 +522,46 @@ class Classifier(ClassifierMixin, Estimator):
         self._known_classes()
         codes = self._evaluate(X, lambda a: most_probable(a).astype(np.float64))
         return self.classes_[codes.astype(np.intp)]
+
+    def _linear_function(self) -> Linear:
+        """The activations as a linear function; an error if not fitted, or not linear."""
+        check_is_fitted(self)
+        return self._linear
+
+    @property
+    def coef_(self) -> Array:
+        """w of (4.66): (1, d) for two classes, second less first; else (K, d), summing to zero."""
+        return read_only(self._linear_function().coefficients()[0])
+
+    @property
+    def intercept_(self) -> Array:
+        """w0 of (4.67), (1,) or (K,); infinite where a class has prior zero."""
+        return read_only(self._linear_function().coefficients()[1])
+
+    @property
+    def coef_names_(self) -> Labels:
+        """Names of the columns of `coef_` (d,), in the order of the columns of X.
+
+        A factor f has its levels l but the first in its place, called f[l].
+        """
+        return coefficient_names(self)
+
+    def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane:
+        """The boundary between two classes, (w_k - w_j)ᵀx + (w_k0 - w_j0) = 0 (4.10).
+
+        `first` and `second` are labels; the positive side is that of `first`. With two classes
+        both can be left out: the positive side is then that of `classes_[1]`, as in
+        `decision_function`, so `hyperplane()` is `hyperplane(classes_[1], classes_[0])`.
+        """
+        check_is_fitted(self)
+        return boundary(self, first, second)
+
+    def signed_distance(self, X: Any, first: Any = None, second: Any = None) -> Array:
+        """The signed distance of each row from the boundary between two classes (4.7), (n,).
+
+        It is positive on the side of `first`, or of `classes_[1]` where two classes are left out.
+        """
+        return signed_distance(self, X, self.hyperplane(first, second))
 
     def _parameter_columns(self) -> dict[str, list[Any]]:
         return linear_columns(self)

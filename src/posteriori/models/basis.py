@@ -1,8 +1,7 @@
 """Transformers by Gaussian and sigmoidal basis functions."""
 
 from abc import abstractmethod
-from numbers import Real
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from posteriori.arguments import check_choice, check_count, is_number
 from posteriori.design.basis import (
     BasisFunctions,
     Gaussians,
@@ -34,12 +34,15 @@ from posteriori.rows.threads import map_in_order, one_blas_thread
 from posteriori.statistics.column_moments import Overview, dense, overview_of
 from posteriori.typing import Array
 
-Placement: TypeAlias = Literal["data", "grid"]
-Units: TypeAlias = Literal["standardised", "original"]
+Placement = Literal["data", "grid"]
+Units = Literal["standardised", "original"]
+
+_PER_COLUMN = 5
+"""Default number of grid points, or of sigmoids, per column."""
 
 
 class BasisTransformer(TransformerMixin, BaseEstimator):
-    """Columns of functions of the rows: where they are centred, and how wide they are."""
+    """Columns of basis functions of the rows, by their centres and widths."""
 
     centres: int | ArrayLike | None
     placement: Placement
@@ -66,7 +69,7 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Place the centres and choose the width by the rows X (n, d); y is not used."""
+        """Choose centres and width by the rows X (n, d); y is not used."""
         self._check_parameters()
         table = self._read(X, None)
         random = check_random_state(self.random_state)
@@ -81,7 +84,7 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
 
     @abstractmethod
     def _place(self, seen: Overview, random: Any) -> None:
-        """Set `centres_`, `width_` and the functions, once nothing can fail."""
+        """Set `centres_`, `width_` and the functions; an error leaves them unchanged."""
 
     def transform(self, X: Any) -> Array:
         """φ(x) of each row, (n, m)."""
@@ -95,13 +98,11 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
             block = Block(table.cut(low, high), None, None, low)
             self._basis.fill(dense(block, schema), out[low:high])
 
-        small = len(out) * (len(schema) + out.shape[1]) < SERIAL_ENTRIES
-        starts = range(0, table.n_rows, rows)
-        if small:
-            for low in starts:
+        if len(out) * (len(schema) + out.shape[1]) < SERIAL_ENTRIES:
+            for low in range(0, len(out), rows):
                 write(low)
         else:
-            map_in_order(write, starts)
+            map_in_order(write, range(0, len(out), rows))
         return out
 
     @property
@@ -112,30 +113,24 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
         table = read_features(X, schema, type(self).__name__)
         if table.schema.categorical:
             raise ColumnTypeError(
-                f"{type(self).__name__} needs numbers, but there are levels in "
+                f"{type(self).__name__} needs numbers, but these are categorical: "
                 f"{table.schema.describe_all(table.schema.categorical)}.",
-                "Give it the columns of numbers alone, by make_column_transformer.",
+                "Pass numeric columns only, with make_column_transformer.",
             )
         return table
 
     def _check_parameters(self) -> None:
-        for name, kind in (("placement", Placement), ("units", Units)):
-            value, choices = getattr(self, name), get_args(kind)
-            if value not in choices:
-                raise ParameterError(f"{name}={value!r} is not known.", f"Use one of {choices}.")
-        number, width = self._number(), self.width
-        if number is not None and number < 1:
-            raise ParameterError(f"centres={number} is too few.", "Ask for one or more.")
-        known = isinstance(width, Real) and not isinstance(width, bool)
-        if width is not None and not (known and 0 < width < np.inf):
-            raise ParameterError(f"width={width!r} is not a width.", "Pass a positive number.")
+        check_choice("placement", self.placement, get_args(Placement))
+        check_choice("units", self.units, get_args(Units))
+        if self.centres is None or isinstance(self.centres, int | float | np.number):
+            check_count("centres", self.centres, "centres", none=True)
+        if self.width is not None and not (is_number(self.width) and 0 < self.width < np.inf):
+            raise ParameterError(
+                f"width={self.width!r} is out of range.", "Use a positive number, or None."
+            )
 
     def _number(self) -> int | None:
-        """How many centres are asked for; None where they are given, or left to us."""
-        if isinstance(self.centres, bool | np.bool_):
-            raise ParameterError(
-                f"centres={self.centres} is not a number.", "Pass how many, or where."
-            )
+        """How many centres are wanted; None where they are given, or not."""
         return int(self.centres) if isinstance(self.centres, int | np.integer) else None
 
     def _unit(self, seen: Overview) -> Array:
@@ -148,44 +143,41 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
         return tags
 
 
-_STEPS = 5
-"""Centres a column of a grid, or of sigmoids, unless told otherwise."""
-
-
 class GaussianBasis(ClassNamePrefixFeaturesOutMixin, BasisTransformer):
     """Gaussian bumps φ_j(x) = exp(-|x - μ_j|²/(2s²)) about centres μ_j, as columns for any model.
 
     A linear function of them is not linear in x: f(wᵀφ(x)), as in section 4.3.1.
-    Distances are measured in standardised columns, so that they do not depend on the units; a
-    column that is constant in the fit has no unit and is left out. No function is constant: the
-    models have an intercept.
+    Distances are in standardised columns, so that they do not depend on the units; a column that
+    is constant in the fit is left out. No function is constant: the models have an intercept.
 
     Parameters
     ----------
     centres : None, a number, or an array or data frame (m, d)
-        How many centres, or the centres themselves in the units of X. By default a tenth as many
-        as rows, but 10 at least and 100 at most (and no more than distinct rows); for a grid 5 a
+        The number of centres, or the centres themselves in the units of X. By default a tenth of
+        the number of rows, from 10 to 100 (and at most half the distinct rows); on a grid, 5 per
         column.
     placement : "data" or "grid"
-        Where a number of centres go. On rows of the data: spread out by greedy k-means++, which
-        puts most of them where most rows are; beyond 10,000 rows, on a random sample of as many.
-        Or on a grid: the middles of so many equal parts of the range of each column, in every
+        "data": the means of k-means clusters of the rows (beyond 10,000 rows, of a random sample
+        of as many). "grid": midpoints of equal parts of the range of each column, in every
         combination.
     width : None or a number
         The s of all functions, in standard deviations (or the units of X). By default the spacing
-        of the centres, so that neighbours overlap: the median distance of a centre from the
-        nearest other; for a grid, the root mean square spacing of its columns; for a single
-        centre, the root mean square distance of the rows from their mean.
+        of the centres: the median distance of a centre from its nearest neighbour; on a grid, the
+        root mean square spacing of its columns; for a single centre, the root mean square distance
+        of the rows from their mean.
     units : "standardised" or "original"
-        Whether distances are measured in standard deviations of each column, or as they are.
+        Whether distances are in standard deviations of each column, or in units of X.
     random_state : int, RandomState or None
-        Seed of the placement on data; the same rows get the same centres unless it is None.
+        Seed of k-means; the same rows get the same centres unless it is None.
 
     Attributes
     ----------
     centres_ (m, d) in the units of X; width_ in the units chosen; n_features_in_,
-    feature_names_in_. Columns must be numbers or booleans. Sparse rows are taken, and filled in
-    block by block; what comes out is dense, for the functions are zero nowhere.
+    feature_names_in_. Columns must be numbers or booleans; sparse rows give dense columns.
+
+    A fitted model, and its pickle, contains the centres. They are means of rows; the mean of a
+    cluster of one row, such as an outlier, is that row. With placement="grid" they contain no row,
+    but the ranges of the columns.
 
     Examples
     --------
@@ -208,40 +200,35 @@ class GaussianBasis(ClassNamePrefixFeaturesOutMixin, BasisTransformer):
         if self.centres is not None and self._number() is None:
             centres = read_centres(self.centres, seen.schema)
         elif self.placement == "grid":
-            axes = grid_axes(seen.low, seen.high, self._number() or _STEPS)
+            axes = grid_axes(seen.low, seen.high, self._number() or _PER_COLUMN)
             centres, gap = grid(axes), grid_spacing(axes, unit)
         else:
-            centres = self._on_rows(seen, unit, random)
+            centres = kmeans_centres(seen.sample, unit, self._number(), random)
         varies = np.isfinite(seen.spread)
         spread = seen.spread[varies] / unit[varies]
         width = self.width or gap or neighbour_spacing((centres - seen.mean) / unit, spread)
         self._basis = Gaussians(centres, rates(width * unit, seen.schema))
         self.centres_, self.width_ = centres, float(width)
 
-    def _on_rows(self, seen: Overview, unit: Array, random: Any) -> Array:
-        points, count = np.unique(seen.sample, axis=0, return_counts=True)
-        number = self._number() or min(len(points), 100, max(10, seen.n_rows // 10))
-        return points[kmeans_centres((points - seen.mean) / unit, count, number, random)]
-
 
 class SigmoidBasis(BasisTransformer):
     """Soft steps φ_j(x) = σ((x_k - μ_j)/s_k) of each column k, as columns for any model.
 
-    A linear function wᵀφ(x) (section 4.3.1) is the sum of a smooth curve in each column by itself,
-    flat beyond the data.
+    A linear function wᵀφ(x) (section 4.3.1) is a sum of smooth functions of one column each,
+    constant beyond the data.
 
     Parameters
     ----------
     centres : None, a number, or an array (m,) or (m, d)
-        How many steps a column has, by default 5; or where they are in the units of X, for all
+        The number of steps per column, by default 5; or where they are in the units of X, for all
         columns alike or column by column.
     placement : "data" or "grid"
-        Where a number of steps go: at the quantiles of the column in the middle of so many equal
-        parts of the rows (beyond 10,000 rows, of a random sample of as many), or in the middle of
-        equal parts of its range. Equal ones are kept once, so a constant column gets one step.
+        "data": at the quantiles of the column in the middle of equal parts of the rows
+        (beyond 10,000 rows, of a random sample). "grid": at the midpoints of equal parts of its
+        range. Equal steps count once, so a constant column has one.
     width : None or a number
         The s of all columns, in standard deviations (or the units of X). By default half the
-        median spacing of the column's centres; of a single centre, half a standard deviation.
+        median spacing of the column's centres; for a single centre, half a standard deviation.
     units : "standardised" or "original"
         Whether `width` is in standard deviations of each column, or in units of X.
     random_state : int, RandomState or None
@@ -249,9 +236,9 @@ class SigmoidBasis(BasisTransformer):
 
     Attributes
     ----------
-    centres_, one array a column; width_ (d,), infinite for columns that are constant in the fit,
+    centres_, one array per column; width_ (d,), infinite for columns that are constant in the fit,
     whose φ is ½ everywhere; both in the units of X; n_features_in_, feature_names_in_. Columns
-    must be numbers or booleans; sparse rows are taken, and filled in.
+    must be numbers or booleans; sparse rows give dense columns.
 
     Examples
     --------
@@ -279,7 +266,7 @@ class SigmoidBasis(BasisTransformer):
 
     def _steps(self, seen: Overview) -> list[Array]:
         """The centres of each column."""
-        number = _STEPS if self.centres is None else self._number()
+        number = _PER_COLUMN if self.centres is None else self._number()
         if number is None:
             return read_column_centres(self.centres, len(seen.schema))
         if self.placement == "grid":

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 
-from posteriori.arguments import as_generator, check_choice, check_count
+from posteriori.arguments import as_generator, check_choice, check_count, names_of_others
 from posteriori.decision.decide import most_probable
 from posteriori.design.standardise import STILL
 from posteriori.errors import (
@@ -17,12 +17,6 @@ from posteriori.errors import (
     ParameterError,
     warn,
 )
-from posteriori.inspection.effect_measures import (
-    PredictiveName,
-    interval_kernel,
-    log_kernel,
-    read_predictive,
-)
 from posteriori.inspection.results import About, glance_of, listed
 from posteriori.inspection.summary import Summary, fact_text, number_text
 from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
@@ -30,17 +24,25 @@ from posteriori.likelihood.links import PROBABILITY_LINKS, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.base import anywhere
-from posteriori.models.fitting import Prepared, Problem, is_large
-from posteriori.models.likelihood_model import LikelihoodModel, Solver, with_offset
+from posteriori.models.fitting import Prepared, prepare
+from posteriori.models.likelihood_fit import (
+    A_NUMBER,
+    ChosenPrior,
+    Plan,
+    Solver,
+    choose_prior,
+    finish,
+)
+from posteriori.models.likelihood_model import LikelihoodModel, with_offset
 from posteriori.models.linear import linear_function
 from posteriori.models.logistic import joined, rows_to_keep
 from posteriori.models.posteriors import (
     DIAGONAL,
     INFERENCES,
     ApproximationCheck,
-    Asked,
     Earlier,
     Found,
+    InferenceRequest,
     after_updates,
     check_diagonal,
     check_draws,
@@ -48,25 +50,27 @@ from posteriori.models.posteriors import (
     stream,
     worst,
 )
+from posteriori.models.predictive_draws import drawn_classes, to_arviz
 from posteriori.posterior.coefficient_posterior import Posterior
 from posteriori.posterior.coefficient_table import CoefficientMap
 from posteriori.posterior.evidence import Chosen, Evidence, as_prior, check_proper
 from posteriori.posterior.gaussian import DiagonalGaussian
 from posteriori.posterior.inference import Errors, Inference, Intervals
-from posteriori.posterior.jeffreys import JeffreysPosterior
 from posteriori.posterior.log_posterior import WIDE, LogPosterior
 from posteriori.posterior.monte_carlo import diagnostics
+from posteriori.posterior.predictive_kernels import (
+    PredictiveName,
+    interval_kernel,
+    log_kernel,
+    read_predictive,
+)
 from posteriori.posterior.priors import PriorLike, PriorName
-from posteriori.rows.block import Block, Rows
+from posteriori.rows.block import Block
 from posteriori.rows.frames import make_frame
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
-from posteriori.rows.target import as_vector, read_offset, same_classes
 from posteriori.rows.threads import one_blas_thread
-from posteriori.solve.line_search import near_enough
-from posteriori.solve.newton import polish
-from posteriori.solve.objective import Iteration, Solution
 from posteriori.statistics.column_moments import column_spread
 from posteriori.typing import Array, Codes, Labels
 
@@ -99,22 +103,22 @@ def together(before: float | None, last: float | None) -> float | None:
 
 def _no_evidence() -> InferenceError:
     return InferenceError(
-        "There is no evidence with prior='jeffreys', which is known but for a factor.",
+        "There is no evidence with prior='jeffreys', which is improper.",
         "Compare such fits by bic_ or aic_, or use another prior.",
     )
 
 
-_HELD = 0.01
-"""What rows say of a coefficient beside what its prior says, up to which that alone holds it."""
+_FIXED = 0.01
+"""Information of the rows on a coefficient, relative to all, below which its prior fixes it."""
 
 NONE_DEPENDENT: Codes = np.empty(0, dtype=np.intp)
-"""Columns that others explain, where a proper prior tells all of them apart."""
+"""No dependent columns: with a proper prior every coefficient is determined."""
 
 
 def _undetermined(shown: CoefficientMap) -> ParameterError:
     return ParameterError(
-        f"With prior='jeffreys' the first rows said nothing of some combination of "
-        f"{listed(shown.dependent)}, and rows to come would have no prior for it.",
+        f"With prior='jeffreys' the first rows do not determine some combination of "
+        f"{listed(shown.dependent)}, which has no prior for further rows.",
         "Drop columns that depend on others, fit to all rows at once, or use another prior.",
     )
 
@@ -122,28 +126,23 @@ def _undetermined(shown: CoefficientMap) -> ParameterError:
 BROAD = 10.0
 """Standard deviation of the prior on the intercept of centred columns."""
 
-_DIGITS = 1e-6
-"""A `tol` below which the Hessian is that of the optimum itself, and not of a place next to it."""
-
 InferenceChoice = Literal["auto", "laplace", "variational", "monte_carlo"]
 
 
 class BayesianLogisticRegression(LikelihoodModel):
-    """Probabilities that know how much they know: p(C|x) = ∫ σ(wᵀφ) p(w|t) dw (4.145).
+    """Bayesian logistic regression: p(C|x) = ∫ σ(wᵀφ) p(w|t) dw (4.145).
 
-    The posterior p(w|t) is approximated, or drawn from, and integrated out of the predictions:
-    far from the data they are no surer than the side of the boundary is. There is nothing to
-    tune: the precision of the prior is the one of greatest evidence.
+    The posterior p(w|t) is approximated, or sampled, and predictions are averages over it, so that
+    they are less certain far from the data. The precision of the prior is chosen by the evidence.
 
     Parameters
     ----------
     prior : "evidence", "ard", "jeffreys", a number, or a `GaussianPrior`
         One precision for all slopes of standardised columns, chosen by the evidence; one for each
         column or factor, which switches irrelevant ones off; |I(w)|^½ with I the expected
-        information, which needs no units and is known but for a factor, so that there is no
-        evidence; or a prior that is given: a number is the precision of the slopes of columns as
-        they are. Where it leaves the intercept free, that of centred columns has standard
-        deviation 10.
+        information, which is improper (defined up to a constant), so that there is no evidence;
+        or a given prior: a number is the precision of the slopes of the original columns. Where
+        the prior leaves the intercept free, that of centred columns has standard deviation 10.
     inference : "auto", "laplace", "variational" or "monte_carlo"
         Laplace's approximation, and Monte Carlo where `approximation_check_` finds that poor and
         draws take no more than some seconds (beyond, a warning); the Gaussian of the curvature at
@@ -205,11 +204,9 @@ class BayesianLogisticRegression(LikelihoodModel):
     _kept: MemoryRows | None
 
     solver: Solver = "auto"
-    _jeffreys_errors = "observed"
 
     inference_reason_: str
     lower_bounds_: tuple[float, ...]
-    _curvature: Array | None
 
     def _log_predictive(self, X: Any, offset: Any) -> Array:
         """ln p(C_k|x) (n, K), with the coefficients integrated out."""
@@ -225,10 +222,7 @@ class BayesianLogisticRegression(LikelihoodModel):
     def _filled(
         self, X: Any, offset: Any, kernel: Callable[[Block], Array], shape: tuple[int, ...]
     ) -> Array:
-        rows = self._new_rows(X)
-        if offset is not None:
-            width = self.posterior_.shown.coordinates.n_activations
-            rows = replace(rows, offset=read_offset(offset, rows.n_rows, width))
+        rows = self._rows_with(X, offset)
         with one_blas_thread():
             return rows.fill(np.empty((rows.n_rows, *shape)), kernel)
 
@@ -277,6 +271,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         *,
         odds_ratios: bool = False,
         reference: Any = None,
+        positive: Any = None,
     ) -> Any:
         """The coefficients as a frame: term, class (for more than two), estimate, std_error,
         conf_low, conf_high.
@@ -286,7 +281,8 @@ class BayesianLogisticRegression(LikelihoodModel):
         need inference="laplace".
         """
         self._check_at_mode(errors, intervals)
-        return super().tidy(level, errors, intervals, odds_ratios=odds_ratios, reference=reference)
+        shown = {"odds_ratios": odds_ratios, "reference": reference, "positive": positive}
+        return super().tidy(level, errors, intervals, **shown)
 
     def summary(
         self,
@@ -296,12 +292,12 @@ class BayesianLogisticRegression(LikelihoodModel):
         intervals: Intervals = "wald",
         odds_ratios: bool = False,
         reference: Any = None,
+        positive: Any = None,
     ) -> Summary:
         """The fit on one page, to print or to look at in a notebook."""
         self._check_at_mode(errors, intervals)
-        found = super().summary(
-            level, errors, intervals=intervals, odds_ratios=odds_ratios, reference=reference
-        )
+        shown = {"odds_ratios": odds_ratios, "reference": reference, "positive": positive}
+        found = super().summary(level, errors, intervals=intervals, **shown)
         (name, last), *left = found.facts[0]
         if not self._earlier.n_fits or name != "Rows":
             return found
@@ -384,7 +380,7 @@ class BayesianLogisticRegression(LikelihoodModel):
     def evidence_(self) -> Evidence:
         """ln p(t) by Laplace's approximation, in its parts: fit and Occam factor (4.137).
 
-        With Jeffreys' prior there is none, as that is known but for a factor.
+        With Jeffreys' prior there is none, as that is improper.
         """
         self._known_classes()
         if self._found.log_evidence is None:
@@ -468,10 +464,39 @@ class BayesianLogisticRegression(LikelihoodModel):
             "class": np.repeat(classes, len(shown.terms)).tolist(),
         }
 
-    def to_arviz(self) -> Any:
-        """Draws by Monte Carlo for the package arviz: variables `intercept` and `coef`."""
+    def to_arviz(self, n_draws: int = 1000, by_row: bool = True) -> Any:
+        """Draws for the package arviz, as for az.summary, az.loo, az.compare, az.plot_ppc.
+
+        Its groups are posterior (`intercept`, `coef`) and, with `by_row`, log_likelihood,
+        posterior_predictive and observed_data (class codes `y`) of the rows of the fit. After Monte
+        Carlo these are the draws of the chains; else `n_draws` of the Gaussian posterior.
+        """
         self._known_classes()
-        return self.posterior_.to_arviz(self.classes_)
+        chains, random = self.posterior_.chains, as_generator(self.random_state)
+        if chains is None:
+            draws = self.posterior_.free_sample(n_draws, random)[None]
+        else:
+            draws = chains.values
+        objective = self._inference.objective if by_row else None
+        return to_arviz(self.posterior_, draws, self.classes_, self._link(), objective, random)
+
+    def sample_predictive(
+        self, X: Any, n: int = 1000, random_state: Any = None, offset: Any = None
+    ) -> Labels:
+        """Labels (n, rows) drawn from the predictive distribution, one coefficient draw a line.
+
+        >>> from posteriori import BayesianLogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], list("nnynyy")
+        >>> model = BayesianLogisticRegression(prior=1.0, inference="laplace").fit(X, y)
+        >>> drawn = model.sample_predictive([[0.0], [5.0]], n=4000, random_state=0)
+        >>> drawn.shape, (drawn == "y").mean(axis=0).round(1)
+        ((4000, 2), array([0.2, 0.8]))
+        """
+        self._known_classes()
+        random, link = as_generator(random_state), self._link()
+        draws = self.posterior_.free_sample(n, random)
+        codes = drawn_classes(self._rows_with(X, offset), self.posterior_, draws, link, random)
+        return self.classes_[codes]
 
     def update(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> Self:
         """Learn from more rows: the posterior so far is their prior.
@@ -480,14 +505,12 @@ class BayesianLogisticRegression(LikelihoodModel):
         likelihoods, deviances and `evidence_` are those of these rows alone, `log_evidence_` is
         that of all rows so far. A prior that the evidence chose stays as it was chosen.
 
-        The rows before are known by a Gaussian alone: for Laplace the posterior itself, for draws
-        their mean and covariance, for a variational fit its mean with the curvature of the
-        posterior there, as its own deviations are too small; its `log_evidence_` is then no longer
-        a bound. What the Gaussian lost of them stays lost, and `approximation_check_` cannot see
-        it. Ten updates with 50 rows each were 0.1 to 0.4 standard deviations from the posterior of
-        500 rows together where classes overlap much, 0.1 to 1.0 where they hardly do, and
-        deviations too small by up to a tenth, or a quarter. The more rows the first fit has, the
-        less is lost.
+        The rows before enter as a Gaussian: for Laplace the posterior itself, for draws their mean
+        and covariance, for a variational fit its mean with the curvature of the posterior there;
+        its `log_evidence_` is then no longer a bound. `approximation_check_` does not measure the
+        error of that Gaussian. Ten updates with 50 rows each were 0.1 to 0.4 standard deviations
+        from the posterior of 500 rows together where classes overlap much, 0.1 to 1.0 where they
+        hardly do. The more rows the first fit has, the smaller the error.
 
         >>> from posteriori import BayesianLogisticRegression
         >>> X, y = np.arange(40.0)[:, None] % 10, np.arange(40) % 10 + np.arange(40) % 7 > 7
@@ -505,26 +528,23 @@ class BayesianLogisticRegression(LikelihoodModel):
         self,
         X: Any,
         y: Any = None,
-        sample_weight: Any = None,
         classes: Any = None,
+        sample_weight: Any = None,
         offset: Any = None,
     ) -> Self:
         """`fit` to the first rows, whose labels or `classes` name all classes; then `update`.
 
-        The first 20 rows a coefficient are kept, and the answer is that of `fit` to all of them
-        with a prior that is chosen anew: a few rows choose none that later ones could do with.
+        The first 20 rows a coefficient are kept, and the result is that of `fit` to all of them
+        with a prior that is chosen anew.
         They are kept in pickles too; where rows must not travel, use `fit` and `update`.
         """
         with self._all_or_nothing():
-            if not hasattr(self, "posterior_"):
-                rows = with_offset(self._read(X, y, sample_weight, classes), offset)
-                self._remember(rows.schema, cast(Labels, rows.classes))
+            is_first = not hasattr(self, "posterior_")
+            rows = self._read_batch(X, y, classes, sample_weight, offset)
+            if is_first:
                 self._fit_and_keep(rows)
-                return self
-            self._check_same_classes(classes)
-            rows = with_offset(self._read_more(X, y, sample_weight), offset)
-            if self._kept is not None and rows.in_memory:
-                # The new ones first, so that errors tell their numbers.
+            elif self._kept is not None and rows.in_memory:
+                # The new ones first, so that errors have their row numbers.
                 self._fit_and_keep(joined(rows, self._kept))
             else:
                 self._learn(rows)
@@ -532,25 +552,9 @@ class BayesianLogisticRegression(LikelihoodModel):
 
     def _fit_and_keep(self, rows: FitRows) -> None:
         """Fit to rows that are all there, and keep them while they are few."""
-        self._check_parameters()
         self._fit_rows(rows)
-        if rows.in_memory and rows.n_rows < rows_to_keep(self._problem(rows)):
+        if rows.in_memory and rows.n_rows < rows_to_keep(self._plan(rows).problem):
             self._kept = rows
-
-    def _check_same_classes(self, classes: Any) -> None:
-        if classes is not None and not same_classes(classes, self.classes_):
-            raise ParameterError(
-                f"classes={as_vector(classes).tolist()} are not those of the first batch.",
-                f"Leave classes out, or pass {self.classes_.tolist()}.",
-            )
-
-    def _read_more(self, X: Any, y: Any, sample_weight: Any) -> FitRows:
-        formula, schema = self.formula_, self.schema_
-        if formula is not None:
-            X = formula.apply(X, self.handle_unknown)
-        rows = self._read(X, y, sample_weight, None, schema=schema, known_classes=self.classes_)
-        self.formula_ = formula
-        return rows
 
     def _learn(self, rows: FitRows) -> None:
         self._check_parameters()
@@ -558,8 +562,9 @@ class BayesianLogisticRegression(LikelihoodModel):
         if prior.shown.coordinates.basis is not None:
             raise _undetermined(prior.shown)
         if isinstance(self.prior, str) and not self._earlier.n_fits:
-            self._warn_of_held()
-        shown, problem = prior.shown, self._problem(rows)
+            self._warn_of_fixed()
+        shown, plan = prior.shown, self._plan(rows)
+        problem = plan.problem
         objective = LogPosterior(
             problem.rows,
             shown.columns,
@@ -572,8 +577,8 @@ class BayesianLogisticRegression(LikelihoodModel):
         )
         self._earlier, self._kept = self._with_the_last(), None
         self._count(rows)
-        self._finish(Prepared([objective], prior.free_mean, NONE_DEPENDENT))
-        self._conclude(None)
+        self._keep(plan, finish(plan, Prepared([objective], prior.free_mean, NONE_DEPENDENT)))
+        self._conclude(plan, None)
         self.prior_ = prior
 
     def _handed_on(self) -> Posterior:
@@ -583,7 +588,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         return self.posterior_
 
     def _with_the_last(self) -> Earlier:
-        """What was learnt up to the last fit, which is behind now."""
+        """What is known of all fits so far."""
         before = self._earlier
         known = "usable" if self._check is None else worst("usable", self._check.word)
         return Earlier(
@@ -593,27 +598,27 @@ class BayesianLogisticRegression(LikelihoodModel):
             worst(before.word, known),
         )
 
-    def _warn_of_held(self) -> None:
-        """Tell of coefficients that the prior which a first fit chose will never let go."""
+    def _warn_of_fixed(self) -> None:
+        """Warn of coefficients that the chosen prior fixes."""
         shown, precision = self.posterior_.shown, self._found.penalty.precision
         first, c = int(shown.standard.intercept), shown.coordinates.c
         variance = np.square(self._found.gaussian.standard_deviation).reshape(c, -1)
         learnt = (1.0 - precision * variance).max(axis=0)[first:]
-        held = np.flatnonzero(learnt < _HELD)
-        if not len(held):
+        fixed = np.flatnonzero(learnt < _FIXED)
+        if not len(fixed):
             return
-        columns = shown.columns.as_schema().describe_all(held)
-        least = float(precision[first:][held].min())
+        columns = shown.columns.as_schema().describe_all(fixed)
+        least = float(precision[first:][fixed].min())
         warn(
             IdentifiabilityWarning(
-                f"The {self._n_last:g} rows of the first fit say next to nothing of the "
-                f"coefficient of {columns}, and the prior that they chose, a standard deviation of "
-                f"{least**-0.5:.2g} for standardised columns, stays: rows to come will hardly "
-                "change it.",
+                f"The {self._n_last:g} rows of the first fit hardly determine the coefficient of "
+                f"{columns}, and the prior that they chose, a standard deviation of "
+                f"{least**-0.5:.2g} for standardised columns, does not change with further rows.",
                 "Fit to more rows first, begin with partial_fit, or set a number as prior.",
             )
         )
 
+    @names_of_others
     def __init__(
         self,
         *,
@@ -647,12 +652,6 @@ class BayesianLogisticRegression(LikelihoodModel):
     def _link(self) -> ProbabilityLink:
         return PROBABILITY_LINKS["logit"]
 
-    def _proves_overlap(self, objective: LogPosterior) -> bool:
-        return False  # the prior holds every coefficient, whatever the classes
-
-    def _check_separation(self, objective: LogPosterior) -> None:
-        return None
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.prior is None:
@@ -674,11 +673,42 @@ class BayesianLogisticRegression(LikelihoodModel):
                 "Use predictive='auto' or 'monte_carlo', or another inference.",
             )
 
-    def _problem(self, rows: Rows) -> Problem:
+    def _plan(self, rows: FitRows) -> Plan:
+        plan = super()._plan(rows)
         precision = 0.0 if self.prior == "jeffreys" else BROAD**-2
-        return replace(super()._problem(rows), intercept_precision=precision)
+        return replace(
+            plan,
+            problem=replace(plan.problem, intercept_precision=precision),
+            search=replace(plan.search, during_fit=False),  # the prior keeps coefficients finite
+            jeffreys_errors="observed",
+            keeps_hessian=True,
+            remedies=A_NUMBER,
+        )
 
-    def _adapted(self, prepared: Prepared) -> Prepared:
+    def _fit_rows(self, rows: FitRows) -> None:
+        self._check_parameters()
+        self._earlier, self._kept = Earlier(), None
+        self._count(rows)
+        plan = self._plan(rows)
+        prepared = prepare(plan.problem)
+        self._check_prepared(prepared)
+        chosen = cast(Chosen, self.prior) if self.prior in get_args(Chosen) else None
+        found = ChosenPrior(prepared)
+        if chosen is None or self.inference != "variational":  # whose bound chooses its own
+            found = choose_prior(plan, prepared)
+        self.__dict__.pop("prior_", None)
+        self.__dict__.pop("prior_reason_", None)
+        if self.prior == "jeffreys":
+            self.prior_ = "jeffreys"
+        elif found.how:
+            self.prior_, self.prior_reason_ = found.prior, found.how
+        elif chosen is None and len(found.prepared.levels) == 1:
+            self.prior_ = as_prior(found.prepared.objective)
+        self._keep(plan, finish(plan, found.prepared))
+        self._conclude(plan, chosen)
+
+    def _check_prepared(self, prepared: Prepared) -> None:
+        """An error where the inference cannot have so many coefficients, or needs another prior."""
         if prepared.objective.is_wide and self.inference in ("variational", "monte_carlo"):
             size = prepared.objective.coordinates.size
             raise ParameterError(
@@ -687,17 +717,11 @@ class BayesianLogisticRegression(LikelihoodModel):
                 "Use inference='laplace' or 'auto', which approximate it, or fewer columns.",
             )
         if self.prior == "jeffreys":
-            found = super()._adapted(prepared)
-            self.prior_ = "jeffreys"
-            return found
+            return
         try:
             check_proper(prepared.objective.penalty)
         except InferenceError as error:
             raise _improper(self.prior) from error
-        found = super()._adapted(prepared)
-        if not isinstance(self.prior, str) and len(found.levels) == 1:
-            self.prior_ = as_prior(found.objective)
-        return found
 
     @cached_property
     def prior_(self) -> Any:
@@ -710,59 +734,26 @@ class BayesianLogisticRegression(LikelihoodModel):
             _ = self.prior_  # while its rows are there
         return super().__getstate__()
 
-    def _with_chosen_prior(self, prepared: Prepared) -> Prepared:
-        """With the precisions of greatest evidence; the variational bound chooses its own later."""
-        return prepared if self.inference == "variational" else super()._with_chosen_prior(prepared)
-
     # From the optimum to the posterior.
 
-    def _solve_last(self, prepared: Prepared) -> Solution[Array, Iteration]:
-        """The optimum; on many rows with its Hessian, which the posterior needs anyway."""
-        self._curvature = None
-        full = prepared.objective
-        if self.tol < _DIGITS or isinstance(full, JeffreysPosterior):
-            return self._solve(prepared)
-        if len(prepared.levels) == 1 or full.is_wide:
-            self._curvature = prepared.hessian if is_large(full) else None
-            return self._solve(prepared)
-        rough = replace(full, tolerance=near_enough(full))
-        found = self._solve(replace(prepared, levels=[*prepared.levels[:-1], rough]))
-        polished = polish(full, found) if found.converged else None
-        if polished is None:
-            return self._solve(prepared)
-        solution, self._curvature = polished
-        return solution
-
-    def _infer(self, prepared: Prepared, solution: Solution[Array, Iteration]) -> Inference:
-        found = super()._infer(prepared, solution)
-        if self._curvature is not None:
-            found.adopt(self._curvature)
-            self._curvature = None
-        return found
-
-    def _fit_rows(self, rows: FitRows) -> None:
-        self._earlier, self._kept = Earlier(), None
-        self._count(rows)
-        super()._fit_rows(rows)
-        is_chosen = self.prior in get_args(Chosen)
-        self._conclude(cast(Chosen, self.prior) if is_chosen else None)
-
-    def _conclude(self, chosen: Chosen | None) -> None:
+    def _conclude(self, plan: Plan, chosen: Chosen | None) -> None:
         """Find the posterior, and predict by it."""
         random = stream(self.random_state, self._earlier.n_fits)
-        asked = Asked(self._inference, chosen, self.n_draws, random)
+        request = InferenceRequest(self._inference, chosen, self.n_draws, random)
         self._check = None
         if self.inference != "auto":
             self.inference_, self.inference_reason_ = self.inference, "requested"
-            self._take(INFERENCES[self.inference](asked))
+            self._take(plan, INFERENCES[self.inference](request))
             return
-        found = INFERENCES["laplace"](asked)
-        if not asked.objective.is_wide:
+        found = INFERENCES["laplace"](request)
+        if not request.objective.is_wide:
             self._check = self._check_of(found)
-        self.inference_, self.inference_reason_ = self._automatic(asked)
-        self._take(INFERENCES["monte_carlo"](asked) if self.inference_ == "monte_carlo" else found)
+        self.inference_, self.inference_reason_ = self._automatic(request)
+        if self.inference_ == "monte_carlo":
+            found = INFERENCES["monte_carlo"](request)
+        self._take(plan, found)
 
-    def _automatic(self, asked: Asked) -> tuple[str, str]:
+    def _automatic(self, request: InferenceRequest) -> tuple[str, str]:
         """The inference for "auto", and the reason."""
         check = self._check
         if check is None:
@@ -771,9 +762,9 @@ class BayesianLogisticRegression(LikelihoodModel):
             return "laplace", check.sentence
         if self.predictive in ("probit", "quadrature"):
             instead = f"predictive={self.predictive!r} needs a Gaussian."
-        elif not asked.has_evidence:
+        elif not request.has_evidence:
             instead = "There is no Monte Carlo with prior='jeffreys'."
-        elif not asked.is_affordable:
+        elif not request.is_affordable:
             instead = "Monte Carlo would take long on so many rows and coefficients."
         else:
             return "monte_carlo", check.sentence
@@ -781,9 +772,9 @@ class BayesianLogisticRegression(LikelihoodModel):
         warn(ApproximationWarning(reason, check.remedy))
         return "laplace", reason
 
-    def _take(self, found: Found) -> None:
+    def _take(self, plan: Plan, found: Found) -> None:
         if found.penalty is not self._inference.objective.penalty:
-            self._adopt_prior(found)
+            self._adopt_prior(plan, found)
         objective = self._inference.objective
         self._found, self.lower_bounds_ = found, found.bound
         self.posterior_ = Posterior(self._inference.shown, found.gaussian, found.chains)
@@ -796,10 +787,11 @@ class BayesianLogisticRegression(LikelihoodModel):
             self._inference = Inference.known(objective, mean, covariance, draws)
             self._linear = linear_function(objective, mean)
 
-    def _adopt_prior(self, found: Found) -> None:
+    def _adopt_prior(self, plan: Plan, found: Found) -> None:
         """The mode again, with the prior that the bound chose: `evidence_` is that of `prior_`."""
         objective = replace(self._inference.objective, penalty=found.penalty)
-        self._finish(Prepared([objective], found.gaussian.mean, NONE_DEPENDENT))
+        prepared = Prepared([objective], found.gaussian.mean, NONE_DEPENDENT)
+        self._keep(plan, finish(plan, prepared))
         self.prior_, self.prior_reason_ = as_prior(objective), "by the variational bound"
 
 

@@ -1,29 +1,31 @@
 """Two classes by a probability link p(C₂|x) = F(wᵀφ(x)) (4.111): probit, and threshold noise."""
 
-from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posteriori.arguments import names_of_others
 from posteriori.errors import BoundaryWarning, DomainError, LabelError, ParameterError, warn
 from posteriori.likelihood.binary_losses import BinaryLoss
 from posteriori.likelihood.cdf_links import cdf_link
-from posteriori.likelihood.links import PROBABILITY_LINKS, ProbabilityLink
+from posteriori.likelihood.links import PROBABILITY_LINKS, Domain, ProbabilityLink
 from posteriori.likelihood.loss import Loss
 from posteriori.linalg import unit_diagonal
 from posteriori.models.base import anywhere
-from posteriori.models.fitting import Prepared, Problem
-from posteriori.models.likelihood_model import WITH_A_NUMBER, LikelihoodModel, Solver
+from posteriori.models.fitting import Prepared
+from posteriori.models.likelihood_fit import A_NUMBER, Plan, Solver
+from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.models.linear import Hyperplane
-from posteriori.models.scoring import choice, scored
+from posteriori.models.scoring import Solved, choice, scored
+from posteriori.models.separation import SeparationSearch, Solve
 from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.posterior.priors import PriorLike, PriorName
-from posteriori.rows.block import Block, Rows
+from posteriori.rows.block import Block
 from posteriori.rows.schema import HandleUnknown
+from posteriori.rows.source import FitRows
 from posteriori.solve.objective import Iteration, Solution, Status
-from posteriori.solve.separation import Separation
 from posteriori.statistics.glm_domain import CountRows
 from posteriori.statistics.goodness_of_fit import Fitted
 from posteriori.statistics.local_quadratic import Information
@@ -34,72 +36,46 @@ class LinkedClassifier(LikelihoodModel):
     """A classifier of two classes with a link F of its own.
 
     The classes are equally probable where F(a) = ½. For a symmetric F that is a = 0; otherwise
-    `decision_function` and `hyperplane` take the middle off, so that both change sign there.
+    `decision_function` and `hyperplane` subtract that activation, so that both change sign there.
     `coef_` and `intercept_` give the activation a itself.
     """
 
-    _fitted_link: ProbabilityLink
-    _edge: str | None
-
-    @abstractmethod
-    def _make_link(self) -> ProbabilityLink:
-        """F, from the parameters of the estimator."""
-
-    def _link(self) -> ProbabilityLink:
-        return self._fitted_link
-
-    def _problem(self, rows: Rows) -> Problem:
-        self._check_classes(cast(Labels, rows.classes))
-        self._fitted_link, self._edge = self._make_link(), None
-        return super()._problem(rows)
-
-    def _check_classes(self, classes: Labels) -> None:
-        if len(classes) > 2:
+    def _plan(self, rows: FitRows) -> Plan:
+        if len(cast(Labels, rows.classes)) > 2:
             raise LabelError(
-                f"Only binary classification is supported. {type(self).__name__} tells two "
-                f"classes apart; y has {len(classes)}.",
+                f"Only binary classification is supported. {type(self).__name__} is for two "
+                f"classes; y has {len(cast(Labels, rows.classes))}.",
                 "Use LogisticRegression, or OneVersusRest with this estimator.",
             )
-
-    def _check_prior(self, has_ends: bool) -> None:
-        if has_ends and isinstance(self.prior, str):
-            raise ParameterError(
-                f"prior={self.prior!r} cannot be combined with a link or noise of bounded support.",
-                "Use None, a number or a GaussianPrior; or a link or noise without ends.",
-            )
-
-    def _warn_of_edge(self, problem: str, remedy: str) -> None:
-        """Say that the optimum lies at an end, now and on the page of the fit."""
-        self._edge = problem
-        warn(BoundaryWarning(problem, remedy))
-
-    def _summary_notes(self) -> tuple[str, ...]:
-        notes = super()._summary_notes()
-        return notes if self._edge is None else (*notes, self._edge)
-
-    def _middle(self) -> float:
-        """The activation at which both classes are equally probable."""
-        return float(self._link().activation(np.array([0.5]))[0])
+        return super()._plan(rows)
 
     @anywhere
     def decision_function(self, X: Any, offset: Any = None) -> Array:
         """Activations less the one with F = ½ (n,): positive where the second class is chosen."""
-        self._known_classes()
-        return super().decision_function(X, offset) - self._middle()
+        return super().decision_function(X, offset) - middle(self._link())
 
     def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane:
         """The boundary between the classes, where F(wᵀx + w₀) = ½; its positive side is `first`.
 
         Both labels can be left out: the positive side is then that of `classes_[1]`.
         """
-        plane = super().hyperplane(first, second)
-        side = 1.0 if first is None or first == self.classes_[1] else -1.0
-        return Hyperplane(plane.normal, plane.offset - side * self._middle())
+        return middle_plane(self, super().hyperplane(first, second), first)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def middle(link: ProbabilityLink) -> float:
+    """The activation at which both classes are equally probable."""
+    return float(link.activation(np.array([0.5]))[0])
+
+
+def middle_plane(model: LikelihoodModel, plane: Hyperplane, first: Any) -> Hyperplane:
+    """The plane of activation zero, moved to where both classes are equally probable."""
+    side = 1.0 if first is None or first == model.classes_[1] else -1.0
+    return Hyperplane(plane.normal, plane.offset - side * middle(model._link()))
 
 
 class ProbitRegression(LinkedClassifier):
@@ -142,6 +118,7 @@ class ProbitRegression(LinkedClassifier):
     array([[0.7751, 0.2249]])
     """
 
+    @names_of_others
     def __init__(
         self,
         *,
@@ -160,9 +137,9 @@ class ProbitRegression(LinkedClassifier):
         self.handle_unknown = handle_unknown
 
     def _loss(self, n_classes: int, soft: bool) -> Loss:
-        return BinaryLoss(PROBABILITY_LINKS["probit"])
+        return BinaryLoss(self._link())
 
-    def _make_link(self) -> ProbabilityLink:
+    def _link(self) -> ProbabilityLink:
         return PROBABILITY_LINKS["probit"]
 
 
@@ -217,7 +194,9 @@ class ThresholdRegression(LinkedClassifier):
 
     solver: Solver = "auto"
     _information: Information = "expected"
+    _fitted_link: ProbabilityLink
 
+    @names_of_others
     def __init__(
         self,
         *,
@@ -236,74 +215,94 @@ class ThresholdRegression(LinkedClassifier):
         self.handle_unknown = handle_unknown
 
     def _loss(self, n_classes: int, soft: bool) -> Loss:
-        return BinaryLoss(cdf_link(self.noise))
+        return BinaryLoss(self._fitted_link)
 
-    def _make_link(self) -> ProbabilityLink:
-        return cdf_link(self.noise)
+    def _link(self) -> ProbabilityLink:
+        return self._fitted_link
 
-    def _problem(self, rows: Rows) -> Problem:
-        support = self._make_link().support
-        self._check_prior(support.is_bounded)
-        return replace(super()._problem(rows), domain=support)
-
-    def _solve(self, prepared: Prepared) -> Solution[Array, Iteration]:
-        self.solver_, self.solver_reason_ = choice(prepared.objective)
-        objective, has_ends = prepared.objective, self._fitted_link.support.is_bounded
-        check_separation = self._check_separation(objective)
-        most = self.max_iter or (_PATIENCE if has_ends else None)
-        solution = scored(prepared.levels, prepared.start, most, check_separation)
-        if not np.isfinite(solution.value):
-            self._raise_impossible(objective, solution)
-        if not has_ends or solution.status is Status.SEPARATED:
-            return solution
-        if self._has_no_optimum(objective, solution):
-            return replace(solution, status=Status.SEPARATED)
-        if solution.status is Status.STALLED or not (solution.converged or self.max_iter):
-            self._warn_of_edge(
-                "The likelihood has kinks where rows lie at an end of the support of the noise, "
-                "and the fit ended at one of them. It is close to the maximum, but no closer than "
-                "Newton's method gets there, and standard errors do not hold.",
-                "Use noise whose density is smooth, such as 'norm', 'logistic' or 'gumbel_r'.",
-            )
-            return replace(solution, status=Status.BOUNDARY)
-        return solution
-
-    def _raise_impossible(
-        self, objective: LogPosterior, solution: Solution[Array, Iteration]
-    ) -> NoReturn:
-        """An error that names the first row whose label has probability zero."""
-        activation = Fitted(objective.kernel(solution.parameters))
-
-        def is_impossible(block: Block) -> NDArray[np.bool_]:
-            value = cast(Loss, objective.loss).value(activation(block), objective.target(block))
-            return ~np.isfinite(value)
-
-        rows = objective.rows.map_sum(CountRows(is_impossible))
-        raise DomainError(
-            f"No coefficients were found with which every label is possible: SciPy gives the label "
-            f"of {rows} the probability zero.",
-            "Use noise with heavier tails, such as 'logistic' or 'cauchy', or smaller offsets.",
+    def _plan(self, rows: FitRows) -> Plan:
+        self._fitted_link = link = cdf_link(self.noise)
+        check_prior_and_domain(self.prior, link.support)
+        plan, bounded = super()._plan(rows), link.support.is_bounded
+        return replace(
+            plan,
+            problem=replace(plan.problem, domain=link.support),
+            solve=_solver_of_noise(link, self.max_iter),
+            # Labels are certain beyond an end of the noise, so that a maximum proves nothing.
+            search=replace(plan.search, maximum_proves=not bounded),
+            remedies=A_NUMBER if bounded else plan.remedies,
         )
 
-    def _has_no_optimum(
-        self, objective: LogPosterior, solution: Solution[Array, Iteration]
-    ) -> bool:
-        """Whether separated classes leave the optimum open: certain rows move at no cost."""
-        at_end = not solution.converged
-        unchecked = self._check_separation(objective) is not None
-        if not (unchecked and (at_end or _is_flat(objective, solution))):
-            return False
-        kinds = ("complete",) if at_end else ("quasi", "complete")
-        found = self._diverges(objective, solution.parameters)
-        return found and cast(Separation, self._separation).kind in kinds
 
-    def _finish(self, prepared: Prepared, remedies: str = WITH_A_NUMBER) -> None:
-        has_ends = self._fitted_link.support.is_bounded
-        super()._finish(prepared, WITH_A_NUMBER if has_ends else remedies)
+def check_prior_and_domain(prior: PriorLike | PriorName, domain: Domain) -> None:
+    """An error for a prior that is chosen by the data where activations have ends."""
+    if domain.is_bounded and isinstance(prior, str):
+        raise ParameterError(
+            f"prior={prior!r} cannot be combined with a link or noise of bounded support.",
+            "Use None, a number or a GaussianPrior; or a link or noise without ends.",
+        )
 
-    def _proves_overlap(self, objective: LogPosterior) -> bool:
-        # Labels are certain beyond an end of the noise, so that a maximum proves nothing.
-        return not self._fitted_link.support.is_bounded and super()._proves_overlap(objective)
+
+_KINKS = (
+    "The likelihood has kinks where rows lie at an end of the support of the noise, and the fit "
+    "ended at one of them. It is close to the maximum, but no closer than Newton's method gets "
+    "there, and standard errors do not hold."
+)
+
+
+def _solver_of_noise(link: ProbabilityLink, max_iter: int | None) -> Solve:
+    """The solver for two classes whose likelihood may have kinks, or several maxima."""
+    bounded = link.support.is_bounded
+
+    def optimum(prepared: Prepared, search: SeparationSearch) -> Solved:
+        objective = prepared.objective
+        unchecked = search.callback(objective)
+        most = max_iter or (_PATIENCE if bounded else None)
+        solution = scored(prepared.levels, prepared.start, most, unchecked)
+        if not np.isfinite(solution.value):
+            _raise_impossible(objective, solution)
+        edge = ""
+        if bounded and solution.status is not Status.SEPARATED:
+            unsettled = solution.status is Status.STALLED or not (solution.converged or max_iter)
+            if _has_no_optimum(objective, solution, search):
+                solution = replace(solution, status=Status.SEPARATED)
+            elif unsettled:
+                smooth = (
+                    "Use noise whose density is smooth, such as 'norm', 'logistic', 'gumbel_r'."
+                )
+                warn(BoundaryWarning(_KINKS, smooth))
+                solution, edge = replace(solution, status=Status.BOUNDARY), _KINKS
+        return Solved(solution, *choice(objective), edge)
+
+    return optimum
+
+
+def _raise_impossible(objective: LogPosterior, solution: Solution[Array, Iteration]) -> NoReturn:
+    """An error that names the first row whose label has probability zero."""
+    activation = Fitted(objective.kernel(solution.parameters))
+
+    def is_impossible(block: Block) -> NDArray[np.bool_]:
+        value = cast(Loss, objective.loss).value(activation(block), objective.target(block))
+        return ~np.isfinite(value)
+
+    rows = objective.rows.map_sum(CountRows(is_impossible))
+    raise DomainError(
+        f"No coefficients were found with which every label is possible: SciPy gives the label "
+        f"of {rows} the probability zero.",
+        "Use noise with heavier tails, such as 'logistic' or 'cauchy', or smaller offsets.",
+    )
+
+
+def _has_no_optimum(
+    objective: LogPosterior, solution: Solution[Array, Iteration], search: SeparationSearch
+) -> bool:
+    """Whether separated classes leave the optimum open: certain rows move at no cost."""
+    at_end = not solution.converged
+    unchecked = search.callback(objective) is not None
+    if not (unchecked and (at_end or _is_flat(objective, solution))):
+        return False
+    kinds = ("complete",) if at_end else ("quasi", "complete")
+    return search.diverges(objective, solution.parameters) and search.separation.kind in kinds
 
 
 def _is_flat(objective: LogPosterior, solution: Solution[Array, Iteration]) -> bool:

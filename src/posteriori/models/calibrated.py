@@ -24,7 +24,8 @@ from posteriori.errors import (
     SeparationWarning,
     warn,
 )
-from posteriori.models.base import anywhere, predicted_log_probabilities
+from posteriori.inspection.results import predicted_log_probabilities
+from posteriori.models.base import anywhere
 from posteriori.models.cross_fit import HeldOut, check_folds, held_out_predictions
 from posteriori.models.logistic import LogisticRegression
 from posteriori.models.wrapper import Training, Wrapper

@@ -22,9 +22,10 @@ from posteriori.decision.decide import Decisions, choices, read_rule
 from posteriori.decision.loss import LossLike
 from posteriori.decision.probabilities import read_proba
 from posteriori.errors import LabelError, ParameterError
+from posteriori.inspection.results import predicted_log_probabilities
 from posteriori.inspection.summary import Summary
 from posteriori.likelihood.softmax import log_probabilities
-from posteriori.models.base import all_or_nothing, anywhere, predicted_log_probabilities
+from posteriori.models.base import all_or_nothing, anywhere
 from posteriori.models.wrapper import Wrapper, check_arguments, read_labels, routed
 from posteriori.rows.formula import read_formula
 from posteriori.rows.target import read_target, read_weight

@@ -5,6 +5,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from posteriori.arguments import check_choice, is_number
 from posteriori.decision.class_priors import log_priors
 from posteriori.design.columns import Columns
 from posteriori.errors import (
@@ -16,10 +17,10 @@ from posteriori.errors import (
 )
 from posteriori.likelihood.feature_families import CONSTANT
 from posteriori.likelihood.linear_activations import Linear
+from posteriori.linalg import read_only
 from posteriori.models.base import ProbabilisticClassifier
 from posteriori.models.from_statistics import FromStatistics
-from posteriori.models.linear import LinearCoefficients, LinearGeometry
-from posteriori.rows.block import Features, Rows
+from posteriori.rows.block import Rows
 from posteriori.rows.source import FitRows
 from posteriori.solve.closed_form import LeastSquares, fisher_directions, least_squares
 from posteriori.solve.covariance import Divisor, Shrinkage, check_shrinkage, group_covariances
@@ -29,11 +30,7 @@ from posteriori.typing import Array, Labels
 
 
 class FisherDiscriminant(
-    LinearCoefficients,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    FromStatistics,
-    ProbabilisticClassifier,
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, FromStatistics, ProbabilisticClassifier
 ):
     """The directions that separate the class means most, for the spread within the classes.
 
@@ -78,7 +75,6 @@ class FisherDiscriminant(
     eigenvalues_: Array
     criterion_: float
     threshold_: float
-    _linear: Linear
     _projection: Linear
     _statistic_types = (Moments,)
 
@@ -98,22 +94,17 @@ class FisherDiscriminant(
         self._check_components(min(K - 1, d), f"{K} classes in {d} columns")
         super()._fit_rows(rows)
 
-    def _gather(self, rows: Rows) -> Moments:
-        classes, columns = cast(Labels, rows.classes), Columns(rows.schema)
-        self._check_parameters()
-        columns.check_covariance(type(self).__name__)
-        kernel = GatherMoments(columns, classes, (None,) * len(classes))
-        return cast(Moments, gather(rows, kernel))
+    def _gather(self, rows: Rows, before: Any = None) -> Moments:
+        return pooled_moments(rows, self)
 
-    def _adopt(self, statistics: Any) -> None:
-        super()._adopt(statistics.pooled() if isinstance(statistics, Moments) else statistics)
+    def _convert(self, statistics: Moments) -> Moments:
+        return statistics.pooled()
 
     def _estimate(self, statistic: Moments) -> None:
-        self._check_parameters()
         moments, K = statistic.with_vacant_classes_centred(), int(np.count_nonzero(statistic.count))
         kept = self._components(K, moments.mean.shape[1])
         n, mean, _ = moments.total()
-        # Weights may sum to any number; where it leaves no freedom, the variance is over all n.
+        # Weights may sum to K or less: then the variance is the scatter over n.
         divisor, freedom = ("unbiased", n - K) if n > K else ("ml", n)
         within = group_covariances(moments, self.shrinkage, cast(Divisor, divisor))
         for caveat in within.caveats:
@@ -124,60 +115,52 @@ class FisherDiscriminant(
         centres = (moments.mean - mean) @ found.scalings[:, :kept]
         if len(centres) == 2 and centres[1, 0] < centres[0, 0]:
             scalings, centres = -scalings, -centres
-        self.means_, self.xbar_ = moments.mean * moments.unit, mean * moments.unit
-        self.priors_ = moments.count / n
-        self.scalings_, self.eigenvalues_ = scalings, found.eigenvalues[:kept]
+        self.class_count_, self.priors_ = read_only(moments.count), read_only(moments.count / n)
+        self.means_, self.xbar_ = read_only(moments.mean * moments.unit), mean * moments.unit
+        self.scalings_ = read_only(scalings)
+        self.eigenvalues_ = read_only(found.eigenvalues[:kept])
         self.criterion_ = float(self.eigenvalues_.sum())
         self._projection = Linear.about(self.xbar_, scalings, np.zeros(kept))
-        self._classify(centres, (n - freedom) / n)
+        self._classify(centres, freedom / n)
 
-    def _check_parameters(self) -> None:
-        check_shrinkage(self.shrinkage)
-        if self.threshold not in ("gaussian", "midpoint"):
-            raise ParameterError(
-                f"threshold={self.threshold!r} is not understood.",
-                "Use 'gaussian' or 'midpoint'.",
-            )
-
-    def _check_components(self, most: int, whose: str) -> None:
-        """An error where more directions are asked for than there can be."""
-        asked = self.n_components
-        if asked is not None and not (isinstance(asked, int | np.integer) and 1 <= asked <= most):
-            raise ParameterError(
-                f"n_components={asked!r}, but {whose} have 1 to {most} directions.",
-                "Ask for no more, or leave it out.",
-            )
-
-    def _components(self, n_seen: int, n_columns: int) -> int:
-        """The number of directions; an error while too few classes have rows."""
-        self._check_components(n_columns, f"{n_columns} columns")
-        least = 2 if self.n_components is None else int(self.n_components) + 1
-        if n_seen < least:
-            raise LabelError(
-                f"There are rows of {n_seen} class{'es' * (n_seen > 1)}, and "
-                f"{least - 1} direction{'s' * (least > 2)} between classes need {least} of them.",
-                "Pass rows of more classes.",
-            )
-        return min(n_seen - 1, n_columns) if self.n_components is None else least - 1
-
-    def _classify(self, centres: Array, lost: float) -> None:
-        """Gaussians on the projection: centres (K, m) and the variance in common."""
-        variance = 1 - lost  # the projection has (n-K)-variance one; by maximum likelihood, this
+    def _classify(self, centres: Array, variance: float) -> None:
+        """Gaussians on the projection: their means (K, m), and their variance by (4.78)."""
         logs = log_priors(self.priors_)
         if self.threshold == "midpoint":
             logs = np.where(self.priors_ > 0, 0.0, -np.inf)
         bias = logs - 0.5 * (centres**2).sum(axis=1) / variance
         self._linear = Linear.about(self.xbar_, self.scalings_ @ centres.T / variance, bias)
+        self.__dict__.pop("threshold_", None)
         if len(centres) == 2:
-            gap = centres[1, 0] - centres[0, 0]
             with np.errstate(divide="ignore", invalid="ignore"):
-                shift = variance * (logs[0] - logs[1]) / gap
+                shift = variance * (logs[0] - logs[1]) / (centres[1, 0] - centres[0, 0])
             self.threshold_ = float(centres.mean() + shift)
-        else:
-            self.__dict__.pop("threshold_", None)
 
-    def _activations(self, X: Features) -> Array:
-        return self._linear.of_rows(X, self.schema_)
+    def _check_parameters(self, classes: Labels) -> None:
+        check_shrinkage(self.shrinkage)
+        check_choice("threshold", self.threshold, ("gaussian", "midpoint"))
+
+    def _check_components(self, most: int, of: str) -> None:
+        wanted = self.n_components
+        if wanted is not None and not (
+            isinstance(wanted, int | np.integer) and 1 <= wanted <= most
+        ):
+            raise ParameterError(
+                f"n_components={wanted!r}, but {of} have 1 to {most} directions.",
+                "Use a smaller number, or None for all.",
+            )
+
+    def _components(self, n_seen: int, n_columns: int) -> int:
+        """The number of directions; an error while too few classes have rows."""
+        self._check_components(n_columns, f"{n_columns} columns")
+        needed = 2 if self.n_components is None else int(self.n_components) + 1
+        if n_seen < needed:
+            raise LabelError(
+                f"There are rows of {n_seen} class{'es' * (n_seen > 1)}; {needed - 1} "
+                f"direction{'s' * (needed > 2)} between classes need {needed}.",
+                "Pass rows of more classes.",
+            )
+        return min(n_seen - 1, n_columns) if self.n_components is None else needed - 1
 
     def transform(self, X: Any) -> Array:
         """The projection wᵀ(x - m) of each row onto each direction, (n, components)."""
@@ -203,10 +186,6 @@ class FisherDiscriminant(
             "estimate": self.scalings_.T.ravel().tolist(),
         }
 
-    def _linear_function(self) -> Linear:
-        self._known_classes()
-        return self._linear
-
     @property
     def n_parameters_(self) -> int:
         """Class means and shared covariance of the rows, and priors, as a Gaussian model has."""
@@ -215,11 +194,18 @@ class FisherDiscriminant(
         return K * d + d * (d + 1) // 2 + K - 1
 
 
+def pooled_moments(rows: Rows, model: Any) -> Moments:
+    """Class means, and the scatter within classes."""
+    classes, columns = cast(Labels, rows.classes), Columns(rows.schema)
+    columns.check_covariance(type(model).__name__)
+    return cast(Moments, gather(rows, GatherMoments(columns, classes, (None,) * len(classes))))
+
+
 _INFINITE = 1e300
-"""A penalty that leaves nothing of a coefficient, and can still be added to."""
+"""A penalty that makes a coefficient zero, and can still be added to."""
 
 
-class LeastSquaresClassifier(LinearGeometry, FromStatistics):
+class LeastSquaresClassifier(FromStatistics):
     """One linear function a class, fitted to coded labels by least squares, in closed form.
 
     Minimises ½ Σ_n |y(x_n) - t_n|² (4.15), so W = (ΦᵀΦ)⁻¹ΦᵀT (4.16); a row goes to the class of
@@ -253,7 +239,6 @@ class LeastSquaresClassifier(LinearGeometry, FromStatistics):
     1.0
     """
 
-    _linear: Linear
     _statistic_types = (Moments,)
 
     def __init__(
@@ -262,24 +247,26 @@ class LeastSquaresClassifier(LinearGeometry, FromStatistics):
         self.coding = coding
         self.ridge = ridge
 
-    def _gather(self, rows: Rows) -> Moments:
-        classes = cast(Labels, rows.classes)
-        self._check_parameters(classes)
-        columns = Columns(rows.schema)
-        columns.check_covariance(type(self).__name__)
-        kernel = GatherMoments(columns, classes, (None,) * len(classes))
-        return cast(Moments, gather(rows, kernel))
+    def _gather(self, rows: Rows, before: Any = None) -> Moments:
+        return pooled_moments(rows, self)
 
-    def _adopt(self, statistics: Any) -> None:
-        super()._adopt(statistics.pooled() if isinstance(statistics, Moments) else statistics)
+    def _convert(self, statistics: Moments) -> Moments:
+        return statistics.pooled()
 
     def _estimate(self, statistic: Moments) -> None:
-        self._check_parameters(statistic.classes)
         code = self._code(statistic)
         solution = self._solve(statistic, code)
         columns = Columns(statistic.schema).as_schema()
         if len(solution.dependent) and self.ridge == 0:
-            self._warn_of(columns.describe_all(solution.dependent), len(solution.dependent))
+            names, several = columns.describe_all(solution.dependent), len(solution.dependent) > 1
+            warn(
+                RankDeficiencyWarning(
+                    f"{names[0].upper()}{names[1:]} {'are' if several else 'is'} constant, or "
+                    "can be computed from the other columns. The coefficients are the least "
+                    "squares solution of smallest norm.",
+                    "Drop such columns, or set ridge to a small positive number.",
+                )
+            )
         with np.errstate(over="ignore"):
             weights = solution.coefficients / statistic.unit[:, None]
         if not np.isfinite(weights).all():
@@ -289,8 +276,8 @@ class LeastSquaresClassifier(LinearGeometry, FromStatistics):
                 "Multiply the column by a large number.",
             )
         n, mean, _ = statistic.total()
-        bias = statistic.count / n @ code
-        self._linear = Linear.about(mean * statistic.unit, weights, bias)
+        self.class_count_ = read_only(statistic.count)
+        self._linear = Linear.about(mean * statistic.unit, weights, statistic.count / n @ code)
 
     def _solve(self, moments: Moments, code: Array) -> LeastSquares:
         """The normal equations (4.16) for coded targets, in the units of the statistic."""
@@ -298,55 +285,33 @@ class LeastSquaresClassifier(LinearGeometry, FromStatistics):
         cross = ((moments.mean - mean) * moments.count[:, None]).T  # ΦᵀT about the means
         spread = np.sqrt(np.diagonal(scatter) / n)
         with np.errstate(over="ignore"):
-            penalty = np.minimum((np.sqrt(self.ridge) / moments.unit) ** 2, _INFINITE)
+            penalty = np.minimum((np.sqrt(float(self.ridge)) / moments.unit) ** 2, _INFINITE)
         return least_squares(scatter, cross @ code, penalty, spread <= CONSTANT * abs(mean))
 
     def _check_parameters(self, classes: Labels) -> None:
-        if self.coding not in ("one-of-k", "fisher"):
-            raise ParameterError(
-                f"coding={self.coding!r} is not understood.", "Use 'one-of-k' or 'fisher'."
-            )
+        check_choice("coding", self.coding, ("one-of-k", "fisher"))
         if self.coding == "fisher" and len(classes) > 2:
             raise ParameterError(
                 f"coding='fisher' is for two classes; y has {len(classes)}.",
                 "Use coding='one-of-k', or FisherDiscriminant.",
             )
-        if not (isinstance(self.ridge, int | float | np.number) and 0 <= self.ridge < np.inf):
+        if not (is_number(self.ridge) and 0 <= self.ridge < np.inf):
             raise ParameterError(
-                f"ridge={self.ridge!r} is out of range.", "Use a number that is not negative."
+                f"ridge={self.ridge!r} is out of range.", "Use a number of zero or more."
             )
 
     def _code(self, moments: Moments) -> Array:
         """The targets as a map of the 1-of-K code (K, outputs)."""
         if self.coding == "one-of-k":
             return np.eye(len(moments.classes))
-        if len(moments.classes) < 2:
+        if len(moments.classes) < 2 or not moments.count.all():
+            seen = moments.classes[moments.count > 0].tolist()
             raise LabelError(
-                f"Fisher's code is for two classes; there are rows of "
-                f"{moments.classes.tolist()[0]!r} alone.",
-                "Pass rows of both classes.",
-            )
-        if not moments.count.all():
-            raise LabelError(
-                f"Class {moments.classes.tolist()[int(moments.count.argmin())]!r} has no rows, so "
-                "Fisher's code N/N_k is infinite.",
+                f"Fisher's code N/N_k needs rows of two classes, and all rows are of {seen[0]!r}.",
                 "Pass rows of both classes.",
             )
         first, second = moments.count.sum() / moments.count  # N/N_k (4.31)
         return np.array([[first / 2, -first / 2], [-second / 2, second / 2]])
-
-    def _warn_of(self, columns: str, n_columns: int) -> None:
-        warn(
-            RankDeficiencyWarning(
-                f"{columns[0].upper()}{columns[1:]} can be computed from the other columns, or "
-                f"never change{'s' * (n_columns == 1)}. Of all least squares answers the one of "
-                "smallest norm was taken.",
-                "Drop such columns, or set ridge to a small positive number.",
-            )
-        )
-
-    def _activations(self, X: Features) -> Array:
-        return self._linear.of_rows(X, self.schema_)
 
     def predict_targets(self, X: Any) -> Array:
         """The fitted targets y(x): (n, K), rows summing to one (4.18); (n,) with Fisher's code."""
@@ -355,26 +320,13 @@ class LeastSquaresClassifier(LinearGeometry, FromStatistics):
         return self._evaluate(X, lambda y: y, len(self._known_classes()))
 
     @property
-    def coef_(self) -> Array:
-        """(1, d): second less first of two classes; else (K, d), which sums to zero over K."""
-        weights = self._fitted().weights.T
-        return weights[1:] - weights[:1] if len(weights) == 2 else weights.copy()
-
-    @property
     def intercept_(self) -> Array:
-        """(1,) or (K,)."""
-        linear = self._fitted()
-        bias = (
-            linear.bias if linear.centre is None else linear.bias - linear.centre @ linear.weights
-        )
-        return bias[1:] - bias[:1] if len(bias) == 2 else bias.copy()
-
-    def _fitted(self) -> Linear:
-        self._known_classes()
-        return self._linear
+        """(1,), or (K,) summing to one as the targets do (4.18)."""
+        centred, K = super().intercept_, len(self.classes_)
+        return read_only(centred + 1 / K) if K > 2 else centred
 
     @property
     def n_parameters_(self) -> int:
         """Free numbers: one function less than classes, as their sum is fixed."""
-        d, K = self._fitted().weights.shape
+        d, K = self._linear_function().weights.shape
         return (d + 1) * (K - 1)

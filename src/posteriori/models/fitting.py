@@ -14,20 +14,23 @@ from numpy.typing import NDArray
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import STILL, Standard
 from posteriori.errors import DomainError, InfiniteValueError, MissingValueError
+from posteriori.likelihood.binary_losses import SignedLogisticLoss
 from posteriori.likelihood.glm_families import SquaredLoss
 from posteriori.likelihood.links import Domain
 from posteriori.likelihood.loss import ClassLoss, Loss
-from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, unit_diagonal
+from posteriori.linalg import COLLINEAR, dependent_columns, unit_diagonal
 from posteriori.posterior.log_posterior import Coordinates, LogPosterior
 from posteriori.posterior.priors import (
     GaussianPrior,
     Penalty,
     PriorLike,
+    PriorName,
     flat,
     hold_intercept,
     read_prior,
 )
 from posteriori.rows.block import Block, Rows
+from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
 from posteriori.statistics.column_moments import ColumnSpread, column_spread
 from posteriori.statistics.glm_domain import offset_range
@@ -51,7 +54,7 @@ MOST_ENTRIES = 2**25
 """Numbers of a subsample at most; where these are too few rows, a fit starts without one."""
 
 _DAMPING = 0.1
-"""Precision that keeps a subsample whose classes can be separated from running away."""
+"""Precision that keeps the coefficients of a separated subsample finite."""
 
 _NOISE = 0.3
 """How near to the optimum of a subsample it pays to go, in its distance from that of all rows."""
@@ -74,6 +77,8 @@ def subsamples(rows: Rows, p: int) -> list[Subsample]:
     """Subsamples that grow up to all rows; only these if they are few for p parameters."""
     levels = [all_rows(rows)]
     least = max(_SMALLEST_SAMPLE, _ROWS_PER_PARAMETER * p)
+    if rows.n_rows < GROWTH * least:
+        return levels
     many = _first_growth(rows, least)
     while levels[-1].rows.n_rows // many >= least:
         last = levels[-1]
@@ -88,21 +93,16 @@ def subsamples(rows: Rows, p: int) -> list[Subsample]:
 def _first_growth(rows: Rows, least: int) -> int:
     """How many times the rows of the largest subsample all rows are: the same from every source.
 
-    It has the rows that a first look brings into memory; where these are too few for so many
-    columns, more of them, as far as there is room.
+    It has the rows that the first pass brings into memory; where these are too few for so many
+    columns, more of them, as far as memory allows.
     """
-    usual = _usual_growth(rows)
+    most = 2 * _SAMPLE_ENTRIES // max(len(rows.schema), _FEWEST_COLUMNS)
+    usual = max(GROWTH, 2 ** int(np.ceil(np.log2(max(rows.n_rows / most, 1)))))
     if rows.n_rows // usual >= least:
         return usual
     width = getattr(rows, "width", len(rows.schema))
     most = min(2 * least, int(MOST_ENTRIES / width))
     return max(GROWTH, rows.n_rows // max(most, 1))
-
-
-def _usual_growth(rows: Rows) -> int:
-    """How many times the rows of the largest subsample all rows are, by the number of columns."""
-    most = 2 * _SAMPLE_ENTRIES // max(len(rows.schema), _FEWEST_COLUMNS)
-    return max(GROWTH, 2 ** int(np.ceil(np.log2(max(rows.n_rows / most, 1)))))
 
 
 def on_subsamples(full: LogPosterior, levels: Sequence[Subsample]) -> list[LogPosterior]:
@@ -145,17 +145,6 @@ def of_many(n_classes: int) -> Code:
     return code
 
 
-def coded(rows: Rows, code: Code, once: bool) -> tuple[Rows, Target]:
-    """The rows, and how a block of them gives the target; `once` codes all rows beforehand."""
-    if once:
-        return cast(FitRows, rows).recoded(code), _as_it_is
-
-    def target(block: Block) -> Array:
-        return code(block.y)
-
-    return rows, target
-
-
 def _as_it_is(block: Block) -> Array:
     return cast(Array, block.y)
 
@@ -194,6 +183,40 @@ class Problem:
     intercept_precision: float = 0.0
 
 
+def read_problem(
+    rows: FitRows,
+    loss: Loss | ClassLoss,
+    handle_unknown: HandleUnknown,
+    intercept: bool,
+    prior: PriorLike | PriorName,
+    tol: float,
+    information: Information = "observed",
+) -> Problem:
+    """The likelihood of a target: a number or two classes by a `Loss`, more by a `ClassLoss`."""
+    K, target = 1 if rows.classes is None else len(rows.classes), _as_it_is
+    coded = rows
+    if K == 2:  # all rows are coded beforehand
+        coded = rows.recoded(signs if isinstance(loss, SignedLogisticLoss) else second_of_two)
+    elif K > 2:
+        code = of_many(K)
+
+        def target(block: Block) -> Array:
+            return code(block.y)
+
+    columns, n_activations = Columns(rows.schema, handle_unknown), K if K > 2 else 1
+    first = first_prior(prior)
+    if isinstance(first, GaussianPrior):
+        first = first.by_column(columns)
+    return Problem(coded, columns, loss, target, n_activations, intercept, first, tol, information)
+
+
+def first_prior(prior: PriorLike | PriorName) -> PriorLike:
+    """The Gaussian prior that a fit starts with, where the data choose the prior."""
+    if prior == "jeffreys":
+        return None
+    return GaussianPrior(units="standardised") if isinstance(prior, str) else prior
+
+
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """The objective on ever more rows, where to start, and the columns that others explain.
@@ -213,7 +236,7 @@ class Prepared:
 
 
 def prepare(problem: Problem) -> Prepared:
-    """Standardise the columns, find a start, and leave out what cannot be told apart."""
+    """Standardise the columns, find a start, and drop columns that depend on others."""
     q = len(problem.columns.names) + int(problem.intercept)
     coordinates = Coordinates(problem.n_activations, q)
     levels = [all_rows(problem.rows)]
@@ -264,7 +287,7 @@ def _tolerance(problem: Problem, p: int, n_levels: int) -> float:
 def _standardise(problem: Problem, levels: list[Subsample]) -> tuple[Standard, NDArray[np.bool_]]:
     """Centre and scale of each column, and which columns never change.
 
-    A few rows will do: centring and scaling change no answer. More are looked at where a column
+    A few rows suffice: centring and scaling change no prediction. More are used where a column
     seems constant, and all where the prior is that of centred columns, or of standard deviations.
     """
     prior = problem.prior
@@ -308,7 +331,7 @@ def _constant(found: ColumnSpread) -> NDArray[np.bool_]:
 
 
 def _intercept_runs(problem: Problem, penalty: Penalty, some: TargetMean) -> bool:
-    """Whether an intercept without prior runs to infinity: a class, it may be, has no rows.
+    """Whether an intercept without prior diverges, as where a class has no rows.
 
     `some` is the mean target of a few of the rows.
     """
@@ -392,7 +415,7 @@ def _identified(
     """The objective without directions along which nothing changes, and the columns in them.
 
     Of all coefficients with the same activations, those of smallest norm are taken, in the user's
-    units; so a column that can be had from others shares their coefficients.
+    units; so a column that depends on others shares their coefficients.
     """
     first = int(objective.standard.intercept)
     for level in (levels[0], levels[-1]) if len(levels) > 1 else levels:
@@ -401,12 +424,18 @@ def _identified(
         if objective.penalty.precision.ndim == 1:
             flat &= objective.penalty.precision == 0
         matrix[flat] = matrix[:, flat] = 0.0
-        dependent = _dependent(matrix)
+        dependent = dependent_columns(unit_diagonal(matrix)[0], _rounding(objective.standard))
         if not len(dependent):
             return objective, dependent
     basis = _smallest(matrix, dependent, objective.standard)
     coordinates = replace(objective.coordinates, basis=basis)
     return replace(objective, coordinates=coordinates), dependent - first
+
+
+def _rounding(standard: Standard) -> float:
+    """The share of a variance that rounding may leave in sums of columns that are not centred."""
+    far = 0.0 if standard.moves else abs(standard.centre / standard.scale).max(initial=0.0)
+    return max(COLLINEAR, float(np.finfo(np.float64).eps * far**2))
 
 
 def _products(objective: LogPosterior, rows: Rows) -> Array:
@@ -415,15 +444,6 @@ def _products(objective: LogPosterior, rows: Rows) -> Array:
     precision = objective.penalty.precision
     out = objective.standard.inward_matrix(found)
     return out + (np.diag(precision) if precision.ndim == 1 else precision)
-
-
-def _dependent(matrix: Array) -> Codes:
-    """Places of parameters that others make superfluous, in order."""
-    correlation, _ = unit_diagonal(matrix)
-    lower = cholesky(correlation)
-    if lower is not None and (np.diagonal(lower) ** 2 >= COLLINEAR).all():
-        return np.empty(0, dtype=np.intp)
-    return dependent_columns(correlation)
 
 
 def _smallest(matrix: Array, dependent: Codes, standard: Standard) -> Array:

@@ -1,18 +1,19 @@
-"""Models made from sums over rows: fit, `partial_fit`, and statistics of several sites merged."""
+"""Models whose parameters follow from sums over rows: fit, `partial_fit`, statistics merged."""
 
 from abc import abstractmethod
 from copy import copy
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 
-from posteriori.arguments import as_generator
+from posteriori.arguments import as_generator, check_count
 from posteriori.decision.class_priors import PriorsLike, log_priors, read_priors
 from posteriori.errors import (
     IdentifiabilityWarning,
     LabelError,
     MissingValueError,
+    NotLinearError,
     ParameterError,
     PosterioriError,
     PosterioriWarning,
@@ -21,77 +22,97 @@ from posteriori.errors import (
     StatisticsError,
     warn,
 )
+from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.softmax import log_normaliser
-from posteriori.models.base import Classifier, ProbabilisticClassifier, anywhere
+from posteriori.linalg import read_only
+from posteriori.models.base import Classifier, F, anywhere
 from posteriori.rows.block import Features, Rows
 from posteriori.rows.source import FitRows, SourceRows
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes, Labels
 
-_WAITS_FOR: dict[type[PosterioriError], type[PosterioriWarning]] = {
+_CURED_BY_ROWS: dict[type[PosterioriError], type[PosterioriWarning]] = {
     SingularCovarianceError: SingularCovarianceWarning,
     MissingValueError: SingularCovarianceWarning,
     LabelError: IdentifiabilityWarning,
 }
-"""What is wrong with sums that more rows can set right, and the warning of it."""
+"""Errors that more rows can cure, and the warning that `partial_fit` gives in their place."""
+
+
+def _if_generative(method: F) -> F:
+    """A method that only generative models have."""
+    return cast(F, available_if(lambda model: model._is_generative)(method))
 
 
 class FromStatistics(Classifier):
     """A classifier whose parameters follow from one statistic of the rows, which can be added.
 
-    A subclass gives `_gather` (rows to a statistic), `_estimate` (a statistic to parameters) and,
-    if it likes, `_prepare`. Where the sums of a few batches are too small yet, `_estimate` raises
-    one of the errors that `partial_fit` waits for.
+    A subclass gives `_gather` (rows to a statistic) and `_estimate` (a statistic to parameters,
+    `class_count_` and, where the boundaries are linear, `_linear`). A generative one, a model of
+    p(x|C_k) and p(C_k) and so of p(C_k|x) (4.57), sets `_is_generative`, gives `_log_density` and
+    `_draw`, and calls `_set_priors` in `_estimate`; `with_priors`, `score_samples` and `sample`
+    are for these alone.
     """
 
-    _statistics: Statistic | None
-    _first_pass: Statistic | None
+    _is_generative = False
+
+    class_count_: Array
+    priors: PriorsLike | None
+    priors_: Array
+    _log_priors: Array
+    _linear: Linear | None = None
+    _statistics: Statistic | None = None
     _statistic_types: tuple[type[Statistic], ...]
-    _why_no_sums = "the model is not fitted."
+    _why_no_statistics = "the model is not fitted."
 
     @abstractmethod
-    def _gather(self, rows: Rows) -> Statistic:
-        """The sufficient statistic of the rows."""
+    def _gather(self, rows: Rows, before: Any = None) -> Statistic:
+        """The sufficient statistic of the rows, to be added to the one `before`, if any."""
 
     @abstractmethod
     def _estimate(self, statistic: Any) -> None:
         """Set the parameters from the statistic."""
 
+    def _check_parameters(self, classes: Labels) -> None:
+        """An error for a parameter that cannot be used with these classes."""
+
+    def _convert(self, statistics: Any) -> Any:
+        """The statistic as this model needs it."""
+        return statistics
+
     def _prepare(self) -> None:
-        """Work out what prediction needs from the parameters."""
+        """Compute what depends on the class priors."""
+
+    def _sum(self, rows: Any, before: Any = None) -> Statistic:
+        self._check_parameters(rows.classes)
+        return self._gather(rows, before)
 
     def _discover(self, rows: SourceRows) -> None:
-        self._first_pass = rows.discover_and_sum(self._gather)
+        self._first_pass = rows.discover_and_sum(self._sum)
 
     def _fit_rows(self, rows: FitRows) -> None:
         found = self.__dict__.pop("_first_pass", None)
-        self._statistics = self._gather(rows) if found is None else found
-        self._estimate(self._statistics)
+        self._check_parameters(self.classes_)
+        self._learn(self._sum(rows) if found is None else found)
+
+    def _learn(self, statistics: Statistic) -> None:
+        self._statistics = statistics
+        self._estimate(statistics)
         self._prepare()
 
-    def _class_count(self) -> Array | None:
-        """The weight of each class (K,), where the sums tell it."""
-        sums = getattr(self, "_statistics", None)
-        return getattr(sums, "class_count", getattr(sums, "count", None))
-
     def _n_obs(self) -> float | None:
-        count = self._class_count()
-        return None if count is None else float(count.sum())
+        return float(self.class_count_.sum())
 
     @property
     def statistics_(self) -> Any:
-        """The sums the fit was made from. Those of two sites can be added and fitted together."""
-        found = getattr(self, "_statistics", None)
-        if found is None:
-            raise AttributeError(f"statistics_ is not there: {self._why_no_sums}")
-        return found
+        """The sums the model was fitted to. Those of two sites can be added."""
+        if self._statistics is None:
+            raise AttributeError(f"There are no statistics_: {self._why_no_statistics}")
+        return self._statistics
 
     @classmethod
     def from_statistics(cls, statistics: Any, **parameters: Any) -> Self:
-        """The model fitted to rows known only by their statistics, such as `a + b`.
-
-        The parameters are those of the constructor.
-        """
+        """The model fitted to statistics, such as `a + b`; parameters are the constructor's."""
         model = cls(**parameters)
         with model._all_or_nothing():
             model._adopt(statistics)
@@ -103,90 +124,91 @@ class FromStatistics(Classifier):
                 f"{type(self).__name__} cannot be fitted to {type(statistics).__name__}.",
                 "Pass the statistics_ of fitted models of this kind.",
             )
+        self._check_parameters(statistics.classes)
+        statistics = self._convert(statistics)
         self._remember(statistics.schema, statistics.classes)
-        self._statistics = statistics
-        self._estimate(statistics)
-        self._prepare()
+        self._learn(statistics)
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Add rows to those seen before; the result is that of one fit to all of them.
+        """Add rows to those of earlier calls; the result is that of one fit to all of them.
 
-        A batch may lack classes or bring new ones, and new levels. `classes` may name classes
-        before their first row comes; until then none is predicted. While the rows so far do not
-        make a model, a warning says so, and it waits for more.
+        A batch may lack classes, and may bring new classes and new levels. `classes` may name
+        classes that have no rows yet; these have prior zero. While the rows do not suffice for a
+        model, a warning says so, and predictions are an error.
         """
         with self._all_or_nothing():
-            before = self._sums_so_far()
+            before: Any = self._statistics
+            if before is None and hasattr(self, "schema_"):
+                raise StatisticsError(
+                    f"No rows can be added: {self._why_no_statistics}",
+                    "Fit to all rows at once, or use covariance='diagonal'.",
+                )
+            schema = None if before is None else before.schema
             rows = self._read(
-                X,
-                y,
-                sample_weight,
-                classes,
-                schema=None if before is None else before.schema,
-                new_levels=True,
-                least_classes=1,
+                X, y, sample_weight, classes, schema=schema, new_levels=True, least_classes=1
             )
-            statistic = self._gather_batch(rows)
-            self._take(statistic if before is None else before + statistic)
+            try:
+                statistic = self._sum(rows, before)
+            except MissingValueError as error:
+                if not self._allows_missing:
+                    raise
+                raise StatisticsError(
+                    f"{error.problem} Rows with missing entries cannot be added.",
+                    "Fit to all rows at once, or use covariance='diagonal'.",
+                ) from error
+            try:
+                self._adopt(statistic if before is None else before + statistic)
+            except tuple(_CURED_BY_ROWS) as error:
+                del self.classes_
+                warn(
+                    _CURED_BY_ROWS[type(error)](
+                        f"{error.problem} The rows are counted, but the model cannot predict yet.",
+                        "Pass more rows to partial_fit.",
+                    )
+                )
         return self
 
-    def _sums_so_far(self) -> Any:
-        """The sums of all rows before; None where there were none."""
-        return getattr(self, "_statistics", None)
+    def _activations(self, X: Features) -> Array:
+        if self._linear is None:
+            return self._log_density(X) + self._log_priors
+        return self._linear.of_rows(X, self.schema_)
 
-    def _gather_batch(self, rows: Rows) -> Statistic:
-        """The statistic of some of the rows, to be added to that of others."""
-        return self._gather(rows)
+    def _linear_function(self) -> Linear:
+        self._known_classes()
+        if self._linear is None:
+            raise self._not_linear()
+        return self._linear
 
-    def _take(self, statistics: Statistic) -> None:
-        """Adopt sums that may still be too small for a model."""
-        try:
-            self._adopt(statistics)
-        except tuple(_WAITS_FOR) as error:
-            del self.classes_
-            warn(
-                _WAITS_FOR[type(error)](
-                    f"{error.problem} The rows are kept, but the model cannot predict yet.",
-                    "Pass more rows to partial_fit.",
-                )
-            )
+    def _not_linear(self) -> NotLinearError:
+        return NotLinearError("The boundaries are not linear.", "Use decision_function.")
 
-
-class GenerativeClassifier(FromStatistics, ProbabilisticClassifier):
-    """A model of p(x|C_k) and p(C_k), hence of p(C_k|x) by Bayes' theorem (4.57).
-
-    A subclass gives, beside what `FromStatistics` asks of it, `_log_density` and `_draw`; its
-    `_estimate` calls `_set_priors`.
-    """
-
-    priors: PriorsLike | None
-    priors_: Array
-    _log_priors: Array
-    _seen: NDArray[np.bool_]
-
-    _allows_missing = True
-
-    @abstractmethod
     def _log_density(self, X: Features) -> Array:
         """ln p(x|C_k) (n, K); NaN, or the marginal density, where entries are missing."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         """`n` rows from the density of class k."""
+        raise NotImplementedError
 
     def _set_priors(self, class_count: Array) -> None:
-        """Priors as given, or the share of each class (4.73)."""
-        if self.priors is None:
-            self.priors_ = class_count / class_count.sum()
-        else:
-            self.priors_ = read_priors(self.priors, self.classes_)
+        """Priors as given, or the share of each class (4.73); zero for classes without rows."""
+        self.class_count_ = read_only(class_count)
+        priors = class_count / class_count.sum()
+        if self.priors is not None:
+            priors = read_priors(self.priors, self.classes_)
             if not class_count.all():
-                self.priors_ = _of_classes_seen(self.priors_, class_count > 0)
-        self._seen = class_count > 0
-        self._log_priors = log_priors(self.priors_)
+                priors = np.where(class_count > 0, priors, 0.0)
+                if not priors.any():
+                    raise ParameterError(
+                        "The classes that have rows all have the prior zero.",
+                        "Give one of them a prior.",
+                    )
+                priors = priors / priors.sum()
+        self.priors_, self._log_priors = read_only(priors), log_priors(priors)
 
+    @_if_generative
     def with_priors(self, priors: PriorsLike) -> Self:
         """The same model under other class priors: {label: p}, or in the order of `classes_`.
 
@@ -194,54 +216,40 @@ class GenerativeClassifier(FromStatistics, ProbabilisticClassifier):
         `log_likelihood_`.
         """
         self._known_classes()
-        other = copy(self)
-        other.priors = priors
-        other.priors_ = read_priors(priors, self.classes_)
-        unknown = (other.priors_ > 0) & ~self._seen
+        given = read_priors(priors, self.classes_)
+        unknown = (given > 0) & (self.class_count_ == 0)
         if unknown.any():
             raise ParameterError(
-                f"Class {self.classes_.tolist()[int(unknown.argmax())]!r} is given a prior, but "
-                "no row of it was seen, so its density is not known.",
+                f"Class {self.classes_.tolist()[int(unknown.argmax())]!r} has no rows, so its "
+                "density is unknown, but its prior is positive.",
                 "Give it the prior zero.",
             )
-        other._log_priors = log_priors(other.priors_)
+        other = copy(self)
+        other.priors = priors
+        other.priors_, other._log_priors = read_only(given), log_priors(given)
         for name in ("log_likelihood_", "log_likelihood_trace_"):
-            other.__dict__.pop(name, None)  # that of the labels has changed
+            other.__dict__.pop(name, None)
         other._prepare()
         return other
 
-    def _log_joint(self, X: Features) -> Array:
-        """ln p(x|C_k) p(C_k)."""
-        return self._log_density(X) + self._log_priors
-
-    def _activations(self, X: Features) -> Array:
-        return self._log_joint(X)
-
+    @_if_generative
     @anywhere
     def score_samples(self, X: Any) -> Array:
         """ln p(x) = ln Σ_k p(x|C_k) p(C_k) of each row; missing entries are integrated out."""
         self._known_classes()
-        return self._evaluate(X, log_normaliser, activations=self._log_joint)
+        return self._evaluate(
+            X, log_normaliser, activations=lambda rows: self._log_density(rows) + self._log_priors
+        )
 
+    @_if_generative
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Labels]:
         """Rows and labels drawn from the model: C_k from the priors, then x from p(x|C_k)."""
         classes = self._known_classes()
-        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise ParameterError(f"n_samples is {n_samples}.", "Ask for at least one row.")
+        check_count("n_samples", n_samples, "rows")
         random = as_generator(random_state)
         codes: Codes = random.choice(len(classes), size=n_samples, p=self.priors_)
         X = np.empty((n_samples, self.n_features_in_))
         for k in range(len(classes)):
-            here = codes == k
-            X[here] = self._draw(k, int(here.sum()), random)
+            of_class = codes == k
+            X[of_class] = self._draw(k, int(of_class.sum()), random)
         return X, classes[codes]
-
-
-def _of_classes_seen(priors: Array, seen: NDArray[np.bool_]) -> Array:
-    """Nothing for the classes whose rows have not come yet, the others in proportion."""
-    left = np.where(seen, priors, 0.0)
-    if not left.any():
-        raise ParameterError(
-            "The classes that have rows all have the prior zero.", "Give one of them a prior."
-        )
-    return left / left.sum()

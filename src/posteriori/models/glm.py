@@ -11,47 +11,42 @@ from sklearn.utils import RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from posteriori.arguments import either
-from posteriori.design.columns import Columns
-from posteriori.errors import DomainError, LabelError, ParameterError, ScaleError
+from posteriori.arguments import either, names_of_others
+from posteriori.errors import (
+    BoundaryWarning,
+    DomainError,
+    LabelError,
+    ParameterError,
+    ScaleError,
+    warn,
+)
 from posteriori.likelihood.binary_losses import SignedLogisticLoss
 from posteriori.likelihood.glm_families import GLM_FAMILIES, BarrierLoss, glm_loss
-from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import (
     LINKS,
     PROBABILITY_LINKS,
     Domain,
     Link,
     PositiveIdentity,
-    ProbabilityLink,
 )
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.base import anywhere
-from posteriori.models.binary_links import LinkedClassifier
-from posteriori.models.fitting import Prepared, Problem
-from posteriori.models.likelihood_model import Solver
+from posteriori.models.binary_links import check_prior_and_domain, middle, middle_plane
+from posteriori.models.fitting import Prepared
+from posteriori.models.likelihood_fit import A_NUMBER, ANY_PRIOR, Plan, Solver, solver_of
+from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.models.linear import Hyperplane
-from posteriori.models.scoring import (
-    MOST_STEPS,
-    choice,
-    divided,
-    multiplied,
-    scored,
-    with_dispersion,
-)
-from posteriori.models.separation import CERTAIN, shows_overlap, support_of, warn_of_zero_means
-from posteriori.posterior.evidence import Chosen
-from posteriori.posterior.inference import Inference
+from posteriori.models.scoring import MOST_STEPS, Solved, choice, divided, multiplied, scored
+from posteriori.models.separation import SeparationSearch, Solve
 from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName
 from posteriori.rows.block import Block, Rows
 from posteriori.rows.in_memory import MemoryRows, read_real_rows
 from posteriori.rows.scan import as_source, is_source
-from posteriori.rows.schema import HandleUnknown, Schema
+from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
 from posteriori.solve.objective import Iteration, Solution, Status
-from posteriori.solve.separation import Separation, unseparated
 from posteriori.statistics.glm_domain import (
     CountRows,
     GatherLogLevel,
@@ -60,8 +55,7 @@ from posteriori.statistics.glm_domain import (
     offset_range,
 )
 from posteriori.statistics.goodness_of_fit import Fitted, GatherFamilyFit, GatherTargetMean
-from posteriori.statistics.local_quadratic import Information, Target
-from posteriori.statistics.separation_margins import Support
+from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array, Labels
 
 _SMALLEST, _LARGEST = 1e-280, 1e280
@@ -69,10 +63,10 @@ _SMALLEST, _LARGEST = 1e-280, 1e280
 
 
 @dataclass(frozen=True)
-class Mechanism:
+class Target:
     """A family and a link by name.
 
-    >>> Mechanism("exponential", "reciprocal").domain
+    >>> Target("exponential", "reciprocal").domain
     Domain(low=0.0, high=inf)
     """
 
@@ -108,8 +102,18 @@ class Mechanism:
         """The sign of the activations whose mean tends to zero; 0 where some have mean zero."""
         return {"log": -1.0, "reciprocal": 1.0}.get(self.link, 0.0)
 
+    @property
+    def is_class(self) -> bool:
+        """Whether the target is a class."""
+        return self.family == "bernoulli"
 
-def read_mechanism(family: str, link: str) -> Mechanism:
+    @property
+    def has_limits(self) -> bool:
+        """Whether there are targets that a mean can approach in the limit alone."""
+        return (self.is_class and self.link != "identity") or self.zero_lies_at != 0
+
+
+def read_target(family: str, link: str) -> Target:
     """The family and link that the user named."""
     if family == "categorical":
         if link not in ("canonical", "softmax"):
@@ -117,7 +121,7 @@ def read_mechanism(family: str, link: str) -> Mechanism:
                 f"A categorical target cannot have the link {link!r}.",
                 "Choose 'canonical', which is 'softmax'.",
             )
-        return Mechanism("bernoulli", "logit")
+        return Target("bernoulli", "logit")
     if not isinstance(family, str) or family not in GLM_FAMILIES:
         raise ParameterError(
             f"family={family!r} is not understood.",
@@ -125,13 +129,13 @@ def read_mechanism(family: str, link: str) -> Mechanism:
             "counts of groups are shares with sample_weight).",
         )
     glm_loss(family, link)
-    return Mechanism(family, GLM_FAMILIES[family].canonical if link == "canonical" else link)
+    return Target(family, GLM_FAMILIES[family].canonical if link == "canonical" else link)
 
 
-def check_targets(rows: Rows, target: Target, mechanism: Mechanism, prior: PriorLike) -> None:
+def check_targets(rows: Rows, target: Target, prior: PriorLike) -> None:
     """An error that names a target which the family cannot have, or targets that are all zero."""
-    family = GLM_FAMILIES[mechanism.family]
-    found = rows.map_sum(GatherTargetRange(family, target))
+    family = GLM_FAMILIES[target.family]
+    found = rows.map_sum(GatherTargetRange(family, _y))
     row, value = found.bad
     if np.isfinite(row):
         raise DomainError(
@@ -139,20 +143,20 @@ def check_targets(rows: Rows, target: Target, mechanism: Mechanism, prior: Prior
             f"are {family.domain}.",
             "Drop such rows, or choose a family that has them.",
         )
-    _check_size(found.largest, mechanism)
+    _check_size(found.largest, target)
     if family.name != "gaussian" and found.largest <= 0 and not isinstance(prior, GaussianPrior):
         raise DomainError(
             "All targets are zero, and so is the best mean, which no distribution of the "
             f"{family.name} family has.",
-            "Pass rows with other targets, or a GaussianPrior that holds the intercept too.",
+            "Pass rows with other targets, or a GaussianPrior on the intercept too.",
         )
 
 
-def _check_size(size: float, mechanism: Mechanism) -> None:
+def _check_size(size: float, target: Target) -> None:
     """An error where squares or the information of a target of this size leave the doubles."""
-    loss = mechanism.loss
+    loss = target.loss
     sizes = [float(loss.information(loss.activation(np.array([size])))[0])]
-    if mechanism.link != "log":
+    if target.link != "log":
         sizes.append(size * size)
     if size > 0 and not (min(sizes) > _SMALLEST and max(sizes) < _LARGEST):
         raise ScaleError(
@@ -162,18 +166,18 @@ def _check_size(size: float, mechanism: Mechanism) -> None:
         )
 
 
-def check_inside(activation: Array, mechanism: Mechanism) -> None:
+def check_inside(activation: Array, target: Target) -> None:
     """An error that names the first row whose activation (n,) has no mean."""
-    domain = mechanism.domain
+    domain = target.domain
     inside = (activation > domain.low) & (activation < domain.high)
-    if mechanism.reaches_its_ends:
+    if target.reaches_its_ends:
         inside |= (activation == domain.low) | (activation == domain.high)
     if inside.all():
         return
     row = int(np.argmin(inside))
     raise DomainError(
-        f"Row {row} has the activation {activation[row]:.6g}; in the {mechanism.family} family "
-        f"with the {mechanism.link} link only those {domain.words} have a mean.",
+        f"Row {row} has the activation {activation[row]:.6g}; in the {target.family} family "
+        f"with the {target.link} link only those {domain.words} have a mean.",
         "The fit does not reach so far: drop the row, or fit with a link that has no ends.",
     )
 
@@ -218,48 +222,77 @@ _NEAR = 1e-5
 """Rows this close to an end, as a part of the usual size of activations, lie at it."""
 
 
-Divergence = Callable[[LogPosterior, Array], bool]
-"""Whether coefficients diverge from some parameters on."""
-
-
-class Solved(NamedTuple):
+class Optimum(NamedTuple):
     """The optimum, and the rows that lie at an end of the domain there."""
 
     solution: Solution[Array, Iteration]
     edge: RowCount = RowCount(0, np.inf)
 
 
+def solver_of_target(target: Target, max_iter: int | None, convex: Solve) -> Solve:
+    """The optimum, inside the domain or at an end of it; `convex` solves what is a logistic fit."""
+
+    def optimum(prepared: Prepared, search: SeparationSearch) -> Solved:
+        if isinstance(prepared.objective.loss, ClassLoss | SignedLogisticLoss):
+            return convex(prepared, search)
+        found = solve_glm(prepared, target, max_iter, search)
+        edge = ""
+        if found.edge.n_rows:
+            edge = (
+                f"The likelihood is largest where {found.edge} lies at an end of the means "
+                f"that the {target.family} family with the {target.link} link can have. "
+                "Standard errors do not hold there."
+            )
+            warn(BoundaryWarning(edge, "Use the canonical link, or a prior."))
+        return Solved(found.solution, *choice(prepared.objective), edge)
+
+    return optimum
+
+
 def solve_glm(
-    prepared: Prepared,
-    mechanism: Mechanism,
-    max_iter: int | None,
-    check_separation: Callable[[], bool] | None = None,
-    diverges: Divergence | None = None,
-) -> Solved:
+    prepared: Prepared, target: Target, max_iter: int | None, search: SeparationSearch
+) -> Optimum:
     """The optimum, inside the domain or at an end of it.
 
     The objective is divided by the dispersion, so that tolerances are standard errors.
-    `check_separation` is that of the solvers; `diverges` decides whether coefficients diverge.
     """
-    prepared = _with_enough(_with_offsets(prepared, mechanism), mechanism)
-    dispersion = _dispersion(prepared, mechanism)
-    levels = [divided(level, dispersion) for level in prepared.levels]
-    found = _solve(
-        replace(prepared, levels=levels), mechanism, max_iter, check_separation, diverges
-    )
+    check_separation = search.callback(prepared.objective)
+    prepared = _with_enough(_with_offsets(prepared, target), target)
+    dispersion = _dispersion(prepared, target)
+    problem = replace(prepared, levels=[divided(level, dispersion) for level in prepared.levels])
+    if target.reaches_its_ends:
+        found = _to_the_ends(problem, target, max_iter, search)
+    else:
+        found = Optimum(scored(problem.levels, problem.start, max_iter, check_separation))
+        _check_bound(problem.objective, found.solution, target)
     if not np.isfinite(found.solution.value):
         raise ScaleError(
-            "No coefficients were found with which the likelihood of every row is more than zero "
-            f"for a double: with the {mechanism.link} link some means are too large or too small.",
+            "No coefficients were found with which the likelihood of every row is more than zero: "
+            f"with the {target.link} link some means are too large or too small.",
             "Use smaller offsets and targets, or smaller entries of the columns.",
         )
     return found._replace(solution=multiplied(found.solution, dispersion))
 
 
-def _with_offsets(prepared: Prepared, mechanism: Mechanism) -> Prepared:
+def _check_bound(
+    objective: LogPosterior, solution: Solution[Array, Iteration], target: Target
+) -> None:
+    """An error for exponential targets of zero whose mean goes to zero."""
+    if solution.converged or target != Target("exponential", "identity"):
+        return
+    edge = _edge(objective, solution, target)
+    if edge.n_rows:
+        raise DomainError(
+            f"The likelihood has no bound: it grows as the mean of {edge}, with target zero, "
+            "goes to zero.",
+            "Drop such rows, or use the log link.",
+        )
+
+
+def _with_offsets(prepared: Prepared, target: Target) -> Prepared:
     """With the intercept that is best for the offsets as the start, where that has a formula."""
     objective = prepared.objective
-    if mechanism.link != "log" or mechanism.family == "bernoulli":
+    if target.link != "log" or target.family == "bernoulli":
         return prepared
     low, high = offset_range(objective.rows)
     if high - low > _LARGEST_SPAN:
@@ -278,9 +311,9 @@ def _with_offsets(prepared: Prepared, mechanism: Mechanism) -> Prepared:
     return replace(prepared, start=start)
 
 
-def _with_enough(prepared: Prepared, mechanism: Mechanism) -> Prepared:
+def _with_enough(prepared: Prepared, target: Target) -> Prepared:
     """Without the subsamples that count too little: coefficients found there lead astray."""
-    if mechanism.family != "poisson" or len(prepared.levels) == 1:
+    if target.family != "poisson" or len(prepared.levels) == 1:
         return prepared
     mean = prepared.levels[0].rows.map_sum(GatherTargetMean(prepared.objective.target)).mean[0]
     needed = _COUNTED * prepared.objective.coordinates.size
@@ -288,44 +321,23 @@ def _with_enough(prepared: Prepared, mechanism: Mechanism) -> Prepared:
     return replace(prepared, levels=[*enough, prepared.objective])
 
 
-def _dispersion(prepared: Prepared, mechanism: Mechanism) -> float:
+def _dispersion(prepared: Prepared, target: Target) -> float:
     """Pearson's χ²/n at the start on some of the rows; one at most where the family has one."""
-    family = GLM_FAMILIES[mechanism.family]
+    family = GLM_FAMILIES[target.family]
     if family.name == "bernoulli":
         return 1.0
     some = prepared.levels[0]
     fitted = Fitted(some.kernel(prepared.start))
-    found = some.rows.map_sum(GatherFamilyFit(mechanism.loss, family, some.target, fitted))
+    found = some.rows.map_sum(GatherFamilyFit(target.loss, family, some.target, fitted))
     dispersion = found.pearson / found.weight
     if not _TINY < dispersion < np.inf:
         return 1.0
     return min(dispersion, 1.0) if family.dispersion_fixed else dispersion
 
 
-def _solve(
-    prepared: Prepared,
-    mechanism: Mechanism,
-    max_iter: int | None,
-    check_separation: Callable[[], bool] | None,
-    diverges: Divergence | None,
-) -> Solved:
-    if mechanism.reaches_its_ends:
-        return _to_the_ends(prepared, mechanism, max_iter, diverges)
-    solution = scored(prepared.levels, prepared.start, max_iter, check_separation)
-    if not solution.converged and mechanism == Mechanism("exponential", "identity"):
-        edge = _edge(prepared.objective, solution, mechanism)
-        if edge.n_rows:
-            raise DomainError(
-                f"The likelihood has no bound: it grows as the mean of {edge}, with target zero, "
-                "goes to zero.",
-                "Drop such rows, or use the log link.",
-            )
-    return Solved(solution)
-
-
 def _to_the_ends(
-    prepared: Prepared, mechanism: Mechanism, max_iter: int | None, diverges: Divergence | None
-) -> Solved:
+    prepared: Prepared, target: Target, max_iter: int | None, search: SeparationSearch
+) -> Optimum:
     """The optimum where it may lie at an end, at which no derivative vanishes.
 
     If Newton's method does not converge, it is that of the loss with ever lower barriers.
@@ -333,12 +345,12 @@ def _to_the_ends(
     most = min(max_iter or MOST_STEPS, _PATIENCE)
     solution = scored(prepared.levels, prepared.start, most)
     if solution.converged:
-        return Solved(solution)
+        return Optimum(solution)
     objective, trace = prepared.objective, solution.trace
-    size = _size(objective, mechanism)
+    size = _size(objective, target)
     w = guess = prepared.start
     for height in _HEIGHTS:
-        loss = BarrierLoss(mechanism.loss, mechanism.domain, height * size)
+        loss = BarrierLoss(target.loss, target.domain, height * size)
         tolerance = min(objective.tolerance, _FINE * height)
         level = replace(objective, loss=loss, tolerance=tolerance)
         start = guess if np.isfinite(level(guess, "none").value) else w
@@ -347,32 +359,33 @@ def _to_the_ends(
         guess = solution.parameters + (solution.parameters - w) / 10
         w, trace = solution.parameters, (*trace, *solution.trace)
     solution = replace(solution, value=objective(w, "none").value, trace=trace)
-    edge = _edge(objective, solution, mechanism)
-    if (edge.n_rows or not solution.converged) and diverges and diverges(objective, w):
+    edge = _edge(objective, solution, target)
+    unsettled = edge.n_rows or not solution.converged
+    if unsettled and search.may_diverge(objective) and search.diverges(objective, w):
         # Rows lie at an end, or steps go on, only because coefficients diverge: that is said.
-        return Solved(replace(solution, status=Status.SEPARATED))
+        return Optimum(replace(solution, status=Status.SEPARATED))
     if not edge.n_rows:  # the optimum is inside after all
         solution = scored(prepared.levels, w, max_iter, close=True)
-    return Solved(solution, edge)
+    return Optimum(solution, edge)
 
 
-def _size(objective: LogPosterior, mechanism: Mechanism) -> float:
+def _size(objective: LogPosterior, target: Target) -> float:
     """The usual size of activations: the mean target with the identity link, else one."""
-    if mechanism.link != "identity":
+    if target.link != "identity":
         return 1.0
     return float(objective.rows.map_sum(GatherTargetMean(objective.target)).mean[0])
 
 
 def _edge(
-    objective: LogPosterior, solution: Solution[Array, Iteration], mechanism: Mechanism
+    objective: LogPosterior, solution: Solution[Array, Iteration], target: Target
 ) -> RowCount:
     """The rows at an end of the domain."""
     activation = Fitted(objective.kernel(solution.parameters))
-    distance = _NEAR * _size(objective, mechanism)
+    distance = _NEAR * _size(objective, target)
 
     def is_near(block: Block) -> NDArray[np.bool_]:
         a = activation(block)
-        return np.minimum(abs(a - mechanism.domain.low), abs(a - mechanism.domain.high)) < distance
+        return np.minimum(abs(a - target.domain.low), abs(a - target.domain.high)) < distance
 
     return objective.rows.map_sum(CountRows(is_near))
 
@@ -380,7 +393,7 @@ def _edge(
 FamilyName = Literal["gaussian", "bernoulli", "categorical", "poisson", "exponential", "gamma"]
 
 
-class GLM(LinkedClassifier):
+class GLM(LikelihoodModel):
     """A generalised linear model: E[t|x] = f(wᵀφ(x)) with t from an exponential family (4.118).
 
     f is the activation function, its inverse the link (4.120). With the canonical link the
@@ -447,27 +460,15 @@ class GLM(LinkedClassifier):
 
     family: str
     link: str
-    _mechanism: Mechanism
+    _target: Target
 
     solver: Solver = "auto"
     _information: Information = "expected"
 
-    def _remember(self, schema: Schema, classes: Labels) -> None:
-        super()._remember(schema, classes)
-        if not classifies(self):
-            del self.classes_
-
-    def _link(self) -> Link:  # type: ignore[override]
-        return super()._link() if classifies(self) else self._mechanism.mean_link
-
-    @property
-    def n_parameters_(self) -> int:
-        """Free coefficients, the intercept among them."""
-        return self._fitted_inference().n_parameters
-
-    def _linear_function(self) -> Linear:
-        check_is_fitted(self)
-        return self._linear
+    def _link(self) -> Any:
+        if self._target.is_class:
+            return PROBABILITY_LINKS[self._target.link]
+        return self._target.mean_link
 
     @property
     def coef_(self) -> Array:
@@ -496,7 +497,7 @@ class GLM(LinkedClassifier):
         if classifies(self):
             return super()._predicted(block)
         a = self._block_activations(block)[:, 0]
-        check_inside(a, self._mechanism)
+        check_inside(a, self._target)
         mean = self._link().mean(a)
         check_means(mean)
         return mean
@@ -509,23 +510,23 @@ class GLM(LinkedClassifier):
     def _evaluate_with(
         self, X: Any, offset: Any, link: Callable[[Array], Array], width: int | None = None
     ) -> Array:
-        if not self._mechanism.domain.is_bounded:
+        if not self._target.domain.is_bounded:
             return super()._evaluate_with(X, offset, link, width)
         activation = super()._evaluate_with(X, offset, lambda a: a, 1)
-        check_inside(activation[:, 0], self._mechanism)
+        check_inside(activation[:, 0], self._target)
         return link(activation)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """R² of the means; for classes the share that is predicted right."""
         if classifies(self):
-            return float(super().score(X, y, sample_weight))
-        return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
+            return super().score(X, y, sample_weight, offset)
+        return float(r2_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
     @anywhere
     def decision_function(self, X: Any, offset: Any = None) -> Array:
         """Activations less those at which classes are equally probable: (n,) or (n, K)."""
-        return super().decision_function(X, offset)
+        return super().decision_function(X, offset) - middle(self._link())
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
     @anywhere
@@ -542,7 +543,7 @@ class GLM(LinkedClassifier):
     @available_if(classifies)  # type: ignore[untyped-decorator]
     def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane:
         """The boundary between two classes."""
-        return super().hyperplane(first, second)
+        return middle_plane(self, super().hyperplane(first, second), first)
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
     def signed_distance(self, X: Any, first: Any = None, second: Any = None) -> Array:
@@ -560,6 +561,7 @@ class GLM(LinkedClassifier):
         tags.target_tags.positive_only = not has_any_mean
         return tags
 
+    @names_of_others
     def __init__(
         self,
         *,
@@ -579,11 +581,9 @@ class GLM(LinkedClassifier):
         self.max_iter = max_iter
         self.handle_unknown = handle_unknown
 
-    # Reading the target, and the problem that it makes.
-
     def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any) -> FitRows:
-        self._mechanism = read_mechanism(self.family, self.link)
-        if classifies(self) or not is_source(X):
+        self._target = read_target(self.family, self.link)
+        if self._target.is_class or not is_source(X):
             return super()._read(X, y, sample_weight, classes, **reading)
         rows = as_source(X, y, sample_weight, classes, "GLM").with_numbers()
         with rows.fitting():
@@ -592,7 +592,7 @@ class GLM(LinkedClassifier):
     def _make_rows(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any
     ) -> MemoryRows:
-        if classifies(self):
+        if self._target.is_class:
             return super()._make_rows(X, y, sample_weight, classes, **reading)
         if classes is not None:
             raise ParameterError(
@@ -601,155 +601,53 @@ class GLM(LinkedClassifier):
             )
         return read_real_rows(X, y, sample_weight, model=type(self).__name__)
 
-    def _check_prior(self, has_ends: bool) -> None:
-        if self.prior == "jeffreys" and not classifies(self):
-            raise ParameterError(
-                "prior='jeffreys' is for targets that are classes.",
-                "Use None, a number or a GaussianPrior.",
+    def _plan(self, rows: FitRows) -> Plan:
+        target, family = self._target, None
+        check_prior_and_domain(self.prior, target.domain)
+        if not target.is_class:
+            if self.prior == "jeffreys":
+                raise ParameterError(
+                    "prior='jeffreys' is for targets that are classes.",
+                    "Use None, a number or a GaussianPrior.",
+                )
+            check_targets(rows, target, None if isinstance(self.prior, str) else self.prior)
+            family = GLM_FAMILIES[target.family]
+        elif self.family == "bernoulli" and len(cast(Labels, rows.classes)) > 2:
+            raise LabelError(
+                "Only binary classification is supported. A bernoulli target is one of two "
+                f"classes; y has {len(cast(Labels, rows.classes))}.",
+                "Use family='categorical'.",
             )
-        super()._check_prior(has_ends)
-
-    def _with_chosen_prior(self, prepared: Prepared) -> Prepared:
-        family = None if classifies(self) else GLM_FAMILIES[self.family]
-        if family is None or family.dispersion_fixed:
-            return super()._with_chosen_prior(prepared)
-        return self._adopted(
-            with_dispersion(prepared, cast(Chosen, self.prior), self._solve, family)
+        n_classes = 2 if rows.classes is None else len(rows.classes)
+        convex = solver_of("auto", self.tol, self.max_iter)
+        search = SeparationSearch(
+            2 if target.zero_lies_at else n_classes,
+            target.zero_lies_at,
+            has_limits=target.has_limits,
+            known_dispersion=family is None or family.dispersion_fixed,
         )
-
-    def _problem(self, rows: Rows) -> Problem:
-        self._check_prior(self._mechanism.domain.is_bounded)
-        if classifies(self):
-            return replace(super()._problem(rows), domain=self._mechanism.domain)
-        self._edge = None
-        check_targets(
-            rows, _target, self._mechanism, None if isinstance(self.prior, str) else self.prior
-        )
-        return Problem(
-            rows,
-            Columns(rows.schema, handle_unknown=self.handle_unknown),
-            self._mechanism.loss,
-            _target,
-            1,
-            self.fit_intercept and (self.formula_ is None or self.formula_.intercept),
-            self._first_prior(),
-            self.tol,
-            self._information,
-            self._mechanism.domain,
+        problem = self._problem(rows, self._loss(n_classes, rows.soft))
+        return Plan(
+            replace(problem, domain=target.domain),
+            self.prior,
+            solver_of_target(target, self.max_iter, convex),
+            search,
+            self._link(),
+            family,
+            remedies=A_NUMBER if target.domain.is_bounded else ANY_PRIOR,
+            max_iter=self.max_iter,
         )
 
     def _loss(self, n_classes: int, soft: bool) -> Loss | ClassLoss:
         if n_classes > 2:
             return SoftmaxLoss()
-        if self._mechanism.link == "logit" and not soft:
+        if self._target.link == "logit" and not soft:
             return SignedLogisticLoss()
-        return self._mechanism.loss
-
-    def _check_classes(self, classes: Labels) -> None:
-        if self.family == "bernoulli" and len(classes) > 2:
-            raise LabelError(
-                "Only binary classification is supported. A bernoulli target is one of two "
-                f"classes; y has {len(classes)}.",
-                "Use family='categorical'.",
-            )
-
-    def _make_link(self) -> ProbabilityLink:
-        return PROBABILITY_LINKS[self._mechanism.link]
-
-    # Solving.
-
-    def _solve(self, prepared: Prepared) -> Solution[Array, Iteration]:
-        if isinstance(prepared.objective.loss, ClassLoss | SignedLogisticLoss):
-            return super()._solve(prepared)
-        self.solver_, self.solver_reason_ = choice(prepared.objective)
-        diverges = self._diverges if self._proves_overlap(prepared.objective) else None
-        check_separation = None if diverges is None else self._check_separation(prepared.objective)
-        solution, edge = solve_glm(
-            prepared, self._mechanism, self.max_iter, check_separation, diverges
-        )
-        if edge.n_rows:
-            self._warn_of_edge(
-                f"The likelihood is largest where {edge} lies at an end of the means "
-                f"that the {self.family} family with the {self._mechanism.link} link can have. "
-                "Standard errors do not hold there.",
-                "Use the canonical link, or a prior.",
-            )
-        return solution
-
-    @property
-    def _zero_lies_at(self) -> float:
-        """The sign of activations whose mean tends to zero, where that alone is in the limit."""
-        is_probability = classifies(self) and self._mechanism.link not in ("log", "identity")
-        return 0.0 if is_probability else self._mechanism.zero_lies_at
-
-    @property
-    def _has_limits(self) -> bool:
-        """Whether there are targets that a mean can approach in the limit alone."""
-        return (classifies(self) and self._mechanism.link != "identity") or self._zero_lies_at != 0
-
-    def _proves_overlap(self, objective: LogPosterior) -> bool:
-        return self._has_limits and super()._proves_overlap(objective)
-
-    def _shows_overlap(self, prepared: Prepared, solution: Solution[Array, Iteration]) -> bool:
-        known = classifies(self) or GLM_FAMILIES[self.family].dispersion_fixed
-        support = self._support(prepared.objective)
-        return shows_overlap(prepared.levels, solution, support, known_dispersion=known)
-
-    def _n_classes(self) -> int:
-        return 2 if self._zero_lies_at else super()._n_classes()
-
-    def _support(self, objective: LogPosterior) -> Support:
-        return support_of(objective, self._zero_lies_at)
-
-    def _find_separation(self) -> Separation:
-        if self._has_limits:
-            return super()._find_separation()
-        return unseparated("none", self._inference.objective.coordinates.shape)
-
-    def _warn_of_separation(self, found: Separation, remedies: str) -> None:
-        if not self._zero_lies_at:
-            super()._warn_of_separation(found, remedies)
-        elif self.family == "exponential":
-            names = ", ".join(f"'{name}'" for name in found.columns[:8])
-            raise DomainError(
-                "The likelihood has no bound: every target of some of the rows is zero, and as "
-                f"the coefficients of {names} diverge, their density does, too.",
-                "Drop these rows, merge the level with another, or set a prior.",
-            )
-        else:
-            warn_of_zero_means(found)
-
-    def _certain(self, objective: LogPosterior, found: Separation) -> float:
-        if not self._zero_lies_at:
-            return super()._certain(objective, found)
-        # Means that are nothing beside the mean target; 1/a has lost all digits long before.
-        mean = abs(objective.rows.map_sum(GatherTargetMean(objective.target)).mean)
-        share = CERTAIN if self._mechanism.link == "log" else 1e-7
-        return float(abs(self._mechanism.loss.activation(share * mean)).max())
-
-    def _infer(self, prepared: Prepared, solution: Solution[Array, Iteration]) -> Inference:
-        if classifies(self):
-            return super()._infer(prepared, solution)
-        family = GLM_FAMILIES[self.family]
-        return Inference(prepared.objective, solution.parameters, solution.value, family)
+        return self._target.loss
 
     def _summary_facts(self) -> tuple[tuple[str, str], ...]:
-        link = "softmax" if self.family == "categorical" else self._mechanism.link
+        link = "softmax" if self.family == "categorical" else self._target.link
         return (*super()._summary_facts(), ("Family", self.family), ("Link", link))
-
-    @property
-    def separation_(self) -> Separation:
-        """Which coefficients diverge, by linear programs: its `kind`, `columns`, ...
-
-        It is that of the targets and the link, whatever the prior: with one, the programs are
-        solved when this is first asked for. With the log link (and for 1/a), only means of zero
-        are in the limit alone, so that rows with other targets hold their coefficients; with the
-        identity none is, and nothing runs away.
-        """
-        check_is_fitted(self)
-        if self._separation is None:
-            self._separation = self._find_separation()
-        return self._separation
 
     @property
     def dispersion_(self) -> float:
@@ -757,5 +655,5 @@ class GLM(LinkedClassifier):
         return self._fitted_inference().goodness.dispersion
 
 
-def _target(block: Block) -> Array:
+def _y(block: Block) -> Array:
     return cast(Array, block.y)

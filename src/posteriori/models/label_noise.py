@@ -23,7 +23,8 @@ from posteriori.likelihood.loss import ClassLoss
 from posteriori.likelihood.softmax import NoisyClassLoss, SoftmaxLoss
 from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.models.fitting import Prepared, of_many, second_of_two
-from posteriori.models.scoring import scored
+from posteriori.models.scoring import Solved, scored
+from posteriori.models.separation import SeparationSearch, Solve
 from posteriori.posterior.inference import Inference, inverse_of
 from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
 from posteriori.rows.target import read_target
@@ -150,7 +151,7 @@ _INVOLVED = 0.1
 
 
 def is_flat(objective: LogPosterior, w: Array) -> bool:
-    """Whether the likelihood is level along some direction, as it is far out only."""
+    """Whether the likelihood is flat along some direction."""
     if objective.penalty.proper or objective.is_wide:
         return False
     here, there = _informations(objective, w)
@@ -192,7 +193,7 @@ def _warn_of_separation(columns: str) -> None:
     warn(
         SeparationWarning(
             "Apart from rows whose label is taken for wrong, the classes can be separated, or "
-            f"almost: the coefficients of {columns} run to infinity, or are too large to be "
+            f"almost: the coefficients of {columns} diverge, or are too large to be "
             "determined.",
             "Set a prior, such as prior=1.0.",
         )
@@ -226,6 +227,41 @@ class Noise:
 
     rate: float | tuple[float, float] | None
     loss: NoisyLoss | None
+
+    def start(self, prepared: Prepared) -> Prepared:
+        """The objectives of a fit without noise as those with it, and the best start found.
+
+        Infinite estimates come last: where noise explains what is on the wrong side, some
+        hyperplane often fits the rows next to it by chance, as well as or better than the truth.
+        """
+        levels = [self._noisy(level) for level in prepared.levels]
+        few = levels[0]
+        starts = _starts(prepared.levels[0], prepared.start)
+        rough = [scored([few], start, _ROUGH_STEPS) for start in starts]
+        best = min(rough, key=lambda found: (is_flat(few, found.parameters), found.value))
+        if isinstance(few, NoiseProfile):
+            rate = few.best_rate(best.parameters) or _SMALL
+            levels = [replace(cast(NoiseProfile, level), rate=rate) for level in levels]
+        return replace(prepared, levels=levels, start=best.parameters)
+
+    def conclude(self, objective: LogPosterior, solution: Solution[Array, Iteration]) -> "NoisyFit":
+        """Rates and inference at the optimum of an objective with noise."""
+        w, value, determined = solution.parameters, solution.value, None
+        if is_flat(objective, w):
+            determined = determined_directions(objective, w)
+        objective = replace(objective, information="observed")
+        if not isinstance(objective, NoiseProfile):
+            inference = Inference(objective, w, value, determined=determined)
+            return NoisyFit(inference, cast(float, self.rate), None, cast(NoisyLoss, self.loss))
+        rate = objective.best_rate(w)
+        objective = objective.at(rate)
+        rate_error = objective.rate_error(w)
+        _check_rate(rate, rate_error)
+        inference = NoisyInference(objective, w, value, others=1, determined=determined)
+        return NoisyFit(inference, rate, rate_error, NoisyLogisticLoss(rate, rate))
+
+    def _noisy(self, level: LogPosterior) -> LogPosterior:
+        return NoiseProfile.of(level) if self.loss is None else replace(level, loss=self.loss)
 
 
 class NoisyFit(NamedTuple):
@@ -317,27 +353,6 @@ def _read_rate(rate: Any) -> float:
     return float(rate)
 
 
-def with_noise(prepared: Prepared, noise: Noise) -> Prepared:
-    """The objectives of a fit without noise as those with it, and the best start found.
-
-    Optima at infinity come last: where noise explains what is on the wrong side, some hyperplane
-    often fits the rows next to it by chance, as well as or better than the truth.
-    """
-    levels = [_noisy(level, noise) for level in prepared.levels]
-    few = levels[0]
-    starts = _starts(prepared.levels[0], prepared.start)
-    rough = [scored([few], start, _ROUGH_STEPS) for start in starts]
-    best = min(rough, key=lambda found: (is_flat(few, found.parameters), found.value)).parameters
-    if isinstance(few, NoiseProfile):
-        rate = few.best_rate(best) or _SMALL
-        levels = [replace(cast(NoiseProfile, level), rate=rate) for level in levels]
-    return replace(prepared, levels=levels, start=best)
-
-
-def _noisy(level: LogPosterior, noise: Noise) -> LogPosterior:
-    return NoiseProfile.of(level) if noise.loss is None else replace(level, loss=noise.loss)
-
-
 def _starts(clean: LogPosterior, start: Array) -> list[Array]:
     """Coefficients to start from, by fits without noise."""
     held = replace(clean, damping=max(clean.damping, _HELD))
@@ -350,39 +365,25 @@ def _starts(clean: LogPosterior, start: Array) -> list[Array]:
     return starts
 
 
-def noisy_solution(prepared: Prepared, max_iter: int | None) -> Solution[Array, Iteration]:
-    """The coefficients that make the objective smallest.
+def solver_of_noise(max_iter: int | None) -> Solve:
+    """The solver for labels that may be wrong.
 
-    Where they run to infinity the objective is level to the last digits, so that steps may lead
+    Where coefficients diverge the objective is level to the last digits, so that steps may lead
     anywhere; the start is kept if it was better.
     """
-    objective, start = prepared.objective, prepared.start
-    solution = scored(prepared.levels, start, max_iter)
-    if not is_flat(objective, start):
-        return solution
-    before, after = (objective(w, "none").value for w in (start, solution.parameters))
-    if before < after:
-        return replace(solution, parameters=start, value=before, status=Status.CONVERGED)
-    return replace(solution, value=after, status=Status.CONVERGED)
 
+    def optimum(prepared: Prepared, search: SeparationSearch) -> Solved:
+        objective, start = prepared.objective, prepared.start
+        solution = scored(prepared.levels, start, max_iter)
+        if is_flat(objective, start):
+            before, after = (objective(w, "none").value for w in (start, solution.parameters))
+            solution = replace(solution, value=after, status=Status.CONVERGED)
+            if before < after:
+                solution = replace(solution, parameters=start, value=before)
+        reason = "the likelihood of labels that may be wrong is not convex"
+        return Solved(solution, "newton", reason)
 
-def conclude(
-    objective: LogPosterior, noise: Noise, solution: Solution[Array, Iteration]
-) -> NoisyFit:
-    """What the optimum of an objective with noise says of rates and coefficients."""
-    w, value, determined = solution.parameters, solution.value, None
-    if is_flat(objective, w):
-        determined = determined_directions(objective, w)
-    objective = replace(objective, information="observed")
-    if not isinstance(objective, NoiseProfile):
-        inference = Inference(objective, w, value, determined=determined)
-        return NoisyFit(inference, cast(float, noise.rate), None, cast(NoisyLoss, noise.loss))
-    rate = objective.best_rate(w)
-    objective = objective.at(rate)
-    rate_error = objective.rate_error(w)
-    _check_rate(rate, rate_error)
-    inference = NoisyInference(objective, w, value, others=1, determined=determined)
-    return NoisyFit(inference, rate, rate_error, NoisyLogisticLoss(rate, rate))
+    return optimum
 
 
 def _check_rate(rate: float, rate_error: float | None) -> None:
@@ -400,18 +401,11 @@ def _check_rate(rate: float, rate_error: float | None) -> None:
     )
 
 
-def noise_facts(
-    rate: float | tuple[float, float], rate_error: float | None
-) -> tuple[tuple[str, str], ...]:
-    """The rates of wrong labels for the page of a fit, and the error of one that was estimated.
-
-    >>> noise_facts(0.1, 0.02), noise_facts((0.05, 0.1), None)
-    ((('Wrong labels', '0.1 (s.e. 0.02)'),), (('Wrong labels', '0.05, 0.1'),))
-    """
+def noise_fact(rate: float | tuple[float, float], rate_error: float | None) -> tuple[str, str]:
+    """The rates of wrong labels for the summary of a fit, and the error of an estimated one."""
     rates = rate if isinstance(rate, tuple) else (rate,)
-    text = ", ".join(f"{each:.4g}" for each in rates)
     error = "" if rate_error is None else f" (s.e. {rate_error:.4g})"
-    return (("Wrong labels", text + error),)
+    return "Wrong labels", ", ".join(f"{each:.4g}" for each in rates) + error
 
 
 def wrong_label_probability(

@@ -7,69 +7,46 @@ the second class; more have one each.
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any, Self, cast, get_args
 
 import numpy as np
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice, check_count, check_flag, check_fraction
 from posteriori.decision.decide import most_probable
-from posteriori.design.columns import Columns
-from posteriori.errors import (
-    ConvergenceWarning,
-    InferenceError,
-    ParameterError,
-    RankDeficiencyWarning,
-    ScaleError,
-    warn,
-)
-from posteriori.inspection.results import About, glance_of, listed, summary_of
+from posteriori.errors import InferenceError, ParameterError, ScaleError
+from posteriori.inspection.results import About, glance_of, listed, passes_text, summary_of
 from posteriori.inspection.summary import Summary
-from posteriori.likelihood.binary_losses import SignedLogisticLoss
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import log_probabilities, probabilities
-from posteriori.models.base import ProbabilisticClassifier, anywhere, beyond_doubles, passes_text
-from posteriori.models.fitting import (
-    Prepared,
-    Problem,
-    coded,
-    of_many,
-    prepare,
-    second_of_two,
-    signs,
+from posteriori.models.base import Classifier, anywhere, beyond_doubles
+from posteriori.models.fitting import Problem, prepare, read_problem
+from posteriori.models.likelihood_fit import (
+    Fit,
+    Plan,
+    Solver,
+    choose_prior,
+    finish,
+    solver_of,
 )
-from posteriori.models.linear import LinearCoefficients, linear_function
-from posteriori.models.scoring import ChosenPrior, with_chosen_prior
-from posteriori.models.separation import (
-    certain_fit,
-    certain_margin,
-    separation_of,
-    separation_of_labels,
-    shows_overlap,
-    support_of,
-    warn_of_separation,
-    warn_undecided,
-)
+from posteriori.models.separation import SeparationSearch
 from posteriori.posterior.activations import MeanInterval
-from posteriori.posterior.evidence import Chosen, Evidence, as_prior
+from posteriori.posterior.evidence import Evidence
 from posteriori.posterior.inference import Errors, Inference, Intervals
-from posteriori.posterior.jeffreys import JeffreysPosterior, with_jeffreys
-from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, check_prior
-from posteriori.rows.block import Block, Features, Rows
+from posteriori.rows.block import Block, Features
 from posteriori.rows.frames import make_frame
-from posteriori.rows.schema import HandleUnknown
+from posteriori.rows.in_memory import MemoryRows, check_aligned, is_memory_rows
+from posteriori.rows.schema import HandleUnknown, Schema
 from posteriori.rows.source import FitRows
-from posteriori.rows.target import read_offset
+from posteriori.rows.target import as_vector, read_offset, same_classes
 from posteriori.rows.threads import one_blas_thread
-from posteriori.solve.newton import newton, scoring
 from posteriori.solve.objective import Iteration, Solution, Status
-from posteriori.solve.separation import Separation, unseparated
-from posteriori.solve.solvers import choose, solve
+from posteriori.solve.separation import Separation
 from posteriori.statistics.local_quadratic import Information
-from posteriori.statistics.separation_margins import Support
 from posteriori.typing import Array, Labels
 
 
@@ -82,38 +59,22 @@ def _prior_text(prior: Any) -> str:
     return prior if isinstance(prior, str) else f"precision {prior:g}"
 
 
-Solver = Literal["auto", "newton", "newton-cg", "gradient", "coordinate", "sequential"]
-
-_WITH_ANY_PRIOR = (
-    "Set prior='jeffreys', or a number such as prior=1.0, for finite coefficients; or drop the "
-    "columns."
-)
-_DAMPING = 0.01
-"""A precision on the slopes of a subsample, from whose fit Firth's estimates start."""
-
 _SMALL = 10**6
 """A model keeps a copy of an X of fewer numbers."""
 
-_MANY = 150
-"""Coefficients beyond which linear programs are solved only if nothing else decides."""
 
-WITH_A_NUMBER = "Set a number such as prior=1.0 for finite coefficients; or drop the columns."
-"""What helps against separation where Jeffreys' prior is not to be had, as in `partial_fit`."""
+class LikelihoodModel(Classifier):
+    """A classifier p(C|x) = f(wᵀφ(x)), fitted by maximum likelihood or with a prior on w.
 
-
-class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
-    """A classifier p(C|x) = f(wᵀφ(x)), fitted by maximum likelihood or with a prior on w."""
-
-    handle_unknown: HandleUnknown
-    _linear: Linear
-
-    _inference: Inference
+    A subclass has a `_loss`, a `_link` and, where more is special about its fit, a `_plan`.
+    """
 
     prior: PriorLike | PriorName
     solver: Solver
     fit_intercept: bool
     tol: float
     max_iter: int | None
+    handle_unknown: HandleUnknown
 
     solution_: Solution[Array, Iteration]
     solver_: str
@@ -122,14 +83,13 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
     converged_: bool
     prior_: Any
     prior_reason_: str
-    _separation: Separation | None = None
+
+    _linear: Linear
+    _inference: Inference
+    _search: SeparationSearch
+    _edge = ""
 
     _information: Information = "observed"
-    _jeffreys_errors: Information = "expected"
-
-    def _linear_function(self) -> Linear:
-        self._known_classes()
-        return self._linear
 
     def _activations(self, X: Features) -> Array:
         return self._linear.of_rows(X, self.schema_, self.handle_unknown)
@@ -172,6 +132,10 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         self._known_classes()
         codes = self._evaluate_with(X, offset, self._codes)
         return self.classes_[codes.astype(np.intp)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """The share of rows whose class is predicted right."""
+        return float(accuracy_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
 
     def _evaluate_with(
         self, X: Any, offset: Any, link: Callable[[Array], Array], width: int | None = None
@@ -278,6 +242,7 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         *,
         odds_ratios: bool = False,
         reference: Any = None,
+        positive: Any = None,
     ) -> Any:
         """The coefficients as a frame of the kind that the model was fitted to.
 
@@ -296,8 +261,8 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
             likelihood ratio against zero, and `p_value` that of the test.
         odds_ratios : estimate and ends as e to their power, by which the odds are multiplied where
             the column grows by one; std_error stays that of the logarithm.
-        reference : the class that others are compared with, where there are more than two; by
-            default the first.
+        reference : the class that others are compared with; by default the first.
+        positive : of two classes the one whose probability is modelled; by default the second.
 
         >>> from posteriori import LogisticRegression
         >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
@@ -307,7 +272,7 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         0  intercept    -3.035      2.546
         1         x0     1.214      0.913
         """
-        inference = self._compared_with(reference)
+        inference = self._compared_with(reference, positive)
         self._check_odds(odds_ratios)
         labels = getattr(self, "classes_", None)
         found = inference.table(labels, level, errors, intervals)
@@ -315,18 +280,27 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         found = found.as_posterior() if self._about().is_posterior else found
         return make_frame(found.columns(), self._frame_backend)
 
-    def _compared_with(self, reference: Any) -> Inference:
-        """What is known of the fit, with contrasts of several classes with this one."""
+    def _compared_with(self, reference: Any, positive: Any) -> Inference:
+        """The inference for contrasts of the other classes with the reference."""
         inference, labels = self._fitted_inference(), getattr(self, "classes_", None)
-        if reference is None:
+        if reference is None and positive is None:
             return inference
-        if labels is None or len(labels) < 3:
+        known = [] if labels is None else labels.tolist()
+        for label in (reference, positive):
+            if label is not None and label not in known:
+                raise ParameterError(
+                    f"There is no class {label!r}.",
+                    f"Use one of {known[:8]}."
+                    if known
+                    else "The target is a number: leave it out.",
+                )
+        if positive is not None and (len(known) > 2 or positive == reference):
             raise ParameterError(
-                f"reference={reference!r} is for more than two classes.", "Leave it out."
+                f"positive={positive!r} names one of two classes, with the other as reference.",
+                "Use reference= for more than two classes.",
             )
-        known = labels.tolist()
-        if reference not in known:
-            raise ParameterError(f"There is no class {reference!r}.", f"Use one of {known[:8]}.")
+        if reference is None:
+            return inference.against(1 - known.index(positive))
         return inference.against(known.index(reference))
 
     def _check_odds(self, wanted: bool) -> None:
@@ -360,6 +334,7 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         intervals: Intervals = "wald",
         odds_ratios: bool = False,
         reference: Any = None,
+        positive: Any = None,
     ) -> Summary:
         """The fit on one page, to print or to look at in a notebook; `.latex()` for a document.
 
@@ -383,10 +358,12 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         x0                           1.2140     0.9126   1.33  0.1834  -0.5746  3.0027
         ==============================================================================
         """
-        inference = self._compared_with(reference)
+        inference, about = self._compared_with(reference, positive), self._about()
         self._check_odds(odds_ratios)
+        if about.labels is not None and len(about.labels) == 2 and inference.shown.reference == 1:
+            about = replace(about, labels=about.labels[::-1])
         try:
-            return summary_of(inference, self._about(), level, errors, odds_ratios, intervals)
+            return summary_of(inference, about, level, errors, odds_ratios, intervals)
         except InferenceError as error:
             page = super().summary()
             return replace(page, notes=(*page.notes, f"No standard errors: {error.problem}"))
@@ -407,12 +384,17 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         """
         inference = self._fitted_inference()
         kernel = MeanInterval.of(inference, self._link(), level)
-        rows = self._new_rows(X)
-        K = inference.shown.coordinates.n_activations
-        if offset is not None:
-            rows = replace(rows, offset=read_offset(offset, rows.n_rows, K))
+        rows, K = self._rows_with(X, offset), inference.shown.coordinates.n_activations
         shape = (rows.n_rows, 2) if K == 1 else (rows.n_rows, K, 2)
         return rows.fill(np.empty(shape), kernel)
+
+    def _rows_with(self, X: Any, offset: Any) -> MemoryRows:
+        """Rows to predict, with their offsets."""
+        rows = self._new_rows(X)
+        if offset is None:
+            return rows
+        width = self._inference.shown.coordinates.n_activations
+        return replace(rows, offset=read_offset(offset, rows.n_rows, width))
 
     def _about(self) -> About:
         return About(
@@ -431,13 +413,13 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         return ()
 
     def _summary_notes(self) -> tuple[str, ...]:
-        """What a reader of the page has to know of how the fit ended."""
+        """Notes of the summary on how the fit ended."""
         status = self.solution_.status
         if status is Status.CONVERGED:
-            return ()
+            return (self._edge,) if self._edge else ()
         found = getattr(self, "separation_", None) if status is Status.SEPARATED else None
         if found is None:
-            return (status.value,)
+            return (status.value, self._edge) if self._edge else (status.value,)
         diverges = (
             f"coefficient of {listed(found.columns)} diverges"
             if len(found.columns) == 1
@@ -471,7 +453,53 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         columns of soft labels; a data frame names its own. A fit that fails leaves the estimator
         as it was.
         """
+        check_aligned(y if isinstance(X, str) else X, offset=offset)
         return self._fit_to(lambda: with_offset(self._read(X, y, sample_weight, classes), offset))
+
+    def _read_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any, offset: Any) -> FitRows:
+        """Rows of a first batch, or of a further one with its columns and classes."""
+        if not hasattr(self, "classes_"):
+            rows = self._read(X, y, sample_weight, classes)
+            self._remember(rows.schema, rows.classes)
+        elif is_memory_rows(X):
+            rows = self._read(X, y, sample_weight, classes)
+            self._check_same(rows.classes, rows.schema)
+        else:
+            self._check_same(classes, self.schema_)
+            rows = self._read_more(X, y, sample_weight)
+        return with_offset(rows, offset)
+
+    def _check_same(self, classes: Any, schema: Schema) -> None:
+        """An error unless classes and columns are those of the first batch."""
+        if classes is not None and not same_classes(classes, self.classes_):
+            raise ParameterError(
+                f"classes={as_vector(classes).tolist()} are not those of the first batch.",
+                f"Leave classes out, or pass {self.classes_.tolist()}.",
+            )
+        if schema != self.schema_:
+            raise ParameterError(
+                "The columns of these rows are not those of the first batch: "
+                f"{self.schema_.difference(schema)}.",
+                "Pass rows with the same columns, kinds and levels.",
+            )
+
+    def _read_more(self, X: Any, y: Any, sample_weight: Any) -> FitRows:
+        """Rows of a further batch, with the columns, levels and classes of the fit."""
+        formula = self.formula_
+        if isinstance(X, str):
+            if formula is None or formula.text != X:
+                raise ParameterError(
+                    f"The formula {X!r} is not that of the fit.",
+                    "Pass X and y." if formula is None else f"Use {formula.text!r}, or X and y.",
+                )
+            X, y = y, None
+        if formula is not None:
+            y = formula.target(X) if y is None else y
+            X = formula.apply(X, self.handle_unknown)
+        known = {"schema": self.schema_, "known_classes": self.classes_}
+        rows = self._read(X, y, sample_weight, None, **known)
+        self.formula_ = formula
+        return rows
 
     @abstractmethod
     def _loss(self, n_classes: int, soft: bool) -> Loss | ClassLoss:
@@ -481,201 +509,48 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
     def _link(self) -> ProbabilityLink:
         """For two classes, the probability of the second as a function of the activation."""
 
+    def _plan(self, rows: FitRows) -> Plan:
+        """What to fit to these rows, and how."""
+        n_classes = len(cast(Labels, rows.classes))
+        return Plan(
+            self._problem(rows, self._loss(n_classes, rows.soft)),
+            self.prior,
+            solver_of(self.solver, self.tol, self.max_iter),
+            SeparationSearch(n_classes),
+            self._link(),
+            max_iter=self.max_iter,
+        )
+
+    def _problem(self, rows: FitRows, loss: Loss | ClassLoss) -> Problem:
+        """The likelihood of the target of these rows, with the prior."""
+        intercept = self.fit_intercept and (self.formula_ is None or self.formula_.intercept)
+        settings = (self.handle_unknown, intercept, self.prior, self.tol, self._information)
+        return read_problem(rows, loss, *settings)
+
     def _fit_rows(self, rows: FitRows) -> None:
         self._check_parameters()
-        self._separation = None
-        self._finish(self._adapted(prepare(self._problem(rows))), _WITH_ANY_PRIOR)
-
-    def _first_prior(self) -> PriorLike:
-        """The Gaussian prior to start with."""
-        if self.prior == "jeffreys":
-            return None
-        return GaussianPrior(units="standardised") if isinstance(self.prior, str) else self.prior
-
-    def _adapted(self, prepared: Prepared) -> Prepared:
-        """With the prior that was asked for by a name."""
+        plan = self._plan(rows)
+        prepared, prior, how = choose_prior(plan, prepare(plan.problem))
         self.__dict__.pop("prior_", None)
         self.__dict__.pop("prior_reason_", None)
-        if self.prior == "jeffreys":
-            return replace(
-                prepared, levels=[*prepared.levels[:-1], with_jeffreys(prepared.objective)]
-            )
-        return self._with_chosen_prior(prepared) if isinstance(self.prior, str) else prepared
+        if how:
+            self.prior_, self.prior_reason_ = prior, how
+        self._keep(plan, finish(plan, prepared))
 
-    def _with_chosen_prior(self, prepared: Prepared) -> Prepared:
-        """With the precisions of greatest evidence."""
-        return self._adopted(with_chosen_prior(prepared, cast(Chosen, self.prior), self._solve))
-
-    def _adopted(self, chosen: ChosenPrior) -> Prepared:
-        self.prior_, self.prior_reason_ = as_prior(chosen.prepared.objective), chosen.how
-        return chosen.prepared
-
-    def _problem(self, rows: Rows) -> Problem:
-        K = len(cast(Labels, rows.classes))
-        loss = self._loss(K, rows.soft)
-        if K > 2:
-            rows, target = coded(rows, of_many(K), once=False)
-        else:
-            signed = isinstance(loss, SignedLogisticLoss)
-            rows, target = coded(rows, signs if signed else second_of_two, once=True)
-        return Problem(
-            rows,
-            Columns(rows.schema, handle_unknown=self.handle_unknown),
-            loss,
-            target,
-            1 if K == 2 else K,
-            self.fit_intercept and (self.formula_ is None or self.formula_.intercept),
-            self._first_prior(),
-            self.tol,
-            self._information,
+    def _keep(self, plan: Plan, fit: Fit) -> None:
+        """Keep what predictions and inference need of a fit."""
+        self._search, self._inference, self._linear = plan.search, fit.inference, fit.linear
+        self.solution_, self.solver_, self.solver_reason_ = (
+            fit.solution,
+            fit.solver,
+            fit.solver_reason,
         )
-
-    def _finish(self, prepared: Prepared, remedies: str = WITH_A_NUMBER) -> None:
-        """Solve, and keep what predictions and inference need.
-
-        `remedies` are those for classes that can be separated.
-        """
-        objective = prepared.objective
-        if len(prepared.dependent):
-            columns = objective.columns.as_schema().describe_all(prepared.dependent)
-            _warn_of_rank(columns, len(prepared.dependent))
-        self._separation = None
+        self.n_iter_ = max(len(fit.solution.trace), 1)
+        self.converged_ = fit.solution.converged
+        self._edge = fit.edge
         self.__dict__.pop("penalised_log_likelihood_", None)
-        solution, determined = self._verified(prepared, self._solve_last(prepared)), None
-        if solution.status is Status.SEPARATED:
-            found = cast(Separation, self._separation)
-            margin, support = self._certain(objective, found), self._support(objective)
-            solution, determined = certain_fit(
-                objective, found, solution, margin, support, by_newton=self.solver_ == "newton"
-            )
-            self._warn_of_separation(found, remedies)
-        elif self._separation is not None and self._separation.kind == "undecided":
-            warn_undecided()
-        elif solution.status in (Status.MAX_ITERATIONS, Status.STALLED):
-            _warn_of_end(solution, self.max_iter)
-        self.solution_ = solution
-        self.n_iter_ = max(len(solution.trace), 1)
-        self.converged_ = solution.converged
-        self._inference = self._infer(prepared, solution)
-        if determined is not None:
-            self._inference.determined = determined
-        self._linear = linear_function(objective, solution.parameters)
-
-    def _solve_last(self, prepared: Prepared) -> Solution[Array, Iteration]:
-        """The parameters that make the objective with the prior chosen smallest."""
-        return self._solve(prepared)
-
-    def _solve(self, prepared: Prepared) -> Solution[Array, Iteration]:
-        """The parameters that make the objective smallest."""
-        objective = prepared.objective
-        if isinstance(objective, JeffreysPosterior):
-            self.solver_, self.solver_reason_ = "scoring", "Firth's equations have no other solver"
-            some = [replace(each, damping=_DAMPING) for each in prepared.levels[:-1]]
-            start = newton(some, prepared.start).parameters if some else prepared.start
-            return scoring(objective, start, max_iter=self.max_iter or 200)
-        self.solver_, self.solver_reason_ = choose(
-            prepared.levels, objective.coordinates.size, self.solver
-        )
-        levels = prepared.levels
-        if self.solver_ == "newton-cg":  # the last digits cost products with the Hessian
-            levels = [replace(objective, tolerance=self.tol)]
-        return solve(
-            self.solver_,
-            levels,
-            prepared.start,
-            max_iter=self.max_iter,
-            check_separation=self._check_separation(objective),
-            hessian=prepared.hessian,
-        )
-
-    def _check_separation(self, objective: LogPosterior) -> Callable[[], bool] | None:
-        """Stops the solver if linear programs say that coefficients diverge.
-
-        With many coefficients it is stopped first: those that it has may separate the classes.
-        """
-        if not self._may_diverge(objective) or self._separation is not None:
-            return None
-        if objective.coordinates.size > _MANY:
-            return lambda: True
-        return lambda: self._diverges(objective, None)
-
-    def _may_diverge(self, objective: LogPosterior) -> bool:
-        """Whether there is a maximum only if the classes overlap."""
-        return not (objective.penalty.proper or self.prior == "jeffreys")
-
-    def _proves_overlap(self, objective: LogPosterior) -> bool:
-        """Whether a maximum shows that the classes overlap."""
-        return self._may_diverge(objective)
-
-    def _diverges(self, objective: LogPosterior, w: Array | None) -> bool:
-        """Whether coefficients diverge: w separates the classes, or linear programs find out.
-
-        A prior on some of the columns leaves it to the others.
-        """
-        within_prior = bool(objective.penalty.precision.any())
-        self._separation = separation_of(
-            objective,
-            self._n_classes(),
-            self._support(objective),
-            w,
-            within_prior=within_prior,
-        )
-        return self._separation.is_found
-
-    def _n_classes(self) -> int:
-        """The classes that rows may belong to."""
-        return len(self.classes_)
-
-    def _support(self, objective: LogPosterior) -> Support:
-        """The classes that a row may belong to."""
-        return support_of(objective)
-
-    def _verified(
-        self, prepared: Prepared, solution: Solution[Array, Iteration]
-    ) -> Solution[Array, Iteration]:
-        """The solution, with the status of separated classes if they are.
-
-        A solver that was stopped for no reason goes on from where it was.
-        """
-        objective, stopped = prepared.objective, solution.status is Status.SEPARATED
-        if self._separation is not None and self._separation.kind != "undecided":
-            stopped = False  # it is known
-        elif not (stopped or self._proves_overlap(objective)):
-            return solution
-        elif not stopped and self._shows_overlap(prepared, solution):
-            self._separation = unseparated("none", objective.coordinates.shape)
-        elif self._diverges(objective, solution.parameters):
-            return replace(solution, status=Status.SEPARATED)
-        if stopped:
-            rest = replace(prepared, levels=[objective], start=solution.parameters, hessian=None)
-            more = self._solve(rest)
-            solution = replace(more, trace=(*solution.trace, *more.trace))
-            if self._shows_overlap(prepared, solution):
-                self._separation = unseparated("none", objective.coordinates.shape)
-        is_found = self._separation is not None and self._separation.is_found
-        if objective.penalty.precision.any() and not is_found:
-            self._separation = None  # what all columns together can do is found on request
-        return solution
-
-    def _shows_overlap(self, prepared: Prepared, solution: Solution[Array, Iteration]) -> bool:
-        return shows_overlap(prepared.levels, solution, self._support(prepared.objective))
-
-    def _warn_of_separation(self, found: Separation, remedies: str) -> None:
-        warn_of_separation(found, remedies)
-
-    def _certain(self, objective: LogPosterior, found: Separation) -> float:
-        """An activation at which a class is certain."""
-        return certain_margin(self._link(), found)
-
-    def _infer(self, prepared: Prepared, solution: Solution[Array, Iteration]) -> Inference:
-        """What the optimum says of its own uncertainty."""
-        objective = prepared.objective
-        if isinstance(objective, JeffreysPosterior):
-            found, self.penalised_log_likelihood_ = objective.conclude(
-                solution.parameters, prepared.dependent, self._jeffreys_errors
-            )
-            return found
-        return Inference(objective, solution.parameters, solution.value)
+        if fit.penalised_log_likelihood is not None:
+            self.penalised_log_likelihood_ = fit.penalised_log_likelihood
 
     def _check_parameters(self) -> None:
         """An error for an argument that is not what it may be."""
@@ -706,24 +581,17 @@ class LikelihoodModel(LinearCoefficients, ProbabilisticClassifier):
         """Whether the classes can be separated, and by which columns: decided by linear programs.
 
         A maximum of the likelihood proves that they cannot. With a prior, the programs are solved
-        when this is first asked for: it is the labels that are told of, not the fit.
+        when this is first requested: separation is a property of the labels, not of the fit.
         """
-        self._known_classes()
-        if self._separation is None:
-            self._separation = self._find_separation()
-        return self._separation
-
-    def _find_separation(self) -> Separation:
-        objective, w = self._inference.objective, self._inference.w
+        check_is_fitted(self)
         with one_blas_thread():
-            support = self._support(objective)
-            return separation_of_labels(objective, self._n_classes(), support, w)
+            known = self._search.found
+            return known or self._search.of_labels(self._inference.objective, self._inference.w)
 
     @property
     def n_parameters_(self) -> int:
         """Free numbers: an intercept and a slope a column, for each class but one."""
-        self._known_classes()
-        return self._inference.n_parameters
+        return self._fitted_inference().n_parameters
 
 
 def with_offset(rows: FitRows, offset: Any) -> FitRows:
@@ -734,23 +602,3 @@ def with_offset(rows: FitRows, offset: Any) -> FitRows:
     if rows.in_memory and rows.n_rows * len(rows.schema) < _SMALL:
         rows = rows.copied()
     return rows if offset is None else rows.with_offset(offset)
-
-
-def _warn_of_rank(columns: str, n_columns: int) -> None:
-    warn(
-        RankDeficiencyWarning(
-            f"{columns[0].upper()}{columns[1:]} can be computed from the other columns, or never "
-            f"change{'s' * (n_columns == 1)}. Of all coefficients with the same likelihood those "
-            "of smallest norm were taken.",
-            "Drop such columns, or set a prior.",
-        )
-    )
-
-
-def _warn_of_end(solution: Solution[Array, Iteration], max_iter: int | None) -> None:
-    remedy = (
-        f"Raise max_iter ({len(solution.trace) if max_iter is None else max_iter} now)."
-        if solution.status is Status.MAX_ITERATIONS
-        else "Look at the scales of the columns, or set a prior."
-    )
-    warn(ConvergenceWarning(solution.status.value, remedy))

@@ -4,12 +4,10 @@ Conventions: n rows, d columns, w (d,) the normal of a plane, w₀ its offset. W
 categorical columns, d counts the columns of the design matrix, and distances are taken there.
 """
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from posteriori.design.columns import Columns
 from posteriori.errors import ColumnTypeError, ParameterError, ScaleError, ShapeError
@@ -18,7 +16,7 @@ from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.rows.block import Block, check_finite
 from posteriori.rows.features import read_features
 from posteriori.rows.in_memory import MemoryRows
-from posteriori.rows.schema import HandleUnknown, Schema
+from posteriori.rows.schema import HandleUnknown
 from posteriori.typing import Array, Labels
 
 
@@ -137,78 +135,19 @@ class Hyperplane:
         return MemoryRows(table)
 
 
-class LinearModel(Protocol):
-    """A fitted classifier with linear boundaries.
-
-    `coef_` is (1, d) for two classes, positive for the second, and (K, d) for more; `intercept_`
-    goes with it. A model whose boundary is not linear raises `NotLinearError` on `coef_`.
-    """
-
-    @property
-    def classes_(self) -> Labels: ...
-    @property
-    def coef_(self) -> Array: ...
-    @property
-    def intercept_(self) -> Array: ...
-    @property
-    def handle_unknown(self) -> HandleUnknown: ...
-    @property
-    def schema_(self) -> Schema: ...
-    def _new_rows(self, X: Any) -> MemoryRows: ...
-    def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane: ...
+def coefficient_names(model: Any) -> Labels:
+    """Names of the columns of `coef_` (d,) of a fitted classifier."""
+    names = Columns(model.schema_).names if model.coef_.size else ()
+    return np.array(names, dtype=object)
 
 
-class LinearGeometry:
-    """What a fitted linear classifier knows of its boundaries; a mixin for `LinearModel`s."""
-
-    @property
-    def coef_names_(self: LinearModel) -> Labels:
-        """Names of the columns of `coef_` (d,), in the order of the columns of X.
-
-        In the place of a factor f stand its levels l but the first, called f[l].
-        """
-        names = Columns(self.schema_).names if self.coef_.size else ()
-        return np.array(names, dtype=object)
-
-    def hyperplane(self: LinearModel, first: Any = None, second: Any = None) -> Hyperplane:
-        """The boundary between two classes, (w_k - w_j)ᵀx + (w_k0 - w_j0) = 0 (4.10).
-
-        `first` and `second` are labels; the positive side is that of `first`. With two classes
-        both can be left out: the positive side is then that of `classes_[1]`, as in
-        `decision_function`, so `hyperplane()` is `hyperplane(classes_[1], classes_[0])`.
-        """
-        check_is_fitted(self)
-        return _boundary(self, first, second)
-
-    def signed_distance(self: LinearModel, X: Any, first: Any = None, second: Any = None) -> Array:
-        """How far each row lies from the boundary between two classes (4.7), (n,).
-
-        The sign is that of `hyperplane(first, second)`: positive on the side of `first`, or of
-        `classes_[1]` where two classes are left out.
-        """
-        plane = self.hyperplane(first, second)
-        return plane._distances(self._new_rows(X), self.handle_unknown)
+def signed_distance(model: Any, X: Any, plane: Hyperplane) -> Array:
+    """How far each row of X lies from a plane of a fitted classifier (4.7), (n,)."""
+    return plane._distances(model._new_rows(X), model.handle_unknown)
 
 
-class LinearCoefficients(LinearGeometry):
-    """`coef_` and `intercept_` of a model that keeps linear activations of its classes."""
-
-    @abstractmethod
-    def _linear_function(self) -> Linear:
-        """The activations; an error where the model is not fitted, or not linear."""
-
-    @property
-    def coef_(self) -> Array:
-        """w of (4.66): (1, d) for two classes, second less first; else (K, d), summing to zero."""
-        return self._linear_function().coefficients()[0]
-
-    @property
-    def intercept_(self) -> Array:
-        """w0 of (4.67), (1,) or (K,); infinite where a class has prior zero."""
-        return self._linear_function().coefficients()[1]
-
-
-def _boundary(model: LinearModel, first: Any, second: Any) -> Hyperplane:
+def boundary(model: Any, first: Any = None, second: Any = None) -> Hyperplane:
+    """The plane where two classes of a fitted classifier are equally probable (4.10)."""
     k, j = _two_classes(model.classes_, first, second)
     W, offsets = _one_row_a_class(model)
     with np.errstate(over="ignore"):
@@ -248,7 +187,7 @@ def _place(classes: Labels, label: Any) -> int:
     return places[0]
 
 
-def _one_row_a_class(model: LinearModel) -> tuple[Array, Array]:
+def _one_row_a_class(model: Any) -> tuple[Array, Array]:
     """w_k and w_k0 of (4.9), with zeros for the first of two classes."""
     W = np.asarray(model.coef_, dtype=np.float64)
     offsets = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), (len(W),))

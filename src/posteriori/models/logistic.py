@@ -9,6 +9,7 @@ from typing import Any, Self, cast
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from posteriori.arguments import names_of_others
 from posteriori.errors import (
     ConvergenceWarning,
     InferenceError,
@@ -19,50 +20,48 @@ from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.links import PROBABILITY_LINKS, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
-from posteriori.models.fitting import Prepared, Problem, prepare
+from posteriori.models.fitting import Problem, prepare
 from posteriori.models.label_noise import (
     LabelNoise,
-    Noise,
     NoisyLoss,
-    conclude,
     label_probabilities,
-    noise_facts,
-    noisy_solution,
+    noise_fact,
     read_label_noise,
-    with_noise,
+    solver_of_noise,
     wrong_label_probability,
 )
-from posteriori.models.likelihood_model import LikelihoodModel, Solver, with_offset
+from posteriori.models.likelihood_fit import A_NUMBER, Fit, Plan, Solver, finish, solver_of
+from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.models.linear import linear_function
+from posteriori.models.separation import SeparationSearch
 from posteriori.posterior.coefficient_table import CoefficientMap
 from posteriori.posterior.inference import Inference, inverse_of
 from posteriori.posterior.log_posterior import WIDE, Coordinates, LogPosterior
 from posteriori.posterior.priors import Penalty, PriorLike, PriorName, flat
 from posteriori.rows.block import Block
-from posteriori.rows.in_memory import MemoryRows, is_memory_rows
-from posteriori.rows.schema import HandleUnknown, Schema
+from posteriori.rows.in_memory import MemoryRows
+from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
-from posteriori.rows.target import as_vector, same_classes
 from posteriori.solve.objective import Iteration, Solution
 from posteriori.solve.online_update import BROAD, Belief, online_update
 from posteriori.statistics.row_sample import join_rows, sample_rows, thin_rows
-from posteriori.typing import Array, Labels
+from posteriori.typing import Array
 
 _LEAST, _ENOUGH = 5, 20
 """Rows a parameter that are kept at least, and if they are not too many numbers."""
 
 _KEPT_ENTRIES = 2**22
 
-_STRANGE = 10.0
-"""Pull of a batch, beside that of chance, that rows like those before do not have."""
+_UNLIKE = 10.0
+"""Squared first decrement of a batch, relative to that of chance, that indicates other rows."""
 
 
 @dataclass(frozen=True, eq=False)
-class SoFar:
-    """What is kept of `n_seen` rows: some `rows`, and what the others say beside (the `rest`).
+class BatchState:
+    """The state after `n_seen` rows: a sample `rows`, and a quadratic approximation of the `rest`.
 
     Without a rest, all rows are there. `penalty` is the prior, in the columns that were
-    standardised when the first rows were let go; None where it is in the rest.
+    standardised when rows were first dropped; None where it is in the rest.
     """
 
     rows: MemoryRows | None
@@ -72,7 +71,7 @@ class SoFar:
 
 
 def rows_to_keep(problem: Problem) -> int:
-    """How many rows are kept before any are let go; from then on ever fewer of those that come."""
+    """How many rows are kept before any is dropped; after that, a decreasing share of new rows."""
     q = len(problem.columns.names) + int(problem.intercept)
     p = Coordinates(problem.n_activations, q).size
     if p > WIDE:
@@ -95,13 +94,13 @@ def _offset_like(rows: MemoryRows, other: MemoryRows) -> MemoryRows:
     return replace(rows, offset=np.zeros((rows.n_rows, *other.offset.shape[1:])))
 
 
-def is_strange(solution: Solution[Array, Iteration], ratio: float) -> bool:
-    """Whether a batch, `ratio` times as large as all before, pulls much harder than chance does.
+def is_unlike(solution: Solution[Array, Iteration], ratio: float) -> bool:
+    """Whether a batch, `ratio` times as large as all before, changes more than by chance.
 
     For rows like those before, the first decrement is about √(p · ratio).
     """
     chance = 1.0 + len(solution.parameters) * ratio
-    return bool(solution.trace) and solution.trace[0].decrement ** 2 > _STRANGE * chance
+    return bool(solution.trace) and solution.trace[0].decrement ** 2 > _UNLIKE * chance
 
 
 def _learns_in_batches(model: "LogisticRegression") -> bool:
@@ -109,7 +108,7 @@ def _learns_in_batches(model: "LogisticRegression") -> bool:
     return True
 
 
-def _parabola(loss: LogPosterior, w: Array) -> Belief:
+def _quadratic(loss: LogPosterior, w: Array) -> Belief:
     return Belief.about(w, loss(w, "full"))
 
 
@@ -118,15 +117,15 @@ def _in_memory(rows: FitRows) -> MemoryRows:
 
 
 def _with_all_columns(objective: LogPosterior) -> LogPosterior:
-    """The objective in the parameters of all columns, told apart by the rows so far or not."""
+    """The objective in the parameters of all columns, dependent or not."""
     return replace(objective, coordinates=replace(objective.coordinates, basis=None))
 
 
-def _warn_of_strange_rows() -> None:
+def _warn_of_unlike_rows() -> None:
     warn(
         ConvergenceWarning(
-            "This batch is unlike the rows before, most of which were let go: what they said may "
-            "count for too little or too much now.",
+            "This batch differs from the rows before, most of which are summarised by a quadratic "
+            "approximation that may not hold for the new coefficients.",
             "Pass rows in random order, or fit to all of them.",
         )
     )
@@ -136,37 +135,49 @@ def _warn_of_gaps() -> None:
     warn(
         ConvergenceWarning(
             "The rows so far do not determine all coefficients. A broad prior (standard deviation "
-            f"{BROAD:g} for standardised columns) stands in for rows to come.",
+            f"{BROAD:g} for standardised columns) was used.",
             "Pass more rows to partial_fit, or set a prior.",
         )
     )
 
 
 class LogisticRegression(LikelihoodModel):
-    """Probabilities by a linear function: σ(wᵀφ) for two classes (4.87), softmax for more (4.104).
+    """Logistic regression by maximum likelihood, or with a `prior`; softmax for K > 2 classes.
 
-    The coefficients make -ln p(t|w) - ln p(w) smallest (4.90), (4.108). Columns are centred and
-    scaled inside; data frames with categorical columns are taken as they are, with treatment
-    coding.
+    p(C|x) is σ(wᵀφ) for two classes (4.87) and the softmax of w_kᵀφ for more (4.104); w makes
+    -ln p(t|w) - ln p(w) smallest (4.90), (4.108). Columns are centred and scaled internally; a data
+    frame may have categorical columns, which get treatment coding.
+
+    Methods
+    -------
+    fit(X, y), fit("sick ~ age + sex", frame), partial_fit(X, y, classes)
+    predict(X), predict_proba(X), predict_interval(X), decision_function(X), score(X, y)
+    summary(), tidy(), glance(), augment(X, y), check(X, y)
+    predictions(X), comparisons(X), slopes(X), explain(row), hyperplane()
+    mislabelled_probability(X, y)
 
     Parameters
     ----------
-    prior : None, a number, a `GaussianPrior`, or "jeffreys"
-        Maximum likelihood; a precision on every slope (1/C of scikit-learn); any Gaussian; or
-        Jeffreys' prior, Firth's reduction of bias, which is finite on separated classes.
+    prior : None, a number, a `GaussianPrior`, "evidence", "ard" or "jeffreys"
+        None is maximum likelihood. A number is the precision of every slope (1/C of scikit-learn).
+        "evidence" chooses one precision for all slopes of standardised columns, "ard" one for each
+        column, by the largest evidence. "jeffreys" is Firth's reduction of bias, which is finite
+        where the classes can be separated.
     label_noise : a number, a pair, or "estimate"
         The probability that a label is wrong (4.117): one for all classes, one for each of two, or,
         for two classes, to be estimated with the coefficients.
     solver : "auto", "newton", "newton-cg", "gradient", "coordinate" or "sequential"
-        All reach the same optimum; `solver_` and `solver_reason_` say what "auto" took, and why.
+        All reach the same optimum; `solver_` and `solver_reason_` say which one "auto" used.
     fit_intercept : bool
     tol : float
         The iteration ends within about this many standard errors of the optimum; much nearer
         where that costs little.
     max_iter : int or None
-        Steps before the iteration is given up; None leaves it to the solver.
+        The largest number of steps; None leaves it to the solver.
     handle_unknown : "error" or "reference"
-        What to do at prediction with a level that the fit never saw.
+        What to do at prediction with a level that the fit did not have.
+    keep_path : bool
+        Whether the coefficients of every step of Newton's method are kept, as `path_`.
 
     Attributes
     ----------
@@ -174,11 +185,11 @@ class LogisticRegression(LikelihoodModel):
     coef_names_ : names (d,) of its columns: those of X in order, levels in the place of a factor.
     classes_, n_iter_, converged_, n_parameters_, solver_, solver_reason_.
     solution_ : how the iteration ended, and a trace of it.
-    coef_covariance_, log_likelihood_, deviance_, null_deviance_, aic_, bic_; `tidy()`, `glance()`,
-    `summary()`, `predict_interval(X)`.
+    coef_covariance_, log_likelihood_, deviance_, null_deviance_, aic_, bic_.
+    prior_, prior_reason_ : the prior that "evidence" or "ard" chose, and how.
     separation_ : whether the classes can be separated, and by which columns.
     label_noise_, label_noise_error_ : the rate(s) of wrong labels, and the standard error of an
-    estimated one (None where it was given, or is zero); `mislabelled_probability(X, y)`.
+        estimated one (None where it was given, or is zero).
     penalised_log_likelihood_ : with prior="jeffreys", ln p(t|w) + ½ ln|I|.
 
     Examples
@@ -196,12 +207,11 @@ class LogisticRegression(LikelihoodModel):
     (array([[0.807, 0.193]]), array([[0.085, 0.381]]))
     """
 
-    _so_far: SoFar
+    _batches: BatchState
     _n_fitted: int
 
     label_noise_: float | tuple[float, float]
     label_noise_error_: float | None
-    _noise: Noise | None
     _noisy_loss: NoisyLoss | None
 
     @available_if(_learns_in_batches)  # type: ignore[untyped-decorator]
@@ -213,12 +223,12 @@ class LogisticRegression(LikelihoodModel):
         sample_weight: Any = None,
         offset: Any = None,
     ) -> Self:
-        """Learn from more rows, without those seen before.
+        """Learn from more rows, without those before.
 
         The first call names the classes: by `classes`, or by labels of all of them. Its columns
         (and levels) are those of all batches to come. The first 20 rows a coefficient are all
-        kept, and the answer is that of `fit`. Of the rows after them ever fewer are kept; what
-        the others said is summed up by Laplace's approximation. The answer is then a small
+        kept, and the result is that of `fit`. After that a decreasing share of rows is kept, with a
+        quadratic approximation of the likelihood of the others. The result is then a small
         fraction of a standard error from `fit` to all rows, whatever the size of the batches; where
         a batch is unlike those before, as in rows sorted by class, a `ConvergenceWarning` says so.
         Rows that are kept are in pickles too. What needs all rows again, such as
@@ -237,112 +247,77 @@ class LogisticRegression(LikelihoodModel):
         """
         with self._all_or_nothing():
             self._check_parameters()
-            self._take(with_offset(self._read_batch(X, y, sample_weight, classes), offset))
+            self._take(self._read_batch(X, y, classes, sample_weight, offset))
         return self
 
     def _fit_rows(self, rows: FitRows) -> None:
         super()._fit_rows(rows)
-        self.__dict__.pop("_so_far", None)
+        self.__dict__.pop("_batches", None)
         self._n_fitted = rows.n_rows
 
-    def _read_batch(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> FitRows:
-        if isinstance(X, str):
-            raise ParameterError(
-                "partial_fit takes rows, not a formula.",
-                "Call fit with the formula first, or make the columns beforehand.",
-            )
-        if not hasattr(self, "classes_"):
-            rows = self._read(X, y, sample_weight, classes)
-            self._remember(rows.schema, cast(Labels, rows.classes))
-            return rows
-        formula = self.formula_
-        if is_memory_rows(X):
-            rows = self._read(X, y, sample_weight, classes)
-            self._check_same(rows.classes, rows.schema)
-        else:
-            self._check_same(classes, self.schema_)
-            X = X if formula is None else formula.apply(X, self.handle_unknown)
-            rows = self._read(
-                X, y, sample_weight, None, schema=self.schema_, known_classes=self.classes_
-            )
-        self.formula_ = formula
-        return rows
-
-    def _check_same(self, classes: Any, schema: Schema) -> None:
-        """An error unless classes and columns are those of the first batch."""
-        if classes is not None and not same_classes(classes, self.classes_):
-            raise ParameterError(
-                f"classes={as_vector(classes).tolist()} are not those of the first batch.",
-                f"Leave classes out, or pass {self.classes_.tolist()}.",
-            )
-        if schema != self.schema_:
-            raise ParameterError(
-                "The columns of these rows are not those of the first batch: "
-                f"{self.schema_.difference(schema)}.",
-                "Pass rows with the same columns, kinds and levels.",
-            )
-
     def _take(self, rows: FitRows) -> None:
-        so_far = self.__dict__.get("_so_far")
-        if so_far is None and hasattr(self, "_inference"):
-            so_far = SoFar(None, self._n_fitted, self._belief_of_fit())
-        if so_far is None:
+        state = self.__dict__.get("_batches")
+        if state is None and hasattr(self, "_inference"):
+            state = BatchState(None, self._n_fitted, self._belief_of_fit())
+        if state is None:
             self._fit_whole(rows)
-        elif so_far.rest is not None:
-            self._update(so_far, rows)
-        elif rows.n_rows < rows_to_keep(self._problem(rows)):
+        elif state.rest is not None:
+            self._update(state, rows)
+        elif rows.n_rows < self._n_kept(rows):
             # The new ones first, so that errors tell their numbers.
-            self._fit_whole(joined(_in_memory(rows), so_far.rows))
+            self._fit_whole(joined(_in_memory(rows), state.rows))
         else:
             self._fit_whole(rows)
-            self._update(self._so_far, so_far.rows)
+            self._update(self._batches, state.rows)
 
     def _belief_of_fit(self) -> Belief:
-        """What the rows of a `fit` say, which need not be there any more."""
+        """The quadratic approximation of the likelihood of the rows of a `fit`."""
         inference = self._inference
         if inference.shown.coordinates.basis is not None or inference.determined is not None:
             raise InferenceError(
-                "The rows of the fit did not determine all coefficients, and are not there to be "
-                "looked at together with others.",
+                "The rows of the fit did not determine all coefficients, and are not kept.",
                 "Begin with partial_fit, or set a prior.",
             )
         precision = inverse_of(inference.free_covariance())
         return Belief(precision, precision @ inference.w)
 
+    def _n_kept(self, rows: FitRows) -> int:
+        return rows_to_keep(self._plan(rows).problem)
+
     def _fit_whole(self, rows: FitRows) -> None:
-        """Fit to rows that are all there, and let most of them go if they are many."""
-        few = rows_to_keep(self._problem(rows))
-        prepared = prepare(self._problem(rows))
-        self._finish(prepared)
-        if rows.n_rows < few:
-            self._so_far = SoFar(_in_memory(rows), rows.n_rows)
+        """Fit to all rows, and summarise them if they are many."""
+        plan = replace(self._plan(rows), remedies=A_NUMBER)
+        prepared = prepare(plan.problem)
+        self._keep(plan, finish(plan, prepared))
+        if rows.n_rows < rows_to_keep(plan.problem):
+            self._batches = BatchState(_in_memory(rows), rows.n_rows)
             return
         objective = _with_all_columns(prepared.objective)
         w = prepared.objective.coordinates.vectors(self.solution_.parameters).ravel()
-        self._so_far = SoFar(None, 0, Belief.nothing(len(w)), objective.penalty)
-        self._let_go(rows, objective, w)
-        belief = _parabola(objective, w)
+        self._batches = BatchState(None, 0, Belief.nothing(len(w)), objective.penalty)
+        self._summarise(rows, objective, w)
+        belief = _quadratic(objective, w)
         self._adopt(objective, w, belief, belief.determined and self.solution_.converged)
 
-    def _update(self, so_far: SoFar, rows: FitRows) -> None:
-        """Learn from a batch together with what is kept."""
+    def _update(self, state: BatchState, rows: FitRows) -> None:
+        """Learn from a batch together with the state."""
         shown = self._inference.shown
         new = self._loss_of(rows, shown)
         losses = [new]
-        if so_far.rows is not None:
-            kept = self._loss_of(so_far.rows, shown)
-            losses.append(replace(kept, penalty=so_far.penalty or kept.penalty))
-        rest = cast(Belief, so_far.rest)
+        if state.rows is not None:
+            kept = self._loss_of(state.rows, shown)
+            losses.append(replace(kept, penalty=state.penalty or kept.penalty))
+        rest = cast(Belief, state.rest)
         update = online_update(rest, losses, self._inference.w, self.tol)
-        self.solution_, self._so_far, w = update.solution, so_far, update.solution.parameters
-        self._let_go(rows, new, w)
+        self.solution_, self._batches, w = update.solution, state, update.solution.parameters
+        self._summarise(rows, new, w)
         self._adopt(new, w, update.belief, update.determined)
-        if is_strange(update.solution, rows.n_rows / so_far.n_seen):
-            _warn_of_strange_rows()
+        if is_unlike(update.solution, rows.n_rows / state.n_seen):
+            _warn_of_unlike_rows()
 
     def _loss_of(self, rows: FitRows, shown: CoefficientMap) -> LogPosterior:
         """-ln p(t|w) of some rows, without a prior."""
-        problem = self._problem(rows)
+        problem = self._plan(rows).problem
         return LogPosterior(
             problem.rows,
             shown.columns,
@@ -354,28 +329,29 @@ class LogisticRegression(LikelihoodModel):
             self.tol,
         )
 
-    def _let_go(self, rows: FitRows, objective: LogPosterior, w: Array) -> None:
-        """Of rows that were learnt from, keep some that stand for them, and what they leave out."""
-        so_far, shown = self._so_far, CoefficientMap.of(objective)
-        n_seen = so_far.n_seen + rows.n_rows
-        sample = thin_rows(rows, min(rows_to_keep(self._problem(rows)) / n_seen, 1.0), seed=n_seen)
-        rest = cast(Belief, so_far.rest) + _parabola(self._loss_of(rows, shown), w)
-        kept = so_far.rows
+    def _summarise(self, rows: FitRows, objective: LogPosterior, w: Array) -> None:
+        """Keep a sample of these rows, and the quadratic approximation of the others."""
+        state, shown = self._batches, CoefficientMap.of(objective)
+        n_seen = state.n_seen + rows.n_rows
+        sample = thin_rows(rows, min(self._n_kept(rows) / n_seen, 1.0), seed=n_seen)
+        rest = cast(Belief, state.rest) + _quadratic(self._loss_of(rows, shown), w)
+        kept = state.rows
         if sample is not None:
-            rest = rest - _parabola(self._loss_of(sample, shown), w)
+            rest = rest - _quadratic(self._loss_of(sample, shown), w)
             kept = sample if kept is None else joined(kept, sample)
-        self._so_far = replace(so_far, rows=kept, n_seen=n_seen, rest=rest)
+        self._batches = replace(state, rows=kept, n_seen=n_seen, rest=rest)
 
     def _adopt(self, objective: LogPosterior, w: Array, belief: Belief, determined: bool) -> None:
-        """Predict and infer from the optimum, and the curvature there, of all that was said."""
+        """Predict and infer from the optimum of all rows, and the curvature there."""
         self.n_iter_ = max(len(self.solution_.trace), 1)
         self.converged_ = determined
         self._inference = Inference.of_precision(CoefficientMap.of(objective), w, belief.precision)
-        self._separation = None
+        self._search = SeparationSearch(len(self.classes_))
         self._linear = linear_function(objective, w)
         if not determined:
             _warn_of_gaps()
 
+    @names_of_others
     def __init__(
         self,
         *,
@@ -386,6 +362,7 @@ class LogisticRegression(LikelihoodModel):
         tol: float = 1e-4,
         max_iter: int | None = None,
         handle_unknown: HandleUnknown = "error",
+        keep_path: bool = False,
     ) -> None:
         self.prior = prior
         self.label_noise = label_noise
@@ -394,26 +371,65 @@ class LogisticRegression(LikelihoodModel):
         self.tol = tol
         self.max_iter = max_iter
         self.handle_unknown = handle_unknown
+        self.keep_path = keep_path
 
-    def _loss(self, n_classes: int, soft: bool) -> Loss | ClassLoss:
-        self._noise = read_label_noise(self.label_noise, n_classes)
-        self._noisy_loss, self.label_noise_, self.label_noise_error_ = None, 0.0, None
-        if n_classes > 2:
-            return SoftmaxLoss()
-        return LogisticLoss() if soft or self._noise is not None else SignedLogisticLoss()
-
-    def _link(self) -> ProbabilityLink:
-        return PROBABILITY_LINKS["logit"]
-
-    def _adapted(self, prepared: Prepared) -> Prepared:
-        if self._noise is None:
-            return super()._adapted(prepared)
+    def _plan(self, rows: FitRows) -> Plan:
+        plan = super()._plan(rows)
+        noise = read_label_noise(self.label_noise, plan.search.n_classes)
+        if self.keep_path:
+            by_newton = noise is None and self.prior != "jeffreys"
+            if not (by_newton and self.solver in ("auto", "newton")):
+                raise ParameterError(
+                    "keep_path=True is for Newton's method.",
+                    "Use solver='newton' without label noise and Jeffreys' prior.",
+                )
+            plan = replace(plan, solve=solver_of("newton", self.tol, self.max_iter, True))
+        if noise is None:
+            return plan
         if isinstance(self.prior, str):
             raise ParameterError(
                 f"prior={self.prior!r} cannot be combined with label_noise.",
                 "Use a number as prior, or label_noise=0.0.",
             )
-        return with_noise(prepared, self._noise)
+        if self.solver not in ("auto", "newton"):
+            raise ParameterError(
+                f"solver={self.solver!r} cannot be combined with label_noise, whose likelihood "
+                "is not convex.",
+                "Use solver='auto' or 'newton'.",
+            )
+        # With labels that may be wrong, a maximum proves nothing of the labels themselves.
+        search = replace(plan.search, during_fit=False)
+        return replace(plan, noise=noise, solve=solver_of_noise(self.max_iter), search=search)
+
+    def _loss(self, n_classes: int, soft: bool) -> Loss | ClassLoss:
+        if n_classes > 2:
+            return SoftmaxLoss()
+        noisy = read_label_noise(self.label_noise, 2) is not None
+        return LogisticLoss() if soft or noisy else SignedLogisticLoss()
+
+    def _link(self) -> ProbabilityLink:
+        return PROBABILITY_LINKS["logit"]
+
+    def _keep(self, plan: Plan, fit: Fit) -> None:
+        super()._keep(plan, fit)
+        found = fit.noisy
+        self._noisy_loss = None if found is None else found.loss
+        self.label_noise_ = 0.0 if found is None else found.rate
+        self.label_noise_error_ = None if found is None else found.rate_error
+
+    @property
+    def path_(self) -> Array:
+        """With `keep_path`, the coefficients before each step and at the end (steps + 1, K, 1 + d).
+
+        The intercept is first; for two classes K is 1.
+        """
+        inference, trace = self._fitted_inference(), self.solution_.trace
+        w = [step.parameters for step in trace if step.parameters is not None]
+        if not w:
+            raise InferenceError("The path was not kept.", "Fit with keep_path=True.")
+        shown = inference.shown
+        thetas = [shown.coordinates.expand(each) for each in (*w, self.solution_.parameters)]
+        return shown.standard.to_user(np.stack(thetas))
 
     def _predicted(self, block: Block) -> Array:
         found = super()._predicted(block)
@@ -423,44 +439,20 @@ class LogisticRegression(LikelihoodModel):
         """An error where the settings need all rows at once, so that there is no partial_fit."""
         if isinstance(self.prior, str):
             raise ParameterError(
-                f"prior={self.prior!r} looks at all rows at once, which partial_fit cannot do.",
+                f"prior={self.prior!r} needs all rows at once.",
                 "Use None, a number or a GaussianPrior, or fit.",
             )
         if read_label_noise(self.label_noise, 2) is not None:
             raise ParameterError(
-                "partial_fit cannot tell wrong labels: the curvature of their likelihood depends "
-                "on where it is taken.",
+                "partial_fit has no label noise, whose likelihood has no quadratic approximation.",
                 "Use label_noise=0.0, or fit.",
             )
 
-    def _solve(self, prepared: Prepared) -> Solution[Array, Iteration]:
-        if self._noise is None:
-            return super()._solve(prepared)
-        if self.solver not in ("auto", "newton"):
-            raise ParameterError(
-                f"solver={self.solver!r} cannot be combined with label_noise, whose likelihood "
-                "is not convex.",
-                "Use solver='auto' or 'newton'.",
-            )
-        self.solver_ = "newton"
-        self.solver_reason_ = "the likelihood of labels that may be wrong is not convex"
-        return noisy_solution(prepared, self.max_iter)
-
-    def _infer(self, prepared: Prepared, solution: Solution[Array, Iteration]) -> Inference:
-        if self._noise is None:
-            return super()._infer(prepared, solution)
-        found = conclude(prepared.objective, self._noise, solution)
-        self.label_noise_, self.label_noise_error_ = found.rate, found.rate_error
-        self._noisy_loss = found.loss
-        return found.inference
-
-    def _proves_overlap(self, objective: LogPosterior) -> bool:
-        # With labels that may be wrong, a maximum proves nothing of the labels themselves.
-        return self._noise is None and super()._proves_overlap(objective)
-
     def _summary_facts(self) -> tuple[tuple[str, str], ...]:
-        own = () if self._noise is None else noise_facts(self.label_noise_, self.label_noise_error_)
-        return (*super()._summary_facts(), *own)
+        facts = super()._summary_facts()
+        if self._noisy_loss is None:
+            return facts
+        return (*facts, noise_fact(self.label_noise_, self.label_noise_error_))
 
     def mislabelled_probability(self, X: Any, y: Any, offset: Any = None) -> Array:
         """The probability that the label of each row is wrong (n,), by Bayes' rule.

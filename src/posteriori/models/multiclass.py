@@ -20,12 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice
 from posteriori.errors import LabelError, ParameterError
+from posteriori.inspection.results import linear_columns, predicted_log_probabilities
 from posteriori.models.base import (
     Estimator,
     all_or_nothing,
     anywhere,
-    linear_columns,
-    predicted_log_probabilities,
 )
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.wrapper import (

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from posteriori.arguments import is_number
 from posteriori.decision.class_priors import PriorsLike
 from posteriori.errors import NotLinearError, ParameterError, StatisticsError
 from posteriori.likelihood.feature_families import (
@@ -21,8 +22,8 @@ from posteriori.likelihood.feature_families import (
     read_families,
 )
 from posteriori.likelihood.linear_activations import Linear
-from posteriori.models.from_statistics import GenerativeClassifier
-from posteriori.models.linear import LinearCoefficients
+from posteriori.models.base import ProbabilisticClassifier
+from posteriori.models.from_statistics import FromStatistics
 from posteriori.rows.block import MISSING, Block, Features, Mixed, Rows
 from posteriori.statistics.column_moments import ColumnMoments, gather
 from posteriori.statistics.discrete_counts import (
@@ -36,38 +37,46 @@ from posteriori.statistics.discrete_counts import (
 )
 from posteriori.typing import Array, Labels
 
+_KINDS = {"numeric": "numbers", "boolean": "booleans", "categorical": "categories"}
 
-class NaiveBayes(LinearCoefficients, GenerativeClassifier):
+
+class NaiveBayes(FromStatistics, ProbabilisticClassifier):
     """p(x|C_k) = Π_j p(x_j|C_k), each column of its own exponential family (4.83).
 
     The posterior is the softmax of a_k(x) = Σ_j ln p(x_j|C_k) + ln p(C_k) (4.63); where every
-    family has u(x) = x, it is linear in x (4.86), and `coef_` and `intercept_` are there.
+    family has u(x) = x, it is linear in x (4.86).
 
     Parameters
     ----------
-    family : "auto", the name of a family for all columns, or {column name or place: name} with
-        "auto" for the columns left out. The names are gaussian, bernoulli (0 or 1), categorical
-        (levels, or numbers taken as such), poisson (0, 1, 2, ...) and exponential (x >= 0).
-        "auto" is bernoulli for booleans, categorical for strings and categories, and gaussian
-        for other numbers.
-    pseudocount : added to the count of each state of a bernoulli or categorical column; a state
-        never seen in training has α / (N_k + αL). It has no part in the other families.
-    priors : p(C_k) by label or in the order of the classes; None for the shares of the classes.
-    shared_scale : one variance a gaussian column for all classes, so that its part is linear.
-
-    Missing entries are left out, exactly, in fitting and in prediction. A class that has been
-    named but has no rows yet has prior zero, and the parameters of all rows together. A gaussian
-    column that is constant in a class is given a variance, with a `SingularCovarianceWarning`.
-    Where the conventions coincide, the posteriors are those of scikit-learn's BernoulliNB and
-    CategoricalNB (alpha = pseudocount) and of GaussianNB(var_smoothing=0).
+    family : "auto", the name of a family for all columns, or {column name or position: name}
+        One of gaussian, bernoulli (0 or 1), categorical (levels, or numbers as levels), poisson
+        (0, 1, 2, ...) and exponential (x >= 0). "auto", also for columns not in the dict, goes by
+        the type of the column: bernoulli for booleans (a boolean array, data frame column or
+        sparse matrix), categorical for text and categories, gaussian for all other numbers. So
+        the numbers 0.0 and 1.0 are gaussian, and False and True are not; `families_` and
+        `summary()` show the families.
+    pseudocount : float
+        Added to the count of each state of a bernoulli or categorical column: a state without
+        rows has probability α / (N_k + αL).
+    priors : dict from label to probability, or sequence in the order of the classes
+        By default the shares of the classes.
+    shared_scale : bool
+        One variance per gaussian column for all classes, so that its boundary is linear.
 
     Attributes
     ----------
-    families_ : the family of each column.
-    parameters_ : {column name: {parameter: one entry a class}}.
-    priors_, class_count_ : p(C_k) and the weight of each class.
-    n_parameters_ : free parameters, those of the priors included.
+    families_ (one per column), parameters_ ({column name: {parameter: one value per class}}),
+    priors_, class_count_, classes_, n_parameters_, statistics_; coef_, intercept_ where the
+    boundaries are linear.
 
+    Missing entries are left out in fitting and in prediction. A class without rows has prior zero
+    and the parameters of all rows together. A gaussian column that is constant in a class is given
+    a variance, with a `SingularCovarianceWarning`. Where the conventions coincide, probabilities
+    are those of scikit-learn's BernoulliNB and CategoricalNB (alpha = pseudocount) and of
+    GaussianNB(var_smoothing=0).
+
+    Examples
+    --------
     >>> X = np.array([[True, True], [True, False], [False, False], [False, True]])
     >>> model = NaiveBayes().fit(X, ["spam", "spam", "ham", "ham"])
     >>> model.families_
@@ -91,55 +100,49 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
         self.priors = priors
         self.shared_scale = shared_scale
 
-    _learns_levels = True
+    _allows_missing = _is_generative = _learns_levels = True
     _statistic_types = (FamilySums,)
 
     families_: tuple[str, ...]
-    class_count_: Array
     _parts: list[tuple[Group, Family]]
-    _linear: Linear | None
 
-    def _gather(self, rows: Rows) -> FamilySums:
-        return self._sum(rows, read_families(self.family, rows.schema))
+    def _check_parameters(self, classes: Labels) -> None:
+        if not (is_number(self.pseudocount) and 0 <= self.pseudocount < np.inf):
+            raise ParameterError(
+                f"pseudocount={self.pseudocount!r} is out of range.",
+                "Use a finite number, zero or more.",
+            )
 
-    def _gather_batch(self, rows: Rows) -> FamilySums:
-        before = getattr(self, "_statistics", None)
+    def _gather(self, rows: Rows, before: FamilySums | None = None) -> FamilySums:
         if before is None or self.family != "auto":
-            return self._gather(rows)
-        return self._sum(rows, cast(FamilySums, before).families)
-
-    def _sum(self, rows: Rows, families: tuple[str, ...]) -> FamilySums:
-        _check_pseudocount(self.pseudocount)
+            families = read_families(self.family, rows.schema)
+        else:
+            families = before.families
         groups = group_columns(rows.schema, families)
         kernel = GatherByFamily(rows.schema, families, cast(Labels, rows.classes), groups)
         return cast(FamilySums, gather(rows, kernel))
 
+    def _convert(self, statistics: FamilySums) -> FamilySums:
+        """The families of the statistics must be those of the model; "auto" takes any."""
+        families = statistics.families
+        if self.family != "auto":
+            families = read_families(self.family, statistics.schema)
+        for j, (own, other) in enumerate(zip(families, statistics.families, strict=True)):
+            if own != other:
+                raise StatisticsError(
+                    f"The family of {statistics.schema.describe(j)} is {other} in the statistics "
+                    f"and {own} in the model.",
+                    "Set the family that the statistics were computed for.",
+                )
+        return statistics
+
     def _estimate(self, statistic: FamilySums) -> None:
         self.families_ = statistic.families
-        self.class_count_ = statistic.class_count
         self._set_priors(statistic.class_count)
         pairs = zip(statistic.groups, statistic.parts, strict=True)
         self._parts = [(group, self._fit_group(group, part)) for group, part in pairs]
         free = sum(family.n_parameters for _, family in self._parts)
         self.n_parameters_ = free + len(self.classes_) - 1
-
-    def _adopt(self, statistics: FamilySums) -> None:
-        _check_pseudocount(self.pseudocount)
-        if isinstance(statistics, FamilySums):
-            self._check_families(statistics)
-        super()._adopt(statistics)
-
-    def _check_families(self, statistic: FamilySums) -> None:
-        """Sums from elsewhere bring their families; "auto" takes them as they are."""
-        if self.family == "auto":
-            return
-        wanted = read_families(self.family, statistic.schema)
-        for j, (asked, there) in enumerate(zip(wanted, statistic.families, strict=True)):
-            if asked != there:
-                raise StatisticsError(
-                    f"The statistics take {statistic.schema.describe(j)} for {there}, not {asked}.",
-                    "Ask for the families that the statistics were gathered for.",
-                )
 
     def _fit_group(self, group: Group, part: Part) -> Family:
         """The parameters of the columns of one family."""
@@ -166,11 +169,9 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
             return cast(Array, sum(parts))
 
     def _activations(self, X: Features) -> Array:
-        if self._linear is None:
-            return self._log_joint(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = self._linear.of_rows(X, self.schema_)  # (4.86)
-        for group, family in self._parts:
+            values = super()._activations(X)  # (4.86) where it is linear
+        for group, family in self._parts if self._linear is not None else ():
             family.mark_outside(values, _entries(group, X))
         return values
 
@@ -203,10 +204,10 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
         return X
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[NDArray[Any], Labels]:
-        """Rows and labels drawn from the model, the rows being such as it can be fitted to.
+        """Rows and labels drawn from the model, of the types that it was fitted to.
 
         X is an array of doubles if all columns are numbers, of booleans if all are booleans,
-        else of objects: numbers, booleans and levels, column by column.
+        else of objects.
         """
         X, y = super().sample(n_samples, random_state)
         kinds = {column.kind for column in self.schema_.columns}
@@ -224,7 +225,7 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
 
     @property
     def parameters_(self) -> dict[str, dict[str, Any]]:
-        """The parameters of each column: one entry a class, in the order of `classes_`.
+        """The parameters of each column: one value per class, in the order of `classes_`.
 
         gaussian: mean, sd. bernoulli: probability (of one). categorical: levels, probability
         (K, L), unseen (that of a level not among them). poisson and exponential: mean.
@@ -236,6 +237,19 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
             for i, j in enumerate(group.columns)
         }
         return {column.name: found[j] for j, column in enumerate(self.schema_.columns)}
+
+    @property
+    def _estimates(self) -> str:  # type: ignore[override]
+        """What the table of parameters shows, for the summary."""
+        columns = zip(self.families_, self.schema_.columns, strict=True)
+        kinds = sorted({f"{family} for {_KINDS[column.kind]}" for family, column in columns})
+        chosen = "by the type of the column" if self.family == "auto" else "by the setting family"
+        return f"the parameters of each column's family, chosen {chosen}: {', '.join(kinds)}"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.family in ("exponential", "poisson")
+        return tags
 
     def _parameter_columns(self) -> dict[str, list[Any]]:
         names = ("term", "class", "family", "parameter", "estimate")
@@ -249,15 +263,12 @@ class NaiveBayes(LinearCoefficients, GenerativeClassifier):
             name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
         }
 
-    def _linear_function(self) -> Linear:
-        self._known_classes()
-        if self._linear is not None:
-            return self._linear
+    def _not_linear(self) -> NotLinearError:
         curved = [j for group, f in self._parts if not _is_linear(f) for j in group.columns]
-        raise NotLinearError(
+        return NotLinearError(
             f"The boundary is not linear in {self.schema_.describe_all(sorted(curved))}.",
-            "coef_ is there for poisson, exponential, bernoulli (with a pseudocount where a "
-            "count is zero) and, with shared_scale=True, gaussian columns.",
+            "coef_ needs poisson, exponential or bernoulli columns (with a pseudocount where a "
+            "count is zero), or gaussian ones with shared_scale=True.",
         )
 
 
@@ -296,10 +307,3 @@ def _joined(parts: list[tuple[Group, Family]], log_priors: Array) -> Linear:
     return Linear.about(
         centre, weight, np.sum([form.offset.sum(axis=0) for form in forms], axis=0) + log_priors
     )
-
-
-def _check_pseudocount(pseudocount: object) -> None:
-    if not isinstance(pseudocount, int | float | np.number) or not 0 <= pseudocount < np.inf:
-        raise ParameterError(
-            f"pseudocount is {pseudocount!r}.", "Give a finite number, zero or more."
-        )

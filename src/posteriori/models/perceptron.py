@@ -1,10 +1,7 @@
-"""The perceptron and the adaline: linear discriminants learnt row after row (4.1.7)."""
+"""The perceptron and the adaline: linear discriminants trained row after row (4.1.7)."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from operator import length_hint
 from typing import Any, Self, cast, get_args
 
 import numpy as np
@@ -14,16 +11,15 @@ from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
 from posteriori.errors import (
     ConvergenceWarning,
-    Interrupted,
     LabelError,
     ParameterError,
     ScaleError,
+    ShapeError,
     warn,
 )
 from posteriori.likelihood.feature_families import CONSTANT
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.models.base import Classifier
-from posteriori.models.linear import LinearCoefficients
 from posteriori.rows.block import Features
 from posteriori.rows.in_memory import is_memory_rows
 from posteriori.rows.scan import is_source
@@ -45,15 +41,15 @@ from posteriori.statistics.separation_margins import pair_sums
 from posteriori.typing import Array, Labels
 
 
-class _RowByRow(LinearCoefficients, Classifier):
-    """What both have in common: epochs over rows in an order, and linear activations.
+class RowByRow(Classifier):
+    """Epochs over the rows, in columns that are standardised first if `standardise`.
 
-    Columns are centred and scaled internally, by the rows of the fit or of the first
-    `partial_fit`. Weights count relative to their mean there.
+    Weights count relative to their mean, in the fit or in the first `partial_fit`.
     """
 
     max_epochs: int
     shuffle: bool
+    standardise: bool
     random_state: Any
     n_iter_: int
     n_updates_: int
@@ -64,32 +60,27 @@ class _RowByRow(LinearCoefficients, Classifier):
 
     def _fit_rows(self, rows: FitRows) -> None:
         self._check_parameters()
-        stream = self._first_stream(rows)
-        with _numbered(int(self.max_epochs)) as epochs:
-            self._learn(rows, stream, epochs, self._random())
+        self._learn(rows, self._first_stream(rows), self._random())
 
     @abstractmethod
     def _begin(self, mean_square: float) -> None:
-        """Set the parameters to the start of learning, given the mean of |φ|²."""
+        """Set the initial weights, given the mean of |φ|²."""
 
     @abstractmethod
-    def _learn(
-        self, rows: FitRows, stream: RowStream, epochs: Iterator[int], random: Random
-    ) -> None:
-        """Visit the rows until nothing is left to learn, or the epochs end."""
+    def _learn(self, rows: FitRows, stream: RowStream, random: Random) -> None:
+        """Epochs until convergence."""
 
     @abstractmethod
     def _learn_once(self, stream: RowStream, random: Random) -> None:
-        """Visit the rows once."""
+        """One epoch."""
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
-        """One epoch over a batch of rows, starting from what has been learnt so far.
+        """One epoch over a batch of rows, starting from the present weights.
 
         The first call names all classes, by `classes` or by labels of each of them; its rows also
-        set the centre and the scale of the columns for good. A call that fails leaves the
-        estimator as it was.
+        determine the standardisation. A call that fails leaves the estimator as it was.
         """
         with self._all_or_nothing():
             self._check_parameters()
@@ -110,42 +101,50 @@ class _RowByRow(LinearCoefficients, Classifier):
         found = cast(Labels, rows.classes if classes is None else read_classes(classes))
         if not same_classes(found, self.classes_):
             raise LabelError(
-                f"The batch has the classes {found.tolist()[:8]}, the first "
-                f"had {self.classes_.tolist()[:8]}.",
+                f"The batch has the classes {found.tolist()[:8]}, the first batch "
+                f"{self.classes_.tolist()[:8]}.",
                 "Name all classes in the first call of partial_fit.",
             )
         return rows
 
     def _first_stream(self, rows: FitRows) -> RowStream:
-        """The rows by whose means and standard deviations columns are centred and scaled.
+        """The rows, with the centre and scale of their columns.
 
         A constant column is divided by its size.
         """
         spread = column_spread(rows, Columns(rows.schema))
-        size, scale = abs(spread.mean), spread.deviation
-        scale = np.where(scale > CONSTANT * size, scale, np.where(size > 0, size, 1.0))
-        self._standard = Standard(spread.mean * spread.unit, scale * spread.unit, True)
+        mean, deviation, size = spread.mean, spread.deviation, abs(spread.mean)
+        if self.standardise:
+            scale = np.where(deviation > CONSTANT * size, deviation, np.where(size > 0, size, 1.0))
+            self._standard = Standard(mean * spread.unit, scale * spread.unit, True)
+            mean_square = 1.0 + float(np.sum((deviation / scale) ** 2))
+        else:
+            self._standard = Standard(np.zeros_like(mean), np.ones_like(mean), True)
+            with np.errstate(over="ignore"):
+                mean_square = 1.0 + float(np.sum((mean**2 + deviation**2) * spread.unit**2))
+            if mean_square == np.inf:
+                raise ScaleError("The columns are too large to be squared.", "Standardise them.")
         stream = self._stream(rows)
         self._weight_unit = stream.weight_unit
-        self._begin(1.0 + float(np.sum((spread.deviation / scale) ** 2)))
+        self._begin(mean_square)
         return stream
 
     def _stream(self, rows: FitRows, unit: float | None = None) -> RowStream:
         return RowStream(rows, self._standard, unit, bool(self.shuffle))
 
     def _random(self, n_epochs: int = 0) -> Random:
-        """Draws the order of rows, where so many epochs have been made before."""
+        """The generator of the order of rows, after `n_epochs` epochs."""
         if not self.shuffle:
             return None
         seed = self.random_state
         if n_epochs and isinstance(seed, int | np.integer):
-            seed = [int(seed), n_epochs]  # not the orders of those epochs again
+            seed = [int(seed), n_epochs]  # another order than in those epochs
         return as_generator(seed)
 
     def _set_weights(self, weights: Array) -> None:
-        """Activations of the columns as they are from W (p, c) of the standardised ones."""
+        """Activations in the user's columns from W (p, c) of the standardised ones."""
         slopes, bias = weights[1:], weights[0]
-        if weights.shape[1] == 1:  # half of the activation for, half against
+        if weights.shape[1] == 1:  # half of the activation for each class
             slopes, bias = slopes * [-0.5, 0.5], bias * [-0.5, 0.5]
         with np.errstate(over="ignore"):
             slopes = slopes / self._standard.scale[:, None]
@@ -160,7 +159,7 @@ class _RowByRow(LinearCoefficients, Classifier):
 
     def _check_parameters(self) -> None:
         check_count("max_epochs", self.max_epochs, "epochs")
-        for name in ("shuffle", "averaged"):
+        for name in ("shuffle", "standardise", "averaged", "store_path"):
             check_flag(name, getattr(self, name, False))
         check_choice("handle_unknown", self.handle_unknown, get_args(HandleUnknown))
 
@@ -178,66 +177,52 @@ class _RowByRow(LinearCoefficients, Classifier):
         return (d + 1) * (K - 1)
 
 
-@contextmanager
-def _numbered(max_epochs: int) -> Iterator[Iterator[int]]:
-    """As many epochs; an interrupt is reported with the one that it came in."""
-    epochs = iter(range(max_epochs))
-    try:
-        yield epochs
-    except Interrupted:  # in a pass over a source, which has named itself
-        raise
-    except KeyboardInterrupt as error:
-        raise Interrupted(
-            f"Stopped in epoch {max_epochs - length_hint(epochs)}.",
-            "The estimator is as it was before. Fit again, with fewer max_epochs if they take too "
-            "long.",
-        ) from error
+class Perceptron(RowByRow):
+    """Rosenblatt's perceptron: each row on the wrong side of the boundary moves it.
 
-
-class Perceptron(_RowByRow):
-    """Rosenblatt's perceptron: a row on the wrong side moves the boundary, others do not.
-
-    For two classes, w ← w + φ_n t_n wherever wᵀφ_n t_n ≤ 0, t = ±1 (4.55), which lessens the error
-    -wᵀφ_n t_n of that row (4.54), (4.56). For more, the class of the row gains φ_n and the class
-    that won instead loses it; classes that tie share the loss. The perceptron convergence theorem:
-    if a linear function puts every row on its right side, the updates end with such a function. If
-    there is none they never end; whether there is one is decided by a linear program once some
-    thousand updates have been made, and ends the search.
+    For two classes, w ← w + φ_n t_n wherever wᵀφ_n t_n ≤ 0, with t = ±1 (4.55) and φ = (1, x), x
+    standardised if `standardise`. For more, the class of the row gains φ_n, and the class that won
+    instead loses it; tied classes share the loss. If a linear function separates the classes, the
+    updates end with such a function (the perceptron convergence theorem). If there is none they
+    never end; a linear program decides that after some thousand updates, and the fit stops.
 
     Parameters
     ----------
     max_epochs : int
-        How often to go through all rows, at most.
+        The largest number of passes over the rows.
     shuffle : bool
-        Whether each epoch visits the rows in a random order of its own, drawn from `random_state`;
-        otherwise in the order in which they are passed or stored.
+        Whether each epoch takes the rows in a random order of its own, drawn from `random_state`;
+        otherwise they are taken in the order of X.
+    standardise : bool
+        Whether the columns are centred and divided by their standard deviations first, which takes
+        far fewer updates where their units differ. With False, (4.55) is applied to X as it is.
     averaged : bool
-        Whether to give the mean of the weights over all visits instead of the last ones: less
-        depends on the rows that happened to come last, in particular where classes overlap.
+        Whether to return the mean of the weights over all rows visited, not the last ones. It
+        depends less on the last rows, in particular where classes overlap.
     random_state : int, Generator or None
-        Draws the orders: the same seed and the same rows in the same order give the same result.
+        Seed of the orders.
+    store_path : bool
+        Whether to keep the weights after each update in `path_`.
     handle_unknown : "error" or "reference"
-        What to do at prediction with a level that the fit never saw.
+        How to predict a level that had no rows in the fit.
 
     Attributes
     ----------
     converged_ : whether an epoch ended without a mistake. separable_ : whether a linear function
-    puts every row on its right side; None after `partial_fit`, which sees some of the rows, and
-    where classes and columns are too many to decide it.
-    n_updates_, n_iter_ (epochs). coef_ (1, d) for two classes, else (K, d); intercept_; classes_;
-    n_parameters_.
+    separates the classes; None after `partial_fit`, and where classes and columns are too many to
+    decide it. path_ : with `store_path`, the initial weights and those after each update in the
+    units of X, the intercept first: (n_updates_ + 1, d + 1) for two classes, else
+    (n_updates_ + 1, K, d + 1). n_updates_, n_iter_ (epochs). coef_ (1, d) for two classes, else
+    (K, d); intercept_; classes_; n_parameters_.
 
-    Where the classes cannot be separated, or the epochs do not suffice, a `ConvergenceWarning` says
-    which of the two it is. What is given then are the weights with the fewest mistakes out of those
-    at the end of each epoch and their means. With `averaged=True`, classes that overlap are no
-    reason for a warning.
+    Without convergence, a `ConvergenceWarning` says whether the classes can be separated, and the
+    weights are those with the fewest mistakes, of those at the end of each epoch and their means.
+    With `averaged=True`, classes that overlap give no warning.
 
-    Rows of files or of Dask are read into memory once if they have up to 16 million numbers, and
-    are visited as rows in memory are: the order in which they are passed does not matter if they
-    are shuffled, and weight 2 is the row twice. More are read in every epoch, batch by batch: with
-    `shuffle=True` in a random order of batches (row groups of Parquet files, chunks of Dask
-    collections), and of the rows in each. FitRows that are stored by class should be shuffled once
-    before. A weight multiplies the update of its row.
+    Datasets of up to 16 million numbers are read into memory once. Larger ones are read in every
+    epoch, with `shuffle=True` in a random order of batches (row groups of Parquet files, chunks of
+    Dask collections) and of the rows in each; shuffle rows that are stored by class before. A
+    weight multiplies the update of its row; with `shuffle=True`, weight 2 is the row twice.
 
     Examples
     --------
@@ -249,44 +234,100 @@ class Perceptron(_RowByRow):
     """
 
     separable_: bool | None
+    path_: Array
     _state: PerceptronState
+    _start: tuple[Any, Any] = (None, None)
 
     def __init__(
         self,
         *,
         max_epochs: int = 1000,
         shuffle: bool = True,
+        standardise: bool = True,
         averaged: bool = False,
         random_state: Any = None,
+        store_path: bool = False,
         handle_unknown: HandleUnknown = "error",
     ) -> None:
         self.max_epochs = max_epochs
         self.shuffle = shuffle
+        self.standardise = standardise
         self.averaged = averaged
         self.random_state = random_state
+        self.store_path = store_path
         self.handle_unknown = handle_unknown
 
-    def _begin(self, mean_square: float) -> None:
-        p = len(self._standard.scale) + 1
-        self._state = PerceptronState.zero(p, len(self.classes_))
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        classes: Any = None,
+        *,
+        coef_init: Any = None,
+        intercept_init: Any = None,
+    ) -> Self:
+        """Fit to rows X (n, d) and class labels y (n,), as other classifiers do.
 
-    def _learn(
-        self, rows: FitRows, stream: RowStream, epochs: Iterator[int], random: Random
-    ) -> None:
+        The first weights are `coef_init` and `intercept_init`, in the shapes of `coef_` and
+        `intercept_` and in the units of X; zero unless given.
+
+        >>> X, y = [[-1.0, 0.0], [0.0, -2.0], [0.0, 2.0], [2.0, 1.0]], [0, 0, 1, 1]
+        >>> model = Perceptron(standardise=False, shuffle=False, store_path=True)
+        >>> model.fit(X, y, coef_init=[[1.0, -1.0]]).path_
+        array([[ 0.,  1., -1.],
+               [-1.,  1.,  1.]])
+        """
+        self._start = coef_init, intercept_init
+        try:
+            return super().fit(X, y, sample_weight, classes)
+        finally:
+            del self._start
+
+    def _begin(self, mean_square: float) -> None:
+        c, d = 1 if len(self.classes_) == 2 else len(self.classes_), len(self._standard.scale)
+        coef, intercept = (
+            np.zeros(shape) if given is None else _reshaped(given, shape, name)
+            for given, shape, name in zip(
+                self._start, ((c, d), (c,)), ("coef_init", "intercept_init"), strict=True
+            )
+        )
+        bias = intercept + coef @ self._standard.centre
+        self._state = PerceptronState.at(np.vstack([bias, (coef * self._standard.scale).T]))
+
+    def _learn(self, rows: FitRows, stream: RowStream, random: Random) -> None:
         known: list[bool | None] = []
 
         def is_possible(weights: Array) -> bool:
             known.append(are_separable(pair_sums(rows, len(self.classes_))))
             return known[-1] is not False
 
-        averaged = bool(self.averaged)
-        found = perceptron(stream, self._state, epochs, random, is_possible, averaged=averaged)
-        separable = found.separable if found.converged or None not in known else None
+        averaged, path = bool(self.averaged), [self._state.weights]
+        found = perceptron(
+            stream,
+            self._state,
+            range(self.max_epochs),
+            random,
+            is_possible,
+            averaged=averaged,
+            path=path if self.store_path else None,
+        )
+        self.separable_ = found.separable if found.converged or None not in known else None
+        self.converged_ = found.converged
         if not found.converged:
-            self._warn(separable, found.state.n_epochs)
+            self._warn(found.state.n_epochs)
         state = found.state if averaged else replace(found.state, weights=found.weights)
         self._set_state(state, found.weights)
-        self.converged_, self.separable_ = found.converged, separable
+        self.__dict__.pop("path_", None)
+        if self.store_path:
+            self.path_ = self._in_units(np.array(path))
+
+    def _in_units(self, path: Array) -> Array:
+        """Weights (u, p, c) of the standardised columns as intercepts and coefficients."""
+        slopes = path[:, 1:] / self._standard.scale[:, None]
+        bias = path[:, :1] - self._standard.centre @ slopes[:, None]
+        found = np.concatenate([bias, slopes], axis=1).swapaxes(1, 2)
+        return found[:, 0] if found.shape[1] == 1 else found - found.mean(axis=1, keepdims=True)
 
     def _learn_once(self, stream: RowStream, random: Random) -> None:
         before = self._state.n_updates
@@ -299,59 +340,63 @@ class Perceptron(_RowByRow):
         self.n_updates_, self.n_iter_ = state.n_updates, state.n_epochs
         self._set_weights(weights)
 
-    def _warn(self, separable: bool | None, n_epochs: int) -> None:
-        epochs = f"{n_epochs} epoch" + "s" * (n_epochs > 1)
-        given = (
-            "mean of the weights is" if self.averaged else "weights with the fewest mistakes are"
-        )
-        if separable is not False:
-            can = "can" if separable else "may"
-            problem = (
-                f"The classes {can} be separated, but {epochs} of the perceptron did not find out "
-                f"how. The {given} given."
-            )
+    def _warn(self, n_epochs: int) -> None:
+        epochs = f"{n_epochs} epoch{'s' * (n_epochs > 1)}"
+        used = "mean of the weights is" if self.averaged else "weights with the fewest mistakes are"
+        if self.separable_ is not False:
+            problem = f"The perceptron did not converge in {epochs}; the {used} used."
+            if self.separable_:
+                problem = f"The classes can be separated, but t{problem[1:]}"
             warn(ConvergenceWarning(problem, "Raise max_epochs."))
         elif not self.averaged:
-            problem = (
-                "No linear function puts every row on the right side (a linear program says so), "
-                f"so the perceptron was stopped after {epochs}. The {given} given."
+            warn(
+                ConvergenceWarning(
+                    "No linear function separates the classes, by a linear program. The "
+                    f"perceptron was stopped after {epochs}; the {used} used.",
+                    "Use a model for classes that overlap, such as LogisticRegression, or "
+                    "averaged=True.",
+                )
             )
-            remedy = (
-                "Use a model of classes that overlap, such as LogisticRegression, or set "
-                "averaged=True."
-            )
-            warn(ConvergenceWarning(problem, remedy))
 
 
-class Adaline(_RowByRow):
-    """Widrow and Hoff's adaptive linear element: least squares, learnt row after row.
+def _reshaped(given: Any, shape: tuple[int, ...], name: str) -> Array:
+    """Initial weights in a shape, which (d,) or a number may stand for if their size is right."""
+    try:
+        return np.asarray(given, dtype=np.float64).reshape(shape)
+    except (TypeError, ValueError):
+        raise ShapeError(
+            f"{name} is not an array of numbers of shape {shape}.", "Use the shape of coef_."
+        ) from None
+
+
+class Adaline(RowByRow):
+    """Widrow and Hoff's adaptive linear element: least squares, row after row.
 
     W ← W + η_n φ_n (t_n - Wᵀφ_n)ᵀ, the least-mean-squares rule, with targets -1 and +1 for two
-    classes and the 1-of-K code for more. The steps grow smaller from epoch to epoch, and the mean
-    of W over all visits, in which later epochs count more, approaches the solution of
+    classes and the 1-of-K code for more. The steps decrease from epoch to epoch, and the mean of W
+    over all rows visited, in which later epochs count more, converges to the solution of
     `LeastSquaresClassifier`.
 
     Parameters
     ----------
     learning_rate : float
-        The first step, as a share of what would fit a row of usual length alone, in (0, 1].
-    max_epochs : int
-        How often to go through all rows, at most.
-    shuffle, random_state
+        The first step, as a fraction of the step that would fit a row of average length exactly,
+        in (0, 1].
+    max_epochs, shuffle, standardise, random_state
         As in `Perceptron`.
     tol : float
-        Stop when no column (of unit spread) has a mean product with the errors above this; at the
-        least squares solution they are zero.
+        Stop when no column has a mean product with the errors above this; at the least squares
+        solution they are zero.
     handle_unknown : "error" or "reference"
-        What to do at prediction with a level that the fit never saw.
+        How to predict a level that had no rows in the fit.
 
     Attributes
     ----------
-    converged_, n_iter_ (epochs), n_updates_ (visits); coef_ (1, d) for two classes, else (K, d);
-    intercept_; classes_; n_parameters_.
+    converged_, n_iter_ (epochs), n_updates_ (rows visited); coef_ (1, d) for two classes, else
+    (K, d); intercept_; classes_; n_parameters_.
 
-    Large sources are read in every epoch, as in `Perceptron`. Several rows are processed at once,
-    with the same result as one by one. A weight multiplies the step of its row.
+    Large datasets are read in every epoch, as in `Perceptron`. A weight multiplies the step of its
+    row.
 
     Examples
     --------
@@ -371,6 +416,7 @@ class Adaline(_RowByRow):
         learning_rate: float = 0.5,
         max_epochs: int = 1000,
         shuffle: bool = True,
+        standardise: bool = True,
         random_state: Any = None,
         tol: float = 3e-3,
         handle_unknown: HandleUnknown = "error",
@@ -378,21 +424,19 @@ class Adaline(_RowByRow):
         self.learning_rate = learning_rate
         self.max_epochs = max_epochs
         self.shuffle = shuffle
+        self.standardise = standardise
         self.random_state = random_state
         self.tol = tol
         self.handle_unknown = handle_unknown
 
     def _begin(self, mean_square: float) -> None:
         K = len(self.classes_)
-        self._last = np.zeros((len(self._standard.scale) + 1, 1 if K == 2 else K))
-        self._mean = self._last
+        self._last = self._mean = np.zeros((len(self._standard.scale) + 1, 1 if K == 2 else K))
         self._rate = float(self.learning_rate) / mean_square
         self.n_iter_ = self.n_updates_ = 0
 
-    def _learn(
-        self, rows: FitRows, stream: RowStream, epochs: Iterator[int], random: Random
-    ) -> None:
-        for _ in epochs:
+    def _learn(self, rows: FitRows, stream: RowStream, random: Random) -> None:
+        for _ in range(self.max_epochs):
             worst = self._epoch(stream, random)
             if self.converged_:
                 break
@@ -401,8 +445,8 @@ class Adaline(_RowByRow):
                 ConvergenceWarning(
                     f"After {self.max_epochs} epochs a column still has a mean product of "
                     f"{worst:.2g} with the errors, more than tol={self.tol}.",
-                    "Raise max_epochs or tol, or use LeastSquaresClassifier, the limit of these "
-                    "epochs in closed form.",
+                    "Raise max_epochs or tol, or use LeastSquaresClassifier, the solution in "
+                    "closed form.",
                 )
             )
         self._set_weights(self._mean)
@@ -414,12 +458,13 @@ class Adaline(_RowByRow):
     def _epoch(self, stream: RowStream, random: Random) -> float:
         """Epoch e: steps that fall as e^(-3/4), and a mean in which it counts e² times.
 
-        Gives the largest entry of the gradient at the mean.
+        Returns the largest entry of the gradient at the mean.
         """
         self.n_iter_ += 1
         e = self.n_iter_
-        rate = self._rate * e**-0.75
-        self._last, mean, n_visits = adaline_epoch(self._last, stream, rate, random)
+        self._last, mean, n_visits = adaline_epoch(
+            self._last, stream, self._rate * e**-0.75, random
+        )
         share = 6 * e / ((e + 1) * (2 * e + 1))  # e² out of 1 + 4 + ... + e²
         self._mean = self._mean + share * (mean - self._mean)
         self.n_updates_ += n_visits

@@ -58,7 +58,7 @@ DIAGONAL = (
     "The posterior has the diagonal of the second derivatives alone: coefficients count as "
     "independent, and where columns are correlated, standard deviations are too small."
 )
-"""What is said of very many coefficients."""
+"""The note for very many coefficients."""
 
 
 @dataclass(frozen=True)
@@ -195,9 +195,9 @@ class Found:
 
 @dataclass(frozen=True)
 class Earlier:
-    """What was learnt before the rows at hand, in `n_fits` fits to rows of the weight `n_obs`.
+    """The fits before the last: `n_fits` of them, to rows of the weight `n_obs`.
 
-    `word` is the best that can be said of it.
+    `word` is the best verdict on them.
     """
 
     log_evidence: float | None = 0.0
@@ -207,7 +207,7 @@ class Earlier:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class InferenceRequest:
     """An optimum and its curvature, how its prior was chosen, and how to draw."""
 
     inference: Inference
@@ -231,27 +231,27 @@ class Asked:
         return self.n_draws * _GRADIENTS_A_DRAW * each <= _AFFORDABLE
 
 
-def by_laplace(asked: Asked) -> Found:
+def by_laplace(request: InferenceRequest) -> Found:
     """The Gaussian of the curvature at the most probable coefficients (4.144)."""
-    inference = asked.inference
+    inference = request.inference
     gaussian: Gaussian | DiagonalGaussian
-    if asked.objective.is_wide:
+    if request.objective.is_wide:
         inference.is_diagonal = True
         gaussian = DiagonalGaussian(inference.w, inference.diagonal)
     else:
         gaussian = Gaussian.of(inference.w, inference.free_precision)
-    evidence = inference.evidence.value if asked.has_evidence else None
-    return Found(gaussian, gaussian, evidence, asked.objective.penalty)
+    evidence = inference.evidence.value if request.has_evidence else None
+    return Found(gaussian, gaussian, evidence, request.objective.penalty)
 
 
-def by_variational(asked: Asked) -> Found:
+def by_variational(request: InferenceRequest) -> Found:
     """The Gaussian of the largest quadratic lower bound on the evidence."""
-    inference, objective = asked.inference, asked.objective
+    inference, objective = request.inference, request.objective
     start = inference.w, inference.free_precision
-    if asked.chosen is None:
+    if request.chosen is None:
         found = variational(objective, *start)
     else:
-        groups = groups_of(objective.columns, objective.standard.intercept, asked.chosen)
+        groups = groups_of(objective.columns, objective.standard.intercept, request.chosen)
         found = variational_evidence(objective, groups, *start)
     mean = found.posterior.mean
     curvature = replace(objective, penalty=found.penalty)(mean, "full").hessian
@@ -259,20 +259,20 @@ def by_variational(asked: Asked) -> Found:
     return Found(found.posterior, curved, found.bound, found.penalty, bound=found.trace)
 
 
-def by_monte_carlo(asked: Asked) -> Found:
+def by_monte_carlo(request: InferenceRequest) -> Found:
     """Draws from the exact posterior, and the evidence by importance sampling."""
-    laplace, random = by_laplace(asked), as_generator(asked.random_state)
-    density, near = PosteriorDensity(asked.objective), cast(Gaussian, laplace.gaussian)
-    names = asked.inference.shown.names
-    draws = sample_posterior(density, near.mean, near.root, asked.n_draws, random, names)
+    laplace, random = by_laplace(request), as_generator(request.random_state)
+    density, near = PosteriorDensity(request.objective), cast(Gaussian, laplace.gaussian)
+    names = request.inference.shown.names
+    draws = sample_posterior(density, near.mean, near.root, request.n_draws, random, names)
     evidence, error = importance_evidence(density, draws.pooled, random)
     # What the density leaves out of ln p(t, w) is the same at every w.
-    parts, mode = asked.inference.evidence, near.mean[None, :]
+    parts, mode = request.inference.evidence, near.mean[None, :]
     left_out = parts.log_likelihood + parts.log_prior - density.log_density(mode)[0]
     return replace(laplace, chains=draws, log_evidence=evidence + left_out, evidence_error=error)
 
 
-INFERENCES: dict[str, Callable[[Asked], Found]] = {
+INFERENCES: dict[str, Callable[[InferenceRequest], Found]] = {
     "laplace": by_laplace,
     "variational": by_variational,
     "monte_carlo": by_monte_carlo,

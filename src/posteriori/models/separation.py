@@ -8,31 +8,34 @@ overlapping classes have (Stiemke's theorem of alternatives). So an ordinary fit
 pass for the smallest slope. Some of the rows suffice, if their Hessian is nonsingular.
 
 Otherwise linear programs decide. Along a separating direction, the probability of the class of a
-separated row goes to one: the fit moves along it until that is reached in doubles. The likelihood
-of the other rows has a maximum there, in the directions that they determine.
+separated row goes to one: the fit moves along it until it is one in double precision. There the
+likelihood of the other rows has a maximum, in the directions that they determine.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from posteriori.errors import ConvergenceWarning, SeparationWarning, warn
+from posteriori.errors import ConvergenceWarning, DomainError, SeparationWarning, warn
 from posteriori.likelihood.binary_losses import SignedLogisticLoss
 from posteriori.likelihood.glm_families import SquaredLoss
 from posteriori.likelihood.links import ProbabilityLink
-from posteriori.likelihood.loss import ClassLoss
+from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.linalg import cholesky, unit_diagonal
-from posteriori.models.scoring import Safeguarded, scored
+from posteriori.models.fitting import Prepared
+from posteriori.models.scoring import Safeguarded, Solved, scored
+from posteriori.posterior.jeffreys import JeffreysPosterior
 from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
 from posteriori.posterior.priors import flat
 from posteriori.rows.block import Block
 from posteriori.solve.newton import newton
 from posteriori.solve.objective import Iteration, Solution, Status
 from posteriori.solve.separation import INTERCEPT, Separation, find_separation, unseparated
+from posteriori.statistics.goodness_of_fit import GatherTargetMean
 from posteriori.statistics.local_quadratic import GatherProducts, GatherQuadratic
 from posteriori.statistics.separation_margins import GatherStepLength, Pairs, Support, pair_sums
 from posteriori.statistics.statistic import Maximum
@@ -62,6 +65,9 @@ _SAMPLE_STEPS = 6
 _CLOSE = 1e-3
 """A decrement with which the smallest slope is worth a pass."""
 
+_MANY = 150
+"""Coefficients beyond which linear programs are solved only if nothing else decides."""
+
 _FOR_A_CLASS_WITHOUT_ROWS = (
     "Leave the class out, or hold the intercepts too: "
     "prior=GaussianPrior(intercept_precision=0.01)."
@@ -88,38 +94,120 @@ def support_of(objective: LogPosterior, zero_lies_at: float = 0.0) -> Support:
     return support
 
 
-def separation_of(
-    objective: LogPosterior,
-    n_classes: int,
-    support: Support,
-    w: Array | None = None,
-    *,
-    within_prior: bool = False,
-) -> Separation:
-    """Whether the classes of the rows can be separated.
+Solve = Callable[[Prepared, "SeparationSearch"], Solved]
+"""From a prepared problem to its optimum; the search stops a solver whose parameters diverge."""
 
-    `w` are parameters that may do it. `within_prior` allows only directions that cost nothing
-    under the prior: those in which the likelihood has no maximum even with it.
+
+@dataclass(eq=False)
+class SeparationSearch:
+    """Whether the classes of a fit can be separated: what was found so far.
+
+    n_classes: that rows may belong to. zero_lies_at: where that is not 0, only means of zero are
+    reached in the limit alone, with activations of this sign. has_limits: whether any mean is.
+    during_fit: False where the prior, or label noise, keeps coefficients finite.
+    maximum_proves: whether a maximum of the likelihood proves that classes overlap.
+    known_dispersion: whether decrements of the solver are standard errors.
     """
-    guess = None if w is None else objective.standard.to_user(objective.coordinates.expand(w))
-    sums = pair_sums(objective.rows, n_classes, support, objective.standard.intercept)
-    return find_separation(sums, guess=guess, fixed=_fixed(objective) if within_prior else None)
 
+    n_classes: int
+    zero_lies_at: float = 0.0
+    has_limits: bool = True
+    during_fit: bool = True
+    maximum_proves: bool = True
+    known_dispersion: bool = True
+    found: Separation | None = None
 
-def separation_of_labels(
-    objective: LogPosterior, n_classes: int, support: Support, w: Array
-) -> Separation:
-    """Whether the classes of the rows can be separated, whatever the prior that w was found with.
+    @property
+    def separation(self) -> Separation:
+        """What was found."""
+        return cast(Separation, self.found)
 
-    Where that is cheap, a fit without the prior shows overlap, or separates the classes itself.
-    """
-    if type(objective) is LogPosterior and objective.loss.convex and not objective.is_wide:
-        plain = replace(objective, penalty=flat(objective.coordinates.q))
-        solution = newton([plain], w, check_separation=lambda: True)
-        if shows_overlap([plain], solution, support):
-            return unseparated("none", objective.coordinates.shape)
-        w = solution.parameters
-    return separation_of(objective, n_classes, support, w)
+    def support(self, objective: LogPosterior) -> Support:
+        """The classes that a row may belong to."""
+        return support_of(objective, self.zero_lies_at)
+
+    def may_diverge(self, objective: LogPosterior) -> bool:
+        """Whether the objective has a maximum only if the classes overlap."""
+        proper = objective.penalty.proper or isinstance(objective, JeffreysPosterior)
+        return self.has_limits and self.during_fit and not proper
+
+    def callback(self, objective: LogPosterior) -> Callable[[], bool] | None:
+        """Stops a solver if linear programs find that coefficients diverge.
+
+        With many coefficients it is stopped first: those that it has may separate the classes.
+        """
+        if not self.may_diverge(objective) or self.found is not None:
+            return None
+        if objective.coordinates.size > _MANY:
+            return lambda: True
+        return lambda: self.diverges(objective, None)
+
+    def diverges(self, objective: LogPosterior, w: Array | None) -> bool:
+        """Whether coefficients diverge: w separates the classes, or linear programs find out.
+
+        With a prior on some of the columns, only the others may diverge.
+        """
+        guess = None if w is None else objective.standard.to_user(objective.coordinates.expand(w))
+        fixed = _fixed(objective) if objective.penalty.precision.any() else None
+        self.found = find_separation(self._sums(objective), guess=guess, fixed=fixed)
+        return self.found.is_found
+
+    def verify(
+        self, prepared: Prepared, solution: Solution[Array, Iteration], solve: Solve
+    ) -> Solution[Array, Iteration]:
+        """The solution, with the status of separated classes if they are.
+
+        A solver that was stopped for no reason goes on from where it was.
+        """
+        objective, stopped = prepared.objective, solution.status is Status.SEPARATED
+        if self.found is not None and self.found.kind != "undecided":
+            stopped = False  # it is known
+        elif not (stopped or (self.maximum_proves and self.may_diverge(objective))):
+            return solution
+        elif not stopped and self._shows_overlap(prepared.levels, solution):
+            self.found = unseparated("none", objective.coordinates.shape)
+        elif self.diverges(objective, solution.parameters):
+            return replace(solution, status=Status.SEPARATED)
+        if stopped:
+            rest = replace(prepared, levels=[objective], start=solution.parameters, hessian=None)
+            more = solve(rest, self).solution
+            solution = replace(more, trace=(*solution.trace, *more.trace))
+            if self._shows_overlap(prepared.levels, solution):
+                self.found = unseparated("none", objective.coordinates.shape)
+        is_found = self.found is not None and self.found.is_found
+        if objective.penalty.precision.any() and not is_found:
+            self.found = None  # what all columns together can do is found on request
+        return solution
+
+    def of_labels(self, objective: LogPosterior, w: Array) -> Separation:
+        """Whether the classes can be separated, whatever the prior that w was found with.
+
+        Where that is cheap, a fit without the prior shows overlap, or separates the classes itself.
+        """
+        if self.found is None and not self.has_limits:
+            self.found = unseparated("none", objective.coordinates.shape)
+        if self.found is not None:
+            return self.found
+        if type(objective) is LogPosterior and objective.loss.convex and not objective.is_wide:
+            plain = replace(objective, penalty=flat(objective.coordinates.q))
+            solution = newton([plain], w, check_separation=lambda: True)
+            if shows_overlap([plain], solution, self.support(objective)):
+                self.found = unseparated("none", objective.coordinates.shape)
+                return self.found
+            w = solution.parameters
+        guess = objective.standard.to_user(objective.coordinates.expand(w))
+        self.found = find_separation(self._sums(objective), guess=guess)
+        return self.found
+
+    def _sums(self, objective: LogPosterior) -> Any:
+        support, intercept = self.support(objective), objective.standard.intercept
+        return pair_sums(objective.rows, self.n_classes, support, intercept)
+
+    def _shows_overlap(
+        self, levels: Sequence[LogPosterior], solution: Solution[Array, Iteration]
+    ) -> bool:
+        support, known = self.support(levels[-1]), self.known_dispersion
+        return shows_overlap(levels, solution, support, known_dispersion=known)
 
 
 def _fixed(objective: LogPosterior) -> NDArray[np.bool_]:
@@ -207,12 +295,19 @@ def _least_slope_of(kernel: GatherQuadratic, support: Support, block: Block) -> 
 def certain_margin(link: ProbabilityLink, found: Separation) -> float:
     """The activation at which the other class has a probability that is nothing beside one.
 
-    Where some rows are not separated, it is not so far out that their digits are lost beside it.
+    Where some rows are not separated, it is small enough to keep the digits of their activations.
     """
     ends = abs(link.activation(np.array([CERTAIN, 1 - np.finfo(np.float64).epsneg]))).max()
     low, high = link.activation(np.array([0.25, 0.75]))
     margin = ends if found.kind == "complete" else min(ends, _FAR * (high - low))
     return float(margin * (1 + 1e-9))
+
+
+def negligible_mean(objective: LogPosterior, zero_lies_at: float) -> float:
+    """The activation with a mean that is nothing beside the mean target; 1/a loses its digits."""
+    mean = abs(objective.rows.map_sum(GatherTargetMean(objective.target)).mean)
+    share = CERTAIN if zero_lies_at < 0 else 1e-7
+    return float(abs(cast(Loss, objective.loss).activation(share * mean)).max())
 
 
 class CertainFit(NamedTuple):
@@ -321,8 +416,14 @@ def warn_of_separation(found: Separation, remedies: str) -> None:
     )
 
 
-def warn_of_zero_means(found: Separation) -> None:
+def warn_of_zero_means(found: Separation, unbounded: bool) -> None:
     """Name the coefficients that diverge because the targets of some rows are all zero."""
+    if unbounded:
+        raise DomainError(
+            "The likelihood has no bound: every target of some of the rows is zero, and as the "
+            f"coefficients of {_listed(found.columns)} diverge, their density does, too.",
+            "Drop these rows, merge the level with another, or set a prior.",
+        )
     warn(
         SeparationWarning(
             "The likelihood has no maximum: every target of some of the rows is zero, and as the "

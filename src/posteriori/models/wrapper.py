@@ -17,7 +17,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
 from posteriori.errors import DataError, LabelError, ParameterError, ScaleError
-from posteriori.models.base import Estimator, all_or_nothing, linear_columns
+from posteriori.inspection.results import linear_columns
+from posteriori.models.base import Estimator, all_or_nothing
 from posteriori.rows.categories import LEVELS
 from posteriori.rows.features import as_frame, path_error
 from posteriori.rows.formula import read_formula

@@ -6,19 +6,18 @@ classes and Kq for K, class by class with the intercept first, classes summing t
 
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from posteriori.arguments import as_generator, check_count
-from posteriori.errors import InferenceError, ParameterError
+from posteriori.errors import InferenceError
 from posteriori.posterior.coefficient_table import CoefficientMap
 from posteriori.posterior.gaussian import DiagonalGaussian, Gaussian
 from posteriori.posterior.inference import inverse_of
 from posteriori.posterior.monte_carlo import Draws
 from posteriori.posterior.priors import Penalty
-from posteriori.typing import Array, Labels
+from posteriori.typing import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,24 +122,3 @@ class Posterior:
         theta = np.stack([coordinates.expand(one) for one in flat])
         with np.errstate(over="ignore"):
             return self.shown.standard.to_user(theta).reshape(*w.shape[:-1], -1)
-
-    def to_arviz(self, classes: Labels) -> Any:
-        """The draws for the package arviz: variables `intercept` and `coef`."""
-        draws = self.draws
-        try:
-            arviz = import_module("arviz")
-        except ImportError as error:
-            raise ParameterError(
-                "to_arviz needs the package arviz, which is not installed.",
-                "Run: pip install arviz",
-            ) from error
-        first, K = int(self.shown.standard.intercept), self.shown.coordinates.n_activations
-        each = draws.reshape(*draws.shape[:2], K, -1) if K > 1 else draws
-        by_class = ["class"] if K > 1 else []
-        values = {"coef": each[..., first:]} | ({"intercept": each[..., 0]} if first else {})
-        dims = {"coef": [*by_class, "column"]} | ({"intercept": by_class} if first else {})
-        coords = {"column": np.array(self.shown.columns.names)}
-        coords |= {"class": np.array(classes)} if K > 1 else {}
-        if int(arviz.__version__.split(".")[0]) >= 1:
-            return arviz.from_dict({"posterior": values}, coords=coords, dims=dims)
-        return arviz.from_dict(posterior=values, coords=coords, dims=dims)

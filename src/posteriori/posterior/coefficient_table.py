@@ -134,6 +134,8 @@ class CoefficientMap:
         theta = scaled.to_user(np.stack([self.coordinates.expand(one) for one in w]))
         if theta.shape[1] > 1:
             theta = theta[:, self.others] - theta[:, [self.reference]]
+        elif self.reference == 1:  # of two classes: the first against the second
+            theta = -theta
         return theta.reshape(len(w), -1)
 
 

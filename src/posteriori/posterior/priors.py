@@ -4,12 +4,14 @@ Conventions: d columns of the design, q parameters an activation: d + 1 with the
 or d without one; c activations; θ (c, q).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
 from posteriori.arguments import check_choice, is_number
+from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
 from posteriori.errors import ParameterError
 from posteriori.typing import Array
@@ -30,12 +32,14 @@ class GaussianPrior:
     Parameters
     ----------
     precision : a number, a vector (one a column), a d x d matrix, or a (d+1) x (d+1) matrix
-        with the intercept first.
-    mean : a number, or a vector (one a column).
+        with the intercept first; or numbers by the names of columns, as in {"age": 1}: columns
+        that are not named have no prior.
+    mean : a number, a vector (one a column), or numbers by name (zero where not named).
     intercept_precision, intercept_mean : the same for the intercept, which has no prior by default.
     units : "original" or "standardised"
         Whether the numbers are for the columns as they are, or for columns that were centred
         and divided by their standard deviations.
+    sd : in place of the precision, standard deviations: a number, a vector, or numbers by name.
 
     For more than two classes each class's vector has this prior; a mean that all of them share
     then changes nothing.
@@ -54,6 +58,43 @@ class GaussianPrior:
     intercept_precision: float = 0.0
     intercept_mean: float = 0.0
     units: Units = "original"
+    sd: Any = None
+
+    def by_column(self, columns: Columns) -> "GaussianPrior":
+        """The same prior with arrays in place of numbers by name, and precisions in place of sd.
+
+        A number for a factor is that of all its levels; one of its design columns f[l] may be
+        named as well.
+        """
+        precision, mean = self.precision, _by_name("mean", self.mean, columns, 0.0)
+        if self.sd is not None:
+            if not (is_number(precision) and precision == 1.0):
+                raise ParameterError("The prior has a precision and an sd.", "Pass one of them.")
+            sd = _numbers("sd", _by_name("sd", self.sd, columns, np.inf))
+            if not (sd > 0).all():
+                raise ParameterError("An sd of the prior is not positive.", "Use numbers above 0.")
+            precision = sd**-2.0
+        precision = _by_name("precision", precision, columns, 0.0)
+        return replace(self, precision=precision, mean=mean, sd=None)
+
+
+def _by_name(what: str, given: Any, columns: Columns, otherwise: float) -> Any:
+    """Numbers by name as a vector (d,); anything else as it is."""
+    if not isinstance(given, Mapping):
+        return given
+    found: Array = np.full(len(columns.names), otherwise)
+    for name, value in given.items():
+        if name in columns.schema.names:
+            found[columns.positions[columns.schema.names.index(name)]] = value
+        elif name in columns.names:
+            found[columns.names.index(name)] = value
+        else:
+            raise ParameterError(
+                f"The {what} of the prior names {name!r}, which is not a column.",
+                f"Use names of {', '.join(columns.names[:8])}"
+                f"{', ...' if len(columns.names) > 8 else ''}.",
+            )
+    return found
 
 
 PriorLike: TypeAlias = float | GaussianPrior | None

@@ -1,4 +1,4 @@
-"""What the mathematics receives: a few thousand rows at a time; and rows that can be summed over.
+"""`Block`, a few thousand rows, which all kernels receive; and `Rows`, which can be summed over.
 
 Conventions: n rows, d columns, K classes. `X` is one of
 
@@ -29,7 +29,7 @@ MISSING = -1
 """Code of a categorical entry that is missing."""
 
 UNSEEN = -2
-"""Code of a categorical entry whose level was never seen in fitting."""
+"""Code of a categorical entry whose level was not in the fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class Mixed:
     """Rows of a table in which some columns are numbers and some are levels.
 
     `numeric` (n, p) holds the numeric and boolean columns in the order of the schema, `codes`
-    (n, q) the levels of the categorical ones (`MISSING` and `UNSEEN` are negative). `strange` has
+    (n, q) the levels of the categorical ones (`MISSING` and `UNSEEN` are negative). `unseen` has
     for each of these the first level, if any, that is `UNSEEN`, where that is known.
     """
 
     numeric: Array
     codes: NDArray[np.int32]
-    strange: tuple[UnseenLevel | None, ...] = ()
+    unseen: tuple[UnseenLevel | None, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -109,7 +109,7 @@ class Rows(Protocol):
         """Run `kernel` on every block and add up what comes back, always in the same order.
 
         `block_entries` asks for blocks of about that many numbers, for kernels whose sums are
-        large beside the usual block.
+        larger than the usual block.
         """
         ...
 
@@ -140,10 +140,10 @@ def take_rows(X: Features, rows: Codes | slice) -> Features:
     """Some of the rows; a view where they are a slice."""
     if isinstance(X, Mixed):
         numeric, codes = (take_rows(part, rows) for part in (X.numeric, X.codes))
-        return Mixed(cast(Array, numeric), cast(NDArray[np.int32], codes), X.strange)
+        return Mixed(cast(Array, numeric), cast(NDArray[np.int32], codes), X.unseen)
     if isinstance(X, csr_array) or isinstance(rows, slice):
         return X[rows]
-    # Column by column, if it lies so in memory.
+    # Column by column, if that is the order in memory.
     return X.T.take(rows, axis=1).T if X.strides[0] < X.strides[1] else X.take(rows, axis=0)
 
 
@@ -205,9 +205,9 @@ def check_missing(blocks: Iterable[Block], schema: Schema) -> None:
     each = [f"{count[j]:,} in {schema.describe(j)}" for j in found[:_MOST_COLUMNS]]
     more = f" and more in {len(found) - _MOST_COLUMNS} others" if found[_MOST_COLUMNS:].size else ""
     remedy = (
-        "or use a model that accepts missing values: GaussianClassifier or NaiveBayes."
-        if set(found).difference(schema.categorical)
-        else "give them a level of their own such as 'missing', or use NaiveBayes."
+        "give levels that are missing a level of their own such as 'missing', or use NaiveBayes."
+        if set(found).intersection(schema.categorical)
+        else "or use a model that accepts missing values: GaussianClassifier or NaiveBayes."
     )
     raise MissingValueError(
         f"Input X contains NaN (first in row {{row}}, {first[1]}). Missing entries: "

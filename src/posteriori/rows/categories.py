@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from importlib import import_module
+from itertools import filterfalse
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -25,17 +26,20 @@ _FEW_ROWS = 1000
 _IDENTIFIER_ROWS, _IDENTIFIER_SHARE = 100, 0.9
 """Text with more rows than this, and a larger share of distinct values, is an identifier."""
 
+_MANY_NUMBERS = 10
+"""Text with so many different numbers in it, and few other words, is a column of numbers."""
+
 _TEXT_DATE = re.compile(r"(\d{4}([-/.])\d\d?\2\d\d?|\d\d?([-/.])\d\d?\3\d{4})([T ]\d\d?:\d\d.*)?")
 
 LEVELS = (nw.String, nw.Categorical, nw.Enum)
 """Types of columns that have levels."""
 
 Values = NDArray[Any]
-"""Entries of a column: numbers, or codes of levels."""
+"""Entries of a column: numbers or codes of levels."""
 
 
 def is_missing(value: object) -> bool:
-    """Whether a Python object stands for no value: None, NaN, NaT or pandas.NA."""
+    """Whether a Python object is a missing value: None, NaN, NaT or pandas.NA."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA does not say whether it equals itself
@@ -68,7 +72,7 @@ def as_series(values: Any) -> "nw.Series[Any] | None":
     if pandas is not None and isinstance(values, pandas.Categorical | pandas.CategoricalIndex):
         values = pandas.Series(values)
     if pandas is not None and isinstance(values, pandas.Series) and values.dtype == object:
-        return None  # narwhals would look at every object to find its type
+        return None  # narwhals would inspect every object to find its type
     if hasattr(values, "dictionary_encode") and not hasattr(values, "chunks"):
         values = import_module("pyarrow").chunked_array([values])  # a single pyarrow array
     found = nw.from_native(values, series_only=True, pass_through=True)
@@ -76,10 +80,9 @@ def as_series(values: Any) -> "nw.Series[Any] | None":
 
 
 class Dictionary(NamedTuple):
-    """Distinct values, and per row the place of its own among them, -1 where it is missing.
+    """Distinct values, and for each row the index of its value, -1 where it is missing.
 
-    `declared` says that the type of the column lists the values in an order of its own; some may
-    then be in no row.
+    `declared` says that the type of the column lists the values in order; some may then not occur.
     """
 
     values: list[Any]
@@ -163,7 +166,7 @@ def read_column(
     codes = np.array(new, dtype=np.int32)[found.codes]
     if not occur <= place.keys():
         row = int(np.argmax(codes == UNSEEN))
-        column = replace(column, strange=UnseenLevel(row, names[found.codes[row]]))
+        column = replace(column, unseen=UnseenLevel(row, names[found.codes[row]]))
     return column, codes
 
 
@@ -228,9 +231,9 @@ def declared_values(column: Any) -> list[Any] | None:
 
 
 def check_text(column: Column, n_present: int) -> None:
-    """An error for text to be fitted that is no factor: dates, and identifiers.
+    """An error for text that cannot be a factor: dates and identifiers.
 
-    An identifier has a value of its own in nearly every row, of the `n_present` that have one.
+    In an identifier nearly every one of the `n_present` entries differs from all others.
     Levels that are declared, by a categorical type or by the user, are not checked.
     """
     levels = column.levels
@@ -246,8 +249,33 @@ def check_text(column: Column, n_present: int) -> None:
         )
 
 
+def check_numbers(column: Column) -> None:
+    """An error for text of which at least `_MANY_NUMBERS` levels, and most of all, are numbers."""
+    levels = column.levels
+    words = list(filterfalse(_is_number_text, levels))
+    if (
+        not column.declared
+        and 0 < len(words) < len(levels) / 2
+        and len(levels) - len(words) >= _MANY_NUMBERS
+    ):
+        raise ColumnTypeError(
+            f"Column '{column.name}' is text, but {len(levels) - len(words):,} of its "
+            f"{len(levels):,} different values are numbers; the first that is not is {words[0]!r}.",
+            "Correct it or leave it empty, and make the column numbers; if the values are codes, "
+            "say so by a categorical type, or by categories or dtypes of scan.",
+        )
+
+
+def _is_number_text(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def date_error(name: str, what: str) -> ColumnTypeError:
-    """A column of dates, in whatever form."""
+    """The error for a column of dates or durations."""
     unit = "days" if what == "a duration" else "days since a reference date"
     return ColumnTypeError(
         f"Column '{name}' is {what}.", f"Convert it to a number (for example {unit}) or drop it."
@@ -255,7 +283,7 @@ def date_error(name: str, what: str) -> ColumnTypeError:
 
 
 def complex_error(name: str | None = None) -> ColumnTypeError:
-    """Complex numbers, in whatever they come."""
+    """The error for complex numbers."""
     where = "" if name is None else f" (column '{name}')"
     return ColumnTypeError(
         f"Complex data not supported{where}.",

@@ -57,7 +57,7 @@ def changed_features(X: Features, schema: Schema, changes: Changes) -> Features:
         return X
     if isinstance(X, sparse.csr_array):
         return _changed_sparse(X, changes)
-    X = Mixed(X.numeric.copy(), X.codes.copy(), X.strange) if isinstance(X, Mixed) else X.copy()
+    X = Mixed(X.numeric.copy(), X.codes.copy(), X.unseen) if isinstance(X, Mixed) else X.copy()
     for change in changes:
         entries = Table(X, schema).column(change.column)
         entries[:] = change.new(entries)

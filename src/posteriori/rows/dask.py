@@ -1,8 +1,8 @@
 """Rows in Dask: arrays, data frames and delayed frames, on threads or on a cluster.
 
-A pass is one task a chunk, and a tree of sums in the order of the chunks. Chunks are computed again
-in every pass, where they are summed: a lost worker costs time, and the sum has the same bits
-whoever did what.
+A pass is one task per chunk, and a tree of sums in the order of the chunks. Chunks are computed
+again in every pass, on the worker that sums them. A lost worker costs time; the sum has the same
+bits.
 """
 
 from collections.abc import Callable, Iterator
@@ -54,8 +54,8 @@ def is_table(y: Any) -> bool:
 class DaskRows(SourceRows):
     """Rows in delayed chunks: one frame each if they are `framed`, else features, target, ....
 
-    `owners` are the collections that the chunks come from: what these have on the workers is there
-    as long as they are. Pickled, as a part of what is sent to the workers, the chunks stay behind.
+    `owners` are the collections that the chunks come from: a reference to them keeps persisted data
+    on the workers. A pickle, such as a task sent to a worker, does not contain the chunks.
     """
 
     chunks: tuple[Parts, ...]
@@ -91,7 +91,7 @@ class DaskRows(SourceRows):
         """The number of the first row of each chunk that may have rows; 0 where it is unknown."""
         if not self.chunks:
             raise SourceError(
-                "The chunks of these rows stayed behind when they were pickled.", "Fit again."
+                "These rows were pickled, which leaves out their chunks.", "Fit again."
             )
         known = enumerate(lengths_of(self.owners[0]) or [0] * len(self.chunks))
         lengths = sorted(self.discovered.lengths) if self._found else list(known)
@@ -107,19 +107,36 @@ class DaskRows(SourceRows):
         def run_on(number: int, *parts: Any) -> S:
             return task(make_batch(roles, number, starts[number], parts))
 
-        # What runs is one task of its own, whose result all others share.
+        # The function is a task of its own, so that it is sent once and shared by all others.
         shared = dask.delayed(run_on, pure=False, traverse=False)
         each, plus = dask.delayed(_run, pure=False), dask.delayed(_add_up, pure=False)
         sums = [each(shared, number, *self.chunks[number]) for number in starts]
         while len(sums) > _SUMS_A_TASK:
             groups = [sums[i : i + _SUMS_A_TASK] for i in range(0, len(sums), _SUMS_A_TASK)]
             sums = [plus(*group) if len(group) > 1 else group[0] for group in groups]
-        for found in dask.compute(*sums):
+        for found in self._compute(sums):
             if isinstance(found, PosterioriError):
                 raise found
             receive(cast(S, found))
         if self._found:
             self.log.read(8 * self.n_source * (len(self.schema) + 1))
+
+    def _compute(self, sums: list[Any]) -> Any:
+        """The sums; where a chunk itself cannot be computed, an error that says which."""
+        dask = import_module("dask")
+        try:
+            return dask.compute(*sums)
+        except Exception as error:
+            for number, parts in enumerate(self.chunks):
+                try:
+                    dask.compute(dask.delayed(_ignore)(*parts))
+                except Exception as own:
+                    raise SourceError(
+                        f"Chunk {number} of {len(self.chunks)} cannot be computed: "
+                        f"{type(own).__name__}: {own}.",
+                        "Correct what makes this chunk.",
+                    ) from error
+            raise
 
     def _iterate(self, random: np.random.Generator | None) -> Iterator[Batch]:
         dask, starts = import_module("dask"), self._starts
@@ -144,6 +161,10 @@ def _run(task: Callable[..., Any], *parts: Any) -> Any:
             return task(*parts)
     except PosterioriError as error:
         return error
+
+
+def _ignore(*parts: Any) -> None:
+    """No result, so that nothing is sent to the client."""
 
 
 def _add_up(*sums: Any) -> Any:

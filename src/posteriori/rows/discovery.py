@@ -1,6 +1,6 @@
 """The first pass over a source: columns and their levels, classes, and the number of rows.
 
-What is found in parts of the rows is added up, in any order: the sum is the same.
+Results of batches are added up; the sum does not depend on their order.
 """
 
 from dataclasses import dataclass, replace
@@ -8,17 +8,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from posteriori.errors import ColumnNameError, ColumnTypeError, DataError, LabelError, ShapeError
+from posteriori.errors import ColumnNameError, ColumnTypeError, DataError, LabelError
 from posteriori.rows.categories import declared_values
 from posteriori.rows.features import numeric_columns, read_features
 from posteriori.rows.schema import Batch, Column, Schema, listed, merge_columns
-from posteriori.rows.target import (
-    as_labels,
-    check_total_weight,
-    merge_classes,
-    read_target,
-    read_weight,
-)
+from posteriori.rows.target import as_labels, merge_classes, read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
 
 _MOST_CLASSES = 10_000
@@ -45,7 +39,7 @@ class LabelCounts:
         labels, *places = merge_classes(self.labels, other.labels)
         if len(labels) > _MOST_CLASSES:
             raise LabelError(
-                f"The target has more than {_MOST_CLASSES:,} distinct values, which are no "
+                f"The target has more than {_MOST_CLASSES:,} distinct values, too many for "
                 "classes.",
                 "Name a column of labels as target; for numbers use GLM.",
             )
@@ -74,15 +68,14 @@ class Discovered:
     each chunk, or of the first row of each batch, and its rows.
     """
 
-    columns: tuple[Column, ...]
+    schema: Schema
     empty: tuple[bool, ...]
-    named: bool
     labels: LabelCounts | None
     lengths: tuple[tuple[int, int], ...]
     weight: float
 
     def __add__(self, other: "Discovered") -> "Discovered":
-        ours, theirs = self.schema().names, other.schema().names
+        ours, theirs = self.schema.names, other.schema.names
         if ours != theirs:
             raise ColumnNameError(
                 f"Parts of the source have different columns: {listed(ours)} and {listed(theirs)}.",
@@ -91,23 +84,14 @@ class Discovered:
         labels = self.labels
         if labels is not None and other.labels is not None:
             labels = labels + other.labels
+        pairs = zip(self.schema.columns, self.empty, other.schema.columns, other.empty, strict=True)
         return Discovered(
-            tuple(map(_merged, self.columns, self.empty, other.columns, other.empty)),
+            replace(self.schema, columns=tuple(_merged(*pair) for pair in pairs)),
             tuple(map(bool.__and__, self.empty, other.empty)),
-            self.named,
             labels,
             self.lengths + other.lengths,
             self.weight + other.weight,
         )
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kind of each column."""
-        return tuple(column.kind for column in self.columns)
-
-    def schema(self) -> Schema:
-        """The columns of all rows."""
-        return Schema(self.columns, self.named)
 
     @property
     def n_rows(self) -> int:
@@ -115,7 +99,7 @@ class Discovered:
 
 
 def _merged(a: Column, a_is_empty: bool, b: Column, b_is_empty: bool) -> Column:
-    """One column as two parts show it."""
+    """One column, from what is known of it in two parts of the source."""
     if a_is_empty or b_is_empty or a.kind == b.kind:
         return b if a_is_empty else a if b_is_empty else merge_columns(a, b)
     if "categorical" in (a.kind, b.kind):
@@ -127,7 +111,7 @@ def _merged(a: Column, a_is_empty: bool, b: Column, b_is_empty: bool) -> Column:
 
 
 def inspect_batch(batch: Batch, soft_classes: Any = None, real: bool = False) -> Discovered:
-    """What one batch shows; `soft_classes` names columns of soft labels.
+    """Columns, labels and weight of one batch; `soft_classes` names columns of soft labels.
 
     A `real` target is a number, and is not read here.
     """
@@ -140,15 +124,7 @@ def inspect_batch(batch: Batch, soft_classes: Any = None, real: bool = False) ->
         raise error.located("", batch.start) from error
     total = float(n if weight is None else weight.sum())
     number = batch.start if batch.chunk is None else batch.chunk
-    return Discovered(schema.columns, empty, schema.named, labels, ((number, n),), total)
-
-
-def checked(found: Discovered | None) -> Discovered:
-    """What all batches show together; an error if there are no rows."""
-    if found is None:
-        raise ShapeError("There are no rows.", "Pass a source with at least one row.")
-    check_total_weight(found.weight)
-    return found
+    return Discovered(schema, empty, labels, ((number, n),), total)
 
 
 def _columns(X: Any) -> tuple[Schema, tuple[bool, ...]]:

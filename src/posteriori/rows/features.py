@@ -1,7 +1,8 @@
-"""The user's X, whatever it is, as a table of columns."""
+"""The user's X (array, sparse matrix or data frame) as a table of columns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from os import PathLike
 from typing import Any, cast
 
@@ -59,8 +60,8 @@ class Table:
             places = self.schema.categorical
             if not places:
                 return numeric
-            strange = tuple(self.schema.columns[j].strange for j in places)
-            return Mixed(numeric, self._stack(places, low, high, np.int32), strange)
+            unseen = tuple(self.schema.columns[j].unseen for j in places)
+            return Mixed(numeric, self._stack(places, low, high, np.int32), unseen)
         if isinstance(values, Mixed):
             return take_rows(values, slice(low, high))
         if isinstance(values, np.ndarray):
@@ -130,6 +131,8 @@ def as_frame(X: Any, name: str = "X") -> "nw.DataFrame[Any] | None":
     """A data frame in memory; None for anything else."""
     if type(X) is np.ndarray:  # asking narwhals takes longer than all other checks of it
         return None
+    if type(X).__module__.startswith("pyarrow.") and type(X).__name__ == "RecordBatch":
+        X = import_module("pyarrow").Table.from_batches([X])  # narwhals knows tables only
     try:
         frame = nw.from_native(X, pass_through=True)
     except DuplicateError as error:
@@ -165,7 +168,7 @@ def numeric_columns(X: Any) -> list[NDArray[Any]] | None:
 
 
 def path_error(X: Any, y: Any = None) -> ParameterError:
-    """A path, or any text that is no formula, in place of X."""
+    """The error for a path, or other text that is not a formula, in place of X."""
     target = f"'{y}'" if isinstance(y, str) else "..."
     return ParameterError(
         f"X is {str(X)!r}, which is neither data nor a formula.",
@@ -218,7 +221,7 @@ def _as_csr(X: Any) -> Any:
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
-    """An error for an array that is no table, or has no rows or columns."""
+    """An error for an array that is not two-dimensional, or has no rows or columns."""
     if len(shape) != 2:
         raise ShapeError(
             f"Expected 2D array, got {len(shape)}D array instead.",
@@ -259,6 +262,9 @@ def _from_frame(
     if schema is not None:
         if named and schema.named:
             order = schema.order_of(names)
+            if len(order) < len(names):  # columns that the fit did not have are ignored
+                frame, names = frame.select([names[i] for i in order]), list(schema.names)
+                order = list(range(len(names)))
         else:
             _check_width(named, len(names), schema, model)
         if not schema.categorical:

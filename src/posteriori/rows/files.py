@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import reduce
 from importlib import import_module
 from operator import add
 from typing import Any, NamedTuple, TypeVar
@@ -28,7 +28,7 @@ BATCH_ENTRIES = 2**21
 _LONGEST_BATCH = 2**17
 
 _PART_ROWS = 2**18
-"""Row groups that lie together are read as one part until it has this many rows."""
+"""Consecutive row groups are read as one part, of at least this many rows where there are more."""
 
 _BUFFER = 2**16
 """Bytes of a Parquet column that are read at once; without it, all of its row group would be."""
@@ -38,7 +38,7 @@ _CSV_BLOCK = 2**24
 
 
 class FileStamp(NamedTuple):
-    """A file as it was when it was scanned, so that one that has changed since is named."""
+    """Size and time of a file when it was scanned, to name one that has changed since."""
 
     path: str
     inode: int
@@ -99,7 +99,8 @@ def row_groups(dataset: Any) -> list[RowGroups] | None:
     for path, fragment in _fragments(dataset):
         if not path:
             return None
-        metadata, groups, n_rows = fragment.metadata, [], 0
+        with _named_errors(path):
+            metadata, groups, n_rows = fragment.metadata, [], 0
         partition = datasets.get_partition_keys(fragment.partition_expression)
         for group in range(metadata.num_row_groups):
             groups.append(group)
@@ -115,7 +116,7 @@ def _fragments(dataset: Any) -> list[tuple[str, Any]]:
     """The files of a dataset, each with its path; the dataset itself where it has none."""
     try:
         return [(fragment.path, fragment) for fragment in dataset.get_fragments()]
-    except (AttributeError, ValueError):  # a table in memory, or rows that a dataset filters
+    except (AttributeError, ValueError):  # a table in memory, or a dataset with a filter
         return [("", dataset)]
 
 
@@ -123,12 +124,13 @@ def _fragments(dataset: Any) -> list[tuple[str, Any]]:
 class FileRows(SourceRows):
     """Rows of a pyarrow dataset.
 
-    Threads read the row groups of Parquet files; other formats are read in order by pyarrow's
-    scanner, which reads ahead. Batches come from the `cache` once it holds all of them.
+    Threads read the row groups of Parquet files (`parts`); other formats are read in order by
+    pyarrow's scanner, which reads ahead. Batches come from the `cache` once it holds all of them.
     `declared` has the order of levels and classes of categorical columns, as text.
     """
 
     dataset: Any
+    parts: Sequence[RowGroups] | None = None
     stamps: tuple[FileStamp, ...] = ()
     declared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     cache: IpcCache = field(default_factory=IpcCache)
@@ -136,7 +138,8 @@ class FileRows(SourceRows):
     def __repr__(self) -> str:
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
         what = f"{os.path.basename(self.files[0])}{more}" if self.files else "a table"
-        roles = f"target={self.roles.target!r}, {len(self.roles.columns or ())} feature columns"
+        n = len(self.roles.columns or ())
+        roles = f"target={self.roles.target!r}, {n} feature column{'s' if n > 1 else ''}"
         found = f"{self.n_source:,} rows" if self._found else "not read yet"
         return f"<rows of {what}, {found}>\n{roles}"
 
@@ -144,21 +147,16 @@ class FileRows(SourceRows):
     def files(self) -> Sequence[str]:
         return [stamp.path for stamp in self.stamps]
 
-    @cached_property
-    def _parts(self) -> list[RowGroups] | None:
-        with self._reading():
-            return row_groups(self.dataset)
-
     @property
     def _n_expected(self) -> int | None:
-        return None if self._parts is None else sum(part.n_rows for part in self._parts)
+        return None if self.parts is None else sum(part.n_rows for part in self.parts)
 
-    @cached_property
+    @property
     def _columns(self) -> list[str]:
         return [*(self.roles.columns or ()), *self.roles.others]
 
     def _kind(self, name: str) -> Kind | None:
-        """What the type of a column says of it; None where its entries must be read for it."""
+        """The kind of a column by its type; None where it depends on the entries."""
         types, kind = import_module("pyarrow.types"), self.dataset.schema.field(name).type
         if types.is_boolean(kind):
             return "boolean"
@@ -166,7 +164,7 @@ class FileRows(SourceRows):
         return "numeric" if is_number else None
 
     def _ordered(self, schema: Schema) -> Schema:
-        """All columns, also those that discovery need not read."""
+        """All columns, also those that discovery did not read."""
         found = {column.name: column for column in schema.columns}
         columns = tuple(
             found.get(name) or Column(name, self._kind(name) or "numeric")
@@ -186,7 +184,7 @@ class FileRows(SourceRows):
         self, task: Callable[[Batch], S], receive: Callable[[S], object], purpose: Purpose
     ) -> None:
         columns = self._columns
-        if purpose == "discovery" and self._parts is not None and self.cache.file is None:
+        if purpose == "discovery" and self.parts is not None and self.cache.file is None:
             others = self.roles.others  # plain numbers need not be read for their kind
             columns = [name for name in columns if name in others or self._kind(name) is None]
             columns = columns or self._columns[:1]
@@ -212,9 +210,9 @@ class FileRows(SourceRows):
         self, columns: list[str], cached: IpcFile | None
     ) -> list[Iterable[Batch]] | Iterator[Iterable[Batch]]:
         """Batches in parts that are read by one thread each, the same whatever is cached."""
-        if self._parts is None:
+        if self.parts is None:
             return ([batch] for batch in self._stream(columns, cached))
-        return [self._part(part, columns, cached) for part in self._parts]
+        return [self._part(part, columns, cached) for part in self.parts]
 
     def _part(self, part: RowGroups, columns: list[str], cached: IpcFile | None) -> Iterator[Batch]:
         """The batches of row groups, from the cache if they are there."""
@@ -222,7 +220,7 @@ class FileRows(SourceRows):
         if self.cache.file is not None:
             yield from self._from_cache(self.cache.file, start, end)
             return
-        with _named(part.path):
+        with _named_errors(part.path):
             for batch in part.batches(columns, self.dataset.schema, self._batch_rows):
                 yield self._batch(batch, start, part.path, cached)
                 start += batch.num_rows
@@ -244,7 +242,7 @@ class FileRows(SourceRows):
             )
         for path, fragment in _fragments(self.dataset):
             own = {"schema": self.dataset.schema} if path else {}
-            with _named(path, fragment):
+            with _named_errors(path, fragment):
                 for batch in fragment.to_batches(batch_readahead=4, **own, **options):
                     yield self._batch(batch, start, path, cached)
                     start += batch.num_rows
@@ -260,20 +258,18 @@ class FileRows(SourceRows):
         table = import_module("pyarrow").Table.from_batches([rows])
         return self.roles.split(table, start=start, where=where)
 
-    @cached_property
+    @property
     def _batch_rows(self) -> int:
         return max(1, min(_LONGEST_BATCH, BATCH_ENTRIES // len(self._columns)))
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """An error of reading names the file that has changed, if one has."""
+        """The context of reading; an error names a file that has changed since the scan."""
         self._check_stamps()
         try:
             yield
         except (OSError, import_module("pyarrow").ArrowException) as error:
-            raise SourceError(
-                f"The source cannot be read: {error}.", "Look at its files."
-            ) from error
+            raise SourceError(f"The source cannot be read: {error}.", "Check its files.") from error
         finally:
             self._check_stamps()
 
@@ -283,13 +279,13 @@ class FileRows(SourceRows):
 
 
 @contextmanager
-def _named(path: str, fragment: Any = None) -> Iterator[None]:
-    """Errors of pyarrow with the file in which they came up, and what to do about them."""
+def _named_errors(path: str, fragment: Any = None) -> Iterator[None]:
+    """Errors of pyarrow with the name of the file, and what to do about them."""
     try:
         yield
     except (OSError, import_module("pyarrow").ArrowException) as error:
-        remedy = "Look at it, or leave it out."
-        place = re.search(r"CSV column #(\d+)", str(error))
+        text, remedy = " ".join(str(error).split()).rstrip("."), "Repair it, or leave it out."
+        place = re.search(r"CSV column #(\d+)", text)
         if place is not None:
             name = fragment.physical_schema.names[int(place[1])]
             remedy = (
@@ -297,6 +293,4 @@ def _named(path: str, fragment: Any = None) -> Iterator[None]:
                 f"value, leave it empty if it is missing, or scan with dtypes={{{name!r}: "
                 f"'string'}} for text and dtypes={{{name!r}: 'double'}} for numbers."
             )
-        raise SourceError(
-            f"The file {path} cannot be read: {str(error).rstrip('.')}.", remedy
-        ) from error
+        raise SourceError(f"The file {path} cannot be read: {text}.", remedy) from error

@@ -63,7 +63,8 @@ class Formula:
     """The right side of a formula as it was fitted; can be pickled.
 
     `schema` has the columns of the frame that it uses, `names` the columns it makes of them, and
-    `intercept` says whether the model is to have one (not after `- 1` or `+ 0`).
+    `intercept` says whether the model is to have one (not after `- 1` or `+ 0`). `data` has the
+    columns of the fit, which are not pickled.
     """
 
     text: str
@@ -72,6 +73,10 @@ class Formula:
     intercept: bool
     factors: tuple[Factor, ...]
     spec: Any
+    data: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "data": None}
 
     def apply(self, data: Any, handle_unknown: HandleUnknown = "error") -> Any:
         """The features of new rows, coded as in the fit; columns it does not use are ignored.
@@ -82,6 +87,11 @@ class Formula:
         X, _ = _evaluate(self.spec, frame, self.text, handle_unknown)
         levels = {factor.name: factor.of(frame, handle_unknown) for factor in self.factors}
         return X.assign(**levels)[list(self.names)]
+
+    def target(self, data: Any) -> Any:
+        """The target of new rows: the left side of the formula."""
+        columns = list(_as_frame(data, self.text).columns)
+        return _target(_parsed(self.text, columns)[0], data, columns, self.text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +107,8 @@ class FormulaRows:
 def read_formula(formula: str, data: Any) -> FormulaRows:
     """The features and the target that a formula makes of a data frame.
 
-    The target is the column as it stands where the left side is a name, else what the expression
-    gives. A missing entry in a column that is used is an error: rows are never dropped.
+    The target is the column itself where the left side is a name, else the value of the expression.
+    A missing entry in a column that is used is an error: rows are never dropped.
 
     >>> import polars as pl
     >>> frame = pl.DataFrame({"sick": ["no", "yes", "no"], "age": [30, 60, 40], "bmi": [20, 30, 25],
@@ -135,7 +145,8 @@ def read_formula(formula: str, data: Any) -> FormulaRows:
     names = [name for term in wanted for name in made.get(term, [term])]
     X = X.assign(**{factor.name: factor.of(frame, "error") for factor in factors})[names]
     intercept = any(map(_is_intercept, terms))
-    fitted = Formula(formula, schema, tuple(names), intercept, factors, spec)
+    own = _as_frame(data, formula).select(used).to_native()
+    fitted = Formula(formula, schema, tuple(names), intercept, factors, spec, own)
     return FormulaRows(X, _target(target, data, columns, formula), fitted)
 
 
@@ -204,15 +215,14 @@ def _columns_of(terms: list[Any], columns: Sequence[str], text: str) -> list[str
             used.update(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
             used.update(_QUOTED.findall(factor.expr), _SPELLED.findall(factor.expr))
     functions = _formulaic().transforms.TRANSFORMS
-    strange = used.difference(columns, functions, dir(builtins), ["Q"])
-    if "offset" in strange:
+    unseen = used.difference(columns, functions, dir(builtins), ["Q"])
+    if "offset" in unseen:
         raise ParameterError(
-            f"The formula {text!r} has an offset, which is no column of the model.",
-            "Pass it beside the formula, in fit and in predictions: fit(formula, frame, "
-            "offset=...).",
+            f"The formula {text!r} has an offset, which is not a term of the model.",
+            "Pass it as an argument, in fit and in predictions: fit(formula, frame, offset=...).",
         )
-    if strange:
-        raise _no_column(min(strange), columns, text)
+    if unseen:
+        raise _no_column(min(unseen), columns, text)
     if "Intercept" in used:
         raise ColumnNameError(
             f"The formula {text!r} uses a column called 'Intercept', as the constant term is.",
@@ -254,8 +264,8 @@ def _read(
         if column.kind != "categorical":
             columns[column.name] = values.astype(np.float64)  # of int8, x ** 2 would overflow
             continue
-        if column.strange is not None and handle_unknown == "error":
-            raise _unseen_level(column.name, *column.strange, column.levels)
+        if column.unseen is not None and handle_unknown == "error":
+            raise _unseen_level(column.name, *column.unseen, column.levels)
         codes = np.maximum(values, 0)
         columns[column.name] = pandas.Categorical.from_codes(codes, column.levels)
     index = data.index if isinstance(data, pandas.DataFrame) else range(table.n_rows)
@@ -334,11 +344,11 @@ def _of_known_levels(
         )
     if known is None:
         return column
-    strange = ~column.isin(known).to_numpy()
-    if strange.any() and handle_unknown == "error":
-        row = int(strange.argmax())
+    unseen = ~column.isin(known).to_numpy()
+    if unseen.any() and handle_unknown == "error":
+        row = int(unseen.argmax())
         raise _unseen_level(name, row, column.iloc[row : row + 1].tolist()[0], list(known))
-    return column.mask(strange, known[0]) if strange.any() else column
+    return column.mask(unseen, known[0]) if unseen.any() else column
 
 
 def _unseen_level(name: object, row: int, level: object, known: Sequence[Any]) -> LevelError:
@@ -349,7 +359,7 @@ def _unseen_level(name: object, row: int, level: object, known: Sequence[Any]) -
 
 
 def _target(term: Any, data: Any, columns: Sequence[str], text: str) -> Any:
-    """The column as it stands where a term is a name, else what the expression gives."""
+    """The column itself where a term is a name, else the value of the expression."""
     used = _columns_of([term], columns, text)
     if [factor.eval_method.value for factor in term.factors] == ["lookup"]:
         return _as_frame(data, text)[str(term)].to_native()
@@ -357,7 +367,7 @@ def _target(term: Any, data: Any, columns: Sequence[str], text: str) -> Any:
     if y.shape[1] != 1:
         raise ParameterError(
             f"The left side of the formula {text!r} gives {y.shape[1]} columns.",
-            "Name a column of labels as it stands, without C().",
+            "Write the column of labels without C().",
         )
     return y.iloc[:, 0].to_numpy()
 

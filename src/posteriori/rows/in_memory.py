@@ -14,7 +14,7 @@ from scipy import sparse
 
 from posteriori.errors import LabelError, MissingValueError, ShapeError
 from posteriori.rows.block import Block, Kernel, check_missing, take_block
-from posteriori.rows.categories import check_text
+from posteriori.rows.categories import check_numbers, check_text
 from posteriori.rows.features import Table, read_features
 from posteriori.rows.schema import Schema
 from posteriori.rows.target import read_offset, read_real_target, read_target, read_weight
@@ -24,10 +24,10 @@ from posteriori.typing import Array, Codes, Labels
 S = TypeVar("S")
 
 BLOCK_ENTRIES = 2**18
-"""Numbers per block in prediction: 2 MiB of doubles, and as much again for intermediate results."""
+"""Numbers per block in prediction: 2 MiB of doubles, and 2 MiB of intermediate results."""
 
 SUM_ENTRIES = 2**20
-"""Numbers per block in sums, which have few intermediate results; threads then seldom wait."""
+"""Numbers per block in sums, which have few intermediate results."""
 
 PART_ENTRIES = 2**22
 """The same where each thread sums a batch of its own: work per block holds the interpreter's lock,
@@ -43,7 +43,7 @@ Run = list[tuple[int, int]]
 
 
 class Among(NamedTuple):
-    """Row numbers of a selection of rows, ascending, and how many rows there are in all."""
+    """Row numbers of selected rows, ascending, and the number of all rows."""
 
     numbers: Codes
     n_rows: int
@@ -117,7 +117,7 @@ class MemoryRows:
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
-        """The context of a fit: an error for missing entries of some rows counts those of all."""
+        """The context of a fit, in which an error for missing entries counts those of all rows."""
         try:
             yield
         except MissingValueError as error:
@@ -149,7 +149,7 @@ class MemoryRows:
         return replace(self, offset=read_offset(offset, self.n_rows, 1 if K == 2 else K))
 
     def batches(self, random: np.random.Generator | None = None) -> "Iterator[MemoryRows]":
-        """All rows at once, as a source gives them batch by batch."""
+        """All rows at once; a source yields them batch by batch."""
         yield self
 
     def fill(self, out: Array, values: Callable[[Block], Array]) -> Array:
@@ -177,7 +177,7 @@ class MemoryRows:
             receive(task(run))
 
     def _spans(self, block_entries: int) -> Run:
-        """The rows in blocks of about so many numbers."""
+        """First and last row of each block of about so many numbers."""
         rows = max(1, int(block_entries * self.n_rows / max(self._entries(), 1)))
         starts = range(0, self.n_rows, rows)
         return [(low, min(low + rows, self.n_rows)) for low in starts]
@@ -202,7 +202,7 @@ class MemoryRows:
 
 
 def is_memory_rows(X: Any) -> TypeGuard[MemoryRows]:
-    """Whether X is rows that were read already."""
+    """Whether X is a `MemoryRows`."""
     return isinstance(X, MemoryRows)
 
 
@@ -218,7 +218,7 @@ def read_rows(
     new_levels: bool = False,
     least_classes: int = 2,
 ) -> MemoryRows:
-    """What the user calls fit with, as rows of at least `least_classes` classes.
+    """The arguments of `fit` as rows of at least `least_classes` classes.
 
     With the `schema` of earlier rows, the columns are checked against it; `new_levels` says whether
     categorical columns may bring new levels. `known_classes` are those of earlier rows, in order.
@@ -249,8 +249,9 @@ def read_real_rows(
 
 
 def check_text_columns(table: Table) -> None:
-    """An error for columns of text that are dates or identifiers."""
+    """An error for columns of text that are dates, numbers or identifiers."""
     for j in table.schema.categorical:
+        check_numbers(table.schema.columns[j])
         check_text(table.schema.columns[j], int(np.count_nonzero(table.column(j) >= 0)))
 
 

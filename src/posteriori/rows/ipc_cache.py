@@ -52,9 +52,9 @@ class IpcFile:
                 self._error = error
 
     def finish(self) -> bool:
-        """All batches have been put: map the file for reading, unless there are none.
+        """Map the file for reading, after all batches have been put; False if there are none.
 
-        An error if one was not written.
+        An error if a batch could not be written.
         """
         if self._error is not None:
             raise self._error
@@ -68,7 +68,7 @@ class IpcFile:
         return True
 
     def batches(self, low: int = 0, high: int | None = None) -> Iterator[tuple[int, str, Any]]:
-        """The batches of rows low to high: the number of the first row, where it was, the rows."""
+        """The batches of rows low to high: number of the first row, source file, rows."""
         while low in self._batches and (high is None or low < high):
             place, where = self._batches[low]
             batch = self._reader.get_batch(place)
@@ -77,7 +77,7 @@ class IpcFile:
 
 
 class IpcCache:
-    """Where decoded batches are kept for later passes: in `folder`, with temporary files, nowhere.
+    """The file of decoded batches: in `folder`, among temporary files, or none.
 
     A folder that the user has named must have room; otherwise a source that does not fit is read
     in each pass. `file` is None until a pass has written all batches.
@@ -92,7 +92,7 @@ class IpcCache:
         return IpcCache, (self.folder, self.enabled)
 
     def begin(self) -> IpcFile | None:
-        """A file to put the batches of this pass into; None where that is not wanted."""
+        """A file for the batches of this pass; None if the cache is disabled or complete."""
         if not self.enabled or self.file is not None:
             return None
         try:
@@ -120,17 +120,21 @@ class IpcCache:
 
 
 def _plain_text(batch: Any) -> Any:
-    """Dictionaries, which may differ between batches, as the text that they stand for."""
-    types = import_module("pyarrow.types")
+    """A batch with dictionary columns, which may differ between batches, decoded."""
+    pyarrow = import_module("pyarrow")
     for place, field in enumerate(batch.schema):
-        if types.is_dictionary(field.type):
-            values = batch.column(place).cast(field.type.value_type)
-            batch = batch.set_column(place, field.name, values)
+        if pyarrow.types.is_dictionary(field.type):
+            column, kind = batch.column(place), field.type.value_type
+            if pyarrow.types.is_string_view(kind):  # which pyarrow cannot decode
+                words = column.dictionary.cast(pyarrow.string())
+                column = pyarrow.DictionaryArray.from_arrays(column.indices, words)
+                kind = words.type
+            batch = batch.set_column(place, field.name, column.cast(kind))
     return batch
 
 
 def read_cache(cache: Any) -> IpcCache:
-    """What the user asked for: a cache where there is room, in a folder, or none."""
+    """The `cache` argument of scan: where there is room, in a folder, or none."""
     if cache is True or cache is False:
         return IpcCache(enabled=cache)
     if not isinstance(cache, str | os.PathLike):
@@ -140,5 +144,5 @@ def read_cache(cache: Any) -> IpcCache:
         )
     folder = os.path.abspath(os.path.expanduser(os.fspath(cache)))
     if not os.path.isdir(folder):
-        raise ParameterError(f"cache={cache!r} is no folder.", "Make it, or name another.")
+        raise ParameterError(f"cache={cache!r} is not a folder.", "Create it, or name another.")
     return IpcCache(folder)

@@ -1,12 +1,12 @@
 """Predictions for rows that do not fit in memory: written to Parquet, or as a Dask array."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ def write_predictions(
     """
     pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     path = new_file(to, rows)
-    half_done = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished = path.with_name(f".{path.name}.{token_hex(8)}")
     writer: Any = None
     try:
         kind = pyarrow.array(labels).type  # of a column of labels, the same in all its parts
@@ -56,22 +56,24 @@ def write_predictions(
         with _writing(path):
             for table in tables:
                 if writer is None:
-                    writer = parquet.ParquetWriter(half_done, table.schema)
+                    writer = parquet.ParquetWriter(file, table.schema)
                 writer.write_table(table)
 
     with _writing(path):
-        half_done.touch()
+        file = unfinished.open("xb")  # an error if something, such as a link, has that name
     try:
         rows.each(make, write)
         if writer is None:
             raise ShapeError("There are no rows.", "Pass a source with at least one row.")
         with _writing(path):
             writer.close()
-            half_done.replace(path)
+            file.close()
+            unfinished.replace(path)
     finally:
         if writer is not None and writer.is_open:
             writer.close()
-        half_done.unlink(missing_ok=True)
+        file.close()
+        unfinished.unlink(missing_ok=True)
     return path
 
 
@@ -87,10 +89,12 @@ def new_file(to: Any, *sources: SourceRows) -> Path:
         if not path.parent.is_dir():
             raise ParameterError(
                 f"There is no folder {str(path.parent)!r} for the predictions.",
-                "Make it, or name another.",
+                "Create it, or name another.",
             )
         if path.exists() and not path.is_file():
-            raise ParameterError(f"to={str(to)!r} is no file.", "Name a file in it, or beside it.")
+            raise ParameterError(
+                f"to={str(to)!r} is not a file.", "Name a file, in this folder or another."
+            )
     if path.resolve() in {Path(file).resolve() for rows in sources for file in rows.files}:
         raise ParameterError(
             f"to={str(to)!r} is one of the files that the rows are read from.",

@@ -49,7 +49,7 @@ Listener = Callable[[Step], object]
 
 @dataclass
 class Passes:
-    """Passes over rows as they are made, and who listens."""
+    """The current pass over the rows, and the function that is called with it."""
 
     listener: Listener | None = None
     now: Step | None = None
@@ -78,7 +78,7 @@ class Passes:
 
 
 def read_progress(progress: Any) -> Listener | None:
-    """What the user asked for: nothing, a bar, or a callable of their own."""
+    """The `progress` argument of scan: nothing, a bar, or the user's function."""
     if progress is None or progress is False:
         return None
     if progress is True:
@@ -92,7 +92,7 @@ def read_progress(progress: Any) -> Listener | None:
 
 
 class Bar:
-    """A bar for each pass, by rich, gone when the pass is over; a line where there is no screen."""
+    """A bar for each pass, by rich, removed after the pass; one line where there is no terminal."""
 
     def __init__(self, console: Any = None) -> None:
         try:
@@ -123,7 +123,7 @@ class Bar:
             self.end()
 
     def end(self) -> None:
-        """Take the bar away; or print what it would have shown."""
+        """Remove the bar; or print the pass as one line where there is none."""
         if self._bar is not None:
             self._bar.stop()
         elif self._last is not None:

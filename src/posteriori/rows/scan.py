@@ -16,10 +16,10 @@ from posteriori.errors import ColumnNameError, ColumnTypeError, ParameterError, 
 from posteriori.rows.categories import declared_values
 from posteriori.rows.dask import dask_rows, is_dask, scan_dask
 from posteriori.rows.features import are_names, as_frame
-from posteriori.rows.files import FileRows, FileStamp
+from posteriori.rows.files import FileRows, FileStamp, row_groups
 from posteriori.rows.ipc_cache import IpcCache, read_cache
 from posteriori.rows.progress import Passes, read_progress
-from posteriori.rows.schema import Roles
+from posteriori.rows.schema import Roles, listed
 from posteriori.rows.source import SourceRows
 
 _FORMATS = {
@@ -63,7 +63,7 @@ def scan(
     ----------
     source : a path, a glob, a folder (with hive partitions), a list of files, a pyarrow dataset
         or table, a pandas or polars frame, a DuckDB relation (which is read into memory); a Dask
-        data frame, delayed frames. Hidden files are left out, and an index of pandas is no column.
+        data frame, delayed frames. Hidden files and an index of pandas are left out.
     target : the column of class labels, or of numbers; several columns with the probability of
         each class, which name the classes.
     weight, offset : columns of row weights, and of numbers added to the activations.
@@ -78,7 +78,8 @@ def scan(
         fit in half of the free disk space; a folder keeps them there; False reads the files in
         each pass. The file can be read by its owner alone, and is gone with the source and the
         models that were fitted to it.
-    progress : True shows a bar for each pass; a function is called with where the pass is.
+    progress : True shows a bar for each pass; a function is called with a `Step`, which has the
+        number of the pass, the rows read so far, and seconds.
 
     >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
     >>> from posteriori import LogisticRegression
@@ -95,6 +96,7 @@ def scan(
         _as_names("offset", offset),
         _as_names("columns", columns),
         _read_levels(categories),
+        tuple(dtypes) if isinstance(dtypes, Mapping) else (),
     )
     if classes is not None and len(roles.targets) < 2:
         raise ParameterError(
@@ -118,8 +120,16 @@ def scan(
     features = roles.features(_without_index(dataset.schema, dataset.schema.names, roles))
     files = getattr(dataset, "files", ())
     stamps = tuple(FileStamp.of(path) for path in files if os.path.exists(path))
-    roles = replace(roles, columns=tuple(features))
-    return FileRows(roles, dataset, stamps, declared, kept, soft_classes=classes, progress=passes)
+    return FileRows(
+        replace(roles, columns=tuple(features)),
+        dataset,
+        row_groups(dataset),
+        stamps,
+        declared,
+        kept,
+        soft_classes=classes,
+        progress=passes,
+    )
 
 
 def is_scanned(X: Any) -> bool:
@@ -190,8 +200,6 @@ def _open_table(source: Any) -> tuple[Any, dict[str, tuple[str, ...]]]:
     pyarrow, datasets = _pyarrow()
     if isinstance(source, datasets.Dataset):
         return source, {}
-    if isinstance(source, pyarrow.RecordBatch):
-        source = pyarrow.Table.from_batches([source])
     frame, declared = as_frame(source), {}
     if frame is None and not hasattr(type(source), "__arrow_c_stream__"):
         raise ParameterError(f"A {type(source).__name__} is not a source of rows.", _NO_SOURCE)
@@ -206,7 +214,7 @@ def _open_table(source: Any) -> tuple[Any, dict[str, tuple[str, ...]]]:
         else:
             orders = {name: declared_values(frame[name]) for name in frame.columns}
             declared = {name: tuple(map(str, own)) for name, own in orders.items() if own}
-            table = nw.maybe_reset_index(frame).to_arrow()  # an index of pandas is no column
+            table = nw.maybe_reset_index(frame).to_arrow()  # without the index of pandas
     except (pyarrow.ArrowException, OverflowError, TypeError) as error:
         raise ColumnTypeError(
             f"The frame has a column that Arrow cannot hold: {error}.",
@@ -216,7 +224,7 @@ def _open_table(source: Any) -> tuple[Any, dict[str, tuple[str, ...]]]:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    """pyarrow and its datasets; an error that tells a missing package from a broken one."""
+    """pyarrow and pyarrow.dataset; an error says whether it is missing or cannot be loaded."""
     try:
         return import_module("pyarrow"), import_module("pyarrow.dataset")
     except ImportError as error:
@@ -233,7 +241,7 @@ def _pandas_metadata(schema: Any, key: str) -> list[Any]:
 
 
 def _without_index(schema: Any, names: Sequence[str], roles: Roles) -> list[str]:
-    """The names of columns, but for an index of pandas that nobody has named."""
+    """The names of columns, without an index of pandas unless the user named it."""
     index = [name for name in _pandas_metadata(schema, "index_columns") if isinstance(name, str)]
     hidden = set(index).difference(roles.others, roles.columns or ())
     return [name for name in names if name not in hidden]
@@ -277,7 +285,7 @@ def _open_files(
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise SourceError(
             f"{str(source)!r} cannot be read: {str(error).rstrip('.')}.",
-            "Look at the path and the format; text must be written in UTF-8.",
+            "Check the path and the format; text must be written in UTF-8.",
         ) from error
 
 
@@ -315,7 +323,7 @@ def _find_files(source: Any, format: str | None) -> list[str]:
         ]
         if not files:
             what = f"in the folder {path!r}" if is_there else repr(path)
-            raise SourceError(f"There is no file {what}.", "Look at the path.")
+            raise SourceError(f"There is no file {what}.", "Check the path.")
         known = [name for name in files if _suffix(name) in _FORMATS]
         found += known if known and format is None else files
     if not found:
@@ -331,7 +339,7 @@ def _find_files(source: Any, format: str | None) -> list[str]:
 
 
 def _suffix(path: str) -> str:
-    """The ending that tells the format, before that of a compression."""
+    """The ending of the name, without that of a compression."""
     name, last = os.path.splitext(path)
     return os.path.splitext(name)[1] if last in (".gz", ".bz2", ".zst") else last
 
@@ -346,13 +354,19 @@ def _common_schema(
     pyarrow = import_module("pyarrow")
     given = dict.fromkeys(roles.categories if is_csv else (), pyarrow.string())
     try:
-        given |= {name: pyarrow.type_for_alias(kind) for name, kind in dict(dtypes or {}).items()}
+        wanted = {name: pyarrow.type_for_alias(kind) for name, kind in dict(dtypes or {}).items()}
     except (AttributeError, TypeError, ValueError) as error:
         raise ParameterError(
             f"dtypes={dtypes!r} is not understood: {error}.",
             "Pass the types of columns by name: dtypes={'zip': 'string'}.",
         ) from error
     names = dict.fromkeys([*found.names, *(name for own in schemas.values() for name in own.names)])
+    for name in wanted.keys() - names.keys():
+        raise ColumnNameError(
+            f"dtypes has a type for {name!r}, which is not among the columns.",
+            f"They are {listed(list(names), 12)}.",
+        )
+    given |= wanted
     fields = []
     for name in [*roles.features(_without_index(found, list(names), roles)), *roles.others]:
         kinds = {file: own.field(name).type for file, own in schemas.items() if name in own.names}

@@ -1,14 +1,15 @@
-"""What is known of the columns: their names, kinds, levels and roles; and a batch of rows."""
+"""Names, kinds, levels and roles of columns; and a batch of rows."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import narwhals.stable.v1 as nw
 import numpy as np
 
 from posteriori.errors import ColumnNameError, ColumnTypeError, LevelError, ShapeError
+from posteriori.lazy import cached_property
 from posteriori.typing import Codes
 
 Kind = Literal["numeric", "boolean", "categorical"]
@@ -29,7 +30,7 @@ class Column:
     """One column: a name, a kind and, where it is categorical, the levels that occur, in order.
 
     `declared` has all categories of a categorical type in their order (pandas categories, polars
-    Enum, ordered Arrow dictionaries), and is empty for text. `strange` is the first row, among rows
+    Enum, ordered Arrow dictionaries), and is empty for text. `unseen` is the first row, among rows
     to predict, with a level that was not in the fit; for error messages only.
     """
 
@@ -37,7 +38,7 @@ class Column:
     kind: Kind = "numeric"
     levels: tuple[Any, ...] = ()
     declared: tuple[Any, ...] = field(default=(), compare=False, repr=False)
-    strange: UnseenLevel | None = field(default=None, compare=False, repr=False)
+    unseen: UnseenLevel | None = field(default=None, compare=False, repr=False)
 
 
 def order_levels(levels: Iterable[Any], declared: Sequence[Any] = ()) -> tuple[Any, ...]:
@@ -158,7 +159,7 @@ class Schema:
         return f"column{'s' if len(places) > 1 else ''} {', '.join(shown)}{rest}"
 
     def difference(self, other: "Schema") -> str:
-        """In what another schema differs from this one, in words; the first thing found.
+        """The first difference of another schema from this one, in words.
 
         >>> old = Schema((Column("age"), Column("sex", "categorical", ("f", "m"))), named=True)
         >>> old.difference(Schema((Column("age"), Column("sex")), named=True))
@@ -176,12 +177,12 @@ class Schema:
         return "one of them has column names and the other has none"
 
     def order_of(self, names: Sequence[str]) -> list[int]:
-        """Where each column of this schema stands among `names`; an error if the sets differ."""
+        """The index of each column of this schema in `names`; an error if one is missing."""
         place = {name: i for i, name in enumerate(names)}
         missing = [name for name in self.names if name not in place]
-        if missing or len(place) != len(self):
+        if missing:
             unknown = [name for name in names if name not in set(self.names)]
-            parts = [f"missing since fit time: {listed(missing)}"] if missing else []
+            parts = [f"missing since fit time: {listed(missing)}"]
             parts += [f"unseen at fit time: {listed(unknown)}"] if unknown else []
             raise ColumnNameError(
                 f"The columns differ from those the model was fitted on ({'; '.join(parts)}).",
@@ -191,7 +192,7 @@ class Schema:
 
 
 def known_levels(known: Sequence[Any]) -> str:
-    """What to do about a level that was not in the fit.
+    """The remedy for a level that was not in the fit.
 
     >>> known_levels(["a", "b"])
     "The levels are 'a', 'b'; fit again with rows that have the new level, recode it, or set
@@ -239,7 +240,8 @@ class Roles:
 
     `target` is one column of labels or numbers, or several with the probability of each class.
     Without `columns` the features are all columns that are nothing else. `categories` has the
-    levels of columns, in order, where they are given.
+    levels of columns, in order, where they are given; `text` names columns that are text though
+    they look like numbers.
     """
 
     target: str | tuple[str, ...] | None = None
@@ -247,6 +249,7 @@ class Roles:
     offset: str | None = None
     columns: tuple[str, ...] | None = None
     categories: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    text: tuple[str, ...] = ()
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -257,7 +260,7 @@ class Roles:
 
     @property
     def others(self) -> list[str]:
-        """The columns that are no features."""
+        """The columns of target, weight and offset."""
         return [*self.targets, *filter(None, (self.weight, self.offset))]
 
     def features(self, names: Sequence[str]) -> list[str]:

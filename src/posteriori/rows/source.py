@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
@@ -22,16 +22,19 @@ from posteriori.errors import (
     ParameterError,
     PosterioriError,
     ScaleError,
+    ShapeError,
     SourceError,
 )
 from posteriori.rows.block import Kernel
-from posteriori.rows.discovery import Discovered, LabelCounts, checked, inspect_batch
+from posteriori.rows.categories import check_numbers
+from posteriori.rows.discovery import Discovered, LabelCounts, inspect_batch
 from posteriori.rows.features import read_features
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.progress import Passes
 from posteriori.rows.schema import Batch, BatchTransform, Roles, Schema, merge_columns
 from posteriori.rows.target import (
     as_vector,
+    check_total_weight,
     read_offset,
     read_real_target,
     read_target,
@@ -53,7 +56,7 @@ _counting = threading.Lock()
 
 @dataclass
 class PassLog:
-    """How often the rows were read, and how much of them."""
+    """Passes over the rows, and bytes read."""
 
     passes: int = 0
     bytes_read: int = 0
@@ -65,17 +68,17 @@ class PassLog:
             self.bytes_read += n_bytes
 
     def since_last(self) -> "PassLog":
-        """What was read since this was last called."""
+        """Passes and bytes since the last call of this method."""
         before = self._reported or PassLog()
         self._reported = replace(self)
         return self.since(before)
 
     def since(self, before: "PassLog") -> "PassLog":
-        """What was read since the log was as `before`."""
+        """Passes and bytes since the log was `before`."""
         return PassLog(self.passes - before.passes, self.bytes_read - before.bytes_read)
 
     def __str__(self) -> str:
-        """How often, and how much in memory: decoded, and without columns that are not needed.
+        """Passes, and bytes of decoded columns that were needed.
 
         >>> str(PassLog(7, 16_350_000_000))
         '7, 16.4 GB read'
@@ -88,7 +91,7 @@ class PassLog:
 
 @dataclass(frozen=True)
 class Reader:
-    """How a batch becomes rows in memory, once columns and classes are known.
+    """Converts a batch to rows in memory, once columns and classes are known.
 
     `real` says that targets are numbers rather than labels; `soft_classes` has the classes of
     columns of soft labels, where these are not named after them. `code` is applied to the targets.
@@ -121,7 +124,7 @@ class Reader:
         return rows if self.code is None else rows.recoded(self.code)
 
     def codes(self, batch: Batch, weight: Array | None) -> Codes | Array:
-        """Class codes or soft labels; rows of weight zero may have labels that are no classes."""
+        """Class codes or soft labels; labels of rows of weight zero need not be classes."""
         y, n, classes = batch.y, batch.n_rows, cast(Labels, self.classes)
         if weight is None or weight.all() or as_vector(y).ndim == 2:
             return read_target(y, n, self.soft_classes, known=classes)[1]
@@ -151,7 +154,7 @@ class CompareClasses:
 
 @dataclass(frozen=True, eq=False)
 class _Total:
-    """A sum, and of how many rows it is; `value` is None for none."""
+    """A sum and its number of rows; `value` is None without rows."""
 
     n_rows: int = 0
     value: Any = None
@@ -165,7 +168,7 @@ class _Total:
 class SourceRows(ABC):
     """`Rows` of a source that is read batch by batch, in every pass.
 
-    A new kind of source gives `_sum_batches` and `_iterate`; all else is here. `real` says that
+    A new kind of source implements `_sum_batches` and `_iterate`. `real` says that
     the target is a number, `soft_classes` what the user calls columns of soft labels.
     `known_schema` and `known_classes` are those of an earlier fit. Batches go through
     `transforms`, the first of them first; `partial` says that these give rows weight zero that are
@@ -188,7 +191,7 @@ class SourceRows(ABC):
     is_distributed: ClassVar[bool] = False
     """Whether a pass needs a scheduler, which must not be called while a model is pickled."""
 
-    # What a kind of source gives.
+    # Each kind of source implements these.
 
     @abstractmethod
     def _sum_batches(
@@ -229,8 +232,17 @@ class SourceRows(ABC):
         """Make the first pass over the rows, unless it was made before."""
         if not self._found:
             inspect = partial(inspect_batch, soft_classes=self.soft_classes, real=self.real)
-            self._found.append(checked(self._sum(inspect, "discovery")))
+            self._remember(self._sum(inspect, "discovery"))
         return self
+
+    def _remember(self, found: Discovered | None) -> None:
+        if found is None:
+            raise ShapeError("There are no rows.", "Pass a source with at least one row.")
+        check_total_weight(found.weight)
+        for column in found.schema.columns:
+            if column.name not in self.roles.text:
+                check_numbers(column)
+        self._found.append(replace(found, schema=self._ordered(found.schema)))
 
     def discover_and_sum(self, gather: Callable[[MemoryRows], S]) -> S | None:
         """Discovery and the sum of what `gather` gives for each batch, in one pass.
@@ -249,13 +261,13 @@ class SourceRows(ABC):
                 return _DiscoveredSum(found, None, found.labels is not None)
             try:
                 classes = self._ordered_classes(found.labels)
-                read = Reader(self._ordered(found.schema()), classes, False, self.soft_classes)
+                read = Reader(self._ordered(found.schema), classes, False, self.soft_classes)
                 return _DiscoveredSum(found, gather(read(batch)), not any(found.empty))
             except PosterioriError:  # raised again by the pass that follows, with all rows known
                 return _DiscoveredSum(found, None, False)
 
         both = self._sum(task, "once")
-        self._found.append(checked(None if both is None else both.discovered))
+        self._remember(None if both is None else both.discovered)
         statistic = both.statistic if both.is_complete else None
         if statistic is None or statistic.schema != self.schema:
             return None
@@ -264,7 +276,7 @@ class SourceRows(ABC):
 
     @property
     def discovered(self) -> Discovered:
-        """What the first pass has found; an error if there was none."""
+        """The result of the first pass; an error before it."""
         if not self._found:
             raise SourceError(
                 "The columns and classes of this source are not known yet.",
@@ -273,18 +285,17 @@ class SourceRows(ABC):
         return self._found[0]
 
     def _ordered(self, schema: Schema) -> Schema:
-        """The schema with the levels that the user gave."""
+        """The schema with the levels in the order that the user or the files declare."""
         return self.roles.in_order(schema)
 
     def _ordered_classes(self, labels: LabelCounts) -> Labels:
         return labels.classes()
 
-    @cached_property
+    @property
     def schema(self) -> Schema:
-        found = self.known_schema
-        return self._ordered(self.discovered.schema()) if found is None else found
+        return self.discovered.schema if self.known_schema is None else self.known_schema
 
-    @cached_property
+    @property
     def classes(self) -> Labels | None:
         labels = self.discovered.labels
         if self.real or labels is None:
@@ -308,15 +319,15 @@ class SourceRows(ABC):
         """All rows of the source, also those of weight zero."""
         return self.discovered.n_rows
 
-    @cached_property
+    @property
     def reader(self) -> Reader:
-        """How a batch becomes rows in memory."""
+        """Converts a batch to rows in memory."""
         return Reader(self.schema, self.classes, self.real, self.soft_classes, self.code)
 
     # Passes.
 
     def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
-        """Run `kernel` on every block, and add up what comes back in the order of the rows."""
+        """Run `kernel` on every block, and add up its results in the order of the rows."""
         reader = self.reader
         found = self._sum(lambda batch: reader(batch).add_up(kernel, block_entries))
         self.progress.objective = getattr(found, "objective", None)
@@ -368,7 +379,7 @@ class SourceRows(ABC):
 
     @contextmanager
     def _one_pass(self) -> Iterator[Callable[[int], None]]:
-        """A pass over the rows: counted, reported, and named if it is interrupted."""
+        """The context of a pass, which is counted, reported, and named in an interrupt."""
         n_rows = 0
 
         def advance(more: int) -> None:
@@ -393,7 +404,7 @@ class SourceRows(ABC):
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
-        """The context of a fit: an interrupt is raised with the pass in which it came."""
+        """The context of a fit, in which an interrupt names the pass."""
         try:
             yield
         except Interrupted:
@@ -450,7 +461,7 @@ class SourceRows(ABC):
         return replace(self, known_schema=schema, known_classes=classes)
 
     def with_offset(self, offset: Any) -> Self:
-        """The same rows with offsets, where they can be given beside the source."""
+        """The same rows with offsets, for sources whose offsets are an argument of fit."""
         raise ParameterError(
             "offset was given together with rows of scan(), which have offsets of their own.",
             "Name the column of offsets: scan(source, offset=...).",
@@ -469,7 +480,7 @@ class SourceRows(ABC):
 
 @dataclass(frozen=True, eq=False)
 class _DiscoveredSum:
-    """What a batch shows, and its statistic; `is_complete` unless that is unknown."""
+    """Columns and labels of a batch, and its statistic; not `is_complete` where that is unknown."""
 
     discovered: Discovered
     statistic: Any
@@ -477,7 +488,8 @@ class _DiscoveredSum:
 
     def __add__(self, other: "_DiscoveredSum") -> "_DiscoveredSum":
         discovered = self.discovered + other.discovered
-        same = self.discovered.kinds == other.discovered.kinds
+        columns = zip(self.discovered.schema.columns, other.discovered.schema.columns, strict=True)
+        same = all(ours.kind == theirs.kind for ours, theirs in columns)
         if not (self.is_complete and other.is_complete and same):
             return _DiscoveredSum(discovered, None, False)
         known = [each.statistic for each in (self, other) if each.statistic is not None]
@@ -498,6 +510,6 @@ FitRows = MemoryRows | SourceRows
 def _stopped(where: str) -> Interrupted:
     return Interrupted(
         f"Stopped {where}.",
-        "The estimator is as it was before the fit. Fit again; what the first pass over the same "
-        "source has found is kept.",
+        "The estimator is as it was before the fit. Fit again; the first pass over the same source "
+        "is not repeated.",
     )

@@ -24,10 +24,10 @@ from posteriori.typing import Array, Codes, Labels
 _SUM_TOLERANCE = 1e-6
 
 _NEAR = 1024
-"""Whole numbers within a range of this size are encoded by a table, however few they are."""
+"""Whole numbers within a range of this size are encoded by a table, however few rows there are."""
 
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
-"""Sums of weights that leave room for squares and inverses in doubles."""
+"""Range of sums of weights; their squares and inverses are doubles."""
 
 
 def as_vector(values: Any, *, keep_levels: bool = False) -> Any:
@@ -130,7 +130,7 @@ def merge_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
 
 
 def _among(found: Labels, codes: Codes, known: Labels) -> Codes:
-    """The place of each row's label among the classes known."""
+    """The index of each row's label in the known classes."""
     place = {label: k for k, label in enumerate(known.tolist())}
     labels = found.astype(known.dtype) if found.dtype.kind == known.dtype.kind == "M" else found
     places = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
@@ -198,7 +198,7 @@ def encode(y: Any, name: str = "y") -> tuple[Labels, Codes]:
     if y.dtype.kind in "iu" and len(y):
         low, high = int(y.min()), int(y.max())
         if high - low <= max(_NEAR, len(y)) and high <= np.iinfo(np.intp).max:
-            codes = y.astype(np.intp) - low  # as intp before: 127 - (-128) is no int8
+            codes = y.astype(np.intp) - low  # as intp first: 127 - (-128) overflows int8
             present = np.bincount(codes) > 0
             classes = (np.flatnonzero(present) + low).astype(y.dtype)
             return classes, codes if present.all() else (np.cumsum(present) - 1)[codes]

@@ -2,13 +2,16 @@
 
 import os
 import threading
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from threadpoolctl import LibController
 
 from posteriori.errors import ParameterError
 from posteriori.linalg import blas_libraries
@@ -16,7 +19,7 @@ from posteriori.linalg import blas_libraries
 T = TypeVar("T")
 R = TypeVar("R")
 
-_limit: ContextVar[int | None] = ContextVar("threads", default=None)
+_n_threads: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
 def available_cores() -> int:
@@ -28,7 +31,7 @@ def available_cores() -> int:
 
 def thread_count() -> int:
     """How many threads a sum over rows uses now."""
-    return _limit.get() or available_cores()
+    return _n_threads.get() or available_cores()
 
 
 @contextmanager
@@ -43,16 +46,33 @@ def threads(n: int) -> Iterator[None]:
     """
     if n < 1:
         raise ParameterError(f"threads({n}) cannot work.", "Ask for at least one thread.")
-    before = _limit.set(n)
+    before = _n_threads.set(n)
     try:
         yield
     finally:
-        _limit.reset(before)
+        _n_threads.reset(before)
+
+
+class _OneBlasThread:
+    """BLAS on one thread, as long as anything refers to this object."""
+
+    _before: Sequence[tuple[LibController, int]] = ()
+
+    def __init__(self) -> None:
+        libraries = blas_libraries().select(user_api="blas").lib_controllers
+        self._before = [(library, library.num_threads) for library in libraries]
+        for library in libraries:
+            library.set_num_threads(1)
+
+    def restore(self) -> None:
+        for library, n in self._before:
+            library.set_num_threads(n)
+
+    __del__ = restore
 
 
 _lock = threading.Lock()
-_inside = 0
-_limiter: Any = None
+_limit: Callable[[], _OneBlasThread | None] = lambda: None  # noqa: E731
 
 
 @contextmanager
@@ -60,20 +80,20 @@ def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread inside the block, which several threads may enter at once.
 
     Our own threads share the cores already. NumPy and SciPy each bring a BLAS whose idle workers
-    keep spinning for a while, in the way of the other's: a small product then takes 16 ms.
+    keep spinning for a while, in the way of the other's: a small product then takes 16 ms. Blocks
+    are counted by references, so that an interrupt at any moment restores the threads.
     """
-    global _inside, _limiter
+    global _limit
     with _lock:
-        if _inside == 0:
-            _limiter = blas_libraries().limit(limits=1, user_api="blas")
-        _inside += 1
+        own = _limit()
+        if own is None:
+            own = _OneBlasThread()
+            _limit = weakref.ref(own)
     try:
         yield
     finally:
         with _lock:
-            _inside = max(_inside - 1, 0)  # a child forked inside the block begins at zero
-            if _inside == 0:
-                _limiter.restore_original_limits()
+            del own
 
 
 def map_in_order(
@@ -107,16 +127,17 @@ def map_in_order(
 
 @cache
 def _pool(size: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(size, "posteriori", initializer=_limit.set, initargs=(1,))
+    return ThreadPoolExecutor(size, "posteriori", initializer=_n_threads.set, initargs=(1,))
 
 
 def _reset_in_child() -> None:
-    """A forked child has none of its parent's threads: new pools, and BLAS as it was."""
-    global _inside
+    """In a forked child, which has no other threads: new pools, and BLAS with all its threads."""
+    global _limit
     _pool.cache_clear()
-    if _inside:
-        _limiter.restore_original_limits()
-    _inside = 0
+    limit = _limit()
+    if limit is not None:
+        limit.restore()
+    _limit = lambda: None  # noqa: E731
     _lock.release()
 
 

@@ -24,7 +24,7 @@ from posteriori.likelihood.feature_families import (
     gaussian_log_normaliser,
     overall_spread,
 )
-from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, unit_diagonal
+from posteriori.linalg import cholesky, dependent_columns, unit_diagonal
 from posteriori.solve.covariance import Divisor, Shrinkage, group_covariances
 from posteriori.solve.objective import Solution, Status
 from posteriori.statistics.column_moments import ColumnMoments
@@ -57,23 +57,22 @@ def least_squares(
     inner = np.ix_(kept, kept)
     matrix, scale = unit_diagonal(scatter[inner] + np.diag(penalty[kept]))
     right = cross[kept] / scale[:, None]
-    lower = cholesky(matrix)
-    coefficients = np.zeros_like(cross)
-    if lower is not None and (np.diagonal(lower) ** 2 >= COLLINEAR).all():
+    coefficients, lost = np.zeros_like(cross), dependent_columns(matrix)
+    lower = None if len(lost) else cholesky(matrix)
+    if lower is not None:
         solution, _ = lapack.dpotrs(lower, right, lower=1)
         coefficients[kept] = solution / scale[:, None]
         return LeastSquares(coefficients, cast(Codes, np.flatnonzero(constant)))
-    coefficients[kept] = _smallest_solution(matrix, right, scale)
-    dependent = np.concatenate([kept[dependent_columns(matrix)], np.flatnonzero(constant)])
+    coefficients[kept] = _smallest_solution(matrix, right, scale, len(lost))
+    dependent = np.concatenate([kept[lost], np.flatnonzero(constant)])
     return LeastSquares(coefficients, np.sort(dependent))
 
 
-def _smallest_solution(matrix: Array, right: Array, scale: Array) -> Array:
+def _smallest_solution(matrix: Array, right: Array, scale: Array, deficiency: int) -> Array:
     """Of all solutions z / scale of the singular system, the one of smallest norm."""
     values, vectors = np.linalg.eigh(matrix)
-    free = values < COLLINEAR
-    basis, null = vectors[:, ~free], vectors[:, free] / scale[:, None]
-    particular = basis @ ((basis.T @ right) / values[~free, None]) / scale[:, None]
+    basis, null = vectors[:, deficiency:], vectors[:, :deficiency] / scale[:, None]
+    particular = basis @ ((basis.T @ right) / values[deficiency:, None]) / scale[:, None]
     # Columns of the null space brought to one size, for units that differ by hundreds of powers.
     null /= abs(null).max(axis=0)
     return particular - null @ np.linalg.lstsq(null, particular)[0]

@@ -196,7 +196,7 @@ def _shrunk(moments: Moments, kept: Codes, divisor: Divisor) -> GroupCovariances
             one = _factor(moments, g, kept, "auto", divisor)
             if one.factor is None:
                 raise _singular(moments, g, culprits)
-            caveats += (_shrinkage_caveat(moments, g, culprits, one.shrinkage),)
+            caveats += (_shrinkage_caveat(moments, g, kept, culprits, one.shrinkage),)
         found.append(one)
     return _spread_out(moments, found, kept, caveats)
 
@@ -271,11 +271,18 @@ def _singular(moments: Moments, g: int, culprits: Codes) -> SingularCovarianceEr
 
 
 def _shrinkage_caveat(
-    moments: Moments, g: int, culprits: Codes, amount: float
+    moments: Moments, g: int, kept: Codes, culprits: Codes, amount: float
 ) -> SingularCovarianceWarning:
     words = Columns(moments.schema).as_schema().describe_all
+    rows = moments.group_count[g]
+    size = abs(moments.mean[moments.groups == g]).max(axis=0)
+    constant = kept[(np.sqrt(np.diagonal(moments.scatter[g]) / rows) <= CONSTANT * size)[kept]]
+    replaced = (
+        f" The variance of {words(constant)}, which is zero there, was replaced by "
+        f"{amount:.3g} times the variance in all rows."
+    )
     return SingularCovarianceWarning(
         f"{_describe(moments, g)} is singular in {words(culprits)}; its correlations were "
-        f"shrunk by {amount:.3g} towards zero.",
+        f"shrunk by {amount:.3g} towards zero.{replaced if len(constant) else ''}",
         "Pass more rows or fewer columns, set shrinkage yourself, or use covariance='diagonal'.",
     )

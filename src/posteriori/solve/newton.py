@@ -161,6 +161,7 @@ class _State:
     value: float = np.nan
     trace: list[Iteration] = field(default_factory=list)
     begun: float = field(default_factory=perf_counter)
+    keep: bool = False
 
     def record(
         self,
@@ -172,9 +173,8 @@ class _State:
     ) -> None:
         """Add a step from the present parameters to the trace."""
         seconds, row_fraction = perf_counter() - self.begun, objective.row_fraction
-        self.trace.append(
-            Iteration(self.value, decrement, length, seconds, row_fraction, fresh, n_evaluations)
-        )
+        numbers = self.value, decrement, length, seconds, row_fraction, fresh, n_evaluations
+        self.trace.append(Iteration(*numbers, self.w.copy() if self.keep else None))
 
 
 @dataclass
@@ -228,6 +228,7 @@ def newton(
     always_fresh: bool = False,
     check_separation: Callable[[], bool] | None = None,
     hessian: Array | None = None,
+    keep_parameters: bool = False,
 ) -> Solution[Array, Iteration]:
     """The parameters that make the last of `levels` smallest.
 
@@ -235,9 +236,11 @@ def newton(
     before it ended, with its Hessian. `check_separation` is called once if steps with new Hessians
     shrink the error so little that estimates may be infinite; if it returns True, the iteration
     ends.
-    `hessian` is that of the first level near the start, if it is known.
+    `hessian` is that of the first level near the start, if it is known. `keep_parameters` has the
+    trace keep those of each step.
     """
-    state = _State(start, None if hessian is None else InverseHessian.of(hessian))
+    metric = None if hessian is None else InverseHessian.of(hessian)
+    state = _State(start, metric, keep=keep_parameters)
     with np.errstate(over="ignore", invalid="ignore"):  # steps that are too long meet infinities
         for objective in levels[:-1]:
             _minimise(objective, state, _MOST_STEPS_ON_A_SUBSAMPLE, always_fresh, None)

@@ -73,7 +73,8 @@ class Iteration:
     objective: its value before the step. decrement: √(gᵀH⁻¹g), about how many standard errors the
     parameters were from the optimum. step: how much of the full step was taken. seconds: since
     the start. row_fraction: of all rows, those used. fresh: whether the Hessian was
-    computed for this step. n_evaluations: of the objective on these rows.
+    computed for this step. n_evaluations: of the objective on these rows. parameters: before the
+    step, where they were requested.
     """
 
     objective: float
@@ -83,6 +84,7 @@ class Iteration:
     row_fraction: float
     fresh: bool
     n_evaluations: float = 1.0
+    parameters: Array | None = None
 
 
 T = TypeVar("T")

@@ -50,9 +50,9 @@ class PerceptronState:
     n_epochs: int = 0
 
     @classmethod
-    def zero(cls, n_parameters: int, n_classes: int) -> "PerceptronState":
-        shape = (n_parameters, 1 if n_classes == 2 else n_classes)
-        return cls(np.zeros(shape), np.zeros(shape))
+    def at(cls, weights: Array) -> "PerceptronState":
+        """Before the first visit."""
+        return cls(weights, np.zeros_like(weights))
 
     def mean(self) -> Array:
         """The mean of W over all visits, each counted by the weight of its row."""
@@ -76,18 +76,19 @@ def perceptron(
     separable: Callable[[Array], bool],
     *,
     averaged: bool,
+    path: list[Array] | None = None,
 ) -> PerceptronSolution:
     """Epochs of updates until one has no mistake, or none can be without (4.55).
 
     `separable` decides whether some W makes no mistake, given the last one; it is called once, when
     so many updates have been made that the answer is worth its cost. The solution is the last W
     or, where that makes mistakes, the one that makes the fewest, of those after each epoch and
-    their means; `averaged` asks for the mean.
+    their means; `averaged` asks for the mean. W after each update is added to `path`.
     """
     best, fewest, can_be = state.weights, np.inf, None
     enough = _ENOUGH + 2 * len(state.weights) ** 2
     for _ in epochs:
-        before, state = state.n_updates, perceptron_epoch(state, stream, random)
+        before, state = state.n_updates, perceptron_epoch(state, stream, random, path)
         if state.n_updates == before:
             best = state.mean() if averaged else state.weights
             return PerceptronSolution(best, state, True, True)
@@ -106,15 +107,18 @@ def perceptron(
 
 
 def perceptron_epoch(
-    state: PerceptronState, stream: RowStream, random: Random = None
+    state: PerceptronState,
+    stream: RowStream,
+    random: Random = None,
+    path: list[Array] | None = None,
 ) -> PerceptronState:
     """One visit to every row: W changes where a row is not strictly on its own side (4.55)."""
     for segment in stream.segments(random):
-        state = _visit(state, segment)
+        state = _visit(state, segment, path)
     return replace(state, n_epochs=state.n_epochs + 1)
 
 
-def _visit(state: PerceptronState, segment: Segment) -> PerceptronState:
+def _visit(state: PerceptronState, segment: Segment, path: list[Array] | None) -> PerceptronState:
     """W ← W + φ cᵀ for each mistake: c is 1 for its class and -1 for the class that won instead."""
     W, moment, n_updates = state.weights.copy(), state.moment.copy(), state.n_updates
     rows, codes, weight = _turned(segment, W.shape[1])
@@ -140,6 +144,8 @@ def _visit(state: PerceptronState, segment: Segment) -> PerceptronState:
         W += step
         moment += times[i] * step
         n_updates += 1
+        if path is not None:
+            path.append(W.copy())
         i, ahead = i + 1, max(2 * first, _FEWEST)
     return replace(state, weights=W, moment=moment, time=float(times[-1]), n_updates=n_updates)
 

@@ -55,9 +55,12 @@ _LARGE = 150
 _ROUNDS = 100
 """Programs solved before giving up; a dozen is usual."""
 
-_WORK, _NAMING_WORK = 4e6, 2e5
-"""Nonzero entries of all programs together beyond which a search is given up, and beyond which no
-columns are left out of a ray: about ten seconds, and half of one."""
+_WORK, _NAMING_WORK = 1e7, 4e5
+"""Nonzero entries times iterations, over all programs, at which the search is given up, and at
+which no more columns are left out of a ray: five to ten seconds, and less than half of one."""
+
+_SIMPLEX_WORK = 0.03
+"""An iteration of the simplex method beside one of the interior point method."""
 
 _TRIED = 20
 """Columns that are tried to be left out of a ray."""
@@ -273,7 +276,6 @@ class _Search:
         self, cost: Array, above: sparse.sparray, limit: Array, zero: sparse.sparray, bounds: Array
     ) -> Array | None:
         """x of least cost with above x ≤ limit and zero x = 0, within bounds; None if none is."""
-        self.work += above.nnz + zero.nnz
         methods = ("highs-ipm", "highs-ds") if len(cost) > _LARGE else ("highs-ds", "highs-ipm")
         for method in methods:
             found = linprog(
@@ -289,6 +291,8 @@ class _Search:
                     "dual_feasibility_tolerance": _TOLERANCE,
                 },
             )
+            effort = 1.0 if method == "highs-ipm" else _SIMPLEX_WORK
+            self.work += effort * found.nit * (above.nnz + zero.nnz)
             if found.status in (_SOLVED, _INFEASIBLE):
                 return found.x
         return None

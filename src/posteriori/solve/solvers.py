@@ -292,15 +292,16 @@ def solve(
     max_iter: int | None = None,
     check_separation: Callable[[], bool] | None = None,
     hessian: Array | None = None,
+    keep_parameters: bool = False,
 ) -> Solution[Array, Iteration]:
     """The minimum of the last of `levels` by the solver of that name.
 
     `max_iter=None` leaves the number of steps to the solver: gradients need more than Hessians.
-    `hessian` is that at the start, if it is known; it serves Newton's method alone.
+    `hessian` is that at the start, if known; it and `keep_parameters` are for Newton's method.
     """
     settings: dict[str, Any] = {"check_separation": check_separation}
     if max_iter is not None:
         settings["max_iter"] = max_iter
     if name == "newton":
-        settings["hessian"] = hessian
+        settings |= {"hessian": hessian, "keep_parameters": keep_parameters}
     return SOLVERS[name](levels, start, **settings)

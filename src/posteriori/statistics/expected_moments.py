@@ -89,7 +89,7 @@ class GatherExpectedMoments:
         return ExpectedMoments(moments, float(weight @ logs))
 
     def _cholesky(self, g: int, columns: Codes) -> Array:
-        """The factor of the covariance of some columns; an error that names those to blame."""
+        """The factor of the covariance of some columns; an error names those that are collinear."""
         part = self.covariance[g][np.ix_(columns, columns)]
         lower = cholesky(part)
         if lower is not None and (np.diagonal(lower) ** 2 > COLLINEAR * np.diagonal(part)).all():

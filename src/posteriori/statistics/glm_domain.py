@@ -1,4 +1,4 @@
-"""Which targets a family can have, where offsets lie, and which rows fulfil a condition.
+"""Targets outside the domain of a family, the range of offsets, and rows that fulfil a condition.
 
 Conventions: one activation a = φᵀθ + offset a row.
 """

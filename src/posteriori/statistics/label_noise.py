@@ -84,12 +84,12 @@ def flip_derivatives(
 
 
 _SAMPLED = 1000
-"""Rows whose medians stand for those of all."""
+"""Size of the sample whose medians approximate those of all rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class MappedRows:
-    """Rows seen through a function of each block; a `Rows`."""
+    """`Rows` with a function applied to each block."""
 
     rows: Rows
     function: Callable[[Block], Block]

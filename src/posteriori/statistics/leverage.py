@@ -157,7 +157,7 @@ class Influence(Statistic):
 
 
 def largest(most: int, row: Codes, distance: Array, leverage: Array) -> Influence:
-    """The rows that stand out of these; of equal ones the first.
+    """The rows with the largest distances or leverages; of equal ones the first.
 
     >>> rows, distances = np.array([7, 3, 5]), np.array([0.1, 0.9, 0.2])
     >>> found = largest(1, rows, distances, np.array([0.3, 0.2, 0.1]))

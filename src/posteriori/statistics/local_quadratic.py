@@ -185,7 +185,7 @@ def _softmax_hessian(X: Array, a: Array, weight: Array | None, has_intercept: bo
     rows = max(1, _PART_ENTRIES // (q if add_shared is _one_by_one else K * q))
     for low in range(0, len(X), rows):
         part = slice(low, low + rows)
-        # Column after column in memory, so that each is multiplied at a stroke.
+        # Column after column in memory, so that each is one contiguous product.
         phi = np.empty((q, len(a[part])))
         phi[int(has_intercept) :] = X[part].T
         if has_intercept:
@@ -208,7 +208,7 @@ def _one_by_one(shared: Array, phi: Array, p: Array) -> None:
 
 
 def _all_at_once(shared: Array, phi: Array, p: Array) -> None:
-    """The same by one symmetric product: twice the work at a stroke, for few columns."""
+    """The same by one symmetric product: twice the arithmetic in one call, for few columns."""
     spread = (p[:, None, :] * phi).reshape(-1, p.shape[1])
     shared += transpose_matmul(spread.T, spread.T).reshape(shared.shape)
 

@@ -143,7 +143,7 @@ class Moments(ColumnStatistic):
         )
 
     def with_vacant_classes_centred(self) -> "Moments":
-        """With classes without rows at the mean of all rows, lest they change the centre."""
+        """With the means of classes without rows at the mean of all rows."""
         if self.count.all():
             return self
         return replace(self, mean=np.where(self.count[:, None] > 0, self.mean, self.total()[1]))

@@ -101,11 +101,15 @@ class Pairs:
         part = sparse.csr_array((data, part.indices, part.indptr), shape=part.shape)
         if self.standard.intercept:
             part = sparse.hstack([np.ones((len(rows), 1)), part])
-        # The first of two classes has no activation.
-        classes = np.arange(int(self.n_classes == 2), self.n_classes)[:, None]
-        sign = (own == classes).astype(np.float64) - (others == classes)
-        each = [sparse.diags_array(one).tocsr() @ part for one in sign]
-        return sparse.hstack(each, format="csr")
+        if self.n_classes == 2:  # the first has no activation
+            return sparse.diags_array(own - others.astype(np.float64)).tocsr() @ part
+        part = part.tocoo()
+        row, column = part.coords
+        q = part.shape[1]
+        entries = np.concatenate([part.data, -part.data])
+        columns = np.concatenate([column + q * own[row], column + q * others[row]])
+        shape = len(rows), self.n_classes * q
+        return sparse.csr_array((entries, (np.tile(row, 2), columns)), shape=shape)
 
 
 def _sparse(design: Design) -> sparse.csr_array:

@@ -151,7 +151,7 @@ def align(a: D, b: D) -> tuple[D, D]:
 
 
 def union_of_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
-    """All classes in order, and where those of `a` and of `b` stand among them."""
+    """All classes in order, and the positions of those of `a` and of `b` among them."""
     if np.array_equal(a, b):
         places = np.arange(len(a))
         return a, places, places

@@ -43,7 +43,7 @@ from posteriori.statistics.local_quadratic import (
 from posteriori.typing import Array
 
 _TINY = 1e-300
-"""Numbers whose halves have all their digits, and that are nothing beside one."""
+"""A number negligible compared to one, whose half is still a normal double."""
 
 
 class _RowBounds(NamedTuple):

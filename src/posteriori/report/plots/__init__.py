@@ -1,0 +1,39 @@
+"""Plots of fitted models, by matplotlib (extra `plots`).
+
+Every function draws on the Axes `ax`, or on those of a new figure, and returns the Axes.
+
+>>> from posteriori.report import plots
+>>> sorted(plots.__all__)[-3:]
+['prior_and_posterior', 'reject_curve', 'residuals']
+"""
+
+from posteriori.report.plots.calibration import calibration, residuals
+from posteriori.report.plots.coefficients import forest
+from posteriori.report.plots.decisions import confusion, reject_curve
+from posteriori.report.plots.densities import (
+    class_densities,
+    decision_regions,
+    density_ellipses,
+    posterior_surface,
+)
+from posteriori.report.plots.posterior import convergence, evidence_curve, prior_and_posterior
+from posteriori.report.plots.style import COLOURS, LINES, MARKERS, class_colours
+
+__all__ = [
+    "COLOURS",
+    "LINES",
+    "MARKERS",
+    "calibration",
+    "class_colours",
+    "class_densities",
+    "confusion",
+    "convergence",
+    "decision_regions",
+    "density_ellipses",
+    "evidence_curve",
+    "forest",
+    "posterior_surface",
+    "prior_and_posterior",
+    "reject_curve",
+    "residuals",
+]

@@ -1,0 +1,679 @@
+"""Effects in units of probability: against statsmodels, differences of predictions, and draws."""
+
+import pickle
+import warnings
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.stats import norm
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression as TheirLogistic
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from posteriori import (
+    GLM,
+    BayesianLogisticRegression,
+    FisherDiscriminant,
+    GaussianClassifier,
+    LeastSquaresClassifier,
+    LogisticRegression,
+    NaiveBayes,
+    OneVersusOne,
+    OneVersusRest,
+    Perceptron,
+    ProbitRegression,
+    ThresholdRegression,
+    scan,
+)
+from posteriori.errors import (
+    ColumnNameError,
+    DomainError,
+    InfiniteValueError,
+    LevelError,
+    MissingValueError,
+    ParameterError,
+)
+from posteriori.inspection.effects import comparisons, predict_interval, predictions, slopes
+
+EXACT = {"tol": 1e-10}
+
+
+def _rows(n=200, d=3, classes=2, seed=0):
+    """Columns, the last of them zeros and ones; classes that overlap."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d)) * [1.0, 3.0, 1.0][:d] + [0.0, 5.0, 0.0][:d]
+    X[:, -1] = X[:, -1] > 0
+    a = (X - X.mean(axis=0)) @ random.normal(size=(d, classes)) * 0.5
+    y = (a + random.gumbel(size=a.shape)).argmax(axis=1)
+    return X, y
+
+
+def _frame(n=120, seed=3):
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": random.integers(20, 70, n),
+            "bmi": random.gamma(9, 3, n),
+            "sex": random.choice(["f", "m"], n),
+            "smoker": random.random(n) < 0.3,
+            "region": pd.Categorical(random.choice(["n", "s", "w"], n), ["w", "n", "s"]),
+        },
+        index=np.arange(n) + 50,
+    )
+    a = 0.04 * (frame.age - 45) + 0.08 * (frame.bmi - 27) + 0.8 * frame.smoker
+    return frame, np.where(random.random(n) < 1 / (1 + np.exp(-a)), "sick", "well")
+
+
+def _numbers(table):
+    return np.asarray(table["estimate"]), np.asarray(table["std_error"])
+
+
+@pytest.mark.parametrize(("at", "theirs"), [(None, "overall"), ("mean", "mean")])
+@pytest.mark.parametrize(
+    ("model", "rival", "classes"),
+    [
+        (LogisticRegression, sm.Logit, 2),
+        (ProbitRegression, sm.Probit, 2),
+        (LogisticRegression, sm.MNLogit, 3),
+        (partial(GLM, family="poisson"), sm.Poisson, 3),
+    ],
+)
+def test_slopes_are_the_marginal_effects_of_statsmodels(model, rival, classes, at, theirs):
+    X, y = _rows(classes=classes)
+    table = model(**EXACT).fit(X, y).slopes(at=at)
+    margins = (
+        rival(y, sm.add_constant(X)).fit(disp=0, tol=1e-13, method="newton").get_margeff(at=theirs)
+    )
+    estimate, error = _numbers(table)
+    assert_allclose(estimate, np.ravel(margins.margeff), rtol=1e-8, atol=1e-12)
+    assert_allclose(error, np.ravel(margins.margeff_se), rtol=1e-8, atol=1e-12)
+    assert_allclose(table["statistic"], np.ravel(margins.tvalues), rtol=1e-7)
+    assert_allclose(table["p_value"], np.ravel(margins.pvalues), rtol=1e-6)
+    K = 3 if rival is sm.MNLogit else 1
+    assert list(table["term"]) == np.repeat(["x0", "x1", "x2"], K).tolist()
+    if rival is not sm.Poisson:
+        assert list(table["class"]) == ([0, 1, 2] if K == 3 else [1]) * 3
+
+
+@pytest.mark.parametrize("rival", [sm.Logit, sm.Probit])
+def test_the_comparison_of_a_dummy_is_that_of_statsmodels(rival):
+    X, y = _rows()
+    model = LogisticRegression(**EXACT) if rival is sm.Logit else ProbitRegression(**EXACT)
+    fitted = rival(y, sm.add_constant(X)).fit(disp=0, tol=1e-13)
+    margins = fitted.get_margeff(dummy=True)
+    table = model.fit(X, y).comparisons(columns="x2", change=(0, 1))
+    assert_allclose(table["estimate"], margins.margeff[2:], rtol=1e-8)
+    assert_allclose(table["std_error"], margins.margeff_se[2:], rtol=1e-8)
+    assert list(table["contrast"]) == ["0 to 1"]
+
+
+@pytest.mark.parametrize(
+    ("model", "mean"),
+    [
+        (GLM(family="bernoulli", link="cloglog", **EXACT), lambda a: -np.expm1(-np.exp(a))),
+        (ThresholdRegression(noise="norm", **EXACT), norm.cdf),
+        (GLM(family="poisson", **EXACT), np.exp),
+    ],
+    ids=["cloglog", "noise", "log"],
+)
+def test_errors_are_those_of_numerical_derivatives_in_the_coefficients(model, mean):
+    X, y = _rows()
+    model.fit(X, y)
+    w, C = np.r_[model.intercept_, np.ravel(model.coef_)], model.coef_covariance_
+    move = [0.0, 0.5, 0.0]
+
+    def averages(w):
+        def average(rows):
+            return mean(w[0] + rows @ w[1:]).mean()
+
+        h = 1e-3 * np.array([0.0, 1.0, 0.0])
+        slope = 8 * (average(X + h) - average(X - h)) - average(X + 2 * h) + average(X - 2 * h)
+        return np.array([average(X), average(X + move) - average(X), slope / 12e-3])
+
+    J = np.array([(averages(w + m) - averages(w - m)) / 2e-4 for m in 1e-4 * np.eye(4)]).T
+    tables = [
+        model.predictions(average=True),
+        model.comparisons(columns="x1", change=0.5),
+        model.slopes(columns="x1"),
+    ]
+    found = np.array([_numbers(table) for table in tables])[..., 0]
+    assert_allclose(found[:, 0], averages(w), rtol=1e-8)
+    assert_allclose(found[:, 1], np.sqrt(np.diag(J @ C @ J.T)), rtol=1e-6)
+
+
+def _by_differences(model, X, j, h):
+    step = h * np.eye(X.shape[1])[j]
+    p = model.predict_proba
+    return (8 * (p(X + step) - p(X - step)) - (p(X + 2 * step) - p(X - 2 * step))) / (12 * h)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(prior=1.0),
+        LogisticRegression(prior="jeffreys"),
+        LogisticRegression(fit_intercept=False),
+        GaussianClassifier(),
+        GaussianClassifier(covariance="full"),
+        NaiveBayes(family="gaussian"),
+        NaiveBayes(family="gaussian", shared_scale=True),
+        FisherDiscriminant(),
+        FisherDiscriminant(n_components=1),
+        OneVersusRest(),
+        OneVersusOne(estimator=LogisticRegression(prior=1.0)),
+        TheirLogistic(),
+        GaussianNB(),
+    ],
+    ids=lambda model: " ".join(repr(model).split()),
+)
+def test_slopes_are_the_derivatives_of_predict_proba(model):
+    X, y = _rows(classes=3)
+    X = X + 1e-3 * np.random.default_rng(2).normal(size=X.shape)
+    model.fit(X, y)
+    for j in range(3):
+        each = _by_differences(model, X, j, 1e-3)
+        table = slopes(model, X, columns=f"x{j}")
+        assert_allclose(table["estimate"], each.mean(axis=0), rtol=1e-6, atol=1e-9)
+        rows = slopes(model, X[:7], columns=f"x{j}", average=False)
+        assert_allclose(rows["estimate"], each[:7].ravel(), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(), GaussianClassifier(), BayesianLogisticRegression()]
+)
+def test_comparisons_are_differences_of_predict_proba(model, classes):
+    X, y = _rows(classes=classes)
+    model.fit(X, y)
+    more, low, high = X.copy(), X.copy(), X.copy()
+    more[:, 1] += X[:, 1].std(ddof=1)
+    low[:, 1], high[:, 1] = X[:, 1].min(), X[:, 1].max()
+    p, first = model.predict_proba, int(classes == 2)
+    sd = model.comparisons(X, columns="x1", change="sd")
+    assert_allclose(sd["estimate"], (p(more) - p(X)).mean(axis=0)[first:], atol=1e-12)
+    ends = model.comparisons(X, columns="x1", change="minmax", average=False)
+    assert_allclose(ends["estimate"], (p(high) - p(low))[:, first:].ravel(), atol=1e-12)
+
+
+def test_quartiles_are_entries_of_the_rows():
+    X, y = _rows(n=100)
+    model = LogisticRegression().fit(X, y)
+    q1, q3 = np.quantile(X[:, 0], [0.25, 0.75], method="inverted_cdf")
+    iqr = model.comparisons(columns="x0", change="iqr")
+    pair = model.comparisons(columns="x0", change=(q1, q3))
+    assert_allclose(_numbers(iqr), _numbers(pair), rtol=1e-13)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("model", [LogisticRegression(), BayesianLogisticRegression()])
+def test_predictions_are_predict_proba_with_predict_interval(model, classes):
+    X, y = _rows(classes=classes)
+    model.fit(X, y)
+    table = model.predictions(X[:9])
+    assert_allclose(table["estimate"], model.predict_proba(X[:9])[:, int(classes == 2) :].ravel())
+    ends = model.predict_interval(X[:9]).reshape(-1, 2)
+    assert_allclose(table[["conf_low", "conf_high"]], ends, rtol=1e-12)
+    assert list(table["row"]) == np.repeat(np.arange(9), classes if classes > 2 else 1).tolist()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_averages_row_by_row_are_the_averages(classes):
+    X, y = _rows(classes=classes)
+    model = LogisticRegression().fit(X, y)
+    for ask in (model.slopes, model.comparisons, model.predictions):
+        by = [name for name in ("term", "class") if name in ask(average=True)]
+        each = ask(average=False).groupby(by)["estimate"].mean()
+        assert_allclose(each, ask(average=True)["estimate"], rtol=1e-10)
+
+
+def test_the_error_of_an_average_is_not_that_of_independent_rows():
+    X, y = _rows()
+    model = LogisticRegression().fit(X, y)
+    J = np.column_stack([np.ones(len(X)), X]) * np.prod(model.predict_proba(X), axis=1)[:, None]
+    average = J.mean(axis=0)
+    table = model.predictions(average=True)
+    expected = np.sqrt(average @ model.coef_covariance_ @ average)
+    assert_allclose(table["std_error"], [expected], rtol=1e-9)
+    each = np.sqrt(np.einsum("ij,jk,ik->i", J, model.coef_covariance_, J))
+    assert_allclose(model.predictions()["std_error"], each, rtol=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_delta_method_agrees_with_draws_of_the_coefficients(classes):
+    X, y = _rows(n=400, classes=classes)
+    delta = LogisticRegression(prior=1.0).fit(X, y)
+    drawn = BayesianLogisticRegression(prior=1.0).fit(X, y)
+    for ask in ("slopes", "comparisons"):
+        by_delta, by_draws = getattr(delta, ask)(), getattr(drawn, ask)()
+        # A thousand draws know a deviation to 2 %; the curvature that one ignores is as small.
+        assert_allclose(by_draws["std_error"], by_delta["std_error"], rtol=0.12)
+        away = abs(by_draws["estimate"] - by_delta["estimate"]) / by_delta["std_error"]
+        assert away.max() < 0.3
+        assert (by_draws["conf_low"] < by_draws["estimate"]).all()
+        assert not {"statistic", "p_value"} & set(by_draws)
+
+
+def test_a_weight_of_two_is_the_row_twice():
+    X, y = _rows(n=80)
+    weight = np.random.default_rng(5).integers(0, 3, len(X))
+    weighted = LogisticRegression(**EXACT).fit(X, y, sample_weight=weight)
+    twice = LogisticRegression(**EXACT).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    for ask, given in [
+        ("slopes", {}),
+        ("slopes", {"at": "mean"}),
+        ("comparisons", {"change": "sd"}),
+        ("comparisons", {"change": "iqr"}),
+        ("predictions", {"average": True}),
+    ]:
+        a, b = (getattr(model, ask)(**given) for model in (weighted, twice))
+        assert_allclose(_numbers(a), _numbers(b), rtol=1e-8)
+
+
+def test_offsets_of_the_fit_are_part_of_its_rows():
+    X, y = _rows()
+    offset = np.linspace(-1, 1, len(X))
+    model = LogisticRegression().fit(X, y, offset=offset)
+    p = model.predict_proba(X, offset=offset)[:, 1]
+    assert_allclose(model.predictions()["estimate"], p, rtol=1e-12)
+    assert_allclose(model.slopes()["estimate"], (p * (1 - p)).mean() * model.coef_[0], rtol=1e-10)
+    middle = model.predict_proba(X.mean(axis=0, keepdims=True))[0, 1]
+    assert_allclose(model.predictions(at="mean")["estimate"], [middle], rtol=1e-9)
+
+
+def test_sparse_rows_have_the_effects_of_dense_ones():
+    X, y = _rows(classes=3)
+    X = X * (np.random.default_rng(0).random(X.shape) < 0.4)
+    model = LogisticRegression().fit(X, y)
+    for ask, given in [
+        (slopes, {}),
+        (slopes, {"at": "mean"}),
+        (comparisons, {"change": "sd"}),
+        (predictions, {"at": {"x0": 2.0}}),
+    ]:
+        found, dense = ask(model, sparse.csr_array(X), **given), ask(model, X, **given)
+        assert_allclose(_numbers(found), _numbers(dense), rtol=1e-8, atol=1e-12)
+    box = GaussianClassifier().fit(X, y)
+    found = box.comparisons(sparse.csr_matrix(X), columns="x1")
+    assert_allclose(found["estimate"], box.comparisons(X, columns="x1")["estimate"], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(), NaiveBayes(), BayesianLogisticRegression()], ids=repr
+)
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_levels_and_booleans_are_compared_with_the_first(model, kind):
+    X, y = _frame()
+    X = X if kind == "pandas" else pl.from_pandas(X.astype({"region": str}))
+    model.fit(X, y)
+    table = model.comparisons(X)
+    assert type(table) is type(X)
+    seen = list(zip(table["term"], table["contrast"], strict=True))
+    first = "w" if kind == "pandas" else "n"
+    assert seen[:4] == [
+        ("age", "+1"),
+        ("bmi", "+1"),
+        ("sex", "f to m"),
+        ("smoker", "False to True"),
+    ]
+    assert [contrast.split(" to ")[0] for _, contrast in seen[4:]] == [first, first]
+    p = X.to_pandas() if kind == "polars" else X
+    for (term, contrast), estimate in zip(seen[2:], list(table["estimate"])[2:], strict=True):
+        low, high = [
+            model.predict_proba(_set(X, p, term, end))[:, 1] for end in contrast.split(" to ")
+        ]
+        assert_allclose(estimate, (high - low).mean(), atol=1e-12)
+
+
+def _set(X, frame, term, end):
+    value = {"True": True, "False": False}.get(end, end)
+    changed = frame.assign(**{term: value})
+    return pl.from_pandas(changed) if isinstance(X, pl.DataFrame) else changed
+
+
+def test_the_typical_row_has_means_and_most_frequent_levels():
+    X, y = _frame()
+    model = LogisticRegression().fit(X, y)
+    typical = X[:1].assign(
+        age=X.age.mean(),
+        bmi=X.bmi.mean(),
+        sex=X.sex.mode()[0],
+        smoker=X.smoker.mode()[0],
+        region=X.region.mode()[0],
+    )
+    expected = model.predict_proba(typical)[0, 1]
+    assert_allclose(model.predictions(at="mean")["estimate"], [expected], rtol=1e-12)
+    nb = NaiveBayes().fit(X, y)
+    found = nb.predictions(X, at="mean")["estimate"]
+    assert_allclose(found, [nb.predict_proba(typical)[0, 1]], rtol=1e-12)
+
+
+def test_chosen_values_are_set_in_all_rows_and_averaged():
+    X, y = _frame()
+    model = LogisticRegression().fit(X, y)
+    table = model.predictions(at={"sex": ["f", "m"], "age": [30, 60]})
+    assert list(table["at_sex"]) == ["f", "f", "m", "m"]
+    assert list(table["at_age"]) == [30, 60, 30, 60]
+    expected = [
+        model.predict_proba(X.assign(sex=sex, age=age))[:, 1].mean()
+        for sex in "fm"
+        for age in (30, 60)
+    ]
+    assert_allclose(table["estimate"], expected, rtol=1e-12)
+    p = model.predict_proba(X.assign(smoker=True))
+    slope = (p[:, 0] * p[:, 1]).mean() * model.coef_[0, 0]
+    assert_allclose(model.slopes(columns="age", at={"smoker": True})["estimate"], [slope])
+
+
+def test_after_a_formula_effects_are_those_of_the_columns_of_the_data():
+    X, y = _frame()
+    data = X.assign(y=y)
+    model = LogisticRegression(**EXACT).fit("y ~ age + I(age**2) + log(bmi) + sex:smoker", data)
+    p = np.prod(model.predict_proba(data), axis=1)
+    w = dict(zip(model.schema_.names, model.coef_[0], strict=True))
+    expected = [
+        (p * (w["age"] + 2 * w["I(age ** 2)"] * data.age)).mean(),
+        (p * w["log(bmi)"] / data.bmi).mean(),
+    ]
+    table = model.slopes(data)
+    assert list(table["term"]) == ["age", "bmi"]
+    assert_allclose(table["estimate"], expected, rtol=1e-9)
+    moved = [model.predict_proba(data.assign(smoker=s))[:, 1].mean() for s in (False, True)]
+    found = model.comparisons(data, columns="smoker")
+    assert_allclose(found["estimate"], [moved[1] - moved[0]], rtol=1e-10)
+    each = model.slopes(data, columns="bmi", average=False)
+    assert_allclose(each["estimate"], p * w["log(bmi)"] / data.bmi, rtol=1e-8)
+    kept = model.slopes()
+    assert_allclose(_numbers(kept), _numbers(table), rtol=1e-12)
+    data["age"] += 1
+    assert_allclose(_numbers(model.slopes()), _numbers(table), rtol=1e-12)
+    with pytest.raises(ParameterError, match="Pass X"):
+        pickle.loads(pickle.dumps(model)).slopes()
+
+
+def test_effects_of_a_pipeline_are_those_of_the_columns_before_it():
+    X, y = _frame()
+    X = X[["age", "bmi"]]
+    pipe = make_pipeline(StandardScaler(), LogisticRegression(**EXACT)).fit(X, y)
+    plain = LogisticRegression(**EXACT).fit(X, y)
+    for ask, given in [
+        (slopes, {}),
+        (slopes, {"at": "mean"}),
+        (comparisons, {"change": "sd"}),
+        (predictions, {"at": {"age": [20, 50]}}),
+    ]:
+        assert_allclose(
+            _numbers(ask(pipe, X, **given)), _numbers(ask(plain, X, **given)), rtol=1e-7
+        )
+    assert_allclose(predict_interval(pipe, X, 0.9), plain.predict_interval(X, 0.9), rtol=1e-7)
+    assert_allclose(predict_interval(plain, X), plain.predict_interval(X))
+    with pytest.raises(ParameterError, match="no predict_interval"):
+        predict_interval(make_pipeline(StandardScaler(), GaussianNB()).fit(X, y), X)
+
+
+def test_weights_and_offsets_of_rows_that_are_passed_count():
+    X, y = _rows()
+    offset, weight = np.linspace(-1, 1, len(X)), np.arange(len(X)) % 3.0
+    fitted = LogisticRegression().fit(X, y, sample_weight=weight, offset=offset)
+    given = {"sample_weight": weight, "offset": offset}
+    for ask in (fitted.slopes, fitted.comparisons, fitted.predictions):
+        assert_allclose(_numbers(ask(X, **given)), _numbers(ask()), rtol=1e-12)
+    with pytest.raises(ParameterError, match="has no offsets"):
+        slopes(GaussianNB().fit(X, y), X, offset=offset)
+    with pytest.raises(ParameterError, match="without X"):
+        fitted.slopes(offset=offset)
+
+
+def test_comparisons_at_chosen_values():
+    X, y = _frame()
+    model = LogisticRegression().fit(X, y)
+    table = model.comparisons(columns="age", change=10, at={"sex": ["f", "m"]})
+    expected = [
+        (
+            model.predict_proba(X.assign(sex=sex, age=X.age + 10))
+            - model.predict_proba(X.assign(sex=sex))
+        ).mean(axis=0)[1]
+        for sex in "fm"
+    ]
+    assert list(table["at_sex"]) == ["f", "m"]
+    assert_allclose(table["estimate"], expected, rtol=1e-10)
+
+
+def test_a_formula_of_plain_columns_changes_nothing():
+    X, y = _frame()
+    data = X.assign(y=y)
+    plain = LogisticRegression(**EXACT).fit(X[["age", "bmi"]], y)
+    by_formula = LogisticRegression(**EXACT).fit("y ~ age + bmi", data)
+    for ask, given in [
+        (slopes, {}),
+        (slopes, {"at": "mean"}),
+        (slopes, {"average": False}),
+        (comparisons, {"change": "sd"}),
+        (predictions, {}),
+        (predictions, {"at": {"age": [20, 50]}}),
+    ]:
+        a, b = ask(plain, X[["age", "bmi"]], **given), ask(by_formula, data, **given)
+        assert_allclose(_numbers(a), _numbers(b), rtol=1e-8)
+
+
+def test_separated_classes_have_infinite_errors():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(60, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LogisticRegression().fit(X, X[:, 0] > 0)
+    for table in (model.slopes(), model.comparisons(columns="x1", change=0.5)):
+        assert np.isinf(table["std_error"]).all()
+        assert (table["statistic"] == 0).all()
+        assert (table["p_value"] == 1).all()
+    for table in (model.predictions(average=True), model.predictions()):
+        assert np.isinf(table["std_error"]).all()
+        assert (table["conf_low"] == 0).all()
+        assert (table["conf_high"] == 1).all()
+
+
+def test_a_column_that_runs_away_leaves_the_others_their_errors():
+    random = np.random.default_rng(1)
+    x, group = random.normal(size=90), np.arange(90) % 3 == 0
+    y = np.where(group, True, random.random(90) < 1 / (1 + np.exp(-x)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LogisticRegression(**EXACT).fit(np.column_stack([x, group]), y)
+    rest = LogisticRegression(**EXACT).fit(x[~group, None], y[~group])
+    table, alone = model.slopes(), rest.slopes()
+    assert np.isinf(table["std_error"][1])
+    assert_allclose(table["std_error"][0], alone["std_error"][0] * 2 / 3, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_very_many_coefficients_have_estimates_alone():
+    X = sparse.random(300, 5200, density=0.01, format="csr", random_state=0)
+    y = np.random.default_rng(0).integers(0, 2, 300)
+    model = LogisticRegression(prior=1.0).fit(X, y)
+    table = model.slopes(columns=["x3", "x4"])
+    p = np.prod(model.predict_proba(X), axis=1)
+    assert_allclose(table["estimate"], p.mean() * model.coef_[0, 3:5], rtol=1e-9)
+    assert list(table) == ["term", "class", "estimate"]
+    assert list(model.predictions()) == ["row", "class", "estimate"]
+
+
+def test_models_that_have_no_rows_ask_for_them(tmp_path):
+    X, y = _rows()
+    path = tmp_path / "rows.parquet"
+    pd.DataFrame(X, columns=list("abc")).assign(y=y).to_parquet(path)
+    fitted = LogisticRegression().fit(X, y)
+    updated = BayesianLogisticRegression().fit(X[:100], y[:100]).update(X[100:], y[100:])
+    for model in (
+        GaussianClassifier().fit(X, y),
+        OneVersusRest().fit(X, y),
+        pickle.loads(pickle.dumps(fitted)),
+        LogisticRegression().fit(scan(path, target="y")),
+        updated,
+    ):
+        with pytest.raises(ParameterError, match="not kept in memory the rows"):
+            model.slopes()
+    again = pickle.loads(pickle.dumps(fitted))
+    assert_allclose(_numbers(again.slopes(X)), _numbers(fitted.slopes()), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        LogisticRegression(prior="jeffreys"),
+        LogisticRegression(prior="evidence"),
+        LogisticRegression(label_noise=0.05),
+        LogisticRegression(solver="gradient"),
+        BayesianLogisticRegression(),
+        BayesianLogisticRegression(inference="variational"),
+        BayesianLogisticRegression(inference="monte_carlo", n_draws=400, random_state=0),
+        ProbitRegression(),
+        GLM(family="bernoulli", link="cloglog"),
+        GLM(family="categorical"),
+        GLM(),
+        GLM(family="poisson", prior=1.0),
+    ],
+    ids=lambda model: " ".join(repr(model).split()),
+)
+def test_slopes_are_averaged_over_the_rows_of_the_fit_also_if_x_is_edited(model):
+    X, y = _rows()
+    model.fit(X, y)
+    before = _numbers(model.slopes(X))
+    X[:, 0] *= 1.5
+    assert_allclose(_numbers(model.slopes()), before, rtol=1e-12)
+
+
+@pytest.mark.parametrize("model", [Perceptron(), LeastSquaresClassifier()], ids=repr)
+@pytest.mark.filterwarnings("ignore")
+def test_models_without_probabilities_have_no_effects(model):
+    X, y = _rows()
+    model.fit(X, y)
+    for ask in (model.slopes, model.comparisons, model.predictions):
+        with pytest.raises(ParameterError, match="no probabilities"):
+            ask(X)
+
+
+@pytest.mark.parametrize(
+    ("ask", "given", "error", "words"),
+    [
+        ("slopes", {"columns": "height"}, ColumnNameError, "'age', 'bmi', 'sex'"),
+        ("slopes", {"columns": "sex"}, ParameterError, "no slope in column 'sex'"),
+        ("slopes", {"columns": ["age", "smoker"]}, ParameterError, "boolean"),
+        ("comparisons", {"columns": 3}, ColumnNameError, "3 is no column"),
+        ("comparisons", {"change": "much"}, ParameterError, "'minmax'"),
+        ("comparisons", {"change": np.nan}, ParameterError, "change"),
+        ("comparisons", {"change": (1, np.inf)}, ParameterError, "change"),
+        ("comparisons", {"change": "sd", "X": 1}, ParameterError, "Column 'age' does not vary"),
+        ("comparisons", {"change": "iqr", "X": 1}, ParameterError, "'age' has equal quartiles"),
+        ("comparisons", {"level": 1.0}, ParameterError, "level"),
+        ("predictions", {"level": 95}, ParameterError, "level"),
+        ("predictions", {"average": 1}, ParameterError, "average"),
+        ("predictions", {"at": "median"}, ParameterError, "'mean'"),
+        ("predictions", {"at": {}}, ParameterError, "dict"),
+        ("predictions", {"at": {"age": []}}, ParameterError, "without a value"),
+        ("predictions", {"at": {"height": 1}}, ColumnNameError, "height"),
+        ("predictions", {"at": {"age": "old"}}, ParameterError, "finite number"),
+        ("predictions", {"at": {"smoker": 1}}, ParameterError, "True or False"),
+        ("predictions", {"at": {"sex": "x"}}, LevelError, "'f', 'm'"),
+    ],
+)
+def test_what_cannot_be_asked_is_named(ask, given, error, words):
+    X, y = _frame()
+    for model in (LogisticRegression().fit(X, y), NaiveBayes().fit(X, y)):
+        with pytest.raises(error, match=words):
+            getattr(model, ask)(X[: given.get("X")], **{k: v for k, v in given.items() if k != "X"})
+
+
+def test_rows_that_cannot_be_used_are_named():
+    X, y = _rows()
+    model = LogisticRegression().fit(X, y)
+    bad = X.copy()
+    bad[4, 1] = np.nan
+    with pytest.raises(MissingValueError, match="row 4"):
+        model.comparisons(bad, change="sd")
+    bad[4, 1] = np.inf
+    with pytest.raises(InfiniteValueError, match="row 4"):
+        model.slopes(bad)
+    with pytest.raises(ParameterError, match="batch by batch"):
+        model.slopes(scan(pd.DataFrame(X, columns=list("abc"))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        identity = GLM(family="bernoulli", link="identity").fit(X, y)
+    with pytest.raises(DomainError, match="activation"):
+        identity.comparisons(change=1e3)
+
+
+def test_any_classifier_with_probabilities_will_do():
+    X, y = _frame()
+    forest = RandomForestClassifier(5, random_state=0).fit(X[["age", "bmi"]], y)
+    moved = X[["age", "bmi"]].assign(age=lambda frame: frame.age + 10.0)
+    p = forest.predict_proba
+    expected = (p(moved) - p(X[["age", "bmi"]])).mean(axis=0)[1]
+    table = comparisons(forest, X[["age", "bmi"]], columns="age", change=10)
+    assert_allclose(table["estimate"], [expected], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeClassifier(max_depth=3, random_state=0),
+        RandomForestClassifier(20, random_state=0),
+        GradientBoostingClassifier(n_estimators=20, random_state=0),
+        KNeighborsClassifier(15),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_probabilities_that_change_in_steps_have_no_slopes(model):
+    X, y = _stepped()
+    model.fit(X, y)
+    for given in ({}, {"average": False}, {"at": "mean"}, {"at": {"x1": [0.0]}}):
+        with pytest.raises(ParameterError, match=f"{type(model).__name__} change in steps") as e:
+            slopes(model, X, columns="x0", **given)
+        assert e.value.remedy == "Use comparisons, with a change of your own."
+    assert comparisons(model, X, columns="x0", change=1.0)["estimate"][0] > 0.05
+
+
+def test_a_column_that_a_tree_leaves_out_has_the_slope_zero():
+    X, y = _stepped()
+    stump = DecisionTreeClassifier(max_depth=1).fit(X, y)
+    assert list(slopes(stump, X, columns=["x1", "x2"])["estimate"]) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianNB(),
+        make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False)),
+        MLPClassifier((8,), activation="tanh", max_iter=60, random_state=0),
+        make_pipeline(StandardScaler(), TheirLogistic()),
+        make_pipeline(StandardScaler(), TheirLogistic(C=1e4)),
+    ],
+    ids=lambda model: " ".join(repr(model).split()),
+)
+def test_smooth_models_that_are_known_by_probabilities_have_slopes(model):
+    X, y = _stepped()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    for given, rows in (({}, X), ({"at": "mean"}, X.mean(axis=0, keepdims=True))):
+        found = slopes(model, X, columns="x0", **given)["estimate"]
+        expected = _by_differences(model, rows, 0, 1e-3).mean(axis=0)[-1]
+        assert_allclose(found, [expected], rtol=1e-5, atol=1e-7)
+
+
+def _stepped():
+    random = np.random.default_rng(8)
+    X = random.normal(size=(200, 3))
+    return X, (2 * X[:, 0] - X[:, 1] + random.logistic(size=200) > 0).astype(int)

@@ -1,0 +1,307 @@
+"""The explanation of one row: parts that add up to what the model says of it."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression as TheirLogistic
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import LinearSVC
+
+from posteriori import (
+    GLM,
+    Adaline,
+    BayesianLogisticRegression,
+    FisherDiscriminant,
+    GaussianClassifier,
+    LeastSquaresClassifier,
+    LogisticRegression,
+    NaiveBayes,
+    OneVersusRest,
+    Perceptron,
+    ProbitRegression,
+)
+from posteriori.errors import (
+    ColumnNameError,
+    DomainError,
+    LevelError,
+    MissingValueError,
+    NotLinearError,
+    ParameterError,
+    ShapeError,
+)
+from posteriori.inspection.explain import explain
+
+X3 = np.random.default_rng(0).normal(size=(150, 3)) * [1.0, 10.0, 1e-3] + [0.0, 50.0, 1.0]
+A3 = (X3 - X3.mean(axis=0)) / X3.std(axis=0) @ np.random.default_rng(1).normal(size=(3, 3))
+Y3 = (A3 + np.random.default_rng(2).gumbel(size=A3.shape)).argmax(axis=1)
+Y2 = np.array(["no", "yes"])[(Y3 > 0).astype(int)]
+
+FRAME = pd.DataFrame(
+    {
+        "age": np.arange(40.0) % 11,
+        "sex": np.where(np.arange(40) % 3 == 0, "f", "m"),
+        "smoker": np.arange(40) % 4 == 0,
+    }
+)
+SICK = np.arange(40) % 11 + np.arange(40) % 7 > 7
+
+
+@pytest.mark.parametrize("row", [0, 1, 2])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        LogisticRegression(fit_intercept=False),
+        GaussianClassifier(),
+        FisherDiscriminant(),
+        NaiveBayes(),
+        NaiveBayes(shared_scale=True),
+    ],
+    ids=repr,
+)
+def test_the_parts_add_up_to_the_log_odds(model, row):
+    x = X3[row]
+    for y in (Y2, Y3):
+        model.fit(X3, y)
+        found = model.explain(x)
+        logs = dict(zip(model.classes_.tolist(), model.predict_log_proba(x[None])[0], strict=True))
+        expected = logs[found.label] - logs[found.against]
+        parts = found.baseline + sum(found.contributions)
+        assert_allclose([found.total, parts, found.cumulative[-1]], expected, rtol=1e-10)
+        assert_allclose(found.probability, np.exp(logs[found.label]), rtol=1e-12)
+        assert found.scale == "log odds"
+
+
+def test_contributions_are_coefficients_times_distances_from_the_mean():
+    model = LogisticRegression().fit(X3, Y2)
+    found = model.explain(X3[4])
+    expected = model.coef_[0] * (X3[4] - X3.mean(axis=0))
+    order = np.argsort(-abs(expected))
+    assert found.terms == tuple(f"x{j}" for j in order)
+    assert_allclose(found.contributions, expected[order], rtol=1e-9)
+    middle = model.decision_function(X3.mean(axis=0, keepdims=True))[0]
+    assert_allclose(found.baseline, middle, rtol=1e-9)
+    assert found.reference == "the mean row"
+
+
+@pytest.mark.parametrize("model", [GaussianClassifier(), FisherDiscriminant()], ids=repr)
+def test_generative_models_begin_at_the_mean_of_all_rows(model):
+    model.fit(X3, Y2)
+    middle = model.decision_function(X3.mean(axis=0, keepdims=True))[0]
+    assert_allclose(model.explain(X3[0]).baseline, middle, rtol=1e-8)
+
+
+def test_any_two_classes_can_be_set_against_each_other():
+    model = LogisticRegression().fit(X3, Y3)
+    log_p = model.predict_log_proba(X3[:1])[0]
+    order = np.argsort(-log_p)
+    by_default = model.explain(X3[0])
+    assert (by_default.label, by_default.against) == (order[0], order[1])
+    for k, j in [(0, 1), (2, 0), (1, 2)]:
+        found = model.explain(X3[0], label=k, against=j)
+        assert_allclose(found.total, log_p[k] - log_p[j], rtol=1e-10)
+        assert_allclose(found.probability, np.exp(log_p[k]), rtol=1e-12)
+    alone = model.explain(X3[0], label=order[2])
+    assert (alone.label, alone.against) == (order[2], order[0])
+
+
+def test_a_factor_is_one_part():
+    model = LogisticRegression().fit(FRAME, SICK)
+    found = model.explain(FRAME[3:4])
+    share = (FRAME.sex == "m").mean()
+    parts = dict(zip(found.terms, found.contributions, strict=True))
+    weight = dict(zip(["age", "sex", "smoker"], model.coef_[0], strict=True))
+    assert_allclose(parts["sex"], weight["sex"] * (0.0 - share), rtol=1e-9)
+    assert_allclose(parts["smoker"], weight["smoker"] * (0.0 - FRAME.smoker.mean()), rtol=1e-9)
+    assert_allclose(found.total, model.decision_function(FRAME[3:4])[0], rtol=1e-12)
+    values = dict(zip(found.terms, found.values, strict=True))
+    assert values == {"age": 3.0, "sex": "f", "smoker": False}
+
+
+@pytest.mark.parametrize("kind", ["frame", "series", "dict", "list", "polars"])
+def test_a_row_may_come_in_any_form(kind):
+    model = LogisticRegression().fit(FRAME, SICK)
+    row = FRAME[5:6]
+    x = {
+        "frame": row,
+        "series": row.iloc[0],
+        "dict": row.iloc[0].to_dict(),
+        "list": row.iloc[0].tolist(),
+        "polars": pl.from_pandas(row),
+    }[kind]
+    assert_allclose(model.explain(x).total, model.decision_function(row)[0], rtol=1e-12)
+
+
+def test_the_table_is_a_frame_of_the_users_kind():
+    model = LogisticRegression().fit(pl.from_pandas(FRAME), SICK)
+    frame = model.explain(FRAME[:1].to_dict("records")[0]).to_frame()
+    assert isinstance(frame, pl.DataFrame)
+    assert frame.columns == ["term", "value", "contribution", "cumulative"]
+    assert set(frame["value"]) == {"0", "f", "True"}
+    numbers = LogisticRegression().fit(X3, Y2).explain(X3[0])
+    frame = numbers.to_frame()
+    assert_allclose(frame["value"], numbers.values)
+    assert_allclose(np.diff(frame["cumulative"]), frame["contribution"][1:])
+
+
+def test_naive_bayes_adds_the_ratios_of_its_densities():
+    model = NaiveBayes(family={"age": "gaussian"}).fit(FRAME, SICK)
+    found = model.explain(FRAME[3:4])
+    parts = dict(zip(found.terms, found.contributions, strict=True))
+    age, sex = model.parameters_["age"], model.parameters_["sex"]
+    logs = norm.logpdf(3.0, age["mean"], age["sd"])
+    assert_allclose(parts["age"], logs[1] - logs[0], rtol=1e-12)
+    assert_allclose(parts["sex"], np.diff(np.log(sex["probability"][:, 0]))[0], rtol=1e-12)
+    assert_allclose(found.baseline, np.diff(np.log(model.priors_))[0], rtol=1e-12)
+    assert_allclose(found.total, model.decision_function(FRAME[3:4])[0], rtol=1e-12)
+
+
+def test_an_entry_that_naive_bayes_lacks_adds_nothing():
+    model = NaiveBayes().fit(FRAME, SICK)
+    row = FRAME[3:4].assign(age=np.nan)
+    found = model.explain(row)
+    parts = dict(zip(found.terms, found.contributions, strict=True))
+    assert parts["age"] == 0.0
+    assert "missing" in found.values
+    assert_allclose(found.total, model.decision_function(row)[0], rtol=1e-12)
+
+
+def test_other_links_and_targets_have_their_activation():
+    probit = ProbitRegression().fit(X3, Y2)
+    found = probit.explain(X3[0])
+    assert found.scale == "activation"
+    assert_allclose(norm.cdf(found.total), found.probability, rtol=1e-10)
+    counts = GLM(family="poisson").fit(X3, Y3)
+    found = counts.explain(X3[0])
+    assert_allclose(np.exp(found.total), found.mean, rtol=1e-10)
+    assert found.probability is None
+    with pytest.raises(ParameterError, match="no classes"):
+        counts.explain(X3[0], label=1)
+
+
+@pytest.mark.parametrize(
+    "model", [Perceptron(random_state=0), Adaline(random_state=0), LeastSquaresClassifier()]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_models_without_probabilities_have_their_activation(model):
+    for y in (Y2, Y3):
+        model.fit(X3, y)
+        found = model.explain(X3[0], label=model.classes_[1], against=model.classes_[0])
+        scores = model.decision_function(X3[:1])[0]
+        expected = scores if y is Y2 else scores[1] - scores[0]
+        assert_allclose(found.total, expected, rtol=1e-9)
+        assert (found.scale, found.mean) == ("activation", None)
+
+
+def test_the_bayesian_says_that_its_probability_is_an_average():
+    model = BayesianLogisticRegression().fit(X3, Y2)
+    found = model.explain(X3[0])
+    w, w0 = model.coef_[0], model.intercept_[0]
+    assert_allclose(found.total, w @ X3[0] + w0, rtol=1e-9)
+    assert_allclose(found.probability, model.predict_proba(X3[:1])[0, 1], rtol=1e-12)
+    assert abs(found.probability - 0.5) < abs(1 / (1 + np.exp(-found.total)) - 0.5)
+    assert "average over" in repr(found)
+
+
+def test_a_formula_explains_by_its_own_columns():
+    data = FRAME.assign(sick=SICK)
+    model = LogisticRegression(prior=1.0).fit("sick ~ age + I(age**2) + sex", data)
+    found = model.explain(data[4:5])
+    assert set(found.terms) == {"age", "I(age ** 2)", "sex"}
+    assert_allclose(found.total, model.decision_function(data[4:5])[0], rtol=1e-12)
+
+
+def test_it_is_printed_and_shown_with_all_its_numbers():
+    model = LogisticRegression().fit(FRAME.rename(columns={"age": "<age>"}), SICK)
+    found = model.explain(FRAME[:1].rename(columns={"age": "<age>"}))
+    text, html = repr(found), found._repr_html_()
+    for number in (found.baseline, found.total, found.probability):
+        assert f"{number:.4g}" in text
+        assert f"{number:.4g}" in html
+    for contribution in found.contributions:
+        assert f"{contribution:+.4g}" in text
+    assert "&lt;age&gt;" in html
+    assert "<age>" not in html
+    assert max(map(len, text.splitlines())) <= 78
+
+
+def test_very_many_columns_are_not_all_printed():
+    X = np.random.default_rng(0).normal(size=(100, 70))
+    found = LogisticRegression(prior=1.0).fit(X, X[:, 0] > 0).explain(X[0])
+    assert "20 more columns" in repr(found)
+    assert len(found.to_frame()) == 70
+
+
+@pytest.mark.parametrize(
+    ("x", "error", "words"),
+    [
+        (FRAME[:2], ShapeError, "2 rows"),
+        ({"age": 1.0, "sex": "f"}, ColumnNameError, "smoker"),
+        ({"age": 1.0, "sex": "x", "smoker": True}, LevelError, "'x'"),
+        ({"age": np.nan, "sex": "f", "smoker": True}, MissingValueError, "age"),
+    ],
+)
+def test_a_row_that_is_none_is_named(x, error, words):
+    with pytest.raises(error, match=words):
+        LogisticRegression().fit(FRAME, SICK).explain(x)
+
+
+@pytest.mark.parametrize(
+    "model", [TheirLogistic(max_iter=2000), LinearDiscriminantAnalysis()], ids=repr
+)
+def test_linear_models_of_scikit_learn_are_explained(model):
+    for y in (Y2, Y3):
+        model.fit(X3, y)
+        found = explain(model, X3[0])
+        logs = dict(zip(model.classes_, model.predict_log_proba(X3[:1])[0], strict=True))
+        assert_allclose(found.total, logs[found.label] - logs[found.against], rtol=1e-7)
+        assert found.scale == "log odds"
+    assert explain(LinearSVC().fit(X3, Y2), X3[0]).scale == "activation"
+
+
+@pytest.mark.parametrize("last", [LogisticRegression(), TheirLogistic(), NaiveBayes()], ids=repr)
+def test_the_last_step_of_a_pipeline_is_explained(last):
+    frame = pd.DataFrame(X3, columns=["a", "b", "c"])
+    pipe = make_pipeline(StandardScaler(), PolynomialFeatures(include_bias=False), last)
+    pipe.fit(frame, Y2)
+    for x in (frame[:1], dict(frame.iloc[0])):
+        found = explain(pipe, x)
+        logs = pipe.predict_log_proba(frame[:1])[0]
+        assert_allclose(found.total, logs[1] - logs[0], rtol=1e-7)
+        assert set(found.terms) == set(pipe[:-1].get_feature_names_out())
+
+
+def test_what_has_no_parts_is_named():
+    with pytest.raises(NotLinearError, match="not linear"):
+        GaussianClassifier(covariance="full").fit(X3, Y2).explain(X3[0])
+    with pytest.raises(NotLinearError, match="add up"):
+        OneVersusRest().fit(X3, Y2).explain(X3[0])
+    model = LogisticRegression().fit(X3, Y2)
+    with pytest.raises(ParameterError, match="not a class"):
+        model.explain(X3[0], label="maybe")
+    with pytest.raises(ParameterError, match="against itself"):
+        model.explain(X3[0], label="no", against="no")
+    with pytest.raises(ColumnNameError, match="'height'"):
+        model.explain({"height": 1.0, "x1": 2.0, "x2": 3.0})
+    with pytest.raises(ShapeError):
+        model.explain([1.0, 2.0])
+    with pytest.raises(ShapeError, match="4 entries"):
+        LogisticRegression().fit(FRAME, SICK).explain([1.0, "f", True, 2.0])
+    with pytest.raises(NotLinearError, match="add up"):
+        explain(GaussianNB().fit(X3, Y2), X3[0])
+
+
+def test_an_infinite_part_is_named():
+    bits = np.array([[True], [True], [False], [True]])
+    model = NaiveBayes(pseudocount=0.0, priors=[0.5, 0.5]).fit(bits, [0, 0, 1, 1])
+    with pytest.raises(DomainError, match="density zero"):
+        model.explain([False])
+    no_prior = GaussianClassifier(priors=[0.0, 0.5, 0.5]).fit(X3, Y3)
+    with pytest.raises(ParameterError, match="prior zero"):
+        explain(no_prior, X3[0], label=0, against=1)

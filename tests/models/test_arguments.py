@@ -1,0 +1,145 @@
+"""Arguments of the wrong kind: an error that names them and says what they may be."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from posteriori import (
+    GLM,
+    Adaline,
+    GaussianPrior,
+    LogisticRegression,
+    Mixture,
+    Perceptron,
+    ProbitRegression,
+    ThresholdRegression,
+)
+from posteriori.errors import LabelError, ParameterError, ShapeError
+
+X = np.random.default_rng(0).standard_normal((40, 2))
+Y = (X[:, 0] + np.random.default_rng(1).standard_normal(40) > 0).astype(int)
+
+FITTED_BY_LIKELIHOOD = {
+    "logistic": LogisticRegression,
+    "probit": ProbitRegression,
+    "threshold": ThresholdRegression,
+    "glm": GLM,
+    "glm of classes": lambda **given: GLM(family="bernoulli", link="probit", **given),
+}
+
+SHARED = [
+    *[({"tol": tol}, "tol={!r} is out of range. Use a number between zero and one.")
+      for tol in ("a", None, 0, -1, 1.0, float("nan"), True, 1j, [0.1])],
+    *[({"max_iter": n},
+       "max_iter={!r} is not a number of steps. Use a whole number, one or more, or None.")
+      for n in ("a", 2.5, True, 0, -3, np.nan, [1])],
+    *[({"fit_intercept": flag}, "fit_intercept={!r} is not understood. Use True or False.")
+      for flag in ("no", None, 1, 0.0)],
+    *[({"prior": prior},
+       "prior={!r} is not understood. Use None, a number, a GaussianPrior, 'jeffreys', 'evidence' "
+       "or 'ard'.")
+      for prior in ("foo", np.ones(3), [1.0], True, 1j, np.complex128(1), np.array("jeffreys"))],
+    *[({"prior": prior}, "prior={!r} is not a precision. Use a finite number, zero or more.")
+      for prior in (-1, np.inf, np.nan)],
+    *[({"handle_unknown": choice},
+       "handle_unknown={!r} is not understood. Use 'error' or 'reference'.")
+      for choice in ("foo", None, 3, ["error"])],
+]  # fmt: skip
+
+OF_PRIORS = [
+    ({"precision": "a"}, "precision of the prior, 'a', is not made of real numbers"),
+    ({"precision": [[1, 2], [3]]}, "precision of the prior, [[1, 2], [3]], is not made of real"),
+    ({"precision": 1j}, "precision of the prior, 1j, is not made of real numbers"),
+    ({"precision": None}, "precision of the prior, None, is not made of real numbers"),
+    ({"precision": np.inf}, "precision of the prior is not finite"),
+    ({"precision": -1}, "precision of the prior is negative"),
+    ({"precision": [1, 2, 3]}, "precision of the prior has 3 numbers, but there are 2 columns"),
+    ({"mean": "a"}, "mean of the prior, 'a', is not made of real numbers"),
+    ({"mean": [0.0, np.nan]}, "of the prior must be a finite number, or one for each of the 2"),
+    ({"mean": np.zeros((2, 2))}, "must be a finite number, or one for each of the 2 columns"),
+    ({"intercept_mean": None}, "intercept_mean=None is not a mean. Use a finite number."),
+    ({"intercept_mean": "a"}, "intercept_mean='a' is not a mean. Use a finite number."),
+    ({"intercept_mean": np.inf}, "intercept_mean=inf is not a mean. Use a finite number."),
+    ({"intercept_precision": -1}, "intercept_precision=-1 is not a precision. Use a finite number"),
+    ({"intercept_precision": "a"}, "intercept_precision='a' is not a precision."),
+    ({"units": 3}, "units=3 is not understood. Use 'original' or 'standardised'."),
+]  # fmt: skip
+
+OTHERS = [
+    (lambda: LogisticRegression(solver=3).fit(X, Y), "solver=3 is not understood. Use 'auto', "),
+    (lambda: ProbitRegression(solver=["newton"]).fit(X, Y), "solver=['newton'] is not understood"),
+    (lambda: LogisticRegression(label_noise="foo").fit(X, Y), "label_noise='foo' is not under"),
+    (lambda: LogisticRegression(label_noise=True).fit(X, Y), "label_noise=True is not a probab"),
+    (lambda: LogisticRegression(label_noise=np.ones(3)).fit(X, Y), "label_noise has 3 rates"),
+    (lambda: LogisticRegression(tol="a").partial_fit(X, Y), "tol='a' is out of range"),
+    (lambda: Perceptron(random_state="x").fit(X, Y), "random_state='x' is not a seed"),
+    (lambda: Adaline(random_state=-1).fit(X, Y), "random_state=-1 is not a seed"),
+    (lambda: Perceptron(max_epochs=2.0).fit(X, Y), "max_epochs=2.0 is not a number of epochs."),
+    (lambda: Perceptron(shuffle="no").fit(X, Y), "shuffle='no' is not understood. Use True"),
+    (lambda: Adaline(learning_rate=1j).fit(X, Y), "learning_rate=1j is out of range"),
+    (lambda: Mixture(0.5, [1]), "Mixture(0.5, [1]) is not understood. Give a list of weights"),
+    (lambda: Mixture([1.0], norm), "Give a list of weights and a list of distributions."),
+    (lambda: Mixture(["a"], [norm]), "has the weights ['a']. Give one weight above zero"),
+    (lambda: Mixture([np.nan], [norm]), "has the weights [nan]. Give one weight above zero"),
+    (lambda: Mixture([[1.0], [2.0, 3.0]], [norm, norm]), "Give one weight above zero for each"),
+    (lambda: Mixture([1.0, 1.0], [norm, norm]), "sum to 2. Divide each by their sum."),
+    (lambda: ThresholdRegression(noise=Mixture([1.0], ["foo"])).fit(X, Y), "noise='foo' is not"),
+    (lambda: GLM(family=3).fit(X, Y), "family=3 is not understood. Use 'gaussian', "),
+    (lambda: GLM(family="binomial").fit(X, Y), "('bernoulli' is the binomial family; counts of"),
+    (lambda: GLM(family="poisson", link="logit").fit(X, Y), "Choose 'canonical', 'log' or 'iden"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FITTED_BY_LIKELIHOOD)
+@pytest.mark.parametrize(("given", "message"), SHARED, ids=[str(given) for given, _ in SHARED])
+def test_every_model_says_which_argument_and_what_it_may_be(name, given, message):
+    model = FITTED_BY_LIKELIHOOD[name](**given)
+    with pytest.raises(ParameterError) as caught:
+        model.fit(X, Y)
+    assert str(caught.value) == message.format(*given.values()) + " [P301]"
+
+
+@pytest.mark.parametrize("name", FITTED_BY_LIKELIHOOD)
+@pytest.mark.parametrize(
+    ("given", "message"), OF_PRIORS, ids=[str(given) for given, _ in OF_PRIORS]
+)
+def test_a_prior_says_which_of_its_numbers_is_wrong(name, given, message):
+    model = FITTED_BY_LIKELIHOOD[name](prior=GaussianPrior(**given))
+    with pytest.raises(ParameterError) as caught:
+        model.fit(X, Y)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(("call", "message"), OTHERS, ids=[message for _, message in OTHERS])
+def test_other_arguments_are_named_too(call, message):
+    with pytest.raises(ParameterError) as caught:
+        call()
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("level", ["a", None, 0, 1, 1.5, np.nan, True])
+@pytest.mark.parametrize("name", FITTED_BY_LIKELIHOOD)
+def test_a_level_is_between_zero_and_one(name, level):
+    model = FITTED_BY_LIKELIHOOD[name]().fit(X, Y)
+    wanted = f"level={level!r} is out of range. Use a number between zero and one. [P301]"
+    for ask in (model.tidy, model.summary, lambda level: model.predict_interval(X, level=level)):
+        with pytest.raises(ParameterError) as caught:
+            ask(level=level)
+        assert str(caught.value) == wanted
+
+
+def test_arguments_that_mean_the_same_give_the_same():
+    plain = LogisticRegression(prior=1, max_iter=50).fit(X, Y)
+    same = LogisticRegression(
+        prior=np.float32(1), max_iter=np.int8(50), fit_intercept=np.True_, tol=np.float64(1e-4)
+    ).fit(X, Y)
+    np.testing.assert_array_equal(same.coef_, plain.coef_)
+
+
+def test_labels_are_read_even_where_none_can_be_wrong():
+    model = LogisticRegression().fit(X, Y)
+    np.testing.assert_array_equal(model.mislabelled_probability(X, Y), np.zeros(40))
+    with pytest.raises(ShapeError, match="X has 40 rows but y has 5"):
+        model.mislabelled_probability(X, Y[:5])
+    with pytest.raises(LabelError, match="Row 3 of y is 7, which is not among the classes given"):
+        model.mislabelled_probability(X, np.where(np.arange(40) == 3, 7, Y))

@@ -1,0 +1,362 @@
+"""Labels that may be wrong: rates that are known or estimated."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from noisy_fits import (
+    LEVEL,
+    SLOPES,
+    Fit,
+    best_of_many,
+    clean_fit,
+    exact_minus_log_likelihood,
+    labels_with_flips,
+    minus_log_likelihood,
+    polished,
+    prepared_rows,
+)
+from oracle import exact
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+
+from posteriori import LogisticRegression
+from posteriori.errors import (
+    IdentifiabilityWarning,
+    InferenceError,
+    ParameterError,
+    SeparationWarning,
+)
+from posteriori.likelihood.binary_losses import NoisyLogisticLoss
+from posteriori.models.label_noise import (
+    MOST,
+    NoiseProfile,
+    read_label_noise,
+    uniform_transition,
+    wrong_label_probability,
+)
+from posteriori.solve.newton import newton
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rates", [(0.1, 0.1), (0.05, 0.2), (0.0, 0.15)])
+def test_known_rates_have_the_optimum_of_their_likelihood(rates):
+    X, y, _ = labels_with_flips(80, rates, seed=1, slopes=np.array([2.0, -1.0]))
+    fit = Fit(X, y, rates[0] if rates[0] == rates[1] else rates)
+    assert fit.rate == (rates[0] if rates[0] == rates[1] else rates)
+    assert fit.rate_error is None
+    rough = best_of_many(lambda v: minus_log_likelihood(v, rates, X, y), 3, seed=2)
+    assert fit.solution.value == pytest.approx(rough.fun, abs=1e-6)
+
+    def exact_value(v):
+        return exact_minus_log_likelihood(v, exact(rates), exact(X), y)
+
+    best, hessian = polished(exact_value, rough.x)
+    np.testing.assert_allclose(fit.theta[0], best, rtol=1e-8)
+    np.testing.assert_allclose(fit.inference.covariance(), np.linalg.inv(hessian), rtol=1e-8)
+
+
+@pytest.mark.slow
+def test_an_estimated_rate_has_the_joint_optimum_and_the_joint_standard_errors():
+    X, y, _ = labels_with_flips(100, (0.1, 0.1), seed=3, slopes=np.array([2.5, -1.0]))
+    fit = Fit(X, y, "estimate")
+
+    def exact_value(v):
+        return exact_minus_log_likelihood(v[:-1], (v[-1], v[-1]), exact(X), y)
+
+    best, hessian = polished(exact_value, [*fit.theta[0], fit.rate])
+    np.testing.assert_allclose(fit.theta[0], best[:-1], rtol=1e-8)
+    assert fit.rate == pytest.approx(best[-1], rel=1e-8)
+    joint = np.linalg.inv(hessian)
+    np.testing.assert_allclose(fit.inference.covariance(), joint[:-1, :-1], rtol=1e-8)
+    assert fit.rate_error == pytest.approx(np.sqrt(joint[-1, -1]), rel=1e-8)
+    assert (fit.errors > np.sqrt(np.diag(np.linalg.inv(hessian[:-1, :-1])))).all()
+
+    def joint_value(v):
+        rate = 0.5 * expit(v[-1])
+        return minus_log_likelihood(v[:-1], (rate, rate), X, y)
+
+    found = best_of_many(joint_value, 4, seed=4)
+    assert abs(found.x).max() > 1e3 or fit.solution.value <= found.fun + 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("label_noise", [0.1, (0.05, 0.2), "estimate"])
+def test_weights_and_offsets_have_the_numbers_of_fifty_digits(label_noise):
+    X, y, _ = labels_with_flips(120, (0.1, 0.1), seed=8, slopes=np.array([2.0]))
+    random = np.random.default_rng(9)
+    weight, offset = 0.5 + random.integers(0, 3, 120), random.normal(size=120)
+    model = LogisticRegression(label_noise=label_noise)
+    model.fit(X, y, sample_weight=weight, offset=offset)
+    estimated = label_noise == "estimate"
+    given = () if estimated else exact(np.broadcast_to(label_noise, 2))
+    rows = np.column_stack([X, offset])
+
+    def exact_value(v):
+        rates = (v[-1], v[-1]) if estimated else given
+        theta = np.array([v[0], v[1], exact(1.0)[()]], dtype=object)
+        each = [
+            exact_minus_log_likelihood(theta, rates, [x], [t])
+            for x, t in zip(exact(rows), y, strict=True)
+        ]
+        return exact(weight) @ np.array(each, dtype=object)
+
+    start = [model.intercept_[0], model.coef_[0, 0], *([model.label_noise_] if estimated else [])]
+    best, hessian = polished(exact_value, start)
+    joint = np.linalg.inv(hessian)
+    found = model.tidy()
+    np.testing.assert_allclose(found["estimate"], best[:2], rtol=1e-8)
+    np.testing.assert_allclose(found["std_error"], np.sqrt(np.diag(joint))[:2], rtol=1e-8)
+    assert model.log_likelihood_ == pytest.approx(-float(exact_value(exact(best))), rel=1e-12)
+    rates = np.broadcast_to(best[-1] if estimated else label_noise, 2)
+    if estimated:
+        assert model.label_noise_ == pytest.approx(best[-1], rel=1e-8)
+        assert model.label_noise_error_ == pytest.approx(np.sqrt(joint[-1, -1]), rel=1e-8)
+    # By Bayes' rule: p(true class, label) over p(label).
+    a = best[0] + X[:, 0] * best[1] + offset
+    right = np.where(y == 1, (1 - rates[1]) * expit(a), (1 - rates[0]) * expit(-a))
+    wrong = np.where(y == 1, rates[0] * expit(-a), rates[1] * expit(a))
+    told = model.mislabelled_probability(X, y, offset=offset)
+    np.testing.assert_allclose(told, wrong / (right + wrong), rtol=1e-7)
+    assert abs(told - model.mislabelled_probability(X, y)).max() > 0.1
+
+
+def test_three_classes_have_the_optimum_of_their_likelihood():
+    random = np.random.default_rng(5)
+    X = random.standard_normal((150, 2))
+    vectors = np.array([[0.0, 0.0, 0.0], [0.5, 2.0, 0.0], [-0.5, 0.0, 2.0]])
+    a = vectors[:, 0] + X @ vectors[:, 1:].T
+    y = (a + random.gumbel(size=a.shape)).argmax(axis=1)
+    flipped = random.random(150) < 0.1
+    y[flipped] = (y[flipped] + random.integers(1, 3, flipped.sum())) % 3
+    fit = Fit(X, y, 0.1)
+    T = uniform_transition(0.1, 3)
+
+    def value(v):
+        contrasts = np.vstack([np.zeros(3), v.reshape(2, 3)])
+        q = softmax(contrasts[:, 0] + X @ contrasts[:, 1:].T, axis=1) @ T
+        return -np.log(q[np.arange(150), y]).sum()
+
+    rough = best_of_many(value, 6, seed=6, tries=15)
+    assert fit.solution.value == pytest.approx(rough.fun, abs=1e-6)
+    np.testing.assert_allclose((fit.theta[1:] - fit.theta[0]).ravel(), rough.x, atol=1e-3)
+
+
+@pytest.mark.parametrize("label_noise", [(0.05, 0.2), "estimate"])
+def test_coefficients_and_rates_are_recovered_within_their_errors(label_noise):
+    rates = (0.1, 0.1) if label_noise == "estimate" else label_noise
+    X, y, wrong = labels_with_flips(20_000, rates, seed=10)
+    fit = Fit(X, y, label_noise)
+    truth = np.r_[LEVEL, SLOPES]
+    assert (abs(fit.theta[0] - truth) < 3 * fit.errors).all()
+    shrunk = clean_fit(X, y)[0]
+    assert shrunk[1] < 1.0  # where the slope is 1.5
+    if label_noise == "estimate":
+        assert abs(fit.rate - 0.1) < 3 * fit.rate_error
+        assert fit.rate_error < 0.02
+    found = fit.wrong(X, y)
+    assert found.mean() == pytest.approx(wrong.mean(), abs=0.015)
+    # Among the rows given nine chances in ten or so, nine in ten are wrong.
+    likely = found > 0.85
+    assert wrong[likely].mean() == pytest.approx(found[likely].mean(), abs=0.07)
+
+
+@pytest.mark.parametrize("information", ["observed", "expected"])
+def test_the_profile_has_the_derivatives_of_the_least_over_all_rates(information):
+    X, y, _ = labels_with_flips(200, (0.1, 0.1), seed=13)
+    prepared, _ = prepared_rows(X, y)
+    profile = replace(NoiseProfile.of(prepared.objective), information=information)
+    w = np.array([0.3, 1.1, -0.9, 0.2])
+    rate = profile.best_rate(w)
+    theta = profile.standard.to_user(w[None])[0]
+    values = [minus_log_likelihood(theta, (r, r), X, y) for r in (rate - 1e-4, rate, rate + 1e-4)]
+    assert values[1] < min(values[0], values[2])
+    local = profile(w, "full")
+    assert local.value == pytest.approx(values[1], rel=1e-12)
+    h, eye = 1e-5, np.eye(4)
+    pairs = [(profile(w + h * e, "none"), profile(w - h * e, "none")) for e in eye]
+    slopes = [(up.value - down.value) / (2 * h) for up, down in pairs]
+    np.testing.assert_allclose(local.gradient, slopes, rtol=1e-6)
+    if information == "observed":
+        bends = [(up.gradient - down.gradient) / (2 * h) for up, down in pairs]
+        np.testing.assert_allclose(local.hessian, bends, rtol=1e-5, atol=1e-5)
+    else:
+        assert np.linalg.eigvalsh(local.hessian).min() > 0
+
+
+def test_exchanging_the_classes_changes_signs_and_nothing_else():
+    X, y, _ = labels_with_flips(500, (0.1, 0.15), seed=15)
+    for rates, exchanged in (((0.05, 0.2), (0.2, 0.05)), ("estimate", "estimate"), (0.1, 0.1)):
+        one, other = Fit(X, y, rates), Fit(X, 1 - y, exchanged)
+        np.testing.assert_allclose(one.theta, -other.theta, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(one.errors, other.errors, rtol=1e-7)
+        if rates == "estimate":
+            assert one.rate == pytest.approx(other.rate, rel=1e-8)
+            assert one.rate_error == pytest.approx(other.rate_error, rel=1e-7)
+
+
+@pytest.mark.parametrize("label_noise", [(0.05, 0.2), "estimate"])
+def test_a_weight_is_the_row_repeated(label_noise):
+    X, y, _ = labels_with_flips(300, (0.05, 0.2), seed=17, slopes=np.array([2.0]))
+    times = np.arange(300) % 3 + 1
+    weighted = Fit(X, y, label_noise, weight=times)
+    repeated = Fit(np.repeat(X, times, axis=0), np.repeat(y, times), label_noise)
+    np.testing.assert_allclose(weighted.theta, repeated.theta, rtol=1e-8)
+    np.testing.assert_allclose(weighted.errors, repeated.errors, rtol=1e-8)
+    assert np.ravel(weighted.rate) == pytest.approx(np.ravel(repeated.rate), rel=1e-8)
+
+
+@pytest.mark.parametrize("label_noise", [0.1, "estimate"])
+def test_many_rows_start_from_some_of_them_and_end_at_the_same_optimum(label_noise):
+    X, y, _ = labels_with_flips(40_000, (0.1, 0.1), seed=19)
+    fit = Fit(X, y, label_noise)
+    assert fit.solution.trace[0].row_fraction < 1
+    rate = fit.rate
+
+    def value(v):
+        return minus_log_likelihood(v, (rate, rate), X, y)
+
+    h = 1e-4
+    slopes = [
+        (value(fit.theta[0] + h * e) - value(fit.theta[0] - h * e)) / (2 * h) for e in np.eye(4)
+    ]
+    assert np.sqrt(np.square(slopes * fit.errors).sum()) < 1e-3
+    if label_noise == "estimate":
+        up, down = (minus_log_likelihood(fit.theta[0], (r, r), X, y) for r in (rate + h, rate - h))
+        assert abs(up - down) / (2 * h) * fit.rate_error < 1e-3
+
+
+def test_a_prior_holds_the_coefficients():
+    X, y, _ = labels_with_flips(100, (0.1, 0.1), seed=20, slopes=np.array([2.0, -1.0]))
+    fit = Fit(X, y, 0.1, prior=3.0)
+    rough = best_of_many(
+        lambda v: minus_log_likelihood(v, (0.1, 0.1), X, y) + 1.5 * (v[1:] @ v[1:]), 3, seed=21
+    )
+    np.testing.assert_allclose(fit.theta[0], rough.x, atol=1e-4)
+    assert fit.solution.value == pytest.approx(rough.fun, abs=1e-8)
+
+
+def test_an_estimated_rate_is_a_parameter_like_others():
+    X, y, _ = labels_with_flips(500, (0.1, 0.1), seed=22)
+    known, estimated = Fit(X, y, 0.1), Fit(X, y, "estimate")
+    assert estimated.inference.n_parameters == known.inference.n_parameters + 1
+    goodness = estimated.inference.goodness
+    assert goodness.log_likelihood == pytest.approx(-estimated.solution.value, rel=1e-10)
+    assert goodness.log_likelihood >= known.inference.goodness.log_likelihood
+    assert goodness.aic == pytest.approx(2 * (5 + estimated.solution.value), rel=1e-10)
+
+
+def test_profile_intervals_let_the_rate_follow():
+    """At an end of the interval the best fit with that slope, and any rate, is worse by 1.92."""
+    X, y, _ = labels_with_flips(400, (0.1, 0.1), seed=23, slopes=np.array([2.0]))
+    fit = Fit(X, y, "estimate")
+    low, high, _ = fit.inference.profile(0.95)[1]
+    rise = 3.841458820694124 / 2
+    for end in (low, high):
+        best = minimize(
+            lambda v, end=end: minus_log_likelihood(
+                np.array([v[0], end]), (0.5 * expit(v[1]),) * 2, X, y
+            ),
+            [fit.theta[0, 0], -2.0],
+        )
+        assert best.fun - fit.solution.value == pytest.approx(rise, abs=1e-4)
+
+
+def test_no_wrong_labels_are_estimated_where_the_fit_without_is_best():
+    X, y, _ = labels_with_flips(400, (0.0, 0.0), seed=0, slopes=np.array([1.0, 2.0]))
+    fit = Fit(X, y, "estimate")
+    assert fit.rate == 0.0
+    assert fit.rate_error is None
+    np.testing.assert_allclose(fit.theta, clean_fit(X, y), rtol=1e-8, atol=1e-10)
+    s = expit(fit.theta[0, 0] + X @ fit.theta[0, 1:])
+    design = np.column_stack([np.ones(len(X)), X])
+    information = design.T @ (design * (s * (1 - s))[:, None])
+    np.testing.assert_allclose(fit.inference.covariance(), np.linalg.inv(information), rtol=1e-7)
+    np.testing.assert_array_equal(fit.wrong(X, y), np.zeros(len(X)))
+
+
+@pytest.mark.parametrize(("sign", "expected"), [(1.0, 0.0), (-1.0, MOST)])
+def test_the_best_rate_may_lie_at_either_end(sign, expected):
+    """With coefficients that say the opposite of the labels, the more are wrong, the better."""
+    X, y, _ = labels_with_flips(200, (0.0, 0.0), seed=0)
+    prepared, _ = prepared_rows(X, y)
+    w = newton(prepared.levels, prepared.start).parameters
+    assert NoiseProfile.of(prepared.objective).best_rate(sign * w) == expected
+
+
+def test_wrong_labels_are_told_by_bayes_rule():
+    """p(wrong|label 1) = ε₀ p(C₁) / (ε₀ p(C₁) + (1 - ε₁) p(C₂)), and likewise for label 0."""
+    a, rates = np.array([[-1.0], [2.0]]), (0.05, 0.2)
+    s = expit(a[:, 0])
+    as_second = 0.05 * (1 - s) / (0.05 * (1 - s) + 0.8 * s)
+    as_first = 0.2 * s / (0.2 * s + 0.95 * (1 - s))
+    loss, classes = NoisyLogisticLoss(*rates), np.array(["no", "yes"])
+    for label, expected in (("yes", as_second), ("no", as_first)):
+        found = wrong_label_probability(loss, a, [label] * 2, classes)
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+    soft = wrong_label_probability(loss, a, np.array([[0.3, 0.7]] * 2), classes)
+    np.testing.assert_allclose(soft, 0.7 * as_second + 0.3 * as_first, rtol=1e-13)
+
+
+def test_robust_errors_with_an_estimated_rate_are_an_error_that_says_so():
+    X, y, _ = labels_with_flips(300, (0.1, 0.1), seed=24)
+    with pytest.raises(InferenceError, match="rate of wrong labels that is estimated"):
+        Fit(X, y, "estimate").inference.covariance("robust")
+    assert np.isfinite(Fit(X, y, 0.1).inference.covariance("robust")).all()
+
+
+def test_a_rate_that_the_data_cannot_tell_is_a_warning():
+    """Two groups have two probabilities, whatever the rate: no data tell it from the rest."""
+    X = np.repeat([[0.0], [1.0]], 50, axis=0)
+    y = np.concatenate([np.repeat([0, 1], [35, 15]), np.repeat([0, 1], [10, 40])])
+    with pytest.warns(IdentifiabilityWarning, match=r"cannot tell how many labels are wrong.*W206"):
+        fit = Fit(X, y, "estimate")
+    s = expit(fit.theta[0, 0] + X[:, 0] * fit.theta[0, 1])
+    p = fit.rate + (1 - 2 * fit.rate) * s
+    np.testing.assert_allclose(p[[0, 50]], [0.3, 0.8], rtol=1e-5)
+
+
+@pytest.mark.parametrize("label_noise", [0.1, "estimate"])
+def test_classes_that_can_be_separated_but_for_wrong_labels_are_a_warning(label_noise):
+    X = np.random.default_rng(25).standard_normal((300, 2))
+    y = (X[:, 0] > 0).astype(int)
+    y[::11] = 1 - y[::11]
+    with pytest.warns(SeparationWarning) as caught:
+        fit = Fit(X, y, label_noise)
+    assert (
+        "Apart from rows whose label is taken for wrong, the classes can be separated, or almost: "
+        "the coefficients of columns 0, 1 diverge"
+    ) in str(caught[0].message)
+    assert fit.wrong(X, y)[::11].min() > 0.5
+    assert fit.errors[1] == np.inf
+    assert Fit(X, y, label_noise, prior=1.0).errors.max() < 1.0
+
+
+@pytest.mark.parametrize(
+    ("label_noise", "n_classes", "message"),
+    [
+        ("guess", 2, "'guess' is not understood"),
+        ("estimate", 3, "for two classes; y has 3"),
+        (0.5, 2, "less than 0.5"),
+        (0.7, 3, "less than 0.667"),
+        (-0.1, 2, "out of range"),
+        (float("nan"), 2, "out of range"),
+        (True, 2, "not a probability"),
+        (None, 2, "not a probability"),
+        ((0.1, "x"), 2, "not a probability"),
+        ((0.1, 0.2), 3, "2 rates; y has 3 classes"),
+        ((0.1, 0.2, 0.3), 2, "3 rates; y has 2 classes"),
+        ((0.6, 0.5), 2, r"label_noise=\(0.6, 0.5\) is out of range"),
+        (np.array(0.1), 2, "not a probability"),
+        (np.ones(3), 2, "3 rates; y has 2 classes"),
+        ([[0.1], [0.2, 0.3]], 2, "not a probability"),
+    ],
+)
+def test_rates_that_cannot_be_are_errors_that_say_so(label_noise, n_classes, message):
+    with pytest.raises(ParameterError, match=message):
+        read_label_noise(label_noise, n_classes)
+
+
+@pytest.mark.parametrize("label_noise", [0, 0.0, (0.0, 0.0), np.float64(0.0)])
+def test_rates_of_zero_are_no_noise(label_noise):
+    assert read_label_noise(label_noise, 2) is None

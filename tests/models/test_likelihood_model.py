@@ -1,0 +1,204 @@
+"""What all models fitted by likelihood share: names of arguments, tables, scores, rows."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.metrics import accuracy_score, r2_score
+
+from posteriori import (
+    GLM,
+    BayesianLogisticRegression,
+    GaussianPrior,
+    LogisticRegression,
+    Mixture,
+    ProbitRegression,
+)
+from posteriori.errors import ColumnNameError, InferenceError, ParameterError
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(120, 2))
+Y = np.where(X[:, 0] + RANDOM.logistic(size=120) > 0, "sick", "healthy")
+FRAME = pd.DataFrame(X, columns=["age", "bmi"])
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("C", "Use prior=1/C"),
+        ("penalty", "Use prior"),
+        ("class_weight", "undo_sampling"),
+        ("n_jobs", r"posteriori\.threads"),
+    ],
+)
+@pytest.mark.parametrize("model", [LogisticRegression, ProbitRegression, GLM])
+def test_a_parameter_of_scikit_learn_is_answered_with_what_to_use(model, name, remedy):
+    with pytest.raises(TypeError, match=f"{model.__name__} has no parameter '{name}'.*{remedy}"):
+        model(**{name: 1})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
+        model(foo=1)
+    assert name not in clone(model()).get_params()
+
+
+@pytest.mark.parametrize("choice", [{"reference": "sick"}, {"positive": "healthy"}])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        ProbitRegression(),
+        BayesianLogisticRegression(inference="monte_carlo", n_draws=200, random_state=0),
+    ],
+)
+def test_of_two_classes_either_can_be_the_reference(model, choice):
+    model = clone(model).fit(FRAME, Y)
+    plain, other = model.tidy(), model.tidy(**choice)
+    np.testing.assert_allclose(other["estimate"], -plain["estimate"], rtol=1e-12)
+    np.testing.assert_allclose(other["conf_low"], -plain["conf_high"], rtol=1e-9)
+    np.testing.assert_array_equal(other["std_error"], plain["std_error"])
+    assert "healthy against sick" in str(model.summary(**choice))
+    assert "sick against healthy" in str(model.summary(positive="sick"))
+
+
+def test_the_other_reference_has_the_fit_of_the_other_labels():
+    turned = LogisticRegression().fit(FRAME, Y == "healthy")
+    found = LogisticRegression().fit(FRAME, Y).tidy(positive="healthy", intervals="profile")
+    wanted = turned.tidy(intervals="profile")
+    for name in ("estimate", "statistic", "p_value", "conf_low", "conf_high"):
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-7)
+
+
+def test_a_class_that_cannot_be_the_reference_is_named():
+    model = LogisticRegression().fit(FRAME, Y)
+    with pytest.raises(ParameterError, match="There is no class 'dead'"):
+        model.tidy(reference="dead")
+    with pytest.raises(ParameterError, match="one of two classes"):
+        model.tidy(positive="sick", reference="sick")
+    many = LogisticRegression(prior=1.0).fit(*load_iris(return_X_y=True))
+    with pytest.raises(ParameterError, match="Use reference= for more than two"):
+        many.tidy(positive=1)
+    with pytest.raises(ParameterError, match="target is a number"):
+        GLM().fit(X, X[:, 0]).tidy(reference=1)
+
+
+def test_scores_count_offsets_and_weights():
+    weight = RANDOM.uniform(size=120)
+    offset = 3.0 * RANDOM.normal(size=120)
+    count = RANDOM.poisson(np.exp(X[:, 0] + offset))
+    model = GLM(family="poisson").fit(X, count, offset=offset)
+    wanted = r2_score(count, model.predict(X, offset=offset), sample_weight=weight)
+    assert model.score(X, count, sample_weight=weight, offset=offset) == wanted
+    assert wanted > 0.9 > model.score(X, count)
+    model = LogisticRegression().fit(X, Y, offset=offset)
+    wanted = accuracy_score(Y, model.predict(X, offset), sample_weight=weight)
+    assert model.score(X, Y, weight, offset) == wanted
+
+
+def test_columns_that_the_fit_did_not_have_are_ignored_and_missing_ones_named():
+    model = LogisticRegression().fit(FRAME, Y)
+    more = FRAME.assign(id=[f"row {i}" for i in range(120)], sick=Y)[["sick", "bmi", "id", "age"]]
+    np.testing.assert_array_equal(model.predict_proba(more), model.predict_proba(FRAME))
+    with pytest.raises(ColumnNameError, match="missing since fit time: 'bmi'"):
+        model.predict_proba(more[["age", "id"]])
+
+
+def test_standard_deviations_and_names_say_which_precision():
+    def coefficients(**prior):
+        return LogisticRegression(prior=GaussianPrior(**prior)).fit(FRAME, Y).coef_
+
+    np.testing.assert_array_equal(coefficients(sd=0.5), coefficients(precision=4.0))
+    np.testing.assert_array_equal(
+        coefficients(precision={"bmi": 4.0}), coefficients(precision=[0.0, 4.0])
+    )
+    np.testing.assert_array_equal(
+        coefficients(sd={"age": 0.5, "bmi": 2.0}, mean={"age": 1.0}),
+        coefficients(precision=[4.0, 0.25], mean=[1.0, 0.0]),
+    )
+    for prior, words in [
+        ({"sd": 0.0}, "not positive"),
+        ({"sd": 1.0, "precision": 2.0}, "a precision and an sd"),
+        ({"precision": {"height": 1.0}}, "'height', which is not a column"),
+    ]:
+        with pytest.raises(ParameterError, match=words):
+            coefficients(**prior)
+
+
+def test_a_number_for_a_factor_is_that_of_its_levels():
+    frame = FRAME.assign(site=np.array(["a", "b", "c"])[np.arange(120) % 3])
+    by_name = LogisticRegression(prior=GaussianPrior({"site": 3.0})).fit(frame, Y)
+    assert by_name.coef_names_.tolist() == ["age", "bmi", "site[b]", "site[c]"]
+    by_place = LogisticRegression(prior=GaussianPrior([0.0, 0.0, 3.0, 3.0])).fit(frame, Y)
+    np.testing.assert_array_equal(by_name.coef_, by_place.coef_)
+
+
+def test_the_formula_of_the_fit_reads_further_rows():
+    frame = FRAME.assign(sick=Y)
+    first, rest = frame[:60], frame[60:]
+    model = LogisticRegression().fit("sick ~ age + age:bmi", first)
+    plain = LogisticRegression().fit("sick ~ age + age:bmi", first)
+    model.partial_fit("sick ~ age + age:bmi", rest)
+    np.testing.assert_array_equal(model.coef_, plain.partial_fit(rest).coef_)
+    bayesian = BayesianLogisticRegression(prior=1.0, inference="laplace")
+    model = clone(bayesian).fit("sick ~ age", first).update("sick ~ age", rest)
+    other = clone(bayesian).fit(first[["age"]], first["sick"]).update(rest[["age"]], rest["sick"])
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-12)
+    with pytest.raises(ParameterError, match="'sick ~ bmi' is not that of the fit"):
+        model.update("sick ~ bmi", rest)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_the_path_ends_at_the_coefficients(K):
+    X, y = load_iris(return_X_y=True)
+    y = np.minimum(y, K - 1)
+    model = LogisticRegression(prior=1.0, keep_path=True).fit(X, y)
+    assert model.path_.shape == (model.n_iter_ + 1, 1 if K == 2 else 3, 5)
+    np.testing.assert_allclose(model.path_[-1, :, 1:], model.coef_, rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(model.path_[0, :, 1:], 0.0)
+    with pytest.raises(InferenceError, match="keep_path=True"):
+        _ = LogisticRegression(prior=1.0).fit(X, y).path_
+    with pytest.raises(ParameterError, match="Newton's method"):
+        LogisticRegression(solver="gradient", keep_path=True).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        LogisticRegression(label_noise="estimate"),
+        LogisticRegression(prior="evidence"),
+        LogisticRegression(prior="jeffreys"),
+        BayesianLogisticRegression(inference="laplace"),
+        GLM(family="poisson"),
+        ProbitRegression(),
+    ],
+)
+def test_a_file_holds_the_fit_and_not_the_rows(model):
+    X = RANDOM.normal(size=(5000, 3))
+    y = (X[:, 0] + RANDOM.logistic(size=5000) > 0).astype(int)
+    model = clone(model).fit(X, y)
+    stored = pickle.dumps(model)
+    assert len(stored) < 10_000
+    copy = pickle.loads(stored)
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    assert str(copy.summary()) == str(model.summary())
+
+
+def test_a_mixture_has_a_density_and_a_distribution_function():
+    parts = norm(-1, 0.5), norm(1.5, 1)
+    mixture, x = Mixture([0.4, 0.6], parts), np.linspace(-3, 3, 7)
+    for name in ("pdf", "cdf"):
+        wanted = 0.4 * getattr(parts[0], name)(x) + 0.6 * getattr(parts[1], name)(x)
+        np.testing.assert_allclose(getattr(mixture, name)(x), wanted, rtol=1e-14)
+
+
+def test_the_estimator_is_made_of_few_classes():
+    ours = [c for c in LogisticRegression.__mro__ if c.__module__.startswith("posteriori")]
+    assert [c.__name__ for c in ours] == [
+        "LogisticRegression",
+        "LikelihoodModel",
+        "Classifier",
+        "Estimator",
+    ]

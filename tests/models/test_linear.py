@@ -1,0 +1,181 @@
+"""Planes, distances and projections of linear discriminants."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.exceptions import NotFittedError
+
+from posteriori import GaussianClassifier, LogisticRegression
+from posteriori.errors import (
+    ColumnTypeError,
+    InfiniteValueError,
+    LevelError,
+    MissingValueError,
+    NotLinearError,
+    ParameterError,
+    ShapeError,
+)
+from posteriori.models.linear import Hyperplane, boundary, signed_distance
+from posteriori.rows.features import read_features
+from posteriori.rows.in_memory import read_new_rows
+from posteriori.rows.schema import Schema
+
+RANDOM = np.random.default_rng(7)
+PLANE = Hyperplane(np.array([1.0, -2.0, 0.5]), 3.0)
+
+
+class Linear:
+    """A linear classifier with its parameters given."""
+
+    handle_unknown = "error"
+
+    def __init__(self, classes, coef, intercept, schema=None) -> None:
+        self.classes_ = classes
+        self.coef_ = coef
+        self.intercept_ = intercept
+        self.schema_ = schema or Schema.unnamed(2)
+
+    def _new_rows(self, X):
+        return read_new_rows(X, self.schema_, "Linear")
+
+    def hyperplane(self, first=None, second=None):
+        return boundary(self, first, second)
+
+    def signed_distance(self, X, first=None, second=None):
+        return signed_distance(self, X, self.hyperplane(first, second))
+
+
+TWO = Linear(np.array(["no", "yes"]), np.array([[3.0, 4.0]]), np.array([-10.0]))
+THREE = Linear(
+    np.array(["a", "b", "c"]),
+    np.array([[1.0, 2.0], [-1.0, 0.5], [0.0, -2.5]]),
+    np.array([0.3, -0.2, -0.1]),
+)
+
+
+def test_the_distance_is_the_least_distance_to_a_point_of_the_plane():
+    for x in RANDOM.normal(size=(5, 3), scale=3):
+        nearest = minimize(
+            lambda z, x=x: ((z - x) ** 2).sum(),
+            np.zeros(3),
+            constraints={"type": "eq", "fun": lambda z: PLANE.normal @ z + PLANE.offset},
+            options={"ftol": 1e-15},
+        ).x
+        side = np.sign(PLANE.normal @ x + PLANE.offset)
+        distance = side * np.linalg.norm(nearest - x)
+        assert PLANE.signed_distance([x])[0] == pytest.approx(distance, abs=1e-6)
+        np.testing.assert_allclose(PLANE.project([x])[0], nearest, atol=1e-5)
+
+
+def test_projections_lie_on_the_plane_and_differ_along_the_normal():
+    X = RANDOM.normal(size=(50, 3))
+    feet = PLANE.project(X)
+    np.testing.assert_allclose(PLANE.signed_distance(feet), 0, atol=1e-14)
+    rebuilt = feet + PLANE.signed_distance(X)[:, None] * PLANE.unit_normal  # (4.6)
+    np.testing.assert_allclose(rebuilt, X, atol=1e-14)
+
+
+def test_the_point_closest_to_the_origin_is_the_projection_of_the_origin():
+    np.testing.assert_allclose(PLANE.closest_to_origin, -3.0 * PLANE.normal / 5.25, rtol=1e-15)
+    np.testing.assert_allclose(PLANE.project(np.zeros((1, 3)))[0], PLANE.closest_to_origin)
+
+
+def test_the_negative_plane_has_its_sides_exchanged():
+    X = RANDOM.normal(size=(20, 3))
+    np.testing.assert_array_equal((-PLANE).signed_distance(X), -PLANE.signed_distance(X))
+    np.testing.assert_array_equal((-PLANE).project(X), PLANE.project(X))
+
+
+def test_bad_parameters_of_a_plane_are_named():
+    with pytest.raises(ParameterError, match="zero in every column"):
+        Hyperplane(np.zeros(2), 1.0)
+    with pytest.raises(ParameterError, match="NaN or infinity"):
+        Hyperplane(np.array([1.0, np.nan]), 1.0)
+    with pytest.raises(ParameterError, match="NaN or infinity"):
+        Hyperplane(np.ones(2), np.inf)
+    with pytest.raises(ShapeError, match=r"shape \(1, 2\)"):
+        Hyperplane(np.ones((1, 2)), 1.0)
+
+
+def test_a_plane_reads_frames_and_sparse_rows():
+    X = RANDOM.normal(size=(9, 3)).round()
+    expected = (X @ PLANE.normal + PLANE.offset) / np.sqrt(5.25)
+    for rows in (pd.DataFrame(X, columns=list("pqr")), pl.DataFrame(X), sparse.coo_array(X)):
+        np.testing.assert_allclose(PLANE.signed_distance(rows), expected, atol=1e-14)
+        np.testing.assert_allclose(PLANE.project(rows), PLANE.project(X), atol=1e-14)
+    with pytest.raises(ShapeError, match="X has 2 columns, but the plane has 3"):
+        PLANE.signed_distance(X[:, :2])
+    with pytest.raises(ColumnTypeError, match="levels in column 'q'"):
+        PLANE.signed_distance(pd.DataFrame({"p": [1.0], "q": ["u"], "r": [2.0]}))
+
+
+def test_two_classes_have_the_second_on_the_positive_side():
+    assert TWO.signed_distance([[6.0, 8.0]])[0] == pytest.approx(8.0)
+    assert TWO.signed_distance([[6.0, 8.0]], "yes", "no")[0] == pytest.approx(8.0)
+    assert TWO.signed_distance([[6.0, 8.0]], "no", "yes")[0] == pytest.approx(-8.0)
+    np.testing.assert_array_equal(TWO.hyperplane().normal, [3.0, 4.0])
+    assert TWO.hyperplane().offset == -10.0
+
+
+def test_on_the_boundary_of_two_of_many_classes_their_scores_are_equal():
+    X = RANDOM.normal(size=(30, 2))
+    for first, second, k, j in (("a", "b", 0, 1), ("c", "a", 2, 0), ("b", "c", 1, 2)):
+        plane = THREE.hyperplane(first, second)
+        feet = plane.project(X) @ THREE.coef_.T + THREE.intercept_
+        np.testing.assert_allclose(feet[:, k], feet[:, j], atol=1e-13)
+        scores = X @ THREE.coef_.T + THREE.intercept_
+        distances = THREE.signed_distance(X, first, second)
+        np.testing.assert_array_equal(distances > 0, scores[:, k] > scores[:, j])
+
+
+def test_distances_are_taken_between_design_columns_where_levels_are():
+    frame = pd.DataFrame({"colour": ["red", "blue", "green"], "size": [1.0, 2.0, 3.0]})
+    schema = read_features(frame).schema  # colour[green], colour[red], size
+    model = Linear(np.array([0, 1]), np.array([[-1.0, 2.0, 2.0]]), np.array([1.0]), schema)
+    np.testing.assert_allclose(
+        model.signed_distance(frame), np.array([2 + 2 + 1, 4 + 1, 6 - 1 + 1]) / 3
+    )
+    reversed_columns = pl.from_pandas(frame)[["size", "colour"]]
+    np.testing.assert_allclose(
+        model.signed_distance(reversed_columns), model.signed_distance(frame)
+    )
+    with pytest.raises(LevelError, match="Row 0 has the level 'puce' in column 'colour'"):
+        model.signed_distance(pd.DataFrame({"colour": ["puce"], "size": [1.0]}))
+
+
+def test_missing_and_infinite_entries_are_named():
+    with pytest.raises(MissingValueError, match="row 1, column 0"):
+        TWO.signed_distance([[1.0, 2.0], [np.nan, 1.0]])
+    with pytest.raises(InfiniteValueError, match="row 0, column 1"):
+        TWO.signed_distance([[1.0, np.inf]])
+    with pytest.raises(MissingValueError, match="row 1, column 0"):
+        PLANE.project([[1.0, 2.0, 3.0], [np.nan, 1.0, 1.0]])
+
+
+def test_classes_that_have_no_boundary_are_named():
+    with pytest.raises(ParameterError, match="3 were fitted"):
+        THREE.hyperplane()
+    with pytest.raises(ParameterError, match="Name both"):
+        TWO.hyperplane("yes")
+    with pytest.raises(ParameterError, match="'z' is not a class"):
+        THREE.hyperplane("a", "z")
+    with pytest.raises(ParameterError, match="no boundary with itself"):
+        THREE.hyperplane("a", "a")
+    same = Linear(np.array(["a", "b", "c"]), np.ones((3, 2)), np.arange(3.0))
+    with pytest.raises(ParameterError, match=r"'a'.* and .*'c'.* have the same coefficients"):
+        same.signed_distance([[0.0, 0.0]], "a", "c")
+
+
+def test_a_model_without_linear_boundary_says_so():
+    X = RANDOM.normal(size=(40, 2))
+    curved = GaussianClassifier(covariance="full").fit(X, X[:, 0] > 0)
+    with pytest.raises(NotLinearError):
+        curved.hyperplane()
+
+
+def test_a_model_must_be_fitted():
+    with pytest.raises(NotFittedError):
+        LogisticRegression().hyperplane()

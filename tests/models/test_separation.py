@@ -1,0 +1,305 @@
+"""Maximum likelihood where the classes can be separated: found, named, with right numbers."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import linprog
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris, load_wine
+
+from posteriori import (
+    GLM,
+    GaussianPrior,
+    LogisticRegression,
+    Mixture,
+    ProbitRegression,
+    ThresholdRegression,
+)
+from posteriori.errors import SeparationWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore::posteriori.errors.RankDeficiencyWarning")
+
+RANDOM = np.random.default_rng(0)
+IRIS_X, IRIS_Y = load_iris(return_X_y=True)
+
+
+def one_sided(n=200, seed=0):
+    """Rows with a flag that is only ever seen with the second class."""
+    random = np.random.default_rng(seed)
+    X = np.column_stack([random.normal(size=n), random.integers(0, 2, n)])
+    y = (X[:, 0] + random.logistic(size=n) > 0) | (X[:, 1] == 1)
+    return X, y.astype(int)
+
+
+def test_completely_separated_rows_have_probability_one():
+    X = RANDOM.normal(size=(60, 3))
+    y = (X[:, 0] + 0.5 * X[:, 1] > 0.1).astype(int)
+    with pytest.warns(SeparationWarning, match="all rows"):
+        model = LogisticRegression().fit(X, y)
+    assert model.separation_.kind == "complete"
+    assert model.score(X, y) == 1.0
+    np.testing.assert_allclose(model.predict_proba(X)[np.arange(60), y], 1.0, rtol=1e-15)
+    assert model.log_likelihood_ == pytest.approx(0.0, abs=1e-13)
+    assert not model.converged_
+
+
+def test_the_rows_on_the_face_get_the_fit_that_they_have_alone():
+    X, y = one_sided()
+    with pytest.warns(SeparationWarning, match="some of the rows .* by 'x1'"):
+        model = LogisticRegression().fit(X, y)
+    open_rows = X[:, 1] == 0
+    alone = LogisticRegression().fit(X[open_rows][:, :1], y[open_rows])
+    assert model.separation_.kind == "quasi"
+    assert model.separation_.columns == ("x1",)
+    np.testing.assert_array_equal(model.separation_.directions, [1.0])
+    np.testing.assert_allclose(model.coef_[0, 0], alone.coef_[0, 0], rtol=1e-8)
+    np.testing.assert_allclose(model.intercept_, alone.intercept_, rtol=1e-8)
+    assert model.log_likelihood_ == pytest.approx(alone.log_likelihood_, rel=1e-12)
+    np.testing.assert_array_equal(model.predict_proba(X[~open_rows])[:, 1], 1.0)
+
+
+def test_standard_errors_are_infinite_where_coefficients_are_and_right_elsewhere():
+    X, y = one_sided()
+    with pytest.warns(SeparationWarning):
+        model = LogisticRegression().fit(X, y)
+    open_rows = X[:, 1] == 0
+    alone = LogisticRegression().fit(X[open_rows][:, :1], y[open_rows])
+    found = model.coef_covariance_
+    np.testing.assert_allclose(found[:2, :2], alone.coef_covariance_, rtol=1e-7)
+    assert found[2, 2] == np.inf
+    assert not np.isnan(found).any()
+
+
+def test_with_many_classes_those_that_overlap_keep_their_fit():
+    with pytest.warns(SeparationWarning):
+        model = LogisticRegression().fit(IRIS_X, IRIS_Y)
+    rest = IRIS_Y > 0
+    alone = LogisticRegression().fit(IRIS_X[rest], IRIS_Y[rest])
+    assert model.separation_.kind == "quasi"
+    assert model.log_likelihood_ == pytest.approx(alone.log_likelihood_, rel=1e-9)
+    np.testing.assert_allclose(
+        model.predict_proba(IRIS_X[rest])[:, 1:], alone.predict_proba(IRIS_X[rest]), atol=1e-8
+    )
+    np.testing.assert_allclose(model.predict_proba(IRIS_X[~rest])[:, 0], 1.0, rtol=1e-15)
+
+
+def test_overlapping_classes_are_not_called_separated():
+    X, y = one_sided()
+    keep = X[:, 1] == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = LogisticRegression().fit(X[keep][:, :1], y[keep])
+    assert model.separation_.kind == "none"
+    assert model.separation_.columns == ()
+
+
+@pytest.mark.parametrize("prior", [1.0, "jeffreys"])
+def test_a_prior_keeps_coefficients_finite_and_still_tells_of_the_separation(prior):
+    X, y = one_sided()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = LogisticRegression(prior=prior).fit(X, y)
+    assert abs(model.coef_).max() < 10
+    assert model.separation_.kind == "quasi"
+
+
+def test_nearly_separated_classes_have_their_finite_maximum():
+    x = np.concatenate([np.linspace(-1, 0.0, 50), np.linspace(0.02, 1, 50), [0.05, -0.05]])
+    y = np.concatenate([np.zeros(50), np.ones(50), [0, 1]]).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = LogisticRegression().fit(x[:, None], y)
+    residual = model.predict_proba(x[:, None])[:, 1] - y
+    np.testing.assert_allclose([residual.sum(), residual @ x], 0.0, atol=1e-9)
+    assert model.separation_.kind == "none"
+
+
+def test_a_fit_that_overlaps_says_so_after_a_round_trip_and_forgets_an_earlier_prior():
+    X, y = one_sided()
+    keep = X[:, 1] == 0
+    model = LogisticRegression(prior="jeffreys").fit(X[keep][:, :1], y[keep])
+    model.set_params(prior=None).fit(X[keep][:, :1], y[keep])
+    assert not hasattr(model, "penalised_log_likelihood_")
+    assert pickle.loads(pickle.dumps(model)).separation_.kind == "none"
+
+
+BUMPS = Mixture([0.4, 0.6], [stats.norm(-1, 0.5), stats.norm(1.5, 1)])
+LINKED = {
+    "cloglog": GLM(family="bernoulli", link="cloglog"),
+    "largest of many": ThresholdRegression(noise="gumbel_r"),
+    "one end": ThresholdRegression(noise="expon"),
+    "far from zero": ThresholdRegression(noise=stats.norm(1000.0, 1.0)),
+    "two bumps": ThresholdRegression(noise=BUMPS),
+    "skew": ThresholdRegression(noise=stats.skewnorm(5.0)),
+    "heavy tails": ThresholdRegression(noise="cauchy"),
+    "one heavy tail": ThresholdRegression(noise=stats.lomax(2.0)),
+    "probit": ProbitRegression(),
+    "two ends": ThresholdRegression(noise="uniform"),
+}
+linked = pytest.mark.parametrize("model", LINKED.values(), ids=LINKED)
+
+
+def parted(n=60, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n, 2))
+    return X, (X[:, 0] + 0.5 * X[:, 1] > 0.3).astype(int)
+
+
+def all_certain(model, X, y, **given):
+    own = model.predict_proba(X, **given)[np.arange(len(y)), y]
+    np.testing.assert_allclose(own, 1.0, rtol=1e-15)
+    assert model.log_likelihood_ == pytest.approx(0.0, abs=1e-13)
+    return True
+
+
+@linked
+def test_rows_have_probability_one_with_every_link(model):
+    X, y = parted()
+    with pytest.warns(SeparationWarning, match="all rows"):
+        model = clone(model).fit(X, y)
+    assert all_certain(model, X, y)
+    assert model.score(X, y) == 1.0
+
+
+def truth(X, y, K, held=None):
+    """The kind of separation, by one linear program in the margins of all pairs of all rows."""
+    rows = np.column_stack([np.ones(len(X)), X])
+    p = rows.shape[1]
+    unit = np.eye(K)
+    pairs = [
+        np.outer(unit[c] - unit[k], row).ravel()
+        for row, c in zip(rows, y, strict=True)
+        for k in range(K)
+        if k != c
+    ]
+    m = len(pairs)
+    free = np.ones(p, dtype=bool) if held is None else ~np.asarray(held)
+    ends = [(None, None) if free[j] else (0, 0) for _ in range(K) for j in range(p)]
+    found = linprog(
+        np.r_[np.zeros(K * p), -np.ones(m)],
+        A_ub=np.hstack([-np.array(pairs), np.eye(m)]),
+        b_ub=np.zeros(m),
+        bounds=ends + [(0, 1)] * m,
+    )
+    clear = int((found.x[K * p :] > 0.5).sum())
+    return "none" if clear == 0 else "complete" if clear == m else "quasi"
+
+
+def fitted(model, *args, **given):
+    """The fit, and whether it warned of separation."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(*args, **given)
+    return model, any(isinstance(w.message, SeparationWarning) for w in caught)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "K", "solver"),
+    [
+        (100, 2500, 2, "auto"),
+        (60, 300, 2, "newton"),
+        (60, 300, 2, "gradient"),
+        (60, 120, 3, "auto"),
+    ],
+)
+def test_rows_that_are_linearly_independent_are_separated(n, d, K, solver):
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(n, d)), random.integers(0, K, n)
+    model, warned = fitted(LogisticRegression(solver=solver), X, y)
+    assert warned
+    assert model.separation_.kind == "complete"
+    assert not model.converged_
+    np.testing.assert_allclose(model.predict_proba(X)[np.arange(n), y], 1.0, rtol=1e-14)
+    assert model.log_likelihood_ == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [LogisticRegression(), GLM(family="categorical")])
+@pytest.mark.parametrize("load", [load_wine, load_digits])
+def test_many_classes_that_are_separated_are_certain(model, load):
+    X, y = load(return_X_y=True)
+    model, warned = fitted(model, X, y)
+    assert warned
+    assert model.separation_.kind == "complete"
+    np.testing.assert_allclose(model.predict_proba(X)[np.arange(len(y)), y], 1.0, rtol=1e-14)
+    assert model.log_likelihood_ == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("labels", ["soft", "batch"])
+def test_one_class_alone_is_certain(labels):
+    X = np.array([[1.0, 1.0], [-1, -3], [1, 1], [0, -1], [0, -1], [-1, -3]])
+    model = LogisticRegression()
+    soft, one = np.tile([0.0, 1.0, 0.0], (6, 1)), np.ones(6, dtype=int)
+    with pytest.warns(SeparationWarning, match="No row is of one of the classes"):
+        _ = model.fit(X, soft) if labels == "soft" else model.partial_fit(X, one, classes=[0, 1, 2])
+    assert model.separation_.kind == "complete"
+    np.testing.assert_allclose(model.predict_proba(X), np.tile([0.0, 1.0, 0.0], (6, 1)), atol=1e-15)
+
+
+@pytest.mark.parametrize("solver", ["newton", "gradient", "coordinate", "sequential"])
+@pytest.mark.parametrize("n", [60, 5000])
+def test_a_prior_on_slopes_does_not_hold_the_intercept_of_a_class_without_rows(solver, n):
+    random = np.random.default_rng(1)
+    X = random.normal(size=(n, 2))
+    soft = np.eye(3)[(X[:, 0] + random.logistic(size=n) > 0).astype(int)]
+    model = LogisticRegression(prior=1.0, solver=solver)
+    with pytest.warns(SeparationWarning, match="hold the intercepts too: .*intercept_precision"):
+        model.fit(X, soft)
+    assert model.separation_.columns == ("intercept",)
+    # Each of two classes has half of the difference: |V|² = ½ |w|².
+    alone = LogisticRegression(prior=0.5, solver=solver).fit(X, soft[:, 1] > 0)
+    proba = model.predict_proba(X)
+    np.testing.assert_allclose(proba[:, :2], alone.predict_proba(X), rtol=1e-6)
+    assert proba[:, 2].max() < 1e-15
+
+
+def test_a_prior_on_the_intercept_holds_a_class_without_rows():
+    X, soft = np.array([[0.0], [1.0], [2.0], [3.0]]), np.eye(3)[[0, 1, 0, 1]]
+    model = LogisticRegression(prior=GaussianPrior(intercept_precision=0.01)).fit(X, soft)
+    assert model.converged_
+    assert model.predict_proba(X)[:, 2].min() > 0.001
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_prior_on_some_columns_leaves_the_others_to_run(seed):
+    random = np.random.default_rng(seed)
+    d, n = 3, int(random.integers(4, 12))
+    X, y = random.integers(-2, 3, size=(n, d)).astype(float), random.integers(2, size=n)
+    y[:2] = [0, 1]
+    precision = np.array([1.0, 0.0, 0.0])
+    model, warned = fitted(LogisticRegression(prior=GaussianPrior(precision=precision)), X, y)
+    kind = truth(X, y, 2, held=[False, True, False, False])
+    assert warned == (kind != "none")
+    assert model.separation_.kind == (kind if kind != "none" else truth(X, y, 2))
+    near = LogisticRegression(prior=GaussianPrior(precision=np.maximum(precision, 1e-9)))
+    near.fit(X, y)
+    found, known = (m.log_likelihood_ - 0.5 * m.coef_[0, 0] ** 2 for m in (model, near))
+    assert found >= known - 1e-6
+    assert found == pytest.approx(known, abs=1e-3)
+
+
+def test_the_message_names_columns_and_leaves_out_the_intercept():
+    X, y = np.array([[1.0], [2.0], [3.0], [4.0]]), [0, 0, 1, 1]
+    with pytest.warns(SeparationWarning, match=r"already by 'x0' \(with the intercept\) alone"):
+        model = LogisticRegression().fit(X, y)
+    assert model.separation_.columns == ("intercept", "x0")
+    assert repr(model.separation_) == "Separation(kind='complete', columns=('intercept', 'x0'))"
+    with pytest.warns(SeparationWarning, match="already by 'x0' alone"):
+        LogisticRegression(fit_intercept=False).fit(X - 2.5, y)
+
+
+@pytest.mark.filterwarnings("ignore::posteriori.errors.BoundaryWarning")
+@pytest.mark.parametrize(("link", "kind"), [("identity", "none"), ("log", "quasi")])
+def test_which_coefficients_run_depends_on_the_link_and_not_on_the_prior(link, kind):
+    # All of the second level are zeros: ln p of the others is bounded, that of theirs is not.
+    X, y = np.array([[0.0], [0], [0], [0], [1], [1], [1]]), [1, 1, 0, 1, 0, 0, 0]
+    free, warned = fitted(GLM(family="bernoulli", link=link), X, y)
+    held, _ = fitted(GLM(family="bernoulli", link=link, prior=1.0), X, y)
+    assert free.separation_.kind == held.separation_.kind == kind
+    assert warned == (kind != "none")
+    if kind == "quasi":
+        assert not free.converged_
+        assert free.separation_.columns == held.separation_.columns == ("x0",)
+        np.testing.assert_array_equal(held.separation_.directions, [-1.0])
