@@ -9,7 +9,6 @@ from scipy.stats import binomtest, kstest
 from sklearn.calibration import calibration_curve
 from sklearn.isotonic import IsotonicRegression
 
-from posteriori import LogisticRegression, compare
 from posteriori.decision.calibration import (
     Bins,
     calibration_error,
@@ -60,18 +59,6 @@ def test_the_curve_without_bins_is_isotonic_regression():
     pools = reliability_curve(Y, P).isotonic
     expected = IsotonicRegression().fit(P, Y).predict(P)
     assert_allclose(pools.rate[np.searchsorted(pools.low, P, side="right") - 1], expected)
-
-
-def test_equal_predictions_are_never_parted():
-    p = np.repeat([0.1, 0.2, 0.9], [50, 3, 47])
-    curve = reliability_curve(RANDOM.random(100) < p, p, bins=10)
-    assert_allclose(curve.predicted, [0.1, 0.2, 0.9])
-    assert curve.n.tolist() == [50, 3, 47]
-
-
-def test_there_are_as_many_bins_as_the_cube_root_of_the_rows():
-    assert len(reliability_curve(Y[:125], P[:125]).n) == 5
-    assert len(reliability_curve(Y[:2], P[:2], classes=[0, 1]).n) == 1
 
 
 def test_weight_two_is_the_row_twice_in_the_curve():
@@ -156,17 +143,6 @@ def test_the_gap_by_chance_in_a_large_bin_is_that_of_a_normal(n):
     assert_allclose(mean_gap_by_chance(bins)[0], np.sqrt(2 * p * (1 - p) / n / np.pi), rtol=1e-6)
 
 
-def test_of_a_calibrated_model_the_errors_are_what_chance_explains():
-    random = np.random.default_rng(4)
-    p = random.beta(1, 2, 300)
-    found = [calibration_error(random.random(300) < p, p, kind="classwise") for _ in range(300)]
-    expected = np.array([each.expected for each in found])
-    square = np.array([each.mean_square for each in found])
-    error = expected.std() / np.sqrt(300)
-    assert abs(expected.mean() - found[0].expected_by_chance) < 3 * error + 0.01 * expected.mean()
-    assert abs(square.mean()) < 3 * square.std() / np.sqrt(300)
-
-
 def test_the_mean_square_has_no_bias_where_the_model_is_off():
     random = np.random.default_rng(4)
     p, off = np.repeat([0.2, 0.4, 0.6], 50), 0.1
@@ -194,12 +170,6 @@ def test_the_mean_square_is_that_of_the_bins_with_more_than_one_row():
     assert_allclose(found.expected, (4 * 0.1 + 0.1) / 5, rtol=1e-12)
 
 
-@pytest.mark.parametrize("excess", [0.0, 1e-15, 1e-9])
-def test_weights_that_add_up_to_one_row_or_hardly_more_give_no_mean_square(excess):
-    found = calibration_error(Y, P, bins=1, sample_weight=np.full(N, (1 + excess) / N))
-    assert found.mean_square is None
-
-
 @pytest.mark.parametrize("scale", [1e-9, 1 / 7, 1.0, 12.3, 1e90])
 @pytest.mark.parametrize("kind", ["top", "classwise"])
 def test_the_expected_error_does_not_depend_on_the_units_of_weights(scale, kind):
@@ -208,12 +178,6 @@ def test_the_expected_error_does_not_depend_on_the_units_of_weights(scale, kind)
     expected = calibration_error(Y3, PROBA, kind=kind, sample_weight=weight)
     assert_allclose(found.expected, expected.expected, rtol=1e-11)
     assert np.isfinite([found.expected, found.expected_by_chance, found.spiegelhalter.z]).all()
-
-
-@pytest.mark.parametrize("n", [10, 27, 125, 300])
-def test_equal_fractions_as_weights_give_the_expected_error_without_weights(n):
-    found = calibration_error(Y3[:n], PROBA[:n], sample_weight=np.full(n, 1 / n))
-    assert_allclose(found.expected, calibration_error(Y3[:n], PROBA[:n]).expected, rtol=1e-12)
 
 
 def test_spiegelhalters_z_is_the_brier_score_less_what_the_model_expects():
@@ -256,13 +220,6 @@ def test_where_nothing_can_be_told_apart_z_is_zero(dtype):
         assert (found.z, found.p_value) == (0, 1)
 
 
-def test_certainty_is_calibrated_if_right_and_impossible_if_wrong():
-    right = spiegelhalter([0, 1], [0.0, 1.0])
-    assert (right.z, right.p_value) == (0, 1)
-    wrong = spiegelhalter([0, 1, 1], [0.0, 1.0, 0.0])
-    assert (wrong.z, wrong.p_value) == (np.inf, 0)
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [({"level": 1.0}, "level"), ({"bins": 0}, "bins"), ({"bins": 2.5}, "bins")],
@@ -272,14 +229,3 @@ def test_arguments_out_of_range_are_named(given, words):
         reliability_curve(Y, P, **given)
     with pytest.raises(ParameterError, match="kind="):
         calibration_error(Y, P, kind="all")
-
-
-def test_models_are_compared_and_checked_with_fractions_as_weights():
-    X = RANDOM.normal(size=(N, 2))
-    model = LogisticRegression().fit(X, Y)
-    plain = compare({"a": model}, X, Y).to_frame()
-    weighted = compare({"a": model}, X, Y, sample_weight=np.full(N, 1 / N)).to_frame()
-    names = ["calibration_error", "brier", "accuracy"]
-    assert_allclose(weighted[names].to_numpy(float), plain[names].to_numpy(float), rtol=1e-10)
-    assert model.check(X, Y, np.full(N, 1 / N))["calibration"].word == "not checked"
-    assert model.check(X, Y, np.full(N, 20.5 / N))["calibration"].values["error"].expected > 0

@@ -178,10 +178,6 @@ class TestForms:
         assert found.action.tolist() == ["pay", "call", "pay"]
         assert_allclose(found.expected_loss, [1, 5, 2])
 
-    def test_losses_that_no_class_changes_may_be_given_once(self):
-        own = np.array([[[1.0, 2.0]], [[2.0, 1.0]]])
-        assert decide([0.3, 0.3], own).code.tolist() == [0, 1]
-
 
 class TestLabels:
     def test_actions_are_called_after_the_classes_if_there_are_as_many(self):
@@ -195,23 +191,12 @@ class TestLabels:
         assert numbers.action.dtype == object
         assert numbers.action.tolist() == [None, 1]
 
-    def test_an_action_called_reject_is_an_error_only_if_rows_may_be_rejected(self):
-        assert decide([0.9], TWO, actions=["a", "reject"]).action.tolist() == ["reject"]
-        with pytest.raises(ParameterError, match="called 'reject'"):
-            decide([0.9], TWO, actions=["a", "reject"], reject_cost=0.1)
-
     def test_decisions_are_shown_in_a_line_and_survive_pickling(self):
         found = decide([0.5, 0.9, 0.8], TWO, actions=["a", "b"], reject_cost=0.25)
         text = "Decisions('a': 0, 'b': 2, rejected: 1; mean expected loss 0.183333)"
         assert repr(found) == text
         assert repr(pickle.loads(pickle.dumps(found))) == text
         assert len(found) == 3
-
-    def test_no_rows_are_no_decisions(self):
-        found = decide(np.empty((0, 2)), TWO, reject_cost=0.1)
-        assert (len(found), found.action.tolist()) == (0, [])
-        assert repr(found) == "Decisions(0: 0, 1: 0, rejected: 0)"
-        assert len(decide(np.empty((0, 2)), np.empty((0, 2, 3)), reject_cost=[])) == 0
 
 
 class TestNever:
@@ -302,10 +287,6 @@ class TestBadInput:
         p[43_210, 3] = 0.2
         with pytest.raises(ProbabilityError, match="Row 43210"):
             decide(p, None)
-
-    def test_single_precision_may_miss_one_by_its_rounding(self):
-        p = simplex(np.random.default_rng(0), 2000, 30).astype(np.float32)
-        assert_array_equal(decide(p, None).code, p.argmax(axis=1))
 
     @pytest.mark.parametrize(
         ("loss", "error", "words"),

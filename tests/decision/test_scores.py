@@ -1,7 +1,5 @@
 """Scores and their parts, against scikit-learn and by brute force."""
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -111,12 +109,6 @@ def test_the_shares_of_the_classes_are_reliable_and_resolve_nothing():
         assert_allclose(parts.score, parts.uncertainty, rtol=1e-13)
 
 
-def test_certainty_that_is_right_has_score_zero_and_all_resolution():
-    parts = decompose_score([0, 1, 1], [0.0, 1.0, 1.0], score="log")
-    assert (parts.score, parts.reliability) == (0, 0)
-    assert_allclose(parts.resolution, np.log(3) - 2 / 3 * np.log(2), rtol=1e-14)
-
-
 def test_the_impossible_makes_the_log_score_infinite_and_names_the_row():
     y, proba = ["a", "b", "b", "a"], [0.2, 0.9, 0.0, 0.3]
     with pytest.warns(ImpossibleClassWarning, match=r"Row 2 is of class 'b'.*1 such row"):
@@ -127,20 +119,6 @@ def test_the_impossible_makes_the_log_score_infinite_and_names_the_row():
     assert (parts.score, parts.reliability) == (np.inf, np.inf)
     assert_allclose(parts.uncertainty, np.log(2))
     assert 0 <= parts.resolution < np.inf
-
-
-def test_the_impossible_in_a_row_of_weight_zero_does_no_harm():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = log_score([0, 1, 1], [0.2, 0.9, 0.0], sample_weight=[1, 1, 0])
-    assert_allclose(found.value, -(np.log(0.8) + np.log(0.9)) / 2)
-
-
-def test_tiny_weights_give_no_nan():
-    parts = decompose_score(
-        [0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9], score="log", sample_weight=[1, 1e-300, 1, 1]
-    )
-    assert np.isfinite([parts.reliability, parts.resolution, parts.uncertainty]).all()
 
 
 def test_the_log_score_of_many_classes_is_not_taken_apart():

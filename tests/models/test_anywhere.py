@@ -24,8 +24,6 @@ from posteriori import (
 )
 from posteriori.errors import (
     Interrupted,
-    MissingValueError,
-    ParameterError,
     SourceError,
 )
 from posteriori.models import fitting, likelihood_model
@@ -76,25 +74,6 @@ def test_answers_in_a_file_are_those_in_memory(model, folder, tmp_path):
     names, found = written(model.predict(rows, to=tmp_path / "labels.parquet"))
     assert names == ["prediction"]
     assert found[:, 0].tolist() == model.predict(frame).tolist()
-
-
-def test_a_file_has_to_be_named_for_rows_and_only_for_them(folder, tmp_path):
-    model = LogisticRegression().fit(X, Y)
-    with pytest.raises(ParameterError, match="names no file"):
-        model.predict(scan(folder, columns=FEATURES))
-    with pytest.raises(ParameterError, match="X is in memory"):
-        model.predict(X, to=tmp_path / "p.parquet")
-
-
-def test_what_goes_wrong_leaves_no_file_behind(folder, tmp_path):
-    model = LogisticRegression().fit(scan(folder, "y", columns=FEATURES))
-    broken = TABLE.set_column(0, "a", pa.array([None if i == 2900 else 0.0 for i in range(N)]))
-    parquet.write_table(broken, tmp_path / "broken.parquet")
-    with pytest.raises(MissingValueError, match=r"broken\.parquet: "):
-        model.predict(
-            scan(tmp_path / "broken.parquet", columns=FEATURES), to=tmp_path / "p.parquet"
-        )
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["broken.parquet"]
 
 
 def test_dask_collections_have_answers_in_dask(folder):
@@ -294,26 +273,6 @@ def _dask(folder):
 
 
 @pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
-@pytest.mark.parametrize("averaged", [False, True])
-@pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize("seed", [2, 8])
-def test_rows_of_few_values_are_learnt_alike_wherever_they_lie(seed, shuffle, averaged, tmp_path):
-    """Many of them lie on a boundary, where the last bits of sums must not decide."""
-    random = np.random.default_rng(seed)
-    n, K = 250 + seed, 2 + seed % 3 // 2
-    values, labels = random.integers(-2, 3, size=(n, 3)), random.integers(K, size=n)
-    frame = pd.DataFrame(values.astype(float), columns=list("abc")).assign(y=labels)
-    for i, part in enumerate(np.split(np.arange(n), [11, 40, 170])):
-        frame.iloc[part].to_parquet(tmp_path / f"{i}.parquet")
-    model = Perceptron(shuffle=shuffle, averaged=averaged, max_epochs=30, random_state=0)
-    expected = clone(model).fit(frame[list("abc")], labels)
-    for rows in (scan(tmp_path, "y"), scan(_dask(tmp_path), "y")):
-        found = clone(model).fit(rows)
-        assert found.n_updates_ == expected.n_updates_
-        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
 @pytest.mark.parametrize(("kind", "weighted"), [("labels", False), ("shares", True)])
 @pytest.mark.parametrize("source", [lambda folder: folder, _csv, _dask])
 @pytest.mark.parametrize(
@@ -359,19 +318,3 @@ def test_rows_are_shuffled_batch_by_batch(source, folder, monkeypatch):
     assert perceptron.converged_
     assert perceptron.score(TABLE.select(["a", "b", "yes"]), np.sign(X[:, 0])) == 1.0
     assert perceptron.passes_.passes >= perceptron.n_iter_
-
-
-def test_categories_say_which_level_is_the_reference(tmp_path):
-    level = np.array(["low", "mid", "high"])[RANDOM.integers(0, 3, N)]
-    table = TABLE.append_column("level", pa.array(level))
-    given = {"level": ["low", "mid", "high", "top"]}
-    rows = scan(table, "y", columns=["a", "level"], categories=given).discover()
-    assert rows.schema.columns[1].levels == ("low", "mid", "high", "top")
-    with pytest.raises(ValueError, match="'high', which is not among the categories"):
-        _ = (
-            scan(table, "y", columns=["level"], categories={"level": ["low", "mid"]})
-            .discover()
-            .schema
-        )
-    with pytest.raises(TypeError, match="which holds numbers"):
-        _ = scan(table, "y", columns=["a"], categories={"a": ["low"]}).discover().schema
