@@ -239,10 +239,11 @@ class SourceRows(ABC):
         if found is None:
             raise ShapeError("There are no rows.", "Pass a source with at least one row.")
         check_total_weight(found.weight)
-        for column in found.schema.columns:
+        schema = self._ordered(found.schema)
+        for column in schema.columns:
             if column.name not in self.roles.text:
                 check_numbers(column)
-        self._found.append(replace(found, schema=self._ordered(found.schema)))
+        self._found.append(replace(found, schema=schema))
 
     def discover_and_sum(self, gather: Callable[[MemoryRows], S]) -> S | None:
         """Discovery and the sum of what `gather` gives for each batch, in one pass.
