@@ -33,7 +33,6 @@ from posteriori.inspection.summary import Listing, Summary, number_text
 from posteriori.likelihood.softmax import log_probabilities, probabilities
 from posteriori.posterior.coefficient_table import INTERCEPT
 from posteriori.rows.block import Block, Features, Mixed, check_finite, take_rows
-from posteriori.rows.categories import check_text
 from posteriori.rows.dask import is_dask, is_table
 from posteriori.rows.features import as_frame, is_arrow_table, path_error
 from posteriori.rows.formula import Formula, read_formula
@@ -586,8 +585,8 @@ class Classifier(ClassifierMixin, Estimator):
         if schema is not None or known is not None:
             rows = rows.known_as(schema or rows.schema, known, new_levels)
         check_several(self._with_labels(rows).classes, rows.n_rows, name, least_classes)
-        for column in rows.schema.columns if schema is None else ():
-            check_text(column, rows.n_rows)
+        if schema is None:
+            rows.check_text()
         return rows
 
     def _with_labels(self, rows: FitRows) -> Any:

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from posteriori.errors import LabelError, MissingValueError, ShapeError
 from posteriori.rows.block import Block, Kernel, check_missing, take_block
-from posteriori.rows.categories import check_numbers, check_text
+from posteriori.rows.categories import check_text
 from posteriori.rows.features import Table, read_features
 from posteriori.rows.schema import Schema
 from posteriori.rows.target import read_offset, read_real_target, read_target, read_weight
@@ -251,7 +251,6 @@ def read_real_rows(
 def check_text_columns(table: Table) -> None:
     """An error for columns of text that are dates, numbers or identifiers."""
     for j in table.schema.categorical:
-        check_numbers(table.schema.columns[j])
         check_text(table.schema.columns[j], int(np.count_nonzero(table.column(j) >= 0)))
 
 

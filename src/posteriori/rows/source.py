@@ -26,7 +26,7 @@ from posteriori.errors import (
     SourceError,
 )
 from posteriori.rows.block import Kernel
-from posteriori.rows.categories import check_numbers
+from posteriori.rows.categories import check_text
 from posteriori.rows.discovery import Discovered, LabelCounts, inspect_batch
 from posteriori.rows.features import read_features
 from posteriori.rows.in_memory import MemoryRows
@@ -239,11 +239,12 @@ class SourceRows(ABC):
         if found is None:
             raise ShapeError("There are no rows.", "Pass a source with at least one row.")
         check_total_weight(found.weight)
-        schema = self._ordered(found.schema)
-        for column in schema.columns:
-            if column.name not in self.roles.text:
-                check_numbers(column)
-        self._found.append(replace(found, schema=schema))
+        self._found.append(replace(found, schema=self._ordered(found.schema)))
+
+    def check_text(self) -> None:
+        """An error for columns of text that are dates, numbers or identifiers."""
+        for column in self.schema.columns:
+            check_text(column, self.n_rows, column.name in self.roles.text)
 
     def discover_and_sum(self, gather: Callable[[MemoryRows], S]) -> S | None:
         """Discovery and the sum of what `gather` gives for each batch, in one pass.
