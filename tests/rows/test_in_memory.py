@@ -1,8 +1,6 @@
 """Sums over blocks in memory: the same bits from any number of threads, and errors that name the
 row the user knows."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -15,7 +13,6 @@ from posteriori.rows.block import Block, Mixed, Rows, check_finite
 from posteriori.rows.in_memory import (
     BLOCK_ENTRIES,
     SERIAL_ENTRIES,
-    Among,
     MemoryRows,
     read_new_rows,
     read_real_rows,
@@ -107,17 +104,6 @@ def test_levels_and_targets_are_dropped_with_their_rows():
     assert block.y.tolist() == [[0.5, 0.5], [1.0, 0.0]]
     assert block.weight.tolist() == [1.0, 2.0]
     assert [block.row(i) for i in (0, 1)] == [0, 2]
-
-
-def test_rows_that_are_some_of_others_know_their_numbers():
-    X, weight = np.arange(10.0)[:, None], np.array([1.0, 0.0, 2.0, 3.0])
-    picked = np.array([1, 4, 5, 9])
-    rows = read_rows(X[picked], [0, 1, 0, 1], weight, schema=Schema.unnamed(1))
-    own = replace(rows, among=Among(picked, 10))
-    assert (rows.n_rows, rows.n_source) == (4, 4)
-    assert (own.n_rows, own.n_source) == (4, 10)
-    found = own.map_sum(lambda block: [(block.row(i), x) for i, x in enumerate(block.X[:, 0])])
-    assert found == [(1, 1.0), (5, 5.0), (9, 9.0)]
 
 
 def test_one_class_is_too_few():

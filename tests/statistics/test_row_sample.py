@@ -1,14 +1,12 @@
 """Samples of rows, rows in parts, rows joined, and few rows that represent many."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
 from posteriori.rows.block import Rows, sample_positions
-from posteriori.rows.in_memory import Among, MemoryRows, read_rows
+from posteriori.rows.in_memory import MemoryRows, read_rows
 from posteriori.rows.scan import scan
 from posteriori.statistics.row_sample import (
     TakeSample,
@@ -77,16 +75,13 @@ def test_the_factor_is_the_ratio_of_weights():
 
 
 def test_rows_are_sampled_by_their_numbers():
-    """Whether the other rows have weight zero, or are not there."""
     numbers = np.arange(N)
     kept = np.flatnonzero(numbers % 5 != 2)
     X, y = numbers[:, None].astype(float), numbers % 2
-    there = read_rows(X, y, sample_weight=np.isin(numbers, kept).astype(float))
-    picked = replace(read_rows(X[kept], y[kept]), among=Among(kept, N))
+    rows = read_rows(X, y, sample_weight=np.isin(numbers, kept).astype(float))
+    found, _ = sample_rows(rows, 4)
     expected = np.intersect1d(sample_positions(4, numbers), kept)
-    for rows in (there, picked):
-        found, _ = sample_rows(rows, 4)
-        np.testing.assert_array_equal(found.table.values[:, 0], expected)
+    np.testing.assert_array_equal(found.table.values[:, 0], expected)
 
 
 # --- Parts --------------------------------------------------------------------------------------

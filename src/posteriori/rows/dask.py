@@ -65,11 +65,11 @@ class DaskRows(SourceRows):
     is_distributed: ClassVar[bool] = True
 
     def __reduce__(self) -> Any:
-        names = ("real", "soft_classes", "known_schema", "known_classes", "partial", "_found")
+        names = ("real", "soft_classes", "known_schema", "known_classes", "_found")
         return _without_chunks, (self.roles, {name: getattr(self, name) for name in names})
 
     def __repr__(self) -> str:
-        found = f"{self.n_source:,} rows" if self._found else "not read yet"
+        found = f"{self.n_rows:,} rows" if self._found else "not read yet"
         return f"<rows of {len(self.chunks)} Dask chunks, {found}>\ntarget={self.roles.target!r}"
 
     def with_offset(self, offset: Any) -> "DaskRows":
@@ -119,7 +119,7 @@ class DaskRows(SourceRows):
                 raise found
             receive(cast(S, found))
         if self._found:
-            self.log.read(8 * self.n_source * (len(self.schema) + 1))
+            self.log.read(8 * self.n_rows * (len(self.schema) + 1))
 
     def _compute(self, sums: list[Any]) -> Any:
         """The sums; where a chunk itself cannot be computed, an error that says which."""

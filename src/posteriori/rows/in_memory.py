@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
-from typing import Any, ClassVar, Literal, NamedTuple, TypeGuard, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeGuard, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -42,20 +42,12 @@ RUNS = 32
 Run = list[tuple[int, int]]
 
 
-class Among(NamedTuple):
-    """Row numbers of selected rows, ascending, and the number of all rows."""
-
-    numbers: Codes
-    n_rows: int
-
-
 @dataclass(frozen=True)
 class MemoryRows:
     """A table with its targets and weights; the in-memory `Rows`.
 
-    `start` is the number of the first row, where these are a batch of others; `among` has the
-    row numbers, where these are a selection from others. A batch of many (`is_batch`) is summed
-    by one thread, in large blocks.
+    `start` is the number of the first row, where these are a batch of others. Such a batch
+    (`is_batch`) is summed by one thread, in large blocks.
     """
 
     table: Table
@@ -64,7 +56,6 @@ class MemoryRows:
     classes: Labels | None = None
     offset: Array | None = None
     start: int = 0
-    among: Among | None = None
     is_batch: bool = False
 
     in_memory: ClassVar[Literal[True]] = True
@@ -77,11 +68,6 @@ class MemoryRows:
     @property
     def n_rows(self) -> int:
         return self.table.n_rows
-
-    @property
-    def n_source(self) -> int:
-        """Rows of the table that these are selected from."""
-        return self.n_rows if self.among is None else self.among.n_rows
 
     @property
     def has_target(self) -> bool:
@@ -192,10 +178,7 @@ class MemoryRows:
         y = None if self.y is None else self.y[low:high]
         offset = None if self.offset is None else self.offset[low:high]
         weight = None if self.weight is None else self.weight[low:high]
-        start, numbers = self.start + low, None
-        if self.among is not None:
-            start, numbers = 0, self.among.numbers[low:high]
-        block = Block(X, y, weight, start, numbers, offset)
+        block = Block(X, y, weight, self.start + low, offset=offset)
         if weight is None or weight.all():
             return block
         return take_block(block, np.flatnonzero(weight))

@@ -1,6 +1,6 @@
 """Names, kinds, levels and roles of columns; and a batch of rows."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -228,10 +228,6 @@ class Batch(NamedTuple):
     def numbers(self) -> Codes:
         """The numbers (n,) of the rows in the whole source."""
         return self.start + np.arange(self.n_rows)
-
-
-BatchTransform = Callable[[Batch], Batch]
-"""What makes other weights, labels or columns of a batch, row by row."""
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,11 @@ from posteriori.errors import (
 )
 from posteriori.rows.block import Kernel
 from posteriori.rows.categories import check_text
-from posteriori.rows.discovery import Discovered, LabelCounts, inspect_batch
+from posteriori.rows.discovery import Discovered, LabelWeights, inspect_batch
 from posteriori.rows.features import read_features
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.progress import Passes
-from posteriori.rows.schema import Batch, BatchTransform, Roles, Schema, merge_columns
+from posteriori.rows.schema import Batch, Roles, Schema, merge_columns
 from posteriori.rows.target import (
     as_vector,
     check_total_weight,
@@ -47,9 +47,6 @@ T = TypeVar("T")
 
 Purpose = Literal["discovery", "once", "sum"]
 """What a pass is for: to discover columns, to read once, or one of several sums."""
-
-SIDES: Labels = np.array([0, 1])
-"""The two labels of rows whose classes are compared."""
 
 _counting = threading.Lock()
 
@@ -71,10 +68,6 @@ class PassLog:
         """Passes and bytes since the last call of this method."""
         before = self._reported or PassLog()
         self._reported = replace(self)
-        return self.since(before)
-
-    def since(self, before: "PassLog") -> "PassLog":
-        """Passes and bytes since the log was `before`."""
         return PassLog(self.passes - before.passes, self.bytes_read - before.bytes_read)
 
     def __str__(self) -> str:
@@ -135,24 +128,6 @@ class Reader:
 
 
 @dataclass(frozen=True, eq=False)
-class CompareClasses:
-    """The transform under which the label of a row is the side of its class: 0, 1 or neither, -1.
-
-    Rows on neither side get weight zero.
-    """
-
-    reader: Reader
-    sides: tuple[int, ...]
-
-    def __call__(self, batch: Batch) -> Batch:
-        weight = read_weight(batch.weight, batch.n_rows, all_zero=True)
-        found = np.array(self.sides)[cast(Codes, self.reader.codes(batch, weight))]
-        if min(self.sides) < 0:
-            weight = np.where(found < 0, 0.0, 1.0 if weight is None else weight)
-        return batch._replace(y=np.maximum(found, 0), weight=weight)
-
-
-@dataclass(frozen=True, eq=False)
 class _Total:
     """A sum and its number of rows; `value` is None without rows."""
 
@@ -170,9 +145,8 @@ class SourceRows(ABC):
 
     A new kind of source implements `_sum_batches` and `_iterate`. `real` says that
     the target is a number, `soft_classes` what the user calls columns of soft labels.
-    `known_schema` and `known_classes` are those of an earlier fit. Batches go through
-    `transforms`, the first of them first; `partial` says that these give rows weight zero that are
-    not to be counted. `code` is applied to class codes as they are read.
+    `known_schema` and `known_classes` are those of an earlier fit. `code` is applied to class codes
+    as they are read.
     """
 
     roles: Roles
@@ -182,8 +156,6 @@ class SourceRows(ABC):
     progress: Passes = field(default_factory=Passes, kw_only=True)
     known_schema: Schema | None = field(default=None, kw_only=True)
     known_classes: Labels | None = field(default=None, kw_only=True)
-    transforms: tuple[BatchTransform, ...] = field(default=(), kw_only=True)
-    partial: bool = field(default=False, kw_only=True)
     code: Callable[[Any], Array] | None = field(default=None, kw_only=True)
     _found: list[Discovered] = field(default_factory=list, kw_only=True)
 
@@ -253,7 +225,7 @@ class SourceRows(ABC):
         sum is to be made in another pass: discovery was made before, or a batch alone does not
         show what the whole source has (a column without a value, rows that `gather` refuses).
         """
-        if self._found or self.known_schema is not None or self.real or self.transforms:
+        if self._found or self.known_schema is not None or self.real:
             self.discover()
             return None
 
@@ -290,7 +262,7 @@ class SourceRows(ABC):
         """The schema with the levels in the order that the user or the files declare."""
         return self.roles.in_order(schema)
 
-    def _ordered_classes(self, labels: LabelCounts) -> Labels:
+    def _ordered_classes(self, labels: LabelWeights) -> Labels:
         return labels.classes()
 
     @property
@@ -312,13 +284,6 @@ class SourceRows(ABC):
 
     @property
     def n_rows(self) -> int:
-        if not self.partial:
-            return self.n_source
-        return cast(LabelCounts, self.discovered.labels).of(cast(Labels, self.classes))[1]
-
-    @property
-    def n_source(self) -> int:
-        """All rows of the source, also those of weight zero."""
         return self.discovered.n_rows
 
     @property
@@ -352,13 +317,11 @@ class SourceRows(ABC):
     def _each(
         self, kernel: Callable[[Batch], Any], receive: Callable[[Any], object], purpose: Purpose
     ) -> None:
-        transforms = self.transforms
-
         def task(batch: Batch) -> _Total:
             if not batch.n_rows:
                 return _Total()
             try:
-                return _Total(batch.n_rows, kernel(_transformed(batch, transforms)))
+                return _Total(batch.n_rows, kernel(batch))
             except (DataError, ScaleError) as error:
                 raise error.located(batch.where) from error
 
@@ -376,7 +339,7 @@ class SourceRows(ABC):
         with self._one_pass() as advance:
             for batch in self._iterate(random):
                 if batch.n_rows:
-                    yield self.reader(_transformed(batch, self.transforms))
+                    yield self.reader(batch)
                 advance(batch.n_rows)
 
     @contextmanager
@@ -390,16 +353,16 @@ class SourceRows(ABC):
             self.progress.advance(more)
 
         try:
-            self.progress.begin(self.n_source if self._found else self._n_expected)
+            self.progress.begin(self.n_rows if self._found else self._n_expected)
             yield advance
         except KeyboardInterrupt as error:
             raise _stopped(f"in {self.progress.now}") from error
         finally:
             self.progress.end()
         self.log.passes += 1
-        if self._found and n_rows != self.n_source:
+        if self._found and n_rows != self.n_rows:
             raise SourceError(
-                f"The source has {n_rows:,} rows, and had {self.n_source:,} in the first pass.",
+                f"The source has {n_rows:,} rows, and had {self.n_rows:,} in the first pass.",
                 "Scan again, and fit to what is there now. The batches of Dask must be the same "
                 "each time they are computed: fix seeds.",
             )
@@ -416,37 +379,6 @@ class SourceRows(ABC):
             raise _stopped("before the first pass" if now is None else f"after {now}") from error
 
     # Views of the same rows.
-
-    def reweighted(self, transform: BatchTransform, labels: LabelCounts) -> Self:
-        """The same rows with other weights or labels, of which these are the counts."""
-        found = replace(self.discovered, labels=labels, weight=float(labels.weight.sum()))
-        transforms = (*self.transforms, transform)
-        return replace(self, transforms=transforms, partial=True, _found=[found])
-
-    def comparing(self, sides: Sequence[int]) -> Self:
-        """The same rows with two labels: for each class its side, 0 or 1, or -1 for neither."""
-        counts, own = cast(LabelCounts, self.discovered.labels), np.array(sides)
-        classes = cast(Labels, self.classes)
-        weight, count = zip(*(counts.of(classes[own == side]) for side in SIDES), strict=True)
-        labels = LabelCounts(SIDES, np.array(weight), np.array(count, dtype=np.float64))
-        transform = CompareClasses(self.reader, tuple(sides))
-        found = replace(self, known_schema=self.schema, known_classes=None)
-        return found.reweighted(transform, labels)
-
-    def as_numbers(self, transform: BatchTransform, n_columns: int) -> Self:
-        """The same rows, with so many numbers in place of their columns."""
-        return replace(
-            self,
-            transforms=(*self.transforms, transform),
-            known_schema=Schema.unnamed(n_columns),
-            known_classes=None if self.discovered.labels is None else self.classes,
-        )
-
-    def without_labels(self) -> Self:
-        """The same rows, whatever their target is."""
-        unlabelled = replace(self, real=True, _found=list(self._found)).discover()
-        found = replace(unlabelled.discovered, labels=None)
-        return replace(self, known_classes=None, partial=False, _found=[found])
 
     def known_as(self, schema: Schema, classes: Labels | None, new_levels: bool = False) -> Self:
         """More rows of a model that was fitted to these columns and classes.
@@ -496,13 +428,6 @@ class _DiscoveredSum:
             return _DiscoveredSum(discovered, None, False)
         known = [each.statistic for each in (self, other) if each.statistic is not None]
         return _DiscoveredSum(discovered, reduce(add, known) if known else None, True)
-
-
-def _transformed(batch: Batch, transforms: Sequence[BatchTransform]) -> Batch:
-    try:
-        return reduce(lambda found, transform: transform(found), transforms, batch)
-    except (DataError, ScaleError) as error:
-        raise error.located("", batch.start) from error
 
 
 FitRows = MemoryRows | SourceRows
