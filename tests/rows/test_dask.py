@@ -149,7 +149,7 @@ def test_rows_that_are_pickled_leave_their_chunks_behind():
     again = pickle.loads(packed)
     assert again.schema == rows.schema
     assert again.n_rows == len(many)
-    with pytest.raises(errors.SourceError, match="stayed behind"):
+    with pytest.raises(errors.SourceError, match="leaves out their chunks"):
         again.map_sum(lambda block: 1)
 
 

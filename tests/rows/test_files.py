@@ -294,10 +294,15 @@ def test_text_most_of_whose_values_are_numbers_is_an_error_unless_it_is_declared
     frame.to_csv(path, index=False)
     message = "'code' is text, but 100 of its 101 different values are numbers.*'n/a\\?'"
     for data in ([scan(path, "y")], [frame[["code"]], frame["y"]]):
-        with pytest.raises(ColumnTypeError, match=message):
-            NaiveBayes().fit(*data)
+        for model in (NaiveBayes(), GLM(family="gaussian")):
+            with pytest.raises(ColumnTypeError, match=message):
+                model.fit(*data)
     declared = frame[["code"]].astype("category")
-    for data in ([scan(path, "y", dtypes={"code": "string"})], [declared, frame["y"]]):
+    for data in (
+        [scan(path, "y", dtypes={"code": "string"})],
+        [scan(path, "y", categories={"code": code[:101]})],
+        [declared, frame["y"]],
+    ):
         assert len(NaiveBayes().fit(*data).schema_.columns[0].levels) == 101
     few = pd.DataFrame({"rooms": ["1", "2", "3", "4+"] * 10})
     assert NaiveBayes().fit(few, [0, 1] * 20).schema_.columns[0].levels == ("1", "2", "3", "4+")

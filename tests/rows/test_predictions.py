@@ -40,7 +40,7 @@ def test_predictions_never_replace_the_rows_they_are_for(tmp_path):
     [
         ("", "to='' names no file"),
         (1, "to=1 names no file"),
-        (".", "is no file"),
+        (".", "is not a file"),
         ("nowhere/x.parquet", "There is no folder"),
         (300 * "x", "cannot be written to .*: File name too long"),
     ],

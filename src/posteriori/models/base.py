@@ -33,7 +33,6 @@ from posteriori.likelihood.linear_activations import Linear
 from posteriori.linalg import read_only
 from posteriori.models.linear import Hyperplane, boundary, coefficient_names, signed_distance
 from posteriori.rows.block import Block, Features, Mixed, check_finite, take_rows
-from posteriori.rows.categories import check_text
 from posteriori.rows.dask import is_dask, is_table
 from posteriori.rows.features import is_arrow_table, path_error
 from posteriori.rows.formula import Formula, read_formula
@@ -410,8 +409,8 @@ class Classifier(ClassifierMixin, Estimator):
         if schema is not None or known is not None:
             rows = rows.known_as(schema or rows.schema, known, new_levels)
         check_several(self._with_labels(rows).classes, rows.n_rows, name, least_classes)
-        for column in rows.schema.columns if schema is None else ():
-            check_text(column, rows.n_rows)
+        if schema is None:
+            rows.check_text()
         return rows
 
     def _with_labels(self, rows: FitRows) -> Any:

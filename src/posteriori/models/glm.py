@@ -587,7 +587,8 @@ class GLM(LikelihoodModel):
             return super()._read(X, y, sample_weight, classes, **reading)
         rows = as_source(X, y, sample_weight, classes, "GLM").with_numbers()
         with rows.fitting():
-            return rows.discover()
+            rows.discover().check_text()
+        return rows
 
     def _make_rows(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any

@@ -230,39 +230,32 @@ def declared_values(column: Any) -> list[Any] | None:
     return found.values if found.declared else None
 
 
-def check_text(column: Column, n_present: int) -> None:
-    """An error for text that cannot be a factor: dates and identifiers.
+def check_text(column: Column, n_present: int, is_code: bool = False) -> None:
+    """An error for text that cannot be a factor: dates, numbers and identifiers.
 
-    In an identifier nearly every one of the `n_present` entries differs from all others.
-    Levels that are declared, by a categorical type or by the user, are not checked.
+    Most of the levels, and at least `_MANY_NUMBERS`, are numbers: an error unless they are codes.
+    In an identifier nearly every one of the `n_present` entries differs from all others. Levels
+    that are declared, by a categorical type or by the user, are not checked.
     """
     levels = column.levels
     if column.declared or not levels:
         return
     if all(_TEXT_DATE.fullmatch(level.strip()) for level in levels[:5]):
         raise date_error(column.name, "text that looks like dates")
+    words = list(filterfalse(_is_number_text, levels))
+    n = len(levels) - len(words)
+    if words and n >= max(_MANY_NUMBERS, len(words)) and not is_code:
+        raise ColumnTypeError(
+            f"Column '{column.name}' is text, but {n:,} of its {len(levels):,} different values "
+            f"are numbers; the first that is not is {words[0]!r}.",
+            "Correct it or leave it empty, and make the column numbers; if the values are codes, "
+            "say so by a categorical type, or by categories or dtypes of scan.",
+        )
     if n_present > _IDENTIFIER_ROWS and len(levels) > _IDENTIFIER_SHARE * n_present:
         raise IdentifierColumnError(
             f"Column '{column.name}' is text with {len(levels):,} different values in "
             f"{n_present:,} rows, as an identifier has.",
             "Drop the column, or group its values into fewer levels.",
-        )
-
-
-def check_numbers(column: Column) -> None:
-    """An error for text of which at least `_MANY_NUMBERS` levels, and most of all, are numbers."""
-    levels = column.levels
-    words = list(filterfalse(_is_number_text, levels))
-    if (
-        not column.declared
-        and 0 < len(words) < len(levels) / 2
-        and len(levels) - len(words) >= _MANY_NUMBERS
-    ):
-        raise ColumnTypeError(
-            f"Column '{column.name}' is text, but {len(levels) - len(words):,} of its "
-            f"{len(levels):,} different values are numbers; the first that is not is {words[0]!r}.",
-            "Correct it or leave it empty, and make the column numbers; if the values are codes, "
-            "say so by a categorical type, or by categories or dtypes of scan.",
         )
 
 

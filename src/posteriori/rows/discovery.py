@@ -20,22 +20,17 @@ _MOST_CLASSES = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class LabelCounts:
-    """Labels in order, the weight of the rows with each and their number.
-
-    Rows of weight zero are not counted, nor are those of soft labels.
-    """
+class LabelWeights:
+    """Labels in order, and the weight of the rows with each; of soft labels the sum of shares."""
 
     labels: Labels
     weight: Array
-    count: Array
     soft: bool = False
 
-    def __add__(self, other: "LabelCounts") -> "LabelCounts":
+    def __add__(self, other: "LabelWeights") -> "LabelWeights":
         same = self.labels.dtype == other.labels.dtype and np.array_equal(self.labels, other.labels)
         if self.soft or same:
-            weight, count = self.weight + other.weight, self.count + other.count
-            return replace(self, weight=weight, count=count)
+            return replace(self, weight=self.weight + other.weight)
         labels, *places = merge_classes(self.labels, other.labels)
         if len(labels) > _MOST_CLASSES:
             raise LabelError(
@@ -43,21 +38,13 @@ class LabelCounts:
                 "classes.",
                 "Name a column of labels as target; for numbers use GLM.",
             )
-        place = np.concatenate(places)
-        weight, count = (
-            np.bincount(place, np.concatenate(values)).astype(np.float64)
-            for values in ((self.weight, other.weight), (self.count, other.count))
-        )
-        return LabelCounts(labels, weight, count)
+        weights = np.concatenate([self.weight, other.weight])
+        weight = np.bincount(np.concatenate(places), weights).astype(np.float64)
+        return LabelWeights(labels, weight)
 
     def classes(self) -> Labels:
         """The labels of rows with a weight."""
         return self.labels if self.soft else self.labels[self.weight > 0]
-
-    def of(self, chosen: Labels) -> tuple[float, int]:
-        """The weight of all rows with one of some labels, and their number."""
-        own = np.isin(self.labels, chosen)
-        return float(self.weight[own].sum()), int(self.count[own].sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +57,7 @@ class Discovered:
 
     schema: Schema
     empty: tuple[bool, ...]
-    labels: LabelCounts | None
+    labels: LabelWeights | None
     lengths: tuple[tuple[int, int], ...]
     weight: float
 
@@ -144,18 +131,14 @@ def _columns(X: Any) -> tuple[Schema, tuple[bool, ...]]:
     return table.schema, empty
 
 
-def _labels(batch: Batch, weight: Array | None, soft_classes: Any) -> LabelCounts:
+def _labels(batch: Batch, weight: Array | None, soft_classes: Any) -> LabelWeights:
     labels, found = read_target(batch.y, batch.n_rows, soft_classes)
     if found.ndim == 2:
         total = found.sum(0) if weight is None else weight @ found
-        return LabelCounts(labels, total, np.zeros(len(labels)), soft=True)
-    codes, K = cast(Codes, found), len(labels)
-    count = np.bincount(codes if weight is None else codes[weight > 0], minlength=K)
-    total = count if weight is None else np.bincount(codes, weight, minlength=K)
-    counts = LabelCounts(labels, total.astype(np.float64), count.astype(np.float64))
+        return LabelWeights(labels, total, soft=True)
+    total = np.bincount(cast(Codes, found), weight, minlength=len(labels)).astype(np.float64)
     values = declared_values(batch.y)
     if values is None:
-        return counts
-    declared = as_labels(values)
-    none = np.zeros(len(declared))  # so that parts without some class keep the order of all
-    return LabelCounts(declared, none, none) + counts
+        return LabelWeights(labels, total)
+    declared = as_labels(values)  # so that parts without some class keep the order of all
+    return LabelWeights(declared, np.zeros(len(declared))) + LabelWeights(labels, total)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from posteriori.errors import SourceError
-from posteriori.rows.discovery import LabelCounts
+from posteriori.rows.discovery import LabelWeights
 from posteriori.rows.ipc_cache import IpcCache, IpcFile
 from posteriori.rows.schema import Batch, Column, Kind, Schema
 from posteriori.rows.source import Purpose, SourceRows
@@ -172,7 +172,7 @@ class FileRows(SourceRows):
         )
         return super()._ordered(Schema(columns, named=True).in_order(self.declared))
 
-    def _ordered_classes(self, labels: LabelCounts) -> Labels:
+    def _ordered_classes(self, labels: LabelWeights) -> Labels:
         classes = super()._ordered_classes(labels)
         place = {name: i for i, name in enumerate(self.declared.get(str(self.roles.target), ()))}
         places = [place.get(str(label), len(place)) for label in classes]

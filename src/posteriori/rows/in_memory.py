@@ -14,7 +14,7 @@ from scipy import sparse
 
 from posteriori.errors import LabelError, MissingValueError, ShapeError
 from posteriori.rows.block import Block, Kernel, check_missing, take_block
-from posteriori.rows.categories import check_numbers, check_text
+from posteriori.rows.categories import check_text
 from posteriori.rows.features import Table, read_features
 from posteriori.rows.schema import Schema
 from posteriori.rows.target import read_offset, read_real_target, read_target, read_weight
@@ -46,7 +46,7 @@ Run = list[tuple[int, int]]
 class MemoryRows:
     """A table with its targets and weights; the in-memory `Rows`.
 
-    `start` is the number of the first row, where these are a batch of others. A batch of many
+    `start` is the number of the first row, where these are a batch of others. Such a batch
     (`is_batch`) is summed by one thread, in large blocks.
     """
 
@@ -178,7 +178,7 @@ class MemoryRows:
         y = None if self.y is None else self.y[low:high]
         offset = None if self.offset is None else self.offset[low:high]
         weight = None if self.weight is None else self.weight[low:high]
-        block = Block(X, y, weight, self.start + low, None, offset)
+        block = Block(X, y, weight, self.start + low, offset=offset)
         if weight is None or weight.all():
             return block
         return take_block(block, np.flatnonzero(weight))
@@ -234,7 +234,6 @@ def read_real_rows(
 def check_text_columns(table: Table) -> None:
     """An error for columns of text that are dates, numbers or identifiers."""
     for j in table.schema.categorical:
-        check_numbers(table.schema.columns[j])
         check_text(table.schema.columns[j], int(np.count_nonzero(table.column(j) >= 0)))
 
 

@@ -26,8 +26,8 @@ from posteriori.errors import (
     SourceError,
 )
 from posteriori.rows.block import Kernel
-from posteriori.rows.categories import check_numbers
-from posteriori.rows.discovery import Discovered, LabelCounts, inspect_batch
+from posteriori.rows.categories import check_text
+from posteriori.rows.discovery import Discovered, LabelWeights, inspect_batch
 from posteriori.rows.features import read_features
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.progress import Passes
@@ -68,10 +68,6 @@ class PassLog:
         """Passes and bytes since the last call of this method."""
         before = self._reported or PassLog()
         self._reported = replace(self)
-        return self.since(before)
-
-    def since(self, before: "PassLog") -> "PassLog":
-        """Passes and bytes since the log was `before`."""
         return PassLog(self.passes - before.passes, self.bytes_read - before.bytes_read)
 
     def __str__(self) -> str:
@@ -215,10 +211,12 @@ class SourceRows(ABC):
         if found is None:
             raise ShapeError("There are no rows.", "Pass a source with at least one row.")
         check_total_weight(found.weight)
-        for column in found.schema.columns:
-            if column.name not in self.roles.text:
-                check_numbers(column)
         self._found.append(replace(found, schema=self._ordered(found.schema)))
+
+    def check_text(self) -> None:
+        """An error for columns of text that are dates, numbers or identifiers."""
+        for column in self.schema.columns:
+            check_text(column, self.n_rows, column.name in self.roles.text)
 
     def discover_and_sum(self, gather: Callable[[MemoryRows], S]) -> S | None:
         """Discovery and the sum of what `gather` gives for each batch, in one pass.
@@ -264,7 +262,7 @@ class SourceRows(ABC):
         """The schema with the levels in the order that the user or the files declare."""
         return self.roles.in_order(schema)
 
-    def _ordered_classes(self, labels: LabelCounts) -> Labels:
+    def _ordered_classes(self, labels: LabelWeights) -> Labels:
         return labels.classes()
 
     @property
@@ -286,7 +284,6 @@ class SourceRows(ABC):
 
     @property
     def n_rows(self) -> int:
-        """All rows of the source, also those of weight zero."""
         return self.discovered.n_rows
 
     @property
@@ -381,7 +378,7 @@ class SourceRows(ABC):
             now = self.progress.now
             raise _stopped("before the first pass" if now is None else f"after {now}") from error
 
-    # The same rows, read otherwise.
+    # Views of the same rows.
 
     def known_as(self, schema: Schema, classes: Labels | None, new_levels: bool = False) -> Self:
         """More rows of a model that was fitted to these columns and classes.
