@@ -214,9 +214,8 @@ first are those of all rows, the second of rows that count the less, the farther
 
 _ROUGH_STEPS = 50
 
-_LARGE, _UNSEEN = 1e3, 1e-9
-"""A coefficient of a standardised column with which rows are certain, and a difference of
-log-likelihoods that means nothing."""
+_UNSEEN = 1e-9
+"""A difference of log-likelihoods that means nothing."""
 
 _SMALL = 1e-3
 """The rate to search from where few rows have it at zero."""
@@ -386,7 +385,7 @@ def solver_of_noise(max_iter: int | None) -> Solve:
 def _where_level(
     objective: LogPosterior, start: Array, solution: Solution[Array, Iteration]
 ) -> Solution[Array, Iteration]:
-    """The smallest multiple of diverging coefficients beyond which the objective is level.
+    """Diverging coefficients, halved while that leaves the objective as it is.
 
     The objective is level to the last digits there, so that steps may lead anywhere; the start is
     taken if it is better.
@@ -394,9 +393,8 @@ def _where_level(
     w, value = solution.parameters, objective(solution.parameters, "none").value
     if (before := objective(start, "none").value) < value:
         w, value = start, before
-    factor = min(1.0, _LARGE / abs(w).max())
-    while (there := objective(factor * w, "none").value) <= value + _UNSEEN:
-        w, value, factor = factor * w, min(value, there), 0.5
+    while w.any() and (there := objective(w / 2, "none").value) <= value + _UNSEEN:
+        w, value = w / 2, min(value, there)
     return replace(solution, parameters=w, value=value, status=Status.DIVERGED)
 
 
