@@ -36,6 +36,7 @@ from posteriori.models.label_noise import (
     wrong_label_probability,
 )
 from posteriori.solve.newton import newton
+from posteriori.solve.objective import Status
 
 
 @pytest.mark.slow
@@ -327,6 +328,8 @@ def test_classes_that_can_be_separated_but_for_wrong_labels_are_a_warning(label_
         "Apart from rows whose label is taken for wrong, the classes can be separated, or almost: "
         "the coefficients of columns 0, 1 diverge"
     ) in str(caught[0].message)
+    assert fit.solution.status is Status.DIVERGED
+    assert 10 < abs(fit.theta).max() < 1e6
     assert fit.wrong(X, y)[::11].min() > 0.5
     assert fit.errors[1] == np.inf
     assert Fit(X, y, label_noise, prior=1.0).errors.max() < 1.0

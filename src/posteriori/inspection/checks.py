@@ -79,6 +79,7 @@ _ENDED = {
     Status.MAX_ITERATIONS: "Raise max_iter.",
     Status.STALLED: "Look at the scales of the columns, or set a prior.",
     Status.SEPARATED: "See the check on separation.",
+    Status.DIVERGED: "Set a prior, such as prior=1.0.",
 }
 
 

@@ -214,6 +214,9 @@ first are those of all rows, the second of rows that count the less, the farther
 
 _ROUGH_STEPS = 50
 
+_UNSEEN = 1e-9
+"""A difference of log-likelihoods that means nothing."""
+
 _SMALL = 1e-3
 """The rate to search from where few rows have it at zero."""
 
@@ -366,24 +369,33 @@ def _starts(clean: LogPosterior, start: Array) -> list[Array]:
 
 
 def solver_of_noise(max_iter: int | None) -> Solve:
-    """The solver for labels that may be wrong.
-
-    Where coefficients diverge the objective is level to the last digits, so that steps may lead
-    anywhere; the start is kept if it was better.
-    """
+    """The solver for labels that may be wrong; coefficients that diverge are reported as such."""
 
     def optimum(prepared: Prepared, search: SeparationSearch) -> Solved:
         objective, start = prepared.objective, prepared.start
         solution = scored(prepared.levels, start, max_iter)
-        if is_flat(objective, start):
-            before, after = (objective(w, "none").value for w in (start, solution.parameters))
-            solution = replace(solution, value=after, status=Status.CONVERGED)
-            if before < after:
-                solution = replace(solution, parameters=start, value=before)
+        if is_flat(objective, solution.parameters):
+            solution = _where_level(objective, start, solution)
         reason = "the likelihood of labels that may be wrong is not convex"
         return Solved(solution, "newton", reason)
 
     return optimum
+
+
+def _where_level(
+    objective: LogPosterior, start: Array, solution: Solution[Array, Iteration]
+) -> Solution[Array, Iteration]:
+    """Diverging coefficients, halved while that leaves the objective as it is.
+
+    The objective is level to the last digits there, so that steps may lead anywhere; the start is
+    taken if it is better.
+    """
+    w, value = solution.parameters, objective(solution.parameters, "none").value
+    if (before := objective(start, "none").value) < value:
+        w, value = start, before
+    while w.any() and (there := objective(w / 2, "none").value) <= value + _UNSEEN:
+        w, value = w / 2, min(value, there)
+    return replace(solution, parameters=w, value=value, status=Status.DIVERGED)
 
 
 def _check_rate(rate: float, rate_error: float | None) -> None:
