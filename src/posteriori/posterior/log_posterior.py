@@ -298,7 +298,8 @@ class LogPosterior:
         (K, numbers, factors), p, c = self._shape, self.coordinates.size, self.coordinates.c
         products = numbers * max(min(numbers, _REUSE), numbers / _MATRIX_SPEED)
         pair = products + factors * (factors + 1) / 2 + factors * numbers + _ELEMENTWISE
-        hessian = c * (c + 1) / 2 * pair + p**3 / 3 / self.n_rows / _MATRIX_SPEED
+        entries = (K * self.coordinates.q) ** 2 * _REUSE + p**3 / 3 / _MATRIX_SPEED
+        hessian = c * (c + 1) / 2 * pair + entries / self.n_rows
         gradient = K * (4 * (numbers + factors + 1) + _ELEMENTWISE)
         return hessian / (gradient + _CALL / self.n_rows)
 

@@ -20,7 +20,7 @@ from posteriori.solve.newton import InverseHessian, newton, newton_cg
 from posteriori.solve.objective import Iteration, Local, Objective, Solution, Status
 from posteriori.typing import Array
 
-_EXPENSIVE = 5.0
+_EXPENSIVE = 3.0
 """Passes from which on a Hessian costs more than the products of conjugate gradients."""
 
 _SLOW, _SLOW_STEPS = 0.35, 4
