@@ -25,9 +25,8 @@ _STEPS, _FACTORS = 0.003 * np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 
 """Standard errors along a direction, and the factors of gradients there that make its change: of
 the fourth order, so that neither rounding nor the steps themselves are seen in ten digits."""
 
-_FINER, _FINEST = 1e-3, 1e-11
-"""The tolerance beside that without the prior, as scoring converges more slowly; and the least."""
-
+_TOLERANCE = 1e-9
+"""Standard errors from the optimum: scoring converges linearly, a digit in three steps."""
 
 _MOST_OPERATIONS = 1e10
 """Of one evaluation with several classes, some ten seconds."""
@@ -147,5 +146,4 @@ def with_jeffreys(plain: LogPosterior) -> JeffreysPosterior:
             "Fit fewer columns, or set prior to a number.",
         )
     given = {each.name: getattr(plain, each.name) for each in fields(plain)}
-    given["tolerance"] = max(_FINER * plain.tolerance, _FINEST)
-    return JeffreysPosterior(**given | {"information": "expected"})
+    return JeffreysPosterior(**given | {"information": "expected", "tolerance": _TOLERANCE})

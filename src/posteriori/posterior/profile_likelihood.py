@@ -129,7 +129,7 @@ class Profile:
             _Constrained(self.objective, start, self._null),
             np.zeros(self._null.shape[1]),
             max_iter=_MOST_STEPS,
-            n_secants=0 if self.objective.has_exact_hessian else 6,
+            exact=self.objective.has_exact_hessian,
             low_enough=self.least + little if little > 0 else -np.inf,
         )
 

@@ -9,7 +9,6 @@ factor); it is refreshed when that saves more passes than it costs. Where H is t
 """
 
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -37,7 +36,7 @@ from posteriori.solve.objective import (
 )
 from posteriori.typing import Array
 
-_MEMORY = 6
+_MEMORY = 12
 """Changes of the gradient that are remembered."""
 
 _INDEPENDENT = 1e-6
@@ -72,6 +71,9 @@ _MOST_LAST_STEPS = 3
 _FORCING = 0.3
 """The part of the error that conjugate gradients may leave in a step far from the optimum."""
 
+_PATIENCE = 10
+"""Steps without a smaller decrement after which a level objective has met its rounding errors."""
+
 _TINY = np.finfo(np.float64).tiny
 
 _MOST_PRODUCTS = 250
@@ -102,6 +104,13 @@ class InverseHessian:
         matrix = hessian / scale / scale[:, None]
         factor = cholesky(matrix)
         return cls(scale, _make_positive_definite(matrix) if factor is None else factor)
+
+    def renewed(self, hessian: Array) -> "InverseHessian":
+        """With another matrix for M, and the same changes of the gradient."""
+        found = InverseHessian.of(hessian)
+        for step, change in zip(self._steps, self._changes, strict=True):
+            found.learn(step, change)
+        return found
 
     def solve(self, v: Array) -> Array:
         """M⁻¹v."""
@@ -152,8 +161,12 @@ def _make_positive_definite(matrix: Array) -> Array:
 
 
 @dataclass
-class _State:
-    """What is carried from step to step, and from a subsample to all rows."""
+class State:
+    """What is carried from step to step, and from a subsample to all rows.
+
+    `direction` gives the step from H and g, in place of a Cholesky factor. `exact` says that the
+    matrix of the objective is its Hessian; else the changes of the gradient correct it always.
+    """
 
     w: Array
     metric: InverseHessian | None = None
@@ -162,6 +175,8 @@ class _State:
     trace: list[Iteration] = field(default_factory=list)
     begun: float = field(default_factory=perf_counter)
     keep: bool = False
+    direction: Callable[[Array, Array], Array] | None = None
+    exact: bool = True
 
     def record(
         self,
@@ -188,14 +203,19 @@ class _RefreshPolicy:
     objective: Objective
     expected: float
     always: bool = False
+    exact: bool = True
     last: float = np.inf
     before: float = np.inf
     slow_steps: int = 0
+    least: float = np.inf
+    stale_steps: int = 0
 
     def observe(self, decrement: float, fresh: bool, p: int) -> float:
         """The factor by which the step about to be taken should shrink the error."""
         self.slow_steps = self.slow_steps + 1 if fresh and decrement > _SLOW * self.last else 0
-        if fresh:
+        self.stale_steps = 0 if decrement < self.least else self.stale_steps + 1
+        self.least = min(decrement, self.least)
+        if fresh and self.exact:
             self.expected = expected_rate(self.objective, p, decrement)
             return newton_rate(decrement, self.last)
         if self.last == np.inf:
@@ -240,12 +260,12 @@ def newton(
     trace keep those of each step.
     """
     metric = None if hessian is None else InverseHessian.of(hessian)
-    state = _State(start, metric, keep=keep_parameters)
+    state = State(start, metric, keep=keep_parameters)
     with np.errstate(over="ignore", invalid="ignore"):  # steps that are too long meet infinities
         for objective in levels[:-1]:
-            _minimise(objective, state, _MOST_STEPS_ON_A_SUBSAMPLE, always_fresh, None)
+            minimise(objective, state, _MOST_STEPS_ON_A_SUBSAMPLE, always_fresh, None)
             _refresh_on_subsample(objective, levels[-1], state)
-        status = _minimise(levels[-1], state, max_iter, always_fresh, check_separation)
+        status = minimise(levels[-1], state, max_iter, always_fresh, check_separation)
     return Solution(state.w, status, tuple(state.trace), state.value)
 
 
@@ -261,22 +281,26 @@ def newton_cg(
     The diagonal of H is the preconditioner. A step is solved to the accuracy that its distance from
     the optimum is worth. All rows are used from the start.
     """
-    state = _State(start)
+    state = State(start)
     with np.errstate(over="ignore", invalid="ignore"):
-        status = _minimise(levels[-1], state, max_iter, True, check_separation, "diagonal")
+        status = minimise(levels[-1], state, max_iter, True, check_separation, "diagonal")
     return Solution(state.w, status, tuple(state.trace), state.value)
 
 
-def _minimise(
+def minimise(
     objective: Objective,
-    state: _State,
+    state: State,
     max_iter: int,
     always_fresh: bool,
     check_separation: Callable[[], bool] | None,
     curvature: Curvature = "full",
+    low_enough: float = -np.inf,
 ) -> Status:
-    """Steps on one objective, until the next would be shorter than its tolerance."""
-    policy = _RefreshPolicy(objective, state.rate, always_fresh)
+    """Steps on one objective, until the next would be shorter than its tolerance.
+
+    It ends early where the objective is `low_enough`.
+    """
+    policy = _RefreshPolicy(objective, state.rate, always_fresh, state.exact)
     here = objective(state.w, curvature if always_fresh or state.metric is None else "none")
     status = Status.MAX_ITERATIONS
     for _ in range(max_iter):
@@ -285,7 +309,7 @@ def _minimise(
         decrement = decrement_of(objective, here, step)
         rate = max(policy.observe(decrement, fresh, len(step)), missing)
         within = left_after(decrement, rate) <= objective.tolerance
-        if within and _is_short(objective, state.w, step):
+        if here.value <= low_enough or (within and _is_short(objective, state.w, step)):
             # The step is too short for the objective to be anything but a parabola along it.
             state.record(objective, decrement, fresh, 1.0, 1.0 + n_products)
             state.w = state.w + step
@@ -299,12 +323,13 @@ def _minimise(
             check_separation = None
         refresh = policy.refresh(decrement, rate, fresh)
         found = search(objective, state.w, here, step, curvature if refresh else "none")
-        if found is None:
+        is_stale = not state.exact and policy.stale_steps >= _PATIENCE
+        if found is None or (is_stale and standstill(objective, here, step) is Status.CONVERGED):
             status = standstill(objective, here, step)
             break
         state.record(objective, decrement, fresh, found.length, found.n_evaluations + n_products)
         moved = found.length * step
-        if not refresh:
+        if not (refresh and state.exact):
             cast(InverseHessian, state.metric).learn(moved, found.local.gradient - here.gradient)
         policy.advance(decrement)
         state.w, here, state.value = state.w + moved, found.local, found.local.value
@@ -312,12 +337,16 @@ def _minimise(
     return status
 
 
-def _step(objective: Objective, state: _State, here: Local) -> tuple[Array, float, int]:
+def _step(objective: Objective, state: State, here: Local) -> tuple[Array, float, int]:
     """-H⁻¹g, the share of it that may be missing, and the number of products with H."""
     if here.hessian is not None and here.hessian.ndim == 1:
         return _conjugate_gradients(cast(WithProducts, objective), state.w, here)
-    if here.hessian is not None:
+    if here.hessian is not None and state.direction is not None:
+        return state.direction(here.hessian, here.gradient), 0.0, 0
+    if here.hessian is not None and (state.exact or state.metric is None):
         state.metric = InverseHessian.of(here.hessian)
+    elif here.hessian is not None:
+        state.metric = cast(InverseHessian, state.metric).renewed(here.hessian)
     return cast(InverseHessian, state.metric).direction(here.gradient), 0.0, 0
 
 
@@ -397,7 +426,7 @@ def expected_rate(objective: Objective, p: int, decrement: float) -> float:
     return min(max(math.hypot(chance, distance), _BEST_RATE), _WORST_RATE)
 
 
-def _refresh_on_subsample(objective: Objective, last: Objective, state: _State) -> None:
+def _refresh_on_subsample(objective: Objective, last: Objective, state: State) -> None:
     """Compute the Hessian at the end of a subsample, if that saves more passes than it costs."""
     distance = math.sqrt(len(state.w) / objective.row_fraction)
     expected = expected_rate(objective, len(state.w), _UNKNOWN_RATE * distance)
@@ -415,51 +444,21 @@ def _steps(tolerance: float, decrement: float, rate: float) -> float:
     return float(np.log(tolerance / decrement) / np.log(rate))
 
 
-_PATIENCE = 10
-"""Steps without a smaller decrement after which a level objective has met its rounding errors."""
-
-
 def scoring(
     objective: Objective,
     start: Array,
     *,
     max_iter: int = 200,
-    n_secants: int = 6,
+    exact: bool = False,
     low_enough: float = -np.inf,
 ) -> Solution[Array, Iteration]:
-    """The parameters that minimise the objective.
+    """The parameters that minimise the objective, with its matrix computed for every step.
 
-    Where the matrix is not the Hessian, scoring alone converges linearly, slowly where rows have
-    high leverage; with the last `n_secants` changes of the gradient it is a quasi-Newton method.
-    It ends early where the objective is `low_enough`.
+    Where that is not the Hessian (not `exact`), as in Fisher scoring, steps alone converge
+    linearly, slowly where rows have high leverage; the last changes of the gradient make it a
+    quasi-Newton method.
     """
-    begun, trace = perf_counter(), []
-    secants: deque[tuple[Array, Array]] = deque(maxlen=n_secants)
-    w, status, least, stale = start, Status.MAX_ITERATIONS, np.inf, 0
+    state = State(start, exact=exact)
     with np.errstate(over="ignore", invalid="ignore"):  # steps that are too long
-        here = objective(w, "full")
-        for _ in range(max_iter):
-            inverse = InverseHessian.of(cast(Array, here.hessian))
-            for secant in secants:
-                inverse.learn(*secant)
-            step = inverse.direction(here.gradient)
-            decrement = decrement_of(objective, here, step)
-            if decrement <= objective.tolerance or here.value <= low_enough:
-                trace.append(
-                    Iteration(here.value, decrement, 1.0, 0.0, objective.row_fraction, True)
-                )
-                # The last step is too short for the objective to be anything but a parabola.
-                value = here.value - 0.5 * (decrement * objective.unit) ** 2
-                return Solution(w + step, Status.CONVERGED, tuple(trace), value)
-            found = search(objective, w, here, step, "full")
-            length = 0.0 if found is None else found.length
-            seconds, row_fraction = perf_counter() - begun, objective.row_fraction
-            trace.append(Iteration(here.value, decrement, length, seconds, row_fraction, True))
-            stale, least = (stale + 1, least) if decrement >= least else (0, decrement)
-            level = standstill(objective, here, step)
-            if found is None or (stale >= _PATIENCE and level is Status.CONVERGED):
-                status = level
-                break
-            secants.append((length * step, found.local.gradient - here.gradient))
-            w, here = w + length * step, found.local
-    return Solution(w, status, tuple(trace), here.value)
+        status = minimise(objective, state, max_iter, True, None, low_enough=low_enough)
+    return Solution(state.w, status, tuple(state.trace), state.value)

@@ -15,8 +15,8 @@ from scipy.linalg import blas
 from scipy.optimize import OptimizeResult, minimize
 
 from posteriori.errors import ParameterError
-from posteriori.solve.line_search import decrement_of, newton_rate, rounding, search, standstill
-from posteriori.solve.newton import InverseHessian, newton, newton_cg
+from posteriori.solve.line_search import decrement_of, rounding, standstill
+from posteriori.solve.newton import InverseHessian, State, minimise, newton, newton_cg
 from posteriori.solve.objective import Iteration, Local, Objective, Solution, Status
 from posteriori.typing import Array
 
@@ -121,35 +121,11 @@ def coordinate(
     Value, gradient and Hessian make a quadratic, on which `sweeps` move the coefficients one by
     one until none has a slope left; a line search carries the step over to f.
     """
-    objective, begun = levels[-1], perf_counter()
-    _check_size(objective, len(start), "coordinate")
-    w, here, last, slow = start, objective(start, "full"), np.inf, 0
-    trace: list[Iteration] = []
-    status = Status.MAX_ITERATIONS
-    for _ in range(max_iter):
-        step = sweeps(cast(Array, here.hessian), here.gradient)
-        decrement = decrement_of(objective, here, step)
-        enough = decrement * newton_rate(decrement, last) <= objective.tolerance
-        slow = slow + 1 if decrement > _SLOW * last else 0
-        if check_separation is not None and slow >= _SLOW_STEPS and not enough:
-            if check_separation():
-                status = Status.SEPARATED
-                break
-            check_separation = None
-        found = search(objective, w, here, step, "none" if enough else "full")
-        if found is None:
-            near = decrement <= objective.tolerance
-            status = Status.CONVERGED if near else standstill(objective, here, step)
-            break
-        seconds = perf_counter() - begun
-        trace.append(
-            Iteration(here.value, decrement, found.length, seconds, 1.0, True, found.n_evaluations)
-        )
-        w, here, last = w + found.length * step, found.local, decrement
-        if enough:
-            status = Status.CONVERGED
-            break
-    return Solution(w, status, tuple(trace), here.value)
+    _check_size(levels[-1], len(start), "coordinate")
+    state = State(start, direction=sweeps)
+    with np.errstate(over="ignore", invalid="ignore"):
+        status = minimise(levels[-1], state, max_iter, True, check_separation)
+    return Solution(state.w, status, tuple(state.trace), state.value)
 
 
 def sweeps(hessian: Array, gradient: Array) -> Array:
