@@ -6,7 +6,7 @@ BENCHED := $(VENV)/.benched
 # scikit-learn skips its checks of array inputs unless SciPy is told to accept them.
 CONTRACT := tests/laws/test_sklearn_contract.py
 
-.PHONY: demo test slow check bench format clean
+.PHONY: demo test check bench format clean
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,11 +25,8 @@ demo: $(INSTALLED)
 	$(BIN)/python examples/hospitals.py
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore=$(CONTRACT)
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 -m "not slow" $(CONTRACT)
-
-slow: $(INSTALLED)
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 -m slow tests
+	$(BIN)/python -m pytest -n 2 --ignore=$(CONTRACT)
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 $(CONTRACT)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

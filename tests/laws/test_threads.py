@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from registry import FOUR
 from samples import answers, assert_same_answers, over, rows_for
 
 import posteriori
@@ -11,13 +12,11 @@ from posteriori.errors import InfiniteValueError
 from posteriori.rows.in_memory import BLOCK_ENTRIES
 
 
-@pytest.mark.slow
-@over()
+@over(entries=FOUR)
 def test_one_thread_and_two_give_the_same_bits(entry):
-    # Averages over coefficients cost some hundred times what a linear function does.
-    rows = rows_for(entry, n=150_000, new=2_000 if entry.averages else 100_000)
+    rows = rows_for(entry, n=150_000, new=100_000)
     assert rows.X.size > 2 * BLOCK_ENTRIES
-    assert rows.new.size > BLOCK_ENTRIES or entry.averages
+    assert rows.new.size > BLOCK_ENTRIES
     found = []
     for count in (1, 2):
         with posteriori.threads(count):
@@ -26,7 +25,7 @@ def test_one_thread_and_two_give_the_same_bits(entry):
     assert_same_answers(*found, tolerance=0)
 
 
-@over()
+@over(entries=FOUR)
 def test_errors_do_not_depend_on_threads(entry):
     rows = rows_for(entry, n=150_000, new=1)
     rows.X[[140_000, 70_000], 1] = np.inf

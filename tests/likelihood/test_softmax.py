@@ -1,4 +1,4 @@
-"""Laws of the losses with an activation a class, against mpmath out to activations of ±1e4."""
+"""Laws of the losses with an activation a class, against mpmath out to activations of ±1e3."""
 
 import mpmath as mp
 import numpy as np
@@ -28,8 +28,8 @@ ACTIVATIONS = np.array(
         [4.0, 4.0, 4.0],
         [-30.0, 2.0, 9.0],
         [700.0, -700.0, 0.5],
-        [-1e4, 1e4, -3.0],
-        [1e4, 1e4 - 1.5, 1e4 - 4.0],
+        [-1e3, 1e3, -3.0],
+        [1e3, 1e3 - 1.5, 1e3 - 4.0],
     ]
 )
 TARGETS = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.2, 0.5, 0.3]])
@@ -43,7 +43,7 @@ def rows():
 
 def exact(name, a, t):
     """-Σ t ln q, its gradient and its information, from the definitions at many digits."""
-    with mp.workdps(9000):
+    with mp.workdps(1000):
         e = np.array([mp.exp(mp.mpf(v) - mp.mpf(max(a))) for v in a])
         p, T = e / e.sum(), many_digits(MATRICES[name])
         q = p @ T
@@ -52,7 +52,6 @@ def exact(name, a, t):
         return doubles(value), doubles(-step @ t), doubles((step * q) @ step.T)
 
 
-@pytest.mark.slow
 @every_loss
 def test_value_gradient_and_information_are_exact(name):
     loss, (a, t) = LOSSES[name], rows()

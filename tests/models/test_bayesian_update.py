@@ -294,19 +294,18 @@ def in_units(n=200):
     return Z * [1.0, 100.0, 0.01] + [5.0, 1000.0, 0.0], y
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The evidence grows")  # of the first rows, which are separated
 @pytest.mark.parametrize("inference", ["laplace", "variational"])
 def test_few_rows_that_come_one_by_one_are_fitted_together(inference):
-    X, y = in_units(40)
+    X, y = in_units(15)
     model = settings(inference, prior="evidence")
-    for i in range(40):
+    for i in range(15):
         model.partial_fit(X[i : i + 1], y[i : i + 1], classes=[0, 1])
     whole = settings(inference, prior="evidence").fit(X, y)
     assert model.log_evidence_ == pytest.approx(whole.log_evidence_, abs=1e-6)
     assert model.prior_.precision == pytest.approx(whole.prior_.precision, rel=1e-3)
     np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-4)
-    assert model.glance()["n_obs_total"][0] == 40
+    assert model.glance()["n_obs_total"][0] == 15
 
 
 def test_a_chosen_prior_that_no_row_to_come_can_move_is_told():

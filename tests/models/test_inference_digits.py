@@ -15,8 +15,6 @@ from sklearn.datasets import load_iris
 
 from posteriori import LogisticRegression, ProbitRegression, ThresholdRegression
 
-pytestmark = pytest.mark.slow
-
 LEVEL = 0.9
 BINARY = {
     "logit": (LogisticRegression(), logistic),
@@ -164,8 +162,21 @@ def _null(exact):
     return alone.log_likelihood(alone.w)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("logit", "plain"),
+        ("logit", "weights"),
+        ("logit", "soft"),
+        ("logit", "prior"),
+        ("probit", "offset"),
+        ("probit", "factor"),
+        ("probit", "counts"),
+        ("cauchy", "no intercept"),
+        ("gumbel", "weights"),
+        ("gumbel", "offset"),
+    ],
+)
 def test_two_classes_have_the_numbers_of_fifty_digits(name, kind):
     model, link = BINARY[name]
     X, y = spector()
@@ -177,7 +188,7 @@ def test_two_classes_have_the_numbers_of_fifty_digits(name, kind):
     check(model, exact, case, kind, "observed" if name in ("logit", "probit") else "expected")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "prior"])
+@pytest.mark.parametrize("kind", ["weights", "offset", "soft", "no intercept"])
 def test_three_classes_have_the_numbers_of_fifty_digits(kind):
     X, y = flowers()
     case = case_of(kind, X, y, 3)
@@ -186,34 +197,27 @@ def test_three_classes_have_the_numbers_of_fifty_digits(kind):
     check(model, exact, case, kind, "observed")
 
 
-JEFFREYS = ("plain", "weights", "offset", "no intercept", "factor", "counts")
-
-
-@pytest.mark.parametrize("kind", JEFFREYS)
-@pytest.mark.parametrize("name", ["logit", "probit"])
-@pytest.mark.parametrize("apart", [False, True], ids=["overlapping", "separated"])
+@pytest.mark.parametrize(
+    ("name", "kind", "apart"),
+    [
+        ("logit", "weights", True),
+        ("probit", "no intercept", False),
+    ],
+)
 def test_jeffreys_fits_are_optima_of_the_penalised_likelihood(name, kind, apart):
     X, y = spector()
-    X = X.iloc[:, :2].to_numpy()
+    X, y = X.iloc[::2, :2].to_numpy(), y[::2]
     if apart:
         y = (X[:, 0] + 0.01 * X[:, 1] > 3.4).astype(int)
-    check_jeffreys(BINARY[name], case_of(kind, X, y, 2), 2)
+    check_jeffreys(BINARY[name], case_of(kind, X, y, 2))
 
 
-@pytest.mark.parametrize("kind", JEFFREYS[:3])
-def test_jeffreys_fits_of_three_classes_are_optima_of_the_penalised_likelihood(kind):
-    X, y = load_iris(return_X_y=True)
-    case = case_of(kind, X[::7, [0, 2]], y[::7], 3)  # the first class lies apart
-    check_jeffreys((LogisticRegression(), None), case, 3)
-
-
-def check_jeffreys(model_and_link, case, K):
+def check_jeffreys(model_and_link, case):
     model, link = model_and_link
     settings = {**model.get_params(), **case.settings, "prior": "jeffreys"}
     model = type(model)(**settings).fit(case.X, case.y, **case.given)
     found = model.tidy()
-    loss = Softmax(K) if K > 2 else Binary(link)
-    exact = _exact(loss, replace(case, settings={}), found["estimate"], jeffreys=True)
+    exact = _exact(Binary(link), replace(case, settings={}), found["estimate"], jeffreys=True)
     w, hessian = polished(exact.minus_penalised, found["estimate"])
     assert np.linalg.eigvalsh(hessian)[0] > 0
     np.testing.assert_allclose(

@@ -220,7 +220,6 @@ def profiled(f, start, j, value):
     return found.fun
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("prior", [None, GaussianPrior(precision=2.0, mean=0.5)])
 def test_profile_intervals_are_those_of_brute_force(prior):
     X, y = cancer()
@@ -247,7 +246,6 @@ def test_profile_intervals_are_those_of_brute_force(prior):
         assert brentq(rise, w[j], w[j] + 6 * error) == pytest.approx(high, rel=1e-6)
 
 
-@pytest.mark.slow
 def test_profile_intervals_of_many_classes_are_those_of_brute_force():
     X, y = iris()
     X = X.iloc[:, :2] - X.iloc[:, :2].mean()

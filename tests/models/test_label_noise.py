@@ -39,10 +39,9 @@ from posteriori.solve.newton import newton
 from posteriori.solve.objective import Status
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rates", [(0.1, 0.1), (0.05, 0.2), (0.0, 0.15)])
+@pytest.mark.parametrize("rates", [(0.1, 0.1), (0.05, 0.2)])
 def test_known_rates_have_the_optimum_of_their_likelihood(rates):
-    X, y, _ = labels_with_flips(80, rates, seed=1, slopes=np.array([2.0, -1.0]))
+    X, y, _ = labels_with_flips(60, rates, seed=1, slopes=np.array([2.0, -1.0]))
     fit = Fit(X, y, rates[0] if rates[0] == rates[1] else rates)
     assert fit.rate == (rates[0] if rates[0] == rates[1] else rates)
     assert fit.rate_error is None
@@ -57,7 +56,6 @@ def test_known_rates_have_the_optimum_of_their_likelihood(rates):
     np.testing.assert_allclose(fit.inference.covariance(), np.linalg.inv(hessian), rtol=1e-8)
 
 
-@pytest.mark.slow
 def test_an_estimated_rate_has_the_joint_optimum_and_the_joint_standard_errors():
     X, y, _ = labels_with_flips(100, (0.1, 0.1), seed=3, slopes=np.array([2.5, -1.0]))
     fit = Fit(X, y, "estimate")
@@ -73,16 +71,8 @@ def test_an_estimated_rate_has_the_joint_optimum_and_the_joint_standard_errors()
     assert fit.rate_error == pytest.approx(np.sqrt(joint[-1, -1]), rel=1e-8)
     assert (fit.errors > np.sqrt(np.diag(np.linalg.inv(hessian[:-1, :-1])))).all()
 
-    def joint_value(v):
-        rate = 0.5 * expit(v[-1])
-        return minus_log_likelihood(v[:-1], (rate, rate), X, y)
 
-    found = best_of_many(joint_value, 4, seed=4)
-    assert abs(found.x).max() > 1e3 or fit.solution.value <= found.fun + 1e-6
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("label_noise", [0.1, (0.05, 0.2), "estimate"])
+@pytest.mark.parametrize("label_noise", [(0.05, 0.2), "estimate"])
 def test_weights_and_offsets_have_the_numbers_of_fifty_digits(label_noise):
     X, y, _ = labels_with_flips(120, (0.1, 0.1), seed=8, slopes=np.array([2.0]))
     random = np.random.default_rng(9)

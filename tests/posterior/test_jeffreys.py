@@ -82,7 +82,7 @@ def test_two_classes_have_the_optimum_of_the_penalised_likelihood(rows, model, r
     np.testing.assert_allclose(observed, np.diag(np.linalg.inv(-hessian))[1:] / scale**2, rtol=1e-4)
 
 
-@pytest.mark.parametrize("apart", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("apart", [True, False])
 def test_three_classes_have_the_optimum_of_the_penalised_likelihood(apart):
     X, y = three_classes(apart)
     found = fit(X, y)

@@ -85,9 +85,8 @@ def random_activations(n, K, size, seed=0):
     return 2 * random.normal(size=(n, K)), root @ root.swapaxes(1, 2)
 
 
-@pytest.mark.slow
 def test_the_integral_is_that_of_fifty_digits_on_both_sides():
-    m, s = grid(MEANS, DEVIATIONS)
+    m, s = (each[::4] for each in grid(MEANS, DEVIATIONS))
     p = [exact(*one) for one in zip(m, s, strict=True)]
     log_p = np.array([float(mpmath.log(one)) for one in p])
     log_rest = np.array([float(mpmath.log1p(-one)) for one in p])
