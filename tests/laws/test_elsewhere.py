@@ -77,10 +77,6 @@ def _parquet(folder, chunks):
     )
 
 
-def _float32(chunks):
-    return [part.astype(dict.fromkeys(NAMES, np.float32)) for part in chunks]
-
-
 def _delayed(chunks):
     return [dask.delayed(part, pure=False) for part in chunks]
 
@@ -93,7 +89,6 @@ FRAMES = {
     "Arrow": lambda folder, chunks: _files(
         folder, chunks, "arrow", lambda part, path: feather.write_feather(_table(part), path)
     ),
-    "pandas": lambda folder, chunks: pd.concat(chunks),
     "polars": lambda folder, chunks: pl.concat(map(pl.from_pandas, chunks), rechunk=False),
     "Dask data frame": lambda folder, chunks: dd.from_delayed(_delayed(chunks), meta=chunks[0]),
     "delayed frames": lambda folder, chunks: _delayed(chunks),
@@ -118,7 +113,6 @@ def _scanned(make):
 
 
 SOURCES = {name: _scanned(make) for name, make in FRAMES.items()} | {
-    "float32 Parquet": lambda folder, chunks: (scan(_parquet(folder, _float32(chunks)), "y"),),
     "Dask arrays": lambda folder, chunks: _dask_arrays(chunks),
     "Dask array of sparse blocks": lambda folder, chunks: _sparse_blocks(chunks),
 }

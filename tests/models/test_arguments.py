@@ -29,64 +29,47 @@ FITTED_BY_LIKELIHOOD = {
 
 SHARED = [
     *[({"tol": tol}, "tol={!r} is out of range. Use a number between zero and one.")
-      for tol in ("a", None, 0, -1, 1.0, float("nan"), True, 1j, [0.1])],
+      for tol in ("a", None, 0, 1.0, float("nan"), True)],
     *[({"max_iter": n},
        "max_iter={!r} is not a number of steps. Use a whole number, one or more, or None.")
-      for n in ("a", 2.5, True, 0, -3, np.nan, [1])],
+      for n in ("a", 2.5, True, 0)],
     *[({"fit_intercept": flag}, "fit_intercept={!r} is not understood. Use True or False.")
-      for flag in ("no", None, 1, 0.0)],
+      for flag in ("no", 1)],
     *[({"prior": prior},
        "prior={!r} is not understood. Use None, a number, a GaussianPrior, 'jeffreys', 'evidence' "
        "or 'ard'.")
-      for prior in ("foo", np.ones(3), [1.0], True, 1j, np.complex128(1), np.array("jeffreys"))],
+      for prior in ("foo", np.ones(3), True)],
     *[({"prior": prior}, "prior={!r} is not a precision. Use a finite number, zero or more.")
       for prior in (-1, np.inf, np.nan)],
     *[({"handle_unknown": choice},
        "handle_unknown={!r} is not understood. Use 'error' or 'reference'.")
-      for choice in ("foo", None, 3, ["error"])],
+      for choice in ("foo", 3)],
 ]  # fmt: skip
 
 OF_PRIORS = [
     ({"precision": "a"}, "precision of the prior, 'a', is not made of real numbers"),
-    ({"precision": [[1, 2], [3]]}, "precision of the prior, [[1, 2], [3]], is not made of real"),
-    ({"precision": 1j}, "precision of the prior, 1j, is not made of real numbers"),
-    ({"precision": None}, "precision of the prior, None, is not made of real numbers"),
     ({"precision": np.inf}, "precision of the prior is not finite"),
     ({"precision": -1}, "precision of the prior is negative"),
     ({"precision": [1, 2, 3]}, "precision of the prior has 3 numbers, but there are 2 columns"),
     ({"mean": "a"}, "mean of the prior, 'a', is not made of real numbers"),
     ({"mean": [0.0, np.nan]}, "of the prior must be a finite number, or one for each of the 2"),
-    ({"mean": np.zeros((2, 2))}, "must be a finite number, or one for each of the 2 columns"),
     ({"intercept_mean": None}, "intercept_mean=None is not a mean. Use a finite number."),
-    ({"intercept_mean": "a"}, "intercept_mean='a' is not a mean. Use a finite number."),
-    ({"intercept_mean": np.inf}, "intercept_mean=inf is not a mean. Use a finite number."),
     ({"intercept_precision": -1}, "intercept_precision=-1 is not a precision. Use a finite number"),
-    ({"intercept_precision": "a"}, "intercept_precision='a' is not a precision."),
     ({"units": 3}, "units=3 is not understood. Use 'original' or 'standardised'."),
 ]  # fmt: skip
 
 OTHERS = [
     (lambda: LogisticRegression(solver=3).fit(X, Y), "solver=3 is not understood. Use 'auto', "),
     (lambda: ProbitRegression(solver=["newton"]).fit(X, Y), "solver=['newton'] is not understood"),
-    (lambda: LogisticRegression(label_noise="foo").fit(X, Y), "label_noise='foo' is not under"),
-    (lambda: LogisticRegression(label_noise=True).fit(X, Y), "label_noise=True is not a probab"),
-    (lambda: LogisticRegression(label_noise=np.ones(3)).fit(X, Y), "label_noise has 3 rates"),
     (lambda: LogisticRegression(tol="a").partial_fit(X, Y), "tol='a' is out of range"),
     (lambda: Perceptron(random_state="x").fit(X, Y), "random_state='x' is not a seed"),
     (lambda: Adaline(random_state=-1).fit(X, Y), "random_state=-1 is not a seed"),
     (lambda: Perceptron(max_epochs=2.0).fit(X, Y), "max_epochs=2.0 is not a number of epochs."),
-    (lambda: Perceptron(shuffle="no").fit(X, Y), "shuffle='no' is not understood. Use True"),
-    (lambda: Adaline(learning_rate=1j).fit(X, Y), "learning_rate=1j is out of range"),
     (lambda: Mixture(0.5, [1]), "Mixture(0.5, [1]) is not understood. Give a list of weights"),
-    (lambda: Mixture([1.0], norm), "Give a list of weights and a list of distributions."),
-    (lambda: Mixture(["a"], [norm]), "has the weights ['a']. Give one weight above zero"),
     (lambda: Mixture([np.nan], [norm]), "has the weights [nan]. Give one weight above zero"),
-    (lambda: Mixture([[1.0], [2.0, 3.0]], [norm, norm]), "Give one weight above zero for each"),
     (lambda: Mixture([1.0, 1.0], [norm, norm]), "sum to 2. Divide each by their sum."),
     (lambda: ThresholdRegression(noise=Mixture([1.0], ["foo"])).fit(X, Y), "noise='foo' is not"),
-    (lambda: GLM(family=3).fit(X, Y), "family=3 is not understood. Use 'gaussian', "),
     (lambda: GLM(family="binomial").fit(X, Y), "('bernoulli' is the binomial family; counts of"),
-    (lambda: GLM(family="poisson", link="logit").fit(X, Y), "Choose 'canonical', 'log' or 'iden"),
 ]  # fmt: skip
 
 

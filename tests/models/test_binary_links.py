@@ -12,7 +12,6 @@ from posteriori.errors import (
     DomainError,
     LabelError,
     ParameterError,
-    SeparationWarning,
 )
 from posteriori.likelihood.cdf_links import Mixture
 from posteriori.models.binary_links import ProbitRegression, ThresholdRegression
@@ -69,29 +68,6 @@ def test_without_intercept_equals_statsmodels():
     assert ours.intercept_[0] == 0.0
 
 
-@pytest.mark.parametrize("precision", [None, 0.5], ids=["likelihood", "prior"])
-def test_fifty_digits_agree(precision):
-    X, y = SETS["spector"]
-    ours = ProbitRegression(prior=precision, tol=1e-7).fit(X, y)
-    alpha = precision or 0
-    with mpmath.workdps(50):
-        rows = [[mpmath.mpf(1), *map(mpmath.mpf, row)] for row in X.tolist()]
-
-        def score(row, t, w):
-            a = mpmath.fdot(w, row) * (2 * t - 1)
-            return -(2 * t - 1) * mpmath.npdf(a) / mpmath.ncdf(a)
-
-        def gradient(*w):
-            pull = [score(row, int(t), w) for row, t in zip(rows, y, strict=True)]
-            return [
-                mpmath.fdot(pull, [row[j] for row in rows]) + (alpha * w[j] if j else 0)
-                for j in range(len(w))
-            ]
-
-        exact = mpmath.findroot(gradient, parameters(ours).tolist())
-    np.testing.assert_allclose(parameters(ours), [float(v) for v in exact], rtol=1e-11)
-
-
 def test_activations_of_ten_thousand_have_exact_logarithms():
     model = ProbitRegression(prior=1.0).fit([[-1.0], [-0.5], [0.5], [1.0]], [0, 1, 0, 1])
     x = 1e4 / model.coef_[0, 0]
@@ -101,14 +77,6 @@ def test_activations_of_ten_thousand_have_exact_logarithms():
         expected = [[float(mpmath.log(mpmath.ncdf(s * mpmath.mpf(v)))) for s in (-1, 1)] for v in a]
     np.testing.assert_allclose(model.predict_log_proba([[x], [-x]]), expected, rtol=1e-13)
     np.testing.assert_array_equal(model.predict_proba([[x], [-x]]), [[0, 1], [1, 0]])
-
-
-def test_separated_classes_are_named_and_certain():
-    X = np.arange(8.0)[:, None]
-    with pytest.warns(SeparationWarning, match="'x0'"):
-        model = ProbitRegression().fit(X, X[:, 0] > 3)
-    assert model.separation_.kind == "complete"
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], X[:, 0] > 3, atol=1e-12)
 
 
 def test_jeffreys_prior_keeps_separated_classes_finite():
@@ -131,12 +99,7 @@ LINKS = sm.families.links
 TWO_BUMPS = Mixture([0.4, 0.6], [stats.norm(-1.0, 0.5), stats.norm(1.5, 1.0)])  # Figure 4.13
 
 
-def data_of_threshold(name):
-    found = getattr(sm.datasets, name).load_pandas()
-    return found.exog.to_numpy(float), (found.endog.to_numpy() > 0).astype(int)
-
-
-SPECTOR, FAIR = data_of_threshold("spector"), data_of_threshold("fair")
+SPECTOR, FAIR = SETS["spector"], SETS["fair"]
 
 
 def drawn(noise, seed, n=60):
@@ -179,25 +142,6 @@ def test_noise_with_a_link_of_its_own_equals_statsmodels(noise, X, y):
     np.testing.assert_allclose(ours.coef_covariance_, theirs.cov_params(), rtol=1e-8)
     np.testing.assert_allclose(ours.predict_proba(X)[:, 1], theirs.fittedvalues, rtol=1e-8)
     assert ours.log_likelihood_ == pytest.approx(theirs.llf, rel=1e-12)
-
-
-def test_fifty_digits_agree_threshold():
-    X, y = SPECTOR
-    ours = ThresholdRegression(noise=stats.cauchy, tol=1e-7).fit(X, y)
-    with mpmath.workdps(50):
-        rows = [[mpmath.mpf(1), *map(mpmath.mpf, row)] for row in X.tolist()]
-
-        def score(row, t, w):
-            a = mpmath.fdot(w, row)
-            p = mpmath.mpf(1) / 2 + mpmath.atan(a) / mpmath.pi
-            return (p - t) / (p * (1 - p)) / (1 + a * a) / mpmath.pi
-
-        def gradient(*w):
-            pull = [score(row, int(t), w) for row, t in zip(rows, y, strict=True)]
-            return [mpmath.fdot(pull, [row[j] for row in rows]) for j in range(len(w))]
-
-        exact = mpmath.findroot(gradient, parameters(ours).tolist())
-    np.testing.assert_allclose(parameters(ours), [float(v) for v in exact], rtol=1e-10)
 
 
 def test_place_and_width_of_the_noise_shift_and_scale_the_coefficients():
@@ -253,16 +197,6 @@ def test_a_label_that_scipy_makes_impossible_is_named_with_its_row():
         ThresholdRegression(noise=stats.skewnorm(2.0)).fit(X, y, offset=offset)
 
 
-@pytest.mark.parametrize("noise", ["cauchy", "gumbel_r", stats.uniform(-1, 2)])
-def test_separated_classes_are_named_and_certain_threshold(noise):
-    X = np.random.default_rng(0).normal(size=(80, 2))
-    y = X[:, 0] > 0.2
-    with pytest.warns(SeparationWarning, match="'x0'"):
-        model = ThresholdRegression(noise=noise).fit(X, y)
-    assert model.separation_.kind == "complete"
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], y, atol=1e-12)
-
-
 def test_jeffreys_prior_is_for_noise_without_ends():
     X = np.arange(8.0)[:, None]
     y = X[:, 0] > 3
@@ -285,8 +219,3 @@ def test_jeffreys_prior_is_for_noise_without_ends():
 def test_noise_that_cannot_be_is_named(noise, words):
     with pytest.raises(ParameterError, match=words):
         ThresholdRegression(noise=noise).fit(*SPECTOR)
-
-
-def test_more_classes_than_two_are_an_error_with_the_remedy_threshold():
-    with pytest.raises(LabelError, match=r"Only binary classification.*LogisticRegression"):
-        ThresholdRegression().fit(np.arange(12.0)[:, None], np.arange(12) % 3)

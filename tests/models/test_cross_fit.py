@@ -94,15 +94,6 @@ def test_rows_are_held_out_by_the_folds_of_scikit_learn(cv, given):
     assert_allclose(model.estimator_.coef_, inner.fit(X, Y).coef_)
 
 
-@pytest.mark.parametrize("counts", [(100, 33, 7), (3, 2), (40,), (2, 9)])
-def test_there_are_no_more_folds_than_rows_in_a_class(counts):
-    codes = RANDOM.permutation(np.repeat(np.arange(len(counts)), counts))
-    rows = read_training("A model", codes[:, None], codes)
-    folds = make_folds(5, rows, {})
-    assert len(folds) == min(5, max(counts))
-    assert_array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(len(codes)))
-
-
 def test_rows_of_weight_zero_are_left_out_and_their_groups_with_them():
     kept, inner = np.flatnonzero(WEIGHT), LogisticRegression(prior=1.0)
     model = CalibratedClassifier(inner, cv=GroupKFold(3))
@@ -168,15 +159,6 @@ def test_a_formula_is_passed_on_to_an_estimator_of_ours(wrapper, frame):
     assert_allclose(
         model.predict_proba(rows), plain.predict_proba(rows[["a", "b", "colour"]]), rtol=1e-6
     )
-
-
-@pytest.mark.parametrize("wrapper", [OneVersusRest, OneVersusOne])
-def test_a_formula_with_many_classes(wrapper):
-    rows, inner = FRAME.assign(y=Y3), LogisticRegression(prior=1.0)
-    expected = wrapper(inner).fit(FRAME[["a", "b"]], Y3).predict_proba(FRAME[["a", "b"]])
-    for formula in ("y ~ a + b", "I(y + 0) ~ a + b"):
-        model = wrapper(inner).fit(formula, rows)
-        assert_allclose(model.predict_proba(FRAME), expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)

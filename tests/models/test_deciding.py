@@ -1,6 +1,5 @@
 """Classifiers that act: decisions by the probabilities of another, under losses and priors."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -204,12 +203,6 @@ class TestContract:
         model.fit(X[:5] * 100, Y[:5], sample_weight=np.ones(5))
         assert_array_equal(model.predict_proba(X), frozen.predict_proba(X))
         assert model.n_features_in_ == 2
-
-    def test_it_survives_pickling_and_cloning(self):
-        model = DecidingClassifier(GaussianNB(), loss=LOSS, priors=NEW, reject_cost=0.8).fit(X, Y)
-        again = pickle.loads(pickle.dumps(model))
-        assert_array_equal(again.predict(X), model.predict(X))
-        assert_array_equal(clone(model).fit(X, Y).predict(X), model.predict(X))
 
     def test_a_fit_that_fails_leaves_the_one_before(self):
         model = DecidingClassifier(GaussianNB(), loss=LOSS).fit(X, Y)

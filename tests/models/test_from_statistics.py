@@ -185,30 +185,12 @@ def test_fishers_discriminant_waits_for_enough_classes(components, words):
         FisherDiscriminant(n_components=4).partial_fit(NUMBERS, Y)
 
 
-@pytest.mark.parametrize("threshold", ["gaussian", "midpoint"])
-def test_a_class_without_rows_has_probability_zero_under_fishers_discriminant(threshold):
-    seen, model = Y != "low", FisherDiscriminant(threshold=threshold)
-    plain = clone(model).fit(NUMBERS[seen], Y[seen])
-    named = clone(model).partial_fit(NUMBERS[seen], Y[seen], classes=CLASSES)
-    found = named.predict_proba(NUMBERS)
-    assert_array_equal(found[:, 1], 0.0)
-    assert_allclose(found[:, [0, 2]], plain.predict_proba(NUMBERS), rtol=1e-7, atol=1e-12)
-
-
 def test_least_squares_of_one_class_predicts_it():
     part = Y == "low"
     model = LeastSquaresClassifier().partial_fit(X[part], Y[part])
     assert_array_equal(model.predict_targets(X[part]), 1.0)
     assert_array_equal(model.predict(X[part]), "low")
     assert_same(model.partial_fit(X[~part], Y[~part]), LeastSquaresClassifier().fit(X, Y))
-
-
-@of_every_model
-def test_soft_labels_go_through_batches(model):
-    soft, batches = RANDOM.dirichlet(np.ones(3), size=N), clone(model)
-    for s in SITES:
-        batches.partial_fit(X[s], soft[s], CLASSES, WEIGHT[s])
-    assert_same(batches, clone(model).fit(X, soft, sample_weight=WEIGHT, classes=CLASSES))
 
 
 @of_every_model
@@ -227,11 +209,3 @@ def test_a_missing_level_is_not_called_a_missing_number():
     with pytest.raises(MissingValueError, match=r"contains NaN \(first in row 2, column 's'"):
         GaussianClassifier().fit(frame, Y)
     assert NaiveBayes().fit(frame, Y).score(frame, Y) > 0.3
-
-
-def test_a_failed_fit_leaves_the_model_as_it_was():
-    model = GaussianClassifier().fit(NUMBERS, Y)
-    before = model.predict_proba(NUMBERS)
-    with pytest.raises(ParameterError, match="priors"):
-        model.set_params(priors=[0.5, 0.4]).fit(NUMBERS[:, :2], Y)
-    assert_array_equal(model.predict_proba(NUMBERS), before)

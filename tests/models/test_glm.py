@@ -1,5 +1,6 @@
 """Generalised linear models: numbers, domains of links, limits."""
 
+import pickle
 import re
 import warnings
 
@@ -8,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from scipy import sparse, stats
-from scipy.optimize import minimize, minimize_scalar
-from scipy.stats import logistic, norm
+from scipy import stats
+from scipy.optimize import minimize_scalar
+from scipy.stats import norm
 from sklearn.base import is_classifier, is_regressor
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, Ridge
@@ -22,7 +23,6 @@ from posteriori.errors import (
     BoundaryWarning,
     DomainError,
     LabelError,
-    LevelError,
     ParameterError,
     RankDeficiencyWarning,
     ScaleError,
@@ -58,7 +58,6 @@ NUMBERS = [
     ("exponential", "log"),
     ("exponential", "identity"),
 ]
-LABELS = [("bernoulli", "logit"), ("bernoulli", "probit"), ("bernoulli", "cloglog")]
 numbers = pytest.mark.parametrize(("family", "link"), NUMBERS)
 
 
@@ -67,37 +66,13 @@ def data(name):
     return found.exog.to_numpy(float), found.endog.to_numpy(float)
 
 
-SCOTLAND, CPUNISH, RANDHIE = data("scotland"), data("cpunish"), data("randhie")
+SCOTLAND, RANDHIE = data("scotland"), data("randhie")
 FAIR = (data("fair")[0], (data("fair")[1] > 0).astype(float))
 DIABETES_X, DIABETES_Y = load_diabetes(return_X_y=True)
 
 
-def statsmodels(X, y, family, link, weight=None, offset=None, start=None):
-    """Its fit, to the last digit that it gives; its exponential family is gamma with scale one.
-
-    Without a start it may leave the domain of the link and call that converged.
-    """
-    given = {} if weight is None else {"freq_weights": weight}
-    given |= {} if offset is None else {"offset": offset}
-    scale = 1.0 if family == "exponential" else None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = sm.GLM(y, sm.add_constant(X), family=THEIRS[family](LINKS[link]()), **given)
-        return model.fit(start, tol=1e-13, tol_criterion="params", maxiter=500, scale=scale)
-
-
 def parameters(model):
     return np.concatenate([np.ravel(model.intercept_), np.ravel(model.coef_)])
-
-
-def assert_equal(ours, theirs, means, tolerance=1e-8):
-    np.testing.assert_allclose(parameters(ours), theirs.params, rtol=tolerance)
-    np.testing.assert_allclose(ours.coef_covariance_, theirs.cov_params(), rtol=tolerance)
-    np.testing.assert_allclose(means, theirs.fittedvalues, rtol=tolerance)
-    assert ours.log_likelihood_ == pytest.approx(theirs.llf, rel=tolerance)
-    assert ours.deviance_ == pytest.approx(theirs.deviance, rel=tolerance)
-    assert ours.dispersion_ == pytest.approx(theirs.scale, rel=tolerance)
-    assert ours.null_deviance_ == pytest.approx(theirs.null_deviance, rel=tolerance)
 
 
 def simulated(family, link, n=200, seed=0):
@@ -113,75 +88,6 @@ def simulated(family, link, n=200, seed=0):
         "exponential": lambda: random.exponential(mean),
     }
     return X, draw[family]()
-
-
-@numbers
-def test_real_targets_equal_statsmodels(family, link):
-    X, y = SCOTLAND
-    ours = GLM(family=family, link=link, tol=1e-5).fit(X, y)
-    assert_equal(ours, statsmodels(X, y, family, link), ours.predict(X))
-    assert ours.converged_
-    assert ours.n_parameters_ == X.shape[1] + 1
-
-
-@numbers
-def test_weights_equal_those_that_count_rows_in_statsmodels(family, link):
-    X, y = SCOTLAND
-    weight = np.arange(len(y)) % 3 + 1
-    ours = GLM(family=family, link=link, tol=1e-5).fit(X, y, sample_weight=weight)
-    assert_equal(ours, statsmodels(X, y, family, link, weight), ours.predict(X))
-    twice = GLM(family=family, link=link, tol=1e-5).fit(X.repeat(weight, axis=0), y.repeat(weight))
-    np.testing.assert_allclose(parameters(ours), parameters(twice), rtol=1e-9)
-    assert ours.dispersion_ == pytest.approx(twice.dispersion_, rel=1e-10)
-
-
-@numbers
-def test_offsets_equal_statsmodels(family, link):
-    X, y = simulated(family, link)
-    offset = 0.2 * np.random.default_rng(5).normal(size=len(y))
-    ours = GLM(family=family, link=link, tol=1e-5).fit(X, y, offset=offset)
-    theirs = statsmodels(X, y, family, link, offset=offset, start=parameters(ours))
-    assert theirs.fit_history["iteration"] > 0
-    np.testing.assert_allclose(parameters(ours), theirs.params, rtol=1e-8)
-    np.testing.assert_allclose(ours.predict(X, offset=offset), theirs.fittedvalues, rtol=1e-8)
-    assert ours.deviance_ == pytest.approx(theirs.deviance, rel=1e-8)
-
-
-@pytest.mark.parametrize("link", ["log", "identity"])
-def test_counts_of_visits_equal_statsmodels(link):
-    X, y = RANDHIE
-    ours = GLM(family="poisson", link=link).fit(X, y)
-    assert_equal(ours, statsmodels(X, y, "poisson", link), ours.predict(X))
-
-
-def test_counts_of_executions_equal_statsmodels():
-    X, y = CPUNISH
-    X = X * [1e-4, 1, 1, 1, 1, 1]
-    ours = GLM(family="poisson", tol=1e-5).fit(X, y)
-    assert_equal(ours, statsmodels(X, y, "poisson", "log"), ours.predict(X))
-
-
-@pytest.mark.parametrize(("family", "link"), LABELS)
-def test_two_classes_equal_statsmodels(family, link):
-    X, y = FAIR
-    ours = GLM(family=family, link=link).fit(X, y)
-    assert_equal(ours, statsmodels(X, y, family, link), ours.predict_proba(X)[:, 1])
-    weight = np.random.default_rng(0).integers(1, 4, len(y))
-    ours = GLM(family=family, link=link).fit(X, y, sample_weight=weight)
-    assert_equal(ours, statsmodels(X, y, family, link, weight), ours.predict_proba(X)[:, 1])
-
-
-@pytest.mark.parametrize("link", ["log", "identity"])
-def test_risks_and_differences_of_risks_equal_statsmodels(link):
-    random = np.random.default_rng(4)
-    X = random.uniform(-1, 1, size=(400, 2))
-    mean = np.exp(-1 + 0.4 * X[:, 0]) if link == "log" else 0.4 + 0.2 * X[:, 0]
-    y = (random.uniform(size=400) < mean).astype(float)
-    ours = GLM(family="bernoulli", link=link, tol=1e-5).fit(X, y)
-    theirs = statsmodels(X, y, "bernoulli", link)
-    np.testing.assert_allclose(parameters(ours), theirs.params, rtol=1e-8)
-    np.testing.assert_allclose(ours.coef_covariance_, theirs.cov_params(), rtol=1e-7)
-    np.testing.assert_allclose(ours.predict_proba(X)[:, 1], theirs.fittedvalues, rtol=1e-8)
 
 
 @pytest.mark.parametrize("link", ["logit", "probit", "cloglog"])
@@ -358,24 +264,6 @@ def test_a_refit_with_another_family_leaves_nothing_of_the_first():
 
 
 @numbers
-def test_sources_and_orders_do_not_matter(family, link):
-    X, y = simulated(family, link)
-    weight = np.random.default_rng(2).uniform(0.5, 2, len(y))
-    plain = parameters(GLM(family=family, link=link, tol=1e-7).fit(X, y, sample_weight=weight))
-    frame = pd.DataFrame(X, columns=list("abc"))
-    order = np.random.default_rng(3).permutation(len(y))
-    for other, t, v in [
-        (frame, pd.Series(y), weight),
-        (sparse.csr_array(X), y, weight),
-        (X[order], y[order], weight[order]),
-        (X.repeat(2, axis=0), y.repeat(2), weight.repeat(2) / 2),
-        (X.tolist(), y.tolist(), weight.tolist()),
-    ]:
-        found = parameters(GLM(family=family, link=link, tol=1e-7).fit(other, t, sample_weight=v))
-        np.testing.assert_allclose(found, plain, rtol=1e-9)
-
-
-@numbers
 def test_dependent_columns_get_the_smallest_coefficients(family, link):
     X, y = simulated(family, link)
     Z = np.column_stack([X, X[:, 0] + X[:, 1], np.ones(len(y))])
@@ -387,23 +275,6 @@ def test_dependent_columns_get_the_smallest_coefficients(family, link):
     assert model.dispersion_ == pytest.approx(plain.dispersion_, rel=1e-9)
 
 
-def test_factors_equal_their_indicators_and_unseen_levels_are_errors_or_the_reference():
-    random = np.random.default_rng(3)
-    levels = random.choice(["low", "mid", "top"], 300)
-    x = random.normal(size=300)
-    y = random.poisson(np.exp(0.3 * x + (levels == "top"))).astype(float)
-    frame = pd.DataFrame({"level": pd.Categorical(levels), "x": x})
-    ours = GLM(family="poisson").fit(frame, y)
-    plain = GLM(family="poisson").fit(np.column_stack([levels == "mid", levels == "top", x]), y)
-    np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=1e-9)
-    assert ours.tidy()["term"].tolist() == ["intercept", "level[mid]", "level[top]", "x"]
-    new = pd.DataFrame({"level": ["huge", "low"], "x": [0.5, 0.5]})
-    with pytest.raises(LevelError, match="'level'"):
-        ours.predict(new)
-    found = GLM(family="poisson", handle_unknown="reference").fit(frame, y).predict(new)
-    assert found[0] == found[1]
-
-
 def test_a_formula_names_the_target():
     frame = pd.DataFrame(DIABETES_X[:, :3], columns=["age", "sex", "bmi"]).assign(y=DIABETES_Y)
     ours = GLM(family="gamma", link="log").fit("y ~ age + bmi", frame)
@@ -411,17 +282,6 @@ def test_a_formula_names_the_target():
     np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=1e-12)
     np.testing.assert_allclose(ours.predict(frame), plain.predict(frame[["age", "bmi"]]))
     assert GLM().fit("y ~ age - 1", frame).intercept_ == 0.0
-
-
-def test_many_rows_start_from_a_sample_and_end_at_the_same_optimum():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(60_000, 4))
-    y = random.poisson(np.exp(0.5 + X @ [0.3, -0.2, 0.1, 0.0])).astype(float)
-    model = GLM(family="poisson", tol=1e-6).fit(X, y)
-    assert model.solution_.trace[0].row_fraction < 0.2
-    residual = model.predict(X) - y
-    score = np.concatenate([[residual.sum()], X.T @ residual])
-    assert abs(score).max() < 1e-3
 
 
 @pytest.mark.parametrize(
@@ -451,7 +311,6 @@ def test_classes_are_for_families_of_classes():
         GLM(family="bernoulli").fit(DIABETES_X, np.arange(len(DIABETES_Y)) % 3)
 
 
-F, L = sm.families, sm.families.links
 X, Y = load_diabetes(return_X_y=True)
 X = X[:, [0, 1, 3]]
 CANCER_X, CANCER_Y = load_breast_cancer(return_X_y=True)
@@ -461,21 +320,6 @@ RANDOM = np.random.default_rng(0)
 WEIGHT = RANDOM.integers(1, 4, 569).astype(float)
 OFFSET = RANDOM.uniform(-0.1, 0.1, 569)
 
-FAMILIES_NUMBERS = {
-    "gaussian": F.Gaussian,
-    "poisson": F.Poisson,
-    "gamma": F.Gamma,
-    "exponential": F.Gamma,
-    "bernoulli": F.Binomial,
-}
-LINKS_NUMBERS = {
-    "identity": L.Identity,
-    "log": L.Log,
-    "reciprocal": L.InversePower,
-    "logit": L.Logit,
-    "probit": L.Probit,
-    "cloglog": L.CLogLog,
-}
 ALL = {
     "gaussian": ("identity", "log", "reciprocal"),
     "poisson": ("log", "identity"),
@@ -498,13 +342,11 @@ def rows(family, link):
 def theirs(family, link, X, y, **given):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of links that can leave the domain
-        model = sm.GLM(
-            y, sm.add_constant(X), family=FAMILIES_NUMBERS[family](LINKS_NUMBERS[link]()), **given
-        )
+        model = sm.GLM(y, sm.add_constant(X), family=THEIRS[family](LINKS[link]()), **given)
         fixed = {"scale": 1.0} if family == "exponential" else {}
         start = None
         if link in ("log", "identity", "reciprocal"):
-            level = LINKS_NUMBERS[link]()(np.average(y, weights=given.get("freq_weights")))
+            level = LINKS[link]()(np.average(y, weights=given.get("freq_weights")))
             start = np.r_[level, np.zeros(X.shape[1])]
         return model.fit(
             start_params=start, tol=1e-14, maxiter=500, tol_criterion="params", **fixed
@@ -539,6 +381,15 @@ def test_all_that_is_estimated_is_the_same(family, link, weighted, offset):
     np.testing.assert_allclose(mean, found.fittedvalues, rtol=1e-8)
 
 
+@pytest.mark.parametrize("link", ["log", "identity"])
+def test_counts_of_visits_equal_statsmodels(link):
+    X, y = RANDHIE
+    ours, found = GLM(family="poisson", link=link).fit(X, y), theirs("poisson", link, X, y)
+    np.testing.assert_allclose(parameters(ours), found.params, rtol=1e-8)
+    np.testing.assert_allclose(ours.coef_covariance_, found.cov_params(), rtol=1e-8)
+    assert ours.deviance_ == pytest.approx(found.deviance, rel=1e-8)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_classes(weighted):
     X, y = load_wine(return_X_y=True)
@@ -556,36 +407,6 @@ def test_many_classes(weighted):
     assert model.log_likelihood_ == pytest.approx(found.llf, rel=1e-10)
     assert model.null_deviance_ == pytest.approx(-2 * found.llnull, rel=1e-8)
     np.testing.assert_allclose(model.predict_proba(X[many]), found.predict(), rtol=1e-8)
-
-
-def test_the_exponential_family_is_gamma_with_dispersion_one():
-    ours = GLM(family="exponential", link="log").fit(X, Y)
-    gamma = GLM(family="gamma", link="log").fit(X, Y)
-    np.testing.assert_allclose(ours.coef_, gamma.coef_, rtol=1e-9)
-    np.testing.assert_allclose(
-        ours.coef_covariance_ * gamma.dispersion_, gamma.coef_covariance_, rtol=1e-8
-    )
-    assert ours.dispersion_ == 1.0
-
-
-def test_probit_equals_statsmodels_with_observed_information():
-    ours = ProbitRegression().fit(CANCER_X, CANCER_Y)
-    found = sm.Probit(CANCER_Y, sm.add_constant(CANCER_X)).fit(disp=0, tol=1e-13)
-    np.testing.assert_allclose(np.r_[ours.intercept_, ours.coef_[0]], found.params, rtol=1e-8)
-    np.testing.assert_allclose(ours.coef_covariance_, found.cov_params(), rtol=1e-8)
-    assert ours.log_likelihood_ == pytest.approx(found.llf, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("noise", "other"), [(norm(), ProbitRegression()), (logistic(), LogisticRegression())]
-)
-def test_a_threshold_with_known_noise_is_the_model_with_that_link(noise, other):
-    ours = ThresholdRegression(noise=noise).fit(CANCER_X, CANCER_Y)
-    other.fit(CANCER_X, CANCER_Y)
-    np.testing.assert_allclose(ours.coef_, other.coef_, rtol=1e-7)
-    np.testing.assert_allclose(
-        ours.predict_proba(CANCER_X), other.predict_proba(CANCER_X), rtol=1e-6, atol=1e-12
-    )
 
 
 X_VALUES, Y_VALUES = load_diabetes(return_X_y=True)
@@ -674,22 +495,6 @@ def test_the_page_names_family_and_link(family, link, shown):
     assert re.search(rf"^Link +{shown} ", page, re.MULTILINE)
 
 
-X_SCALES = RANDOM.normal(size=(200, 3))
-Y_SCALES = RANDOM.gamma(2.0, np.exp(X_SCALES @ [0.3, -0.2, 0.1]) / 2)
-
-
-@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e-170, 1e-160, 1e-150])
-def test_squares_that_vanish_are_named(unit):
-    with pytest.raises(ScaleError, match=r"as small as .* double\. Multiply y"):
-        GLM().fit(X_SCALES, Y_SCALES * unit)
-
-
-def test_targets_that_are_all_the_same_are_no_matter_of_scale():
-    model = GLM().fit(X_SCALES, np.zeros(200))
-    assert model.coef_.tolist() == [0.0, 0.0, 0.0]
-    assert model.dispersion_ == 0.0
-
-
 def test_a_saturated_fit_has_no_deviance():
     model = GLM(family="poisson").fit(np.eye(3)[:, 1:], [1.0, 2.0, 3.0])
     assert model.deviance_ == 0.0
@@ -720,9 +525,8 @@ def test_coefficients_of_levels_whose_targets_are_all_zero_are_named(y, columns)
             GLM(family="exponential", link="log").fit(levels(), np.array(y))
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_risk_that_runs_away_is_one_warning(seed):
-    random = np.random.default_rng(seed)
+def test_a_risk_whose_coefficients_diverge_is_one_warning():
+    random = np.random.default_rng(0)
     x = random.normal(size=(40, 2))
     y = (np.arange(40) == np.argmax(x[:, 0])).astype(int)
     with pytest.warns(SeparationWarning) as caught:
@@ -737,7 +541,7 @@ X_OFFSETS = RANDOM.normal(size=(N, 2))
 TIMES = RANDOM.gamma(2.0, 1.0, N) + 0.01
 
 
-@pytest.mark.parametrize("family", ["gamma", "exponential", "poisson", "gaussian"])
+@pytest.mark.parametrize("family", ["gamma", "poisson"])
 def test_offsets_that_span_more_than_thirty_with_the_log_link_are_an_error(family):
     offset = np.linspace(-16, 16, N)
     with pytest.raises(ScaleError, match=r"between -16 and 16.*logarithm of an exposure.*\[P201\]"):
@@ -749,68 +553,19 @@ def test_offsets_that_span_more_than_thirty_with_the_log_link_are_an_error(famil
     np.testing.assert_allclose(shifted.coef_, plain.coef_, rtol=1e-9)
 
 
-def small(seed):
-    random = np.random.default_rng(seed)
-    return random.normal(size=(6, 10)), random.permutation([0, 0, 0, 1, 1, 1])
-
-
 def some(seed, n=30, d=2):
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, d))
     return X, (random.uniform(size=n) < np.clip(0.5 + 0.3 * X[:, 0], 0, 1)).astype(int)
 
 
-def best(X, y, prior, at_least):
-    """The least of -Σ ln p + ½ prior |w|² by a general solver, labels certain beyond the ends."""
-    signs = 2.0 * y - 1
-
-    def slack(w):
-        return 0.5 + signs * (X @ w[1:] + w[0] - 0.5)  # the probability of the label
-
-    def value(w):
-        own = np.minimum(w[-len(y) :], 1.0)
-        return (
-            -np.log(np.maximum(own, 1e-300)).sum()
-            + prior * w[1 : 1 + X.shape[1]] @ w[1 : 1 + X.shape[1]] / 2
-        )
-
-    q = 1 + X.shape[1]
-    own = [{"type": "ineq", "fun": lambda v: slack(v[:q]) - v[q:]}]
-    own += [] if not at_least else [{"type": "ineq", "fun": lambda v: 1 - slack(v[:q])}]
-    start = np.concatenate([[0.5], np.zeros(q - 1), np.full(len(y), 0.4)])
-    bounds = [(None, None)] * q + [(1e-9, 1.0)] * len(y)
-    found = minimize(
-        value, start, constraints=own, bounds=bounds, method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 2000},
-    )  # fmt: skip
-    assert found.success
-    return found.fun
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_uniform_noise_ends_near_the_optimum_and_says_that_it_is_at_a_kink(seed):
-    X, y = small(seed)
+def test_uniform_noise_warns_of_an_optimum_at_a_kink():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(6, 10)), random.permutation([0, 0, 0, 1, 1, 1])
     with pytest.warns(BoundaryWarning, match="kinks.*Use noise whose density is smooth") as caught:
         model = ThresholdRegression(noise="uniform", prior=1.0).fit(X, y)
     assert len(caught) == 1
     assert not model.converged_
-    assert model.solution_.value == pytest.approx(best(X, y, 1.0, False), abs=5e-3)
-
-
-def least(X, y, is_certain):
-    """A small -Σ ln p over two parameters, by simplices, which may get stuck at an end."""
-    signs = 2.0 * y - 1
-
-    def value(w):
-        p = 0.5 + signs * (w[0] + X[:, 0] * w[1] - 0.5)
-        if p.min() <= 0 or (p.max() > 1 and not is_certain):
-            return np.inf
-        return -np.log(np.minimum(p, 1.0)).sum()
-
-    w, options = np.array([0.5, 0.01]), {"xatol": 1e-13, "fatol": 1e-14, "maxiter": 4000}
-    for _ in range(10):
-        w = minimize(value, w, method="Nelder-Mead", options=options).x
-    return value(w)
 
 
 def test_offsets_count_where_there_is_no_intercept():
@@ -823,3 +578,218 @@ def test_offsets_count_where_there_is_no_intercept():
     mean = model.predict_proba(0.1 * X, offset=offset)[:, 1]
     np.testing.assert_allclose(mean, offset + 0.1 * X @ model.coef_[0], rtol=1e-12)
     assert 0 <= mean.min() < mean.max() <= 1
+
+
+# Domains of links.
+
+
+BOUNDED = [
+    ("exponential", "reciprocal"),
+    ("exponential", "identity"),
+    ("gamma", "reciprocal"),
+    ("gamma", "identity"),
+    ("gaussian", "reciprocal"),
+    ("poisson", "identity"),
+]
+bounded = pytest.mark.parametrize(("family", "link"), BOUNDED)
+
+
+def exponential_rows(n=300, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 2))
+    return X, random.exponential(1 / (2 + 0.3 * X[:, 0] - 0.2 * X[:, 1]))
+
+
+def counts(n=300, seed=0):
+    """Counts in four groups and by a number."""
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame({"g": random.choice(list("abcd"), n), "x": random.normal(size=n)})
+    return frame, random.poisson(np.exp(0.3 * frame["x"])).astype(float)
+
+
+BAD = [
+    ("poisson", -1.0, "zero or more"),
+    ("gamma", 0.0, "more than zero"),
+    ("gamma", -2.5, "more than zero"),
+    ("exponential", -1e-9, "zero or more"),
+]
+
+
+@pytest.mark.parametrize(("family", "value", "allowed"), BAD)
+def test_a_target_outside_the_family_is_named_with_its_row(family, value, allowed):
+    X, y = exponential_rows()
+    y[[40, 7]] = value
+    with pytest.raises(DomainError, match=rf"Row 7 of y is {value:g}.*{family}.*{allowed}"):
+        GLM(family=family).fit(X, y)
+    weight = np.ones(len(y))
+    weight[[40, 7]] = 0
+    dropped = np.delete(np.arange(len(y)), [40, 7])
+    found = GLM(family=family).fit(X, y, sample_weight=weight)
+    plain = GLM(family=family).fit(X[dropped], y[dropped])
+    np.testing.assert_allclose(parameters(found), parameters(plain), rtol=1e-8)
+
+
+@bounded
+def test_a_new_row_beyond_the_domain_is_named(family, link):
+    X, y = exponential_rows()
+    y = np.ceil(y) if family == "poisson" else y
+    model = GLM(family=family, link=link).fit(X * 0.2, y)
+    far = -1e3 * model.coef_ / np.linalg.norm(model.coef_)
+    with pytest.raises(DomainError, match=r"Row 1 has the activation -.*no ends"):
+        model.predict(np.vstack([X[0], far]))
+    named = pd.DataFrame(np.vstack([X[:2], far]), columns=["x0", "x1"])
+    fitted = GLM(family=family, link=link).fit(pd.DataFrame(X * 0.2, columns=["x0", "x1"]), y)
+    with pytest.raises(DomainError, match="Row 2"):
+        fitted.predict(named)
+    with pytest.raises(DomainError, match="Row 2"):
+        model.predict(np.zeros((3, 2)), offset=[0.0, 0.0, -1e6])
+
+
+@pytest.mark.parametrize("link", ["identity", "log"])
+def test_a_probability_beyond_one_is_an_error(link):
+    X, _ = exponential_rows()
+    random = np.random.default_rng(3)
+    y = random.uniform(size=len(X)) < 0.4
+    model = GLM(family="bernoulli", link=link).fit(X * 0.1, y)
+    far = 1e3 * model.coef_[0] / np.linalg.norm(model.coef_)
+    for answer in (model.predict, model.predict_proba, model.predict_log_proba):
+        with pytest.raises(DomainError, match="Row 1 has the activation"):
+            answer(np.vstack([X[0], far]))
+
+
+@bounded
+def test_offsets_move_the_start_inside_the_domain(family, link):
+    X, y = exponential_rows()
+    y = np.ceil(y) if family == "poisson" else y
+    offset = np.random.default_rng(2).normal(size=len(y)) * 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoundaryWarning)
+        model = GLM(family=family, link=link).fit(X, y, offset=offset)
+    assert (model.predict(X, offset=offset) > 0).all()
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+def test_offsets_that_no_intercept_can_mend_are_an_error():
+    X, y = exponential_rows()
+    offset = np.zeros(len(y))
+    offset[[11, 23]] = -0.7, 0.6
+    with pytest.raises(DomainError, match=r"offsets lie between -0.7 and 0.6.*from zero to 1"):
+        GLM(family="bernoulli", link="identity").fit(X, y > 0.4, offset=offset)
+
+
+def assert_optimal(X, score, at_low, at_high):
+    """The gradient of ln p is made of rows at the edge, each of which pulls outwards."""
+    edge, design = at_low | at_high, sm.add_constant(X)
+    gradient = design.T @ score
+    shares = np.linalg.lstsq(design[edge].T, gradient)[0]
+    assert 1 <= edge.sum() <= design.shape[1]
+    np.testing.assert_allclose(design[edge].T @ shares, gradient, atol=1e-4)
+    assert (np.sign(shares) == np.where(at_high[edge], 1, -1)).all()
+
+
+def test_counts_with_mean_zero_are_at_the_edge_and_named():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(120, 2))
+    y = random.poisson(np.maximum(0.5 + 0.6 * X[:, 0], 0)).astype(float)
+    with pytest.warns(BoundaryWarning, match=r"row \d+.*poisson family with the identity link"):
+        model = GLM(family="poisson", link="identity").fit(X, y)
+    assert model.converged_
+    mean = model.predict(X)
+    assert 0 < mean.min() < 1e-6
+    assert_optimal(X, y / mean - 1, mean < 1e-5, np.zeros(120, dtype=bool))
+    assert "lies at an end of the means" in " ".join(str(model.summary()).split())
+
+
+@pytest.mark.parametrize("link", ["identity", "log"])
+def test_risks_of_one_are_at_the_edge_and_named(link):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(300, 2))
+    y = (random.uniform(size=300) < np.clip(0.5 + 0.4 * X[:, 0], 0, 1)).astype(float)
+    with pytest.warns(BoundaryWarning, match=f"bernoulli family with the {link} link"):
+        model = GLM(family="bernoulli", link=link).fit(X, y)
+    a, p = X @ model.coef_[0] + model.intercept_[0], model.predict_proba(X)[:, 1]
+    low, high = (0.0, 1.0) if link == "identity" else (-np.inf, 0.0)
+    score = np.where(y == 1, 1 / p, -1 / (1 - p)) * (p if link == "log" else 1.0)
+    assert_optimal(X, score, a - low < 1e-5, high - a < 1e-5)
+
+
+def test_an_exponential_likelihood_without_bound_is_an_error():
+    frame, y = counts()
+    y = np.where(frame["g"] == "c", 0.0, y + 0.1)
+    for link in ("reciprocal", "log"):
+        with pytest.raises(DomainError, match=r"no bound.*'g\[c\]'"):
+            GLM(family="exponential", link=link).fit(frame, y)
+    with pytest.raises(DomainError, match=r"no bound.*mean of row \d+ \(and \d+ more\)"):
+        GLM(family="exponential", link="identity").fit(frame, y)
+    held = GLM(family="exponential", link="log", prior=1.0).fit(frame, y)
+    assert held.converged_
+
+
+@pytest.mark.parametrize("family", ["poisson", "exponential"])
+def test_targets_that_are_all_zero_are_an_error(family):
+    X, y = exponential_rows()
+    with pytest.raises(DomainError, match="All targets are zero"):
+        GLM(family=family).fit(X, y * 0)
+    prior = GaussianPrior(1.0, intercept_precision=1.0)
+    model = GLM(family=family, link="log", prior=prior).fit(X, y * 0)
+    assert (model.predict(X) < 0.2).all()
+    np.testing.assert_allclose(GLM().fit(X, y * 0).predict(X), 0.0, atol=1e-12)
+
+
+def test_a_level_with_counts_of_zero_alone_is_named_and_leaves_the_others_right():
+    frame, y = counts()
+    y[frame["g"] == "c"] = 0
+    with pytest.warns(SeparationWarning, match=r"'g\[c\]' diverge"):
+        model = GLM(family="poisson").fit(frame, y)
+    assert model.separation_.kind == "quasi"
+    assert model.separation_.columns == ("g[c]",)
+    assert model.separation_.directions.tolist() == [-1.0]
+    kept = frame["g"] != "c"
+    plain = GLM(family="poisson").fit(frame[kept], y[kept])
+    ours = model.tidy().set_index("term")
+    theirs = plain.tidy().set_index("term")
+    np.testing.assert_allclose(
+        ours.loc[theirs.index, ["estimate", "std_error"]],
+        theirs[["estimate", "std_error"]],
+        rtol=1e-6,
+    )
+    assert np.isinf(ours.loc["g[c]", "std_error"])
+    assert model.predict(frame[~kept]).max() < 1e-6
+    assert plain.separation_.kind == "none"
+
+
+def test_zeros_and_a_prior_run_nowhere():
+    frame, y = counts()
+    y[frame["g"] == "c"] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = GLM(family="poisson", prior=0.5).fit(frame, y)
+    assert model.converged_
+    assert -5 < model.coef_[model.coef_names_ == "g[c]"] < -1
+    # What the targets alone would do is told all the same.
+    assert model.separation_.kind == "quasi"
+    assert model.separation_.columns == ("g[c]",)
+
+
+@pytest.mark.parametrize(
+    ("family", "link", "size", "word"),
+    [
+        ("gaussian", "identity", 1e160, "Divide"),
+        ("gaussian", "identity", 1e-160, "Multiply"),
+        ("gamma", "identity", 1e-160, "Divide|Multiply"),
+    ],
+)
+def test_targets_beyond_what_doubles_carry_are_an_error(family, link, size, word):
+    X, y = exponential_rows()
+    with pytest.raises(ScaleError, match=word):
+        GLM(family=family, link=link).fit(X, (y + 1) * size)
+
+
+def test_a_constant_target_and_a_perfect_fit_have_no_dispersion():
+    X, _ = exponential_rows()
+    constant = GLM().fit(X, np.full(len(X), 3.0))
+    np.testing.assert_allclose(parameters(constant), [3.0, 0.0, 0.0], atol=1e-12)
+    assert constant.dispersion_ == pytest.approx(0.0, abs=1e-20)
+    perfect = GLM().fit(X, X @ [1.0, 2.0] - 1)
+    np.testing.assert_allclose(parameters(perfect), [-1.0, 1.0, 2.0], rtol=1e-12)

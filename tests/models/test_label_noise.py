@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from noisy_fits import (
-    LEVEL,
-    SLOPES,
     Fit,
     best_of_many,
     clean_fit,
@@ -29,47 +27,12 @@ from posteriori.errors import (
 )
 from posteriori.likelihood.binary_losses import NoisyLogisticLoss
 from posteriori.models.label_noise import (
-    MOST,
     NoiseProfile,
     read_label_noise,
     uniform_transition,
     wrong_label_probability,
 )
-from posteriori.solve.newton import newton
 from posteriori.solve.objective import Status
-
-
-@pytest.mark.parametrize("rates", [(0.1, 0.1), (0.05, 0.2)])
-def test_known_rates_have_the_optimum_of_their_likelihood(rates):
-    X, y, _ = labels_with_flips(60, rates, seed=1, slopes=np.array([2.0, -1.0]))
-    fit = Fit(X, y, rates[0] if rates[0] == rates[1] else rates)
-    assert fit.rate == (rates[0] if rates[0] == rates[1] else rates)
-    assert fit.rate_error is None
-    rough = best_of_many(lambda v: minus_log_likelihood(v, rates, X, y), 3, seed=2)
-    assert fit.solution.value == pytest.approx(rough.fun, abs=1e-6)
-
-    def exact_value(v):
-        return exact_minus_log_likelihood(v, exact(rates), exact(X), y)
-
-    best, hessian = polished(exact_value, rough.x)
-    np.testing.assert_allclose(fit.theta[0], best, rtol=1e-8)
-    np.testing.assert_allclose(fit.inference.covariance(), np.linalg.inv(hessian), rtol=1e-8)
-
-
-def test_an_estimated_rate_has_the_joint_optimum_and_the_joint_standard_errors():
-    X, y, _ = labels_with_flips(100, (0.1, 0.1), seed=3, slopes=np.array([2.5, -1.0]))
-    fit = Fit(X, y, "estimate")
-
-    def exact_value(v):
-        return exact_minus_log_likelihood(v[:-1], (v[-1], v[-1]), exact(X), y)
-
-    best, hessian = polished(exact_value, [*fit.theta[0], fit.rate])
-    np.testing.assert_allclose(fit.theta[0], best[:-1], rtol=1e-8)
-    assert fit.rate == pytest.approx(best[-1], rel=1e-8)
-    joint = np.linalg.inv(hessian)
-    np.testing.assert_allclose(fit.inference.covariance(), joint[:-1, :-1], rtol=1e-8)
-    assert fit.rate_error == pytest.approx(np.sqrt(joint[-1, -1]), rel=1e-8)
-    assert (fit.errors > np.sqrt(np.diag(np.linalg.inv(hessian[:-1, :-1])))).all()
 
 
 @pytest.mark.parametrize("label_noise", [(0.05, 0.2), "estimate"])
@@ -133,25 +96,6 @@ def test_three_classes_have_the_optimum_of_their_likelihood():
     np.testing.assert_allclose((fit.theta[1:] - fit.theta[0]).ravel(), rough.x, atol=1e-3)
 
 
-@pytest.mark.parametrize("label_noise", [(0.05, 0.2), "estimate"])
-def test_coefficients_and_rates_are_recovered_within_their_errors(label_noise):
-    rates = (0.1, 0.1) if label_noise == "estimate" else label_noise
-    X, y, wrong = labels_with_flips(20_000, rates, seed=10)
-    fit = Fit(X, y, label_noise)
-    truth = np.r_[LEVEL, SLOPES]
-    assert (abs(fit.theta[0] - truth) < 3 * fit.errors).all()
-    shrunk = clean_fit(X, y)[0]
-    assert shrunk[1] < 1.0  # where the slope is 1.5
-    if label_noise == "estimate":
-        assert abs(fit.rate - 0.1) < 3 * fit.rate_error
-        assert fit.rate_error < 0.02
-    found = fit.wrong(X, y)
-    assert found.mean() == pytest.approx(wrong.mean(), abs=0.015)
-    # Among the rows given nine chances in ten or so, nine in ten are wrong.
-    likely = found > 0.85
-    assert wrong[likely].mean() == pytest.approx(found[likely].mean(), abs=0.07)
-
-
 @pytest.mark.parametrize("information", ["observed", "expected"])
 def test_the_profile_has_the_derivatives_of_the_least_over_all_rates(information):
     X, y, _ = labels_with_flips(200, (0.1, 0.1), seed=13)
@@ -175,48 +119,6 @@ def test_the_profile_has_the_derivatives_of_the_least_over_all_rates(information
         assert np.linalg.eigvalsh(local.hessian).min() > 0
 
 
-def test_exchanging_the_classes_changes_signs_and_nothing_else():
-    X, y, _ = labels_with_flips(500, (0.1, 0.15), seed=15)
-    for rates, exchanged in (((0.05, 0.2), (0.2, 0.05)), ("estimate", "estimate"), (0.1, 0.1)):
-        one, other = Fit(X, y, rates), Fit(X, 1 - y, exchanged)
-        np.testing.assert_allclose(one.theta, -other.theta, rtol=1e-7, atol=1e-9)
-        np.testing.assert_allclose(one.errors, other.errors, rtol=1e-7)
-        if rates == "estimate":
-            assert one.rate == pytest.approx(other.rate, rel=1e-8)
-            assert one.rate_error == pytest.approx(other.rate_error, rel=1e-7)
-
-
-@pytest.mark.parametrize("label_noise", [(0.05, 0.2), "estimate"])
-def test_a_weight_is_the_row_repeated(label_noise):
-    X, y, _ = labels_with_flips(300, (0.05, 0.2), seed=17, slopes=np.array([2.0]))
-    times = np.arange(300) % 3 + 1
-    weighted = Fit(X, y, label_noise, weight=times)
-    repeated = Fit(np.repeat(X, times, axis=0), np.repeat(y, times), label_noise)
-    np.testing.assert_allclose(weighted.theta, repeated.theta, rtol=1e-8)
-    np.testing.assert_allclose(weighted.errors, repeated.errors, rtol=1e-8)
-    assert np.ravel(weighted.rate) == pytest.approx(np.ravel(repeated.rate), rel=1e-8)
-
-
-@pytest.mark.parametrize("label_noise", [0.1, "estimate"])
-def test_many_rows_start_from_some_of_them_and_end_at_the_same_optimum(label_noise):
-    X, y, _ = labels_with_flips(40_000, (0.1, 0.1), seed=19)
-    fit = Fit(X, y, label_noise)
-    assert fit.solution.trace[0].row_fraction < 1
-    rate = fit.rate
-
-    def value(v):
-        return minus_log_likelihood(v, (rate, rate), X, y)
-
-    h = 1e-4
-    slopes = [
-        (value(fit.theta[0] + h * e) - value(fit.theta[0] - h * e)) / (2 * h) for e in np.eye(4)
-    ]
-    assert np.sqrt(np.square(slopes * fit.errors).sum()) < 1e-3
-    if label_noise == "estimate":
-        up, down = (minus_log_likelihood(fit.theta[0], (r, r), X, y) for r in (rate + h, rate - h))
-        assert abs(up - down) / (2 * h) * fit.rate_error < 1e-3
-
-
 def test_a_prior_holds_the_coefficients():
     X, y, _ = labels_with_flips(100, (0.1, 0.1), seed=20, slopes=np.array([2.0, -1.0]))
     fit = Fit(X, y, 0.1, prior=3.0)
@@ -225,16 +127,6 @@ def test_a_prior_holds_the_coefficients():
     )
     np.testing.assert_allclose(fit.theta[0], rough.x, atol=1e-4)
     assert fit.solution.value == pytest.approx(rough.fun, abs=1e-8)
-
-
-def test_an_estimated_rate_is_a_parameter_like_others():
-    X, y, _ = labels_with_flips(500, (0.1, 0.1), seed=22)
-    known, estimated = Fit(X, y, 0.1), Fit(X, y, "estimate")
-    assert estimated.inference.n_parameters == known.inference.n_parameters + 1
-    goodness = estimated.inference.goodness
-    assert goodness.log_likelihood == pytest.approx(-estimated.solution.value, rel=1e-10)
-    assert goodness.log_likelihood >= known.inference.goodness.log_likelihood
-    assert goodness.aic == pytest.approx(2 * (5 + estimated.solution.value), rel=1e-10)
 
 
 def test_profile_intervals_let_the_rate_follow():
@@ -264,15 +156,6 @@ def test_no_wrong_labels_are_estimated_where_the_fit_without_is_best():
     information = design.T @ (design * (s * (1 - s))[:, None])
     np.testing.assert_allclose(fit.inference.covariance(), np.linalg.inv(information), rtol=1e-7)
     np.testing.assert_array_equal(fit.wrong(X, y), np.zeros(len(X)))
-
-
-@pytest.mark.parametrize(("sign", "expected"), [(1.0, 0.0), (-1.0, MOST)])
-def test_the_best_rate_may_lie_at_either_end(sign, expected):
-    """With coefficients that say the opposite of the labels, the more are wrong, the better."""
-    X, y, _ = labels_with_flips(200, (0.0, 0.0), seed=0)
-    prepared, _ = prepared_rows(X, y)
-    w = newton(prepared.levels, prepared.start).parameters
-    assert NoiseProfile.of(prepared.objective).best_rate(sign * w) == expected
 
 
 def test_wrong_labels_are_told_by_bayes_rule():

@@ -1,10 +1,12 @@
 """What all models fitted by likelihood share: names of arguments, tables, scores, rows."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -17,8 +19,9 @@ from posteriori import (
     LogisticRegression,
     Mixture,
     ProbitRegression,
+    ThresholdRegression,
 )
-from posteriori.errors import ColumnNameError, InferenceError, ParameterError
+from posteriori.errors import ColumnNameError, ConvergenceWarning, InferenceError, ParameterError
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(120, 2))
@@ -202,3 +205,56 @@ def test_the_estimator_is_made_of_few_classes():
         "Classifier",
         "Estimator",
     ]
+
+
+# Saturated fits and nearly equal columns.
+
+
+GROUPS = [[0.0], [1.0]]
+TWO = [[0.9, 0.1], [0.7, 0.3]]
+THREE = [[0.8, 0.1, 0.1], [0.6, 0.3, 0.1]]
+
+
+def grouped(model, labels):
+    return model.fit(GROUPS, labels, sample_weight=[50, 60], classes=np.arange(len(labels[0])))
+
+
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (LogisticRegression(), TWO),
+        (LogisticRegression(), THREE),
+        (ProbitRegression(), TWO),
+        (ThresholdRegression(), TWO),
+        (GLM(family="bernoulli"), TWO),
+        (GLM(family="bernoulli", link="probit"), TWO),
+        (GLM(family="bernoulli", link="cloglog"), TWO),
+    ],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("error")
+def test_a_saturated_fit_to_shares_has_these_shares(model, labels):
+    model = grouped(model, labels)
+    assert_allclose(model.predict_proba(GROUPS), labels, atol=1e-9)
+    assert model.separation_.kind == "none"
+    assert np.isfinite(model.tidy()["std_error"]).all()
+
+
+def test_a_fit_that_stops_before_convergence_warns_and_is_not_called_separated():
+    with pytest.warns(ConvergenceWarning, match="before it converged"):
+        model = grouped(LogisticRegression(max_iter=2), TWO)
+    assert model.separation_.kind == "none"
+    np.testing.assert_allclose(model.predict_proba(GROUPS), TWO, atol=0.01)
+
+
+def test_columns_that_nearly_agree_are_both_fitted():
+    share, mean = 1e-5, 20.0
+    random = np.random.default_rng(1)
+    x, z = random.normal(size=(2, 5000)) + mean
+    y = 2 * (x - mean) + (z - mean) + random.logistic(size=5000) > 0
+    apart = LogisticRegression().fit(np.column_stack([x, z]), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        close = LogisticRegression().fit(np.column_stack([x, x + share * z]), y)
+    assert close.log_likelihood_ == pytest.approx(apart.log_likelihood_, abs=1e-4)
+    assert_allclose(close.coef_[0, 1] * share, apart.coef_[0, 1], rtol=1e-3)

@@ -8,14 +8,24 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.exceptions import NotFittedError
 
-from posteriori import GaussianClassifier, LogisticRegression
+from posteriori import (
+    GLM,
+    Adaline,
+    GaussianClassifier,
+    LeastSquaresClassifier,
+    LogisticRegression,
+    Perceptron,
+    ProbitRegression,
+)
 from posteriori.errors import (
     ColumnTypeError,
+    ConvergenceWarning,
     InfiniteValueError,
     LevelError,
     MissingValueError,
     NotLinearError,
     ParameterError,
+    ScaleError,
     ShapeError,
 )
 from posteriori.models.linear import Hyperplane, boundary, signed_distance
@@ -179,3 +189,62 @@ def test_a_model_without_linear_boundary_says_so():
 def test_a_model_must_be_fitted():
     with pytest.raises(NotFittedError):
         LogisticRegression().hyperplane()
+
+
+# Offsets, and activations that overflow.
+
+
+RANDOM_ROWS = np.random.default_rng(2)
+X_ROWS = RANDOM_ROWS.normal(size=(300, 2))
+Y_ROWS = (X_ROWS @ [1.0, -2.0] + RANDOM_ROWS.logistic(size=300) > 0).astype(int)
+Y3_ROWS = Y_ROWS + (X_ROWS[:, 0] + RANDOM_ROWS.logistic(size=300) > 1)
+
+LINEAR = [
+    LogisticRegression(prior=1e-3),
+    ProbitRegression(),
+    GLM(family="bernoulli"),
+    LeastSquaresClassifier(),
+    Perceptron(max_epochs=2, random_state=0),
+    Adaline(max_epochs=2, random_state=0),
+]
+
+
+def name_of(model):
+    return type(model).__name__
+
+
+@pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
+@pytest.mark.parametrize("target", [Y_ROWS, Y3_ROWS], ids=["two classes", "three classes"])
+@pytest.mark.parametrize("model", LINEAR, ids=name_of)
+def test_activations_that_leave_the_doubles_are_named_by_row_and_remedy(model, target):
+    if target is Y3_ROWS and isinstance(model, ProbitRegression | GLM):
+        pytest.skip("two classes only")
+    model.fit(1e-3 * X_ROWS, target)
+    rows = np.vstack([X_ROWS, [[1e308, -1e308]], X_ROWS])
+    with pytest.raises(ScaleError, match=r"activations of row 300 do not fit.*divide the column"):
+        model.predict(rows)
+
+
+def test_an_offset_is_added_to_the_activation():
+    offset = RANDOM_ROWS.normal(size=300)
+    model = LogisticRegression().fit(X_ROWS, Y_ROWS, offset=offset)
+    a = X_ROWS @ model.coef_[0] + model.intercept_[0] + offset
+    np.testing.assert_allclose(model.decision_function(X_ROWS, offset), a, rtol=1e-12)
+    np.testing.assert_allclose(
+        model.predict_proba(X_ROWS, offset)[:, 1], 1 / (1 + np.exp(-a)), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        model.predict_log_proba(X_ROWS, offset)[:, 0], -np.log1p(np.exp(a)), rtol=1e-12
+    )
+    np.testing.assert_array_equal(model.predict(X_ROWS, offset), (a > 0).astype(int))
+
+
+def test_every_class_has_an_offset_of_its_own():
+    offset = RANDOM_ROWS.normal(size=(300, 3))
+    model = LogisticRegression().fit(X_ROWS, Y3_ROWS, offset=offset)
+    e = np.exp(X_ROWS @ model.coef_.T + model.intercept_ + offset)
+    np.testing.assert_allclose(
+        model.predict_proba(X_ROWS, offset), e / e.sum(axis=1, keepdims=True), rtol=1e-12
+    )
+    with pytest.raises(ShapeError, match=r"expected numbers of shape \(300, 3\)"):
+        model.predict(X_ROWS, offset[:, 0])
