@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, check_cv
@@ -97,7 +97,7 @@ def make_folds(cv: Any, rows: Training, split_params: Mapping[str, Any]) -> Sequ
 
 def _places(rows: Training, numbers: Any) -> Codes:
     """The places, among the rows in use, of rows numbered as the user passed them."""
-    return np.flatnonzero(np.isin(rows.rows, numbers))
+    return np.flatnonzero(np.isin(cast(Codes, rows.rows), numbers))
 
 
 def check_training_classes(rows: Training, folds: Sequence[Fold]) -> None:
