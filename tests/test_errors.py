@@ -91,5 +91,5 @@ def test_code_without_a_name_is_warned_too(names):
         exec(compile(code, "a cell", "exec"), names)
     assert (caught[0].filename, caught[0].lineno) == ("a cell", 2)
     assert str(caught[0].message).startswith(
-        "Column 1 can be computed from the other columns, or never changes. "
+        "Column 1 is constant, or can be computed from the other columns. "
     )

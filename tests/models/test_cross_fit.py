@@ -103,6 +103,14 @@ def test_rows_of_weight_zero_are_left_out_and_their_groups_with_them():
     assert_allclose(found, expected, rtol=1e-10)
 
 
+def test_a_list_of_splits_numbers_all_rows_also_those_of_weight_zero():
+    inner, splits = LogisticRegression(prior=1.0), list(StratifiedKFold(4).split(X, Y))
+    model = CalibratedClassifier(inner, cv=splits).fit(X, Y, WEIGHT)
+    used = [tuple(np.array([i for i in part if WEIGHT[i]]) for part in split) for split in splits]
+    expected = inverse_temperature(used, inner, weight=WEIGHT)
+    assert_allclose(1 / model.temperature_, expected, rtol=1e-9)
+
+
 def test_a_class_without_training_rows_has_probability_zero_there_with_a_warning():
     y = Y3.copy()
     y[7] = 9

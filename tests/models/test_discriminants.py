@@ -350,6 +350,21 @@ def test_wrong_settings_of_least_squares_are_errors(settings):
         LeastSquaresClassifier(**settings).fit(X, Y)
 
 
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (GaussianClassifier(), "Row 4 has density zero"),
+        (FisherDiscriminant(), "activations of row 4 do not fit in a double"),
+    ],
+    ids=["Gaussian", "Fisher"],
+)
+def test_activations_that_overflow_are_named_by_row(model, message):
+    rows = np.tile(WINE[:1], (5, 1))
+    rows[4, 0] = 1e308
+    with pytest.raises(ScaleError, match=message):
+        model.fit(WINE, WINE_Y).predict_proba(rows)
+
+
 def test_coefficients_that_do_not_fit_in_doubles_are_named_by_column():
     with pytest.raises(ScaleError, match="column 4"):
         LeastSquaresClassifier().fit(WINE * np.where(np.arange(13) == 4, 1e-312, 1e-5), WINE_Y)

@@ -245,7 +245,9 @@ def test_the_first_level_never_seen_is_named(make):
     where = "column 'f'" if named else "column 0"
     block = Block(part, None, None, 0)
     for rows in (block, take_block(block, np.array([1, 2]))):
-        with pytest.raises(LevelError, match=f"Row 2 has the level 'zebra' in {where}, which the"):
+        with pytest.raises(
+            LevelError, match=f"Row 2 has the level 'zebra' in {where}, which was not"
+        ):
             Columns(schema).design(rows)
     assert read_features(data, schema).schema == schema
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, check_cv
@@ -78,6 +78,8 @@ def make_folds(cv: Any, rows: Training, split_params: Mapping[str, Any]) -> Sequ
             name: values if rows.rows is None else np.asarray(values)[rows.rows]
             for name, values in split_params.items()
         }
+        if not hasattr(cv, "split") and rows.rows is not None:
+            return [(_places(rows, train), _places(rows, test)) for train, test in cv]
         splitter, labels = check_cv(cv), rows.classes[rows.codes]
         return list(splitter.split(rows.features, labels, **given))
     n_folds = min(cv, int(np.bincount(rows.codes).max()))
@@ -91,6 +93,11 @@ def make_folds(cv: Any, rows: Training, split_params: Mapping[str, Any]) -> Sequ
         warnings.simplefilter("ignore", UserWarning)
         splitter = StratifiedKFold(n_folds, shuffle=True, random_state=0)
         return list(splitter.split(rows.codes, rows.codes))
+
+
+def _places(rows: Training, numbers: Any) -> Codes:
+    """The places, among the rows in use, of rows numbered as the user passed them."""
+    return np.flatnonzero(np.isin(cast(Codes, rows.rows), numbers))
 
 
 def check_training_classes(rows: Training, folds: Sequence[Fold]) -> None:

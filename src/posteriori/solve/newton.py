@@ -71,6 +71,9 @@ _MOST_LAST_STEPS = 3
 _FORCING = 0.3
 """The part of the error that conjugate gradients may leave in a step far from the optimum."""
 
+_LINEAR = 0.5
+"""The rate with which a step leaves as much as it corrects."""
+
 _PATIENCE = 10
 """Steps without a smaller decrement after which a level objective has met its rounding errors."""
 
@@ -218,6 +221,8 @@ class _RefreshPolicy:
         if fresh and self.exact:
             self.expected = expected_rate(self.objective, p, decrement)
             return newton_rate(decrement, self.last)
+        if not self.exact:  # the decrement itself must be within the tolerance
+            return _LINEAR
         if self.last == np.inf:
             return self.expected
         if self.before == np.inf:

@@ -55,9 +55,9 @@ _LARGE = 150
 _ROUNDS = 100
 """Programs solved before giving up; a dozen is usual."""
 
-_WORK, _NAMING_WORK = 1e7, 4e5
+_WORK, _NAMING_WORK = 3e7, 4e5
 """Nonzero entries times iterations, over all programs, at which the search is given up, and at
-which no more columns are left out of a ray: five to ten seconds, and less than half of one."""
+which no more columns are left out of a ray: about ten seconds, and less than half of one."""
 
 _SIMPLEX_WORK = 0.03
 """An iteration of the simplex method beside one of the interior point method."""
