@@ -1,6 +1,8 @@
 """What all models share: data frames with categorical columns, datasets on disk and in Dask."""
 
 import signal
+import subprocess
+import sys
 
 import dask
 import dask.array as da
@@ -286,6 +288,28 @@ def test_the_sequential_classifiers_take_a_new_level_for_the_reference(model):
     )
     with pytest.raises(LevelError, match="'g'"):
         model(random_state=0).fit(frame, [0, 0, 1, 1]).predict(strange)
+
+
+MANY_LEVELS = """
+import resource
+import numpy as np, pandas as pd
+from posteriori import LogisticRegression
+random = np.random.default_rng(0)
+codes, effect = random.integers(0, 5000, 100_000), random.normal(size=5000)
+levels = [f"level {i:04d}" for i in range(5000)]
+f, x = pd.Categorical.from_codes(codes, levels), random.normal(size=100_000)
+X, y = pd.DataFrame({"f": f, "x": x}), random.logistic(size=100_000) < effect[codes] + x
+model = LogisticRegression(prior=1.0).fit(X, y)
+model.predict(X)
+assert np.corrcoef(model.coef_[0, :-1], effect[1:])[0, 1] > 0.8
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_a_factor_of_5000_levels_fits_in_a_gigabyte():
+    script = [sys.executable, "-c", MANY_LEVELS]
+    found = subprocess.run(script, check=True, timeout=120, capture_output=True, text=True)
+    assert int(found.stdout) < 1000
 
 
 @pytest.mark.parametrize("kind", SUMMED.values(), ids=SUMMED)
