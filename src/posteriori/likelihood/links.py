@@ -84,7 +84,7 @@ class Link(ABC):
         """dμ/da."""
 
     @abstractmethod
-    def bend(self, a: Array) -> Array:
+    def second_derivative(self, a: Array) -> Array:
         """d²μ/da²."""
 
 
@@ -103,7 +103,7 @@ class PowerLink(Link):
         return self.sign * self.mean(a) ** self.power
 
     @quiet
-    def bend(self, a: Array) -> Array:
+    def second_derivative(self, a: Array) -> Array:
         if self.power == 0:
             return np.zeros_like(a)
         return self.power * self.mean(a) ** (2 * self.power - 1)
@@ -206,7 +206,7 @@ class ProbabilityLink(Link):
         return times(self.mean(a), self.rates(a)[0])
 
     @quiet
-    def bend(self, a: Array) -> Array:
+    def second_derivative(self, a: Array) -> Array:
         return times(self.mean(a), self.rates(a)[0] ** 2 - self.curvatures(a)[0])
 
 

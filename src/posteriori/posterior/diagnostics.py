@@ -59,14 +59,12 @@ class Collinearity:
     """Condition indices (m,), the largest first, and proportions of variances (m, m).
 
     proportions[j, k] is that of index j in the variance of the coefficient of column k of `names`.
-    `uncentred` are the indices of the columns as they are, with the intercept if there is one.
     `constant` names columns that never change, which are left out.
     """
 
     names: tuple[str, ...]
     indices: Array
     proportions: Array = field(repr=False)
-    uncentred: Array = field(repr=False)
     constant: tuple[str, ...] = ()
 
     @property
@@ -113,7 +111,6 @@ def collinearity(products: Array, standard: Standard, names: tuple[str, ...]) ->
         tuple(names[j] for j in kept),
         indices,
         proportions,
-        decompose(_about_zero(products, standard))[0],
         tuple(names[j] for j in np.flatnonzero(constant)),
     )
 
@@ -145,16 +142,6 @@ def _constant(centred: Array, products: Array, standard: Standard) -> NDArray[np
     """
     squares = np.maximum(np.diagonal(centred), 0.0)
     return squares <= (_ROUNDING**2 * products[0, 0] if standard.intercept else 0.0)
-
-
-def _about_zero(products: Array, standard: Standard) -> Array:
-    """Σ φφᵀ of the columns as they are, each over its scale; the intercept among them."""
-    if not standard.intercept:
-        return products
-    move = np.eye(len(products))
-    move[1:, 0] = standard.centre / standard.scale
-    moved = move @ products @ move.T
-    return (moved + moved.T) / 2
 
 
 def influence_of(inference: Inference, most: int = 5) -> Influence:
