@@ -50,12 +50,12 @@ class Domain(NamedTuple):
         return self.low > -np.inf or self.high < np.inf
 
     def restrict(self, a: Array) -> Array:
-        """The activations, not a number where they lie outside."""
+        """The activations, NaN outside the domain."""
         return np.where((a >= self.low) & (a <= self.high), a, np.nan)
 
     @property
     def words(self) -> str:
-        """Where it lies.
+        """The domain in words.
 
         >>> Domain(0.0).words, Domain(high=0.0).words, Domain(0.0, 1.0).words
         ('above zero', 'below zero', 'from zero to 1')

@@ -1,7 +1,7 @@
 """The posterior over coefficients as users read it: class by class, in the units of the columns.
 
-Conventions: p free parameters w (p,) of standardised columns; shown are θ (k,), k = q for two
-classes and Kq for K, class by class with the intercept first, classes summing to zero.
+Conventions: p free parameters w (p,) of standardised columns; θ (k,) in the user's units, k = q
+for two classes and Kq for K, class by class with the intercept first, classes summing to zero.
 """
 
 from dataclasses import dataclass

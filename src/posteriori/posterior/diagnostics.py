@@ -5,9 +5,8 @@ the j-th direction is √(λ_max/λ_j). The variance of the coefficient of colum
 Σ_j v_kj²/λ_j; the proportion of the j-th term says how much of it is due to that direction.
 
 With an intercept the columns are taken about their means, as the fits take them: an index is then
-large only where columns hang together, whatever their origins. Indices of columns as they are, with
-the intercept as one of them, are large also where a column hardly changes beside its mean; that
-makes the intercept uncertain, and nothing else.
+large only where columns are collinear, whatever their origins. Indices of uncentred columns are
+large also where a column hardly varies beside its mean, which makes only the intercept uncertain.
 """
 
 from dataclasses import dataclass, field
@@ -32,7 +31,7 @@ from posteriori.statistics.local_quadratic import GatherProducts
 from posteriori.typing import Array
 
 LARGE, VERY_LARGE = 10.0, 30.0
-"""Condition indices from which columns hang together, and from which that does harm."""
+"""Condition indices from which columns are collinear, and from which that is harmful."""
 
 _INVOLVED = 0.5
 """Proportion of the variance of a coefficient that involves its column."""
@@ -155,7 +154,7 @@ def influence_of(inference: Inference, most: int = 5) -> Influence:
     objective, dispersion = inference.objective, inference.goodness.dispersion
     if not dispersion > 0:
         raise InferenceError(
-            "The fit meets every target, so that no row pulls at it.",
+            "The fit reproduces every target exactly, so that no row has influence.",
             "Fit fewer columns, or more rows.",
         )
     canonical = isinstance(objective.loss, SoftmaxLoss) or (

@@ -211,7 +211,7 @@ def choose_precisions(
 
     `levels` are the objective on ever more rows. On many rows the likelihood is nearly quadratic as
     far as precisions move w, so that they are found together with the last Newton step, from those
-    that the largest subsample asks for; else w is fitted anew for each.
+    chosen on the largest subsample; else w is fitted anew for each.
     """
     objective = levels[-1]
     groups = groups_of(objective.columns, objective.standard.intercept, kind)

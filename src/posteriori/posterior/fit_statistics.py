@@ -59,7 +59,7 @@ PARTIAL_FIT = (
 
 
 class FitStatistics:
-    """Sums over the rows of a fit with parameters w (p,), made when first asked for.
+    """Sums over the rows of a fit with parameters w (p,), computed at the first request.
 
     `family` is that of a target which is a number; without one, the target is a class. Where the
     family leaves the dispersion s open, it is estimated by Pearson's χ² over the rows less the
@@ -292,7 +292,7 @@ def _intercepts(objective: LogPosterior, fitted: FitSums) -> Array:
     if not solution.converged:
         raise InferenceError(
             f"The model without columns could not be fitted. {solution.status.value}",
-            "The offsets may be too large: look at them, or at the row of the largest.",
+            "The offsets may be too large: check them, the largest first.",
         )
     return contrasts @ solution.parameters
 

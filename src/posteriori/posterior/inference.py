@@ -130,7 +130,7 @@ class Inference:
         return rows_needed(self._objective, self.goodness.no_rows)
 
     def without_rows(self) -> "Inference":
-        """All that is usually asked, without the rows: for files.
+        """The usual results without the rows, for files.
 
         Of rows on a cluster it is what was computed before.
         """
@@ -197,7 +197,7 @@ class Inference:
         return cast(Array, 2 * (ndtr(tail) if freedom == np.inf else stdtr(freedom, tail)))
 
     def quantile(self, level: float) -> float:
-        """How many standard errors to either side hold this share of the probability."""
+        """How many standard errors to either side have this share of the probability."""
         check_fraction("level", level)
         below, freedom = (1 + level) / 2, self.goodness.freedom
         return float(ndtri(below) if freedom == np.inf else stdtrit(freedom, below))
@@ -359,7 +359,7 @@ def inverse_of(
         raise InferenceError(
             "The curvature at the optimum is not positive definite: some combination of "
             f"{named(np.linalg.eigh(matrix)[1][:, 0] / scale)} is not determined by the data.",
-            "Look at separation_ and at collinear columns, or set a prior that holds them "
+            "Check separation_ and collinear columns, or set a prior on these coefficients "
             "(GaussianPrior takes one for the intercept too).",
         )
     inverse, _ = lapack.dpotri(lower, lower=1)

@@ -32,6 +32,7 @@ from posteriori.posterior.activations import (
     DiagonalActivations,
     FromDraws,
     FromGaussian,
+    ends_of_one,
     log_odds_of_each,
 )
 from posteriori.posterior.coefficient_posterior import Posterior
@@ -61,12 +62,8 @@ def kappa_logs(mean: Array, variance: Array) -> tuple[Array, Array]:
     >>> np.exp(kappa_logs(np.array([2.0, 2.0, 0.0]), np.array([0.0, 4.0, 4.0]))[0]).round(4)
     array([0.8808, 0.7768, 0.5   ])
     """
-    activation = _shrunk(mean, variance)
+    activation = mean / np.sqrt(1 + np.pi / 8 * variance)  # (4.154)
     return log_expit(activation), log_expit(-activation)
-
-
-def _shrunk(mean: Array, variance: Array) -> Array:
-    return mean / np.sqrt(1 + np.pi / 8 * variance)  # (4.154)
 
 
 def quadrature_logs(mean: Array, variance: Array) -> tuple[Array, Array]:
@@ -148,13 +145,11 @@ def probability_interval(mean: Array, standard_deviation: Array, level: float, l
     array([[0.505 , 0.8787]])
     """
     check_fraction("level", level)
-    away = ndtri((1 + level) / 2) * standard_deviation
-    ends = np.stack([mean - away, mean + away], axis=1)
-    return np.sort(link.mean(ends.ravel()).reshape(ends.shape), axis=1)
+    return ends_of_one(link, mean, ndtri((1 + level) / 2) * standard_deviation)
 
 
 DRAWS = 512
-"""Draws of the activations of a row, unless told otherwise: a power of two."""
+"""Draws of the activations of a row, by default: a power of two."""
 
 _ALIKE = 9
 """Digits behind the point in which activations differ that are not equal."""
