@@ -86,7 +86,7 @@ def test_a_row_that_alone_determines_a_coefficient_has_an_infinite_distance():
 
 
 def test_a_fit_without_error_is_an_error():
-    with pytest.raises(InferenceError, match="reproduces every target"):
+    with pytest.raises(InferenceError, match="meets every target"):
         influence_of(GLM().fit(X, np.zeros(N))._inference)
 
 

@@ -154,7 +154,7 @@ def influence_of(inference: Inference, most: int = 5) -> Influence:
     objective, dispersion = inference.objective, inference.goodness.dispersion
     if not dispersion > 0:
         raise InferenceError(
-            "The fit reproduces every target exactly, so that no row has influence.",
+            "The fit meets every target, so that no row has influence.",
             "Fit fewer columns, or more rows.",
         )
     canonical = isinstance(objective.loss, SoftmaxLoss) or (
