@@ -41,8 +41,8 @@ def test_noise_has_the_distribution_function_of_scipy(noise):
     np.testing.assert_allclose(link.slope(a), pdf, rtol=1e-11)
     a = a[4:-4] + 0.01
     near = [link.slope(a + k * step) for k in (-2, -1, 1, 2)]
-    bend = np.array([1, -8, 8, -1]) @ near / (12 * step)
-    np.testing.assert_allclose(link.bend(a), bend, rtol=1e-8, atol=1e-10)
+    second_derivative = np.array([1, -8, 8, -1]) @ near / (12 * step)
+    np.testing.assert_allclose(link.second_derivative(a), second_derivative, rtol=1e-8, atol=1e-10)
     mean = np.array([1e-3, 0.2, 0.5, 0.9, 0.999])
     np.testing.assert_allclose(link.mean(link.activation(mean)), mean, rtol=1e-10)
     ends = link.activation(np.array([0.0, 1.0]))

@@ -271,6 +271,15 @@ def test_the_closed_form_is_that_of_the_book():
     np.testing.assert_allclose(model.predict_proba(PLACES)[:, 1], expit(kappa * mean), rtol=1e-8)
 
 
+@pytest.mark.parametrize("inference", ["variational", "monte_carlo"])
+def test_information_criteria_of_a_posterior_mean_are_a_named_error(inference):
+    X, y = one_slope(12)
+    model = fitted(X, y, prior=0.5, inference=inference)
+    for name in ("aic_", "bic_"):
+        with pytest.raises(InferenceError, match="the likelihood at its maximum"):
+            getattr(model, name)
+
+
 @pytest.mark.parametrize("predictive", ["probit", "quadrature"])
 def test_the_boundary_is_that_of_the_mode(predictive):
     X, y = sample(60)

@@ -162,6 +162,17 @@ def test_robust_errors_of_grouped_counts_are_those_of_single_rows():
     np.testing.assert_allclose(wanted, [5.166, 2.888], rtol=1e-3)
 
 
+def test_robust_errors_of_star98_are_those_of_statsmodels_on_single_rows():
+    found = sm.datasets.star98.load_pandas()
+    X, counts = found.exog.to_numpy(float)[:, :6], found.endog.to_numpy(int)
+    trials = counts.sum(axis=1)
+    model = LogisticRegression().fit(X, counts[:, ::-1] / trials[:, None], sample_weight=trials)
+    rows = np.repeat(np.arange(2 * len(X)), counts.ravel())
+    single = sm.GLM(1 - rows % 2, sm.add_constant(X[rows // 2]), family=sm.families.Binomial())
+    theirs = single.fit(cov_type="HC0", tol=1e-13, tol_criterion="params")
+    np.testing.assert_allclose(model.tidy(errors="robust")["statistic"], theirs.tvalues, rtol=1e-6)
+
+
 def test_robust_errors_of_soft_labels_of_many_classes_are_those_of_hard_ones():
     X, y = iris()
     soft = 0.8 * np.eye(3)[y] + 0.2 / 3

@@ -120,8 +120,6 @@ def test_with_an_intercept_columns_are_taken_about_their_means(intercept):
     indices, proportions = by_singular_values(Z - intercept * Z.mean(axis=0))
     assert_allclose(found.indices, indices, rtol=1e-8)
     assert_allclose(found.proportions, proportions, rtol=1e-8, atol=1e-10)
-    uncentred, _ = by_singular_values(np.column_stack([np.ones(N), Z]) if intercept else Z)
-    assert_allclose(found.uncentred, uncentred, rtol=1e-8)
 
 
 def test_the_columns_of_each_dependency_are_named():

@@ -153,8 +153,6 @@ class Normal:
 @pytest.mark.parametrize("p", [1, 20, 100])
 def test_a_gaussian_is_drawn_nearly_independently(p):
     found = sample_posterior(Normal(), np.zeros(p), np.eye(p), random_state=0)
-    assert found.acceptance > 0.7
-    assert found.n_divergent == 0
     assert found.diagnostics["rhat"].max() < 1.01
     assert found.diagnostics["ess_bulk"].min() > 0.4 * len(found.pooled)
     assert found.diagnostics["ess_tail"].min() > 0.4 * len(found.pooled)

@@ -177,7 +177,9 @@ def fitted(K, n=400, intercept=True):
 
 def gaussian_of(model):
     inference = model._inference
-    return ActivationGaussian.of(inference.shown, inference.w, root_of(inference.free_covariance()))
+    return ActivationGaussian.of(
+        inference.coefficient_map, inference.w, root_of(inference.free_covariance())
+    )
 
 
 def fill(model, X, kernel, *shape):
@@ -227,7 +229,7 @@ def test_draws_of_parameters_give_the_same_as_their_gaussian(K):
     white = np.random.default_rng(0).normal(size=(20_000, len(inference.w)))
     of = partial(
         FromDraws.of,
-        inference.shown,
+        inference.coefficient_map,
         inference.w + white @ root_of(inference.free_covariance()).T,
     )
     if K == 2:
@@ -254,7 +256,7 @@ def test_offsets_move_the_mean_and_not_the_variance(K):
     for (found, plain), change in zip(changes, (offset, 0.0), strict=True):
         np.testing.assert_allclose(found - plain, change, atol=1e-12)
     inference, shape = model._inference, (len(X), K if K > 2 else 1, 2)
-    kernel = FromDraws.of(inference.shown, np.stack([inference.w] * 2), lambda a: a)
+    kernel = FromDraws.of(inference.coefficient_map, np.stack([inference.w] * 2), lambda a: a)
     change = moved.fill(np.empty(shape), kernel) - rows.fill(np.empty(shape), kernel)
     np.testing.assert_allclose(change[..., 0], offset.reshape(shape[:2]), atol=1e-10)
 
@@ -264,7 +266,7 @@ def test_activations_beyond_the_doubles_name_their_row():
     X = X.copy()
     X[7] = 1e308, 1e308, -1e308
     inference = model._inference
-    draws = FromDraws.of(inference.shown, inference.w[None], lambda a: a[:, 0, 0])
+    draws = FromDraws.of(inference.coefficient_map, inference.w[None], lambda a: a[:, 0, 0])
     for kernel in (FromGaussian(gaussian_of(model), lambda mean, variance: mean), draws):
         with pytest.raises(ScaleError, match="activations of row 7 do not fit in a double"):
             fill(model, X, kernel)

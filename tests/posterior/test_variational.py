@@ -1,7 +1,6 @@
 """The variational bound against brute-force integrals, and the laws its iteration must keep."""
 
 from dataclasses import replace
-from functools import partial
 from itertools import combinations
 
 import mpmath
@@ -16,7 +15,7 @@ from posteriori.errors import ParameterError
 from posteriori.likelihood.binary_losses import BinaryLoss
 from posteriori.likelihood.links import Probit
 from posteriori.posterior.priors import Penalty, flat
-from posteriori.posterior.variational import variational, variational_evidence
+from posteriori.posterior.variational import variational
 from posteriori.solve.newton import newton
 from posteriori.solve.objective import Status
 from posteriori.statistics.variational_bound import bound_curvature
@@ -224,9 +223,8 @@ WRONG = {  # objective, groups of precisions, message
 @pytest.mark.parametrize("name", WRONG)
 def test_what_has_no_bound_is_an_error(name):
     f, groups, words = WRONG[name]
-    bound = partial(variational, f) if groups is None else partial(variational_evidence, f, groups)
     with pytest.raises(ParameterError, match=words):
-        bound(np.zeros(2), np.eye(2))
+        variational(f, np.zeros(2), np.eye(2), groups)
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -234,7 +232,7 @@ def test_the_chosen_precision_has_the_largest_bound(K):
     X, T = draw(K, 60, 3, seed=4)
     X = np.hstack([np.ones((60, 1)), X])
     f = problem(X, T, [0.01, 1.0, 1.0, 1.0])
-    found = variational_evidence(f, np.array([-1, 0, 0, 0]), *laplace(f), tol=1e-14)
+    found = variational(f, *laplace(f), np.array([-1, 0, 0, 0]), tol=1e-14)
     alpha = found.penalty.precision
     assert alpha[0] == 0.01
     assert alpha[1] == alpha[2] == alpha[3]
@@ -257,7 +255,7 @@ def test_columns_that_say_nothing_are_given_up(K, seed):
     T = random.multinomial(1, p).astype(float)
     T = T if K == 3 else np.column_stack([T[:, 0], T[:, 1:].sum(axis=1)])
     f = problem(X, T, 1.0)
-    found = variational_evidence(f, np.arange(4), *laplace(f))
+    found = variational(f, *laplace(f), np.arange(4))
     assert found.status is Status.CONVERGED
     assert (np.diff(found.trace) > 0).all()
     assert (found.penalty.precision[:2] < 20).all()

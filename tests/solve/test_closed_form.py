@@ -7,7 +7,7 @@ from oracle import doubles, exact, solve
 from scipy.linalg import eigh
 
 from posteriori import GaussianClassifier
-from posteriori.solve.closed_form import fisher_directions, least_squares
+from posteriori.solve.closed_form import EMParameters, fisher_directions, least_squares
 from posteriori.solve.covariance import factorise
 
 RANDOM = np.random.default_rng(8)
@@ -89,3 +89,12 @@ def test_expectation_maximisation_stops_by_the_shift_of_each_class_in_its_own_sc
     k = list(together.classes_).index("other")
     spread = np.sqrt(np.diagonal(alone.covariances_[0]))
     assert_allclose(together.means_[k] / spread, alone.means_[0] / spread, atol=1e-6)
+
+
+def test_em_measures_the_shift_of_each_class_in_its_own_scale():
+    covariance = np.array([[[1e-8]], [[1e4]]])
+    now = EMParameters(np.array([[0.0], [0.0]]), covariance, np.array([0, 1]))
+    moved = EMParameters(np.array([[1e-4], [0.0]]), covariance, np.array([0, 1]))
+    assert moved.distance(now) == pytest.approx(1.0)
+    moved = EMParameters(np.array([[0.0], [1e-4]]), covariance, np.array([0, 1]))
+    assert moved.distance(now) == pytest.approx(1e-6)

@@ -553,7 +553,7 @@ def _slope_effect(
     """Slopes (..., J, K, 1 + m) of some rows, and what makes a table of them."""
     estimates = rows.estimates
     if rows.read is None and not isinstance(estimates, ProbabilityEstimates):
-        positions = estimates.shown.columns.positions
+        positions = estimates.coefficient_map.columns.positions
         places = np.concatenate([positions[j] for j in columns])
         return lambda part, weight: estimates.slopes(part(), places, weight), estimates.table
     if isinstance(estimates, ProbabilityEstimates):

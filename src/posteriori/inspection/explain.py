@@ -294,7 +294,7 @@ def _mean_row(model: Any, n_columns: int) -> tuple[Array, str]:
     """The mean of the design columns, where it is known, and its name."""
     inference = getattr(model, "_inference", None)
     if inference is not None:
-        return inference.shown.standard.centre, "the mean row"
+        return inference.coefficient_map.standard.centre, "the mean row"
     if hasattr(model, "xbar_"):
         return model.xbar_, "the mean row"
     if hasattr(model, "means_") and hasattr(model, "priors_") and np.isfinite(model.means_).all():

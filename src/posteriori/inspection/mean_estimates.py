@@ -35,8 +35,7 @@ from posteriori.posterior.activations import (
 from posteriori.posterior.coefficient_table import CoefficientMap
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.log_posterior import WIDE
-from posteriori.posterior.predictive import quantile_ends
-from posteriori.posterior.predictive_kernels import interval_kernel, some_draws
+from posteriori.posterior.predictive import interval_kernel, quantile_ends, some_draws
 from posteriori.rows.block import Block
 from posteriori.typing import Array, Codes
 
@@ -92,21 +91,23 @@ class DeltaEstimates:
     @classmethod
     def of(cls, inference: Inference, link: Link, level: float) -> "DeltaEstimates":
         """Those of a fit, with intervals that cover with probability `level`."""
-        shown, determined = inference.shown, inference.determined
-        theta, p = shown.coordinates.expand(inference.w), len(inference.w)
+        coef_map, determined = inference.coefficient_map, inference.determined
+        theta, p = coef_map.coordinates.expand(inference.w), len(inference.w)
         root, rest = np.empty((p, 0)), np.empty((p, 0))
-        if shown.coordinates.size <= WIDE:
+        if coef_map.coordinates.size <= WIDE:
             root = root_of(inference.free_covariance())
             rest = rest if determined is None else null_space(determined.T)
         if len(theta) > 1:
             link = PROBABILITY_LINKS["logit"]
-        root, rest = (expand_columns(shown, each).reshape(theta.size, -1) for each in (root, rest))
+        root, rest = (
+            expand_columns(coef_map, each).reshape(theta.size, -1) for each in (root, rest)
+        )
         return cls(inference, theta, root, rest, link, level)
 
     @property
-    def shown(self) -> CoefficientMap:
+    def coefficient_map(self) -> CoefficientMap:
         """The map to the coefficients of the user."""
-        return self.inference.shown
+        return self.inference.coefficient_map
 
     @property
     def has_errors(self) -> bool:
@@ -128,7 +129,7 @@ class DeltaEstimates:
         design, a = self._activations(block)
         (_, M), B = self._first(a), self._second(a)
         (n, K, A), J = M.shape, len(columns)
-        places = columns + self.shown.standard.intercept
+        places = columns + self.coefficient_map.standard.intercept
         theta = self.theta[:, places]
         value = np.einsum("nka,aj->njk", M, theta).reshape(n, J * K)
         bent = np.einsum("nkab,bj->njka", B, theta).reshape(n, J * K, A)
@@ -139,14 +140,14 @@ class DeltaEstimates:
             for i, place in enumerate(places):
                 gradient[..., i, :, :, place] += _summed(M, weight)
             found[..., 1:] = gradient.reshape(*found.shape[:-1], -1)
-        return found / self.shown.one_unit[places][:, None, None]
+        return found / self.coefficient_map.one_unit[places][:, None, None]
 
     def _with_gradient(
         self, design: Design, value: Array, weights: Array, by_row: Array | None
     ) -> Array:
         """Values (n, R) with gradients `weights` (n, R, A) ⊗ φ, or their sums weighted `by_row`."""
         n, R, _ = weights.shape
-        intercept = self.shown.standard.intercept
+        intercept = self.coefficient_map.standard.intercept
         out = _summed(value, by_row)[..., None]
         if not self.has_errors:
             return out
@@ -162,8 +163,8 @@ class DeltaEstimates:
         return np.concatenate([out, gradient], axis=-1)
 
     def _activations(self, block: Block) -> tuple[Design, Array]:
-        design = standardised(self.shown, block)
-        a = ActivationGaussian(self.shown, self.theta, self.root).mean(design, block)
+        design = standardised(self.coefficient_map, block)
+        a = ActivationGaussian(self.coefficient_map, self.theta, self.root).mean(design, block)
         if a.shape[1] == 1:
             check_inside(self.link, a[:, 0], block)
         return design, a
@@ -183,7 +184,7 @@ class DeltaEstimates:
     def _second(self, a: Array) -> Array:
         """B (n, K, A, A)."""
         if a.shape[1] == 1:
-            return self.link.bend(a[:, 0])[:, None, None, None]
+            return self.link.second_derivative(a[:, 0])[:, None, None, None]
         p = probabilities(a)
         slopes = log_softmax_slopes(p)
         shared = p[:, :, None] * slopes
@@ -246,7 +247,7 @@ class PosteriorEstimates:
     """
 
     model: Any
-    shown: CoefficientMap
+    coefficient_map: CoefficientMap
     theta: Array
     link: ProbabilityLink
     level: float
@@ -256,9 +257,9 @@ class PosteriorEstimates:
     @classmethod
     def of(cls, model: Any, level: float) -> "PosteriorEstimates":
         """Those of a fitted model with a posterior."""
-        shown, draws = model.posterior_.shown, some_draws(model.posterior_)
-        theta = FromDraws.of(shown, draws, np.asarray).theta
-        return cls(model, shown, theta, model._link(), level)
+        coef_map, draws = model.posterior_.coefficient_map, some_draws(model.posterior_)
+        theta = FromDraws.of(coef_map, draws, np.asarray).theta
+        return cls(model, coef_map, theta, model._link(), level)
 
     @property
     def entries(self) -> int:
@@ -270,15 +271,15 @@ class PosteriorEstimates:
         """The means (n, K, 1 + S), or their weighted sum (K, 1 + S)."""
         p = self.model._predicted(block)
         p = p[:, 1:] if p.shape[1] == 2 else p
-        drawn = FromDraws(self.shown, self.theta, self._means)(block)
+        drawn = FromDraws(self.coefficient_map, self.theta, self._means)(block)
         return _summed(np.concatenate([p[..., None], drawn], axis=-1), weight)
 
     def slopes(self, block: Block, columns: Codes, weight: Array | None = None) -> Array:
         """Slopes (n, J, K, 1 + S) in J design columns in the user's units, or their sum."""
-        places = columns + self.shown.standard.intercept
-        M = _summed(FromDraws(self.shown, self.theta, self._first)(block), weight)
+        places = columns + self.coefficient_map.standard.intercept
+        M = _summed(FromDraws(self.coefficient_map, self.theta, self._first)(block), weight)
         drawn = np.einsum("...kas,asj->...jks", M, self.theta[..., places])
-        drawn /= self.shown.one_unit[places][:, None, None]
+        drawn /= self.coefficient_map.one_unit[places][:, None, None]
         return np.concatenate([drawn.mean(axis=-1, keepdims=True), drawn], axis=-1)
 
     @quiet

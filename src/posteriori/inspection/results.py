@@ -146,10 +146,10 @@ def _notes(inference: Inference, about: About, errors: Errors) -> list[str]:
             f"t with {number_text(goodness.freedom)} degrees of freedom: the dispersion "
             "is Pearson's estimate."
         )
-    if inference.shown.dependent:
+    if inference.coefficient_map.dependent:
         notes.append(
-            f"{listed(inference.shown.dependent)} depend on each other linearly, or never "
-            "change: of all coefficients with the same likelihood those of smallest norm are shown."
+            f"{listed(inference.coefficient_map.dependent)} depend on each other linearly, or are "
+            "constant: of all coefficients with the same likelihood these have the smallest norm."
         )
     return notes
 

@@ -20,9 +20,6 @@ from posteriori.typing import Array, Codes
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
-_SMALL = 2**14
-"""Numbers in one request for which the classes are evaluated in one product."""
-
 
 @dataclass(frozen=True, eq=False)
 class Factor:
@@ -158,19 +155,10 @@ class FullGaussians:
     def _rank(self) -> int:
         return len(self.factors[0].kept)
 
-    @cached_property
-    def _side_by_side(self) -> Array:
-        return np.concatenate(self.whiteners, axis=1)
-
     def log_density(self, X: Array) -> Array:
         """ln p(x|C_k) (n, K)."""
         if self.needs_centring:
             X = X - self.centre
-        if len(X) * len(self.means) * X.shape[1] <= _SMALL:
-            white = (X @ self._side_by_side).reshape(len(X), len(self.factors), self._rank)
-            residual = white.take(self.groups, axis=1)
-            residual -= self.white_means
-            return self.constants - 0.5 * np.einsum("nkd,nkd->nk", residual, residual)
         out = np.empty((len(X), len(self.means)))
         for g, whitener in enumerate(self.whiteners):
             white = X @ whitener

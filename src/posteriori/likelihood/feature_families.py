@@ -265,7 +265,7 @@ class Bernoulli(LinearFamily):
 
     @staticmethod
     def outside(x: Array) -> Mask:
-        bad = x != 1  # the stored entries of a sparse matrix are done with this one look
+        bad = x != 1  # the stored entries of a sparse matrix need only this comparison
         if bad.any():
             bad &= x != 0
         return bad & ~np.isnan(x) if bad.any() else bad
@@ -762,6 +762,6 @@ def _check_name(name: object, schema: Schema, j: int) -> None:
         )
     if schema.columns[j].kind == "categorical" and name not in ("auto", "categorical"):
         raise ParameterError(
-            f"{schema.describe(j).capitalize()} holds levels, which cannot be {name}.",
+            f"{schema.describe(j).capitalize()} is categorical, which cannot be {name}.",
             "Turn it into numbers, or choose 'categorical' or 'auto' for it.",
         )

@@ -221,9 +221,6 @@ class TargetFamily(ABC):
         """
 
     @abstractmethod
-    def log_density(self, t: Array, mean: Array, dispersion: float) -> Array:
-        """ln p(t|μ, s)."""
-
     def log_likelihood(self, t: Array, mean: Array, dispersion: float = 1.0) -> Array:
         """ln p(t|μ, s), row by row.
 
@@ -231,12 +228,6 @@ class TargetFamily(ABC):
         Pearson's Σw(t - μ)²/V(μ) / (Σw - parameters) where not; and Σw(t - μ)² / Σw for a Gaussian
         with the identity link.
         """
-        if self.dispersion_fixed and dispersion != 1.0:
-            raise ParameterError(
-                f"The dispersion of a {self.name} target is one, not {dispersion}.",
-                "Leave it at one, or choose the gamma or the Gaussian family.",
-            )
-        return self.log_density(t, mean, dispersion)
 
 
 class GaussianTarget(TargetFamily):
@@ -262,7 +253,7 @@ class GaussianTarget(TargetFamily):
         return _infinite_outside((t - mean) ** 2)
 
     @quiet
-    def log_density(self, t: Array, mean: Array, dispersion: float) -> Array:
+    def log_likelihood(self, t: Array, mean: Array, dispersion: float = 1.0) -> Array:
         return -((t - mean) ** 2 / dispersion + np.log(2 * np.pi * dispersion)) / 2
 
 
@@ -287,7 +278,7 @@ class BernoulliTarget(TargetFamily):
         return _infinite_outside(2 * (divergence(t, mean) + divergence(1 - t, 1 - mean)))
 
     @quiet
-    def log_density(self, t: Array, mean: Array, dispersion: float) -> Array:
+    def log_likelihood(self, t: Array, mean: Array, dispersion: float = 1.0) -> Array:
         return xlogy(t, mean) + xlog1py(1 - t, -mean)
 
 
@@ -317,7 +308,7 @@ class PoissonTarget(TargetFamily):
         return _infinite_outside(np.where(mean >= 0, 2 * divergence(t, mean), np.nan))
 
     @quiet
-    def log_density(self, t: Array, mean: Array, dispersion: float) -> Array:
+    def log_likelihood(self, t: Array, mean: Array, dispersion: float = 1.0) -> Array:
         found = xlogy(t, mean) - mean - gammaln(t + 1)
         return np.where(np.isposinf(mean), -np.inf, found)
 
@@ -345,7 +336,7 @@ class GammaTarget(TargetFamily):
         return _infinite_outside(np.where(mean >= 0, 2 * divergence(mean, t) / mean, np.nan))
 
     @quiet
-    def log_density(self, t: Array, mean: Array, dispersion: float) -> Array:
+    def log_likelihood(self, t: Array, mean: Array, dispersion: float = 1.0) -> Array:
         return log_gamma_peak(dispersion) - self.deviance(t, mean) / 2 / dispersion - np.log(t)
 
 
@@ -363,7 +354,7 @@ class ExponentialTarget(GammaTarget):
         return ~(t >= 0)
 
     @quiet
-    def log_density(self, t: Array, mean: Array, dispersion: float) -> Array:
+    def log_likelihood(self, t: Array, mean: Array, dispersion: float = 1.0) -> Array:
         found = -np.log(mean) - np.where(t == 0, 0.0, t / mean)
         return np.where((mean == 0) & (t > 0), -np.inf, found)
 

@@ -50,12 +50,12 @@ class Domain(NamedTuple):
         return self.low > -np.inf or self.high < np.inf
 
     def restrict(self, a: Array) -> Array:
-        """The activations, not a number where they lie outside."""
+        """The activations, NaN outside the domain."""
         return np.where((a >= self.low) & (a <= self.high), a, np.nan)
 
     @property
     def words(self) -> str:
-        """Where it lies.
+        """The domain in words.
 
         >>> Domain(0.0).words, Domain(high=0.0).words, Domain(0.0, 1.0).words
         ('above zero', 'below zero', 'from zero to 1')
@@ -84,7 +84,7 @@ class Link(ABC):
         """dμ/da."""
 
     @abstractmethod
-    def bend(self, a: Array) -> Array:
+    def second_derivative(self, a: Array) -> Array:
         """d²μ/da²."""
 
 
@@ -103,7 +103,7 @@ class PowerLink(Link):
         return self.sign * self.mean(a) ** self.power
 
     @quiet
-    def bend(self, a: Array) -> Array:
+    def second_derivative(self, a: Array) -> Array:
         if self.power == 0:
             return np.zeros_like(a)
         return self.power * self.mean(a) ** (2 * self.power - 1)
@@ -206,7 +206,7 @@ class ProbabilityLink(Link):
         return times(self.mean(a), self.rates(a)[0])
 
     @quiet
-    def bend(self, a: Array) -> Array:
+    def second_derivative(self, a: Array) -> Array:
         return times(self.mean(a), self.rates(a)[0] ** 2 - self.curvatures(a)[0])
 
 

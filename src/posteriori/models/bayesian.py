@@ -58,7 +58,7 @@ from posteriori.posterior.gaussian import DiagonalGaussian
 from posteriori.posterior.inference import Errors, Inference, Intervals
 from posteriori.posterior.log_posterior import WIDE, LogPosterior
 from posteriori.posterior.monte_carlo import diagnostics
-from posteriori.posterior.predictive_kernels import (
+from posteriori.posterior.predictive import (
     PredictiveName,
     interval_kernel,
     log_kernel,
@@ -115,10 +115,10 @@ NONE_DEPENDENT: Codes = np.empty(0, dtype=np.intp)
 """No dependent columns: with a proper prior every coefficient is determined."""
 
 
-def _undetermined(shown: CoefficientMap) -> ParameterError:
+def _undetermined(coef_map: CoefficientMap) -> ParameterError:
     return ParameterError(
         f"With prior='jeffreys' the first rows do not determine some combination of "
-        f"{listed(shown.dependent)}, which has no prior for further rows.",
+        f"{listed(coef_map.dependent)}, which has no prior for further rows.",
         "Drop columns that depend on others, fit to all rows at once, or use another prior.",
     )
 
@@ -456,12 +456,12 @@ class BayesianLogisticRegression(LikelihoodModel):
         )
 
     def _term_columns(self) -> dict[str, Any]:
-        shown, classes = self.posterior_.shown, self.classes_
+        coef_map, classes = self.posterior_.coefficient_map, self.classes_
         if len(classes) == 2:
-            return {"term": list(shown.terms)}
+            return {"term": list(coef_map.terms)}
         return {
-            "term": [term for _ in classes for term in shown.terms],
-            "class": np.repeat(classes, len(shown.terms)).tolist(),
+            "term": [term for _ in classes for term in coef_map.terms],
+            "class": np.repeat(classes, len(coef_map.terms)).tolist(),
         }
 
     def to_arviz(self, n_draws: int = 1000, by_row: bool = True) -> Any:
@@ -559,20 +559,20 @@ class BayesianLogisticRegression(LikelihoodModel):
     def _learn(self, rows: FitRows) -> None:
         self._check_parameters()
         prior = self._handed_on()
-        if prior.shown.coordinates.basis is not None:
-            raise _undetermined(prior.shown)
+        if prior.coefficient_map.coordinates.basis is not None:
+            raise _undetermined(prior.coefficient_map)
         if isinstance(self.prior, str) and not self._earlier.n_fits:
             self._warn_of_fixed()
-        shown, plan = prior.shown, self._plan(rows)
+        coef_map, plan = prior.coefficient_map, self._plan(rows)
         problem = plan.problem
         objective = LogPosterior(
             problem.rows,
-            shown.columns,
-            shown.standard,
+            coef_map.columns,
+            coef_map.standard,
             problem.loss,
             problem.target,
             prior.as_penalty(),
-            shown.coordinates,
+            coef_map.coordinates,
             self.tol**2,
         )
         self._earlier, self._kept = self._with_the_last(), None
@@ -600,14 +600,14 @@ class BayesianLogisticRegression(LikelihoodModel):
 
     def _warn_of_fixed(self) -> None:
         """Warn of coefficients that the chosen prior fixes."""
-        shown, precision = self.posterior_.shown, self._found.penalty.precision
-        first, c = int(shown.standard.intercept), shown.coordinates.c
+        coef_map, precision = self.posterior_.coefficient_map, self._found.penalty.precision
+        first, c = int(coef_map.standard.intercept), coef_map.coordinates.c
         variance = np.square(self._found.gaussian.standard_deviation).reshape(c, -1)
         learnt = (1.0 - precision * variance).max(axis=0)[first:]
         fixed = np.flatnonzero(learnt < _FIXED)
         if not len(fixed):
             return
-        columns = shown.columns.as_schema().describe_all(fixed)
+        columns = coef_map.columns.as_schema().describe_all(fixed)
         least = float(precision[first:][fixed].min())
         warn(
             IdentifiabilityWarning(
@@ -777,7 +777,7 @@ class BayesianLogisticRegression(LikelihoodModel):
             self._adopt_prior(plan, found)
         objective = self._inference.objective
         self._found, self.lower_bounds_ = found, found.bound
-        self.posterior_ = Posterior(self._inference.shown, found.gaussian, found.chains)
+        self.posterior_ = Posterior(self._inference.coefficient_map, found.gaussian, found.chains)
         if self.inference_ != "laplace":
             mean = self.posterior_.free_mean
             if found.log_evidence is not None:

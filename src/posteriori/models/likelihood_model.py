@@ -360,7 +360,11 @@ class LikelihoodModel(Classifier):
         """
         inference, about = self._compared_with(reference, positive), self._about()
         self._check_odds(odds_ratios)
-        if about.labels is not None and len(about.labels) == 2 and inference.shown.reference == 1:
+        if (
+            about.labels is not None
+            and len(about.labels) == 2
+            and inference.coefficient_map.reference == 1
+        ):
             about = replace(about, labels=about.labels[::-1])
         try:
             return summary_of(inference, about, level, errors, odds_ratios, intervals)
@@ -384,7 +388,7 @@ class LikelihoodModel(Classifier):
         """
         inference = self._fitted_inference()
         kernel = MeanInterval.of(inference, self._link(), level)
-        rows, K = self._rows_with(X, offset), inference.shown.coordinates.n_activations
+        rows, K = self._rows_with(X, offset), inference.coefficient_map.coordinates.n_activations
         shape = (rows.n_rows, 2) if K == 1 else (rows.n_rows, K, 2)
         return rows.fill(np.empty(shape), kernel)
 
@@ -393,7 +397,7 @@ class LikelihoodModel(Classifier):
         rows = self._new_rows(X)
         if offset is None:
             return rows
-        width = self._inference.shown.coordinates.n_activations
+        width = self._inference.coefficient_map.coordinates.n_activations
         return replace(rows, offset=read_offset(offset, rows.n_rows, width))
 
     def _about(self) -> About:
@@ -572,7 +576,7 @@ class LikelihoodModel(Classifier):
         found = super()._caveats()
         if status is Status.SEPARATED:
             found = ("the classes can be separated (see separation_)",)
-        if self._inference.shown.dependent:
+        if self._inference.coefficient_map.dependent:
             found = (*found, "some columns depend on others")
         return found
 

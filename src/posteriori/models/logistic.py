@@ -43,7 +43,7 @@ from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
 from posteriori.solve.objective import Iteration, Solution
-from posteriori.solve.online_update import BROAD, Belief, online_update
+from posteriori.solve.online_update import BROAD, QuadraticApproximation, online_update
 from posteriori.statistics.row_sample import join_rows, sample_rows, thin_rows
 from posteriori.typing import Array
 
@@ -66,7 +66,7 @@ class BatchState:
 
     rows: MemoryRows | None
     n_seen: int
-    rest: Belief | None = None
+    rest: QuadraticApproximation | None = None
     penalty: Penalty | None = None
 
 
@@ -108,8 +108,8 @@ def _learns_in_batches(model: "LogisticRegression") -> bool:
     return True
 
 
-def _quadratic(loss: LogPosterior, w: Array) -> Belief:
-    return Belief.about(w, loss(w, "full"))
+def _quadratic(loss: LogPosterior, w: Array) -> QuadraticApproximation:
+    return QuadraticApproximation.about(w, loss(w, "full"))
 
 
 def _in_memory(rows: FitRows) -> MemoryRows:
@@ -258,7 +258,7 @@ class LogisticRegression(LikelihoodModel):
     def _take(self, rows: FitRows) -> None:
         state = self.__dict__.get("_batches")
         if state is None and hasattr(self, "_inference"):
-            state = BatchState(None, self._n_fitted, self._belief_of_fit())
+            state = BatchState(None, self._n_fitted, self._quadratic_of_fit())
         if state is None:
             self._fit_whole(rows)
         elif state.rest is not None:
@@ -270,16 +270,19 @@ class LogisticRegression(LikelihoodModel):
             self._fit_whole(rows)
             self._update(self._batches, state.rows)
 
-    def _belief_of_fit(self) -> Belief:
+    def _quadratic_of_fit(self) -> QuadraticApproximation:
         """The quadratic approximation of the likelihood of the rows of a `fit`."""
         inference = self._inference
-        if inference.shown.coordinates.basis is not None or inference.determined is not None:
+        if (
+            inference.coefficient_map.coordinates.basis is not None
+            or inference.determined is not None
+        ):
             raise InferenceError(
                 "The rows of the fit did not determine all coefficients, and are not kept.",
                 "Begin with partial_fit, or set a prior.",
             )
         precision = inverse_of(inference.free_covariance())
-        return Belief(precision, precision @ inference.w)
+        return QuadraticApproximation(precision, precision @ inference.w)
 
     def _n_kept(self, rows: FitRows) -> int:
         return rows_to_keep(self._plan(rows).problem)
@@ -294,58 +297,64 @@ class LogisticRegression(LikelihoodModel):
             return
         objective = _with_all_columns(prepared.objective)
         w = prepared.objective.coordinates.vectors(self.solution_.parameters).ravel()
-        self._batches = BatchState(None, 0, Belief.nothing(len(w)), objective.penalty)
+        self._batches = BatchState(None, 0, QuadraticApproximation.zero(len(w)), objective.penalty)
         self._summarise(rows, objective, w)
-        belief = _quadratic(objective, w)
-        self._adopt(objective, w, belief, belief.determined and self.solution_.converged)
+        quadratic = _quadratic(objective, w)
+        self._adopt(objective, w, quadratic, quadratic.determined and self.solution_.converged)
 
     def _update(self, state: BatchState, rows: FitRows) -> None:
         """Learn from a batch together with the state."""
-        shown = self._inference.shown
-        new = self._loss_of(rows, shown)
+        coef_map = self._inference.coefficient_map
+        new = self._loss_of(rows, coef_map)
         losses = [new]
         if state.rows is not None:
-            kept = self._loss_of(state.rows, shown)
+            kept = self._loss_of(state.rows, coef_map)
             losses.append(replace(kept, penalty=state.penalty or kept.penalty))
-        rest = cast(Belief, state.rest)
+        rest = cast(QuadraticApproximation, state.rest)
         update = online_update(rest, losses, self._inference.w, self.tol)
         self.solution_, self._batches, w = update.solution, state, update.solution.parameters
         self._summarise(rows, new, w)
-        self._adopt(new, w, update.belief, update.determined)
+        self._adopt(new, w, update.quadratic, update.determined)
         if is_unlike(update.solution, rows.n_rows / state.n_seen):
             _warn_of_unlike_rows()
 
-    def _loss_of(self, rows: FitRows, shown: CoefficientMap) -> LogPosterior:
+    def _loss_of(self, rows: FitRows, coef_map: CoefficientMap) -> LogPosterior:
         """-ln p(t|w) of some rows, without a prior."""
         problem = self._plan(rows).problem
         return LogPosterior(
             problem.rows,
-            shown.columns,
-            shown.standard,
+            coef_map.columns,
+            coef_map.standard,
             problem.loss,
             problem.target,
-            flat(shown.coordinates.q),
-            shown.coordinates,
+            flat(coef_map.coordinates.q),
+            coef_map.coordinates,
             self.tol,
         )
 
     def _summarise(self, rows: FitRows, objective: LogPosterior, w: Array) -> None:
         """Keep a sample of these rows, and the quadratic approximation of the others."""
-        state, shown = self._batches, CoefficientMap.of(objective)
+        state, coef_map = self._batches, CoefficientMap.of(objective)
         n_seen = state.n_seen + rows.n_rows
         sample = thin_rows(rows, min(self._n_kept(rows) / n_seen, 1.0), seed=n_seen)
-        rest = cast(Belief, state.rest) + _quadratic(self._loss_of(rows, shown), w)
+        rest = cast(QuadraticApproximation, state.rest) + _quadratic(
+            self._loss_of(rows, coef_map), w
+        )
         kept = state.rows
         if sample is not None:
-            rest = rest - _quadratic(self._loss_of(sample, shown), w)
+            rest = rest - _quadratic(self._loss_of(sample, coef_map), w)
             kept = sample if kept is None else joined(kept, sample)
         self._batches = replace(state, rows=kept, n_seen=n_seen, rest=rest)
 
-    def _adopt(self, objective: LogPosterior, w: Array, belief: Belief, determined: bool) -> None:
+    def _adopt(
+        self, objective: LogPosterior, w: Array, quadratic: QuadraticApproximation, determined: bool
+    ) -> None:
         """Predict and infer from the optimum of all rows, and the curvature there."""
         self.n_iter_ = max(len(self.solution_.trace), 1)
         self.converged_ = determined
-        self._inference = Inference.of_precision(CoefficientMap.of(objective), w, belief.precision)
+        self._inference = Inference.of_precision(
+            CoefficientMap.of(objective), w, quadratic.precision
+        )
         self._search = SeparationSearch(len(self.classes_))
         self._linear = linear_function(objective, w)
         if not determined:
@@ -427,9 +436,9 @@ class LogisticRegression(LikelihoodModel):
         w = [step.parameters for step in trace if step.parameters is not None]
         if not w:
             raise InferenceError("The path was not kept.", "Fit with keep_path=True.")
-        shown = inference.shown
-        thetas = [shown.coordinates.expand(each) for each in (*w, self.solution_.parameters)]
-        return shown.standard.to_user(np.stack(thetas))
+        coef_map = inference.coefficient_map
+        thetas = [coef_map.coordinates.expand(each) for each in (*w, self.solution_.parameters)]
+        return coef_map.standard.to_user(np.stack(thetas))
 
     def _predicted(self, block: Block) -> Array:
         found = super()._predicted(block)

@@ -24,7 +24,7 @@ from posteriori.posterior.monte_carlo import (
     sample_posterior,
 )
 from posteriori.posterior.priors import Penalty
-from posteriori.posterior.variational import variational, variational_evidence
+from posteriori.posterior.variational import variational
 from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array
 
@@ -248,11 +248,10 @@ def by_variational(request: InferenceRequest) -> Found:
     """The Gaussian of the largest quadratic lower bound on the evidence."""
     inference, objective = request.inference, request.objective
     start = inference.w, inference.free_precision
-    if request.chosen is None:
-        found = variational(objective, *start)
-    else:
+    groups = None
+    if request.chosen is not None:
         groups = groups_of(objective.columns, objective.standard.intercept, request.chosen)
-        found = variational_evidence(objective, groups, *start)
+    found = variational(objective, *start, groups)
     mean = found.posterior.mean
     curvature = replace(objective, penalty=found.penalty)(mean, "full").hessian
     curved = Gaussian.of(mean, cast(Array, curvature))
@@ -263,7 +262,7 @@ def by_monte_carlo(request: InferenceRequest) -> Found:
     """Draws from the exact posterior, and the evidence by importance sampling."""
     laplace, random = by_laplace(request), as_generator(request.random_state)
     density, near = PosteriorDensity(request.objective), cast(Gaussian, laplace.gaussian)
-    names = request.inference.shown.names
+    names = request.inference.coefficient_map.names
     draws = sample_posterior(density, near.mean, near.root, request.n_draws, random, names)
     evidence, error = importance_evidence(density, draws.pooled, random)
     # What the density leaves out of ln p(t, w) is the same at every w.

@@ -44,7 +44,9 @@ def drawn_classes(
         def classes(logs: Array) -> Array:
             return np.exp(logs).cumsum(axis=1)[:, :-1]
 
-        below = FromDraws.of(posterior.shown, draws, lambda a: classes(drawn_logs(link, a)))(block)
+        below = FromDraws.of(
+            posterior.coefficient_map, draws, lambda a: classes(drawn_logs(link, a))
+        )(block)
         u = uniform[block.start : block.start + len(below), None]
         return cast(Array, (u > below).sum(axis=1))
 
@@ -58,7 +60,7 @@ def pointwise_log_likelihood(
 
     def of_block(block: Block) -> Array:
         t = membership(objective, block)[:, :, None]
-        kernel = FromDraws.of(posterior.shown, draws, lambda a: drawn_logs(link, a))
+        kernel = FromDraws.of(posterior.coefficient_map, draws, lambda a: drawn_logs(link, a))
         with np.errstate(invalid="ignore"):
             found = np.where(t > 0, t * kernel(block), 0.0).sum(axis=1)
         return found if block.weight is None else found * block.weight[:, None]
@@ -91,14 +93,14 @@ def to_arviz(
         raise ParameterError(
             "to_arviz needs the package arviz, which is not installed.", "Run: pip install arviz"
         ) from error
-    shown, shape = posterior.shown, draws.shape[:2]
-    first, K = int(shown.standard.intercept), shown.coordinates.n_activations
+    coef_map, shape = posterior.coefficient_map, draws.shape[:2]
+    first, K = int(coef_map.standard.intercept), coef_map.coordinates.n_activations
     each = posterior.in_user_units(draws)
     each = each.reshape(*shape, K, -1) if K > 1 else each
     by_class = ["class"] if K > 1 else []
     groups = {"posterior": {"coef": each[..., first:]}}
     dims = {"coef": [*by_class, "column"]}
-    coords = {"column": np.array(shown.columns.names)}
+    coords = {"column": np.array(coef_map.columns.names)}
     if first:
         groups["posterior"]["intercept"], dims["intercept"] = each[..., 0], by_class
     if K > 1:

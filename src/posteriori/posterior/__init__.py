@@ -1,1 +1,1 @@
-"""INFER: distributions held by means and triangular factors."""
+"""INFER: distributions over parameters, as means and triangular factors."""

@@ -51,14 +51,14 @@ class ActivationGaussian:
     of it.
     """
 
-    shown: CoefficientMap
+    coefficient_map: CoefficientMap
     theta: Array
     root: Array
 
     @classmethod
-    def of(cls, shown: CoefficientMap, w: Array, root: Array) -> "ActivationGaussian":
+    def of(cls, coef_map: CoefficientMap, w: Array, root: Array) -> "ActivationGaussian":
         """That of free parameters with mean w (p,) and covariance VVᵀ, V (p, k) being the root."""
-        return cls(shown, shown.coordinates.expand(w), expand_columns(shown, root))
+        return cls(coef_map, coef_map.coordinates.expand(w), expand_columns(coef_map, root))
 
     @property
     def entries(self) -> int:
@@ -67,10 +67,10 @@ class ActivationGaussian:
 
     def moments(self, block: Block) -> tuple[Array, Array]:
         """Means (n,) and variances (n,) of one activation, or (n, K) and (n, K, K) of more."""
-        design = standardised(self.shown, block)
+        design = standardised(self.coefficient_map, block)
         mean, deviations = self.mean(design, block), self.deviations(design)
         if len(self.theta) == 1:
-            return mean[:, 0], np.square(lengths(deviations))[:, 0]
+            return mean[:, 0], np.square(deviations).sum(axis=2)[:, 0]
         # Beyond this all is decided, and products of deviations would leave the doubles.
         size = np.maximum(abs(mean).max(axis=1), abs(deviations).max(axis=(1, 2), initial=0.0))
         unit = np.minimum(1.0, _DECIDED / np.maximum(size, 1.0))
@@ -79,11 +79,11 @@ class ActivationGaussian:
 
     def mean(self, design: Design, block: Block) -> Array:
         """The means (n, K) of a block, whose standardised design is at hand."""
-        return _mean(self.shown, self.theta, design, block)
+        return _mean(self.coefficient_map, self.theta, design, block)
 
     def deviations(self, design: Design) -> Array:
         """D (n, K, p): how far the activations move along each column of the root."""
-        return along(self.shown, design, self.root)
+        return along(self.coefficient_map, design, self.root)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,15 +93,15 @@ class DiagonalActivations:
     `variance` (c, q) is that of the c free vectors.
     """
 
-    shown: CoefficientMap
+    coefficient_map: CoefficientMap
     theta: Array
     variance: Array
 
     @classmethod
-    def of(cls, shown: CoefficientMap, w: Array, variance: Array) -> "DiagonalActivations":
+    def of(cls, coef_map: CoefficientMap, w: Array, variance: Array) -> "DiagonalActivations":
         """That of free parameters with mean w (p,) and these variances (p,)."""
-        coordinates = shown.coordinates
-        return cls(shown, coordinates.expand(w), variance.reshape(coordinates.c, -1))
+        coordinates = coef_map.coordinates
+        return cls(coef_map, coordinates.expand(w), variance.reshape(coordinates.c, -1))
 
     @property
     def entries(self) -> int:
@@ -110,8 +110,14 @@ class DiagonalActivations:
 
     def moments(self, block: Block) -> tuple[Array, Array]:
         """Means (n,) and variances (n,) of one activation, or (n, K) and (n, K, K) of more."""
-        design, first = standardised(self.shown, block), int(self.shown.standard.intercept)
-        mean, B = _mean(self.shown, self.theta, design, block), self.shown.coordinates.contrasts
+        design, first = (
+            standardised(self.coefficient_map, block),
+            int(self.coefficient_map.standard.intercept),
+        )
+        mean, B = (
+            _mean(self.coefficient_map, self.theta, design, block),
+            self.coefficient_map.coordinates.contrasts,
+        )
         each = np.square(design.array()) @ self.variance[:, first:].T
         each += self.variance[:, :first].sum(axis=1)
         if len(self.theta) == 1:
@@ -142,16 +148,18 @@ class FromDraws:
     `theta` (K, S, q) has draws of the parameters for standardised columns.
     """
 
-    shown: CoefficientMap
+    coefficient_map: CoefficientMap
     theta: Array
     function: Callable[[Array], Array]
 
     @classmethod
     def of(
-        cls, shown: CoefficientMap, draws: Array, function: Callable[[Array], Array]
+        cls, coef_map: CoefficientMap, draws: Array, function: Callable[[Array], Array]
     ) -> "FromDraws":
         """That of draws (S, p) of the free parameters."""
-        return cls(shown, np.stack([shown.coordinates.expand(w) for w in draws], axis=1), function)
+        return cls(
+            coef_map, np.stack([coef_map.coordinates.expand(w) for w in draws], axis=1), function
+        )
 
     @quiet
     def __call__(self, block: Block) -> Array:
@@ -160,14 +168,14 @@ class FromDraws:
 
     def _drawn(self, block: Block) -> Array:
         K, S, q = self.theta.shape
-        design = standardised(self.shown, block)
-        a = _times(self.shown, design, self.theta.reshape(K * S, q).T)
-        return _with_offset(self.shown, a.reshape(-1, K, S), block)
+        design = standardised(self.coefficient_map, block)
+        a = _times(self.coefficient_map, design, self.theta.reshape(K * S, q).T)
+        return _with_offset(self.coefficient_map, a.reshape(-1, K, S), block)
 
 
-def expand_columns(shown: CoefficientMap, directions: Array) -> Array:
+def expand_columns(coef_map: CoefficientMap, directions: Array) -> Array:
     """Directions (p, k) of the free parameters as (K, q, k) of Θ."""
-    expand, coordinates = shown.coordinates.expand, shown.coordinates
+    expand, coordinates = coef_map.coordinates.expand, coef_map.coordinates
     if not directions.shape[1]:
         return np.empty((coordinates.n_activations, coordinates.q, 0))
     return np.stack([expand(column) for column in directions.T], axis=-1)
@@ -183,49 +191,35 @@ def split_block(block: Block, entries: int) -> Iterator[Block]:
         yield take_block(block, np.arange(low, min(low + rows, n)))
 
 
-def standardised(shown: CoefficientMap, block: Block) -> Design:
+def standardised(coef_map: CoefficientMap, block: Block) -> Design:
     """The design of a block in centred, scaled columns."""
-    standard = shown.standard
-    return shown.columns.design(block).shifted(standard.centre).scaled(standard.scale)
+    standard = coef_map.standard
+    return coef_map.columns.design(block).shifted(standard.centre).scaled(standard.scale)
 
 
-def along(shown: CoefficientMap, design: Design, directions: Array) -> Array:
+def along(coef_map: CoefficientMap, design: Design, directions: Array) -> Array:
     """How far activations move (n, K, k) along directions (K, q, k) of Θ."""
-    return np.stack([_times(shown, design, one) for one in directions], axis=1)
+    return np.stack([_times(coef_map, design, one) for one in directions], axis=1)
 
 
-def lengths(moved: Array) -> Array:
-    """The lengths (n, k) of vectors (n, k, p).
-
-    They are divided by their largest entry first: squares leave the doubles long before lengths.
-
-    >>> lengths(np.array([[[3e200, 4e200], [0.0, 0.0]]]))
-    array([[5.e+200, 0.e+000]])
-    """
-    size = abs(moved).max(axis=2, initial=0.0)
-    unit = np.where((size > 0) & (size < np.inf), size, 1.0)
-    found = unit * np.linalg.norm(moved / unit[:, :, None], axis=2)
-    return np.where(np.isfinite(size), found, np.inf)
-
-
-def _times(shown: CoefficientMap, design: Design, theta: Array) -> Array:
+def _times(coef_map: CoefficientMap, design: Design, theta: Array) -> Array:
     """φᵀθ with θ (q,) or (q, k)."""
-    if not shown.standard.intercept:
+    if not coef_map.standard.intercept:
         return design.times(theta)
     return design.times(theta[1:]) + theta[0]
 
 
-def _mean(shown: CoefficientMap, theta: Array, design: Design, block: Block) -> Array:
+def _mean(coef_map: CoefficientMap, theta: Array, design: Design, block: Block) -> Array:
     """The means (n, K) of the activations of Θ (K, q)."""
-    a = np.stack([_times(shown, design, row) for row in theta], axis=-1)
-    return _with_offset(shown, a, block)
+    a = np.stack([_times(coef_map, design, row) for row in theta], axis=-1)
+    return _with_offset(coef_map, a, block)
 
 
-def _with_offset(shown: CoefficientMap, a: Array, block: Block) -> Array:
+def _with_offset(coef_map: CoefficientMap, a: Array, block: Block) -> Array:
     """Activations (n, K) or (n, K, S) plus the offsets; an error if one is beyond the doubles."""
     finite = np.isfinite(a).reshape(len(a), -1).all(axis=1)
     if not finite.all():
-        check_finite(block, shown.columns.schema)
+        check_finite(block, coef_map.columns.schema)
         raise ScaleError(
             f"The activations of row {block.row(int(np.argmin(finite)))} do not fit in a double: "
             "an entry is too large for the coefficients.",
@@ -254,11 +248,11 @@ class MeanInterval:
     def of(cls, inference: Inference, link: Link, level: float) -> "MeanInterval":
         """That of a fit, for a share `level` of the probability."""
         quantile, covariance = inference.quantile(level), inference.free_covariance()
-        shown, determined = inference.shown, inference.determined
+        coef_map, determined = inference.coefficient_map, inference.determined
         undetermined = (
-            None if determined is None else expand_columns(shown, null_space(determined.T))
+            None if determined is None else expand_columns(coef_map, null_space(determined.T))
         )
-        activations = ActivationGaussian.of(shown, inference.w, root_of(covariance))
+        activations = ActivationGaussian.of(coef_map, inference.w, root_of(covariance))
         return cls(activations, link, quantile, undetermined)
 
     @quiet
@@ -267,7 +261,7 @@ class MeanInterval:
         return np.concatenate([self._of_part(part) for part in parts])
 
     def _of_part(self, block: Block) -> Array:
-        design = standardised(self.activations.shown, block)
+        design = standardised(self.activations.coefficient_map, block)
         a = self.activations.mean(design, block)
         if a.shape[1] == 1:
             away = self._errors(design, np.ones((len(a), 1, 1)))
@@ -279,11 +273,11 @@ class MeanInterval:
 
     def _errors(self, design: Design, slopes: Array) -> Array:
         """`quantile` standard errors (n, k) of functions with these `slopes` (n, k, K) in a."""
-        error = self.quantile * lengths(slopes @ self.activations.deviations(design))
+        error = self.quantile * np.linalg.norm(slopes @ self.activations.deviations(design), axis=2)
         if self.open is None or not self.open.shape[-1]:
             return error
-        moved = slopes @ along(self.activations.shown, design, self.open)
-        return np.where(lengths(moved) > _OUTSIDE, np.inf, error)
+        moved = slopes @ along(self.activations.coefficient_map, design, self.open)
+        return np.where(np.linalg.norm(moved, axis=2) > _OUTSIDE, np.inf, error)
 
 
 def check_inside(link: Link, a: Array, block: Block) -> None:

@@ -1,7 +1,7 @@
 """The posterior over coefficients as users read it: class by class, in the units of the columns.
 
-Conventions: p free parameters w (p,) of standardised columns; shown are θ (k,), k = q for two
-classes and Kq for K, class by class with the intercept first, classes summing to zero.
+Conventions: p free parameters w (p,) of standardised columns; θ (k,) in the user's units, k = q
+for two classes and Kq for K, class by class with the intercept first, classes summing to zero.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Posterior:
     standard deviations and samples, but no covariance.
     """
 
-    shown: CoefficientMap
+    coefficient_map: CoefficientMap
     gaussian: Gaussian | DiagonalGaussian
     chains: Draws | None = None
 
@@ -50,7 +50,7 @@ class Posterior:
     @cached_property
     def covariance(self) -> Array:
         """cov[θ] (k, k)."""
-        free, size = self.free_covariance, self.shown.coordinates.size
+        free, size = self.free_covariance, self.coefficient_map.coordinates.size
         to_user = self.in_user_units(np.eye(size)) - self.in_user_units(np.zeros(size))
         found = to_user.T @ free @ to_user
         return (found + found.T) / 2
@@ -60,7 +60,9 @@ class Posterior:
         """The root of its diagonal (k,)."""
         if isinstance(self.gaussian, DiagonalGaussian):
             variance = 1 / self.gaussian.precision
-            return self.shown.independent_errors(variance, self.shown.coordinates.contrasts)
+            return self.coefficient_map.independent_errors(
+                variance, self.coefficient_map.coordinates.contrasts
+            )
         return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
 
     @cached_property
@@ -105,7 +107,7 @@ class Posterior:
 
     def as_penalty(self) -> Penalty:
         """The same Gaussian, or that of the draws, as the prior of rows to come."""
-        gaussian, mean = self.gaussian, self.shown.coordinates.vectors(self.free_mean)
+        gaussian, mean = self.gaussian, self.coefficient_map.coordinates.vectors(self.free_mean)
         if isinstance(gaussian, DiagonalGaussian):
             raise InferenceError(
                 f"The posterior of {len(self.mean):,} coefficients has the diagonal of the second "
@@ -118,7 +120,7 @@ class Posterior:
 
     def in_user_units(self, w: Array) -> Array:
         """θ (..., k) of free parameters (..., p)."""
-        coordinates, flat = self.shown.coordinates, w.reshape(-1, w.shape[-1])
+        coordinates, flat = self.coefficient_map.coordinates, w.reshape(-1, w.shape[-1])
         theta = np.stack([coordinates.expand(one) for one in flat])
         with np.errstate(over="ignore"):
-            return self.shown.standard.to_user(theta).reshape(*w.shape[:-1], -1)
+            return self.coefficient_map.standard.to_user(theta).reshape(*w.shape[:-1], -1)

@@ -99,7 +99,7 @@ class CoefficientMap:
     def independent_errors(self, variance: Array, contrasts: Array | None = None) -> Array:
         """The same where free parameters are independent, with these variances (p,).
 
-        `contrasts` (k, c) makes the vectors that are shown from the free ones.
+        `contrasts` (k, c) makes the vectors of the table from the free ones.
         """
         if contrasts is None:
             B = self.coordinates.contrasts
@@ -112,7 +112,7 @@ class CoefficientMap:
 
     @property
     def dependent(self) -> tuple[str, ...]:
-        """Columns whose coefficients were not told apart by the rows, and share them."""
+        """Columns whose coefficients the rows do not determine separately."""
         basis = self.coordinates.basis
         if basis is None:
             return ()

@@ -5,9 +5,8 @@ the j-th direction is √(λ_max/λ_j). The variance of the coefficient of colum
 Σ_j v_kj²/λ_j; the proportion of the j-th term says how much of it is due to that direction.
 
 With an intercept the columns are taken about their means, as the fits take them: an index is then
-large only where columns hang together, whatever their origins. Indices of columns as they are, with
-the intercept as one of them, are large also where a column hardly changes beside its mean; that
-makes the intercept uncertain, and nothing else.
+large only where columns are collinear, whatever their origins. Indices of uncentred columns are
+large also where a column hardly varies beside its mean, which makes only the intercept uncertain.
 """
 
 from dataclasses import dataclass, field
@@ -32,7 +31,7 @@ from posteriori.statistics.local_quadratic import GatherProducts
 from posteriori.typing import Array
 
 LARGE, VERY_LARGE = 10.0, 30.0
-"""Condition indices from which columns hang together, and from which that does harm."""
+"""Condition indices from which columns are collinear, and from which that is harmful."""
 
 _INVOLVED = 0.5
 """Proportion of the variance of a coefficient that involves its column."""
@@ -59,14 +58,12 @@ class Collinearity:
     """Condition indices (m,), the largest first, and proportions of variances (m, m).
 
     proportions[j, k] is that of index j in the variance of the coefficient of column k of `names`.
-    `uncentred` are the indices of the columns as they are, with the intercept if there is one.
     `constant` names columns that never change, which are left out.
     """
 
     names: tuple[str, ...]
     indices: Array
     proportions: Array = field(repr=False)
-    uncentred: Array = field(repr=False)
     constant: tuple[str, ...] = ()
 
     @property
@@ -113,7 +110,6 @@ def collinearity(products: Array, standard: Standard, names: tuple[str, ...]) ->
         tuple(names[j] for j in kept),
         indices,
         proportions,
-        decompose(_about_zero(products, standard))[0],
         tuple(names[j] for j in np.flatnonzero(constant)),
     )
 
@@ -147,16 +143,6 @@ def _constant(centred: Array, products: Array, standard: Standard) -> NDArray[np
     return squares <= (_ROUNDING**2 * products[0, 0] if standard.intercept else 0.0)
 
 
-def _about_zero(products: Array, standard: Standard) -> Array:
-    """Σ φφᵀ of the columns as they are, each over its scale; the intercept among them."""
-    if not standard.intercept:
-        return products
-    move = np.eye(len(products))
-    move[1:, 0] = standard.centre / standard.scale
-    moved = move @ products @ move.T
-    return (moved + moved.T) / 2
-
-
 def influence_of(inference: Inference, most: int = 5) -> Influence:
     """The rows with the largest Cook's distances and leverages, by one pass over those of the fit.
 
@@ -168,7 +154,7 @@ def influence_of(inference: Inference, most: int = 5) -> Influence:
     objective, dispersion = inference.objective, inference.goodness.dispersion
     if not dispersion > 0:
         raise InferenceError(
-            "The fit meets every target, so that no row pulls at it.",
+            "The fit meets every target, so that no row has influence.",
             "Fit fewer columns, or more rows.",
         )
     canonical = isinstance(objective.loss, SoftmaxLoss) or (

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -30,6 +30,7 @@ from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
 from posteriori.posterior.priors import GaussianPrior, Penalty
 from posteriori.solve.line_search import left_by_newton, near_enough
 from posteriori.solve.newton import InverseHessian
+from posteriori.solve.online_update import QuadraticApproximation
 from posteriori.statistics.local_quadratic import GatherHessianDiagonal
 from posteriori.typing import Array, Codes
 
@@ -194,7 +195,7 @@ def groups_of(columns: Columns, intercept: bool, kind: Chosen) -> Codes:
     return np.concatenate([np.array(first, dtype=np.intp), columnwise])
 
 
-class Choice(NamedTuple):
+class PrecisionChoice(NamedTuple):
     """The objective with the precisions chosen, its minimum w, its Hessian there, and how."""
 
     objective: LogPosterior
@@ -205,26 +206,26 @@ class Choice(NamedTuple):
 
 def choose_precisions(
     levels: Sequence[LogPosterior], start: Array, kind: Chosen, fit: Fit, weakest: float = WEAKEST
-) -> Choice:
+) -> PrecisionChoice:
     """The precisions of greatest evidence, `weakest` at least.
 
     `levels` are the objective on ever more rows. On many rows the likelihood is nearly quadratic as
     far as precisions move w, so that they are found together with the last Newton step, from those
-    that the largest subsample asks for; else w is fitted anew for each.
+    chosen on the largest subsample; else w is fitted anew for each.
     """
     objective = levels[-1]
     groups = groups_of(objective.columns, objective.standard.intercept, kind)
     if not (groups >= 0).any():
-        return Choice(objective, fit(levels, start, None), None)
+        return PrecisionChoice(objective, fit(levels, start, None), None)
     if objective.is_wide:
         return _by_diagonal(objective, start, groups, fit, weakest)
     w, few = start, objective
     if len(levels) > 1:
         w, few = fit(levels[:-1], start, None), levels[-2]
-    quadratic = _Quadratic.near(replace(few, factor=objective.factor), w)
+    quadratic = _quadratic_near(replace(few, factor=objective.factor), w)
     search = _Search.of(objective, groups, quadratic, weakest)
     guess = search.maximum_of(quadratic, search.eta(objective), exact=False)
-    quadratic = quadratic.times(few.factor / objective.factor)
+    quadratic = quadratic * (few.factor / objective.factor)
     search = _Search.of(search.with_precisions(guess.eta), groups, quadratic, weakest)
     # A column that a few rows would remove may have an effect on all of them.
     eta = np.maximum(search.eta(search.objective), math.log(2))
@@ -232,19 +233,19 @@ def choose_precisions(
         here = search.predicted(eta, quadratic)
         objective = search.with_precisions(eta)
         rough = replace(objective, tolerance=near_enough(objective))
-        w = fit([rough], here.w, with_prior(objective, quadratic.hessian))
-        quadratic = _Quadratic.near(objective, w)
+        w = fit([rough], here.w, with_prior(objective, quadratic.precision))
+        quadratic = _quadratic_near(objective, w)
         best = search.maximum_of(quadratic, eta, exact=True)
         objective, eta = search.with_precisions(best.eta), best.eta
-        hessian, step = with_prior(objective, quadratic.hessian), best.w - w
+        hessian, step = with_prior(objective, quadratic.precision), best.w - w
         decrement = float(np.sqrt(step @ hessian @ step)) / objective.unit
         if left_by_newton(objective, decrement, hessian) <= objective.tolerance:
-            return Choice(objective, best.w, hessian)
+            return PrecisionChoice(objective, best.w, hessian)
     small = objective.n_rows * objective.coordinates.q <= _SMALL
     here = search.refitted(eta, search.predicted(eta, quadratic), fit)
     here = search.maximum(here, partial(search.refitted, fit=fit), small)
     objective = search.with_precisions(here.eta)
-    return Choice(objective, here.w, with_prior(objective, here.quadratic.hessian))
+    return PrecisionChoice(objective, here.w, with_prior(objective, here.quadratic.precision))
 
 
 def with_prior(objective: LogPosterior, hessian: Array) -> Array:
@@ -252,28 +253,10 @@ def with_prior(objective: LogPosterior, hessian: Array) -> Array:
     return hessian + objective.penalty.matrix(objective.coordinates.c)
 
 
-class _Quadratic(NamedTuple):
-    """-ln p(t|w) near some w: `value` + ½ wᵀHw - bᵀw, with H (p, p) and b (p,)."""
-
-    hessian: Array
-    linear: Array
-    value: float
-
-    @classmethod
-    def near(cls, objective: LogPosterior, w: Array) -> "_Quadratic":
-        """The second-order expansion at w."""
-        local = objective.likelihood(w, "full", "observed")
-        hessian = cast(Array, local.hessian)
-        value = local.value - float(local.gradient @ w) + 0.5 * float(w @ hessian @ w)
-        return cls(hessian, hessian @ w - local.gradient, value).times(objective.factor)
-
-    def times(self, factor: float) -> "_Quadratic":
-        """That of so many times the rows."""
-        return _Quadratic(factor * self.hessian, factor * self.linear, factor * self.value)
-
-    def at(self, w: Array) -> float:
-        """Its value at w."""
-        return self.value + float(w @ (0.5 * self.hessian @ w - self.linear))
+def _quadratic_near(objective: LogPosterior, w: Array) -> QuadraticApproximation:
+    """The second-order expansion of -ln p(t|w) at w."""
+    local = objective.likelihood(w, "full", "observed")
+    return QuadraticApproximation.about(w, local) * objective.factor
 
 
 class _Place(NamedTuple):
@@ -282,7 +265,7 @@ class _Place(NamedTuple):
 
     eta: Array
     w: Array
-    quadratic: _Quadratic
+    quadratic: QuadraticApproximation
     value: float
     gradient: Array
 
@@ -302,10 +285,10 @@ class _Search:
 
     @classmethod
     def of(
-        cls, objective: LogPosterior, groups: Codes, near: _Quadratic, weakest: float
+        cls, objective: LogPosterior, groups: Codes, near: QuadraticApproximation, weakest: float
     ) -> "_Search":
         """With the mean curvature of the parameters of a group as its h."""
-        each = np.diagonal(near.hessian).reshape(-1, len(groups)).mean(axis=0)
+        each = np.diagonal(near.precision).reshape(-1, len(groups)).mean(axis=0)
         h = grouped_sums(each, groups) / grouped_sums(np.ones(len(groups)), groups)
         return cls(objective, groups, np.where(h > 0, h, 1.0), weakest)
 
@@ -325,7 +308,7 @@ class _Search:
         return _with_precisions(self.objective, self.groups, self.curvature / np.expm1(eta))
 
     def place(
-        self, eta: Array, w: Array, quadratic: _Quadratic, is_constant: bool = True
+        self, eta: Array, w: Array, quadratic: QuadraticApproximation, is_constant: bool = True
     ) -> _Place:
         """The evidence at η, whose most probable w is given, and whether H is constant.
 
@@ -335,14 +318,14 @@ class _Search:
         """
         objective = self.with_precisions(eta)
         alpha = objective.penalty.diagonal(objective.coordinates.c)
-        scaled, scale = unit_diagonal(quadratic.hessian + np.diag(alpha))
+        scaled, scale = unit_diagonal(quadratic.precision + np.diag(alpha))
         lower = cholesky(scaled)
         if lower is None:
             return _Place(eta, w, quadratic, -_LIKE_A_FALL, np.zeros(len(eta)))
         roots = lapack.dtrtri(lower, lower=1)[0] / scale
         chosen = np.tile(self.groups >= 0, objective.coordinates.c)
         value = 0.5 * float(np.log(alpha[chosen]).sum() - w @ (alpha * w))
-        value -= float(np.log(np.diagonal(lower) * scale).sum()) + quadratic.at(w)
+        value -= float(np.log(np.diagonal(lower) * scale).sum()) + quadratic.at(w).value
         m = alpha * w
         slope = 0.5 * (m**2 - alpha + alpha * np.square(roots).sum(axis=0) * alpha)
         if not is_constant:
@@ -352,12 +335,12 @@ class _Search:
         gradient = np.exp(eta) / self.curvature * grouped_sums(slope, self.groups)  # dv/dη = e^η/h
         return _Place(eta, w, quadratic, value, gradient)
 
-    def predicted(self, eta: Array, quadratic: _Quadratic) -> _Place:
+    def predicted(self, eta: Array, quadratic: QuadraticApproximation) -> _Place:
         """The evidence at η if the likelihood is this quadratic."""
-        A = with_prior(self.with_precisions(eta), quadratic.hessian)
-        return self.place(eta, InverseHessian.of(A).solve(quadratic.linear), quadratic)
+        A = with_prior(self.with_precisions(eta), quadratic.precision)
+        return self.place(eta, InverseHessian.of(A).solve(quadratic.information), quadratic)
 
-    def maximum_of(self, quadratic: _Quadratic, eta: Array, exact: bool) -> _Place:
+    def maximum_of(self, quadratic: QuadraticApproximation, eta: Array, exact: bool) -> _Place:
         """The place of greatest evidence if the likelihood is this quadratic, from η on."""
         start = self.predicted(eta, quadratic)
         return self.maximum(start, lambda eta, near: self.predicted(eta, quadratic), exact)
@@ -365,9 +348,9 @@ class _Search:
     def refitted(self, eta: Array, near: _Place, fit: Fit) -> _Place:
         """The evidence at η, its most probable w being found from a place near it."""
         objective = self.with_precisions(eta)
-        hessian = with_prior(objective, near.quadratic.hessian)
-        w = fit([objective], InverseHessian.of(hessian).solve(near.quadratic.linear), hessian)
-        return self.place(eta, w, _Quadratic.near(objective, w), is_constant=False)
+        hessian = with_prior(objective, near.quadratic.precision)
+        w = fit([objective], InverseHessian.of(hessian).solve(near.quadratic.information), hessian)
+        return self.place(eta, w, _quadratic_near(objective, w), is_constant=False)
 
     def maximum(
         self, start: _Place, evaluate: Callable[[Array, _Place], _Place], exact: bool = True
@@ -428,7 +411,7 @@ def grouped_sums(values: Array, groups: Codes) -> Array:
 
 def _by_diagonal(
     objective: LogPosterior, w: Array, groups: Codes, fit: Fit, weakest: float
-) -> Choice:
+) -> PrecisionChoice:
     """The same by the diagonal of A alone.
 
     One precision: that of greatest evidence. One for each column: MacKay's α = γ/|w|² until it is
@@ -451,7 +434,7 @@ def _by_diagonal(
             moved = objective.penalty.precision[groups >= 0] / alpha[groups >= 0]
             if abs(np.log(moved)).max() <= _CLOSE:
                 break
-        return Choice(objective, w, None, how)
+        return PrecisionChoice(objective, w, None, how)
     tried: dict[float, tuple[LogPosterior, Array]] = {}
 
     def minus_evidence(rho: float) -> float:
@@ -470,4 +453,4 @@ def _by_diagonal(
         method="bounded",
         options={"xatol": _CLOSE},
     )
-    return Choice(*tried[float(best.x)], None, how)
+    return PrecisionChoice(*tried[float(best.x)], None, how)

@@ -59,7 +59,7 @@ PARTIAL_FIT = (
 
 
 class FitStatistics:
-    """Sums over the rows of a fit with parameters w (p,), made when first asked for.
+    """Sums over the rows of a fit with parameters w (p,), computed at the first request.
 
     `family` is that of a target which is a number; without one, the target is a class. Where the
     family leaves the dispersion s open, it is estimated by Pearson's χ² over the rows less the
@@ -69,6 +69,8 @@ class FitStatistics:
     """
 
     _known: float | None = None
+    at_optimum = True
+    """Whether w is an optimum, not the mean of a posterior."""
 
     def __init__(
         self,
@@ -214,12 +216,21 @@ class FitStatistics:
     @property
     def aic(self) -> float:
         """2 (parameters - ln p), a dispersion that was estimated being one of them, as in R."""
+        self._check_optimum()
         return 2 * (self.n_estimated - self.log_likelihood)
 
     @property
     def bic(self) -> float:
         """parameters · ln n - 2 ln p."""
+        self._check_optimum()
         return self.n_estimated * float(np.log(self.n_obs)) - 2 * self.log_likelihood
+
+    def _check_optimum(self) -> None:
+        if not self.at_optimum:
+            raise InferenceError(
+                "AIC and BIC need the likelihood at its maximum; this is the mean of a posterior.",
+                "Use log_evidence_, or compare() with held-out rows.",
+            )
 
 
 def rows_needed(objective: LogPosterior | None, no_rows: tuple[str, str]) -> LogPosterior:
@@ -281,7 +292,7 @@ def _intercepts(objective: LogPosterior, fitted: FitSums) -> Array:
     if not solution.converged:
         raise InferenceError(
             f"The model without columns could not be fitted. {solution.status.value}",
-            "The offsets may be too large: look at them, or at the row of the largest.",
+            "The offsets may be too large: check them, the largest first.",
         )
     return contrasts @ solution.parameters
 

@@ -1,9 +1,8 @@
-"""A Gaussian over parameters, held by its mean and the Cholesky factor of its precision.
+"""A Gaussian over parameters, stored as its mean and the Cholesky factor of its precision.
 
 Conventions: p variables, mean m (p,), precision A = LLᵀ (p, p), covariance A⁻¹.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -14,7 +13,6 @@ from scipy.linalg import blas
 from posteriori.arguments import as_generator, check_count
 from posteriori.errors import InferenceError
 from posteriori.linalg import cholesky, solve_lower, unit_diagonal
-from posteriori.posterior.inference import inverse_of
 from posteriori.typing import Array
 
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -22,7 +20,7 @@ _LOG_2PI = float(np.log(2 * np.pi))
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """N(x|m, A⁻¹), held by m and the lower triangular L with LLᵀ = A.
+    """N(x|m, A⁻¹), stored as m and the lower triangular L with LLᵀ = A.
 
     ln N(x|m, A⁻¹) = -½ (x - m)ᵀA(x - m) + ½ ln|A| - (p/2) ln 2π (4.134).
 
@@ -30,8 +28,6 @@ class Gaussian:
     >>> q.covariance
     array([[ 0.66666667, -0.33333333],
            [-0.33333333,  0.66666667]])
-    >>> q.marginal([0]).precision
-    array([[1.5]])
     """
 
     mean: Array
@@ -83,16 +79,6 @@ class Gaussian:
         white = (np.asarray(x, dtype=np.float64) - self.mean) @ self.precision_cholesky
         constant = 0.5 * (self.log_determinant - len(self.mean) * _LOG_2PI)
         return constant - 0.5 * np.square(white).sum(axis=-1)
-
-    def marginal(self, places: Sequence[int]) -> "Gaussian":
-        """The Gaussian of these variables, whatever the others are: a part of m and of A⁻¹ (2.98).
-
-        >>> q = Gaussian.of(np.arange(3.0), np.diag([1.0, 4.0, 16.0]))
-        >>> q.marginal([2, 0]).mean, q.marginal([2, 0]).standard_deviation
-        (array([2., 0.]), array([0.25, 1.  ]))
-        """
-        kept = list(places)
-        return Gaussian.of(self.mean[kept], inverse_of(self.covariance[np.ix_(kept, kept)]))
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """`n` draws m + L⁻ᵀε, ε being standard normal, as rows (n, p).

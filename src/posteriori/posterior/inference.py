@@ -89,7 +89,7 @@ class Inference:
         self._precision: Array | None = None
         self.determined = determined
         self.w = w
-        self.shown = CoefficientMap.of(objective)
+        self.coefficient_map = CoefficientMap.of(objective)
         self.goodness = FitStatistics(objective, w, family, others, value - prior)
 
     @classmethod
@@ -100,15 +100,15 @@ class Inference:
         of_rows = objective.likelihood(mean, "none", objective.information)
         out = cls(objective, mean, of_rows.value, prior=0.0)
         out._free["model"], out._precision = covariance, inverse_of(covariance)
-        out.draws = draws
+        out.draws, out.goodness.at_optimum = draws, False
         return out
 
     @classmethod
-    def of_precision(cls, shown: CoefficientMap, w: Array, precision: Array) -> "Inference":
+    def of_precision(cls, coef_map: CoefficientMap, w: Array, precision: Array) -> "Inference":
         """That of an optimum and its curvature alone, as after `partial_fit`."""
         out = cls.__new__(cls)
         out._objective, out._free, out._precision = None, {}, precision
-        out.w, out.shown = w, shown
+        out.w, out.coefficient_map = w, coef_map
         out.goodness = FitStatistics(None, w, no_rows=PARTIAL_FIT)
         return out
 
@@ -130,7 +130,7 @@ class Inference:
         return rows_needed(self._objective, self.goodness.no_rows)
 
     def without_rows(self) -> "Inference":
-        """All that is usually asked, without the rows: for files.
+        """The usual results without the rows, for files.
 
         Of rows on a cluster it is what was computed before.
         """
@@ -147,7 +147,7 @@ class Inference:
     def against(self, reference: int) -> "Inference":
         """The same with the contrasts of several classes with another one of them."""
         out = copy(self)
-        out.shown = replace(self.shown, reference=reference)
+        out.coefficient_map = replace(self.coefficient_map, reference=reference)
         return out
 
     @property
@@ -158,12 +158,12 @@ class Inference:
     @property
     def estimates(self) -> Array:
         """The coefficients."""
-        return self.shown.estimates(self.w)
+        return self.coefficient_map.estimates(self.w)
 
     def covariance(self, errors: Errors = "model") -> Array:
         """Covariance of the coefficients; infinite variances have none with others."""
-        found = self.shown.covariance(self.free_covariance(errors))
-        infinite = self.undetermined(self.shown.directions)
+        found = self.coefficient_map.covariance(self.free_covariance(errors))
+        infinite = self.undetermined(self.coefficient_map.directions)
         found[infinite] = found[:, infinite] = 0.0
         found[infinite, infinite] = np.inf
         return found
@@ -171,17 +171,17 @@ class Inference:
     def standard_errors(self, errors: Errors = "model") -> Array:
         """Standard errors of the coefficients."""
         if self.is_diagonal and errors == "model":
-            return self.shown.independent_errors(1 / self.diagonal)
-        found = self.shown.standard_errors(self.free_covariance(errors))
-        return np.where(self.undetermined(self.shown.directions), np.inf, found)
+            return self.coefficient_map.independent_errors(1 / self.diagonal)
+        found = self.coefficient_map.standard_errors(self.free_covariance(errors))
+        return np.where(self.undetermined(self.coefficient_map.directions), np.inf, found)
 
     def quantiles(self, level: float) -> Array:
-        """Ends (shown, 2) that leave out equal shares of the draws of the parameters shown."""
+        """Ends (k, 2) that leave out equal shares of the draws of the coefficients."""
         check_fraction("level", level)
-        shown = cast(Array, self.draws) @ self.shown.directions.T
-        ends = np.quantile(shown, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        values = cast(Array, self.draws) @ self.coefficient_map.directions.T
+        ends = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
         with np.errstate(over="ignore"):
-            return (ends / self.shown.unit).T
+            return (ends / self.coefficient_map.unit).T
 
     def undetermined(self, directions: Array) -> NDArray[np.bool_]:
         """Which mᵀw, with m in the rows of `directions` (k, p), the rows do not determine."""
@@ -197,7 +197,7 @@ class Inference:
         return cast(Array, 2 * (ndtr(tail) if freedom == np.inf else stdtr(freedom, tail)))
 
     def quantile(self, level: float) -> float:
-        """How many standard errors to either side hold this share of the probability."""
+        """How many standard errors to either side have this share of the probability."""
         check_fraction("level", level)
         below, freedom = (1 + level) / 2, self.goodness.freedom
         return float(ndtri(below) if freedom == np.inf else stdtrit(freedom, below))
@@ -210,7 +210,7 @@ class Inference:
         intervals: Intervals = "wald",
     ) -> Coefficients:
         """The coefficients with their errors, tests and intervals; `labels` are the classes."""
-        quantile, shown = self.quantile(level), self.shown
+        quantile, coef_map = self.quantile(level), self.coefficient_map
         check_choice("intervals", intervals, get_args(Intervals))
         if intervals == "profile" and errors == "robust":
             raise ParameterError(
@@ -228,11 +228,11 @@ class Inference:
             if self.draws is not None:
                 low, high = self.quantiles(level).T
         classes = reference = None
-        if labels is not None and shown.coordinates.n_activations > 1:
-            classes = tuple(np.repeat(labels[shown.others], len(shown.terms)).tolist())
-            reference = labels.tolist()[shown.reference]
+        if labels is not None and coef_map.coordinates.n_activations > 1:
+            classes = tuple(np.repeat(labels[coef_map.others], len(coef_map.terms)).tolist())
+            reference = labels.tolist()[coef_map.reference]
         p_values = self.p_values(statistic)
-        terms = shown.terms * shown.n_contrasts
+        terms = coef_map.terms * coef_map.n_contrasts
         return Coefficients(
             terms, classes, estimate, error, statistic, p_values, low, high, reference
         )
@@ -245,7 +245,7 @@ class Inference:
         """
         dispersion = self.goodness.dispersion
         rise = 0.5 * self.quantile(level) ** 2 * dispersion
-        directions, objective = self.shown.directions, self.objective
+        directions, objective = self.coefficient_map.directions, self.objective
         exact = objective.has_exact_hessian
         objective = replace(objective, information="observed" if exact else "expected")
         self.goodness.check_rows()
@@ -253,13 +253,13 @@ class Inference:
         out = np.empty((len(directions), 3))
         with one_blas_thread():
             hessian = cast(Array, objective(self.w, "full").hessian)
-            for j, (m, name) in enumerate(zip(directions, self.shown.names, strict=True)):
+            for j, (m, name) in enumerate(zip(directions, self.coefficient_map.names, strict=True)):
                 profile = Profile(
                     objective, self.w, self._value, hessian, m, name, infinite=bool(far[j])
                 )
                 ends = [profile.end(rise, side) for side in (-1.0, 1.0)]
                 out[j] = *ends, profile.likelihood_ratio() / np.sqrt(dispersion)
-        out[:, :2] /= self.shown.unit[:, None]
+        out[:, :2] /= self.coefficient_map.unit[:, None]
         return out
 
     @cached_property
@@ -332,9 +332,9 @@ class Inference:
 
     def _named(self, direction: Array) -> str:
         """The coefficients that make up a direction of w, for messages."""
-        theta = abs(self.shown.coordinates.expand(direction)).max(axis=0)
+        theta = abs(self.coefficient_map.coordinates.expand(direction)).max(axis=0)
         involved = np.flatnonzero(theta >= _INVOLVED * theta.max())
-        terms = [repr(self.shown.terms[j]) for j in involved[:8]]
+        terms = [repr(self.coefficient_map.terms[j]) for j in involved[:8]]
         return f"coefficients ({', '.join(terms)}{', ...' if len(involved) > 8 else ''})"
 
     def _scores(self, objective: LogPosterior) -> Array:
@@ -359,7 +359,7 @@ def inverse_of(
         raise InferenceError(
             "The curvature at the optimum is not positive definite: some combination of "
             f"{named(np.linalg.eigh(matrix)[1][:, 0] / scale)} is not determined by the data.",
-            "Look at separation_ and at collinear columns, or set a prior that holds them "
+            "Check separation_ and collinear columns, or set a prior on these coefficients "
             "(GaussianPrior takes one for the intercept too).",
         )
     inverse, _ = lapack.dpotri(lower, lower=1)

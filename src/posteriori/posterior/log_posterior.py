@@ -46,7 +46,7 @@ _CALL = 2e5
 """What a pass costs however few the rows, in operations."""
 
 _MOST_CURVATURES = 2**22
-"""Curvatures of rows that are kept for several products with a Hessian."""
+"""Curvatures of rows that are cached for several products with a Hessian."""
 
 _ELEMENTWISE = 30.0
 """Operations of the exponentials and logarithms of one activation."""
@@ -157,8 +157,8 @@ class LogPosterior:
         if self.damping:
             slopes = vectors[:, int(self.standard.intercept) :]
             value += 0.5 * self.damping * float(np.square(slopes).sum())
-        pull = self._prior_gradient(vectors)
-        gradient = self.factor * found.gradient + self.coordinates.contract_vectors(pull)
+        of_prior = self.coordinates.contract_vectors(self._prior_gradient(vectors))
+        gradient = self.factor * found.gradient + of_prior
         curved = None
         if found.hessian is not None:
             curved = self.factor * found.hessian
@@ -167,11 +167,11 @@ class LogPosterior:
 
     def _prior_gradient(self, vectors: Array) -> Array:
         """The gradient of the prior and the damping in V (c, q)."""
-        pull = self.penalty.gradient(vectors)
+        gradient = self.penalty.gradient(vectors)
         if self.damping:
             first = int(self.standard.intercept)
-            pull[:, first:] += self.damping * vectors[:, first:]
-        return pull
+            gradient[:, first:] += self.damping * vectors[:, first:]
+        return gradient
 
     def likelihood(self, w: Array, hessian: Curvature, information: Information) -> Local:
         """The sum over rows alone, without the prior."""
@@ -195,7 +195,7 @@ class LogPosterior:
     def hessian_product(self, w: Array) -> Callable[[Array], Array]:
         """The map v (p,) to Hv at w, for a Hessian that is too large or too expensive to form."""
         kernel = self.kernel(w, information=self.information)
-        no_pull = self._prior_gradient(np.zeros((self.coordinates.c, self.coordinates.q)))
+        constant = self._prior_gradient(np.zeros((self.coordinates.c, self.coordinates.q)))
         few = self.n_rows * self.coordinates.n_activations <= _MOST_CURVATURES
         curvatures: dict[int, Array] | None = {} if self.rows.in_memory and few else None
 
@@ -205,8 +205,8 @@ class LogPosterior:
                 block_entries=self._block_entries,
             )
             inward = self.coordinates.contract(self.standard.inward(summed[0]))
-            pull = self._prior_gradient(self.coordinates.vectors(v)) - no_pull
-            return self.factor * inward + self.coordinates.contract_vectors(pull)
+            of_prior = self._prior_gradient(self.coordinates.vectors(v)) - constant
+            return self.factor * inward + self.coordinates.contract_vectors(of_prior)
 
         return times
 

@@ -50,9 +50,6 @@ _RHAT, _ENOUGH = 1.01, 400
 _LONGEST, _MOST_DRAWS = 8, 16_000
 """Chains that do not agree become this many times as long, or have so many draws together."""
 
-_DIVERGENT = -1000.0
-"""A trajectory that lowers -H by more than this has diverged."""
-
 _EVIDENCE_POINTS = 2000
 _BATCH = 2**22
 """Numbers in the parameter vectors that are evaluated in one pass."""
@@ -116,31 +113,24 @@ class PosteriorDensity:
         )
         entries = ROWS * len(objective.columns.schema)
         losses = objective.rows.map_sum(kernel, block_entries=entries)
-        pull = objective.penalty.gradient(vectors)
-        prior = 0.5 * ((vectors - objective.penalty.mean) * pull).sum(axis=(1, 2))
+        prior_gradient = objective.penalty.gradient(vectors)
+        prior = 0.5 * ((vectors - objective.penalty.mean) * prior_gradient).sum(axis=(1, 2))
         with np.errstate(over="ignore", invalid="ignore"):
             value = -objective.factor * losses.values - prior
             value = np.where(np.isnan(value), -np.inf, value)
             if losses.gradients is None:
                 return value, None
             inward = objective.standard.inward(losses.gradients)
-            slopes = objective.factor * (to.contrasts.T @ inward) + pull
+            slopes = objective.factor * (to.contrasts.T @ inward) + prior_gradient
             slopes = slopes if to.basis is None else slopes @ to.basis
         return value, -slopes.reshape(len(W), -1)
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Draws (chains, steps, p) of Markov chains, and how they were found.
-
-    acceptance: the mean probability of trajectories to be accepted. step_size: ε in white
-    coordinates. n_divergent: trajectories that diverged; none is accepted.
-    """
+    """Draws (chains, steps, p) of Markov chains."""
 
     values: Array
-    acceptance: float
-    step_size: float
-    n_divergent: int
 
     @property
     def pooled(self) -> Array:
@@ -253,27 +243,18 @@ class _Chains:
             if self._step < 0.5 * _LENGTH:  # else the Laplace fit is better than few draws
                 self._whiten(draws.reshape(-1, len(self._centre)))
         self._adapt(_WINDOWS[-1], np.mean)
-        self._log = []
 
     def advance(self, steps: int) -> Array:
         """The next draws (C, steps, p), in white coordinates."""
         draws = np.empty((N_CHAINS, steps, len(self._centre)))
         for i in range(steps):
-            self._log.append(self._trajectory())
+            self._trajectory()
             draws[:, i] = self._z
         return draws
 
     def draws(self, z: Array) -> Draws:
         """The draws in free parameters."""
-        gain = np.concatenate(self._log)
-        return Draws(
-            self._centre + z @ self._root.T,
-            float(np.exp(np.minimum(gain, 0.0)).mean()),
-            self._step,
-            int((gain < _DIVERGENT).sum()),
-        )
-
-    _log: list[Array]
+        return Draws(self._centre + z @ self._root.T)
 
     def _adapt(self, steps: int, mean: Callable[[Array], Any]) -> Array:
         """Draws (C, steps, p) while the step size moves towards the `mean` acceptance wanted."""

@@ -15,19 +15,37 @@ alone: K - 1 orthonormal contrasts Bᵀa carry it.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import cast
+from typing import Literal, cast, get_args
 
 import numpy as np
 from scipy.linalg import helmert
 from scipy.special import erfcx, log_expit, ndtri
 from scipy.stats import qmc
 
-from posteriori.arguments import check_count, check_fraction
+from posteriori.arguments import check_choice, check_count, check_fraction
+from posteriori.errors import ParameterError
 from posteriori.likelihood.links import Link, ProbabilityLink
 from posteriori.likelihood.log_arithmetic import quiet
 from posteriori.likelihood.softmax import log_probabilities
-from posteriori.posterior.activations import log_odds_of_each
+from posteriori.posterior.activations import (
+    ActivationGaussian,
+    DiagonalActivations,
+    FromDraws,
+    FromGaussian,
+    ends_of_one,
+    log_odds_of_each,
+)
+from posteriori.posterior.coefficient_posterior import Posterior
+from posteriori.posterior.gaussian import DiagonalGaussian
+from posteriori.rows.block import Block
 from posteriori.typing import Array
+
+PredictiveName = Literal["auto", "probit", "quadrature", "monte_carlo"]
+
+PredictionKernel = Callable[[Block], Array]
+
+_EFFECT_DRAWS = 1000
+"""Draws of a Gaussian over the coefficients, and those that effects are computed from."""
 
 _TERMS = 18
 """Terms of the series; the error is 5.8 to the power of minus this."""
@@ -44,12 +62,8 @@ def kappa_logs(mean: Array, variance: Array) -> tuple[Array, Array]:
     >>> np.exp(kappa_logs(np.array([2.0, 2.0, 0.0]), np.array([0.0, 4.0, 4.0]))[0]).round(4)
     array([0.8808, 0.7768, 0.5   ])
     """
-    activation = _shrunk(mean, variance)
+    activation = mean / np.sqrt(1 + np.pi / 8 * variance)  # (4.154)
     return log_expit(activation), log_expit(-activation)
-
-
-def _shrunk(mean: Array, variance: Array) -> Array:
-    return mean / np.sqrt(1 + np.pi / 8 * variance)  # (4.154)
 
 
 def quadrature_logs(mean: Array, variance: Array) -> tuple[Array, Array]:
@@ -131,13 +145,11 @@ def probability_interval(mean: Array, standard_deviation: Array, level: float, l
     array([[0.505 , 0.8787]])
     """
     check_fraction("level", level)
-    away = ndtri((1 + level) / 2) * standard_deviation
-    ends = np.stack([mean - away, mean + away], axis=1)
-    return np.sort(link.mean(ends.ravel()).reshape(ends.shape), axis=1)
+    return ends_of_one(link, mean, ndtri((1 + level) / 2) * standard_deviation)
 
 
 DRAWS = 512
-"""Draws of the activations of a row, unless told otherwise: a power of two."""
+"""Draws of the activations of a row, by default: a power of two."""
 
 _ALIKE = 9
 """Digits behind the point in which activations differ that are not equal."""
@@ -331,3 +343,76 @@ def _drawn(mean: Array, covariance: Array, contrasts: Array, white: Array) -> Ar
     # The symmetric root: axes of equal length may be any, and would make draws depend on rounding.
     root = (axes * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ axes.swapaxes(1, 2)
     return mean[:, :, None] + (contrasts @ root) @ white.T
+
+
+def read_predictive(name: str, n_classes: int) -> str:
+    """The name, or what "auto" stands for."""
+    check_choice("predictive", name, get_args(PredictiveName))
+    if n_classes > 2 and name == "quadrature":
+        raise ParameterError(
+            f"predictive='quadrature' is for two classes; there are {n_classes}.",
+            "Use 'monte_carlo', 'probit' or 'auto'.",
+        )
+    if name != "auto":
+        return name
+    return "quadrature" if n_classes == 2 else "monte_carlo"
+
+
+def log_kernel(posterior: Posterior, method: str, link: ProbabilityLink) -> PredictionKernel:
+    """A block of rows to ln p(C_k|x) (n, K), by a `method` other than "auto".
+
+    Of a posterior that was drawn from, the draws themselves are averaged over.
+    """
+    is_binary = posterior.coefficient_map.coordinates.n_activations == 1
+    if posterior.chains is not None or (is_binary and method == "monte_carlo"):
+        function = partial(average_link_logs, link) if is_binary else average_logs
+        chains = posterior.chains
+        draws = some_draws(posterior) if chains is None else chains.pooled
+        return FromDraws.of(posterior.coefficient_map, draws, function)
+    activations = _activations(posterior)
+    if not is_binary:
+        by_classes = extended_probit_logs if method == "probit" else monte_carlo_logs
+        return FromGaussian(activations, by_classes)
+    logs = kappa_logs if method == "probit" else quadrature_logs
+    return FromGaussian(activations, lambda mean, variance: _both(logs(mean, variance)))
+
+
+def interval_kernel(posterior: Posterior, level: float, link: ProbabilityLink) -> PredictionKernel:
+    """A block of rows to the ends (n, 2) or (n, K, 2) of intervals for the probability itself."""
+    check_fraction("level", level)
+    is_binary = posterior.coefficient_map.coordinates.n_activations == 1
+    if posterior.chains is not None:
+        ends = (
+            partial(drawn_link_ends, link, level=level)
+            if is_binary
+            else partial(drawn_ends, level=level)
+        )
+        return FromDraws.of(posterior.coefficient_map, posterior.chains.pooled, ends)
+    if is_binary:
+        return FromGaussian(
+            _activations(posterior),
+            lambda mean, variance: probability_interval(mean, np.sqrt(variance), level, link),
+        )
+    return FromGaussian(_activations(posterior), partial(class_intervals, level=level))
+
+
+def _activations(posterior: Posterior) -> ActivationGaussian | DiagonalActivations:
+    gaussian = posterior.gaussian
+    if isinstance(gaussian, DiagonalGaussian):
+        return DiagonalActivations.of(
+            posterior.coefficient_map, gaussian.mean, 1 / gaussian.precision
+        )
+    return ActivationGaussian.of(posterior.coefficient_map, gaussian.mean, gaussian.root)
+
+
+def some_draws(posterior: Posterior) -> Array:
+    """About 1,000 draws (S, p) of the free parameters, the same ones every time."""
+    if posterior.chains is None:
+        return posterior.free_sample(_EFFECT_DRAWS, random_state=0)
+    pooled = posterior.chains.pooled
+    return pooled[:: max(1, len(pooled) // _EFFECT_DRAWS)]
+
+
+def _both(logs: tuple[Array, Array]) -> Array:
+    """Logarithms of the first and the second class, from those of the second and the rest."""
+    return np.stack([logs[1], logs[0]], axis=1)

@@ -41,7 +41,7 @@ _FAR = 1e3
 """Where the profile of an infinite estimate has not risen so far from zero, it never does."""
 
 _NOTHING = 1e-6
-"""A rise that the likelihood ratio of an infinite estimate cannot be told from none."""
+"""A rise of the objective below this counts as zero for an infinite estimate."""
 
 _MOST_STEPS = 60
 

@@ -9,11 +9,11 @@ touch, the rows are a quadratic in w, with gradient g at m and curvature H. The 
 
     A' = P + H,    m' = m + A'⁻¹(g - P(m - m₀)).
 
-L rises by KL(q || q') at least, which is known before the rows are looked at again. A pass over
-the rows gives L, g and H. As such steps close in at a linear rate, the last few are mixed to go
-further (Anderson 1965); what does not raise L by as much as the plain step must is dropped.
+L rises by KL(q || q') at least, which is known before the next pass over the rows. A pass gives L,
+g and H. As such steps converge linearly, Anderson (1965) acceleration combines the last few; a
+combination that does not raise L by as much as the plain step must is discarded.
 
-`variational_evidence` also chooses the precisions of the prior by the bound on the evidence.
+With `groups`, `variational` also chooses the precisions of the prior by the bound on the evidence.
 
 Conventions: c contrasts (1 for two classes), q parameters each, p = cq free parameters w (p,).
 Parameters are in G groups, each with one precision α.
@@ -39,10 +39,20 @@ from posteriori.statistics.variational_bound import GatherBound
 from posteriori.typing import Array, Codes
 
 _REMEMBERED, _NUMBERS = 10, 2**25
-"""Steps that are mixed, and how many numbers they may have: with many parameters they are fewer."""
+"""Steps that are combined, and how many numbers they may have: fewer with many parameters."""
 
 _ROUNDING = 1e-12
-"""A rise of this share of the bound that is not seen is no sign of trouble."""
+"""A rise of less than this share of the bound is rounding."""
+
+
+_ROUNDS = 20
+"""Precisions that are tried on one quadratic; they cost no pass over the rows."""
+
+_LEVEL = 1e-14
+"""A rise that is rounding."""
+
+_SHARPEST = 1e12
+"""The largest precision, as a multiple of the curvature: the coefficient is then zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,16 +74,21 @@ def variational(
     objective: LogPosterior,
     mean: Array,
     precision: Array,
+    groups: Codes | None = None,
     *,
     tol: float = 1e-10,
     max_iter: int = 500,
 ) -> VariationalPosterior:
-    """The Gaussian q(w) of the largest bound L(q) ≤ ln p(t).
+    """The Gaussian q(w) of the largest bound L(q) ≤ ln p(t), with `groups` of L(q, α).
 
-    `mean` (p,) and `precision` (p, p) are where to start: at a Laplace fit. The iteration ends
-    where KL(q || q'), half a step's squared length in standard deviations, is no more than `tol`;
-    where rounding hides a rise; or after `max_iter` steps. With more than two classes L may have
-    several maxima, a little apart, as rows can take either of two bounds.
+    `mean` (p,) and `precision` (p, p) are the start: a Laplace fit. The iteration ends where
+    KL(q || q'), half a step's squared length in standard deviations, is no more than `tol`; where
+    rounding hides a rise; or after `max_iter` steps. With more than two classes L may have several
+    maxima, a little apart, as rows can take either of two bounds.
+
+    `groups` (q,) numbers the precisions α of the prior from 0 on: parameters of one number share
+    one, over all contrasts; those of -1 keep the prior of the objective. Each step then raises
+    max_α L(q, α). A coefficient without effect gets a precision so large that it is zero.
 
     A single row φ = 2 of the second class, with a standard normal prior on its coefficient. The
     evidence is a half, and ln ½ = -0.693.
@@ -92,7 +107,13 @@ def variational(
     >>> round(found.bound, 4), found.posterior.mean.round(4), found.posterior.precision.round(4)
     (-0.7448, array([0.5606]), array([[1.7837]]))
     """
-    return ascend(FixedPrior(objective), Gaussian.of(mean, precision), tol, max_iter)
+    q, given = objective.coordinates.q, objective.penalty.precision
+    if groups is not None and (given.ndim != 1 or len(groups) != q or groups.max(initial=-1) < 0):
+        raise ParameterError(
+            "The evidence cannot choose the precisions of this prior.",
+            f"Use a prior without correlations, and a group for each of {q} parameters.",
+        )
+    return ascend(_Prior(objective, groups), Gaussian.of(mean, precision), tol, max_iter)
 
 
 class Quadratic(NamedTuple):
@@ -112,17 +133,30 @@ class Fit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FixedPrior:
-    """The seam for what may change beside q: here nothing, the prior is that of the objective."""
+class _Prior:
+    """The prior of the objective; with `groups` (q,), a precision for each, the best for q."""
 
     objective: LogPosterior
+    groups: Codes | None
 
     def suited(self, q: Gaussian) -> Penalty:
         """The prior for which L(q) is largest."""
-        return self.objective.penalty
+        if self.groups is None:
+            return self.objective.penalty
+        return self._with(precision_update(self._away(q), q.covariance, self.groups), self.groups)
 
     def better(self, rows: Quadratic, fit: Fit) -> Fit:
-        """A fit to the same quadratic whose integral is at least as large."""
+        """The best precisions for one quadratic, or better ones at least."""
+        if self.groups is None:
+            return fit
+        most = _SHARPEST * (1.0 + np.diagonal(rows.H).max(initial=0.0))
+        for _ in range(_ROUNDS):
+            proposals = self._proposals(fit, most, self.groups)
+            tried = (self.fit(rows, self._with(alpha, self.groups)) for alpha in proposals)
+            found = next((each for each in tried if each.value > fit.value), fit)
+            if found.value - fit.value <= _LEVEL * (1.0 + abs(fit.value)):
+                break
+            fit = found
         return fit
 
     def gaussian(self, penalty: Penalty) -> Gaussian:
@@ -146,6 +180,25 @@ class FixedPrior:
         value = prior.log_determinant - q.log_determinant + step @ step - away @ away
         return Fit(replace(q, mean=rows.m + q.root @ step), penalty, 0.5 * float(value))
 
+    def _proposals(self, fit: Fit, most: float, groups: Codes) -> Iterator[Array]:
+        """Precisions to try next.
+
+        MacKay's α = (M - α Σ S_jj) / Σ m_j² goes far at once but may overshoot; the other cannot.
+        """
+        away, covariance = self._away(fit.q), fit.q.covariance
+        held = np.tile(fit.penalty.precision, self.objective.coordinates.c)
+        known = grouped_sums(1.0 - held * np.diagonal(covariance), groups)
+        if (known > 0).all():
+            with np.errstate(divide="ignore"):
+                yield np.minimum(known / grouped_sums(away**2, groups), most)
+        yield np.minimum(precision_update(away, covariance, groups), most)
+
+    def _away(self, q: Gaussian) -> Array:
+        return q.mean - np.tile(self.objective.penalty.mean, self.objective.coordinates.c)
+
+    def _with(self, alpha: Array, groups: Codes) -> Penalty:
+        return replace(with_precisions(self.objective.penalty, groups, alpha), proper=True)
+
 
 class _Point(NamedTuple):
     """A Gaussian, the prior that suits it, its bound, the plain step, and the least rise by it."""
@@ -157,16 +210,16 @@ class _Point(NamedTuple):
     gain: float
 
 
-def ascend(prior: FixedPrior, start: Gaussian, tol: float, max_iter: int) -> VariationalPosterior:
+def ascend(prior: _Prior, start: Gaussian, tol: float, max_iter: int) -> VariationalPosterior:
     """Steps that raise the bound."""
     _check(prior.objective)
-    here = _look(prior, start)
+    here = _evaluate(prior, start)
     trace, memory, status = [here.bound], _Memory(start), Status.MAX_ITERATIONS
     for _ in range(max_iter):
         if here.gain <= tol:
             status = Status.CONVERGED
             break
-        found = _mixed(prior, here, memory) or _look(prior, here.following)
+        found = _mixed(prior, here, memory) or _evaluate(prior, here.following)
         if not found.bound > here.bound:  # but for rounding, a plain step raises it
             hidden = here.gain <= max(tol, _ROUNDING * abs(here.bound))
             status = Status.CONVERGED if hidden else Status.STALLED
@@ -176,7 +229,7 @@ def ascend(prior: FixedPrior, start: Gaussian, tol: float, max_iter: int) -> Var
     return VariationalPosterior(here.q, here.bound, here.penalty, status, tuple(trace))
 
 
-def _look(prior: FixedPrior, q: Gaussian) -> _Point:
+def _evaluate(prior: _Prior, q: Gaussian) -> _Point:
     """One pass over the rows."""
     objective, penalty = prior.objective, prior.suited(q)
     kernel = GatherBound(objective.kernel(q.mean), _roots(objective, q))
@@ -237,9 +290,9 @@ class _Memory:
     def keep(self, here: _Point) -> None:
         new, root = here.following, self.origin.root
         moved = (new.mean - here.q.mean) @ self.origin.precision_cholesky
-        bent = root.T @ (new.precision - here.q.precision) @ root
-        step = new.mean, new.precision, np.concatenate([moved, bent.ravel() / np.sqrt(2)])
-        most = min(_REMEMBERED, max(_NUMBERS // (2 * bent.size), 2))
+        curved = root.T @ (new.precision - here.q.precision) @ root
+        step = new.mean, new.precision, np.concatenate([moved, curved.ravel() / np.sqrt(2)])
+        most = min(_REMEMBERED, max(_NUMBERS // (2 * curved.size), 2))
         self.steps = [*self.steps[1 - most :], step]
 
     def mixed(self) -> Gaussian | None:
@@ -254,13 +307,13 @@ class _Memory:
         return None if lower is None else Gaussian(shares @ means, lower * scale[:, None])
 
 
-def _mixed(prior: FixedPrior, here: _Point, memory: _Memory) -> _Point | None:
+def _mixed(prior: _Prior, here: _Point, memory: _Memory) -> _Point | None:
     """Where the last steps lead together; None if the plain step is sure to lead further."""
     memory.keep(here)
     mixed = memory.mixed() if len(memory.steps) > 1 else None
     if mixed is None:
         return None
-    found = _look(prior, mixed)
+    found = _evaluate(prior, mixed)
     if found.bound >= here.bound + here.gain:
         return found
     memory.forget(here.q)
@@ -283,60 +336,6 @@ def _check(objective: LogPosterior) -> None:
         )
 
 
-_ROUNDS = 20
-"""Precisions that are tried on one quadratic; they cost no pass over the rows."""
-
-_LEVEL = 1e-14
-"""A rise that is rounding."""
-
-_GONE = 1e12
-"""A prior that is this much sharper than the likelihood leaves nothing of a coefficient."""
-
-
-def variational_evidence(
-    objective: LogPosterior,
-    groups: Codes,
-    mean: Array,
-    precision: Array,
-    *,
-    tol: float = 1e-10,
-    max_iter: int = 500,
-) -> VariationalPosterior:
-    """The Gaussian q(w) and the precisions α of its prior that make the bound L(q, α) largest.
-
-    `groups` (q,) numbers the precisions from 0 on: parameters of one number share one, over all
-    contrasts. Those of -1 keep the prior of the objective. `mean` (p,) and `precision` (p, p) are
-    where to start; the precisions that the groups have in the objective do not matter.
-
-    Each step makes L(q) = max_α L(q, α) larger. A coefficient that the data do without gets a
-    precision so large that nothing is left of it.
-
-    >>> from posteriori.design.columns import Columns
-    >>> from posteriori.design.standardise import Standard
-    >>> from posteriori.likelihood.binary_losses import LogisticLoss
-    >>> from posteriori.posterior.log_posterior import Coordinates
-    >>> from posteriori.rows.in_memory import read_rows
-    >>> X, y = np.array([[2.0, 1.0], [1.0, -1.0], [-2.0, -1.0], [-1.0, 1.0]]), [1, 1, 0, 0]
-    >>> rows = read_rows(X, y)
-    >>> objective = LogPosterior(
-    ...     rows, Columns(rows.schema), Standard(np.zeros(2), np.ones(2), False), LogisticLoss(),
-    ...     lambda block: block.y.astype(float), Penalty(np.zeros(2), np.ones(2), True),
-    ...     Coordinates(1, 2), 1e-8,
-    ... )
-    >>> found = variational_evidence(objective, np.array([0, 1]), np.zeros(2), 3 * np.eye(2))
-    >>> round(float(found.penalty.precision[0]), 4), bool(found.penalty.precision[1] > 1e8)
-    (0.1758, True)
-    """
-    q = objective.coordinates.q
-    if objective.penalty.precision.ndim != 1 or len(groups) != q or groups.max(initial=-1) < 0:
-        raise ParameterError(
-            "The evidence cannot choose the precisions of this prior.",
-            f"Use a prior without correlations, and a group for each of {q} parameters.",
-        )
-    prior = ChosenPrior(objective, groups)
-    return ascend(prior, Gaussian.of(mean, precision), tol, max_iter)
-
-
 def precision_update(mean: Array, covariance: Array, groups: Codes) -> Array:
     """The precision of each group (G,) that makes L largest for one q: α = M / Σ (m_j² + S_jj).
 
@@ -348,43 +347,3 @@ def precision_update(mean: Array, covariance: Array, groups: Codes) -> Array:
     """
     count = grouped_sums(np.ones(len(mean)), groups)
     return count / grouped_sums(mean**2 + np.diagonal(covariance), groups)
-
-
-@dataclass(frozen=True, eq=False)
-class ChosenPrior(FixedPrior):
-    """A precision for each group, the best there is."""
-
-    groups: Codes
-
-    def suited(self, q: Gaussian) -> Penalty:
-        return self._with(precision_update(self._away(q), q.covariance, self.groups))
-
-    def better(self, rows: Quadratic, fit: Fit) -> Fit:
-        """The best precisions for one quadratic, or better ones at least."""
-        most = _GONE * (1.0 + np.diagonal(rows.H).max(initial=0.0))
-        for _ in range(_ROUNDS):
-            tried = (self.fit(rows, self._with(alpha)) for alpha in self._proposals(fit, most))
-            found = next((each for each in tried if each.value > fit.value), fit)
-            if found.value - fit.value <= _LEVEL * (1.0 + abs(fit.value)):
-                break
-            fit = found
-        return fit
-
-    def _proposals(self, fit: Fit, most: float) -> Iterator[Array]:
-        """Precisions to try next.
-
-        MacKay's α = (M - α Σ S_jj) / Σ m_j² goes far at once but may overshoot; the other cannot.
-        """
-        away, covariance = self._away(fit.q), fit.q.covariance
-        held = np.tile(fit.penalty.precision, self.objective.coordinates.c)
-        known = grouped_sums(1.0 - held * np.diagonal(covariance), self.groups)
-        if (known > 0).all():
-            with np.errstate(divide="ignore"):
-                yield np.minimum(known / grouped_sums(away**2, self.groups), most)
-        yield np.minimum(precision_update(away, covariance, self.groups), most)
-
-    def _away(self, q: Gaussian) -> Array:
-        return q.mean - np.tile(self.objective.penalty.mean, self.objective.coordinates.c)
-
-    def _with(self, alpha: Array) -> Penalty:
-        return replace(with_precisions(self.objective.penalty, self.groups, alpha), proper=True)

@@ -17,7 +17,7 @@ _LEVEL = 0.9
 
 _ROUNDING = 1e-13
 _INDISTINCT = 1e3
-"""Gains below this many rounding errors cannot be told from none."""
+"""Gains below this many rounding errors cannot be distinguished from zero."""
 
 _SMALLEST_C = 0.1
 """What C is taken for if it seems less: the last step may have been a lucky one."""
@@ -36,7 +36,7 @@ _TINY = np.finfo(np.float64).tiny
 
 
 class Found(NamedTuple):
-    """How much of the step was taken, f and g at its end, and how often they were asked for."""
+    """How much of the step was taken, f and g at its end, and how often they were evaluated."""
 
     length: float
     local: Local
@@ -66,7 +66,7 @@ def search(
         if abs(gain) > noise or not np.isfinite(gain):
             length *= _lowest_of_parabola(gain, length * slope)
             continue
-        # Where f is level to the last digit, its slope can still be told.
+        # Where f is level to the last digit, its slope is still known.
         turned = float(there.gradient @ step) / slope
         if turned < -_LEVEL:
             length /= 1.0 - turned  # where the slope changes its sign

@@ -40,7 +40,7 @@ _MEMORY = 12
 """Changes of the gradient that are remembered."""
 
 _INDEPENDENT = 1e-6
-"""Steps with less of their length outside the others are not told apart from them."""
+"""Steps with less of their length outside the others cannot be distinguished from them."""
 
 _AGREE = 0.1
 """sᵀHt and tᵀHs may differ by this much for steps s, t of length one; by more, the Hessian has

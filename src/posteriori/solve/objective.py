@@ -12,11 +12,11 @@ from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 from posteriori.typing import Array
 
 Curvature = Literal["none", "diagonal", "full"]
-"""How much of the second derivative is asked for."""
+"""How much of the second derivative is requested."""
 
 
 class Local(NamedTuple):
-    """f, g and, where it was asked for, H (p, p) or its diagonal (p,)."""
+    """f, g and, where requested, H (p, p) or its diagonal (p,)."""
 
     value: float
     gradient: Array
@@ -57,7 +57,7 @@ P = TypeVar("P")
 
 
 class Status(Enum):
-    """How an iteration ended; the value is the sentence shown to the user."""
+    """How an iteration ended; the value is the message for the user."""
 
     CONVERGED = "The iteration converged."
     MAX_ITERATIONS = "The iteration was stopped before it converged."

@@ -1,13 +1,13 @@
-"""Sequential Bayesian updating: what rows said is kept as a parabola, when they are let go.
+"""Online updates: dropped rows are replaced by a quadratic approximation of their likelihood.
 
-Conventions: p parameters w (p,). A `Belief` is ½ wᵀPw - hᵀw: with P (p, p) the curvature of all
-rows so far at their optimum w = P⁻¹h, it is Laplace's approximation N(P⁻¹h, P⁻¹) (4.134). Parabolas
-of different rows add up, so no learning rate is needed: each row has the weight that P gives it.
+Conventions: p parameters w (p,). A `QuadraticApproximation` is ½ wᵀPw - hᵀw + constant. With P
+(p, p) the Hessian of all rows so far at their optimum w = P⁻¹h, it is Laplace's approximation
+N(P⁻¹h, P⁻¹) (4.134). The approximations of different rows add up, so no learning rate is needed.
 
-A parabola that was made at an early estimate says little of its rows once the estimate has moved.
-So some rows are kept, and stand for others: with f the sum over rows let go, F that over rows kept
-to stand for them, and b and B their parabolas, f is taken as F + (b - B). What is left of the error
-is that of F - B, where both are nearly the same. The `rest` below is b - B.
+An approximation at an early estimate is inaccurate once the estimate has moved. So a sample of the
+rows is stored: with f the sum over dropped rows, F that over the weighted sample, and b and B their
+approximations, f is taken as F + (b - B). The remaining error is that of F - B, where both are
+nearly the same. The `rest` below is b - B.
 """
 
 from collections.abc import Sequence
@@ -23,15 +23,16 @@ from posteriori.solve.objective import Curvature, Iteration, Local, Objective, S
 from posteriori.typing import Array
 
 BROAD = 10.0
-"""Standard deviation of the prior that stands in for rows to come, in standardised columns."""
+"""Standard deviation of the prior used until the rows determine all parameters, in standardised
+columns."""
 
 
 @dataclass(frozen=True, eq=False)
-class Belief:
-    """What rows say of the parameters: ½ wᵀPw - hᵀw.
+class QuadraticApproximation:
+    """½ wᵀPw - hᵀw + constant, with P = `precision` (p, p) and h = `information` (p,).
 
-    >>> a = Belief(np.array([[1.0]]), np.array([1.0]))
-    >>> b = Belief(np.array([[3.0]]), np.array([9.0]))
+    >>> a = QuadraticApproximation(np.array([[1.0]]), np.array([1.0]))
+    >>> b = QuadraticApproximation(np.array([[3.0]]), np.array([9.0]))
     >>> both = a + b
     >>> both.information / both.precision[0]
     array([2.5])
@@ -39,38 +40,44 @@ class Belief:
 
     precision: Array
     information: Array
+    constant: float = 0.0
 
     @classmethod
-    def about(cls, w: Array, local: Local) -> "Belief":
-        """The parabola with the slope and curvature that f has at w."""
+    def about(cls, w: Array, local: Local) -> "QuadraticApproximation":
+        """The second-order expansion of f at w, from its value, gradient and Hessian there."""
         hessian = cast(Array, local.hessian)
-        return cls(hessian, hessian @ w - local.gradient)
+        constant = local.value - float(local.gradient @ w) + 0.5 * float(w @ hessian @ w)
+        return cls(hessian, hessian @ w - local.gradient, constant)
 
     @classmethod
-    def nothing(cls, p: int) -> "Belief":
+    def zero(cls, p: int) -> "QuadraticApproximation":
         """That of no rows."""
         return cls(np.zeros((p, p)), np.zeros(p))
 
-    @classmethod
-    def broad(cls, p: int) -> "Belief":
-        """That of a prior which hardly says anything."""
-        return cls(np.eye(p) / BROAD**2, np.zeros(p))
+    def __add__(self, other: "QuadraticApproximation") -> "QuadraticApproximation":
+        return QuadraticApproximation(
+            self.precision + other.precision,
+            self.information + other.information,
+            self.constant + other.constant,
+        )
 
-    def __add__(self, other: "Belief") -> "Belief":
-        return Belief(self.precision + other.precision, self.information + other.information)
+    def __mul__(self, factor: float) -> "QuadraticApproximation":
+        return QuadraticApproximation(
+            factor * self.precision, factor * self.information, factor * self.constant
+        )
 
-    def __sub__(self, other: "Belief") -> "Belief":
-        return Belief(self.precision - other.precision, self.information - other.information)
+    def __sub__(self, other: "QuadraticApproximation") -> "QuadraticApproximation":
+        return self + other * -1.0
 
     def at(self, w: Array) -> Local:
         """Value, gradient and Hessian at w."""
-        pull = self.precision @ w
-        value = 0.5 * float(w @ pull) - float(self.information @ w)
-        return Local(value, pull - self.information, self.precision)
+        product = self.precision @ w
+        value = 0.5 * float(w @ product) - float(self.information @ w) + self.constant
+        return Local(value, product - self.information, self.precision)
 
     @cached_property
     def determined(self) -> bool:
-        """Whether every parameter is held by the rows, or by the prior."""
+        """Whether it has a unique minimum, to rounding."""
         if not (np.diagonal(self.precision) > 0).all():
             return False
         lower = cholesky(unit_diagonal(self.precision)[0])
@@ -78,42 +85,40 @@ class Belief:
 
 
 class Update(NamedTuple):
-    """How the parameters were found, the parabola there of all that was said, and whether that
+    """The solution, the quadratic approximation of the whole objective there, and whether it
     determines all parameters."""
 
     solution: Solution[Array, Iteration]
-    belief: Belief
+    quadratic: QuadraticApproximation
     determined: bool
 
 
 def online_update(
-    rest: Belief, losses: Sequence[Objective], start: Array, tolerance: float
+    rest: QuadraticApproximation, losses: Sequence[Objective], start: Array, tolerance: float
 ) -> Update:
-    """The parameters where a belief and the losses of rows, old and new, are least together.
+    """The minimum of a quadratic approximation plus the losses of stored and new rows.
 
-    From where the rows before were least, that is a step or two of Newton's method. For as long
-    as some parameter is not determined, a broad prior stands in for rows to come.
+    From the optimum before, that is one or two Newton steps. While some parameter is not
+    determined, a broad prior is added.
     """
-    together = Together(rest, losses, tolerance)
-    solution = newton([together], start, always_fresh=True, check_separation=_suspicious)
-    belief = together.belief(solution.parameters)
-    if solution.converged and belief.determined:
-        return Update(solution, belief, True)
-    held = Together(rest + Belief.broad(len(start)), losses, tolerance)
-    solution = newton([held], start, always_fresh=True)
-    return Update(solution, together.belief(solution.parameters), False)
-
-
-def _suspicious() -> bool:
-    """Parameters that seem to run away are taken to do so, until more rows have come."""
-    return True
+    objective = CombinedObjective(rest, losses, tolerance)
+    # Slow convergence means separated classes, until more rows have come.
+    solution = newton([objective], start, always_fresh=True, check_separation=lambda: True)
+    quadratic = objective.quadratic_at(solution.parameters)
+    if solution.converged and quadratic.determined:
+        return Update(solution, quadratic, True)
+    p = len(start)
+    prior = QuadraticApproximation(np.eye(p) / BROAD**2, np.zeros(p))
+    penalised = CombinedObjective(rest + prior, losses, tolerance)
+    solution = newton([penalised], start, always_fresh=True)
+    return Update(solution, objective.quadratic_at(solution.parameters), False)
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
-    """A belief and the losses of several sets of rows, as one objective."""
+class CombinedObjective:
+    """A quadratic approximation plus the losses of several sets of rows; an `Objective`."""
 
-    rest: Belief
+    rest: QuadraticApproximation
     losses: Sequence[Objective]
     tolerance: float
 
@@ -123,9 +128,9 @@ class Together:
     def n_rows(self) -> int:
         return sum(loss.n_rows for loss in self.losses)
 
-    def belief(self, w: Array) -> Belief:
-        """The parabola of all of it at w."""
-        return Belief.about(w, self(w, "full"))
+    def quadratic_at(self, w: Array) -> QuadraticApproximation:
+        """The second-order expansion of all of it at w."""
+        return QuadraticApproximation.about(w, self(w, "full"))
 
     def __call__(self, w: Array, hessian: Curvature) -> Local:
         value, gradient, curved = self.rest.at(w)

@@ -81,7 +81,7 @@ def perceptron(
     """Epochs of updates until one has no mistake, or none can be without (4.55).
 
     `separable` decides whether some W makes no mistake, given the last one; it is called once, when
-    so many updates have been made that the answer is worth its cost. The solution is the last W
+    so many updates have been made that the decision is worth its cost. The solution is the last W
     or, where that makes mistakes, the one that makes the fewest, of those after each epoch and
     their means; `averaged` asks for the mean. W after each update is added to `path`.
     """

@@ -47,7 +47,7 @@ _SMALLEST_MARGIN = 1e3
 """What the smallest margin counts beside their sum: all pairs at once, where that is possible."""
 
 _SOLVED, _INFEASIBLE = 0, 2
-"""What SciPy says of a linear program whose answer is known."""
+"""Statuses of SciPy for a linear program that was decided."""
 
 _LARGE = 150
 """Unknowns beyond which the interior point method is the faster one."""

@@ -138,7 +138,7 @@ class GatherFamilyFit:
         deviance = 2 * (value - self.loss.value(self.loss.activation(t), t))
         if self.family.dispersion_fixed:
             return deviance, -(value + self.loss.constant(t))
-        best = self.family.log_density(t, t, self.dispersion)
+        best = self.family.log_likelihood(t, t, self.dispersion)
         return deviance, best - deviance / (2 * self.dispersion)
 
 

@@ -43,7 +43,7 @@ def prior_and_posterior(
     """
     k, i = _place(model, term, label)
     found = model.posterior_
-    flat = k * len(found.shown.terms) + i
+    flat = k * len(found.coefficient_map.terms) + i
     mean, sd = float(found.mean[flat]), float(found.standard_deviation[flat])
     prior_mean, prior_sd = _prior(model, k, i)
     wide = np.array([prior_mean - 3 * prior_sd, prior_mean + 3 * prior_sd])
@@ -78,7 +78,7 @@ def _place(model: BayesianLogisticRegression, term: str, label: Any) -> tuple[in
             f"This {type(model).__name__} has no posterior over its coefficients.",
             "Pass a fitted BayesianLogisticRegression.",
         )
-    terms = model.posterior_.shown.terms
+    terms = model.posterior_.coefficient_map.terms
     if term not in terms:
         raise ParameterError(f"The model has no term {term!r}.", f"Use one of {list(terms[:8])}.")
     labels = model.classes_.tolist()
@@ -96,18 +96,18 @@ def _prior(model: BayesianLogisticRegression, k: int, i: int) -> tuple[float, fl
 
     It is N(tᵀm, tᵀA⁻¹t), where t maps the free parameters (c, q) to the coefficient.
     """
-    shown, given = model.posterior_.shown, model.prior_
+    coef_map, given = model.posterior_.coefficient_map, model.prior_
     if isinstance(given, Posterior):
-        flat = k * len(shown.terms) + i
+        flat = k * len(coef_map.terms) + i
         return float(given.mean[flat]), float(given.standard_deviation[flat])
     if given == "jeffreys":
         raise InferenceError(
             "Jeffreys' prior has no density of one coefficient: its integral is not known.",
             "Use a Gaussian prior, such as prior='evidence'.",
         )
-    penalty, c = model._inference.objective.penalty, shown.coordinates.c
-    along = shown.standard.pull_back(np.eye(len(shown.terms))[i])
-    t = np.kron(shown.coordinates.contrasts[k], along)
+    penalty, c = model._inference.objective.penalty, coef_map.coordinates.c
+    along = coef_map.standard.pull_back(np.eye(len(coef_map.terms))[i])
+    t = np.kron(coef_map.coordinates.contrasts[k], along)
     if penalty.precision.ndim == 1:
         variance = t @ (t / penalty.diagonal(c))
     else:
