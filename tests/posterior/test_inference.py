@@ -119,10 +119,12 @@ def test_noisy_labels_have_a_null_model_of_their_own():
     ones, zeros = CLASSES.sum(), N - CLASSES.sum()
     standard, T = Standard(np.zeros(2), np.ones(2), True), np.column_stack([1 - CLASSES, CLASSES])
     plain = log_posterior(X, T, None, standard=standard)
-    objective = replace(plain, loss=NoisyLogisticLoss(0.1, 0.2))
-    wanted = -2 * (ones * np.log(ones / N) + zeros * np.log(zeros / N))
-    found = FitStatistics(objective, np.zeros(3)).null_deviance
-    assert found == pytest.approx(wanted, rel=1e-9)
+    for rates, share in (((0.1, 0.2), CLASSES.mean()), ((0.7, 0.1), 0.7), ((0.1, 0.8), 0.2)):
+        # The share of ones that such labels can have ends at the rates.
+        objective = replace(plain, loss=NoisyLogisticLoss(*rates))
+        wanted = -2 * (ones * np.log(share) + zeros * np.log(1 - share))
+        found = FitStatistics(objective, np.zeros(3)).null_deviance
+        assert found == pytest.approx(wanted, rel=1e-9)
 
 
 def test_intervals_of_a_mean_stay_in_its_domain():
