@@ -137,7 +137,7 @@ def test_containers_blocks_threads_and_copies_give_the_same_values(basis):
         lambda X: pl.DataFrame(X, schema=names),
     ):
         found = clone(basis).fit(make(few)).transform(make(few))
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
     with threads(1):
         whole = fitted.transform(X)
     with threads(2):
