@@ -115,15 +115,17 @@ class Coordinates:
         if matrix.ndim == 1:
             each = (self.contrasts**2).T @ matrix.reshape(-1, self.q)
             return (each if self.basis is None else each @ self.basis**2).ravel()
-        K = self.n_activations
-        blocks = matrix.reshape(K, self.q, K, self.q)
-        if K > 1:
-            blocks = np.tensordot(self.contrasts.T, blocks, (1, 0))
-            blocks = np.moveaxis(np.tensordot(self.contrasts.T, blocks, (1, 2)), 0, 2)
+        # Each side in turn: the rows of the matrix, then those of its transpose.
+        return self._contract_rows(self._contract_rows(matrix).T)
+
+    def _contract_rows(self, matrix: Array) -> Array:
+        """The rows (Kq, m) of a matrix by their free parameters (p, m)."""
+        m = matrix.shape[1]
+        if self.n_activations > 1:
+            matrix = (self.contrasts.T @ matrix.reshape(len(self.contrasts), -1)).reshape(-1, m)
         if self.basis is not None:
-            blocks = np.moveaxis(np.tensordot(self.basis.T, blocks, (1, 1)), 0, 1)
-            blocks = np.moveaxis(np.tensordot(self.basis.T, blocks, (1, 3)), 0, 3)
-        return np.ascontiguousarray(blocks).reshape(self.size, self.size)
+            matrix = (self.basis.T @ matrix.reshape(self.c, self.q, m)).reshape(-1, m)
+        return matrix
 
 
 @dataclass(frozen=True, eq=False)

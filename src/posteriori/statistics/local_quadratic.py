@@ -178,11 +178,15 @@ def _kronecker_hessian(
 
 
 def _softmax_hessian(X: Array, a: Array, weight: Array | None, has_intercept: bool) -> Array:
-    """(4.110) for dense columns: Σ (diag p - ppᵀ) ⊗ φφᵀ, from what pairs of classes share."""
+    """(4.110) for dense columns: Σ (diag p - ppᵀ) ⊗ φφᵀ, from what pairs of classes share.
+
+    Blocks off the diagonal are -S_jk with S_jk = Σ p_j p_k φφᵀ. As each row of diag p - ppᵀ sums to
+    zero, those on it are Σ_j S_jk, j ≠ k: no digit is lost where some p is close to one.
+    """
     K, q = a.shape[1], X.shape[1] + int(has_intercept)
-    add_shared = _one_by_one if q >= _WIDE else _all_at_once
+    pairs = q >= _WIDE
     shared = np.zeros((K, q, K, q))
-    rows = max(1, _PART_ENTRIES // (q if add_shared is _one_by_one else K * q))
+    rows = max(1, _PART_ENTRIES // (q if pairs else K * q))
     for low in range(0, len(X), rows):
         part = slice(low, low + rows)
         # Column after column in memory, so that each is one contiguous product.
@@ -192,41 +196,28 @@ def _softmax_hessian(X: Array, a: Array, weight: Array | None, has_intercept: bo
             phi[0] = 1.0
         if weight is not None:
             phi *= np.sqrt(weight[part])
-        add_shared(shared, phi, np.ascontiguousarray(probabilities(a[part]).T))
-    return _from_shared(shared)
+        p = np.ascontiguousarray(probabilities(a[part]).T)
+        if pairs:
+            _add_by_pairs(shared, phi, p)
+        else:  # twice the arithmetic in one call
+            spread = (p[:, None, :] * phi).reshape(K * q, -1)
+            shared += transpose_matmul(spread.T, spread.T).reshape(shared.shape)
+    every = np.arange(K)
+    shared[every, :, every] = 0.0
+    own = shared.sum(axis=2)
+    hessian = -shared
+    hessian[every, :, every] = (own + own.transpose(0, 2, 1)) / 2
+    return hessian.reshape(K * q, K * q)
 
 
-def _one_by_one(shared: Array, phi: Array, p: Array) -> None:
-    """Add S_jk = Σ p_j p_k φφᵀ for j < k, each a symmetric product of its own: half the work.
-
-    Here φ is (q, n) and p (K, n).
-    """
+def _add_by_pairs(shared: Array, phi: Array, p: Array) -> None:
+    """Add S_jk for j ≠ k, φ being (q, n) and p (K, n): a symmetric product for each pair."""
     roots, rooted = np.sqrt(p), np.empty_like(phi)
     for k, j in zip(*np.tril_indices(len(p), -1), strict=True):
         np.multiply(phi, roots[k] * roots[j], out=rooted)
-        shared[j, :, k] += transpose_matmul(rooted.T, rooted.T)
-
-
-def _all_at_once(shared: Array, phi: Array, p: Array) -> None:
-    """The same by one symmetric product: twice the arithmetic in one call, for few columns."""
-    spread = (p[:, None, :] * phi).reshape(-1, p.shape[1])
-    shared += transpose_matmul(spread.T, spread.T).reshape(shared.shape)
-
-
-def _from_shared(shared: Array) -> Array:
-    """Blocks -S_jk off the diagonal; as each row of diag p - ppᵀ sums to zero, Σ_j S_jk on it.
-
-    No digit is lost to that where some p is close to one. S_jk is read where j < k, and made as
-    symmetric as it is but for rounding.
-    """
-    K, q = shared.shape[:2]
-    out = np.zeros((K, q, K, q))
-    for k, j in zip(*np.tril_indices(K, -1), strict=True):
-        one = (shared[j, :, k] + shared[j, :, k].T) / 2
-        out[k, :, j] = out[j, :, k] = -one
-        out[k, :, k] += one
-        out[j, :, j] += one
-    return out.reshape(K * q, K * q)
+        product = transpose_matmul(rooted.T, rooted.T)
+        shared[j, :, k] += product
+        shared[k, :, j] += product
 
 
 @dataclass(frozen=True, eq=False)
