@@ -145,7 +145,9 @@ def test_estimates_are_shares_means_and_standard_deviations(family, n_parameters
     same(model.class_count_, np.bincount(Y))
     same(model.priors_, np.bincount(Y) / N)
     assert model.n_parameters_ == n_parameters + K - 1
-    assert get_tags(model).input_tags.positive_only == (family in ("poisson", "exponential"))
+    positive = family in ("bernoulli", "poisson", "exponential")
+    assert get_tags(model).input_tags.positive_only == positive
+    assert get_tags(NaiveBayes(family={"a": family})).input_tags.positive_only == positive
 
 
 LINEAR = {0: "exponential", 1: "bernoulli", 2: "poisson", 3: "gaussian"}

@@ -21,12 +21,11 @@ from posteriori.likelihood.glm_families import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block, take_block
 from posteriori.rows.schema import Schema
-from posteriori.statistics.column_moments import GatherColumnMoments, GatherLargest
+from posteriori.statistics.column_moments import GatherColumnMoments
 from posteriori.statistics.discrete_counts import (
     GatherByFamily,
     GatherCounts,
     GatherSums,
-    group_columns,
 )
 from posteriori.statistics.expected_moments import GatherExpectedMoments
 from posteriori.statistics.glm_domain import CountRows, GatherLogLevel, GatherTargetRange
@@ -170,30 +169,27 @@ def _sorted_constraints(found: Any) -> Any:
 
 
 KERNELS: dict[str, Entry] = {
-    "moments": Entry(GatherMoments(COLUMNS, CLASSES, (0, 1, 0)), CODES),
-    "moments, soft": Entry(GatherMoments(COLUMNS, CLASSES, (0, 1, 0)), SHARES),
+    "moments": Entry(GatherMoments(COLUMNS, CLASSES, pooled=False), CODES),
+    "moments, soft": Entry(GatherMoments(COLUMNS, CLASSES, pooled=False), SHARES),
     "column moments, soft": Entry(GatherColumnMoments(COLUMNS, CLASSES), SHARES),
     "column moments, gaps": Entry(GatherColumnMoments(COLUMNS, CLASSES), CODES, GAPS),
     "counts, soft": Entry(GatherCounts(SCHEMA, CLASSES), SHARES, COUNTS),
     "column moments": Entry(GatherColumnMoments(COLUMNS, CLASSES), CODES),
     "expected moments": Entry(
         GatherExpectedMoments(
-            COLUMNS, CLASSES, (0, 1, 0), np.zeros(D), np.ones(D), np.zeros((K, D)),
+            COLUMNS, CLASSES, np.array([0, 1, 0]), np.zeros(D), np.ones(D), np.zeros((K, D)),
             np.array([np.eye(D), np.eye(D) + 0.5]),
         ),
         CODES,
         GAPS,
     ),
-    "moments, one group": Entry(GatherMoments(COLUMNS, CLASSES, (0, 0, 0)), CODES),
+    "moments, pooled": Entry(GatherMoments(COLUMNS, CLASSES, pooled=True), CODES),
     "products": Entry(GatherProducts(COLUMNS, STANDARD), CODES),
     "column moments, all rows": Entry(GatherColumnMoments(COLUMNS, np.zeros(1)), CODES),
-    "largest": Entry(GatherLargest(COLUMNS), CODES, weighs=False),
     "counts": Entry(GatherCounts(SCHEMA, CLASSES), CODES, COUNTS),
     "sums": Entry(GatherSums(SCHEMA, CLASSES), CODES),
     "sums of what is there": Entry(GatherSums(SCHEMA, CLASSES), CODES, GAPS),
-    "by family": Entry(
-        GatherByFamily(SCHEMA, FAMILIES, CLASSES, group_columns(SCHEMA, FAMILIES)), CODES, COUNTS
-    ),
+    "by family": Entry(GatherByFamily(SCHEMA, FAMILIES, CLASSES), CODES, COUNTS),
     "target mean": Entry(GatherTargetMean(_target), TWO),
     "log level": Entry(GatherLogLevel(_positive, 2.0), COUNTED),
     "target range": Entry(

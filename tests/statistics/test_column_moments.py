@@ -1,4 +1,4 @@
-"""Moments of columns over the entries present, of all rows at once, and the overview of a table."""
+"""Moments of columns over the entries present, by class and of all rows at once."""
 
 from math import fsum
 
@@ -11,9 +11,8 @@ from statistics_registry import STATISTICS
 
 from posteriori.design.columns import Columns
 from posteriori.errors import InfiniteValueError, MissingValueError
-from posteriori.rows.features import read_features
-from posteriori.rows.in_memory import MemoryRows, read_rows
-from posteriori.statistics.column_moments import SAMPLE, column_spread, overview_of
+from posteriori.rows.in_memory import read_rows
+from posteriori.statistics.column_moments import column_spread
 
 rng = np.random.default_rng(9)
 N, D, K = 120, 4, 3
@@ -80,8 +79,7 @@ COLUMNS = np.random.default_rng(2).normal([1e8, 0.0, -3.0], [1.0, 2.0, 0.0], (50
 
 def spread_of(X, weight=None):
     rows = read_rows(X, np.arange(X.shape[0]) % 2, weight)
-    found = column_spread(rows, Columns(rows.schema))
-    return found.mean * found.unit, found.deviation * found.unit
+    return column_spread(rows, Columns(rows.schema))
 
 
 @dense_and_sparse
@@ -94,43 +92,6 @@ def test_mean_and_deviation_are_those_of_numpy(source):
         np.testing.assert_allclose(deviation, repeated.std(axis=0), rtol=1e-9, atol=1e-12)
 
 
-# The overview of a table.
-
-
-def overview(X, seed=0):
-    return overview_of(MemoryRows(read_features(X), None), np.random.RandomState(seed))
-
-
-@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csr_array])
-def test_the_overview_is_that_of_the_array(make):
-    X = rng.normal(5, 2, (3000, 40)) * (rng.random((3000, 40)) < 0.5)
-    found = overview(make(X))
-    np.testing.assert_array_equal(found.low, X.min(axis=0))
-    np.testing.assert_array_equal(found.high, X.max(axis=0))
-    np.testing.assert_allclose(found.mean, X.mean(axis=0), rtol=1e-13)
-    np.testing.assert_allclose(found.spread, X.std(axis=0), rtol=1e-12)
-    np.testing.assert_array_equal(found.sample, X)
-
-
-@dense_and_sparse
-def test_a_sample_has_distinct_rows_in_their_order(source):
-    n = 3 * SAMPLE
-    X = np.column_stack([np.arange(n), -np.arange(n)]).astype(float)
-    found = overview(source(X))
-    assert found.sample.shape == (SAMPLE, 2)
-    assert (np.diff(found.sample[:, 0]) > 0).all()
-    np.testing.assert_array_equal(found.sample[:, 1], -found.sample[:, 0])
-    assert abs(found.sample[:, 0].mean() / n - 0.5) < 0.02
-    assert (overview(source(X), seed=1).sample != found.sample).any()
-
-
-def test_constant_and_extreme_columns_have_a_spread():
-    assert np.isinf(overview(np.full((1001, 3), [0.1, 1e8 / 3, 0.0])).spread).all()
-    X = rng.normal(size=(100, 2))
-    found = overview(X * [1e200, 1e-200])
-    np.testing.assert_allclose(found.spread, X.std(axis=0) * [1e200, 1e-200], rtol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("bad", "error"), [(np.nan, MissingValueError), (-np.inf, InfiniteValueError)]
 )
@@ -138,6 +99,5 @@ def test_constant_and_extreme_columns_have_a_spread():
 def test_an_entry_that_is_no_number_is_named(source, bad, error):
     X = rng.normal(size=(40_000, 5))
     X[31_234, 3] = bad
-    for look in (overview, spread_of):
-        with pytest.raises(error, match="row 31234, column 3"):
-            look(source(X))
+    with pytest.raises(error, match="row 31234, column 3"):
+        spread_of(source(X))

@@ -1,22 +1,19 @@
 """Moments by class and by column: sums over rows, whatever holds the rows, that keep their digits.
 
 The laws of all statistics are in `test_statistic.py`; here every kind of moments is compared with
-plain formulas, over sources, labels, weights, classes, levels and units.
+plain formulas, over sources, labels, weights, classes and levels.
 """
 
 from dataclasses import replace
-from functools import reduce
-from itertools import permutations
-from operator import add
 
 import numpy as np
 import polars as pl
 import pytest
 from scipy import sparse
-from statistics_registry import STATISTICS, assert_numbers, assert_same, moments
+from statistics_registry import STATISTICS, assert_numbers, assert_same
 
 from posteriori.design.matrix import Coded
-from posteriori.errors import InfiniteValueError, MissingValueError, StatisticsError
+from posteriori.errors import InfiniteValueError, MissingValueError, ScaleError, StatisticsError
 from posteriori.rows.in_memory import read_rows
 from posteriori.rows.schema import Schema
 from posteriori.statistics.column_moments import gather
@@ -78,33 +75,16 @@ def test_rows_and_blocks_of_weight_zero_are_dropped(entry, y, source):
     assert_same(found, entry.of(X[kept], y[kept], weight[kept], CLASSES))
 
 
-# The two groups are made by place, so they differ where classes do; other tests add such sites.
-@pytest.mark.parametrize("name", [name for name in STATISTICS if "two groups" not in name])
+@every_statistic
 @pytest.mark.parametrize("labels", [np.array(list("abcd")), np.array([-3, 0, 10**12, 10**13])])
-def test_statistics_of_different_classes_add_up_to_the_pooled_one(name, labels):
-    entry, y = STATISTICS[name], labels[Y]
+def test_statistics_of_different_classes_add_up_to_the_pooled_one(entry, labels):
+    y = labels[Y]
     few, even = np.isin(Y, (0, 2)), np.arange(N) % 2 == 0
     a, b, c = (entry.of(X[part], y[part]) for part in (few, ~few, even))
     assert a.classes.tolist() == labels[[0, 2]].tolist()
     assert_same(a + b, entry.of(X, y))
     assert_same(b + a, entry.of(X, y))
     assert_same(c + a, entry.of(np.vstack([X[few], X[even]]), np.r_[y[few], y[even]]))
-
-
-SHARINGS = {"own": "abc", "paired": "aba", "shared": "aaa"}
-
-
-@pytest.mark.parametrize("groups", SHARINGS.values(), ids=SHARINGS)
-@pytest.mark.parametrize("sites", ["ab|bc", "bc|ab", "ac|b", "c|b|a", "b|ac", "abc|b"])
-def test_sites_with_different_classes_add_up_to_the_pooled_statistic(groups, sites):
-    y, keys = np.array(list("abc"))[Y % 3], dict(zip("abc", groups, strict=True))
-    entry = moments(lambda classes: [keys[label] for label in classes])
-    homes = [[i for i, site in enumerate(sites.split("|")) if label in site] for label in y]
-    site = np.array([own[i % len(own)] for i, own in enumerate(homes)])
-    rows = [read_rows(X[site == i], y[site == i], least_classes=1) for i in range(site.max() + 1)]
-    parts = [each.map_sum(entry.of_rows(each)) for each in rows]
-    assert_same(sum(parts), entry.of(X, y))
-    assert_same(sum(parts).pooled(), STATISTICS["moments, shared scatter"].of(X, y))
 
 
 @every_statistic
@@ -141,16 +121,17 @@ def test_statistics_of_other_rows_do_not_add(entry):
         a + "something else"
 
 
-def test_statistics_that_pool_differently_do_not_add():
-    own, *others = (entry.of(X, Y) for entry in [*STATISTICS.values()][:3])
-    for other in others:
-        with pytest.raises(StatisticsError, match="different groups of classes"):
-            own + other
+OWN, POOLED = STATISTICS["moments, by class"], STATISTICS["moments, pooled"]
 
 
-def test_the_total_is_the_moments_of_all_rows_together():
-    for entry in [*STATISTICS.values()][:3]:
-        n, mean, scatter = entry.of(X, Y, W).total()
+def test_moments_by_class_can_be_pooled_and_are_those_of_all_rows_together():
+    own = OWN.of(X, Y, W)
+    assert_same(own.pool(), POOLED.of(X, Y, W))
+    assert_same(own.by_column(), STATISTICS["column moments"].of(X, Y, W))
+    with pytest.raises(StatisticsError, match="different groups of classes"):
+        own + POOLED.of(X, Y)
+    for found in (own, own.pool()):
+        n, mean, scatter = found.total()
         np.testing.assert_allclose(n, W.sum())
         np.testing.assert_allclose(mean, np.average(X, axis=0, weights=W), rtol=1e-10)
         expected = ((X - mean).T * W) @ (X - mean)
@@ -201,7 +182,7 @@ def test_numbers_far_from_zero_keep_their_digits_beside_factors(entry, y, weight
     np.testing.assert_allclose(found.scatter, exact["scatter"], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["moments, shared scatter", "column moments"])
+@pytest.mark.parametrize("name", ["moments, pooled", "column moments"])
 def test_the_indicators_of_a_factor_are_never_written_out(name, monkeypatch):
     """Beside a far column and a constant one, and for a level that nearly all rows have."""
     levels = np.where(np.arange(N) == 7, "v", "u")
@@ -226,41 +207,16 @@ def test_a_constant_column_has_no_squares(entry, y, source, weight):
 
 
 @every_statistic
-@hard_and_soft
 @dense_and_sparse
-@pytest.mark.parametrize(
-    "scales", [(1e150, 1e-150), (1e200, 1.0), (1e-200, 1e-3), (1e-300, 1e300)], ids=str
-)
-def test_columns_whose_squares_leave_the_doubles_are_gathered_in_units(entry, y, source, scales):
-    rows = read_rows(source(Z * scales), y, W)
+@pytest.mark.parametrize(("size", "word"), [(1e160, "large"), (1e-170, "small")])
+def test_columns_whose_squares_leave_the_doubles_are_named(entry, source, size, word):
+    rows = read_rows(source(Z * [1.0, size]), Y)
+    with pytest.raises(ScaleError, match=f"column 1 are too {word} to be squared"):
+        gather(rows, entry.of_rows(rows))
+    rows = read_rows(source(Z * [1e150, 1e-150]), Y)
     found = gather(rows, entry.of_rows(rows))
-    assert (np.frexp(found.unit)[0] == 0.5).all()  # powers of two
-    in_units = Z * scales / found.unit
-    assert ((abs(in_units).max(0) >= 1 - 1e-12) & (abs(in_units).max(0) < 2**12)).all()
-    assert_numbers(found, entry.formula(in_units, shares(y), W))
-    means = entry.formula(Z, shares(y), W)["mean"]
-    np.testing.assert_allclose(found.mean * (found.unit / scales), means, rtol=1e-9)
-
-
-@every_statistic
-def test_ordinary_columns_and_columns_of_zeros_have_unit_one(entry):
-    for X in (Z, np.column_stack([Z[:, 0], np.zeros(N)])):
-        rows = read_rows(X, Y)
-        found = gather(rows, entry.of_rows(rows))
-        assert found.unit[-1] == 1.0
-        assert X is Z or found.squares[-1] == 0.0
-        in_units = entry.formula(X / found.unit, shares(Y), np.ones(N))
-        assert_numbers(found, in_units)
-
-
-@every_statistic
-@hard_and_soft
-def test_statistics_in_different_units_add(entry, y):
-    units = [None, np.array([2.0, 2.0**-40, 2.0**300]), np.array([2.0**-7, 1.0, 2.0**-9])]
-    sites = [read_rows(X[i::3], y[i::3], None, CLASSES) for i in range(3)]
-    pairs = zip(sites, units, strict=True)
-    parts = [site.map_sum(replace(entry.of_rows(site), unit=unit)) for site, unit in pairs]
-    for order in permutations(parts):
-        found = reduce(add, order)
-        assert found.unit.tolist() == [2.0, 1.0, 2.0**300]
-        assert_same(found.in_units(np.ones(D)), entry.of(X, y))
+    expected = entry.formula(Z, shares(Y), np.ones(N))
+    np.testing.assert_allclose(found.mean / [1e150, 1e-150], expected["mean"], rtol=1e-10)
+    np.testing.assert_allclose(found.squares / [1e300, 1e-300], entry.of(Z, Y).squares, rtol=1e-10)
+    zeros = read_rows(source(Z * [1.0, 0.0]), Y)
+    assert gather(zeros, entry.of_rows(zeros)).squares[1] == 0.0

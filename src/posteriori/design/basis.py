@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 from scipy.special import expit
-from sklearn.cluster import kmeans_plusplus
+from sklearn.cluster import KMeans
 
 from posteriori.errors import ParameterError, ScaleError, ShapeError
 from posteriori.rows.block import Block, check_finite
@@ -29,13 +29,9 @@ class BasisFunctions:
 
     centres: Array
 
-    @property
-    def n_functions(self) -> int:
-        return len(self.centres)
-
     @abstractmethod
-    def fill(self, X: Array, out: Array) -> Array:
-        """φ(x) of each row, written into `out` (n, m)."""
+    def __call__(self, X: Array) -> Array:
+        """φ(x) of each row (n, m)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +39,19 @@ class Gaussians(BasisFunctions):
     """φ_j(x) = exp(-½ Σ_k rate_k² (x_k - μ_jk)²), for centres μ (m, d) and rates (d,).
 
     >>> gaussians = Gaussians(np.array([[0.0], [2.0]]), np.array([0.5]))
-    >>> gaussians.fill(np.array([[0.0], [1.0]]), np.empty((2, 2))).round(4)
-    array([[1.    , 0.6065], [0.8825, 0.8825]])
+    >>> gaussians(np.array([[0.0], [1.0]])).round(4)
+    array([[1.    , 0.6065],
+           [0.8825, 0.8825]])
     """
 
     centres: Array
     rate: Array
 
-    def fill(self, X: Array, out: Array) -> Array:
+    def __call__(self, X: Array) -> Array:
         used = np.flatnonzero(self.rate)
-        # Powers of two are taken out of the rates first: their squares might leave the doubles.
-        mantissa, power = np.frexp(self.rate[used])
         with np.errstate(over="ignore", under="ignore"):
-            x, centres = (np.ldexp(points[:, used], power) for points in (X, self.centres))
-            cdist(x, centres, "sqeuclidean", w=mantissa**2, out=out)
-            np.multiply(out, -0.5, out=out)
-            return cast(Array, np.exp(out, out=out))
+            x, centres = (points[:, used] * self.rate[used] for points in (X, self.centres))
+            return np.exp(-0.5 * cdist(x, centres, "sqeuclidean"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +59,7 @@ class Sigmoids(BasisFunctions):
     """φ_j(x) = σ(rate_j (x_k - μ_j)) with k = `column` j; all of length m.
 
     >>> sigmoids = Sigmoids(np.array([0, 0, 1]), np.array([0.0, 1.0, 5.0]), np.array([1.0, 2, 0]))
-    >>> sigmoids.fill(np.array([[1.0, 7.0]]), np.empty((1, 3))).round(4)
+    >>> sigmoids(np.array([[1.0, 7.0]])).round(4)
     array([[0.7311, 0.5   , 0.5   ]])
     """
 
@@ -74,18 +67,13 @@ class Sigmoids(BasisFunctions):
     centres: Array
     rate: Array
 
-    def fill(self, X: Array, out: Array) -> Array:
-        np.take(X, self.column, axis=1, out=out, mode="clip")
+    def __call__(self, X: Array) -> Array:
         with np.errstate(over="ignore", under="ignore"):
-            out -= self.centres
-            out *= self.rate
-            return cast(Array, expit(out, out=out))
+            return cast(Array, expit((X[:, self.column] - self.centres) * self.rate))
 
 
 _MOST_CENTRES = 10_000
 """Centres of a grid: a few points per column are millions in all when there are many columns."""
-
-_KMEANS_STEPS = 20
 
 
 def midpoints(low: float, high: float, number: int) -> Array:
@@ -98,9 +86,10 @@ def midpoints(low: float, high: float, number: int) -> Array:
     return np.unique(low * (1 - share) + high * share) if low < high else np.array([low])
 
 
-def grid_axes(low: Array, high: Array, number: int) -> list[Array]:
+def grid_axes(X: Array, number: int) -> list[Array]:
     """The midpoints of `number` equal parts of the range of each column."""
-    return [midpoints(a, b, number) for a, b in zip(low, high, strict=True)]
+    ranges = zip(X.min(axis=0), X.max(axis=0), strict=True)
+    return [midpoints(low, high, number) for low, high in ranges]
 
 
 def grid(axes: Sequence[Array]) -> Array:
@@ -132,17 +121,10 @@ def kmeans_centres(points: Array, unit: Array, number: int | None, random: Any) 
             f"centres={number}, but X has {len(distinct)} distinct rows.",
             "Use fewer, or pass the centres themselves.",
         )
-    scaled, weight = (distinct - points.mean(axis=0)) / unit, count.astype(np.float64)
-    centres, nearest = kmeans_plusplus(scaled, number, sample_weight=weight, random_state=random)
-    for _ in range(_KMEANS_STEPS):
-        before, (_, nearest) = nearest, KDTree(centres).query(scaled)
-        if np.array_equal(before, nearest):
-            break
-        used = np.unique(nearest)  # rounding may leave one of two equal centres without points
-        total = np.bincount(nearest, weight, minlength=number)[used]
-        for column, values in zip(centres.T, scaled.T, strict=True):
-            column[used] = np.bincount(nearest, weight * values, minlength=number)[used] / total
-    return centres * np.where(np.isfinite(unit), unit, 0.0) + points.mean(axis=0)
+    scaled = (distinct - points.mean(axis=0)) / unit
+    found = KMeans(number, n_init=1, tol=0.0, random_state=random).fit(scaled, sample_weight=count)
+    scale = np.where(np.isfinite(unit), unit, 0.0)
+    return cast(Array, found.cluster_centers_ * scale + points.mean(axis=0))
 
 
 def neighbour_spacing(points: Array, spread: Array) -> float:
@@ -193,11 +175,10 @@ def rates(width: Array, schema: Schema) -> Array:
     """One over the width in each column; zero where that is infinite, as for constant columns."""
     with np.errstate(over="ignore", divide="ignore"):
         rate = 1 / width
-    lost = np.isinf(rate) | ((rate < np.finfo(np.float64).tiny) & np.isfinite(width))
-    if lost.any():
+    if np.isinf(rate).any():
         raise ScaleError(
-            "The width of the functions is too small or too large for doubles in "
-            f"{schema.describe_all(np.flatnonzero(lost))}.",
+            "The width of the functions is too small in "
+            f"{schema.describe_all(np.flatnonzero(np.isinf(rate)))}.",
             "Multiply the column by a constant that brings it near one.",
         )
     return rate

@@ -4,6 +4,10 @@ Conventions: n rows, d columns, K classes, G groups of classes that share a cova
 covariance is stored as Σ = D L Lᵀ D with D = diag(scale) and L Lᵀ the correlations, so that the
 units of the columns cannot spoil the factor. No inverse is ever formed: what prediction needs is
 L⁻¹D⁻¹(x - μ), by forward substitution.
+
+Both kinds of densities have `linear`, the activations (4.68)-(4.70) where the boundaries are
+linear, else None, and `quadratic`: A (K, d, d), b (K, d) and c (K,) with
+ln p(x|C_k) = xᵀA_k x + b_kᵀx + c_k.
 """
 
 from collections.abc import Sequence
@@ -12,10 +16,11 @@ from functools import cached_property
 
 import numpy as np
 
-from posteriori.errors import ScaleError
-from posteriori.likelihood.feature_families import Gaussian, SharedGaussian, gaussian_log_normaliser
+from posteriori.design.columns import Columns
+from posteriori.likelihood.feature_families import Gaussian, SharedGaussian, in_parts
 from posteriori.likelihood.linear_activations import Linear, is_near_zero
-from posteriori.linalg import cholesky, dependent_columns, solve_lower, unit_diagonal
+from posteriori.linalg import cholesky, solve_lower
+from posteriori.rows.block import Block, Features, Mixed
 from posteriori.typing import Array, Codes
 
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -50,32 +55,17 @@ class Factor:
         whitener[self.kept] = solve_lower(self.lower[self.kept], inner).T
         return whitener
 
-    def part(self, columns: Codes, own: Codes | None = None) -> "Factor":
-        """The factor of the covariance of some of the columns, the places `own` (r,) of which
-        make up the triangle."""
-        rows = self.lower[columns]
-        if own is None:
-            own = independent_places((self,), columns)
-        inner = cholesky(rows[own] @ rows[own].T)
-        assert inner is not None, "a principal part of a positive definite matrix is one too"
-        return Factor(self.scale[columns], _extend(inner, rows @ rows[own].T, own), own)
+    def part(self, columns: Codes) -> "Factor":
+        """The factor of the covariance of some of the columns kept."""
+        lower = cholesky(self.lower[columns] @ self.lower[columns].T)
+        assert lower is not None, "a principal part of a positive definite matrix is one too"
+        return Factor.of_full_rank(self.scale[columns], lower)
 
     def covariance(self) -> Array:
-        """Σ itself; an error where its entries leave the doubles."""
-        with np.errstate(over="ignore", under="ignore"):
-            found = (self.lower @ self.lower.T) * self.scale * self.scale[:, None]
-        variance = np.diagonal(found)[self.kept]
-        bad = ~(np.isfinite(variance) & (variance > 0))
-        if bad.any():
-            j = int(self.kept[bad.argmax()])
-            raise ScaleError(
-                f"The variance of column {j} (spread {self.scale[j]:.3g}) does not fit in a "
-                "double; predictions do not need it.",
-                "Divide the column by a power of ten to see its covariance.",
-            )
-        return found
+        """Σ itself."""
+        return (self.lower @ self.lower.T) * self.scale * self.scale[:, None]
 
-    def times_unit(self, unit: Array) -> "Factor":
+    def times_unit(self, unit: Array | float) -> "Factor":
         """The factor in units of one, where this one is in multiples of `unit`."""
         return replace(self, scale=self.scale * unit)
 
@@ -91,38 +81,11 @@ class Factor:
         return Factor(scale, lower, kept)
 
 
-def independent_places(factors: Sequence[Factor], columns: Codes) -> Codes:
-    """Places among `columns` that determine the others: one choice for all factors, whose
-    densities could not be compared if they were of different columns.
-
-    The factors have the same columns kept; those are chosen first.
-    """
-    own = np.flatnonzero(np.isin(columns, factors[0].kept))
-    if len(own) in (len(columns), len(factors[0].kept)):
-        return own
-    rest = np.setdiff1d(np.arange(len(columns)), own)
-    # In units in common: a relation between columns is then one of the pooled columns, too.
-    parts = [f.lower[columns] * (f.scale / factors[0].scale)[columns, None] for f in factors]
-    pooled, _ = unit_diagonal(sum((rows @ rows.T for rows in parts), np.zeros(())))
-    inner = cholesky(pooled[np.ix_(own, own)])
-    assert inner is not None, "the columns kept are independent"
-    gain = solve_lower(inner, pooled[np.ix_(own, rest)])
-    left = pooled[np.ix_(rest, rest)] - gain.T @ gain
-    return np.sort(np.concatenate([own, np.delete(rest, dependent_columns(left))]))
-
-
-def _extend(inner: Array, rows: Array, own: Codes) -> Array:
-    """L (d, r) from the triangle of its rows `own` and the products of all rows with them."""
-    lower = solve_lower(inner, rows.T).T
-    lower[own] = inner
-    return lower
-
-
 @dataclass(frozen=True, eq=False)
 class FullGaussians:
     """Densities with means (K, d) and one covariance factor a group; `groups` (K,) says whose."""
 
-    means: Array
+    mean: Array
     factors: tuple[Factor, ...]
     groups: Codes
 
@@ -132,17 +95,15 @@ class FullGaussians:
 
     @cached_property
     def centre(self) -> Array:
-        return self.means.mean(axis=0)
-
-    @cached_property
-    def needs_centring(self) -> bool:
-        return not all(is_near_zero(self.centre, A) for A in self.whiteners)
+        """The mean of the class means, or zero where subtracting it gains no digits."""
+        centre = self.mean.mean(axis=0)
+        near = all(is_near_zero(centre, A) for A in self.whiteners)
+        return np.zeros_like(centre) if near else centre
 
     @cached_property
     def white_means(self) -> Array:
-        """Means of the classes in the white coordinates of their groups (K, d)."""
-        means = self.means - self.centre if self.needs_centring else self.means
-        pairs = zip(means, self.groups, strict=True)
+        """Means of the classes in the white coordinates of their groups (K, r)."""
+        pairs = zip(self.mean - self.centre, self.groups, strict=True)
         return np.array([mean @ self.whiteners[g] for mean, g in pairs])
 
     @cached_property
@@ -155,49 +116,67 @@ class FullGaussians:
     def _rank(self) -> int:
         return len(self.factors[0].kept)
 
-    def log_density(self, X: Array) -> Array:
-        """ln p(x|C_k) (n, K)."""
-        if self.needs_centring:
+    def log_density(self, X: Features, columns: Columns, missing: bool = False) -> Array:
+        """ln p(x|C_k) (n, K); with `missing`, of the entries that are there.
+
+        Sparse and coded rows are filled in part by part.
+        """
+        density = self._marginal if missing else self._complete
+        if isinstance(X, np.ndarray):
+            return density(X)
+        parts = columns.dense_parts(Block(X, None, None, 0))
+        return np.concatenate([density(columns.design(part).array()) for part in parts])
+
+    def _complete(self, X: Array) -> Array:
+        if self.centre.any():
             X = X - self.centre
-        out = np.empty((len(X), len(self.means)))
+        out = np.empty((len(X), len(self.mean)))
         for g, whitener in enumerate(self.whiteners):
             white = X @ whitener
             for k in np.flatnonzero(self.groups == g):
                 residual = white - self.white_means[k]
                 out[:, k] = np.einsum("ij,ij->i", residual, residual)
-        out *= -0.5
-        out += self.constants
-        return out
+        return self.constants - 0.5 * out
 
-    def marginal_log_density(self, X: Array) -> Array:
-        """ln p of the entries present: the others are integrated out (2.98)."""
-        out = np.empty((len(X), len(self.means)))
-        patterns, which = np.unique(~np.isnan(X), axis=0, return_inverse=True)
+    def _marginal(self, X: Array) -> Array:
+        """Missing entries are integrated out (2.98); columns left out of the fit do not count."""
+        out = np.empty((len(X), len(self.mean)))
+        kept = self.factors[0].kept
+        patterns, which = np.unique(~np.isnan(X[:, kept]), axis=0, return_inverse=True)
         for p, present in enumerate(patterns):
-            rows = np.flatnonzero(which.ravel() == p)
-            columns = np.flatnonzero(present)
-            out[rows] = self._of_columns(columns).log_density(X[np.ix_(rows, columns)])
+            rows, columns = np.flatnonzero(which.ravel() == p), kept[present]
+            factors = tuple(factor.part(columns) for factor in self.factors)
+            part = FullGaussians(self.mean[:, columns], factors, self.groups)
+            out[rows] = part._complete(X[np.ix_(rows, columns)])
         return out
 
-    def _of_columns(self, columns: Codes) -> "FullGaussians":
-        own = independent_places(self.factors, columns)
-        factors = tuple(factor.part(columns, own) for factor in self.factors)
-        return FullGaussians(self.means[:, columns], factors, self.groups)
+    def of_classes(self, classes: Sequence[int]) -> "FullGaussians":
+        """Those of some of the classes."""
+        used, groups = np.unique(self.groups[classes], return_inverse=True)
+        return FullGaussians(self.mean[classes], tuple(self.factors[g] for g in used), groups)
 
     def linear(self, log_priors: Array) -> Linear | None:
-        """(4.68)-(4.70): linear where all classes share one covariance, else None."""
         if len(self.factors) > 1:
             return None
-        whitener = self.whiteners[0]
-        white = (self.means - self.centre) @ whitener
+        whitener, centre = self.whiteners[0], self.mean.mean(axis=0)
+        white = (self.mean - centre) @ whitener
         bias = log_priors - 0.5 * (white**2).sum(axis=1)
-        return Linear.about(self.centre, whitener @ white.T, bias)
+        return Linear.about(centre, whitener @ white.T, bias)
+
+    def quadratic(self) -> tuple[Array, Array, Array]:
+        whiteners = [self.whiteners[g] for g in self.groups]
+        white = [mean @ A for mean, A in zip(self.mean, whiteners, strict=True)]
+        return (
+            np.array([-0.5 * A @ A.T for A in whiteners]),
+            np.array([A @ m for A, m in zip(whiteners, white, strict=True)]),
+            self.constants - 0.5 * np.array([m @ m for m in white]),
+        )
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         """`n` rows of class k."""
         factor = self.factors[self.groups[k]]
         white = random.standard_normal((n, self._rank))
-        return self.means[k] + (white @ factor.lower.T) * factor.scale
+        return self.mean[k] + (white @ factor.lower.T) * factor.scale
 
     def covariances(self) -> Array:
         """Σ_k (K, d, d), or Σ (d, d) where there is only one."""
@@ -206,68 +185,75 @@ class FullGaussians:
 
     @property
     def n_parameters(self) -> int:
-        K, d = len(self.means), self._rank
+        K, d = len(self.mean), self._rank
         return K * d + len(self.factors) * d * (d + 1) // 2
 
 
 @dataclass(frozen=True, eq=False)
 class DiagonalGaussians:
-    """Densities whose columns are independent: means (K, d), standard deviations (K, d).
+    """Densities whose columns are independent: the Gaussian family of features, by class.
 
-    With `shared`, one standard deviation serves all classes and columns: Σ = λI. Columns that
-    are left out have an infinite one.
+    With `shared`, one standard deviation serves all classes and columns: Σ = λI.
     """
 
-    means: Array
-    spread: Array
+    family: Gaussian
     shared: bool
 
-    @cached_property
-    def _family(self) -> Gaussian | SharedGaussian:
-        """Independent columns: the Gaussian family of features."""
-        if self.shared:
-            return SharedGaussian(self.means, self.spread[0])
-        return Gaussian(self.means, self.spread)
+    @property
+    def mean(self) -> Array:
+        return self.family.mean
 
-    @cached_property
-    def constants(self) -> Array:
-        """ln of the densities at the means (K,)."""
-        return -gaussian_log_normaliser(self.spread).sum(axis=1)
+    def log_density(self, X: Features, columns: Columns, missing: bool = False) -> Array:
+        """ln p(x|C_k) (n, K); with `missing`, of the entries that are there.
 
-    def log_density(self, X: Array) -> Array:
-        """ln p(x|C_k) (n, K)."""
-        return self._family.log_density(X)
-
-    def marginal_log_density(self, X: Array) -> Array:
-        """ln p of the entries present; the columns being independent, the others drop out."""
-        return self._family.marginal_log_density(X)
+        A factor adds the densities of zeros in all its indicators, and the difference that the one
+        of its level makes.
+        """
+        if not isinstance(X, Mixed):
+            return _log_density(self.family, X, missing)
+        numbers, each = columns.numeric, range(len(self.mean))
+        bits = np.zeros((1, self.mean.shape[1]))
+        zero = np.vstack([self.family.entries(bits, k) for k in each])
+        one = np.vstack([self.family.entries(bits + 1, k) for k in each])
+        codes = Block(replace(X, numeric=np.empty((len(X.codes), 0))), None, None, 0)
+        found = columns.design(codes).times((one - zero).T)
+        found += np.delete(zero, numbers, axis=1).sum(axis=1)
+        if len(numbers):
+            family = Gaussian(self.mean[:, numbers], self.family.sd[:, numbers])
+            found += _log_density(family, X.numeric, missing)
+        return found
 
     def linear(self, log_priors: Array) -> Linear | None:
-        """(4.68)-(4.70) where all classes share λ, else None."""
-        if not isinstance(self._family, SharedGaussian):
+        if not self.shared:
             return None
-        form = self._family.form
-        return Linear.about(form.centre, form.weight, form.offset.sum(axis=0) + log_priors)
+        form = SharedGaussian(self.mean, self.family.sd).form
+        return replace(form, bias=form.bias + log_priors)
+
+    def quadratic(self) -> tuple[Array, Array, Array]:
+        white = self.mean / self.family.sd
+        constant = -(0.5 * white**2 + self.family.log_normaliser).sum(axis=1)
+        precision = self.family.sd**-2.0
+        return -0.5 * _diagonals(precision), white / self.family.sd, constant
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         """`n` rows of class k."""
-        return self._family.draw(k, n, random)
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The covariance of each class as a factor; one for all where it is shared."""
-        kept = np.flatnonzero(np.isfinite(self.spread[0]))
-        identity = np.eye(self.means.shape[1])[:, kept]
-        spreads = self.spread[:1] if self.shared else self.spread
-        finite = np.where(np.isfinite(spreads), spreads, 1.0)
-        return tuple(Factor(spread, identity, kept) for spread in finite)
+        return self.family.draw(k, n, random)
 
     def covariances(self) -> Array:
-        """Σ_k (K, d, d), or Σ (d, d) where there is only one."""
-        found = np.array([factor.covariance() for factor in self.factors])
+        """Σ_k (K, d, d), or Σ (d, d) where there is only one; zero for columns left out."""
+        found = _diagonals(np.where(np.isfinite(self.family.sd), self.family.sd, 0.0) ** 2)
         return found[0] if self.shared else found
 
     @property
     def n_parameters(self) -> int:
-        used = int(np.isfinite(self.spread).sum())
+        used = int(np.isfinite(self.family.sd).sum())
         return used + (1 if self.shared else used)
+
+
+def _log_density(family: Gaussian, X: Array, missing: bool) -> Array:
+    return in_parts(family.marginal_log_density, X) if missing else family.log_density(X)
+
+
+def _diagonals(values: Array) -> Array:
+    """Diagonal matrices (K, d, d) of the rows of `values` (K, d)."""
+    return values[:, :, None] * np.eye(values.shape[1])

@@ -14,12 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import gammaln
+from scipy.special import gammaln, xlogy
 
 from posteriori.errors import (
     DomainError,
@@ -43,15 +43,13 @@ CONSTANT = 1e-13
 """A column is called constant when its spread is below this part of its size."""
 
 _SMALLEST = 1e-300
-"""Means and standard deviations below this have reciprocals beyond the doubles."""
+"""Means below this have reciprocals beyond the doubles."""
 
 _ROUNDING = 1e-12
 """A share of the weight below this is what adding up weights leaves of zero."""
 
 _FAR = 300.0
 """Standard deviations between a mean and the centre beyond which a square is not multiplied out."""
-
-_HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 
 _DENSE_ENTRIES = 2**18
 """Entries of a sparse matrix that are filled in at once."""
@@ -81,9 +79,9 @@ class TableLabels:
         k, j = np.argwhere(bad)[0]
         return self.classes.tolist()[k], self.column(int(j))
 
-    def fill_vacant(self, *sums: Array) -> tuple[Array, ...]:
+    def fill_vacant(self, sums: Array) -> Array:
         """Sums (K, m) in which a class without rows has those of all rows together."""
-        return tuple(np.where(self.vacant[:, None], s.sum(0), s) for s in sums)
+        return np.where(self.vacant[:, None], sums.sum(0), sums)
 
     def check_counted(self, count: Array) -> None:
         """An error where a class has rows, but none with an entry in some column."""
@@ -94,46 +92,6 @@ class TableLabels:
                 f"Class {label!r} has no entry in {column}: all of them are missing.",
                 "Drop the column, or pass rows of the class that have it.",
             )
-
-
-@dataclass(frozen=True)
-class LinearForm:
-    """Σ_j λ_kj (x_j - c_j) + o_kj, with `weight` λ and `offset` o (m, K) and `centre` c (m,).
-
-    `forbidden`, a pair of weight and offset, is positive where class k cannot give rise to
-    x_j at all; the value is then -inf.
-
-    >>> form = LinearForm(np.array([[0.0, 2.0]]), np.array([[1.0, 1.0]]), np.array([3.0]))
-    >>> form.values(np.array([[4.0]]))
-    array([[1., 3.]])
-    """
-
-    weight: Array
-    offset: Array
-    centre: Array
-    forbidden: tuple[Array, Array] | None = None
-
-    @cached_property
-    def activations(self) -> Linear:
-        """The sum over all columns."""
-        return Linear.about(self.centre, self.weight, self.offset.sum(axis=0))
-
-    def values(self, x: Entries) -> Array:
-        """The values (n, K); NaN where an entry is."""
-        values = self.activations(x)
-        if self.forbidden is not None:
-            weight, offset = self.forbidden
-            values[x @ weight + offset.sum(axis=0) > 0] = -np.inf
-        return values
-
-    def values_of_present(self, x: Array) -> Array:
-        """The values (n, K) with the missing entries left out of the sum."""
-        present = ~np.isnan(x)
-        values = np.where(present, x - self.centre, 0.0) @ self.weight + present @ self.offset
-        if self.forbidden is not None:
-            weight, offset = self.forbidden
-            values[np.where(present, x, 0.0) @ weight + present @ offset > 0] = -np.inf
-        return values
 
 
 class Family(ABC):
@@ -154,12 +112,16 @@ class Family(ABC):
         return np.zeros(x.shape, dtype=np.bool_)
 
     @abstractmethod
+    def log_density(self, x: Entries) -> Array:
+        """ln p(x|C_k) (n, K); may be NaN in rows with a missing or impossible entry."""
+
+    @abstractmethod
     def marginal_log_density(self, x: Array) -> Array:
         """ln p(x|C_k) (n, K), over the entries that are not missing."""
 
     @abstractmethod
-    def log_density(self, x: Entries) -> Array:
-        """ln p(x|C_k) (n, K); may be NaN in rows with a missing or impossible entry."""
+    def entries(self, x: Array, k: int) -> Array:
+        """ln p(x_j|C_k) of each entry (n, m); NaN or zero where it is missing."""
 
     @abstractmethod
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
@@ -185,58 +147,61 @@ class Family(ABC):
         return values
 
 
-class LinearFamily(Family):
-    """A family with u(x) = x: ln p(x|C_k) = ln h(x) + a linear function of x (4.84)."""
-
-    has_base: ClassVar[bool] = False
-
-    @cached_property
-    def form(self) -> LinearForm:
-        """The linear part, which alone tells the classes apart (4.86)."""
-        return self._form()
-
-    @abstractmethod
-    def _form(self) -> LinearForm: ...
-
-    def log_base(self, x: Array, columns: Any = slice(None)) -> Array:
-        """ln h(x) of each entry, the entries being those of `columns`."""
-        raise NotImplementedError
-
-    def log_density(self, x: Entries) -> Array:
-        values = self.form.values(x)
-        if self.has_base:
-            values += self._log_base_of_rows(x)[:, None]
-        return self.mark_outside(values, x)
-
-    def marginal_log_density(self, x: Array) -> Array:
-        values = self.form.values_of_present(x)
-        return values + np.nansum(self.log_base(x), axis=1)[:, None] if self.has_base else values
-
-    def _log_base_of_rows(self, x: Entries) -> Array:
-        if not isinstance(x, sparse.csr_array):
-            return self.log_base(cast(Array, x)).sum(axis=1)
-        at_zero = self.log_base(np.zeros(x.shape[1]))
-        extra = self.log_base(x.data, x.indices) - at_zero[x.indices]
-        return at_zero.sum() + np.bincount(_row_numbers(x), extra, minlength=x.shape[0])
-
-
 def _row_numbers(x: sparse.csr_array) -> Codes:
     """The row of each stored entry."""
     return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
 
 
-def in_parts(function: Callable[[Array], Array], x: Entries) -> Array:
+def in_parts(function: Callable[[Any], Array], x: Entries) -> Array:
     """`function` of the rows, a sparse matrix being filled in a few rows at a time."""
     if not isinstance(x, sparse.csr_array):
-        return function(cast(Array, x))
+        return function(x)
     size = max(1, _DENSE_ENTRIES // x.shape[1])
     starts = range(0, x.shape[0], size)
     return np.concatenate([function(x[low : low + size].toarray()) for low in starts])
 
 
 @dataclass(frozen=True)
+class NumberFamily(Family):
+    """A family of numbers with the means `mean` μ (K, m)."""
+
+    mean: Array
+
+    def marginal_log_density(self, x: Array) -> Array:
+        each = [np.nansum(self.entries(x, k), axis=1) for k in range(len(self.mean))]
+        return np.stack(each, axis=1)
+
+
+@dataclass(frozen=True)
+class LinearFamily(NumberFamily):
+    """A family with u(x) = x: ln p(x|C_k) = ln h(x) + a linear function of x (4.84).
+
+    The linear part, `form`, alone tells the classes apart (4.86). `impossible` is positive where a
+    class cannot give rise to a row at all, None where there is no such class.
+    """
+
+    @property
+    @abstractmethod
+    def form(self) -> Linear: ...
+
+    @property
+    def impossible(self) -> Linear | None:
+        return None
+
+    def log_density(self, x: Entries) -> Array:
+        values = self.form(x)
+        if self.impossible is not None:
+            values[self.impossible(x) > 0] = -np.inf
+        return self.mark_outside(values, x)
+
+    @property
+    def n_parameters(self) -> int:
+        return self.mean.size
+
+
+@dataclass(frozen=True)
 class Bernoulli(LinearFamily):
-    """x is one with probability μ and zero otherwise (4.81): `one` = μ, `zero` = 1 - μ (K, m).
+    """x is one with probability μ and zero otherwise (4.81): `mean` = μ, `rest` = 1 - μ (K, m).
 
     ln p = x ln μ + (1 - x) ln(1 - μ), hence λ = ln μ/(1 - μ), ln g = ln(1 - μ).
 
@@ -246,8 +211,7 @@ class Bernoulli(LinearFamily):
            [ 0.        ]])
     """
 
-    one: Array
-    zero: Array
+    rest: Array
 
     name = "bernoulli"
     domain = "0 or 1"
@@ -256,7 +220,7 @@ class Bernoulli(LinearFamily):
     def estimate(cls, count: Array, total: Array, pseudocount: float, places: TableLabels) -> Self:
         """μ = (Σx + α) / (N + 2α)."""
         if pseudocount == 0:
-            count, total = places.fill_vacant(count, total)
+            count, total = places.fill_vacant(count), places.fill_vacant(total)
             places.check_counted(count)
         rest = count - total
         rest = np.where(rest > _ROUNDING * count, rest, 0.0)
@@ -265,51 +229,49 @@ class Bernoulli(LinearFamily):
 
     @staticmethod
     def outside(x: Array) -> Mask:
-        bad = x != 1  # the stored entries of a sparse matrix need only this comparison
-        if bad.any():
-            bad &= x != 0
-        return bad & ~np.isnan(x) if bad.any() else bad
+        return (x != 0) & (x != 1) & ~np.isnan(x)
 
-    def _form(self) -> LinearForm:
-        never, always = self.one == 0, self.zero == 0
-        certain = never | always
-        one, zero = (np.log(np.where(certain, 1.0, p)).T for p in (self.one, self.zero))
-        centre = np.zeros(len(one))
-        if not certain.any():
-            return LinearForm(one - zero, zero, centre)
-        forbidden = (1.0 * never - always).T, 1.0 * always.T
-        return LinearForm(one - zero, zero, centre, forbidden)
+    def entries(self, x: Array, k: int) -> Array:
+        return xlogy(x, self.mean[k]) + xlogy(1 - x, self.rest[k])
+
+    @cached_property
+    def form(self) -> Linear:
+        certain = (self.mean == 0) | (self.rest == 0)
+        one, zero = (np.log(np.where(certain, 1.0, p)) for p in (self.mean, self.rest))
+        return Linear((one - zero).T, zero.sum(axis=1), None)
+
+    @cached_property
+    def impossible(self) -> Linear | None:
+        never, always = 1.0 * (self.mean == 0), 1.0 * (self.rest == 0)
+        if not (never.any() or always.any()):
+            return None
+        return Linear((never - always).T, always.sum(axis=1), None)
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
-        return (random.random((n, self.one.shape[1])) < self.one[k]).astype(np.float64)
-
-    @property
-    def n_parameters(self) -> int:
-        return self.one.size
+        return (random.random((n, self.mean.shape[1])) < self.mean[k]).astype(np.float64)
 
     def column(self, j: int) -> dict[str, Any]:
-        return {"probability": self.one[:, j]}
+        return {"probability": self.mean[:, j]}
 
 
 @dataclass(frozen=True)
 class MeanFamily(LinearFamily):
-    """A family with one parameter, its `mean` μ (K, m); a pseudocount has no part in it."""
-
-    mean: Array
+    """A family with one parameter, its mean; a pseudocount has no part in it."""
 
     @classmethod
     def estimate(cls, count: Array, total: Array, pseudocount: float, places: TableLabels) -> Self:
         """μ = Σx / N, the mean of all rows standing in for a class that has none yet."""
-        if not np.isfinite(total).all():
-            _, column = places.first(~np.isfinite(total))
-            raise ScaleError(f"The sum of {column} is beyond the doubles.", "Divide it by 1e10.")
-        count, total = places.fill_vacant(count, total)
+        count, total = places.fill_vacant(count), places.fill_vacant(total)
         places.check_counted(count)
-        return cls(total / count)
-
-    @property
-    def n_parameters(self) -> int:
-        return self.mean.size
+        mean = total / count
+        bad = ~np.isfinite(mean) | ((mean > 0) & (mean < _SMALLEST))
+        if bad.any():
+            _, column = places.first(bad)
+            raise ScaleError(
+                f"The entries of {column} are too large or too small.",
+                "Divide or multiply them by a power of ten.",
+            )
+        return cls(mean)
 
     def column(self, j: int) -> dict[str, Any]:
         return {"mean": self.mean[:, j]}
@@ -317,12 +279,9 @@ class MeanFamily(LinearFamily):
 
 @dataclass(frozen=True)
 class Poisson(MeanFamily):
-    """x = 0, 1, 2, ... with p = μˣ exp(-μ) / x!, hence λ = ln μ and ln g = -μ.
+    """x = 0, 1, 2, ... with p = μˣ exp(-μ) / x!, hence λ = ln μ, ln g = -μ and h = 1/x!.
 
-    Written about a common c, so that large counts lose no digits:
-    ln p = ln Poisson(x|c) + (x - c) ln μ/c + c (ln μ/c - (μ - c)/c).
-    Where the mean is zero, x = 0 has
-    probability one.
+    Where the mean is zero, x = 0 has probability one.
 
     >>> Poisson(np.array([[2.0], [0.0]])).marginal_log_density(np.array([[0.0], [1.0]]))
     array([[-2.        ,  0.        ],
@@ -331,30 +290,31 @@ class Poisson(MeanFamily):
 
     name = "poisson"
     domain = "a whole number, zero or more"
-    has_base = True
 
     @staticmethod
     def outside(x: Array) -> Mask:
-        bad = (x < 0) | (np.floor(x) != x)
-        return bad & ~np.isnan(x) if bad.any() else bad
+        return ((x < 0) | (np.floor(x) != x)) & ~np.isnan(x)
 
-    @property
-    def _reference(self) -> Array:
-        mean = self.mean.mean(axis=0)
-        return np.where(mean > 0, mean, 1.0)
+    def entries(self, x: Array, k: int) -> Array:
+        return xlogy(x, self.mean[k]) - self.mean[k] - gammaln(x + 1)
 
-    def log_base(self, x: Array, columns: Any = slice(None)) -> Array:
-        c = self._reference[columns]
-        return x * np.log(c) - c - gammaln(x + 1)
+    @cached_property
+    def form(self) -> Linear:
+        weights = np.log(np.where(self.mean == 0, 1.0, self.mean))
+        return Linear(weights.T, -self.mean.sum(axis=1), None)
 
-    def _form(self) -> LinearForm:
-        c = self._reference
+    @cached_property
+    def impossible(self) -> Linear | None:
         never = self.mean == 0
-        excess = (np.where(never, c, self.mean) - c) / c
-        weight = np.log1p(excess)
-        offset = np.where(never, c, c * (weight - excess))
-        forbidden = (1.0 * never.T, np.zeros(never.T.shape)) if never.any() else None
-        return LinearForm(weight.T, offset.T, c, forbidden)
+        return Linear(1.0 * never.T, np.zeros(len(never)), None) if never.any() else None
+
+    def log_density(self, x: Entries) -> Array:
+        values = super().log_density(x)
+        if isinstance(x, sparse.csr_array):
+            base = np.bincount(_row_numbers(x), gammaln(x.data + 1), minlength=x.shape[0])
+        else:
+            base = gammaln(x + 1).sum(axis=1)
+        return values - base[:, None]
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         return random.poisson(self.mean[k], (n, self.mean.shape[1])).astype(np.float64)
@@ -376,31 +336,33 @@ class Exponential(MeanFamily):
     @classmethod
     def estimate(cls, count: Array, total: Array, pseudocount: float, places: TableLabels) -> Self:
         found = super().estimate(count, total, pseudocount, places)
-        mean = found.mean
-        if (mean == 0).any():
-            label, column = places.first(mean == 0)
+        if (found.mean == 0).any():
+            label, column = places.first(found.mean == 0)
             raise DomainError(
                 f"Every entry of class {label!r} in {column} is zero, where the exponential "
                 "density has no maximum.",
                 "Drop the column, or choose another family for it.",
             )
-        _check_size(mean, places)
         return found
 
     @staticmethod
     def outside(x: Array) -> Mask:
         return x < 0
 
-    def _form(self) -> LinearForm:
-        return LinearForm(-1 / self.mean.T, -np.log(self.mean.T), np.zeros(self.mean.shape[1]))
+    def entries(self, x: Array, k: int) -> Array:
+        return -x / self.mean[k] - np.log(self.mean[k])
+
+    @cached_property
+    def form(self) -> Linear:
+        return Linear(-1 / self.mean.T, -np.log(self.mean).sum(axis=1), None)
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         return random.exponential(self.mean[k], (n, self.mean.shape[1]))
 
 
 @dataclass(frozen=True)
-class Gaussian(Family):
-    """N(x|μ_k, σ_k²), with `mean` μ and `sd` σ (K, m), infinite for columns that are left out.
+class Gaussian(NumberFamily):
+    """N(x|μ_k, σ_k²), with `sd` σ (K, m), infinite for columns that are left out.
 
     ln p = -½ ((x - μ)/σ)² - ln σ - ½ ln 2π: the boundaries are quadratic.
 
@@ -408,42 +370,31 @@ class Gaussian(Family):
     array([[-2.91893853]])
     """
 
-    mean: Array
     sd: Array
 
     name = "gaussian"
     summary = "moments"
 
-    def marginal_log_density(self, x: Array) -> Array:
-        present = ~np.isnan(x)
-        logs = present @ gaussian_log_normaliser(self.sd).T
-        for k in range(len(self.mean)):
-            z = (x - self.mean[k]) / self.sd[k]
-            logs[:, k] += 0.5 * np.sum(z * z, axis=1, where=present)
-        return -logs
+    @cached_property
+    def log_normaliser(self) -> Array:
+        """ln σ√(2π) (K, m), zero for columns that are left out."""
+        return np.where(np.isfinite(self.sd), np.log(self.sd * np.sqrt(2 * np.pi)), 0.0)
+
+    def entries(self, x: Array, k: int) -> Array:
+        return -0.5 * ((x - self.mean[k]) / self.sd[k]) ** 2 - self.log_normaliser[k]
 
     def log_density(self, x: Entries) -> Array:
-        if isinstance(x, sparse.csr_array) or self._expansion is None:
+        """By products with the squares; those of sparse rows are not about a centre."""
+        is_sparse = isinstance(x, sparse.csr_array)
+        centre = np.zeros(self.mean.shape[1]) if is_sparse else self.mean.mean(axis=0)
+        step = (self.mean - centre) / self.sd
+        if abs(step).max() > _FAR:  # multiplying the square out would lose digits
             return in_parts(self.marginal_log_density, x)
-        centre, shrink, square, linear, constant = self._expansion
-        q = (x - centre) * shrink
-        values = (q * q) @ square
-        values += q @ linear
-        return values + constant
-
-    @cached_property
-    def _expansion(self) -> tuple[Array, Array, Array, Array, Array] | None:
-        """Σ_j A_kj q_j² + B_kj q_j + C_k with q = (x - centre) · shrink: centre, shrink, A, B, C.
-
-        None where multiplying the square out would lose digits.
-        """
-        centre = self.mean.mean(axis=0)
-        scale = np.exp(np.log(np.where(np.isfinite(self.sd), self.sd, 1.0)).mean(axis=0))
-        step, ratio = (self.mean - centre) / self.sd, scale / self.sd
-        if not (abs(step).max() < _FAR and ratio.max() < _FAR):
-            return None
-        constant = -np.sum(0.5 * step**2 + gaussian_log_normaliser(self.sd), axis=1)
-        return centre, 1 / scale, -0.5 * (ratio**2).T, (step * ratio).T, constant
+        q: Any = x if is_sparse else x - centre
+        squares = q.power(2) if is_sparse else q * q
+        values: Array = squares @ (-0.5 / self.sd**2).T
+        values += q @ (step / self.sd).T
+        return values - (0.5 * step**2 + self.log_normaliser).sum(axis=1)
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         return random.normal(self.mean[k], _spread(self.sd[k]), (n, self.mean.shape[1]))
@@ -457,57 +408,36 @@ class Gaussian(Family):
 
 
 @dataclass(frozen=True)
-class SharedGaussian(LinearFamily):
-    """N(x|μ_k, σ²), one `sd` σ (m,) for all classes: the boundaries are linear.
+class SharedGaussian(Gaussian):
+    """N(x|μ_k, σ²), with the same `sd` in all classes: the boundaries are linear.
 
-    About a common c: ln p = ln N(x|c, σ²) + (x - c)(μ - c)/σ² - ½ ((μ - c)/σ)².
-
-    >>> model = SharedGaussian(np.array([[0.0], [1.0]]), np.array([1.0]))
+    >>> model = SharedGaussian(np.array([[0.0], [1.0]]), np.ones((2, 1)))
     >>> model.marginal_log_density(np.array([[0.5]]))
     array([[-1.04393853, -1.04393853]])
     """
 
-    mean: Array
-    sd: Array
-
-    name = "gaussian"
-    summary = "moments"
-    has_base = True
-
-    @property
-    def _centre(self) -> Array:
-        return self.mean.mean(axis=0)
-
-    def log_base(self, x: Array, columns: Any = slice(None)) -> Array:
-        sd = self.sd[columns]
-        return -0.5 * ((x - self._centre[columns]) / sd) ** 2 - gaussian_log_normaliser(sd)
-
-    def _form(self) -> LinearForm:
-        step = (self.mean - self._centre) / self.sd
-        return LinearForm((step / self.sd).T, -0.5 * step.T**2, self._centre)
-
-    def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
-        return random.normal(self.mean[k], _spread(self.sd), (n, self.mean.shape[1]))
+    @cached_property
+    def form(self) -> Linear:
+        """About a common c: (x - c)(μ - c)/σ² - ½ ((μ - c)/σ)²."""
+        centre = self.mean.mean(axis=0)
+        step = (self.mean - centre) / self.sd
+        return Linear.about(centre, (step / self.sd).T, -0.5 * (step**2).sum(axis=1))
 
     @property
     def n_parameters(self) -> int:
-        return (len(self.mean) + 1) * int(np.isfinite(self.sd).sum())
-
-    def column(self, j: int) -> dict[str, Any]:
-        return {"mean": self.mean[:, j], "sd": np.full(len(self.mean), _spread(self.sd[j]))}
+        return (len(self.mean) + 1) * int(np.isfinite(self.sd[0]).sum())
 
 
 def estimate_gaussian(
     count: Array,
     mean: Array,
     scatter: Array,
-    unit: Array,
     *,
     shared: bool,
     places: TableLabels,
     taken: float = 0.0,
-) -> Gaussian | SharedGaussian:
-    """Means and variances Σ(x - μ)²/(N - taken), given in multiples of `unit`.
+) -> Gaussian:
+    """Means and variances Σ(x - μ)²/(N - taken).
 
     A column that is the same in all rows is left out. Where one is constant in a class only (with
     `shared`, in every class), it is given the variance that one more row, as far out as rows are
@@ -525,9 +455,8 @@ def estimate_gaussian(
     flat = (sd <= CONSTANT * (abs(mean).max(axis=0) if shared else abs(mean))) & ~vacant
     sd = np.where(flat, overall / np.sqrt(count + 1), np.where(vacant, overall, sd))
     _warn_of_flat_columns(flat, overall == 0, places)
-    _check_size(np.where(overall == 0, np.inf, sd) * unit, places)
-    sd = np.where(overall == 0, np.inf, sd * unit)
-    return SharedGaussian(mean * unit, sd) if shared else Gaussian(mean * unit, sd)
+    sd = np.broadcast_to(np.where(overall == 0, np.inf, sd), mean.shape)
+    return SharedGaussian(mean, sd) if shared else Gaussian(mean, sd)
 
 
 def check_freedom(count: Array, taken: float, squares: Array) -> None:
@@ -568,19 +497,6 @@ def _warn_of_flat_columns(flat: Mask, lost: Mask, places: TableLabels) -> None:
                     "Pass more rows, or drop what does not vary.",
                 )
             )
-
-
-def _check_size(size: Array, places: TableLabels) -> None:
-    """An error where the reciprocal of a mean or a deviation would leave the doubles."""
-    if (size < _SMALLEST).any():
-        _, column = places.first(np.atleast_2d(size < _SMALLEST))
-        raise ScaleError(f"The entries of {column} are too small.", "Multiply them by 1e100.")
-
-
-def gaussian_log_normaliser(sd: Array) -> Array:
-    """ln σ√(2π), zero for columns that are left out."""
-    used = np.isfinite(sd)
-    return np.where(used, np.log(np.where(used, sd, 1.0)) + _HALF_LOG_2PI, 0.0)
 
 
 def _spread(sd: Array) -> Array:
@@ -642,7 +558,7 @@ class Categorical(Family):
                     "Drop the column.",
                 )
             if pseudocount == 0:
-                (table,) = places.fill_vacant(table)
+                table = places.fill_vacant(table)
             total = table.sum(axis=1) + pseudocount * table.shape[1]
             places.check_counted(np.where(np.arange(len(levels)) == j, total[:, None], 1.0))
             probability.append((table + pseudocount) / total[:, None])
@@ -653,11 +569,19 @@ class Categorical(Family):
     def outside(x: Array) -> Mask:
         return np.isinf(x)
 
+    def _codes(self, x: Any, j: int) -> NDArray[Any]:
+        """The codes of the entries of column j."""
+        found: NDArray[Any] = x[:, j]
+        return found if self.coded else codes_among(self.levels[j], found)
+
+    def entries(self, x: Any, k: int) -> Array:
+        each = [table[self._codes(x, j), k] for j, table in enumerate(self.tables)]
+        return np.stack(each, axis=1)
+
     def marginal_log_density(self, x: Any) -> Array:
         values = np.zeros((len(x), self.tables[0].shape[1]))
         for j, table in enumerate(self.tables):
-            codes = x[:, j] if self.coded else codes_among(self.levels[j], x[:, j])
-            values += table[codes]
+            values += table[self._codes(x, j)]
         return values
 
     def log_density(self, x: Entries) -> Array:
@@ -683,7 +607,7 @@ class Categorical(Family):
         return {
             "levels": self.levels[j],
             "probability": table[:, :n_levels],
-            "handle_unknown": table[:, n_levels],
+            "unseen": table[:, n_levels],
         }
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from posteriori.design.columns import Columns
-from posteriori.errors import ScaleError
 from posteriori.rows.block import Block, Features
 from posteriori.rows.schema import HandleUnknown, Schema
 from posteriori.typing import Array
@@ -54,22 +53,6 @@ class Linear:
         if is_near_zero(centre, weights):
             return cls(weights, bias - centre @ weights, None)
         return cls(weights, bias, centre)
-
-    @classmethod
-    def in_units(
-        cls, weights: Array, unit: Array, centre: Array, bias: Array, schema: Schema
-    ) -> "Linear":
-        """The function whose weights are in multiples of 1/`unit` (d,), about a centre."""
-        with np.errstate(over="ignore"):
-            weights = weights / unit[:, None]
-        if not np.isfinite(weights).all():
-            j = int(np.argmax(~np.isfinite(weights).all(axis=1)))
-            raise ScaleError(
-                f"The coefficients of {Columns(schema).as_schema().describe(j)} do not fit in a "
-                "double.",
-                "Multiply the column by a large number.",
-            )
-        return cls.about(centre, weights, bias)
 
     def coefficients(self) -> tuple[Array, Array]:
         """`coef_` and `intercept_`: the difference for two classes, else summing to zero."""

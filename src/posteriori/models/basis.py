@@ -1,12 +1,14 @@
 """Transformers by Gaussian and sigmoidal basis functions."""
 
 from abc import abstractmethod
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from posteriori.arguments import check_choice, check_count, is_number
@@ -26,16 +28,18 @@ from posteriori.design.basis import (
     read_column_centres,
 )
 from posteriori.errors import ColumnTypeError, ParameterError
-from posteriori.rows.block import Block
+from posteriori.rows.block import Block, check_finite
 from posteriori.rows.features import Table, read_features
-from posteriori.rows.in_memory import BLOCK_ENTRIES, SERIAL_ENTRIES, MemoryRows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Schema
-from posteriori.rows.threads import map_in_order, one_blas_thread
-from posteriori.statistics.column_moments import Overview, dense, overview_of
+from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array
 
 Placement = Literal["data", "grid"]
 Units = Literal["standardised", "original"]
+
+SAMPLE = 10_000
+"""Rows that k-means and quantiles are computed from."""
 
 _PER_COLUMN = 5
 """Default number of grid points, or of sigmoids, per column."""
@@ -72,9 +76,13 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
         """Choose centres and width by the rows X (n, d); y is not used."""
         self._check_parameters()
         table = self._read(X, None)
+        rows = dense(Block(table.cut(0, table.n_rows), None, None, 0), table.schema)
         random = check_random_state(self.random_state)
+        chosen = np.arange(len(rows))
+        if len(rows) > SAMPLE:
+            chosen = np.sort(sample_without_replacement(len(rows), SAMPLE, random_state=random))
         with one_blas_thread():
-            self._place(overview_of(MemoryRows(table, None), random), random)
+            self._place(rows, rows[chosen], table.schema, random)
         self.schema_, self.n_features_in_ = table.schema, len(table.schema)
         if table.schema.named:
             self.feature_names_in_ = np.array(table.schema.names, dtype=object)
@@ -83,31 +91,19 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
         return self
 
     @abstractmethod
-    def _place(self, seen: Overview, random: Any) -> None:
+    def _place(self, X: Array, sample: Array, schema: Schema, random: Any) -> None:
         """Set `centres_`, `width_` and the functions; an error leaves them unchanged."""
 
     def transform(self, X: Any) -> Array:
         """φ(x) of each row, (n, m)."""
         check_is_fitted(self)
-        table, schema = self._read(X, self.schema_), self.schema_
-        out = np.empty((table.n_rows, self._n_features_out))
-        rows = max(1, BLOCK_ENTRIES // max(len(schema), out.shape[1]))
-
-        def write(low: int) -> None:
-            high = min(low + rows, table.n_rows)
-            block = Block(table.cut(low, high), None, None, low)
-            self._basis.fill(dense(block, schema), out[low:high])
-
-        if len(out) * (len(schema) + out.shape[1]) < SERIAL_ENTRIES:
-            for low in range(0, len(out), rows):
-                write(low)
-        else:
-            map_in_order(write, range(0, len(out), rows))
-        return out
+        rows = MemoryRows(self._read(X, self.schema_))
+        out = np.empty((rows.n_rows, self._n_features_out))
+        return rows.fill(out, lambda block: self._basis(dense(block, self.schema_)))
 
     @property
     def _n_features_out(self) -> int:
-        return self._basis.n_functions
+        return len(self._basis.centres)
 
     def _read(self, X: Any, schema: Schema | None) -> Table:
         table = read_features(X, schema, type(self).__name__)
@@ -133,9 +129,9 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
         """How many centres are wanted; None where they are given, or not."""
         return int(self.centres) if isinstance(self.centres, int | np.integer) else None
 
-    def _unit(self, seen: Overview) -> Array:
+    def _unit(self, spread: Array) -> Array:
         """The length of one in each column (d,)."""
-        return seen.spread if self.units == "standardised" else np.ones(len(seen.schema))
+        return spread if self.units == "standardised" else np.ones(len(spread))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -195,19 +191,20 @@ class GaussianBasis(ClassNamePrefixFeaturesOutMixin, BasisTransformer):
     centres_: Array
     width_: float
 
-    def _place(self, seen: Overview, random: Any) -> None:
-        unit, gap = self._unit(seen), None
+    def _place(self, X: Array, sample: Array, schema: Schema, random: Any) -> None:
+        spread, gap = spread_of(X), None
+        unit = self._unit(spread)
         if self.centres is not None and self._number() is None:
-            centres = read_centres(self.centres, seen.schema)
+            centres = read_centres(self.centres, schema)
         elif self.placement == "grid":
-            axes = grid_axes(seen.low, seen.high, self._number() or _PER_COLUMN)
+            axes = grid_axes(X, self._number() or _PER_COLUMN)
             centres, gap = grid(axes), grid_spacing(axes, unit)
         else:
-            centres = kmeans_centres(seen.sample, unit, self._number(), random)
-        varies = np.isfinite(seen.spread)
-        spread = seen.spread[varies] / unit[varies]
-        width = self.width or gap or neighbour_spacing((centres - seen.mean) / unit, spread)
-        self._basis = Gaussians(centres, rates(width * unit, seen.schema))
+            centres = kmeans_centres(sample, unit, self._number(), random)
+        varies = np.isfinite(spread)
+        around = (centres - X.mean(axis=0)) / unit
+        width = self.width or gap or neighbour_spacing(around, spread[varies] / unit[varies])
+        self._basis = Gaussians(centres, rates(width * unit, schema))
         self.centres_, self.width_ = centres, float(width)
 
 
@@ -255,24 +252,22 @@ class SigmoidBasis(BasisTransformer):
     centres_: list[Array]
     width_: Array
 
-    def _place(self, seen: Overview, random: Any) -> None:
-        centres = self._steps(seen)
-        gaps = np.array(list(map(column_spacing, centres, seen.spread)))
-        width = 0.5 * gaps if self.width is None else self.width * self._unit(seen)
-        column = np.repeat(np.arange(len(centres)), [len(steps) for steps in centres])
-        rate = rates(width, seen.schema)[column]
-        self._basis = Sigmoids(column, np.concatenate(centres), rate)
-        self.centres_, self.width_ = centres, width
-
-    def _steps(self, seen: Overview) -> list[Array]:
-        """The centres of each column."""
+    def _place(self, X: Array, sample: Array, schema: Schema, random: Any) -> None:
         number = _PER_COLUMN if self.centres is None else self._number()
         if number is None:
-            return read_column_centres(self.centres, len(seen.schema))
-        if self.placement == "grid":
-            return grid_axes(seen.low, seen.high, number)
-        quantiles = np.quantile(seen.sample, midpoints(0.0, 1.0, number), axis=0)
-        return [np.unique(steps) for steps in quantiles.T]
+            centres = read_column_centres(self.centres, len(schema))
+        elif self.placement == "grid":
+            centres = grid_axes(X, number)
+        else:
+            quantiles = np.quantile(sample, midpoints(0.0, 1.0, number), axis=0)
+            centres = [np.unique(steps) for steps in quantiles.T]
+        spread = spread_of(X)
+        gaps = np.array(list(map(column_spacing, centres, spread)))
+        width = 0.5 * gaps if self.width is None else self.width * self._unit(spread)
+        column = np.repeat(np.arange(len(centres)), [len(steps) for steps in centres])
+        rate = rates(width, schema)[column]
+        self._basis = Sigmoids(column, np.concatenate(centres), rate)
+        self.centres_, self.width_ = centres, width
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the functions: age_sigmoid0, age_sigmoid1, ..."""
@@ -280,3 +275,16 @@ class SigmoidBasis(BasisTransformer):
         pairs = zip(_check_feature_names_in(self, input_features), self.centres_, strict=True)
         names = [f"{name}_sigmoid{j}" for name, steps in pairs for j in range(len(steps))]
         return np.array(names, dtype=object)
+
+
+def dense(block: Block, schema: Schema) -> Array:
+    """The numbers of a block as an array; an error names one that is missing or infinite."""
+    X = block.X.toarray() if isinstance(block.X, csr_array) else cast(Array, block.X)
+    if not np.isfinite(X).all():
+        check_finite(block, schema)
+    return X
+
+
+def spread_of(X: Array) -> Array:
+    """The standard deviation of each column, infinite for columns that are constant."""
+    return np.where(X.min(axis=0) < X.max(axis=0), X.std(axis=0), np.inf)

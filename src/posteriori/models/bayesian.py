@@ -801,7 +801,7 @@ def _by_all_rows(objective: LogPosterior) -> LogPosterior:
     found = column_spread(objective.rows, objective.columns)
     width = found.deviation if standard.intercept else np.hypot(found.deviation, found.mean)
     changes = found.deviation > STILL * abs(found.mean)
-    ratio = standard.scale / np.where(changes, width * found.unit, standard.scale)
+    ratio = standard.scale / np.where(changes, width, standard.scale)
     ratio = np.concatenate([np.ones(int(standard.intercept)), ratio])
     squares = ratio**2 if penalty.precision.ndim == 1 else np.outer(ratio, ratio)
     precision, mean = penalty.precision * squares, penalty.mean / ratio

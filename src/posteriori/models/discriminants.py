@@ -18,12 +18,12 @@ from posteriori.likelihood.feature_families import CONSTANT
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.linalg import read_only
 from posteriori.models.from_statistics import FromStatistics
+from posteriori.models.gaussian import gather_moments
 from posteriori.rows.block import Rows
 from posteriori.rows.source import FitRows
-from posteriori.solve.closed_form import LeastSquares, fisher_directions, least_squares
+from posteriori.solve.closed_form import fisher_directions, least_squares
 from posteriori.solve.covariance import Divisor, Shrinkage, check_shrinkage, group_covariances
-from posteriori.statistics.column_moments import gather
-from posteriori.statistics.moments import GatherMoments, Moments
+from posteriori.statistics.moments import Moments
 from posteriori.typing import Array, Labels
 
 
@@ -89,10 +89,10 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, From
         super()._fit_rows(rows)
 
     def _gather(self, rows: Rows, before: Any = None) -> Moments:
-        return pooled_moments(rows, self)
+        return gather_moments(rows, self, pooled=True)
 
     def _convert(self, statistics: Moments) -> Moments:
-        return statistics.pooled()
+        return statistics.pool()
 
     def _estimate(self, statistic: Moments) -> None:
         moments, K = statistic.with_vacant_classes_centred(), int(np.count_nonzero(statistic.count))
@@ -100,19 +100,19 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, From
         n, mean, _ = moments.total()
         # Weights may sum to K or less: then the variance is the scatter over n.
         divisor, freedom = ("unbiased", n - K) if n > K else ("ml", n)
-        within = group_covariances(moments, self.shrinkage, cast(Divisor, divisor))
+        groups = np.zeros(len(moments.classes), dtype=np.intp)
+        within = group_covariances(moments, groups, self.shrinkage, cast(Divisor, divisor))
         for caveat in within.caveats:
             warn(caveat)
         between = np.sqrt(moments.count)[:, None] * (moments.mean - mean)
-        found = fisher_directions(within.factors[0], between, freedom)
-        scalings = found.scalings[:, :kept] / moments.unit[:, None]
-        centres = (moments.mean - mean) @ found.scalings[:, :kept]
+        scalings, eigenvalues = fisher_directions(within.factors[0], between, freedom)
+        scalings = scalings[:, :kept]
+        centres = (moments.mean - mean) @ scalings
         if len(centres) == 2 and centres[1, 0] < centres[0, 0]:
             scalings, centres = -scalings, -centres
         self.class_count_, self.priors_ = read_only(moments.count), read_only(moments.count / n)
-        self.means_, self.xbar_ = read_only(moments.mean * moments.unit), mean * moments.unit
-        self.scalings_ = read_only(scalings)
-        self.eigenvalues_ = read_only(found.eigenvalues[:kept])
+        self.means_, self.xbar_ = read_only(moments.mean), read_only(mean)
+        self.scalings_, self.eigenvalues_ = read_only(scalings), read_only(eigenvalues[:kept])
         self.criterion_ = float(self.eigenvalues_.sum())
         self._projection = Linear.about(self.xbar_, scalings, np.zeros(kept))
         self._classify(centres, freedom / n)
@@ -188,17 +188,6 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, From
         return K * d + d * (d + 1) // 2 + K - 1
 
 
-def pooled_moments(rows: Rows, model: Any) -> Moments:
-    """Class means, and the scatter within classes."""
-    classes, columns = cast(Labels, rows.classes), Columns(rows.schema)
-    columns.check_covariance(type(model).__name__)
-    return cast(Moments, gather(rows, GatherMoments(columns, classes, (None,) * len(classes))))
-
-
-_INFINITE = 1e300
-"""A penalty that makes a coefficient zero, and can still be added to."""
-
-
 class LeastSquaresClassifier(FromStatistics):
     """One linear function per class, fitted to coded labels by least squares, in closed form.
 
@@ -244,43 +233,30 @@ class LeastSquaresClassifier(FromStatistics):
         self.ridge = ridge
 
     def _gather(self, rows: Rows, before: Any = None) -> Moments:
-        return pooled_moments(rows, self)
+        return gather_moments(rows, self, pooled=True)
 
     def _convert(self, statistics: Moments) -> Moments:
-        return statistics.pooled()
+        return statistics.pool()
 
     def _estimate(self, statistic: Moments) -> None:
+        """The normal equations (4.16) for coded targets, about the means."""
         code = self._code(statistic)
-        solution = self._solve(statistic, code)
-        if len(solution.dependent) and self.ridge == 0:
-            columns, several = Columns(statistic.schema).as_schema(), len(solution.dependent) > 1
-            names = columns.describe_all(solution.dependent)
+        n, mean, scatter = statistic.total()
+        cross = ((statistic.mean - mean) * statistic.count[:, None]).T @ code  # ΦᵀT
+        constant = np.sqrt(np.diagonal(scatter) / n) <= CONSTANT * abs(mean)
+        weights, dependent = least_squares(scatter, cross, float(self.ridge), constant)
+        if len(dependent) and self.ridge == 0:
+            names = Columns(statistic.schema).as_schema().describe_all(dependent)
             warn(
                 RankDeficiencyWarning(
-                    f"{names[0].upper()}{names[1:]} {'are' if several else 'is'} constant, or "
-                    "can be computed from the other columns. The coefficients are the least "
-                    "squares solution of smallest norm.",
+                    f"{names[0].upper()}{names[1:]} {'are' if len(dependent) > 1 else 'is'} "
+                    "constant, or can be computed from the other columns. The coefficients are "
+                    "the least squares solution of smallest norm.",
                     "Drop such columns, or set ridge to a small positive number.",
                 )
             )
-        n, mean, _ = statistic.total()
         self.class_count_ = read_only(statistic.count)
-        self._linear = Linear.in_units(
-            solution.coefficients,
-            statistic.unit,
-            mean * statistic.unit,
-            statistic.count / n @ code,
-            statistic.schema,
-        )
-
-    def _solve(self, moments: Moments, code: Array) -> LeastSquares:
-        """The normal equations (4.16) for coded targets, in the units of the statistic."""
-        n, mean, scatter = moments.total()
-        cross = ((moments.mean - mean) * moments.count[:, None]).T  # ΦᵀT about the means
-        spread = np.sqrt(np.diagonal(scatter) / n)
-        with np.errstate(over="ignore"):
-            penalty = np.minimum((np.sqrt(float(self.ridge)) / moments.unit) ** 2, _INFINITE)
-        return least_squares(scatter, cross @ code, penalty, spread <= CONSTANT * abs(mean))
+        self._linear = Linear.about(mean, weights, statistic.count / n @ code)
 
     def _check_parameters(self, classes: Labels) -> None:
         check_choice("coding", self.coding, ("one-of-k", "fisher"))

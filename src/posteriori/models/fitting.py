@@ -301,17 +301,15 @@ def _standardise(problem: Problem, levels: list[Subsample]) -> tuple[Standard, N
         constant = _constant(found)
         if not constant.any():
             break
-    mean = found.mean * found.unit
+    mean = found.mean
     if problem.intercept_precision > 0 and not exact and len(levels) > 1:
         # The prior on the intercept is about the means of all rows.
         every = column_spread(problem.rows, problem.columns)
-        mean = every.mean * every.unit
+        mean = every.mean
     if problem.intercept:
-        scale = np.where(
-            constant, np.where(mean == 0, 1.0, abs(mean)), found.deviation * found.unit
-        )
+        scale = np.where(constant, np.where(mean == 0, 1.0, abs(mean)), found.deviation)
         return Standard(mean, scale, True), constant
-    size = np.hypot(found.deviation, found.mean) * found.unit
+    size = np.hypot(found.deviation, found.mean)
     return Standard(np.zeros(len(mean)), np.where(size > 0, size, 1.0), False), size == 0
 
 

@@ -17,11 +17,8 @@ from posteriori.errors import (
     MissingValueError,
     NotLinearError,
     ParameterError,
-    PosterioriError,
-    PosterioriWarning,
     ScaleError,
     SingularCovarianceError,
-    SingularCovarianceWarning,
     StatisticsError,
     warn,
 )
@@ -34,12 +31,8 @@ from posteriori.rows.source import FitRows, SourceRows
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes, Labels
 
-_CURED_BY_ROWS: dict[type[PosterioriError], type[PosterioriWarning]] = {
-    SingularCovarianceError: SingularCovarianceWarning,
-    MissingValueError: SingularCovarianceWarning,
-    LabelError: IdentifiabilityWarning,
-}
-"""Errors that more rows can cure, and the warning that `partial_fit` gives in their place."""
+_CURED_BY_ROWS = SingularCovarianceError, MissingValueError, LabelError
+"""Errors that more rows can cure: `partial_fit` gives a warning in their place."""
 
 
 def only_if(attribute: str) -> Callable[[F], F]:
@@ -68,7 +61,6 @@ class FromStatistics(Classifier):
     _linear: Linear | None = None
     _statistics: Statistic | None = None
     _statistic_types: tuple[type[Statistic], ...]
-    _why_no_statistics = "the model is not fitted."
 
     @abstractmethod
     def _gather(self, rows: Rows, before: Any = None) -> Statistic:
@@ -112,8 +104,13 @@ class FromStatistics(Classifier):
     def statistics_(self) -> Any:
         """The sums the model was fitted to. Those of two sites can be added."""
         if self._statistics is None:
-            raise AttributeError(f"There are no statistics_: {self._why_no_statistics}")
+            raise AttributeError(f"There are no statistics_: {self._why_no_statistics()}")
         return self._statistics
+
+    def _why_no_statistics(self) -> str:
+        if hasattr(self, "schema_"):
+            return "the model was fitted by expectation-maximisation to rows with missing entries."
+        return "the model is not fitted."
 
     @classmethod
     def from_statistics(cls, statistics: Any, **parameters: Any) -> Self:
@@ -147,7 +144,7 @@ class FromStatistics(Classifier):
             before: Any = self._statistics
             if before is None and hasattr(self, "schema_"):
                 raise StatisticsError(
-                    f"No rows can be added: {self._why_no_statistics}",
+                    f"No rows can be added: {self._why_no_statistics()}",
                     "Fit to all rows at once, or use covariance='diagonal'.",
                 )
             schema = None if before is None else before.schema
@@ -165,10 +162,10 @@ class FromStatistics(Classifier):
                 ) from error
             try:
                 self._adopt(statistic if before is None else before + statistic)
-            except tuple(_CURED_BY_ROWS) as error:
+            except _CURED_BY_ROWS as error:
                 del self.classes_
                 warn(
-                    _CURED_BY_ROWS[type(error)](
+                    IdentifiabilityWarning(
                         f"{error.problem} The rows are counted, but the model cannot predict yet.",
                         "Pass more rows to partial_fit.",
                     )

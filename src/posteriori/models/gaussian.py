@@ -1,6 +1,6 @@
 """Gaussian class-conditional densities (4.2.1-4.2.2)."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -18,11 +18,10 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.likelihood.class_densities import DiagonalGaussians, FullGaussians
-from posteriori.likelihood.linear_activations import Linear
 from posteriori.linalg import read_only
 from posteriori.models.from_statistics import FromStatistics
 from posteriori.models.linear import Hyperplane
-from posteriori.rows.block import Block, Features, Rows
+from posteriori.rows.block import Features, Rows
 from posteriori.rows.source import FitRows
 from posteriori.solve.closed_form import (
     EMParameters,
@@ -36,7 +35,7 @@ from posteriori.solve.covariance import Shrinkage, check_shrinkage
 from posteriori.statistics.column_moments import ColumnMoments, GatherColumnMoments, gather
 from posteriori.statistics.expected_moments import ExpectedMoments, GatherExpectedMoments
 from posteriori.statistics.moments import GatherMoments, Moments
-from posteriori.typing import Array, Labels
+from posteriori.typing import Array, Codes, Labels
 
 Sharing = Literal["shared", "full", "diagonal", "isotropic"] | Sequence[Sequence[Any]]
 
@@ -105,10 +104,6 @@ class GaussianClassifier(FromStatistics):
     _densities: FullGaussians | DiagonalGaussians
     _allows_missing = _is_generative = True
     _statistic_types = (Moments, ColumnMoments)
-    _why_no_statistics = (
-        "the model is not fitted, or was fitted by expectation-maximisation to rows with missing "
-        "entries."
-    )
 
     def __init__(
         self,
@@ -123,14 +118,15 @@ class GaussianClassifier(FromStatistics):
         self.shrinkage = shrinkage
         self.estimate = estimate
 
-    def _is_diagonal(self) -> bool:
-        return isinstance(self.covariance, str) and self.covariance in ("diagonal", "isotropic")
+    def _is(self, *kinds: str) -> bool:
+        """Whether the covariance is one of these kinds."""
+        return isinstance(self.covariance, str) and self.covariance in kinds
 
     def _check_parameters(self, classes: Labels) -> None:
         check_choice("estimate", self.estimate, ("ml", "unbiased"))
         check_shrinkage(self.shrinkage)
-        if not self._is_diagonal():
-            sharing_of(self.covariance, classes)
+        if not self._is("diagonal", "isotropic"):
+            groups_of(self.covariance, classes)
         elif self.shrinkage is not None:
             raise ParameterError(
                 f"shrinkage is for correlations, and covariance={self.covariance!r} has none.",
@@ -142,11 +138,11 @@ class GaussianClassifier(FromStatistics):
             self.__dict__.pop(name, None)
         self._check_parameters(self.classes_)
         if not isinstance(self.covariance, str):
-            check_groups(self.covariance, self.classes_)
+            _check_groups(self.covariance, self.classes_)
         try:
             super()._fit_rows(rows)
         except MissingValueError:
-            if self._is_diagonal():
+            if self._is("diagonal", "isotropic"):
                 raise
             self._statistics = None
             self._fit_incomplete(rows)
@@ -154,23 +150,19 @@ class GaussianClassifier(FromStatistics):
 
     def _gather(self, rows: Rows, before: Any = None) -> Moments | ColumnMoments:
         classes, columns = cast(Labels, rows.classes), Columns(rows.schema)
-        if self._is_diagonal():
+        if self._is("diagonal", "isotropic"):
             return cast(ColumnMoments, gather(rows, GatherColumnMoments(columns, classes)))
-        columns.check_covariance(type(self).__name__)
-        sharing = sharing_of(self.covariance, classes)
-        return cast(Moments, gather(rows, GatherMoments(columns, classes, sharing)))
+        return gather_moments(rows, self, pooled=self._is("shared"))
 
     def _convert(self, statistics: Moments | ColumnMoments) -> Moments | ColumnMoments:
         """Moments of each class by itself serve any covariance, others the one they are for."""
-        diagonal = self._is_diagonal()
-        sharing = () if diagonal else sharing_of(self.covariance, statistics.classes)
-        if isinstance(statistics, Moments):
-            if len(set(statistics.sharing)) == len(statistics.classes):
-                return statistics.by_column() if diagonal else statistics.regrouped(sharing)
-            if statistics.sharing == sharing:
-                return statistics
-        elif diagonal:
+        diagonal, shared = self._is("diagonal", "isotropic"), self._is("shared")
+        if isinstance(statistics, ColumnMoments) and diagonal:
             return statistics
+        if isinstance(statistics, Moments) and (shared or not statistics.pooled):
+            if diagonal:
+                return statistics.by_column()
+            return statistics.pool() if shared else statistics
         raise StatisticsError(
             f"These statistics are not for covariance={self.covariance!r}.",
             "Use the covariance of the fits they come from, or statistics of covariance='full'.",
@@ -178,18 +170,18 @@ class GaussianClassifier(FromStatistics):
 
     def _estimate(self, statistic: Moments | ColumnMoments) -> None:
         if isinstance(statistic, Moments):
-            count = statistic.count
-            estimate = full_estimate(statistic, self.shrinkage, self.estimate)
+            count, groups = statistic.count, groups_of(self.covariance, statistic.classes)
+            estimate = full_estimate(statistic, groups, self.shrinkage, self.estimate)
         else:
             count = statistic.class_count
-            of_columns = isotropic_estimate if self.covariance == "isotropic" else diagonal_estimate
+            of_columns = isotropic_estimate if self._is("isotropic") else diagonal_estimate
             estimate = of_columns(statistic, self.estimate)
         self._set_estimate(estimate, count)
 
     def _set_estimate(self, estimate: Estimate, count: Array) -> None:
         self._set_priors(count)
         self._densities = estimate.densities
-        self.means_ = read_only(estimate.densities.means)
+        self.means_ = read_only(estimate.densities.mean)
         self.shrinkage_ = read_only(estimate.shrinkage)
         self.log_likelihood_ = estimate.log_likelihood + float(xlogy(count, self.priors_).sum())
         for caveat in estimate.caveats:
@@ -198,18 +190,18 @@ class GaussianClassifier(FromStatistics):
     def _fit_incomplete(self, rows: Rows) -> None:
         """Rows with missing entries: expectation-maximisation."""
         classes, columns = cast(Labels, rows.classes), Columns(rows.schema)
-        sharing = sharing_of(self.covariance, classes)
+        groups = groups_of(self.covariance, classes)
 
         def expect(centre: Array, scale: Array, now: EMParameters) -> ExpectedMoments:
             return rows.map_sum(
                 GatherExpectedMoments(
-                    columns, classes, sharing, centre, scale, now.mean, now.covariance
+                    columns, classes, groups, centre, scale, now.mean, now.covariance
                 )
             )
 
         sums = gather(rows, GatherColumnMoments(columns, classes))
         estimate, solution = incomplete_estimate(
-            sums, sharing, expect, self.shrinkage, self.estimate
+            sums, groups, expect, self.shrinkage, self.estimate
         )
         self._set_estimate(estimate, sums.class_count)
         labels = self.log_likelihood_ - estimate.log_likelihood
@@ -227,18 +219,11 @@ class GaussianClassifier(FromStatistics):
         self._linear = self._densities.linear(self._log_priors)
 
     def _log_density(self, X: Features) -> Array:
-        return self._by_parts(self._densities.log_density, X)
+        return self._densities.log_density(X, Columns(self.schema_))
 
     def _marginal(self, X: Features) -> Array:
-        return self._by_parts(self._densities.marginal_log_density, X) + self._log_priors
-
-    def _by_parts(self, function: Callable[[Array], Array], X: Features) -> Array:
-        """A function of dense design rows; sparse and coded rows are converted part by part."""
-        if isinstance(X, np.ndarray):
-            return function(X)
-        columns = Columns(self.schema_)
-        parts = columns.dense_parts(Block(X, None, None, 0))
-        return np.concatenate([function(columns.design(part).array()) for part in parts])
+        found = self._densities.log_density(X, Columns(self.schema_), missing=True)
+        return found + self._log_priors
 
     def _draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         if self.schema_.categorical:
@@ -289,65 +274,52 @@ class GaussianClassifier(FromStatistics):
         self._known_classes()
         if self._linear is not None:
             raise NotLinearError("All boundaries are linear.", "See coef_ and intercept_.")
-        densities = self._densities
-        whiteners = [factor.whitener() for factor in densities.factors]
-        if isinstance(densities, FullGaussians):
-            whiteners = [whiteners[g] for g in densities.groups]
-        white = [mean @ A for mean, A in zip(densities.means, whiteners, strict=True)]
-        return Quadratic(
-            np.array([-0.5 * A @ A.T for A in whiteners]),
-            np.array([A @ m for A, m in zip(whiteners, white, strict=True)]),
-            densities.constants + self._log_priors - 0.5 * np.array([m @ m for m in white]),
-        )
+        matrix, linear, constant = self._densities.quadratic()
+        return Quadratic(matrix, linear, constant + self._log_priors)
 
     def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane:
         """The boundary between two classes (4.10), where they share a covariance."""
         self._known_classes()
         labels, densities = self.classes_.tolist(), self._densities
-        pair = [labels.index(label) for label in (first, second) if label in labels]
+        pair = [labels.index(label) for label in (second, first) if label in labels]
         if self._linear is None and isinstance(densities, FullGaussians) and len(pair) == 2:
-            g, other = densities.groups[pair]
-            if g == other:
-                alone = FullGaussians(
-                    self.means_[pair], (densities.factors[g],), np.zeros(2, dtype=np.intp)
-                )
-                linear = cast(Linear, alone.linear(self._log_priors[pair]))
+            linear = densities.of_classes(pair).linear(self._log_priors[pair])
+            if linear is not None:
                 coef, intercept = linear.coefficients()
-                return Hyperplane(-coef[0], -float(intercept[0]))
+                return Hyperplane(coef[0], float(intercept[0]))
         return super().hyperplane(first, second)
 
 
-def _is_list_of_lists(value: object) -> bool:
-    lists = (list, tuple, set, frozenset, np.ndarray)
-    return isinstance(value, lists) and all(isinstance(group, lists) for group in value)
+def gather_moments(rows: Rows, model: Any, *, pooled: bool) -> Moments:
+    """Class means, and the scatter within each class, or within all of them."""
+    columns = Columns(rows.schema)
+    columns.check_covariance(type(model).__name__)
+    return cast(Moments, gather(rows, GatherMoments(columns, cast(Labels, rows.classes), pooled)))
 
 
-def sharing_of(covariance: Sharing, classes: Labels) -> tuple[Hashable, ...]:
-    """For each class the group whose covariance it shares: None for all, itself for its own.
+def groups_of(covariance: Sharing, classes: Labels) -> Codes:
+    """For each class the number of the group that shares its covariance.
 
-    >>> sharing_of([["a", "b"]], np.array(["a", "b", "c"]))
-    (('a', 'b'), ('a', 'b'), 'c')
+    >>> groups_of([["a", "c"]], np.array(["a", "b", "c"]))
+    array([0, 1, 0])
     """
-    labels = classes.tolist()
-    if isinstance(covariance, str):
-        if covariance == "shared":
-            return (None,) * len(labels)
-        if covariance == "full":
-            return tuple(labels)
-    if not _is_list_of_lists(covariance):
+    labels, lists = classes.tolist(), (list, tuple, set, frozenset, np.ndarray)
+    if isinstance(covariance, str) and covariance in ("shared", "full"):
+        return np.arange(len(labels)) * int(covariance == "full")
+    if not isinstance(covariance, lists) or not all(isinstance(g, lists) for g in covariance):
         raise ParameterError(
             f"covariance={covariance!r} is not understood.",
             "Use 'shared', 'full', 'diagonal', 'isotropic' or a list of lists of labels.",
         )
-    groups = [tuple(sorted(group, key=repr)) for group in covariance]
-    listed = [label for group in groups for label in group]
-    if len(set(listed)) < len(listed):
+    home = {label: g for g, group in enumerate(covariance) for label in group}
+    if len(home) < sum(map(len, covariance)):
         raise ParameterError("covariance lists a class twice.", "Put each class into one group.")
-    home = {label: group for group in groups for label in group}
-    return tuple(home.get(label, label) for label in labels)
+    keys = [(home.get(label), None if label in home else label) for label in labels]
+    order = list(dict.fromkeys(keys))
+    return np.array([order.index(key) for key in keys])
 
 
-def check_groups(covariance: Sequence[Sequence[Any]], classes: Labels) -> None:
+def _check_groups(covariance: Sequence[Sequence[Any]], classes: Labels) -> None:
     """An error where groups name a class that no row has."""
     labels = classes.tolist()
     unknown = [label for group in covariance for label in group if label not in labels]

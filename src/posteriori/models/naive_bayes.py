@@ -1,6 +1,6 @@
 """Naive Bayes: features that are independent given the class (4.2.3, 4.2.4)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +16,7 @@ from posteriori.likelihood.feature_families import (
     Family,
     FamilyLike,
     LinearFamily,
+    SharedGaussian,
     TableLabels,
     estimate_gaussian,
     in_parts,
@@ -23,8 +24,8 @@ from posteriori.likelihood.feature_families import (
 )
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.models.from_statistics import FromStatistics
-from posteriori.rows.block import MISSING, Block, Features, Mixed, Rows
-from posteriori.statistics.column_moments import ColumnMoments, gather
+from posteriori.rows.block import Block, Features, Rows
+from posteriori.statistics.column_moments import ColumnMoments, check_scale
 from posteriori.statistics.discrete_counts import (
     Counts,
     FamilySums,
@@ -32,9 +33,11 @@ from posteriori.statistics.discrete_counts import (
     Group,
     Part,
     check_domain,
-    group_columns,
 )
-from posteriori.typing import Array, Labels
+from posteriori.typing import Array, Codes, Labels
+
+_POSITIVE = ("bernoulli", "exponential", "poisson")
+"""Families whose entries cannot be negative."""
 
 _KINDS = {"numeric": "numbers", "boolean": "booleans", "categorical": "categories"}
 
@@ -117,9 +120,12 @@ class NaiveBayes(FromStatistics):
             families = read_families(self.family, rows.schema)
         else:
             families = before.families
-        groups = group_columns(rows.schema, families)
-        kernel = GatherByFamily(rows.schema, families, cast(Labels, rows.classes), groups)
-        return cast(FamilySums, gather(rows, kernel))
+        kernel = GatherByFamily(rows.schema, families, cast(Labels, rows.classes))
+        found = rows.map_sum(kernel)
+        for part in found.parts:
+            if isinstance(part, ColumnMoments):
+                check_scale(part)
+        return found
 
     def _convert(self, statistics: FamilySums) -> FamilySums:
         """The families of the statistics must be those of the model; "auto" takes any."""
@@ -148,8 +154,9 @@ class NaiveBayes(FromStatistics):
         vacant = self.class_count_ == 0
         places = TableLabels(self.schema_, group.columns, self.classes_, vacant)
         if isinstance(part, ColumnMoments):
-            sums = part.count, part.mean, part.scatter, part.unit
-            return estimate_gaussian(*sums, shared=self.shared_scale, places=places)
+            return estimate_gaussian(
+                part.count, part.mean, part.scatter, shared=self.shared_scale, places=places
+            )
         if isinstance(part, Counts):
             return Categorical.estimate(
                 part.levels, part.tables, self.pseudocount, places, coded=group.coded
@@ -159,31 +166,36 @@ class NaiveBayes(FromStatistics):
 
     def _prepare(self) -> None:
         self._linear = None
-        if all(_is_linear(family) for _, family in self._parts):
-            self._linear = _joined(self._parts, self._log_priors)
+        forms = [_linear_form(family) for _, family in self._parts]
+        if None not in forms:
+            columns = [group.columns for group, _ in self._parts]
+            self._linear = _joined(columns, cast(list[Linear], forms), self._log_priors)
 
     def _log_density(self, X: Features) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
-            parts = (family.log_density(_entries(group, X)) for group, family in self._parts)
+            parts = (family.log_density(group.values(X)) for group, family in self._parts)
             return cast(Array, sum(parts))
 
     def _activations(self, X: Features) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             values = super()._activations(X)  # (4.86) where it is linear
         for group, family in self._parts if self._linear is not None else ():
-            family.mark_outside(values, _entries(group, X))
+            family.mark_outside(values, group.values(X))
         return values
 
     def _marginal(self, X: Features) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
-            parts = (in_parts(f.marginal_log_density, _entries(g, X)) for g, f in self._parts)
+            parts = (in_parts(f.marginal_log_density, g.values(X)) for g, f in self._parts)
             return cast(Array, sum(parts)) + self._log_priors
 
     def _column_densities(self, X: Features) -> Array:
         """ln p(x_j|C_k) of each column of one row (d, K); zero where an entry is missing."""
         out = np.empty((self.n_features_in_, len(self.classes_)))
         for group, family in self._parts:
-            out[group.columns] = _one_by_one(family, _entries(group, X))
+            x = group.values(X)
+            x = x.toarray() if isinstance(x, csr_array) else x
+            for k in range(len(self.classes_)):
+                out[group.columns, k] = np.nan_to_num(family.entries(x, k)[0], neginf=-np.inf)
         return out
 
     def _checked(self, block: Block, activate: Callable[[Features], Array]) -> Array:
@@ -245,7 +257,8 @@ class NaiveBayes(FromStatistics):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = self.family in ("exponential", "poisson")
+        names = self.family.values() if isinstance(self.family, Mapping) else [self.family]
+        tags.input_tags.positive_only = any(name in _POSITIVE for name in names)
         return tags
 
     def _parameter_columns(self) -> dict[str, list[Any]]:
@@ -261,7 +274,7 @@ class NaiveBayes(FromStatistics):
         }
 
     def _not_linear(self) -> NotLinearError:
-        curved = [j for group, f in self._parts if not _is_linear(f) for j in group.columns]
+        curved = [j for group, f in self._parts if _linear_form(f) is None for j in group.columns]
         return NotLinearError(
             f"The boundary is not linear in {self.schema_.describe_all(sorted(curved))}.",
             "coef_ needs poisson, exponential or bernoulli columns (with a pseudocount where a "
@@ -276,31 +289,17 @@ def _numbers_of(found: dict[str, Any], k: int) -> list[tuple[str, float]]:
     return [(name, values[k]) for name, values in found.items()]
 
 
-def _entries(group: Group, X: Features) -> Any:
-    """The numbers or codes of a group's columns."""
-    part = group.select(X)
-    return part.codes if isinstance(part, Mixed) else part
+def _linear_form(family: Family) -> Linear | None:
+    """The part of the log density that differs between classes, where it is linear in x."""
+    if isinstance(family, LinearFamily):
+        return family.form if family.impossible is None else None
+    return family.form if isinstance(family, SharedGaussian) else None
 
 
-def _one_by_one(family: Family, x: Any) -> Array:
-    """The log densities (m, K) of the columns of one row: all others are missing in turn."""
-    x = x.toarray() if isinstance(x, csr_array) else x
-    alone = np.full((x.shape[1],) * 2, MISSING if x.dtype.kind == "i" else np.nan, dtype=x.dtype)
-    np.fill_diagonal(alone, x[0])
-    with np.errstate(over="ignore", invalid="ignore"):
-        return family.marginal_log_density(alone)
-
-
-def _is_linear(family: Family) -> bool:
-    return isinstance(family, LinearFamily) and family.form.forbidden is None
-
-
-def _joined(parts: list[tuple[Group, Family]], log_priors: Array) -> Linear:
+def _joined(columns: list[Codes], forms: list[Linear], log_priors: Array) -> Linear:
     """a_k = λ_kᵀx + ln g(λ_k) + ln p(C_k) of all columns together (4.86)."""
-    forms = [cast(LinearFamily, family).form for _, family in parts]
-    order = np.argsort(np.concatenate([group.columns for group, _ in parts]))
-    weight = np.vstack([form.weight for form in forms])[order]
-    centre = np.concatenate([form.centre for form in forms])[order]
-    return Linear.about(
-        centre, weight, np.sum([form.offset.sum(axis=0) for form in forms], axis=0) + log_priors
-    )
+    order = np.argsort(np.concatenate(columns))
+    weights = np.vstack([form.weights for form in forms])[order]
+    centres = [np.zeros(len(f.weights)) if f.centre is None else f.centre for f in forms]
+    bias = log_priors + np.sum([form.bias for form in forms], axis=0)
+    return Linear.about(np.concatenate(centres)[order], weights, bias)

@@ -13,7 +13,6 @@ from posteriori.errors import (
     ConvergenceWarning,
     LabelError,
     ParameterError,
-    ScaleError,
     ShapeError,
     warn,
 )
@@ -112,18 +111,15 @@ class RowByRow(Classifier):
 
         A constant column is divided by its size.
         """
-        spread = column_spread(rows, Columns(rows.schema))
-        mean, deviation, size = spread.mean, spread.deviation, abs(spread.mean)
+        mean, deviation = column_spread(rows, Columns(rows.schema))
         if self.standardise:
-            scale = np.where(deviation > CONSTANT * size, deviation, np.where(size > 0, size, 1.0))
-            self._standard = Standard(mean * spread.unit, scale * spread.unit, True)
+            size = np.where(mean == 0, 1.0, abs(mean))
+            scale = np.where(deviation > CONSTANT * abs(mean), deviation, size)
+            self._standard = Standard(mean, scale, True)
             mean_square = 1.0 + float(np.sum((deviation / scale) ** 2))
         else:
             self._standard = Standard(np.zeros_like(mean), np.ones_like(mean), True)
-            with np.errstate(over="ignore"):
-                mean_square = 1.0 + float(np.sum((mean**2 + deviation**2) * spread.unit**2))
-            if mean_square == np.inf:
-                raise ScaleError("The columns are too large to be squared.", "Standardise them.")
+            mean_square = 1.0 + float(np.sum(mean**2 + deviation**2))
         stream = self._stream(rows)
         self._weight_unit = stream.weight_unit
         self._begin(mean_square)
@@ -147,7 +143,7 @@ class RowByRow(Classifier):
         if weights.shape[1] == 1:  # half of the activation for each class
             slopes, bias = slopes * [-0.5, 0.5], bias * [-0.5, 0.5]
         standard = self._standard
-        self._linear = Linear.in_units(slopes, standard.scale, standard.centre, bias, self.schema_)
+        self._linear = Linear.about(standard.centre, slopes / standard.scale[:, None], bias)
 
     def _check_parameters(self) -> None:
         check_count("max_epochs", self.max_epochs, "epochs")

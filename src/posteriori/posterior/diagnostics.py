@@ -128,7 +128,7 @@ def decompose(products: Array) -> tuple[Array, Array]:
 
 def _standard(rows: Rows, columns: Columns, intercept: bool) -> Standard:
     found = column_spread(rows, columns)
-    mean, deviation = found.mean * found.unit, found.deviation * found.unit
+    mean, deviation = found
     size = deviation if intercept else np.hypot(deviation, mean)
     scale = np.where(size > STILL * abs(mean), size, np.where(mean == 0, 1.0, abs(mean)))
     return Standard(mean if intercept else np.zeros(len(mean)), scale, intercept)

@@ -12,7 +12,9 @@ A covariance that maximum likelihood leaves singular has no density. What then h
 The last two come with a warning.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
@@ -20,7 +22,6 @@ import numpy as np
 from posteriori.design.columns import Columns
 from posteriori.errors import (
     ParameterError,
-    ScaleError,
     SingularCovarianceError,
     SingularCovarianceWarning,
 )
@@ -32,9 +33,6 @@ from posteriori.typing import Array, Codes
 
 Shrinkage = float | Literal["auto"] | None
 Divisor = Literal["ml", "unbiased"]
-
-_SMALLEST_SPREAD = 1e-290
-"""Inverse spreads are multiplied with each other's digits: some room is left to 1e-308."""
 
 
 def check_shrinkage(shrinkage: object) -> None:
@@ -67,7 +65,10 @@ def oracle_shrinkage(correlation: Array, n: float) -> float:
 
 
 class Factored(NamedTuple):
-    """The factor of a shrunk covariance and the shrinkage used, or the columns that forbid it."""
+    """The factor of a shrunk covariance, the shrinkage used, and the columns that are singular.
+
+    These forbid a factor or, where there is one, are constant and had their variance replaced.
+    """
 
     factor: Factor | None
     shrinkage: float
@@ -96,7 +97,7 @@ def factorise(
     lower = cholesky(correlation)
     if lower is None or (np.diagonal(lower) ** 2 < COLLINEAR * np.diagonal(correlation)).any():
         return Factored(None, amount, dependent_columns(correlation))
-    return Factored(Factor.of_full_rank(scale, lower), amount, np.empty(0, dtype=np.intp))
+    return Factored(Factor.of_full_rank(scale, lower), amount, cast(Codes, np.flatnonzero(flat)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,184 +106,171 @@ class GroupCovariances:
 
     factors: tuple[Factor, ...]
     shrinkage: Array
-    caveats: tuple[SingularCovarianceWarning, ...] = field(default=())
+    caveats: tuple[SingularCovarianceWarning, ...] = ()
 
 
-def group_covariances(moments: Moments, shrinkage: Shrinkage, divisor: Divisor) -> GroupCovariances:
-    """The covariance of each group as a factor, in the units of the moments."""
-    found = _regular_covariances(moments, shrinkage, divisor)
-    for factor in found.factors:
-        _check_spread(moments, factor)
-    return found
-
-
-def _check_spread(moments: Moments, factor: Factor) -> None:
-    """An error where the reciprocal of a spread, in units of one, would leave the doubles."""
-    small = (factor.scale * moments.unit)[factor.kept] < _SMALLEST_SPREAD
-    if small.any():
-        column = Columns(moments.schema).as_schema().describe(int(factor.kept[small.argmax()]))
-        raise ScaleError(f"The entries of {column} are too small.", "Multiply them by 1e100.")
-
-
-def _regular_covariances(
-    moments: Moments, shrinkage: Shrinkage, divisor: Divisor
+def group_covariances(
+    moments: Moments, groups: Codes, shrinkage: Shrinkage, divisor: Divisor
 ) -> GroupCovariances:
-    everything = np.arange(moments.mean.shape[1])
-    found = [
-        _factor(moments, g, everything, shrinkage, divisor) for g in range(len(moments.scatter))
-    ]
-    if all(one.factor is not None for one in found):
-        return _collect(found)
-    if shrinkage == 0:
-        g = next(g for g, one in enumerate(found) if one.factor is None)
-        raise _singular(moments, g, found[g].culprits)
-    return _repaired(moments, shrinkage, divisor)
+    """The covariance of each group of classes as a factor; `groups` (K,) has their numbers."""
+    return _Groups(moments, groups, divisor).covariances(shrinkage)
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """The moments of groups of classes, and how their covariances are made regular."""
+
+    moments: Moments
+    groups: Codes
+    divisor: Divisor
+
+    @cached_property
+    def scatter(self) -> Array:
+        """That of each group (G, d, d)."""
+        own = self.moments.scatter
+        if self.moments.pooled or np.array_equal(self.groups, np.arange(len(own))):
+            return own
+        scatter = np.zeros((self.groups.max() + 1, *own.shape[1:]))
+        np.add.at(scatter, self.groups, own)
+        return scatter
+
+    @cached_property
+    def total(self) -> tuple[float, Array, Array]:
+        """Count, mean and scatter of all rows."""
+        return self.moments.total()
+
+    def covariances(self, shrinkage: Shrinkage) -> GroupCovariances:
+        columns = np.arange(self.moments.mean.shape[1])
+        found = self._factors(columns, shrinkage)
+        if all(one.factor is not None for one in found):
+            flat = [(g, one) for g, one in enumerate(found) if len(one.culprits)]
+            return _collect(found, [self._caveat(g, columns, one.culprits, one) for g, one in flat])
+        if shrinkage == 0:
+            g = next(g for g, one in enumerate(found) if one.factor is None)
+            raise self._singular(g, found[g].culprits)
+        return self._repaired(columns, shrinkage)
+
+    def _factors(self, columns: Codes, shrinkage: Shrinkage) -> list[Factored]:
+        return [self._factor(g, columns, shrinkage) for g in range(len(self.scatter))]
+
+    def _factor(self, g: int, columns: Codes, shrinkage: Shrinkage) -> Factored:
+        """The covariance of one group in some of the columns."""
+        count, members = self.moments.count, self._members(g)
+        if len(members) == 0:
+            identity = Factor.of_full_rank(np.ones(len(columns)), np.eye(len(columns)))
+            return Factored(identity, 0.0, np.empty(0, dtype=np.intp))
+        rows = float(count[members].sum())
+        scatter = self.scatter[g][np.ix_(columns, columns)]
+        if self.divisor == "unbiased":
+            check_freedom(np.array(rows), len(members), np.diagonal(scatter).max())
+        free = rows - len(members) if rows > len(members) else 1.0
+        n, _, total = self.total
+        return factorise(
+            scatter / (free if self.divisor == "unbiased" else rows),
+            np.diagonal(total)[columns] / n,
+            abs(self.moments.mean[members][:, columns]).max(axis=0),
+            max(free, 1.0),
+            shrinkage,
+        )
+
+    def _repaired(self, columns: Codes, shrinkage: Shrinkage) -> GroupCovariances:
+        """Leave out what is redundant in every row; if that is not enough, shrink."""
+        n, mean, total = self.total
+        varies = np.sqrt(np.diagonal(total) / n) > CONSTANT * abs(mean)
+        varying = np.flatnonzero(varies)
+        if len(varying) == 0:
+            raise SingularCovarianceError(
+                "No column varies: all rows are the same.", "Pass columns that vary."
+            )
+        correlation, _ = unit_diagonal(total[np.ix_(varying, varying)])
+        independent = np.delete(varying, dependent_columns(correlation))
+        for kept in (varying, independent):
+            found = self._factors(kept, shrinkage)
+            if all(one.factor is not None for one in found):
+                return self._of_all_columns(found, kept)
+        return self._shrunk(varying)
+
+    def _shrunk(self, kept: Codes) -> GroupCovariances:
+        """Singular groups by the oracle shrinkage: their rows are too few, or do not vary."""
+        found, caveats = self._factors(kept, None), []
+        for g, singular in enumerate(found):
+            if singular.factor is None:
+                culprits = kept[singular.culprits]
+                found[g] = self._factor(g, kept, "auto")
+                if found[g].factor is None:
+                    raise self._singular(g, culprits)
+                caveats.append(self._caveat(g, kept, culprits, found[g]))
+        return self._of_all_columns(found, kept, caveats)
+
+    def _of_all_columns(
+        self,
+        found: list[Factored],
+        kept: Codes,
+        caveats: Sequence[SingularCovarianceWarning] = (),
+    ) -> GroupCovariances:
+        """Factors of the columns kept as factors of all columns, which are functions of these."""
+        _, _, total = self.total
+        inner, scale = unit_diagonal(total[np.ix_(kept, kept)])
+        outer = total[kept] / scale[:, None]
+        relation = (np.linalg.lstsq(inner, outer, rcond=COLLINEAR)[0] / scale[:, None]).T
+        relation[kept] = np.eye(len(kept))
+        whole = [
+            one._replace(factor=one.factor and one.factor.with_columns(kept, relation))
+            for one in found
+        ]
+        lost = np.setdiff1d(np.arange(len(total)), kept)
+        if len(lost):
+            left_out = SingularCovarianceWarning(
+                f"The values in {self._words(lost)} never change (to 13 digits) or can be computed "
+                "from the other columns; they were left out.",
+                "Drop what is redundant, or set shrinkage=0.0 to have an error instead.",
+            )
+            caveats = (left_out, *caveats)
+        return _collect(whole, caveats)
+
+    def _members(self, g: int) -> Codes:
+        """The classes of a group that have rows."""
+        return np.flatnonzero((self.groups == g) & (self.moments.count > 0))
+
+    def _words(self, columns: Codes) -> str:
+        return Columns(self.moments.schema).as_schema().describe_all(columns)
+
+    def _describe(self, g: int) -> str:
+        """Whose covariance it is, and of how many rows."""
+        members = self._members(g)
+        labels = [repr(label) for label in self.moments.classes[members].tolist()]
+        if len(members) == len(self.moments.classes):
+            whose = "the classes together"
+        else:
+            whose = f"class{'es' if len(labels) > 1 else ''} {', '.join(labels[:6])}"
+        return f"The covariance of {whose} ({self.moments.count[members].sum():g} rows)"
+
+    def _singular(self, g: int, culprits: Codes) -> SingularCovarianceError:
+        return SingularCovarianceError(
+            f"{self._describe(g)} is singular: {self._words(culprits)} cannot be told from "
+            "constants or from linear functions of the other columns.",
+            "Drop such columns, set shrinkage='auto', or use covariance='diagonal'.",
+        )
+
+    def _caveat(
+        self, g: int, kept: Codes, culprits: Codes, found: Factored
+    ) -> SingularCovarianceWarning:
+        """What was done to a singular covariance of the columns kept."""
+        amount, constant = found.shrinkage, kept[found.culprits]
+        replaced = (
+            f" The variance of {self._words(constant)}, which is zero there, was replaced by "
+            f"{amount:.3g} times the variance in all rows."
+        )
+        return SingularCovarianceWarning(
+            f"{self._describe(g)} is singular in {self._words(culprits)}; its correlations were "
+            f"shrunk by {amount:.3g} towards zero.{replaced if len(constant) else ''}",
+            "Pass more rows or fewer columns, set shrinkage yourself, or use "
+            "covariance='diagonal'.",
+        )
 
 
 def _collect(
-    found: list[Factored], caveats: tuple[SingularCovarianceWarning, ...] = ()
+    found: list[Factored], caveats: Sequence[SingularCovarianceWarning]
 ) -> GroupCovariances:
     factors = tuple(one.factor for one in found if one.factor is not None)
-    return GroupCovariances(factors, np.array([one.shrinkage for one in found]), caveats)
-
-
-def _factor(
-    moments: Moments, g: int, columns: Codes, shrinkage: Shrinkage, divisor: Divisor
-) -> Factored:
-    """The covariance of one group in some of the columns."""
-    members = np.flatnonzero((moments.groups == g) & (moments.count > 0))
-    if len(members) == 0:
-        identity = Factor.of_full_rank(np.ones(len(columns)), np.eye(len(columns)))
-        return Factored(identity, 0.0, np.empty(0, dtype=np.intp))
-    rows = float(moments.count[members].sum())
-    scatter = moments.scatter[g][np.ix_(columns, columns)]
-    if divisor == "unbiased":
-        check_freedom(np.array(rows), len(members), np.diagonal(scatter).max())
-    free = rows - len(members) if rows > len(members) else 1.0
-    n, _, total = moments.total()
-    return factorise(
-        scatter / (free if divisor == "unbiased" else rows),
-        np.diagonal(total)[columns] / n,
-        abs(moments.mean[members][:, columns]).max(axis=0),
-        max(free, 1.0),
-        shrinkage,
-    )
-
-
-def _repaired(moments: Moments, shrinkage: Shrinkage, divisor: Divisor) -> GroupCovariances:
-    """Leave out what is redundant in every row; if that is not enough, shrink."""
-    constant, dependent = _redundant_columns(moments)
-    everything = np.arange(moments.mean.shape[1])
-    if len(constant) == len(everything):
-        raise SingularCovarianceError(
-            "No column varies: all rows are the same.", "Pass columns that vary."
-        )
-    groups = range(len(moments.scatter))
-    for lost in (constant, np.union1d(constant, dependent)):
-        kept = np.setdiff1d(everything, lost)
-        found = [_factor(moments, g, kept, shrinkage, divisor) for g in groups]
-        if all(one.factor is not None for one in found):
-            return _spread_out(moments, found, kept, _left_out(moments, lost))
-    return _shrunk(moments, np.setdiff1d(everything, constant), divisor)
-
-
-def _shrunk(moments: Moments, kept: Codes, divisor: Divisor) -> GroupCovariances:
-    """Singular groups by the oracle shrinkage: their rows are too few, or do not vary."""
-    found, caveats = [], _left_out(moments, np.setdiff1d(np.arange(moments.mean.shape[1]), kept))
-    for g in range(len(moments.scatter)):
-        one = _factor(moments, g, kept, None, divisor)
-        if one.factor is None:
-            culprits = kept[one.culprits]
-            one = _factor(moments, g, kept, "auto", divisor)
-            if one.factor is None:
-                raise _singular(moments, g, culprits)
-            caveats += (_shrinkage_caveat(moments, g, kept, culprits, one.shrinkage),)
-        found.append(one)
-    return _spread_out(moments, found, kept, caveats)
-
-
-def _redundant_columns(moments: Moments) -> tuple[Codes, Codes]:
-    """Columns constant in all rows, and columns that depend on others in all rows."""
-    n, mean, total = moments.total()
-    constant = np.sqrt(np.diagonal(total) / n) <= CONSTANT * abs(mean)
-    varying = np.flatnonzero(~constant)
-    correlation, _ = unit_diagonal(total[np.ix_(varying, varying)])
-    dependent = varying[dependent_columns(correlation)] if len(varying) else varying
-    return cast(Codes, np.flatnonzero(constant)), dependent
-
-
-def _spread_out(
-    moments: Moments,
-    found: list[Factored],
-    kept: Codes,
-    caveats: tuple[SingularCovarianceWarning, ...],
-) -> GroupCovariances:
-    """Factors of the columns kept as factors of all columns."""
-    relation = _relation(moments, kept)
-    whole = [
-        one._replace(factor=one.factor.with_columns(kept, relation))
-        for one in found
-        if one.factor is not None
-    ]
-    return _collect(whole, caveats)
-
-
-def _relation(moments: Moments, kept: Codes) -> Array:
-    """All columns as linear functions of those kept (d, r), by least squares over all rows."""
-    _, _, total = moments.total()
-    inner, scale = unit_diagonal(total[np.ix_(kept, kept)])
-    outer = total[kept] / scale[:, None]
-    relation = (np.linalg.lstsq(inner, outer, rcond=COLLINEAR)[0] / scale[:, None]).T
-    relation[kept] = np.eye(len(kept))
-    return relation
-
-
-def _left_out(moments: Moments, lost: Codes) -> tuple[SingularCovarianceWarning, ...]:
-    if len(lost) == 0:
-        return ()
-    words = Columns(moments.schema).as_schema().describe_all(lost)
-    return (
-        SingularCovarianceWarning(
-            f"The values in {words} never change (to 13 digits) or can be computed from the other "
-            "columns; they were left out.",
-            "Drop what is redundant, or set shrinkage=0.0 to have an error instead.",
-        ),
-    )
-
-
-def _describe(moments: Moments, g: int) -> str:
-    """Whose covariance it is, and of how many rows."""
-    members = np.flatnonzero((moments.groups == g) & (moments.count > 0))
-    labels = [repr(label) for label in moments.classes[members].tolist()]
-    if len(members) == len(moments.classes):
-        whose = "the classes together"
-    else:
-        whose = f"class{'es' if len(labels) > 1 else ''} {', '.join(labels[:6])}"
-    return f"The covariance of {whose} ({moments.count[members].sum():g} rows)"
-
-
-def _singular(moments: Moments, g: int, culprits: Codes) -> SingularCovarianceError:
-    words = Columns(moments.schema).as_schema().describe_all
-    return SingularCovarianceError(
-        f"{_describe(moments, g)} is singular: {words(culprits)} cannot be told from constants "
-        "or from linear functions of the other columns.",
-        "Drop such columns, set shrinkage='auto', or use covariance='diagonal'.",
-    )
-
-
-def _shrinkage_caveat(
-    moments: Moments, g: int, kept: Codes, culprits: Codes, amount: float
-) -> SingularCovarianceWarning:
-    words = Columns(moments.schema).as_schema().describe_all
-    rows = moments.group_count[g]
-    size = abs(moments.mean[moments.groups == g]).max(axis=0)
-    constant = kept[(np.sqrt(np.diagonal(moments.scatter[g]) / rows) <= CONSTANT * size)[kept]]
-    replaced = (
-        f" The variance of {words(constant)}, which is zero there, was replaced by "
-        f"{amount:.3g} times the variance in all rows."
-    )
-    return SingularCovarianceWarning(
-        f"{_describe(moments, g)} is singular in {words(culprits)}; its correlations were "
-        f"shrunk by {amount:.3g} towards zero.{replaced if len(constant) else ''}",
-        "Pass more rows or fewer columns, set shrinkage yourself, or use covariance='diagonal'.",
-    )
+    return GroupCovariances(factors, np.array([one.shrinkage for one in found]), tuple(caveats))

@@ -4,9 +4,9 @@ Conventions: n rows, m columns of one family, K classes, L levels of a column. C
 whose family is categorical have the distinct numbers as levels. Missing entries are left out.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any, ClassVar, TypeAlias, cast
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.design.matrix import Design
 from posteriori.errors import DomainError, StatisticsError
 from posteriori.likelihood.feature_families import FAMILIES
 from posteriori.rows.block import Block, Features, Mixed, check_finite, find_bad
@@ -53,12 +52,6 @@ class FamilySums(ClassStatistic):
         """The columns that each part is of."""
         return group_columns(self.schema, self.families)
 
-    @property
-    def number_squares(self) -> Array:
-        """Sums of squares of the Gaussian columns."""
-        moments = [part.squares for part in self.parts if isinstance(part, ColumnMoments)]
-        return moments[0] if moments else np.empty(0)
-
     def __add__(self, other: "FamilySums") -> "FamilySums":
         self, other = align_classes(self, other)
         schema = union_of_columns(self.schema, other.schema)
@@ -81,24 +74,21 @@ class GatherByFamily:
     schema: Schema
     families: tuple[str, ...]
     classes: Labels
-    groups: tuple["Group", ...]
-    unit: Array | None = None
 
-    @property
-    def columns(self) -> "Group":
-        """The columns whose squares are summed."""
-        return next(group for group in self.groups if group.family == "gaussian")
+    @cached_property
+    def groups(self) -> tuple["Group", ...]:
+        return group_columns(self.schema, self.families)
 
     def __call__(self, block: Block) -> FamilySums:
-        parts = tuple(self._sums(group, group.part(block)) for group in self.groups)
+        parts = tuple(self._part(group, group.part(block)) for group in self.groups)
         count = class_counts(block, len(self.classes))
         return FamilySums(self.classes, self.schema, self.families, count, parts)
 
-    def _sums(self, group: "Group", block: Block) -> "Part":
+    def _part(self, group: "Group", block: Block) -> "Part":
         check_domain(block, group)
         summary = FAMILIES[group.family].summary
         if summary == "moments":
-            return GatherColumnMoments(Columns(group.schema), self.classes, self.unit)(block)
+            return GatherColumnMoments(Columns(group.schema), self.classes)(block)
         if summary == "counts":
             return GatherCounts(group.schema, self.classes)(block)
         return GatherSums(group.schema, self.classes)(block)
@@ -126,17 +116,14 @@ class Group:
             values = values[:, self.within]
         return Mixed(np.empty((len(values), 0)), values) if self.coded else values
 
+    def values(self, X: Features) -> Any:
+        """The numbers or codes of these columns."""
+        found = self.select(X)
+        return found.codes if isinstance(found, Mixed) else found
+
     def part(self, block: Block) -> Block:
         """These columns of a block."""
         return replace(block, X=self.select(block.X))
-
-    def design(self, block: Block) -> Design:
-        """These columns of a block as a design matrix."""
-        return Columns(self.schema).design(self.part(block))
-
-    def dense_parts(self, block: Block) -> Iterator[Block]:
-        """The block in parts whose design may be filled in."""
-        return Columns(self.schema).dense_parts(block)
 
 
 def group_columns(schema: Schema, families: Sequence[str]) -> tuple[Group, ...]:
@@ -272,28 +259,27 @@ class GatherSums:
 
     def __call__(self, block: Block) -> Sums:
         with np.errstate(over="ignore", invalid="ignore"):
-            total = self._totals(block)
-            count = class_counts(block, len(total))[:, None]
+            total = self._totals(block, block.X)
+            count = class_counts(block, len(self.classes))[:, None]
             if not np.isfinite(total).all():
                 check_finite(block, self.schema, missing=True)
-                total, missing = self._totals_of_present(block)
-                count = count - missing
+                X: Any = block.X
+                total = self._totals(block, changed_entries(X, np.nan_to_num))
+                count = count - self._totals(block, changed_entries(X, np.isnan))
         return Sums(self.classes, count, total)
 
-    def _totals(self, block: Block) -> Array:
+    def _totals(self, block: Block, X: Features) -> Array:
         """Sum of each column in each class (K, m)."""
-        return class_sums(Columns(self.schema).design(block), block, len(self.classes))
+        design = Columns(self.schema).design(replace(block, X=X))
+        return class_sums(design, block, len(self.classes))
 
-    def _totals_of_present(self, block: Block) -> tuple[Array, Array]:
-        """Sums without the missing entries, and the weight of those (K, m)."""
 
-        def totals(change: Callable[[Array], Any]) -> Array:
-            X = cast(Any, block.X).copy()
-            values = X.data if isinstance(X, sparse.csr_array) else X
-            values[:] = change(values)
-            return self._totals(replace(block, X=X))
-
-        return totals(np.nan_to_num), totals(np.isnan)
+def changed_entries(X: Any, change: Callable[[Array], Any]) -> Any:
+    """A copy of a matrix with other numbers in the place of those stored."""
+    X = X.copy()
+    values = X.data if isinstance(X, sparse.csr_array) else X
+    values[:] = change(values)
+    return X
 
 
 Part: TypeAlias = Sums | ColumnMoments | Counts

@@ -5,7 +5,6 @@ E[x_m] = μ_m + Σ_mo Σ_oo⁻¹ (x_o - μ_o) and cov[x_m] = Σ_mm - Σ_mo Σ_oo
 Shapes are those of `moments`.
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -18,7 +17,7 @@ from posteriori.errors import SingularCovarianceError
 from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, solve_lower, unit_diagonal
 from posteriori.rows.block import Block
 from posteriori.statistics.moments import Moments
-from posteriori.statistics.statistic import Statistic, group_places, membership
+from posteriori.statistics.statistic import Statistic, membership
 from posteriori.typing import Array, Codes, Labels
 
 Present = NDArray[np.bool_]
@@ -36,11 +35,14 @@ class ExpectedMoments(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class GatherExpectedMoments:
-    """The kernel: rows in coordinates (x - centre) / scale, completed under N(mean_k, Σ_g)."""
+    """The kernel: rows in coordinates (x - centre) / scale, completed under N(mean_k, Σ_g).
+
+    `groups` (K,) has the number g of the covariance (G, d, d) of each class.
+    """
 
     columns: Columns
     classes: Labels
-    sharing: tuple[Hashable, ...]
+    groups: Codes
     centre: Array
     scale: Array
     mean: Array
@@ -64,18 +66,19 @@ class GatherExpectedMoments:
     def _nothing(self) -> Moments:
         """The moments of no rows."""
         K, d = self.mean.shape
-        count, mean, scatter = np.zeros(K), np.zeros((K, d)), np.zeros_like(self.covariance)
-        schema, unit = self.columns.schema, np.ones(d)
-        return Moments(self.classes, schema, unit, self.sharing, count, mean, scatter)
+        pooled = len(self.covariance) == 1
+        scatter = np.zeros((1 if pooled else K, d, d))
+        return Moments(
+            self.classes, self.columns.schema, np.zeros((K, d)), pooled, np.zeros(K), scatter
+        )
 
     def _of_class(self, k: int, X: Array, weight: Array, present: Present) -> ExpectedMoments:
         """Rows of one class that lack the same entries."""
-        g = group_places(self.sharing)[k]
-        covariance = self.covariance[g]
+        covariance = self.covariance[self.groups[k]]
         # Constant columns carry no information; missing entries in them get the mean.
         o = np.flatnonzero(present & (np.diagonal(covariance) > 0))
         m = np.flatnonzero(~present)
-        lower = self._cholesky(int(g), o)
+        lower = self._cholesky(int(self.groups[k]), o)
         white = solve_lower(lower, (X[:, o] - self.mean[k, o]).T)
         gain = solve_lower(lower, covariance[np.ix_(o, m)])
         filled = X.copy()
@@ -85,7 +88,11 @@ class GatherExpectedMoments:
         )
         uncertain = np.zeros_like(covariance)
         uncertain[np.ix_(m, m)] = covariance[np.ix_(m, m)] - gain.T @ gain
-        moments = self._moments(k, int(g), filled, weight, uncertain)
+        total = float(weight.sum())
+        moments = self._nothing()
+        moments.count[k], moments.mean[k] = total, weight @ filled / total
+        residual = (filled - moments.mean[k]) * np.sqrt(weight)[:, None]
+        moments.scatter[0 if moments.pooled else k] += residual.T @ residual + total * uncertain
         return ExpectedMoments(moments, float(weight @ logs))
 
     def _cholesky(self, g: int, columns: Codes) -> Array:
@@ -95,7 +102,7 @@ class GatherExpectedMoments:
         if lower is not None and (np.diagonal(lower) ** 2 > COLLINEAR * np.diagonal(part)).all():
             return lower
         culprits = columns[dependent_columns(unit_diagonal(part)[0])]
-        members = self.classes[group_places(self.sharing) == g].tolist()
+        members = self.classes[self.groups == g].tolist()
         raise SingularCovarianceError(
             f"The covariance of {'class' if len(members) == 1 else 'classes'} "
             f"{', '.join(map(repr, members[:6]))} became singular while missing entries were "
@@ -103,12 +110,3 @@ class GatherExpectedMoments:
             "the other columns, or the rows are too few.",
             "Drop such columns, set shrinkage='auto', or use covariance='diagonal'.",
         )
-
-    def _moments(self, k: int, g: int, rows: Array, weight: Array, uncertain: Array) -> Moments:
-        """The moments of completed rows, with the covariance of what was filled in."""
-        total = float(weight.sum())
-        moments = self._nothing()
-        moments.count[k], moments.mean[k] = total, weight @ rows / total
-        residual = (rows - moments.mean[k]) * np.sqrt(weight)[:, None]
-        moments.scatter[g] = residual.T @ residual + total * uncertain
-        return moments

@@ -1,146 +1,95 @@
 """Weighted count, mean and scatter matrix of each class, merged stably.
 
-Conventions: K classes, d design columns, G groups of classes that pool their scatter: one group for
-a shared covariance, K groups for one covariance a class. With the weights w of the rows of class k,
-N_k = Σw and m_k = Σwx / N_k; for group g, S_g = Σ_{k in g} Σ w (x - m_k)(x - m_k)ᵀ (4.75)-(4.80).
-
-Digits are kept as in `column_moments`.
+Conventions: K classes, d design columns. With the weights w of the rows of class k, N_k = Σw and
+m_k = Σwx / N_k. The scatter is S_k = Σ w (x - m_k)(x - m_k)ᵀ (4.75)-(4.80) of each class
+(K, d, d) or, where it is `pooled`, the sum of all of them (1, d, d).
 """
 
-from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from posteriori.design.columns import Columns
-from posteriori.design.matrix import Dense
+from posteriori.design.matrix import Dense, Design
 from posteriori.errors import StatisticsError
 from posteriori.linalg import transpose_matmul
-from posteriori.rows.block import Block, check_finite
+from posteriori.rows.block import Block, Mixed, check_finite
 from posteriori.rows.schema import Schema
-from posteriori.statistics.column_moments import (
-    ColumnMoments,
-    about_centre,
-    centred_classes,
-    keeps_digits,
-    merge_weights,
-    over,
-    scaled_design,
-)
+from posteriori.statistics.column_moments import ColumnMoments, merge_weights, over
 from posteriori.statistics.statistic import (
     ColumnStatistic,
     align,
     class_counts,
     class_sums,
-    dense_pieces,
-    group_places,
     is_soft,
     recoding,
+    rows_by_class,
+    spread,
     weights_of,
-    with_hard_labels,
 )
 from posteriori.typing import Array, Codes, Labels
 
-_NO_GROUP = object()
-"""The group of a class that one of two statistics lacks."""
+_DIGITS_KEPT = 1e-4
+"""Share of a sum of squares about the common centre that must be left about the class means."""
 
 
 @dataclass(frozen=True, eq=False)
 class Moments(ColumnStatistic):
-    """Count (K,), mean (K, d) and pooled scatter (G, d, d), in multiples of `unit` (d,).
+    """Count (K,), mean (K, d) and scatter, of each class or pooled."""
 
-    `sharing` names, for each class, the group whose scatter it is part of.
-    """
-
-    sharing: tuple[Hashable, ...]
+    pooled: bool
     count: Array
-    mean: Array
     scatter: Array
     by_class: ClassVar = ("count", "mean")
 
     @property
     def squares(self) -> Array:
-        """Sums of squares of the columns within the classes (d,)."""
         return np.diagonal(self.scatter, axis1=1, axis2=2).sum(0)
-
-    @property
-    def groups(self) -> Codes:
-        """The group of each class (K,)."""
-        return group_places(self.sharing)
-
-    @property
-    def group_count(self) -> Array:
-        """Total weight of each group (G,)."""
-        return np.bincount(self.groups, self.count).astype(np.float64)
 
     def __add__(self, other: "Moments") -> "Moments":
         self, other = align(self, other)
-        if self.sharing != other.sharing:
-            self, other = _align_groups(self, other)
+        if self.pooled != other.pooled:
+            raise StatisticsError(
+                "The scatter of the statistics is pooled over different groups of classes.",
+                "Gather both with the same covariance setting.",
+            )
         total, share, pair = merge_weights(self.count, other.count)
         step = other.mean - self.mean
         with np.errstate(over="ignore", invalid="ignore"):
             scatter = self.scatter + other.scatter
-            if len(scatter) == 1:
+            if self.pooled:
                 scatter[0] += (step * pair[:, None]).T @ step
             else:
-                for k, g in enumerate(self.groups):
-                    scatter[g] += np.outer(pair[k] * step[k], step[k])
+                for k, one in enumerate(step):
+                    scatter[k] += np.outer(pair[k] * one, one)
         mean = self.mean + step * share[:, None]
         return replace(self, count=total, mean=mean, scatter=scatter)
 
     def with_classes(self, classes: Labels, places: Codes) -> "Moments":
-        sharing: list[Hashable] = [_NO_GROUP] * len(classes)
-        for place, key in zip(places, self.sharing, strict=True):
-            sharing[place] = key
-        found = super().with_classes(classes, places)
-        return replace(found, sharing=tuple(sharing), scatter=self._in_groups(sharing))
-
-    def _in_groups(self, sharing: Iterable[Hashable]) -> Array:
-        """The scatter of the groups in another order, with zeros for those it lacks."""
-        own, wanted = (
-            [k for k in dict.fromkeys(keys) if k is not _NO_GROUP]
-            for keys in (self.sharing, sharing)
-        )
-        zeros = np.zeros(self.scatter.shape[1:])
-        return np.array([self.scatter[own.index(key)] if key in own else zeros for key in wanted])
-
-    def in_units(self, unit: Array) -> "Moments":
-        ratio = self.unit / unit
-        scatter = self.scatter * ratio * ratio[:, None]
-        return replace(self, mean=self.mean * ratio, scatter=scatter, unit=unit)
+        scatter = self.scatter if self.pooled else spread(self.scatter, places, len(classes))
+        return replace(super().with_classes(classes, places), scatter=scatter)
 
     def with_levels(self, schema: Schema) -> "Moments":
         if schema == self.schema:
             return self
         M, offset = recoding(self.schema, schema)
-        unit = np.ones(len(M))
-        unit[Columns(schema).numeric] = self.unit[Columns(self.schema).numeric]
         mean = np.where(self.count[:, None] > 0, self.mean @ M.T + offset, 0.0)
-        return replace(self, schema=schema, mean=mean, scatter=M @ self.scatter @ M.T, unit=unit)
+        return replace(self, schema=schema, mean=mean, scatter=M @ self.scatter @ M.T)
 
-    def pooled(self) -> "Moments":
-        """All classes in one group (4.78)."""
-        sharing = (None,) * len(self.classes)
-        return replace(self, sharing=sharing, scatter=self.scatter.sum(0, keepdims=True))
-
-    def regrouped(self, sharing: tuple[Hashable, ...]) -> "Moments":
-        """Of sums of each class by itself, those of other groups of classes."""
-        places = group_places(sharing)
-        scatter = np.zeros((places.max() + 1, *self.scatter.shape[1:]))
-        np.add.at(scatter, places, self.scatter[self.groups])
-        return replace(self, sharing=sharing, scatter=scatter)
+    def pool(self) -> "Moments":
+        """All classes together (4.78)."""
+        return replace(self, pooled=True, scatter=self.scatter.sum(0, keepdims=True))
 
     def by_column(self) -> ColumnMoments:
-        """Of sums of each class by itself, those of each column alone."""
+        """Those of each column alone, of a scatter that is not pooled."""
         count = np.repeat(self.count[:, None], self.mean.shape[1], axis=1)
-        squares = np.einsum("kii->ki", self.scatter)[self.groups]
-        return ColumnMoments(
-            self.classes, self.schema, self.unit, self.count, count, self.mean, squares
-        )
+        squares = np.einsum("kii->ki", self.scatter)
+        return ColumnMoments(self.classes, self.schema, self.mean, self.count, count, squares)
 
     def with_vacant_classes_centred(self) -> "Moments":
         """With the means of classes without rows at the mean of all rows."""
@@ -157,42 +106,26 @@ class Moments(ColumnStatistic):
         return n, mean, self.scatter.sum(0) + (step * self.count[:, None]).T @ step
 
 
-def _align_groups(a: Moments, b: Moments) -> tuple[Moments, Moments]:
-    """Both with the groups of either, in one order; an error where a class has two groups."""
-    pairs = list(zip(a.sharing, b.sharing, strict=True))
-    if any(x != y and _NO_GROUP not in (x, y) for x, y in pairs):
-        raise StatisticsError(
-            "The statistics pool their scatter over different groups of classes.",
-            "Gather both with the same covariance setting.",
-        )
-    sharing = tuple(y if x is _NO_GROUP else x for x, y in pairs)
-    return (
-        replace(a, sharing=sharing, scatter=a._in_groups(sharing)),
-        replace(b, sharing=sharing, scatter=b._in_groups(sharing)),
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class GatherMoments:
     """The kernel: a block of rows to its `Moments`."""
 
     columns: Columns
     classes: Labels
-    sharing: tuple[Hashable, ...]
-    unit: Array | None = None
+    pooled: bool
 
     def __call__(self, block: Block) -> Moments:
         with np.errstate(over="ignore", invalid="ignore"):
-            found = self._by_products(block) if len(set(self.sharing)) == 1 else None
+            found = self._by_products(block) if self.pooled else None
             if found is None:
-                found = reduce(add, map(self._about_means, dense_pieces(block, self.columns)))
+                found = reduce(add, map(self._about_means, self.columns.dense_parts(block)))
         if not np.isfinite(found.mean).all():
             check_finite(block, self.columns.schema)
         return found
 
     def _by_products(self, block: Block) -> Moments | None:
         """Σxxᵀ - Σ N_k m_k m_kᵀ about one centre; None where that loses digits."""
-        design, centre = about_centre(scaled_design(self.columns, block, self.unit))
+        design, centre = self._about_centre(block)
         sums = class_sums(design, block, len(self.classes))
         if isinstance(design, Dense) and block.weight is None:
             products = transpose_matmul(design.values, design.values)
@@ -204,23 +137,46 @@ class GatherMoments:
         kept = keeps_digits(np.diagonal(products), squares)
         if block.weight is None and not is_soft(block):
             kept = kept[self.columns.numeric]  # sums of indicators are exact
-        if not kept.all():
-            return None
-        return self._statistic(block, mean + centre, products[None])
+        return self._statistic(block, mean + centre, products[None]) if kept.all() else None
+
+    def _about_centre(self, block: Block) -> tuple[Design, Array]:
+        """The design, with dense columns that are far from zero moved by about their mean."""
+        design, X = self.columns.design(block), block.X
+        centre = np.zeros(design.shape[1])
+        if not isinstance(X, csr_array):
+            centre[self.columns.numeric] = far_centre(X.numeric if isinstance(X, Mixed) else X)
+        return (design.shifted(centre) if centre.any() else design), centre
 
     def _about_means(self, block: Block) -> Moments:
         """Each class centred by itself; one product a class."""
-        hard = with_hard_labels(block)
-        X = scaled_design(self.columns, hard, self.unit).array()
-        K, d, groups = len(self.classes), X.shape[1], group_places(self.sharing)
-        mean, scatter = np.zeros((K, d)), np.zeros((groups.max() + 1, d, d))
-        for k, mean[k], rows in centred_classes(X, hard, K):
-            scatter[groups[k]] += transpose_matmul(rows, rows)
+        X, K = self.columns.design(block).array(), len(self.classes)
+        d = X.shape[1]
+        mean, scatter = np.zeros((K, d)), np.zeros((1 if self.pooled else K, d, d))
+        for k, rows, weight in rows_by_class(block, K):
+            own, total = X[rows], weight.sum()
+            mean[k] = transpose_matmul(own, weight) / total
+            residual = own - mean[k]
+            drift = transpose_matmul(residual, weight) / total  # rounding, far from zero
+            mean[k] += drift
+            residual = (residual - drift) * np.sqrt(weight)[:, None]
+            scatter[0 if self.pooled else k] += transpose_matmul(residual, residual)
         return self._statistic(block, mean, scatter)
 
     def _statistic(self, block: Block, mean: Array, scatter: Array) -> Moments:
-        unit = np.ones(mean.shape[1]) if self.unit is None else self.unit
         count = class_counts(block, len(self.classes))
         mean = np.where(count[:, None] > 0, mean, 0.0)
-        schema = self.columns.schema
-        return Moments(self.classes, schema, unit, self.sharing, count, mean, scatter)
+        return Moments(self.classes, self.columns.schema, mean, self.pooled, count, scatter)
+
+
+def far_centre(X: Array) -> Array | float:
+    """About the mean of the rows (d,), by a few of them; zero where they are near that."""
+    if not len(X):
+        return 0.0
+    sample = X[:: max(1, len(X) // 64)]
+    centre = sample[0] + (sample - sample[0]).mean(axis=0)  # exact for constant columns
+    return 0.0 if (centre**2 <= sample.var(axis=0)).all() else centre
+
+
+def keeps_digits(scatter: Array, squares: Array) -> NDArray[np.bool_]:
+    """Where enough of the sums of squares about the common centre is left about the means."""
+    return scatter >= _DIGITS_KEPT * squares

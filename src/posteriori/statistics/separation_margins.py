@@ -273,9 +273,9 @@ def pair_sums(
     """
     columns = Columns(rows.schema, handle_unknown="reference")
     found = column_spread(rows, columns)
-    mean, deviation = found.mean * found.unit, found.deviation * found.unit
+    mean, deviation = found
     if not fit_intercept:
-        mean, deviation = np.zeros(len(mean)), np.hypot(found.mean, found.deviation) * found.unit
+        mean, deviation = np.zeros(len(mean)), np.hypot(found.mean, found.deviation)
     constant = deviation <= STILL * abs(mean)
     scale = np.where(constant, np.where(mean == 0, 1.0, abs(mean)), deviation)
     centre = np.where(abs(mean) / _FAR > scale, mean, 0.0)

@@ -5,11 +5,11 @@ different classes, or with factors of different levels, are aligned before they 
 treatment coding the indicator of the reference level is one minus the others, so a statistic with
 some levels is known with more.
 
-Conventions: n rows, d design columns, K classes. A unit (d,) holds the powers of two in which the
-columns are measured: ones, unless a column is too large or too small to be squared.
+Conventions: n rows, d design columns, K classes.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -17,10 +17,9 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse import csr_array
 
-from posteriori.design.columns import Columns
 from posteriori.design.matrix import Dense, Design, Sparse
 from posteriori.errors import LabelError, StatisticsError
-from posteriori.rows.block import Block, take_block
+from posteriori.rows.block import Block
 from posteriori.rows.schema import Column, Schema, merge_columns
 from posteriori.rows.target import merge_classes
 from posteriori.typing import Array, Codes, Labels
@@ -101,28 +100,19 @@ class ClassStatistic(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class ColumnStatistic(ClassStatistic):
-    """A statistic of design columns by class, measured in multiples of `unit` (d,)."""
+    """A statistic of design columns by class, with the class means (K, d)."""
 
     schema: Schema
-    unit: Array
+    mean: Array
 
     @property
+    @abstractmethod
     def squares(self) -> Array:
-        """Sums of squares of the columns within the classes (d,)."""
-        raise NotImplementedError
+        """Sums of squares of the columns about the class means (d,)."""
 
-    @property
-    def number_squares(self) -> Array:
-        """Those of the numeric columns."""
-        return self.squares[Columns(self.schema).numeric]
-
+    @abstractmethod
     def with_levels(self, schema: Schema) -> Self:
         """The same statistic with the levels of another schema, of which it has some."""
-        raise NotImplementedError
-
-    def in_units(self, unit: Array) -> Self:
-        """The same statistic in other units (exact, as units are powers of two)."""
-        raise NotImplementedError
 
 
 C = TypeVar("C", bound=ClassStatistic)
@@ -139,15 +129,12 @@ def align_classes(a: C, b: C) -> tuple[C, C]:
 
 
 def align(a: D, b: D) -> tuple[D, D]:
-    """Both over the classes and the levels of either, and in the larger of their units."""
+    """Both over the classes and the levels of either."""
     a, b = align_classes(a, b)
-    if a.schema is not b.schema:
-        schema = union_of_columns(a.schema, b.schema)
-        a, b = a.with_levels(schema), b.with_levels(schema)
-    if a.unit is not b.unit and not np.array_equal(a.unit, b.unit):
-        unit = np.maximum(a.unit, b.unit)
-        a, b = a.in_units(unit), b.in_units(unit)
-    return a, b
+    if a.schema is b.schema:
+        return a, b
+    schema = union_of_columns(a.schema, b.schema)
+    return a.with_levels(schema), b.with_levels(schema)
 
 
 def union_of_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
@@ -211,16 +198,6 @@ def _recode(old: Column, new: Column) -> tuple[Array, Array]:
     return matrix[1:], offset[1:]
 
 
-def group_places(sharing: Sequence[Hashable]) -> Codes:
-    """Number of each class's group, groups being numbered as they first appear.
-
-    >>> group_places(["a", "b", "a"])
-    array([0, 1, 0])
-    """
-    seen: dict[Hashable, int] = {}
-    return np.array([seen.setdefault(key, len(seen)) for key in sharing], dtype=np.intp)
-
-
 def is_soft(block: Block) -> bool:
     """Whether each row has a distribution over the classes rather than one class."""
     return cast(Array, block.y).ndim == 2
@@ -276,15 +253,16 @@ def hard_labels(block: Block) -> tuple[Codes | slice, Codes, Array | None]:
     return rows, codes, shares[rows, codes]
 
 
-def with_hard_labels(block: Block) -> Block:
-    """The block with one label a row."""
+def rows_by_class(block: Block, n_classes: int) -> Iterator[tuple[int, Codes | slice, Array]]:
+    """Of each class with rows: its number, the places of its rows, and their weights."""
+    if n_classes == 1:
+        yield 0, slice(None), weights_of(block)
+        return
     rows, codes, weight = hard_labels(block)
-    if isinstance(rows, slice):
-        return block
-    return replace(take_block(replace(block, y=None, weight=None), rows), y=codes, weight=weight)
-
-
-def dense_pieces(block: Block, columns: Columns) -> Iterator[Block]:
-    """The block in parts whose design may be filled in; soft labels take a row for each class."""
-    copies = cast(Array, block.y).shape[1] if is_soft(block) else 1
-    return columns.dense_parts(block, copies)
+    weight = np.ones(len(codes)) if weight is None else weight
+    # Sixteen bits are sorted by counting, which is several times faster.
+    order = codes.astype(np.uint16 if n_classes < 2**16 else np.intp).argsort(kind="stable")
+    ends = np.bincount(codes, minlength=n_classes).cumsum()
+    for k, own in enumerate(np.split(order, ends[:-1])):
+        if len(own):
+            yield k, own if isinstance(rows, slice) else rows[own], weight[own]
