@@ -512,7 +512,7 @@ class Categorical(Family):
     never seen, then zeros for an entry that is missing, so that the codes -2 and -1 find them.
     `coded` says whether x holds codes of levels, or the levels themselves (numbers).
 
-    >>> column = Categorical.of_probabilities((("a", "b"),), [np.array([[0.2, 0.8]])], coded=True)
+    >>> column = Categorical((("a", "b"),), (np.log([[0.2], [0.8], [0.1], [1.0]]),), coded=True)
     >>> np.exp(column.marginal_log_density(np.array([[1], [-1]])))
     array([[0.8],
            [1. ]])
@@ -527,19 +527,6 @@ class Categorical(Family):
     summary = "counts"
 
     @classmethod
-    def of_probabilities(
-        cls, levels: Levels, probability: Sequence[Array], coded: bool, unseen: Any = None
-    ) -> Self:
-        """From tables (K, L) of probabilities, and (K,) for a level never seen (else zero)."""
-        unseen = [np.zeros(len(p)) for p in probability] if unseen is None else unseen
-        with np.errstate(divide="ignore"):
-            tables = [
-                np.log(np.vstack([p.T, u[None], np.ones((1, len(p)))]))
-                for p, u in zip(probability, unseen, strict=True)
-            ]
-        return cls(levels, tuple(tables), coded)
-
-    @classmethod
     def estimate(
         cls,
         levels: Levels,
@@ -550,20 +537,22 @@ class Categorical(Family):
         coded: bool,
     ) -> Self:
         """μ = (N_kl + α) / (N_k + αL) from tables (K, L); α / (N_k + αL) for a state not seen."""
-        probability, unseen = [], []
-        for j, table in enumerate(counts):
+        tables = []
+        for j, count in enumerate(counts):
             if not levels[j]:
                 raise MissingValueError(
                     f"{places.column(j).capitalize()} has no entry: all of them are missing.",
                     "Drop the column.",
                 )
             if pseudocount == 0:
-                table = places.fill_vacant(table)
-            total = table.sum(axis=1) + pseudocount * table.shape[1]
+                count = places.fill_vacant(count)
+            total = count.sum(axis=1) + pseudocount * count.shape[1]
             places.check_counted(np.where(np.arange(len(levels)) == j, total[:, None], 1.0))
-            probability.append((table + pseudocount) / total[:, None])
-            unseen.append(pseudocount / total)
-        return cls.of_probabilities(levels, probability, coded, unseen)
+            states = (count + pseudocount).T / total
+            with np.errstate(divide="ignore"):
+                unseen, missing = np.log(pseudocount / total), np.zeros(len(total))
+                tables.append(np.vstack([np.log(states), unseen, missing]))
+        return cls(levels, tuple(tables), coded)
 
     @staticmethod
     def outside(x: Array) -> Mask:
@@ -654,38 +643,27 @@ def read_families(family: FamilyLike, schema: Schema) -> tuple[str, ...]:
     ('gaussian', 'poisson')
     """
     if not isinstance(family, Mapping):
-        for j in schema.categorical or [0]:
-            _check_name(family, schema, j)
-        if family != "auto":
-            return (family,) * len(schema)
-        family = {}
-    chosen = {_place(key, schema): name for key, name in family.items()}
-    if len(chosen) < len(family):
-        raise ParameterError("family names a column twice.", "Name each column once.")
-    for j, name in chosen.items():
-        _check_name(name, schema, j)
-    chosen = {j: name for j, name in chosen.items() if name != "auto"}
-    return tuple(chosen.get(j, _BY_KIND[column.kind]) for j, column in enumerate(schema.columns))
-
-
-def _place(key: object, schema: Schema) -> int:
-    if isinstance(key, int | np.integer) and 0 <= key < len(schema):
-        return int(key)
-    if isinstance(key, str) and key in schema.names:
-        return schema.names.index(key)
-    raise ParameterError(
-        f"family names a column {key!r}, which is not there.",
-        f"The columns are {schema.describe_all(range(len(schema)))}.",
-    )
-
-
-def _check_name(name: object, schema: Schema, j: int) -> None:
-    if not isinstance(name, str) or (name != "auto" and name not in FAMILIES):
-        raise ParameterError(
-            f"There is no family {name!r}.", f"Choose 'auto' or one of {sorted(FAMILIES)}."
-        )
-    if schema.columns[j].kind == "categorical" and name not in ("auto", "categorical"):
-        raise ParameterError(
-            f"{schema.describe(j).capitalize()} is categorical, which cannot be {name}.",
-            "Turn it into numbers, or choose 'categorical' or 'auto' for it.",
-        )
+        family = dict.fromkeys(range(len(schema)), family)
+    chosen: dict[int, str] = {}
+    for key, name in family.items():
+        j = schema.names.index(key) if key in schema.names else key
+        if not (isinstance(j, int | np.integer) and 0 <= j < len(schema)):
+            raise ParameterError(
+                f"family names a column {key!r}, which is not there.",
+                f"The columns are {schema.describe_all(range(len(schema)))}.",
+            )
+        if j in chosen:
+            raise ParameterError("family names a column twice.", "Name each column once.")
+        chosen[int(j)] = name
+        if not isinstance(name, str) or name not in ("auto", *FAMILIES):
+            raise ParameterError(
+                f"There is no family {name!r}.", f"Choose 'auto' or one of {sorted(FAMILIES)}."
+            )
+        if schema.columns[j].kind == "categorical" and name not in ("auto", "categorical"):
+            raise ParameterError(
+                f"{schema.describe(int(j)).capitalize()} is categorical, which cannot be {name}.",
+                "Turn it into numbers, or choose 'categorical' or 'auto' for it.",
+            )
+    names = [chosen.get(j, "auto") for j in range(len(schema))]
+    pairs = zip(names, schema.columns, strict=True)
+    return tuple(_BY_KIND[column.kind] if name == "auto" else name for name, column in pairs)

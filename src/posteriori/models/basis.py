@@ -1,45 +1,43 @@
-"""Transformers by Gaussian and sigmoidal basis functions."""
+"""Fixed basis functions φ_j(x) (4.3.1) as transformers: Gaussians about centres, and sigmoids.
+
+Conventions: n rows, d columns, m functions; centres in the units of the data. A `rate` is one over
+a width, in the units of the data; a rate of zero leaves a column out. Polynomials are
+scikit-learn's `PolynomialFeatures`.
+"""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
+from scipy.spatial import KDTree
+from scipy.spatial.distance import cdist
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from posteriori.arguments import check_choice, check_count, is_number
-from posteriori.design.basis import (
-    BasisFunctions,
-    Gaussians,
-    Sigmoids,
-    column_spacing,
-    grid,
-    grid_axes,
-    grid_spacing,
-    kmeans_centres,
-    midpoints,
-    neighbour_spacing,
-    rates,
-    read_centres,
-    read_column_centres,
-)
-from posteriori.errors import ColumnTypeError, ParameterError
+from posteriori.errors import ColumnTypeError, ParameterError, ScaleError, ShapeError
 from posteriori.rows.block import Block, check_finite
-from posteriori.rows.features import Table, read_features
+from posteriori.rows.features import Table, as_frame, read_features
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.threads import one_blas_thread
-from posteriori.typing import Array
+from posteriori.typing import Array, Codes
 
 Placement = Literal["data", "grid"]
 Units = Literal["standardised", "original"]
 
-SAMPLE = 10_000
+_SAMPLE = 10_000
 """Rows that k-means and quantiles are computed from."""
+
+_MOST_CENTRES = 10_000
+"""Centres of a grid: a few points per column are millions in all when there are many columns."""
 
 _PER_COLUMN = 5
 """Default number of grid points, or of sigmoids, per column."""
@@ -55,7 +53,6 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
     random_state: Any
 
     schema_: Schema
-    _basis: BasisFunctions
 
     def __init__(
         self,
@@ -79,8 +76,8 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
         rows = dense(Block(table.cut(0, table.n_rows), None, None, 0), table.schema)
         random = check_random_state(self.random_state)
         chosen = np.arange(len(rows))
-        if len(rows) > SAMPLE:
-            chosen = np.sort(sample_without_replacement(len(rows), SAMPLE, random_state=random))
+        if len(rows) > _SAMPLE:
+            chosen = np.sort(sample_without_replacement(len(rows), _SAMPLE, random_state=random))
         with one_blas_thread():
             self._place(rows, rows[chosen], table.schema, random)
         self.schema_, self.n_features_in_ = table.schema, len(table.schema)
@@ -99,11 +96,15 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         rows = MemoryRows(self._read(X, self.schema_))
         out = np.empty((rows.n_rows, self._n_features_out))
-        return rows.fill(out, lambda block: self._basis(dense(block, self.schema_)))
+        return rows.fill(out, lambda block: self._values(dense(block, self.schema_)))
+
+    @abstractmethod
+    def _values(self, X: Array) -> Array:
+        """φ(x) of each row."""
 
     @property
-    def _n_features_out(self) -> int:
-        return len(self._basis.centres)
+    @abstractmethod
+    def _n_features_out(self) -> int: ...
 
     def _read(self, X: Any, schema: Schema | None) -> Table:
         table = read_features(X, schema, type(self).__name__)
@@ -190,6 +191,17 @@ class GaussianBasis(ClassNamePrefixFeaturesOutMixin, BasisTransformer):
 
     centres_: Array
     width_: float
+    _rate: Array
+
+    def _values(self, X: Array) -> Array:
+        used = np.flatnonzero(self._rate)
+        with np.errstate(over="ignore", under="ignore"):
+            x, centres = (points[:, used] * self._rate[used] for points in (X, self.centres_))
+            return np.exp(-0.5 * cdist(x, centres, "sqeuclidean"))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.centres_)
 
     def _place(self, X: Array, sample: Array, schema: Schema, random: Any) -> None:
         spread, gap = spread_of(X), None
@@ -204,7 +216,7 @@ class GaussianBasis(ClassNamePrefixFeaturesOutMixin, BasisTransformer):
         varies = np.isfinite(spread)
         around = (centres - X.mean(axis=0)) / unit
         width = self.width or gap or neighbour_spacing(around, spread[varies] / unit[varies])
-        self._basis = Gaussians(centres, rates(width * unit, schema))
+        self._rate = rates(width * unit, schema)
         self.centres_, self.width_ = centres, float(width)
 
 
@@ -251,6 +263,17 @@ class SigmoidBasis(BasisTransformer):
 
     centres_: list[Array]
     width_: Array
+    _column: Codes
+    _rate: Array
+
+    def _values(self, X: Array) -> Array:
+        steps = X[:, self._column] - np.concatenate(self.centres_)
+        with np.errstate(over="ignore", under="ignore"):
+            return cast(Array, expit(steps * self._rate))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._column)
 
     def _place(self, X: Array, sample: Array, schema: Schema, random: Any) -> None:
         number = _PER_COLUMN if self.centres is None else self._number()
@@ -265,9 +288,8 @@ class SigmoidBasis(BasisTransformer):
         gaps = np.array(list(map(column_spacing, centres, spread)))
         width = 0.5 * gaps if self.width is None else self.width * self._unit(spread)
         column = np.repeat(np.arange(len(centres)), [len(steps) for steps in centres])
-        rate = rates(width, schema)[column]
-        self._basis = Sigmoids(column, np.concatenate(centres), rate)
-        self.centres_, self.width_ = centres, width
+        self._rate = rates(width, schema)[column]
+        self._column, self.centres_, self.width_ = column, centres, width
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the functions: age_sigmoid0, age_sigmoid1, ..."""
@@ -288,3 +310,152 @@ def dense(block: Block, schema: Schema) -> Array:
 def spread_of(X: Array) -> Array:
     """The standard deviation of each column, infinite for columns that are constant."""
     return np.where(X.min(axis=0) < X.max(axis=0), X.std(axis=0), np.inf)
+
+
+def midpoints(low: float, high: float, number: int) -> Array:
+    """The midpoints of `number` equal parts of a range; one where the range is a point.
+
+    >>> midpoints(0.0, 3.0, 3), midpoints(2.0, 2.0, 3)
+    (array([0.5, 1.5, 2.5]), array([2.]))
+    """
+    share = (np.arange(number) + 0.5) / number
+    return np.unique(low * (1 - share) + high * share) if low < high else np.array([low])
+
+
+def grid_axes(X: Array, number: int) -> list[Array]:
+    """The midpoints of `number` equal parts of the range of each column."""
+    ranges = zip(X.min(axis=0), X.max(axis=0), strict=True)
+    return [midpoints(low, high, number) for low, high in ranges]
+
+
+def grid(axes: Sequence[Array]) -> Array:
+    """Every combination of a value of each axis, the last axis varying fastest.
+
+    >>> grid([np.array([0.0, 1.0]), np.array([5.0])])
+    array([[0., 5.], [1., 5.]])
+    """
+    total = np.prod([float(len(axis)) for axis in axes])
+    if total > _MOST_CENTRES:
+        raise ParameterError(
+            f"A grid over {len(axes)} columns would have {total:.3g} centres.",
+            "Use placement='data', fewer centres per column, or fewer columns.",
+        )
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+
+
+def kmeans_centres(points: Array, unit: Array, number: int | None, random: Any) -> Array:
+    """Means of k-means clusters of the points, with columns measured in `unit` (d,).
+
+    Started by greedy k-means++ (Arthur and Vassilvitskii 2007). The default is one centre for ten
+    points, 10 to 100 in all, and no more than half the number of distinct points.
+    """
+    distinct, count = np.unique(points, axis=0, return_counts=True)
+    if number is None:
+        number = min(max(10, min(len(points) // 10, 100)), (len(distinct) + 1) // 2)
+    if number > len(distinct):
+        raise ParameterError(
+            f"centres={number}, but X has {len(distinct)} distinct rows.",
+            "Use fewer, or pass the centres themselves.",
+        )
+    scaled = (distinct - points.mean(axis=0)) / unit
+    found = KMeans(number, n_init=1, tol=0.0, random_state=random).fit(scaled, sample_weight=count)
+    scale = np.where(np.isfinite(unit), unit, 0.0)
+    return cast(Array, found.cluster_centers_ * scale + points.mean(axis=0))
+
+
+def neighbour_spacing(points: Array, spread: Array) -> float:
+    """Median distance of a point from its nearest neighbour.
+
+    For a single point, the root mean square distance of rows from their mean, whose columns vary
+    with the standard deviations `spread`; for rows that are all alike, one.
+
+    >>> neighbour_spacing(np.array([[0.0], [1.0], [3.0], [6.0]]), np.array([1.0]))
+    1.5
+    >>> neighbour_spacing(np.array([[0.0, 0.0]]), np.array([3.0, 4.0]))
+    5.0
+    """
+    if len(points) == 1:
+        return float(np.linalg.norm(spread)) or 1.0
+    distance, _ = KDTree(points).query(points, k=2)
+    found = float(np.median(distance[:, 1]))
+    if found == 0:
+        raise ParameterError(
+            "Most centres coincide with another, so that their spacing gives no width.",
+            "Pass the width, or centres that differ.",
+        )
+    return found
+
+
+def grid_spacing(axes: Sequence[Array], unit: Array) -> float | None:
+    """Root mean square of the spacings of the axes, in units (d,); None for a single point.
+
+    >>> grid_spacing([np.array([0.0, 3.0]), np.array([0.0, 8.0]), np.zeros(1)], np.array([1, 2, 1]))
+    3.5355339059327378
+    """
+    pairs = zip(axes, unit, strict=True)
+    gaps = [(axis[1] - axis[0]) / one for axis, one in pairs if len(axis) > 1]
+    return float(np.sqrt(np.mean(np.square(gaps)))) if gaps else None
+
+
+def column_spacing(steps: Array, spread: float) -> float:
+    """The median spacing of the centres in one column; where they are one, its `spread`.
+
+    >>> column_spacing(np.array([0.0, 1.0, 3.0]), 9.0), column_spacing(np.array([2.0]), 9.0)
+    (1.5, 9.0)
+    """
+    gaps = np.diff(np.unique(steps))
+    return float(np.median(gaps)) if len(gaps) else spread
+
+
+def rates(width: Array, schema: Schema) -> Array:
+    """One over the width in each column; zero where that is infinite, as for constant columns."""
+    with np.errstate(over="ignore", divide="ignore"):
+        rate = 1 / width
+    if np.isinf(rate).any():
+        raise ScaleError(
+            "The width of the functions is too small in "
+            f"{schema.describe_all(np.flatnonzero(np.isinf(rate)))}.",
+            "Multiply the column by a constant that brings it near one.",
+        )
+    return rate
+
+
+def read_centres(centres: Any, schema: Schema) -> Array:
+    """Centres (m, d) as the user gave them; those of a data frame by the names of its columns."""
+    if as_frame(centres) is not None:
+        table = read_features(centres, schema, "The basis")
+        block = Block(table.cut(0, table.n_rows), None, None, 0)
+        check_finite(block, schema)
+        return cast(Array, block.X)
+    points = _numbers(centres)
+    if points.ndim == 1 and len(schema) == 1:
+        points = points[:, None]
+    if points.ndim != 2 or points.shape[1] != len(schema) or len(points) == 0:
+        raise ShapeError(
+            f"centres has shape {points.shape}, but X has {len(schema)} columns.",
+            f"Pass an array of shape (m, {len(schema)}).",
+        )
+    return points
+
+
+def read_column_centres(centres: Any, n_columns: int) -> list[Array]:
+    """Centres (m,) for every column alike, or those of (m, d) column by column."""
+    steps = _numbers(centres)
+    if steps.ndim not in (1, 2) or steps.size == 0 or steps.shape[1:] not in ((), (n_columns,)):
+        raise ShapeError(
+            f"centres has shape {steps.shape}, but X has {n_columns} columns.",
+            f"Pass (m,) for all columns alike, or (m, {n_columns}).",
+        )
+    return [steps] * n_columns if steps.ndim == 1 else list(steps.T)
+
+
+def _numbers(centres: Any) -> Array:
+    try:
+        numbers = np.array(centres, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"centres={centres!r} is not understood.", "Pass a number of centres, or an array."
+        ) from error
+    if not np.isfinite(numbers).all():
+        raise ParameterError("centres holds NaN or infinity.", "Pass finite numbers.")
+    return numbers

@@ -20,8 +20,6 @@ from posteriori.likelihood.feature_families import CONSTANT
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.models.base import Classifier
 from posteriori.rows.block import Features
-from posteriori.rows.in_memory import is_memory_rows
-from posteriori.rows.scan import is_source
 from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
 from posteriori.rows.target import read_classes, same_classes
@@ -94,9 +92,9 @@ class RowByRow(Classifier):
         return self
 
     def _read_more(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> FitRows:
-        is_rows = is_source(X) or is_memory_rows(X)
-        known = {} if is_rows else {"known_classes": self.classes_}
-        rows = self._read(X, y, sample_weight, None, schema=self.schema_, **known)
+        rows = self._read(
+            X, y, sample_weight, None, schema=self.schema_, known_classes=self.classes_
+        )
         found = cast(Labels, rows.classes if classes is None else read_classes(classes))
         if not same_classes(found, self.classes_):
             raise LabelError(
@@ -220,7 +218,6 @@ class Perceptron(RowByRow):
     separable_: bool | None
     path_: Array
     _state: PerceptronState
-    _start: tuple[Any, Any] = (None, None)
 
     def __init__(
         self,
@@ -263,7 +260,7 @@ class Perceptron(RowByRow):
         <BLANKLINE>
                [[-1.,  1.,  1.]]])
         """
-        self._start = coef_init, intercept_init
+        self._start = {"coef_init": coef_init, "intercept_init": intercept_init}
         try:
             return super().fit(X, y, sample_weight, classes)
         finally:
@@ -271,34 +268,33 @@ class Perceptron(RowByRow):
 
     def _begin(self, mean_square: float) -> None:
         c, d = 1 if len(self.classes_) == 2 else len(self.classes_), len(self._standard.scale)
-        coef, intercept = (
-            np.zeros(shape) if given is None else _reshaped(given, shape, name)
-            for given, shape, name in zip(
-                self._start, ((c, d), (c,)), ("coef_init", "intercept_init"), strict=True
-            )
-        )
+        coef, intercept = self._given("coef_init", (c, d)), self._given("intercept_init", (c,))
         bias = intercept + coef @ self._standard.centre
         self._state = PerceptronState.at(np.vstack([bias, (coef * self._standard.scale).T]))
 
+    def _given(self, name: str, shape: tuple[int, ...]) -> Array:
+        """Initial weights; (d,) or a number may stand for the shape if their size is right."""
+        given = getattr(self, "_start", {}).get(name)
+        try:
+            found = np.zeros(shape) if given is None else np.asarray(given, dtype=np.float64)
+            return found.reshape(shape)
+        except (TypeError, ValueError):
+            raise ShapeError(
+                f"{name} is not an array of numbers of shape {shape}.", "Use the shape of coef_."
+            ) from None
+
     def _learn(self, rows: FitRows, stream: RowStream, random: Random) -> None:
-        known: list[bool | None] = []
-
-        def is_possible(weights: Array) -> bool:
-            known.append(are_separable(pair_sums(rows, len(self.classes_))))
-            return known[-1] is not False
-
         averaged, path = bool(self.averaged), [self._state.weights]
         found = perceptron(
             stream,
             self._state,
             range(self.max_epochs),
             random,
-            is_possible,
+            lambda: are_separable(pair_sums(rows, len(self.classes_))),
             averaged=averaged,
             path=path if self.keep_path else None,
         )
-        self.separable_ = found.separable if found.converged or None not in known else None
-        self.converged_ = found.converged
+        self.separable_, self.converged_ = found.separable, found.converged
         if not found.converged:
             self._warn(found.state.n_epochs)
         state = found.state if averaged else replace(found.state, weights=found.weights)
@@ -329,9 +325,8 @@ class Perceptron(RowByRow):
         epochs = f"{n_epochs} epoch{'s' * (n_epochs > 1)}"
         used = "mean of the weights is" if self.averaged else "weights with the fewest mistakes are"
         if self.separable_ is not False:
-            problem = f"The perceptron did not converge in {epochs}; the {used} used."
-            if self.separable_:
-                problem = f"The classes can be separated, but t{problem[1:]}"
+            possible = "The classes can be separated, but the" if self.separable_ else "The"
+            problem = f"{possible} perceptron did not converge in {epochs}; the {used} used."
             warn(ConvergenceWarning(problem, "Raise max_epochs."))
         elif not self.averaged:
             warn(
@@ -342,16 +337,6 @@ class Perceptron(RowByRow):
                     "averaged=True.",
                 )
             )
-
-
-def _reshaped(given: Any, shape: tuple[int, ...], name: str) -> Array:
-    """Initial weights in a shape, which (d,) or a number may stand for if their size is right."""
-    try:
-        return np.asarray(given, dtype=np.float64).reshape(shape)
-    except (TypeError, ValueError):
-        raise ShapeError(
-            f"{name} is not an array of numbers of shape {shape}.", "Use the shape of coef_."
-        ) from None
 
 
 class Adaline(RowByRow):

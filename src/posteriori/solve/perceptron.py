@@ -60,12 +60,13 @@ class PerceptronState:
 
 
 class PerceptronSolution(NamedTuple):
-    """W, the state at the end, whether the last epoch had no mistake, whether any W makes none."""
+    """W, the state at the end, whether the last epoch had no mistake, and whether some W makes none
+    (None where that is not known)."""
 
     weights: Array
     state: PerceptronState
     converged: bool
-    separable: bool
+    separable: bool | None
 
 
 def perceptron(
@@ -73,19 +74,20 @@ def perceptron(
     state: PerceptronState,
     epochs: Iterable[int],
     random: Random,
-    separable: Callable[[Array], bool],
+    separable: Callable[[], bool | None],
     *,
     averaged: bool,
     path: list[Array] | None = None,
 ) -> PerceptronSolution:
     """Epochs of updates until one has no mistake, or none can be without (4.55).
 
-    `separable` decides whether some W makes no mistake, given the last one; it is called once, when
-    so many updates have been made that the decision is worth its cost. The solution is the last W
-    or, where that makes mistakes, the one that makes the fewest, of those after each epoch and
-    their means; `averaged` asks for the mean. W after each update is added to `path`.
+    `separable` decides whether some W makes no mistake; it is called once, when so many updates
+    have been made that the decision is worth its cost. The solution is the last W or, where that
+    makes mistakes, the one that makes the fewest, of those after each epoch and their means;
+    `averaged` asks for the mean. W after each update is added to `path`.
     """
-    best, fewest, can_be = state.weights, np.inf, None
+    best, fewest = state.weights, np.inf
+    decided, can_be = False, None
     enough = _ENOUGH + 2 * len(state.weights) ** 2
     for _ in epochs:
         before, state = state.n_updates, perceptron_epoch(state, stream, random, path)
@@ -95,14 +97,14 @@ def perceptron(
         if not averaged:
             candidates = state.weights, state.mean()
             for weights, weight in zip(candidates, mistakes(candidates, stream), strict=True):
-                if weight.sum() < (1.0 - _ROUNDING) * fewest:
-                    best, fewest = weights, weight.sum()
-        if can_be is None and state.n_updates >= enough:
-            can_be = separable(state.weights)
-            if not can_be:
+                if weight < (1.0 - _ROUNDING) * fewest:
+                    best, fewest = weights, weight
+        if not decided and state.n_updates >= enough:
+            decided, can_be = True, separable()
+            if can_be is False:
                 break
-    if can_be is None:
-        can_be = separable(state.weights)
+    if not decided:
+        can_be = separable()
     return PerceptronSolution(state.mean() if averaged else best, state, False, can_be)
 
 
@@ -173,23 +175,14 @@ def _margins(activation: Array, codes: Codes) -> tuple[Array, Array]:
 
 
 def mistakes(candidates: Sequence[Array], stream: RowStream) -> Array:
-    """For each W the weight of mistakes that each class takes part in (len, K).
-
-    These are its own rows that are not strictly on their side and, of more than two classes, the
-    rows that it wins from others.
-    """
-    c = candidates[0].shape[1]
-    K = max(c, 2)
-    found = np.zeros((len(candidates), K))
+    """For each W the weight of the rows that are not strictly on their side."""
+    found = np.zeros(len(candidates))
     for segment in stream.segments():
-        rows, codes, weight = _turned(segment, c)
+        rows, codes, weight = _turned(segment, candidates[0].shape[1])
         near = _rounding(rows)
         for i, W in enumerate(candidates):
-            margins, least = _margins(rows @ W, codes)
-            wrong = least <= (1.0 + np.linalg.norm(W)) * near
-            found[i] += np.bincount(codes[wrong], weight[wrong], minlength=K)
-            if c > 1:
-                found[i] += np.bincount(margins[wrong].argmin(axis=1), weight[wrong], minlength=K)
+            _, least = _margins(rows @ W, codes)
+            found[i] += weight[least <= (1.0 + np.linalg.norm(W)) * near].sum()
     return found
 
 

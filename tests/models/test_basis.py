@@ -7,22 +7,20 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 
-from posteriori import (
-    GaussianBasis,
-    SigmoidBasis,
-    threads,
-)
+from posteriori import GaussianBasis, SigmoidBasis, threads
 from posteriori.errors import (
     ColumnNameError,
     ColumnTypeError,
     MissingValueError,
     ParameterError,
     ScaleError,
+    ShapeError,
 )
 
 BOTH = pytest.mark.parametrize("kind", [GaussianBasis, SigmoidBasis])
@@ -179,23 +177,70 @@ def test_the_output_can_be_a_data_frame(library):
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "error", "message"),
     [
-        ({"placement": "random"}, "placement='random'"),
-        ({"units": "metres"}, "units='metres'"),
-        ({"centres": 0}, "centres=0 is not a number of centres"),
-        ({"centres": 2.5}, "centres=2.5 is not a number of centres"),
-        ({"centres": True}, "centres=True is not a number of centres"),
-        ({"width": True}, "width=True is out of range"),
-        ({"width": 0.0}, "width=0.0 is out of range"),
-        ({"width": "wide"}, "width='wide' is out of range"),
-        ({"centres": [[np.nan] * 3]}, "centres holds NaN"),
+        ({"placement": "random"}, ParameterError, "placement='random'"),
+        ({"units": "metres"}, ParameterError, "units='metres'"),
+        ({"centres": 0}, ParameterError, "centres=0 is not a number of centres"),
+        ({"centres": 2.5}, ParameterError, "centres=2.5 is not a number of centres"),
+        ({"centres": True}, ParameterError, "centres=True is not a number of centres"),
+        ({"width": True}, ParameterError, "width=True is out of range"),
+        ({"width": 0.0}, ParameterError, "width=0.0 is out of range"),
+        ({"centres": [[np.nan] * 3]}, ParameterError, "centres holds NaN"),
+        ({"centres": "many"}, ParameterError, "centres='many' is not understood"),
+        ({"centres": [[1.0, 2.0]]}, ShapeError, r"centres has shape \(1, 2\), but X has 3 columns"),
+        ({"centres": np.empty((0, 3))}, ShapeError, "X has 3 columns"),
+        ({"width": 1e-310}, ScaleError, "in columns 0, 1, 2"),
     ],
 )
 @BOTH
-def test_wrong_settings_are_named(kind, settings, message):
-    with pytest.raises(ParameterError, match=message):
+def test_wrong_settings_are_named(kind, settings, error, message):
+    with pytest.raises(error, match=message):
         kind(**settings).fit(some_rows(20))
+
+
+def test_given_centres_are_read_by_name_or_by_place():
+    X = pd.DataFrame(some_rows(20, 2), columns=["a", "b"])
+    named = pd.DataFrame({"b": [2, 4], "a": [1, 3]})
+    expected = [[1.0, 2.0], [3.0, 4.0]]
+    np.testing.assert_array_equal(GaussianBasis(centres=named).fit(X).centres_, expected)
+    np.testing.assert_array_equal(GaussianBasis(centres=expected).fit(X).centres_, expected)
+    one = GaussianBasis(centres=[1, 2]).fit(X[["a"]])
+    np.testing.assert_array_equal(one.centres_, [[1.0], [2.0]])
+    np.testing.assert_array_equal(SigmoidBasis(centres=[1, 2]).fit(X).centres_, [[1, 2]] * 2)
+    by_column = SigmoidBasis(centres=[[1, 2], [3, 4]]).fit(X)
+    np.testing.assert_array_equal(by_column.centres_, [[1, 3], [2, 4]])
+    with pytest.raises(MissingValueError, match="row 1, column 'b'"):
+        GaussianBasis(centres=pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, np.nan]})).fit(X)
+
+
+def test_kmeans_centres_are_the_means_of_their_points():
+    random = np.random.default_rng(4)
+    clusters = np.array([[0.0, 0.0], [0.0, 10.0], [10.0, 0.0], [30.0, 30.0]])
+    points = np.repeat(clusters, 50, axis=0) + random.normal(0, 0.3, (200, 2))
+    means = points.reshape(4, 50, 2).mean(axis=1)
+    for seed in range(3):
+        found = GaussianBasis(centres=4, random_state=seed).fit(points).centres_
+        order = np.lexsort((found[:, 1], found[:, 0].round()))
+        np.testing.assert_allclose(found[order], means[[0, 1, 2, 3]], rtol=1e-9)
+    many = GaussianBasis(centres=20).fit(points)
+    unit = points.std(axis=0)
+    nearest = cdist(points / unit, many.centres_ / unit).argmin(axis=1)
+    for j in range(20):
+        mean = points[nearest == j].mean(axis=0)
+        np.testing.assert_allclose(many.centres_[j], mean, rtol=1e-9, atol=1e-9)
+    gap = cdist(many.centres_ / unit, many.centres_ / unit) + np.diag(np.full(20, np.inf))
+    assert many.width_ == pytest.approx(np.median(gap.min(axis=1)), rel=1e-12)
+    with pytest.raises(ParameterError, match=r"Most centres coincide .* Pass the width"):
+        GaussianBasis(centres=np.zeros((3, 2))).fit(points)
+
+
+def test_the_sample_of_many_rows_is_drawn_by_the_seed():
+    X = some_rows(30_000, 1)
+    one, same, other = (SigmoidBasis(random_state=s).fit(X).centres_[0] for s in (0, 0, 1))
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
+    np.testing.assert_allclose(one, np.quantile(X, [0.1, 0.3, 0.5, 0.7, 0.9]), atol=0.1)
 
 
 def test_a_fit_that_fails_leaves_the_basis_as_it_was():
@@ -204,6 +249,4 @@ def test_a_fit_that_fails_leaves_the_basis_as_it_was():
     before = basis.transform(X)
     with pytest.raises(ParameterError, match="centres=51, but X has 50 distinct rows"):
         basis.set_params(centres=51).fit(X)
-    with pytest.raises(ScaleError, match="in columns 0, 1, 2"):
-        basis.set_params(centres=5, width=1e-310).fit(X)
     np.testing.assert_array_equal(basis.transform(X), before)
