@@ -4,13 +4,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from oracle import correlated_rows, doubles, exact, log_normal
+from scipy.sparse import csr_array
 
+from posteriori.design.columns import Columns
 from posteriori.likelihood.class_densities import DiagonalGaussians, FullGaussians
+from posteriori.likelihood.feature_families import Gaussian
+from posteriori.rows.block import Mixed
+from posteriori.rows.schema import Column, Schema
 from posteriori.solve.covariance import factorise
 
 X, Y = correlated_rows(40, 4, 3, seed=2)
 MEANS = np.array([X[k == Y].mean(axis=0) for k in range(3)])
 SIGMAS = [np.cov(X[k == Y], rowvar=False) for k in range(3)]
+COLUMNS = Columns(Schema.unnamed(4))
 SPREAD = np.array([X[k == Y].std(axis=0) for k in range(3)])
 
 
@@ -22,6 +28,14 @@ def factor(covariance):
 def full(groups, far=0.0):
     factors = tuple(factor(SIGMAS[g]) for g in range(max(groups) + 1))
     return FullGaussians(MEANS + far, factors, np.array(groups))
+
+
+def diagonal():
+    return DiagonalGaussians(Gaussian(MEANS, SPREAD), shared=False)
+
+
+def isotropic():
+    return DiagonalGaussians(Gaussian(MEANS, np.full((3, 4), 0.7)), shared=True)
 
 
 def expected(X, means, covariances):
@@ -42,26 +56,51 @@ def holed(X):
 
 
 @pytest.mark.parametrize("groups", [[0, 0, 0], [0, 1, 2], [0, 1, 0]])
-@pytest.mark.parametrize("far", [0.0, 1e3, 1e6])
+@pytest.mark.parametrize("far", [0.0, 1e6])
 def test_full_densities_are_those_of_fifty_digits_with_missing_entries_integrated_out(groups, far):
     densities, sigmas = full(groups, far), [exact(SIGMAS[g]) for g in groups]
     right = expected(X[:8] + far, MEANS + far, sigmas)
-    assert_allclose(densities.log_density(X[:8] + far), right, rtol=1e-12)
-    many = densities.log_density(np.tile(X[:8] + far, (500, 1)))
-    assert_allclose(many, np.tile(right, (500, 1)), rtol=1e-12)
+    assert_allclose(densities.log_density(X[:8] + far, COLUMNS), right, rtol=1e-12)
     right = expected(holed(X) + far, MEANS + far, sigmas)
-    found = densities.marginal_log_density(holed(X) + far)
+    found = densities.log_density(holed(X) + far, COLUMNS, missing=True)
     assert_allclose(found, right, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("far", [0.0, 1e6])
 @pytest.mark.parametrize("narrow", [1.0, 1e-3])
 def test_diagonal_densities_are_those_of_fifty_digits(far, narrow):
-    densities = DiagonalGaussians(MEANS + far, SPREAD * narrow, shared=False)
+    densities = DiagonalGaussians(Gaussian(MEANS + far, SPREAD * narrow), shared=False)
     rows = holed(X) + far
     right = expected(rows, MEANS + far, [np.diag(exact(s) ** 2) for s in SPREAD * narrow])
-    assert_allclose(densities.marginal_log_density(rows), right, rtol=1e-12, atol=1e-13)
-    assert_allclose(densities.log_density(rows[:1]), right[:1], rtol=1e-12)
+    found = densities.log_density(rows, COLUMNS, missing=True)
+    assert_allclose(found, right, rtol=1e-12, atol=1e-13)
+    assert_allclose(densities.log_density(rows[:1], COLUMNS), right[:1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_factors_and_sparse_rows_have_the_density_of_their_indicators(shared):
+    random = np.random.default_rng(3)
+    schema = Schema(
+        (Column("a"), Column("f", "categorical", tuple("xyz")), Column("b")), named=True
+    )
+    codes = np.array([[0], [1], [2], [2]], dtype=np.int32)
+    numbers = random.normal(size=(4, 2))
+    matrix = np.column_stack([numbers[:, 0], codes == 1, codes == 2, numbers[:, 1]])
+    sd = np.full((3, 4), 0.6) if shared else SPREAD
+    family = Gaussian(random.normal(size=(3, 4)), np.where(np.arange(4) == 2, np.inf, sd))
+    densities = DiagonalGaussians(family, shared)
+    right = densities.log_density(matrix, COLUMNS)
+    found = densities.log_density(Mixed(numbers, codes), Columns(schema))
+    assert_allclose(found, right, rtol=1e-12)
+    assert_allclose(densities.log_density(csr_array(matrix), COLUMNS), right, rtol=1e-12)
+    full_densities = full([0, 1, 0])
+    right = full_densities.log_density(matrix, COLUMNS)
+    found = full_densities.log_density(Mixed(numbers, codes), Columns(schema))
+    assert_allclose(found, right, rtol=1e-12)
+    numbers[1, 0] = matrix[1, 0] = np.nan
+    right = densities.log_density(matrix, COLUMNS, missing=True)
+    found = densities.log_density(Mixed(numbers, codes), Columns(schema), missing=True)
+    assert_allclose(found, right, rtol=1e-12)
 
 
 def test_linear_activations_differ_from_log_densities_by_a_constant_of_the_row():
@@ -69,23 +108,23 @@ def test_linear_activations_differ_from_log_densities_by_a_constant_of_the_row()
     for densities in (
         full([0, 0, 0]),
         full([0, 0, 0], 1e6),
-        DiagonalGaussians(MEANS, np.full((3, 4), 0.7), shared=True),
+        isotropic(),
     ):
-        rows = X + densities.means.mean() - MEANS.mean()
-        gap = densities.linear(logs)(rows) - densities.log_density(rows) - logs
+        rows = X + densities.mean.mean() - MEANS.mean()
+        gap = densities.linear(logs)(rows) - densities.log_density(rows, COLUMNS) - logs
         assert_allclose(gap - gap[:, :1], 0.0, atol=1e-8)
 
 
 def test_unequal_covariances_are_not_linear():
     assert full([0, 1, 0]).linear(np.zeros(3)) is None
-    assert DiagonalGaussians(MEANS, SPREAD, shared=False).linear(np.zeros(3)) is None
+    assert diagonal().linear(np.zeros(3)) is None
 
 
 def test_draws_have_the_means_and_covariances_of_the_density():
     n = 40_000
     for densities, sigma in (
         (full([0, 1, 2]), SIGMAS[1]),
-        (DiagonalGaussians(MEANS, SPREAD, shared=False), np.diag(SPREAD[1] ** 2)),
+        (diagonal(), np.diag(SPREAD[1] ** 2)),
     ):
         rows = densities.draw(1, n, np.random.default_rng(4))
         error = np.sqrt(np.diagonal(sigma) / n)
@@ -98,5 +137,5 @@ def test_parameters_are_counted():
     assert full([0, 0, 0]).n_parameters == 3 * 4 + 10
     assert full([0, 1, 2]).n_parameters == 3 * 4 + 3 * 10
     assert full([0, 1, 0]).n_parameters == 3 * 4 + 2 * 10
-    assert DiagonalGaussians(MEANS, SPREAD, shared=False).n_parameters == 3 * 4 + 3 * 4
-    assert DiagonalGaussians(MEANS, np.full((3, 4), 0.7), shared=True).n_parameters == 3 * 4 + 1
+    assert diagonal().n_parameters == 3 * 4 + 3 * 4
+    assert isotropic().n_parameters == 3 * 4 + 1

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from itertools import product
 
-import mpmath
 import numpy as np
 import pytest
 from scipy import sparse, stats
@@ -21,7 +20,6 @@ from posteriori.likelihood.feature_families import (
     Categorical,
     Exponential,
     Gaussian,
-    LinearFamily,
     Poisson,
     SharedGaussian,
     TableLabels,
@@ -35,13 +33,20 @@ MEAN = np.array([[0.3, 0.9], [0.6, 0.2]])
 LEVELS = ((1.0, 2.0, 4.0), (0.0, 5.0))
 TABLES = [np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]), np.array([[0.4, 0.6], [0.7, 0.3]])]
 
+
+def categorical(levels, tables):
+    """With the probabilities of the tables (K, L), and none for other levels."""
+    logs = [np.log(np.vstack([p.T, np.full((1, 2), 1e-300), np.ones((1, 2))])) for p in tables]
+    return Categorical(levels, tuple(logs), coded=False)
+
+
 FITTED = {
     "bernoulli": Bernoulli(MEAN, 1 - MEAN),
     "poisson": Poisson(5 * MEAN),
     "exponential": Exponential(5 * MEAN),
     "gaussian": Gaussian(MEAN, 2 * MEAN),
-    "shared gaussian": SharedGaussian(MEAN, np.array([0.5, 2.0])),
-    "categorical": Categorical.of_probabilities(LEVELS, TABLES, coded=False),
+    "shared gaussian": SharedGaussian(MEAN, np.array([[0.5, 2.0]] * 2)),
+    "categorical": categorical(LEVELS, TABLES),
 }
 DISTRIBUTIONS = {  # ln p of column j in class k
     "bernoulli": lambda j, k: stats.bernoulli(MEAN[k, j]).logpmf,
@@ -77,12 +82,14 @@ def test_densities_are_those_of_scipy_with_missing_entries_left_out(name):
     np.testing.assert_allclose(family.log_density(x), right, rtol=1e-12, atol=1e-12)
     thin = family.log_density(sparse.csr_array(x))
     np.testing.assert_allclose(thin, right, rtol=1e-11, atol=1e-11)
-    if isinstance(family, LinearFamily):
-        gaps = np.diff(family.form.activations(x)), np.diff(right)
+    if hasattr(family, "form"):
+        gaps = np.diff(family.form(x)), np.diff(right)
         np.testing.assert_allclose(*gaps, rtol=1e-11, atol=1e-11)
     x[1, 0] = x[2, 1] = x[3, 0] = x[3, 1] = np.nan
     found = family.marginal_log_density(x)
     np.testing.assert_allclose(found, expected(name, x), rtol=1e-12, atol=1e-12)
+    each = np.stack([np.nansum(family.entries(x, k), axis=1) for k in (0, 1)], axis=1)
+    np.testing.assert_allclose(each, found, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -96,13 +103,10 @@ def test_the_density_of_a_row_outside_the_domain_is_not_a_number(name, value):
     assert np.argwhere(family.outside(x)).tolist() == [[2, 1]]
 
 
-def gaussian_of(count, mean, scatter, shared=False, unit=1.0, vacant=(False, False)):
-    """Columns of two classes, in units that they are multiplied by."""
+def gaussian_of(count, mean, scatter, shared=False, vacant=(False, False)):
+    """Columns of two classes."""
     table = [np.array(v, dtype=float).reshape(2, -1) for v in (count, mean, scatter)]
-    d = table[0].shape[1]
-    return estimate_gaussian(
-        *table, np.full(d, unit), shared=shared, places=places(d, vacant=vacant)
-    )
+    return estimate_gaussian(*table, shared=shared, places=places(table[0].shape[1], vacant=vacant))
 
 
 @pytest.mark.parametrize("name", ["bernoulli", "poisson", "exponential", "gaussian", "shared"])
@@ -120,11 +124,11 @@ def test_estimates_maximise_the_likelihood(name):
     def likelihood(model):
         return sum(model.marginal_log_density(g)[:, k].sum() for k, g in enumerate(groups))
 
-    for field, change in product(("one", "mean", "sd"), (0.99, 1.01)):
+    for field, change in product(("mean", "sd"), (0.99, 1.01)):
         if hasattr(best, field):
             changed = {field: getattr(best, field) * change}
-            if field == "one":
-                changed["zero"] = 1 - changed["one"]
+            if name == "bernoulli":
+                changed["rest"] = 1 - changed["mean"]
             assert likelihood(replace(best, **changed)) < likelihood(best)
 
 
@@ -134,16 +138,8 @@ def test_categorical_estimate_is_smoothed_frequency():
     found = Categorical.estimate(levels, [table], 0.5, places(), coded=True)
     column = found.column(0)
     np.testing.assert_allclose(column["probability"], (table + 0.5) / [[5.5], [9.5]])
-    np.testing.assert_allclose(column["handle_unknown"], [0.5 / 5.5, 0.5 / 9.5])
+    np.testing.assert_allclose(column["unseen"], [0.5 / 5.5, 0.5 / 9.5])
     assert column["levels"] == ("x", "y", "z")
-
-
-def test_large_counts_keep_their_digits():
-    mpmath.mp.dps = 50
-    low, high, x = mpmath.mpf(1e12), mpmath.mpf(1e12 + 2e6), 1e12 + 5e5
-    found = np.diff(Poisson(np.array([[1e12], [1e12 + 2e6]])).form.values(np.array([[x]])))[0, 0]
-    exact = x * mpmath.log(high / low) - (high - low)
-    assert found == pytest.approx(float(exact), abs=1e-6)
 
 
 def test_a_probability_of_zero_is_exactly_zero():
@@ -213,8 +209,6 @@ def test_sums_without_an_estimate_are_an_error(estimate, total, error, words):
 
 
 def test_tables_without_an_estimate_are_an_error():
-    with pytest.raises(ScaleError, match="col0"):
-        gaussian_of([1, 1], [0, 0], [1, 1], unit=1e-301)
     with pytest.raises(MissingValueError, match="Column 'col0' has no entry"):
         Categorical.estimate(((),), [np.zeros((2, 0))], 1.0, places(), coded=True)
     table = np.array([[1.0, 2.0], [0.0, 0.0]])
