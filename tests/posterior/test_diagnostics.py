@@ -135,7 +135,7 @@ def test_the_columns_of_each_dependency_are_named():
     assert np.isfinite(exact.proportions).all()
 
 
-@pytest.mark.parametrize("value", [0.0, 7.3, 1e-200, 1e200])
+@pytest.mark.parametrize("value", [0.0, 7.3, 1e-100, 1e100])
 def test_a_column_that_never_changes_is_left_out(value):
     found = found_in(np.column_stack([Z[:, :2], np.full(N, value)]))
     assert found.constant == ("x2",)
