@@ -1,6 +1,5 @@
 """Any split of the rows gives the pooled fit, in any order."""
 
-import pickle
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,6 @@ from samples import (
     over,
     rows_for,
 )
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from posteriori.errors import InfiniteValueError, ParameterError
@@ -79,15 +77,6 @@ def test_rows_may_come_one_by_one(entry):
 
 
 @over(is_from_sums)
-def test_partial_fits_may_bring_classes_one_by_one(entry):
-    rows = rows_for(entry)
-    model = entry.make(rows.classes)
-    for k in reversed(rows.classes):
-        model.partial_fit(rows.X[rows.y == k], rows.y[rows.y == k])
-    assert_same_answers(answers(fitted(entry, rows), rows.new), answers(model, rows.new))
-
-
-@over(is_from_sums)
 @pytest.mark.parametrize("parts", PARTS)
 def test_sums_of_statistics_make_the_pooled_fit(entry, parts):
     rows = rows_for(entry)
@@ -105,19 +94,6 @@ def test_sums_of_statistics_make_the_pooled_fit(entry, parts):
         assert_same_answers(expected, answers(merged, rows.new))
     tree = sum(sums[: len(sums) // 2]) + sum(sums[len(sums) // 2 :])
     assert_same_answers(expected, answers(model.from_statistics(tree, **settings), rows.new))
-
-
-@over(is_from_sums)
-def test_weights_are_split_with_their_rows(entry):
-    rows = rows_for(entry)
-    weight = np.random.default_rng(4).uniform(0.2, 3.0, size=len(rows.X))
-    model = entry.make(rows.classes)
-    for part in _parts(len(rows.X), 3, 4):
-        model.partial_fit(
-            rows.X[part], rows.y[part], classes=rows.classes, sample_weight=weight[part]
-        )
-    expected = answers(fitted(entry, rows, sample_weight=weight), rows.new)
-    assert_same_answers(expected, answers(model, rows.new))
 
 
 @over(is_from_sums, allows_missing)
@@ -187,14 +163,3 @@ def test_a_class_that_is_named_but_never_comes_is_never_predicted(entry):
         there = values[:, :2] if values.ndim == 2 else values
         np.testing.assert_allclose(there, expected[name], rtol=1e-10, atol=1e-10, err_msg=name)
     assert found["predict"].max() < 2
-
-
-@over(is_from_sums)
-def test_statistics_survive_their_way(entry):
-    rows = rows_for(entry)
-    model = fitted(entry, rows)
-    sums = pickle.loads(pickle.dumps(model.statistics_))
-    again = type(model).from_statistics(sums, **model.get_params(deep=False))
-    assert_same_answers(answers(model, rows.new), answers(again, rows.new), tolerance=0)
-    assert not hasattr(clone(model), "statistics_")
-    assert not hasattr(entry.make(rows.classes), "statistics_")

@@ -113,29 +113,3 @@ def test_linear_activations_differ_from_log_densities_by_a_constant_of_the_row()
         rows = X + densities.mean.mean() - MEANS.mean()
         gap = densities.linear(logs)(rows) - densities.log_density(rows, COLUMNS) - logs
         assert_allclose(gap - gap[:, :1], 0.0, atol=1e-8)
-
-
-def test_unequal_covariances_are_not_linear():
-    assert full([0, 1, 0]).linear(np.zeros(3)) is None
-    assert diagonal().linear(np.zeros(3)) is None
-
-
-def test_draws_have_the_means_and_covariances_of_the_density():
-    n = 40_000
-    for densities, sigma in (
-        (full([0, 1, 2]), SIGMAS[1]),
-        (diagonal(), np.diag(SPREAD[1] ** 2)),
-    ):
-        rows = densities.draw(1, n, np.random.default_rng(4))
-        error = np.sqrt(np.diagonal(sigma) / n)
-        assert (abs(rows.mean(axis=0) - MEANS[1]) < 5 * error).all()
-        spread = np.sqrt((np.outer(np.diagonal(sigma), np.diagonal(sigma)) + sigma**2) / n)
-        assert (abs(np.cov(rows, rowvar=False) - sigma) < 5 * spread).all()
-
-
-def test_parameters_are_counted():
-    assert full([0, 0, 0]).n_parameters == 3 * 4 + 10
-    assert full([0, 1, 2]).n_parameters == 3 * 4 + 3 * 10
-    assert full([0, 1, 0]).n_parameters == 3 * 4 + 2 * 10
-    assert diagonal().n_parameters == 3 * 4 + 3 * 4
-    assert isotropic().n_parameters == 3 * 4 + 1

@@ -10,7 +10,6 @@ from scipy.linalg import eigh
 from scipy.optimize import brentq
 from scipy.stats import multivariate_normal, norm
 from sklearn.datasets import load_wine
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from posteriori import FisherDiscriminant, GaussianClassifier, LeastSquaresClassifier
 from posteriori.errors import (
@@ -59,18 +58,6 @@ def test_directions_are_the_generalised_eigenvectors(rows):
     assert_allclose(W.T @ within @ W / (len(rows) - 3), np.eye(2), atol=1e-12)
     angle = np.linalg.lstsq(vectors[:, [-1, -2]], W)[0]
     assert_allclose(angle - np.diag(np.diagonal(angle)), 0.0, atol=1e-9 * abs(angle).max())
-
-
-def test_eigenvalues_are_those_of_fifty_digits():
-    within, between, _, _ = scatters(X, shares(Y, range(3)))
-    W = FisherDiscriminant().fit(X, Y)
-    columns = [solve(within, between[:, j]) for j in range(4)]
-    ratio = np.array(columns, dtype=object).T  # S_W⁻¹S_B has the eigenvalues λ1, λ2, 0, 0
-    trace = doubles(np.trace(ratio))
-    square = doubles(np.trace(ratio @ ratio))
-    assert_allclose(W.eigenvalues_.sum(), trace, rtol=1e-12)
-    assert_allclose((W.eigenvalues_**2).sum(), square, rtol=1e-12)
-    assert_allclose(W.criterion_, trace, rtol=1e-12)  # (4.50)
 
 
 @pytest.mark.parametrize("components", [1, 2])
@@ -125,15 +112,6 @@ def test_two_of_three_components_are_a_model_of_reduced_rank():
     assert_allclose(model.predict_proba(rows), joint / joint.sum(axis=1, keepdims=True), rtol=1e-8)
 
 
-def test_the_transform_is_that_of_linear_discriminant_analysis():
-    ours = FisherDiscriminant().fit(WINE, WINE_Y).transform(WINE)
-    theirs = LinearDiscriminantAnalysis(solver="svd").fit(WINE, WINE_Y).transform(WINE)
-    # Lengths differ: scikit-learn divides the scatter by n since 1.9, and by n - K before.
-    ratio = (ours * theirs).sum(axis=0) / (theirs**2).sum(axis=0)
-    assert_allclose(ours, theirs * ratio, rtol=1e-8, atol=1e-9)
-    assert_allclose(abs(ratio), abs(ratio[0]), rtol=1e-9)
-
-
 def test_the_threshold_is_where_the_gaussians_on_the_projection_cross():
     model = FisherDiscriminant().fit(TWO_X, TWO_Y)
     z = model.transform(TWO_X)[:, 0]
@@ -168,35 +146,11 @@ def test_the_midpoint_of_many_classes_is_the_nearest_projected_mean():
     assert not hasattr(model, "threshold_")
 
 
-def weights(name):
-    return None if name == "plain" else np.random.default_rng(4).uniform(0.1, 3, len(TWO_Y))
-
-
-@pytest.mark.parametrize("name", ["plain", "weighted"])
-def test_least_squares_with_fishers_code_has_his_direction_and_the_mean_for_threshold(name):
-    weight = weights(name)
-    fisher = FisherDiscriminant().fit(TWO_X, TWO_Y, sample_weight=weight)
-    squares = LeastSquaresClassifier(coding="fisher").fit(TWO_X, TWO_Y, sample_weight=weight)
-    ratio = squares.coef_[0] / fisher.scalings_[:, 0]
-    assert_allclose(ratio, ratio[0], rtol=1e-10)  # (4.38)
-    assert ratio[0] > 0
-    member = shares(TWO_Y, [0, 1], weight)
-    within, _, (m1, m2), mean = scatters(TWO_X, member)
-    assert_allclose(squares.intercept_, -squares.coef_ @ doubles(mean), rtol=1e-10)  # (4.34)
-    assert_allclose(squares.decision_function(doubles(mean)[None]), 0.0, atol=1e-12)
-    n1, n2 = exact(member.sum(axis=0))
-    n = n1 + n2
-    left = within + n1 * n2 / n * np.outer(m2 - m1, m2 - m1)
-    # (4.37), with the signs of our targets: positive for the second class.
-    assert_allclose(doubles(left @ exact(squares.coef_[0])), doubles(n * (m2 - m1)), rtol=1e-9)
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"n_components": 0}, "1 to 2 directions"),
         ({"n_components": 3}, "1 to 2 directions"),
-        ({"n_components": "all"}, "n_components"),
         ({"n_components": 1.5}, "n_components"),
         ({"threshold": "best"}, "threshold"),
         ({"shrinkage": 3}, "shrinkage"),
@@ -205,12 +159,6 @@ def test_least_squares_with_fishers_code_has_his_direction_and_the_mean_for_thre
 def test_wrong_settings_of_fishers_discriminant_are_errors(settings, words):
     with pytest.raises(ParameterError, match=words):
         FisherDiscriminant(**settings).fit(X, Y)
-
-
-def test_components_are_limited_by_the_columns():
-    assert FisherDiscriminant().fit(X[:, :1], Y).scalings_.shape == (1, 1)
-    with pytest.raises(ParameterError, match="1 to 1 directions"):
-        FisherDiscriminant(n_components=2).fit(X[:, :1], Y)
 
 
 def test_redundant_columns_change_nothing_but_are_named():
@@ -249,15 +197,11 @@ def test_coefficients_are_those_of_fifty_digits():
     W = np.array([solve(phi.T @ phi, phi.T @ exact(T[:, k])) for k in range(3)])  # (4.16)
     assert_allclose(model.coef_, doubles(W[:, 1:]), rtol=1e-11, atol=1e-14)
     assert_allclose(model.intercept_, doubles(W[:, 0]), rtol=1e-11)
-
-
-def test_two_classes_have_the_difference_of_their_functions():
-    model = LeastSquaresClassifier().fit(LS_X, LS_Y)
+    two = LeastSquaresClassifier().fit(LS_X, LS_Y)
     W = np.linalg.lstsq(with_intercept(LS_X), np.eye(2)[LS_Y])[0]
-    assert_allclose(model.coef_, (W[1:, 1] - W[1:, 0])[None], rtol=1e-10)
-    assert_allclose(model.intercept_, W[:1, 1] - W[:1, 0], rtol=1e-10)
     expected = with_intercept(X) @ (W[:, 1] - W[:, 0])
-    assert_allclose(model.decision_function(X), expected, rtol=1e-10, atol=1e-12)
+    assert_allclose(two.decision_function(X), expected, rtol=1e-10, atol=1e-12)
+    assert_allclose(two.coef_, (W[1:, 1] - W[1:, 0])[None], rtol=1e-10)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, np.float32(0.5), np.int64(100)])
@@ -315,7 +259,7 @@ def test_weights_and_soft_labels_are_weighted_least_squares():
 
 
 @pytest.mark.parametrize("weight", [None, np.linspace(0.1, 2, len(LS_Y))])
-def test_fishers_code_is_a_regression_on_his_targets(weight):
+def test_fishers_code_is_a_regression_on_his_targets_and_has_his_direction(weight):
     model = LeastSquaresClassifier(coding="fisher").fit(LS_X, LS_Y, sample_weight=weight)
     w = np.ones(len(LS_Y)) if weight is None else weight
     n, n1, n2 = w.sum(), w[LS_Y == 0].sum(), w[LS_Y == 1].sum()
@@ -325,6 +269,12 @@ def test_fishers_code_is_a_regression_on_his_targets(weight):
     assert_allclose(model.predict_targets(X), with_intercept(X) @ W, rtol=1e-9, atol=1e-11)
     assert_allclose(model.coef_[0], W[1:], rtol=1e-9)
     assert_allclose(model.intercept_, W[:1], rtol=1e-9)
+    fisher = FisherDiscriminant().fit(LS_X, LS_Y, sample_weight=weight)
+    ratio = model.coef_[0] / fisher.scalings_[:, 0]
+    assert_allclose(ratio, ratio[0], rtol=1e-9)  # (4.38)
+    assert ratio[0] > 0
+    mean = np.average(LS_X, axis=0, weights=w)  # the threshold (4.34)
+    assert_allclose(model.decision_function(mean[None]), 0.0, atol=1e-12)
 
 
 def test_parameters_are_counted():
@@ -339,10 +289,8 @@ def test_parameters_are_counted():
         {"coding": "one-hot"},
         {"coding": "fisher"},
         {"ridge": -1.0},
-        {"ridge": np.inf},
         {"ridge": np.nan},
-        {"ridge": "small"},
-        {"ridge": [1.0]},
+        {"ridge": "a"},
     ],
 )
 def test_wrong_settings_of_least_squares_are_errors(settings):

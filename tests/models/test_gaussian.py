@@ -7,14 +7,15 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from oracle import Gaussians, correlated_rows, doubles, shares
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_breast_cancer
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
 )
 from sklearn.naive_bayes import GaussianNB
 
-from posteriori import GaussianClassifier
+from posteriori import GaussianClassifier, NaiveBayes
+from posteriori.design.matrix import Coded
 from posteriori.errors import (
     MissingValueError,
     NotLinearError,
@@ -98,36 +99,20 @@ def test_weights_and_soft_labels_count_as_shares_of_rows(kind):
         GaussianClassifier(covariance=kind, estimate="unbiased").fit(X, NAMES, np.full(36, 1 / 36))
 
 
-DATA = {"wine": load_wine(return_X_y=True), "cancer": load_breast_cancer(return_X_y=True)}
-of_data = pytest.mark.parametrize("data", DATA)
-
-
-@of_data
-def test_shared_is_linear_discriminant_analysis(data):
-    X, y = DATA[data]
-    ours, theirs = GaussianClassifier().fit(X, y), LinearDiscriminantAnalysis().fit(X, y)
-    assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-9)
-    assert_allclose(ours.means_, theirs.means_, rtol=1e-12)
-
-
-@of_data
-def test_full_is_quadratic_discriminant_analysis(data):
-    X, y = DATA[data]
-    ours = GaussianClassifier(covariance="full").fit(X, y)
-    # scikit-learn decides ranks on variances as they are, and would call the cancer data singular;
-    # an invertible linear map of the columns changes no probability.
-    Z = np.linalg.solve(np.linalg.cholesky(np.cov(X, rowvar=False)), (X - X.mean(axis=0)).T).T
-    theirs = QuadraticDiscriminantAnalysis().fit(Z, y)
-    assert_allclose(ours.predict_proba(X), theirs.predict_proba(Z), atol=1e-9)
-
-
-@of_data
-def test_diagonal_is_gaussian_naive_bayes(data):
-    X, y = DATA[data]
-    ours = GaussianClassifier(covariance="diagonal").fit(X, y)
-    theirs = GaussianNB(var_smoothing=0.0).fit(X, y)
-    assert abs(ours.predict_log_proba(X) - theirs.predict_log_proba(X)).max() < 1e-8
-    assert_allclose(np.diagonal(ours.covariances_, 0, 1, 2), theirs.var_, rtol=1e-9)
+def test_numbers_are_those_of_scikit_learn():
+    rows, y = load_breast_cancer(return_X_y=True)
+    ours = GaussianClassifier().fit(rows, y).predict_proba(rows)
+    theirs = LinearDiscriminantAnalysis().fit(rows, y).predict_proba(rows)
+    assert_allclose(ours, theirs, atol=1e-9)
+    ours = GaussianClassifier(covariance="full").fit(rows, y).predict_proba(rows)
+    # scikit-learn decides ranks on variances as they are, and would call the rows singular; an
+    # invertible linear map of the columns changes no probability.
+    Z = np.linalg.solve(np.linalg.cholesky(np.cov(rows, rowvar=False)), (rows - rows.mean(0)).T).T
+    theirs = QuadraticDiscriminantAnalysis().fit(Z, y).predict_proba(Z)
+    assert_allclose(ours, theirs, atol=1e-9)
+    ours = GaussianClassifier(covariance="diagonal").fit(rows, y).predict_log_proba(rows)
+    theirs = GaussianNB(var_smoothing=0.0).fit(rows, y).predict_log_proba(rows)
+    assert_allclose(ours, theirs, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["shared", "isotropic"])
@@ -191,6 +176,35 @@ def test_parameters_are_counted(kind, count):
 def test_wrong_settings_are_an_error(settings, words):
     with pytest.raises(ParameterError, match=words):
         GaussianClassifier(**settings).fit(X, NAMES)
+
+
+def test_priors_are_a_copy_and_fitted_arrays_cannot_be_written_to():
+    given = np.array([0.5, 0.25, 0.25])
+    for model in (GaussianClassifier(priors=given), NaiveBayes(priors=given)):
+        model.fit(X, NAMES)
+        with pytest.raises(ValueError, match="read-only"):
+            model.priors_[0] = 1.0
+        given[0] = 7.0
+        assert model.priors_[0] == 0.5
+        given[0] = 0.5
+    for values in NaiveBayes().fit(X, NAMES).parameters_["x0"].values():
+        with pytest.raises(ValueError, match="read-only"):
+            values[0] = 1.0
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "isotropic"])
+def test_the_indicators_of_a_factor_are_never_written_out(kind, monkeypatch):
+    levels = np.array(["u", "v", "w"])[np.arange(36) // 3 % 3]
+    frame = pd.DataFrame({"a": X[:, 0], "f": levels, "b": X[:, 1]})
+    matrix = np.column_stack([X[:, 0], levels == "v", levels == "w", X[:, 1]])
+    plain = GaussianClassifier(covariance=kind).fit(matrix, NAMES)
+    monkeypatch.setattr(Coded, "array", None)
+    model = GaussianClassifier(covariance=kind).fit(frame, NAMES)
+    for name in ("predict_proba", "score_samples"):
+        found, expected = getattr(model, name)(frame), getattr(plain, name)(matrix)
+        assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    frame.loc[4, "b"] = matrix[4, 3] = np.nan
+    assert_allclose(model.predict_proba(frame), plain.predict_proba(matrix), rtol=1e-9)
 
 
 # Batches and statistics.
@@ -320,6 +334,10 @@ def test_a_class_of_one_row_is_warned_of_unless_it_shares_its_covariance():
     assert "The variance of columns 0, 1, 2, which is zero there, was replaced by 1" in messages[0]
     assert_array_equal(model.shrinkage_, [0.0, 0.0, 1.0])
     assert_allclose(model.covariances_[2], np.diag(X[few].var(axis=0)), rtol=1e-12)
+    _, messages = fit_with_warnings(X[few], NAMES[few], covariance="full", shrinkage=0.5)
+    assert (
+        "The variance of columns 0, 1, 2, which is zero there, was replaced by 0.5" in messages[0]
+    )
     with pytest.raises(SingularCovarianceError, match="class 'cat'"):
         GaussianClassifier(covariance="full", shrinkage=0.0).fit(X[few], NAMES[few])
 
@@ -424,31 +442,6 @@ def test_soft_labels_and_weights_lead_to_a_stationary_point_too():
     assert_allclose(model.priors_, member.sum(0) / member.sum(), rtol=1e-13)
     assert_allclose(model.log_likelihood_, likelihood_of(model, GAPS, member), rtol=1e-11)
     assert abs(slopes("shared", GAPS, member, model)).max() < 1e-5
-
-
-@pytest.mark.parametrize("kind", ["shared", "full"])
-def test_monotone_missingness_has_the_closed_form_of_factored_regressions(kind):
-    # x0 is always there; p(x1|x0, C_k) is a regression over the rows that have x1.
-    rows, y = correlated_rows(50, 2, 2, seed=6)
-    rows[np.random.default_rng(0).random(50) < 0.4, 1] = np.nan
-    model = GaussianClassifier(covariance=kind).fit(rows, y)
-    full = ~np.isnan(rows[:, 1])
-    groups = [[0, 1]] if kind == "shared" else [[0], [1]]
-    covariances = np.broadcast_to(model.covariances_, (2, 2, 2))
-    for group in groups:
-        inside = np.isin(y, group)
-        own = {k: y == k for k in group}
-        m0 = {k: rows[own[k], 0].mean() for k in group}
-        v0 = sum(((rows[own[k], 0] - m0[k]) ** 2).sum() for k in group) / inside.sum()
-        both = {k: rows[own[k] & full] for k in group}
-        steps = np.concatenate([r - r.mean(axis=0) for r in both.values()])
-        slope = (steps[:, 0] @ steps[:, 1]) / (steps[:, 0] @ steps[:, 0])
-        left = ((steps[:, 1] - slope * steps[:, 0]) ** 2).mean()
-        right = np.array([[v0, slope * v0], [slope * v0, left + slope**2 * v0]])
-        for k in group:
-            m1 = both[k][:, 1].mean() + slope * (m0[k] - both[k][:, 0].mean())
-            assert_allclose(model.means_[k], [m0[k], m1], rtol=1e-7, atol=1e-8)
-            assert_allclose(covariances[k], right, rtol=1e-7)
 
 
 def test_unbiased_covariances_are_wider_by_the_lost_degrees_of_freedom():

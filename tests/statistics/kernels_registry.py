@@ -3,17 +3,13 @@
 A new statistic is tested by one more line here, and a test says so where the line is missing.
 """
 
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from posteriori import statistics
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
 from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
@@ -56,7 +52,6 @@ from posteriori.statistics.separation_margins import (
     Pairs,
     by_label,
 )
-from posteriori.statistics.statistic import ClassStatistic, ColumnStatistic, Statistic
 from posteriori.statistics.variational_bound import GatherBound
 
 N, D, K = 60, 3, 3
@@ -279,31 +274,3 @@ KERNELS: dict[str, Entry] = {
         ordered=True,
     ),
 }  # fmt: skip
-
-
-def classes_of_the_folder() -> Iterator[type]:
-    """Every class that is written in `posteriori.statistics`."""
-    for module in iter_modules(statistics.__path__, f"{statistics.__name__}."):
-        for _, found in inspect.getmembers(import_module(module.name), inspect.isclass):
-            if found.__module__ == module.name:
-                yield found
-
-
-def all_statistics() -> set[type]:
-    """Those that are not the base of others alone."""
-    bases = {Statistic, ClassStatistic, ColumnStatistic}
-    return {c for c in classes_of_the_folder() if issubclass(c, Statistic)} - bases
-
-
-def all_kernels() -> set[type]:
-    """What is called `Gather...`, and all else that makes a sum of a block."""
-
-    def makes(c: type) -> Any:
-        return get_type_hints(c.__call__).get("return") if "__call__" in vars(c) else None
-
-    statistic = all_statistics()
-    return {
-        c
-        for c in classes_of_the_folder()
-        if c.__name__.startswith("Gather") or makes(c) in statistic
-    }

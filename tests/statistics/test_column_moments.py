@@ -1,7 +1,5 @@
 """Moments of columns over the entries present, by class and of all rows at once."""
 
-from math import fsum
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -52,24 +50,6 @@ def test_a_column_that_a_class_never_has_counts_nothing(source, y):
     assert (found.count[1, 2], found.mean[1, 2], found.scatter[1, 2]) == (0.0, 0.0, 0.0)
     assert found.class_count[1] == (Y == 1).sum()
     np.testing.assert_allclose(found.mean[0], FULL[Y == 0].mean(0), rtol=1e-12)
-
-
-@dense_and_sparse
-@labels
-def test_missing_entries_cost_no_digits_far_from_zero(source, y):
-    weight, far = rng.uniform(0.5, 2.0, size=N), X + 1e8
-    found, near = entry.of(source(far), y, weight), entry.of(source(far - 1e8), y, weight)
-    np.testing.assert_allclose(found.count, near.count, rtol=1e-12)
-    assert abs(found.mean - 1e8 - near.mean).max() < 1e-6
-    np.testing.assert_allclose(found.scatter, near.scatter, rtol=1e-6)
-
-
-def test_many_rows_of_a_sparse_column_cost_its_mean_no_digits():
-    n = 250_000
-    column, y = rng.normal(size=(n, 1)) + 1e8, np.arange(n) % 2
-    found = entry.of(sparse.csr_array(column), y)
-    exact = [fsum(column[y == k, 0]) / (n // 2) for k in (0, 1)]
-    np.testing.assert_allclose(found.mean[:, 0], exact, rtol=0, atol=1e-7)
 
 
 # All rows as one class.

@@ -205,7 +205,7 @@ class GaussianClassifier(FromStatistics):
         )
         self._set_estimate(estimate, sums.class_count)
         labels = self.log_likelihood_ - estimate.log_likelihood
-        self.log_likelihood_trace_ = np.array(solution.trace) + labels
+        self.log_likelihood_trace_ = read_only(np.array(solution.trace) + labels)
         self.n_iter_, self.converged_ = len(solution.trace), solution.converged
         if not solution.converged:
             warn(

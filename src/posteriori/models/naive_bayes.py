@@ -23,6 +23,7 @@ from posteriori.likelihood.feature_families import (
     read_families,
 )
 from posteriori.likelihood.linear_activations import Linear
+from posteriori.linalg import read_only
 from posteriori.models.from_statistics import FromStatistics
 from posteriori.rows.block import Block, Features, Rows
 from posteriori.statistics.column_moments import ColumnMoments, check_scale
@@ -245,7 +246,13 @@ class NaiveBayes(FromStatistics):
             for group, family in self._parts
             for i, j in enumerate(group.columns)
         }
-        return {column.name: found[j] for j, column in enumerate(self.schema_.columns)}
+        return {
+            column.name: {
+                name: value if name == "levels" else read_only(value)
+                for name, value in found[j].items()
+            }
+            for j, column in enumerate(self.schema_.columns)
+        }
 
     @property
     def _estimates(self) -> str:  # type: ignore[override]
