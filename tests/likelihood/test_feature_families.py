@@ -1,8 +1,5 @@
 """Laws of every family of features: densities sum to one, estimates maximise the likelihood."""
 
-from dataclasses import replace
-from itertools import product
-
 import numpy as np
 import pytest
 from scipy import sparse, stats
@@ -15,7 +12,6 @@ from posteriori.errors import (
     SingularCovarianceWarning,
 )
 from posteriori.likelihood.feature_families import (
-    FAMILIES,
     Bernoulli,
     Categorical,
     Exponential,
@@ -107,39 +103,6 @@ def gaussian_of(count, mean, scatter, shared=False, vacant=(False, False)):
     """Columns of two classes."""
     table = [np.array(v, dtype=float).reshape(2, -1) for v in (count, mean, scatter)]
     return estimate_gaussian(*table, shared=shared, places=places(table[0].shape[1], vacant=vacant))
-
-
-@pytest.mark.parametrize("name", ["bernoulli", "poisson", "exponential", "gaussian", "shared"])
-def test_estimates_maximise_the_likelihood(name):
-    rng = np.random.default_rng(2)
-    if "a" in name[:5]:
-        groups = [rng.normal(1, 2, (30, 1)), rng.normal(-1, 1, (50, 1))]
-        scatter = [g.var() * len(g) for g in groups]
-        best = gaussian_of([30, 50], [g.mean() for g in groups], scatter, name == "shared")
-    else:
-        groups = [FITTED[name].draw(k, n, rng)[:, :1] for k, n in ((0, 30), (1, 50))]
-        count, total = np.array([[30.0], [50.0]]), np.array([g.sum(axis=0) for g in groups])
-        best = FAMILIES[name].estimate(count, total, 0.0, places())
-
-    def likelihood(model):
-        return sum(model.marginal_log_density(g)[:, k].sum() for k, g in enumerate(groups))
-
-    for field, change in product(("mean", "sd"), (0.99, 1.01)):
-        if hasattr(best, field):
-            changed = {field: getattr(best, field) * change}
-            if name == "bernoulli":
-                changed["rest"] = 1 - changed["mean"]
-            assert likelihood(replace(best, **changed)) < likelihood(best)
-
-
-def test_categorical_estimate_is_smoothed_frequency():
-    table = np.array([[3.0, 1.0, 0.0], [0.0, 2.0, 6.0]])
-    levels = (("x", "y", "z"),)
-    found = Categorical.estimate(levels, [table], 0.5, places(), coded=True)
-    column = found.column(0)
-    np.testing.assert_allclose(column["probability"], (table + 0.5) / [[5.5], [9.5]])
-    np.testing.assert_allclose(column["unseen"], [0.5 / 5.5, 0.5 / 9.5])
-    assert column["levels"] == ("x", "y", "z")
 
 
 def test_a_probability_of_zero_is_exactly_zero():

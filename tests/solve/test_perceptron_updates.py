@@ -12,7 +12,6 @@ from posteriori.solve.perceptron import (
     mistakes,
     perceptron,
     perceptron_epoch,
-    squared_error_gradient,
     targets,
 )
 from posteriori.statistics.row_stream import RowStream
@@ -139,12 +138,3 @@ def test_an_adaline_epoch_is_one_row_after_the_other(K, rate):
     expected = lms_one_by_one(X, codes, weight, order, W, rate)
     for a, b in zip(found, expected, strict=True):
         assert_allclose(a, b, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_the_gradient_is_zero_at_the_least_squares_answer(K):
-    X, codes, weight = problem(K)
-    phi, t = np.column_stack([np.ones(400), X]), targets(codes, 1 if K == 2 else K)
-    root = np.sqrt(weight)[:, None]
-    W = np.linalg.lstsq(root * phi, root * t)[0]
-    assert_allclose(squared_error_gradient(W, stream(X, codes, weight)), 0.0, atol=1e-13)

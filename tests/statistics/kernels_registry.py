@@ -12,7 +12,7 @@ from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
-from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
+from posteriori.likelihood.binary_losses import LogisticLoss
 from posteriori.likelihood.glm_families import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block, take_block
@@ -192,22 +192,12 @@ KERNELS: dict[str, Entry] = {
     ),
     "local quadratic": Entry(TWO_CLASSES, TWO),
     "local quadratic, many classes": Entry(MANY_CLASSES, CODES),
-    "local quadratic, all classes alike": Entry(
-        replace(MANY_CLASSES, theta=np.zeros((K, D + 1))), CODES
-    ),
     "local quadratic, diagonal": Entry(replace(MANY_CLASSES, hessian="diagonal"), CODES),
-    "local quadratic, no hessian": Entry(replace(TWO_CLASSES, hessian="none"), TWO),
     "many losses": Entry(
         GatherManyLosses(
             COLUMNS, STANDARD, LogisticLoss(), _target, RANDOM.normal(size=(4, 1, D + 1)), True
         ),
         TWO,
-    ),
-    "many losses, many classes": Entry(
-        GatherManyLosses(
-            COLUMNS, STANDARD, SoftmaxLoss(), _soft, RANDOM.normal(size=(4, K, D + 1)), True
-        ),
-        CODES,
     ),
     "scores": Entry(GatherScores(TWO_CLASSES), TWO),
     "scores, many classes": Entry(GatherScores(MANY_CLASSES), CODES),
@@ -223,9 +213,6 @@ KERNELS: dict[str, Entry] = {
     "hessian products, many classes": Entry(
         GatherHessianProducts(MANY_CLASSES, RANDOM.normal(size=(2, K, D + 1))), CODES
     ),
-    "hessian diagonal, two classes": Entry(
-        GatherHessianDiagonal(TWO_CLASSES, np.ones((1, 1))), TWO
-    ),
     "hessian diagonal, many": Entry(
         GatherHessianDiagonal(MANY_CLASSES, RANDOM.normal(size=(K, K - 1))), CODES
     ),
@@ -234,11 +221,9 @@ KERNELS: dict[str, Entry] = {
         GatherBound(MANY_CLASSES, RANDOM.normal(size=(3, 5, D + 1))), CODES
     ),
     "flips": Entry(GatherFlips(TWO_CLASSES, 0.1), TWO),
-    "class fit, signed": Entry(GatherClassFit(SignedLogisticLoss(), _sign, LEVEL), TWO),
     "class fit, soft classes": Entry(GatherClassFit(SoftmaxLoss(), _soft, LEVELS), CODES),
     "class fit": Entry(GatherClassFit(LogisticLoss(), _target, Fitted(TWO_CLASSES)), TWO),
     "class targets": Entry(GatherClassTargets(LogisticLoss(), _target), TWO),
-    "class targets, soft": Entry(GatherClassTargets(SoftmaxLoss(), _soft), CODES),
     "family fit": Entry(
         GatherFamilyFit(
             glm_loss("gamma", "log"), GLM_FAMILIES["gamma"], _positive, Fitted(TWO_CLASSES)

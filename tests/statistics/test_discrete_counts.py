@@ -1,20 +1,16 @@
 """Counts of states, sums, and the sums of all families together: they add up from any split."""
 
 import numpy as np
-import polars as pl
 import pytest
 from scipy import sparse
 
 from posteriori.errors import DomainError, InfiniteValueError, StatisticsError
 from posteriori.likelihood.feature_families import read_families
 from posteriori.rows.in_memory import read_rows
-from posteriori.statistics.column_moments import ColumnMoments
 from posteriori.statistics.discrete_counts import (
-    Counts,
     GatherByFamily,
     GatherCounts,
     GatherSums,
-    Sums,
     distinct,
 )
 
@@ -64,14 +60,6 @@ def test_counts_and_sums_are_the_plain_formula(source, y, weight, values):
     np.testing.assert_allclose(found.total, member.T @ np.nan_to_num(values), rtol=1e-12)
 
 
-def test_levels_and_classes_grow():
-    a = Counts(np.array(["p"]), (("u", "v"),), (np.array([[1.0, 2.0]]),))
-    b = Counts(np.array(["q"]), (("w", "v"),), (np.array([[3.0, 4.0]]),))
-    both = a + b
-    assert both.levels == (("u", "w", "v"),)
-    assert both.tables[0].tolist() == [[1, 0, 2], [0, 3, 4]]
-
-
 def test_distinct_numbers_of_any_kind():
     for x in ([0.0, 2.0, 2.0], [-1.5, 1e9, -1.5], [-0.0, 0.0], [5000.0, 3.0], [np.nan]):
         levels, codes = distinct(np.array(x))
@@ -85,37 +73,6 @@ def test_infinite_states_are_an_error():
     for kernel in (GatherCounts, GatherSums):
         with pytest.raises(InfiniteValueError, match="row 7, column 1"):
             gathered(kernel, bad, Y)
-
-
-def mixed_frame(rows):
-    return pl.DataFrame(
-        {
-            "height": rng.normal(size=len(rows)),
-            "smokes": rng.random(len(rows)) < 0.5,
-            "town": [["Ulm", "Bonn", "Kiel"][i % 3] for i in rows],
-        }
-    )
-
-
-def test_each_family_has_its_own_sums():
-    found = by_family(mixed_frame(range(30)), Y[:30])
-    assert found.families == ("gaussian", "bernoulli", "categorical")
-    assert [type(part) for part in found.parts] == [ColumnMoments, Sums, Counts]
-
-
-def test_shards_that_saw_different_levels_and_classes_add_up():
-    frame = mixed_frame(range(60))
-    labels = np.where(np.arange(60) < 30, "old", "new")
-    a, b = by_family(frame[:2], labels[:2]), by_family(frame[2:], labels[2:])
-    whole = by_family(frame, labels)
-    for found in (a + b, b + a, sum([a, b])):
-        assert found.classes.tolist() == ["new", "old"]
-        np.testing.assert_allclose(found.class_count, whole.class_count)
-        assert found.schema.columns[2].levels == ("Bonn", "Kiel", "Ulm")
-        assert found.parts[2].levels[0] == ("Bonn", "Kiel", "Ulm")
-        np.testing.assert_allclose(found.parts[2].tables[0], whole.parts[2].tables[0])
-        np.testing.assert_allclose(found.parts[0].mean, whole.parts[0].mean)
-        np.testing.assert_allclose(found.parts[1].total, whole.parts[1].total)
 
 
 def test_statistics_of_other_columns_or_families_do_not_add():

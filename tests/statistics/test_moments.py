@@ -64,18 +64,6 @@ def test_many_classes_are_the_plain_formula(entry):
 
 
 @every_statistic
-@hard_and_soft
-@pytest.mark.parametrize("source", [np.asarray, sparse.csr_array, pl.DataFrame])
-def test_rows_and_blocks_of_weight_zero_are_dropped(entry, y, source):
-    weight = W.copy()
-    weight[:20] = weight[60:150] = 0.0
-    spoilt, kept = X.copy(), weight > 0
-    spoilt[~kept] = np.nan
-    found = entry.of(source(spoilt), y, weight, block_entries=10 * D)
-    assert_same(found, entry.of(X[kept], y[kept], weight[kept], CLASSES))
-
-
-@every_statistic
 @pytest.mark.parametrize("labels", [np.array(list("abcd")), np.array([-3, 0, 10**12, 10**13])])
 def test_statistics_of_different_classes_add_up_to_the_pooled_one(entry, labels):
     y = labels[Y]
