@@ -39,7 +39,7 @@ CLOSE = tuple(values[IRIS[0][50:, 3] != 1.7] for values in CLOSE)
 
 
 def by_the_book(X, y, start=0.0):
-    """(4.55) in the order of the rows: the weights after each update, their mean, and the epochs."""
+    """(4.55) in the order of the rows: weights after each update, their mean, and the epochs."""
     phi = np.column_stack([np.ones(len(X)), X])
     w = np.zeros(phi.shape[1]) + start
     path, visited = [w], []

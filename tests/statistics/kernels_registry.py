@@ -12,7 +12,7 @@ from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
-from posteriori.likelihood.binary_losses import LogisticLoss
+from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.glm_families import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block, take_block
@@ -221,6 +221,7 @@ KERNELS: dict[str, Entry] = {
         GatherBound(MANY_CLASSES, RANDOM.normal(size=(3, 5, D + 1))), CODES
     ),
     "flips": Entry(GatherFlips(TWO_CLASSES, 0.1), TWO),
+    "class fit, signed": Entry(GatherClassFit(SignedLogisticLoss(), _sign, LEVEL), TWO),
     "class fit, soft classes": Entry(GatherClassFit(SoftmaxLoss(), _soft, LEVELS), CODES),
     "class fit": Entry(GatherClassFit(LogisticLoss(), _target, Fitted(TWO_CLASSES)), TWO),
     "class targets": Entry(GatherClassTargets(LogisticLoss(), _target), TWO),

@@ -21,6 +21,7 @@ from posteriori.rows.schema import Schema
 from posteriori.statistics.statistic import (
     ColumnStatistic,
     align,
+    centred,
     class_counts,
     class_sums,
     hard_labels,
@@ -118,22 +119,17 @@ class GatherColumnMoments:
     def _of_numbers(self, X: Array, block: Block) -> tuple[Array, Array, Array]:
         """Count, mean and sum of squares (K, d) of dense columns."""
         count, mean, scatter = (np.zeros((len(self.classes), X.shape[1])) for _ in range(3))
-        for k, rows, weight in rows_by_class(block, len(self.classes)):
-            own, absent = X[rows], None
-            total, count[k] = transpose_matmul(own, weight), weight.sum()
-            if not np.isfinite(total).all():
+        for k, own, weight in rows_by_class(X, block, len(self.classes)):
+            count[k], mean[k], residual = centred(own, weight)
+            if not np.isfinite(mean[k]).all():
                 check_finite(block, self.columns.schema, missing=self.allow_missing)
-                absent = np.isnan(own)
-                own = np.where(absent, 0.0, own)
-                total, count[k] = transpose_matmul(own, weight), weight @ ~absent
-            mean[k] = over(total, count[k])
-            residual = own - mean[k]
-            if absent is not None:
-                residual[absent] = 0.0
-            drift = over(transpose_matmul(residual, weight), count[k])  # rounding, far from zero
-            squares = transpose_matmul(np.square(residual), weight)
-            scatter[k] = np.maximum(squares - count[k] * drift**2, 0.0)
-            mean[k] += drift
+                w, present = np.ones(len(own)) if weight is None else weight, ~np.isnan(own)
+                near = np.nan_to_num(np.fmax.reduce(own, axis=0))
+                residual = np.where(present, own - near, 0.0)
+                count[k] = transpose_matmul(1.0 * present, w)
+                step = over(transpose_matmul(residual, w), count[k])
+                mean[k], residual = near + step, present * (residual - step) * np.sqrt(w)[:, None]
+            scatter[k] = np.einsum("ij,ij->j", residual, residual)
         return count, mean, scatter
 
     def _of_sparse(self, block: Block, class_count: Array) -> tuple[Array, Array, Array]:

@@ -24,6 +24,7 @@ from posteriori.statistics.column_moments import ColumnMoments, merge_weights, o
 from posteriori.statistics.statistic import (
     ColumnStatistic,
     align,
+    centred,
     class_counts,
     class_sums,
     is_soft,
@@ -152,13 +153,8 @@ class GatherMoments:
         X, K = self.columns.design(block).array(), len(self.classes)
         d = X.shape[1]
         mean, scatter = np.zeros((K, d)), np.zeros((1 if self.pooled else K, d, d))
-        for k, rows, weight in rows_by_class(block, K):
-            own, total = X[rows], weight.sum()
-            mean[k] = transpose_matmul(own, weight) / total
-            residual = own - mean[k]
-            drift = transpose_matmul(residual, weight) / total  # rounding, far from zero
-            mean[k] += drift
-            residual = (residual - drift) * np.sqrt(weight)[:, None]
+        for k, own, weight in rows_by_class(X, block, K):
+            _, mean[k], residual = centred(own, weight)
             scatter[0 if self.pooled else k] += transpose_matmul(residual, residual)
         return self._statistic(block, mean, scatter)
 

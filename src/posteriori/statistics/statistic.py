@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 
 from posteriori.design.matrix import Dense, Design, Sparse
 from posteriori.errors import LabelError, StatisticsError
+from posteriori.linalg import transpose_matmul
 from posteriori.rows.block import Block
 from posteriori.rows.schema import Column, Schema, merge_columns
 from posteriori.rows.target import merge_classes
@@ -253,16 +254,29 @@ def hard_labels(block: Block) -> tuple[Codes | slice, Codes, Array | None]:
     return rows, codes, shares[rows, codes]
 
 
-def rows_by_class(block: Block, n_classes: int) -> Iterator[tuple[int, Codes | slice, Array]]:
-    """Of each class with rows: its number, the places of its rows, and their weights."""
+def rows_by_class(
+    X: Array, block: Block, n_classes: int
+) -> Iterator[tuple[int, Array, Array | None]]:
+    """Of each class with rows: its number, its rows of X, and their weights unless all are one."""
     if n_classes == 1:
-        yield 0, slice(None), weights_of(block)
+        yield from [(0, X, block.weight)] if len(X) else ()
         return
-    rows, codes, weight = hard_labels(block)
-    weight = np.ones(len(codes)) if weight is None else weight
+    places, codes, weight = hard_labels(block)
     # Sixteen bits are sorted by counting, which is several times faster.
     order = codes.astype(np.uint16 if n_classes < 2**16 else np.intp).argsort(kind="stable")
     ends = np.bincount(codes, minlength=n_classes).cumsum()
     for k, own in enumerate(np.split(order, ends[:-1])):
         if len(own):
-            yield k, own if isinstance(rows, slice) else rows[own], weight[own]
+            rows = own if isinstance(places, slice) else places[own]
+            yield k, X.take(rows, axis=0, mode="clip"), None if weight is None else weight[own]
+
+
+def centred(X: Array, weight: Array | None) -> tuple[float, Array, Array]:
+    """Weight of some rows, their mean (d,), and the rows about it, times the roots of weights."""
+    residual = X - X[0]  # far from zero, differences have more digits; exact for constant columns
+    w = np.ones(len(X)) if weight is None else weight
+    step = transpose_matmul(residual, w) / w.sum()
+    residual -= step
+    if weight is not None:
+        residual *= np.sqrt(weight)[:, None]
+    return float(w.sum()), X[0] + step, residual
