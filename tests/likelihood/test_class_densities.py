@@ -30,14 +30,6 @@ def full(groups, far=0.0):
     return FullGaussians(MEANS + far, factors, np.array(groups))
 
 
-def diagonal():
-    return DiagonalGaussians(Gaussian(MEANS, SPREAD), shared=False)
-
-
-def isotropic():
-    return DiagonalGaussians(Gaussian(MEANS, np.full((3, 4), 0.7)), shared=True)
-
-
 def expected(X, means, covariances):
     """ln N of each row for each class, with covariances of doubles or of 50 digits."""
     columns = [
@@ -66,17 +58,6 @@ def test_full_densities_are_those_of_fifty_digits_with_missing_entries_integrate
     assert_allclose(found, right, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("far", [0.0, 1e6])
-@pytest.mark.parametrize("narrow", [1.0, 1e-3])
-def test_diagonal_densities_are_those_of_fifty_digits(far, narrow):
-    densities = DiagonalGaussians(Gaussian(MEANS + far, SPREAD * narrow), shared=False)
-    rows = holed(X) + far
-    right = expected(rows, MEANS + far, [np.diag(exact(s) ** 2) for s in SPREAD * narrow])
-    found = densities.log_density(rows, COLUMNS, missing=True)
-    assert_allclose(found, right, rtol=1e-12, atol=1e-13)
-    assert_allclose(densities.log_density(rows[:1], COLUMNS), right[:1], rtol=1e-12)
-
-
 @pytest.mark.parametrize("shared", [False, True])
 def test_factors_and_sparse_rows_have_the_density_of_their_indicators(shared):
     random = np.random.default_rng(3)
@@ -101,15 +82,3 @@ def test_factors_and_sparse_rows_have_the_density_of_their_indicators(shared):
     right = densities.log_density(matrix, COLUMNS, missing=True)
     found = densities.log_density(Mixed(numbers, codes), Columns(schema), missing=True)
     assert_allclose(found, right, rtol=1e-12)
-
-
-def test_linear_activations_differ_from_log_densities_by_a_constant_of_the_row():
-    logs = np.log([0.2, 0.3, 0.5])
-    for densities in (
-        full([0, 0, 0]),
-        full([0, 0, 0], 1e6),
-        isotropic(),
-    ):
-        rows = X + densities.mean.mean() - MEANS.mean()
-        gap = densities.linear(logs)(rows) - densities.log_density(rows, COLUMNS) - logs
-        assert_allclose(gap - gap[:, :1], 0.0, atol=1e-8)

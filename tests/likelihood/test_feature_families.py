@@ -88,33 +88,10 @@ def test_densities_are_those_of_scipy_with_missing_entries_left_out(name):
     np.testing.assert_allclose(each, found, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("bernoulli", 2.0), ("poisson", 0.5), ("exponential", -1.0)]
-)
-def test_the_density_of_a_row_outside_the_domain_is_not_a_number(name, value):
-    family, x = FITTED[name], draws(name, 4)
-    x[2, 1] = value
-    for values in (family.log_density(x), family.log_density(sparse.csr_array(x))):
-        assert np.isnan(values).any(axis=1).tolist() == [False, False, True, False]
-    assert np.argwhere(family.outside(x)).tolist() == [[2, 1]]
-
-
 def gaussian_of(count, mean, scatter, shared=False, vacant=(False, False)):
     """Columns of two classes."""
     table = [np.array(v, dtype=float).reshape(2, -1) for v in (count, mean, scatter)]
     return estimate_gaussian(*table, shared=shared, places=places(table[0].shape[1], vacant=vacant))
-
-
-def test_a_probability_of_zero_is_exactly_zero():
-    sure = Bernoulli(np.array([[0.0, 0.5], [1.0, 0.5]]), np.array([[1.0, 0.5], [0.0, 0.5]]))
-    x, half = np.array([[0.0, 1.0], [1.0, 0.0], [np.nan, 1.0]]), np.log(0.5)
-    expected = [[half, -np.inf], [-np.inf, half], [half, half]]
-    np.testing.assert_allclose(sure.marginal_log_density(x), expected)
-    np.testing.assert_allclose(sure.log_density(x[:2]), expected[:2])
-    np.testing.assert_allclose(sure.log_density(sparse.csr_array(x[:2])), expected[:2])
-    never = Poisson(np.array([[0.0], [2.0]])).marginal_log_density(np.array([[0.0], [1.0]]))
-    np.testing.assert_allclose(never, [[0, -2], [-np.inf, np.log(2) - 2]], rtol=1e-14, atol=1e-14)
-    assert not Poisson(np.zeros((2, 1))).marginal_log_density(np.zeros((1, 1))).any()
 
 
 def test_a_column_constant_in_a_class_gets_the_variance_of_one_more_row():
@@ -127,21 +104,6 @@ def test_a_column_constant_in_a_class_gets_the_variance_of_one_more_row():
     with pytest.warns(SingularCovarianceWarning, match="'col0' is zero in every class"):
         shared = gaussian_of(count, mean, [0, 0], True)
     np.testing.assert_allclose(shared.sd, 0.5 / np.sqrt(7))
-
-
-@pytest.mark.parametrize("shared", [False, True])
-def test_a_column_constant_in_all_rows_is_left_out(shared):
-    with pytest.warns(SingularCovarianceWarning, match="'col0' never change"):
-        found = gaussian_of([3] * 4, [0.1, 1, 0.1, 2], [1e-33, 2, 1e-33, 3], shared)
-    alone = gaussian_of([3, 3], [1, 2], [2, 3], shared)
-    x = np.array([[7.0, 1.5], [0.1, -1.0]])
-    right = alone.marginal_log_density(x[:, 1:])
-    for values in (found.marginal_log_density(x), found.log_density(x)):
-        np.testing.assert_allclose(values, right, rtol=1e-12)
-    np.testing.assert_allclose(found.log_density(sparse.csr_array(x)), right, rtol=1e-12)
-    assert found.n_parameters == alone.n_parameters
-    assert found.column(0)["sd"].tolist() == [0.0, 0.0]
-    assert found.draw(1, 3, np.random.default_rng(0))[:, 0].tolist() == [0.1] * 3
 
 
 @pytest.mark.parametrize("family", [Bernoulli, Poisson, Exponential])

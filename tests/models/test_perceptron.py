@@ -13,7 +13,6 @@ from posteriori.errors import (
     LevelError,
     MissingValueError,
     ParameterError,
-    ScaleError,
     ShapeError,
 )
 from posteriori.rows.in_memory import read_rows
@@ -132,14 +131,6 @@ def test_the_seed_gives_the_order(model):
     coef = [model.set_params(random_state=seed).fit(*LINE).coef_ for seed in (0, 0, 1)]
     assert_array_equal(coef[0], coef[1])
     assert not np.array_equal(coef[0], coef[2])
-
-
-def test_columns_that_do_not_fit_in_doubles_are_named():
-    X, y = WINE
-    with pytest.raises(ScaleError, match="column 2"):
-        Perceptron(random_state=0).fit(X * np.where(np.arange(13) == 2, 1e-310, 1.0), y)
-    with pytest.raises(ScaleError, match="too large to be squared"):
-        Adaline(standardise=False).fit(X * 1e200, y)
 
 
 @pytest.mark.parametrize("data", ["wine", "weighted", "soft", "raw"])

@@ -27,15 +27,6 @@ def factor_of(covariance, shrinkage=None, n=30.0, overall=None):
     return factorise(covariance, overall, np.zeros(len(covariance)), n, shrinkage)
 
 
-@pytest.mark.parametrize("columns", [[0, 1, 2, 3], [0, 2, 3]])
-def test_the_factor_and_its_parts_multiply_back_to_the_covariance(columns):
-    part, inner = factor_of(SIGMA).factor.part(np.array(columns)), SIGMA[np.ix_(columns, columns)]
-    scale = np.sqrt(np.diagonal(inner))
-    gap = (part.covariance() - inner) / np.outer(scale, scale)
-    assert_allclose(gap, 0.0, atol=1e-14)
-    assert_allclose(part.log_determinant, np.linalg.slogdet(inner)[1], rtol=1e-13)
-
-
 def test_automatic_shrinkage_is_the_oracle_approximation_of_standardised_rows():
     correlation, n, d = np.corrcoef(ROWS.T), len(ROWS), 4
     # Chen et al. (23), in their d and n, straight from the paper. scikit-learn has no 2/d.

@@ -54,8 +54,6 @@ def test_a_column_that_a_class_never_has_counts_nothing(source, y):
 
 # All rows as one class.
 
-COLUMNS = np.random.default_rng(2).normal([1e8, 0.0, -3.0], [1.0, 2.0, 0.0], (500, 3))
-
 
 def spread_of(X, weight=None):
     rows = read_rows(X, np.arange(X.shape[0]) % 2, weight)
@@ -64,12 +62,12 @@ def spread_of(X, weight=None):
 
 @dense_and_sparse
 def test_mean_and_deviation_are_those_of_numpy(source):
-    weight = np.random.default_rng(1).integers(1, 4, 500)
-    for w in (None, weight):
-        repeated = COLUMNS if w is None else np.repeat(COLUMNS, w, axis=0)
-        mean, deviation = spread_of(source(COLUMNS), w)
-        np.testing.assert_allclose(mean, repeated.mean(axis=0), rtol=1e-14, atol=1e-14)
-        np.testing.assert_allclose(deviation, repeated.std(axis=0), rtol=1e-9, atol=1e-12)
+    X = rng.normal([1e8, 0.0, -3.0], [1.0, 2.0, 0.0], (500, 3))
+    times = rng.integers(1, 4, 500)
+    mean, deviation = spread_of(source(X), times)
+    np.testing.assert_allclose(mean, np.repeat(X, times, axis=0).mean(axis=0), rtol=1e-14)
+    expected = np.repeat(X, times, axis=0).std(axis=0)
+    np.testing.assert_allclose(deviation, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -89,14 +89,6 @@ def test_statistics_of_different_levels_add_up_to_the_pooled_one(entry, order):
 
 
 @every_statistic
-def test_strings_and_equal_columns_add_whatever_holds_them(entry):
-    y = np.array(["a", "b"])[Y % 2]
-    frame = pl.DataFrame(X, schema=["age", "mass", "size"])
-    found = entry.of(frame, y) + entry.of(frame.clone(), y.astype(object))
-    assert_same(found, entry.of(X, y, np.full(N, 2.0)))
-
-
-@every_statistic
 def test_statistics_of_other_rows_do_not_add(entry):
     a = entry.of(pl.DataFrame(X, schema=["age", "mass", "size"]), Y % 2)
     b = entry.of(pl.DataFrame(X, schema=["age", "mass", "width"]), Y % 2)
