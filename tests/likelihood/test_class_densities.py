@@ -11,7 +11,7 @@ from posteriori.likelihood.class_densities import DiagonalGaussians, FullGaussia
 from posteriori.likelihood.feature_families import Gaussian
 from posteriori.rows.block import Mixed
 from posteriori.rows.schema import Column, Schema
-from posteriori.solve.covariance import factorise
+from posteriori.solve.closed_form import factorise
 
 X, Y = correlated_rows(40, 4, 3, seed=2)
 MEANS = np.array([X[k == Y].mean(axis=0) for k in range(3)])

@@ -1,4 +1,4 @@
-"""Closed forms: the smallest least squares solution, and where expectation-maximisation stops.
+"""Covariances and how far they are shrunk, the smallest least squares solution, and where EM stops.
 
 The numbers of the models are compared with 50 digits in their own tests.
 """
@@ -6,22 +6,128 @@ The numbers of the models are compared with 50 digits in their own tests.
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from oracle import correlated_rows
 
 from posteriori import GaussianClassifier
-from posteriori.solve.closed_form import least_squares
+from posteriori.design.columns import Columns
+from posteriori.errors import ParameterError, SingularCovarianceError
+from posteriori.rows.in_memory import read_rows
+from posteriori.solve.closed_form import (
+    check_shrinkage,
+    factorise,
+    group_covariances,
+    least_squares,
+    oracle_shrinkage,
+)
+from posteriori.statistics.column_moments import gather
+from posteriori.statistics.moments import GatherMoments
 
-RANDOM = np.random.default_rng(8)
-X = RANDOM.standard_normal((25, 4)) @ RANDOM.standard_normal((4, 4))
-X -= X.mean(axis=0)
-T = RANDOM.standard_normal((25, 2))
-T -= T.mean(axis=0)
+RANDOM = np.random.default_rng(5)
+ROWS = RANDOM.standard_normal((30, 4)) @ RANDOM.standard_normal((4, 4)) * [1.0, 1e3, 1e-5, 2.0]
+SIGMA = np.cov(ROWS, rowvar=False)
+
+
+def factor_of(covariance, shrinkage=None, n=30.0, overall=None):
+    overall = np.diagonal(covariance) if overall is None else overall
+    return factorise(covariance, overall, np.zeros(len(covariance)), n, shrinkage)
+
+
+def test_automatic_shrinkage_is_the_oracle_approximation_of_standardised_rows():
+    correlation, n, d = np.corrcoef(ROWS.T), len(ROWS), 4
+    # Chen et al. (23), in their d and n, straight from the paper. scikit-learn has no 2/d.
+    square, trace = (correlation**2).sum(), np.trace(correlation)
+    paper = ((1 - 2 / d) * square + trace**2) / ((n + 1 - 2 / d) * (square - trace**2 / d))
+    assert_allclose(oracle_shrinkage(correlation, n), paper, rtol=1e-14)
+    assert_allclose(factor_of(SIGMA, "auto", n=n).shrinkage, paper, rtol=1e-12)
+
+
+def test_a_singular_covariance_names_the_columns():
+    X = np.column_stack([ROWS[:, 0], ROWS[:, 3], ROWS[:, 0] - ROWS[:, 3]])
+    found = factor_of(np.cov(X, rowvar=False))
+    assert found.factor is None
+    assert len(found.culprits) == 1
+    # A column constant here is drawn towards its variance everywhere, unless that is zero too.
+    found = factor_of(np.diag([1.0, 0.0]), 0.25, overall=np.array([1.5, 8.0]))
+    assert_allclose(found.factor.covariance(), np.diag([1.0, 0.25 * 8.0]), rtol=1e-14)
+    found = factor_of(np.diag([1.0, 0.0]), 0.25, overall=np.array([1.5, 0.0]))
+    assert found.factor is None
+    assert_array_equal(found.culprits, [1])
+
+
+def test_shrinkage_is_nothing_auto_or_a_share():
+    for good in (None, "auto", 0, 0.5, 1.0, np.float32(0.5)):
+        check_shrinkage(good)
+    for bad in (-0.1, 1.1, np.nan, np.inf, "oas", True, [0.5], {}):
+        with pytest.raises(ParameterError, match="shrinkage"):
+            check_shrinkage(bad)
+
+
+X, Y = correlated_rows(45, 4, 3, seed=1)
+SHARED, OWN, PAIR = np.array([0, 0, 0]), np.array([0, 1, 2]), np.array([0, 1, 0])
+
+
+def covariances(X, y, groups, shrinkage=None, divisor="ml"):
+    rows = read_rows(X, y)
+    moments = gather(rows, GatherMoments(Columns(rows.schema), rows.classes, groups is SHARED))
+    return group_covariances(moments, groups, shrinkage, divisor)
+
+
+def scatter_of(X, y, classes):
+    return sum((X[y == k] - X[y == k].mean(0)).T @ (X[y == k] - X[y == k].mean(0)) for k in classes)
+
+
+def test_automatic_shrinkage_counts_the_degrees_of_freedom_of_each_group():
+    found = covariances(X, Y, PAIR, "auto")
+    for amount, group in zip(found.shrinkage, [[0, 2], [1]], strict=True):
+        scatter = scatter_of(X, Y, group)
+        scale = np.sqrt(np.diagonal(scatter))
+        freedom = np.isin(Y, group).sum() - len(group)
+        expected = oracle_shrinkage(scatter / scale / scale[:, None], freedom)
+        assert_allclose(amount, expected, rtol=1e-12)
+
+
+REDUNDANT = {
+    "constant": np.full(45, 7.3),
+    "zero": np.zeros(45),
+    "duplicate": X[:, 1],
+    "scaled": -1e6 * X[:, 2],
+    "sum": X[:, 0] + X[:, 3] - 2.0,
+}
+
+
+@pytest.mark.parametrize("name", REDUNDANT)
+@pytest.mark.parametrize(("groups", "members"), [(SHARED, [[0, 1, 2]]), (OWN, [[0], [1], [2]])])
+def test_redundant_columns_are_named_or_left_out_but_keep_their_covariance(name, groups, members):
+    Z = np.column_stack([X, REDUNDANT[name]])
+    with pytest.raises(SingularCovarianceError, match=r"is singular: column \d cannot") as caught:
+        covariances(Z, Y, groups, 0.0)
+    named = int(caught.value.problem.split("column ")[1][0])
+    assert np.linalg.cond(np.corrcoef(np.delete(Z, named, axis=1).T)) < 1e6
+    found = covariances(Z, Y, groups)
+    assert len(found.caveats) == 1
+    for factor, group in zip(found.factors, members, strict=True):
+        assert len(factor.kept) == 4
+        expected = scatter_of(Z, Y, group) / np.isin(Y, group).sum()
+        scale = np.sqrt(np.diagonal(expected)) + 1e-300
+        gap = (factor.covariance() - expected) / scale / scale[:, None]
+        assert abs(np.where(abs(expected) < 1e-20, 0.0, gap)).max() < 1e-8
+
+
+def test_a_column_constant_within_the_classes_only_is_shrunk_not_left_out():
+    found = covariances(np.column_stack([X, Y * 1.0]), Y, SHARED)
+    assert len(found.factors[0].kept) == 5
+    amount = found.shrinkage[0]
+    assert 0 < amount <= 1
+    assert_allclose(found.factors[0].covariance()[4, 4], amount * Y.var(), rtol=1e-12)
+    assert "singular in column 4" in found.caveats[0].problem
 
 
 @pytest.mark.parametrize("sizes", [[1.0] * 5, [1.0, 1e4, 1e-3, 1.0, 10.0]])
 def test_of_many_solutions_the_smallest_is_taken_whatever_the_units(sizes):
-    Z = np.column_stack([X, X[:, 1] + X[:, 3], np.zeros(25)]) * [*sizes, 1.0]
+    P, T = (M - M.mean(axis=0) for M in (RANDOM.normal(size=(25, 4)), RANDOM.normal(size=(25, 2))))
+    Z = np.column_stack([P, P[:, 1] + P[:, 3], np.zeros(25)]) * [*sizes, 1.0]
     coefficients, dependent = least_squares(Z.T @ Z, Z.T @ T, 0.0, np.arange(6) == 5)
-    assert_allclose(Z @ coefficients, X @ np.linalg.lstsq(X, T)[0], rtol=1e-8, atol=1e-9)
+    assert_allclose(Z @ coefficients, P @ np.linalg.lstsq(P, T)[0], rtol=1e-8, atol=1e-9)
     null = np.array([0, 1 / sizes[1], 0, 1 / sizes[3], -1 / sizes[4], 0])
     assert_allclose(null @ coefficients, 0.0, atol=1e-10 * abs(coefficients).max())
     assert_array_equal(coefficients[5], 0.0)

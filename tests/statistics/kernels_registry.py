@@ -23,7 +23,6 @@ from posteriori.statistics.discrete_counts import (
     GatherCounts,
     GatherSums,
 )
-from posteriori.statistics.expected_moments import GatherExpectedMoments
 from posteriori.statistics.glm_domain import CountRows, GatherLogLevel, GatherTargetRange
 from posteriori.statistics.goodness_of_fit import (
     ConstantActivation,
@@ -43,7 +42,7 @@ from posteriori.statistics.local_quadratic import (
     GatherScores,
 )
 from posteriori.statistics.many_parameters import GatherManyLosses
-from posteriori.statistics.moments import GatherMoments
+from posteriori.statistics.moments import GatherExpectedMoments, GatherMoments
 from posteriori.statistics.row_sample import TakeSample
 from posteriori.statistics.separation_margins import (
     GatherMargins,

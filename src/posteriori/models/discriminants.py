@@ -21,8 +21,14 @@ from posteriori.models.from_statistics import FromStatistics
 from posteriori.models.gaussian import gather_moments
 from posteriori.rows.block import Rows
 from posteriori.rows.source import FitRows
-from posteriori.solve.closed_form import fisher_directions, least_squares
-from posteriori.solve.covariance import Divisor, Shrinkage, check_shrinkage, group_covariances
+from posteriori.solve.closed_form import (
+    Divisor,
+    Shrinkage,
+    check_shrinkage,
+    fisher_directions,
+    group_covariances,
+    least_squares,
+)
 from posteriori.statistics.moments import Moments
 from posteriori.typing import Array, Labels
 

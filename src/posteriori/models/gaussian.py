@@ -26,15 +26,20 @@ from posteriori.rows.source import FitRows
 from posteriori.solve.closed_form import (
     EMParameters,
     Estimate,
+    Shrinkage,
+    check_shrinkage,
     diagonal_estimate,
     full_estimate,
     incomplete_estimate,
     isotropic_estimate,
 )
-from posteriori.solve.covariance import Shrinkage, check_shrinkage
 from posteriori.statistics.column_moments import ColumnMoments, GatherColumnMoments, gather
-from posteriori.statistics.expected_moments import ExpectedMoments, GatherExpectedMoments
-from posteriori.statistics.moments import GatherMoments, Moments
+from posteriori.statistics.moments import (
+    ExpectedMoments,
+    GatherExpectedMoments,
+    GatherMoments,
+    Moments,
+)
 from posteriori.typing import Array, Codes, Labels
 
 Sharing = Literal["shared", "full", "diagonal", "isotropic"] | Sequence[Sequence[Any]]
