@@ -455,14 +455,6 @@ def test_unbiased_covariances_are_wider_by_the_lost_degrees_of_freedom():
     )
 
 
-def test_shrinkage_shrinks_the_correlations_of_the_fixed_point():
-    assert GaussianClassifier(shrinkage="auto").fit(GAPS, Y_EM).converged_
-    total = GaussianClassifier(shrinkage=1.0).fit(GAPS, Y_EM)
-    scale = np.sqrt(np.diagonal(total.covariances_))
-    assert_allclose(total.covariances_ / scale / scale[:, None], np.eye(3), atol=1e-12)
-    assert_allclose(total.means_[0], np.nanmean(GAPS[Y_EM == 0], axis=0), rtol=1e-7)
-
-
 @pytest.mark.parametrize("kind", ["diagonal", "isotropic"])
 def test_independent_columns_need_no_iteration(kind):
     model = GaussianClassifier(covariance=kind).fit(GAPS, Y_EM)

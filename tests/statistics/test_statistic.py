@@ -38,18 +38,6 @@ def test_any_split_is_the_whole(entry, cuts):
     assert_same(entry, total, entry.kernel(entry.block()))
 
 
-@every
-def test_adding_is_associative(entry):
-    a, b, c = entry.parts([13, 34])
-    assert_same(entry, (a + b) + c, a + (b + c))
-
-
-@over(lambda entry: not entry.ordered)
-def test_the_order_of_the_terms_does_not_matter(entry):
-    a, b = entry.parts([23])
-    assert_same(entry, b + a, a + b)
-
-
 @over(lambda entry: not (entry.ordered or entry.first))
 def test_the_order_of_the_rows_does_not_matter(entry):
     block = entry.block()

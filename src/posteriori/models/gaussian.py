@@ -70,9 +70,10 @@ class GaussianClassifier(FromStatistics):
     shrinkage : None, "auto" or a number from 0 to 1
         How far correlations are shrunk towards zero (covariance "shared", "full" or groups).
         "auto" is the oracle approximating shrinkage of Chen et al. (2010) on the correlations.
-        None shrinks nothing unless the covariance is singular: then redundant columns are dropped
-        and, if that does not suffice, "auto" is used, with a `SingularCovarianceWarning` that
-        names the columns. With 0.0 a singular covariance is a `SingularCovarianceError`.
+        None shrinks nothing unless the covariance is singular: then redundant columns are left out
+        of the densities and, if that does not suffice, "auto" is used, with a
+        `SingularCovarianceWarning` that names the columns. With 0.0 a singular covariance is a
+        `SingularCovarianceError`.
     estimate : "ml" or "unbiased"
         Divide the scatter of a group by its number of rows (4.78), or by that number less its
         number of classes. scikit-learn 1.9's LDA, QDA and GaussianNB divide as "ml" does.
