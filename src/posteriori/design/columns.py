@@ -97,12 +97,11 @@ class Columns:
             positions.append(self.positions[j])
         return Stacked(parts, positions)
 
-    def dense_parts(self, block: Block, copies: int = 1) -> Iterator[Block]:
-        """The block in parts whose design may be filled in, so many times: few rows of sparse or
-        coded columns."""
-        if copies == 1 and isinstance(block.X, np.ndarray):
+    def dense_parts(self, block: Block) -> Iterator[Block]:
+        """The block in parts whose design may be filled in: few rows of sparse or coded columns."""
+        if isinstance(block.X, np.ndarray):
             return iter([block])
-        return split_rows(block, max(1, _DENSE_ENTRIES // max(copies * len(self.names), 1)))
+        return split_rows(block, max(1, _DENSE_ENTRIES // max(len(self.names), 1)))
 
     def check_covariance(self, model: str) -> None:
         """An error where factors make so many columns that their covariances do not fit."""

@@ -270,10 +270,11 @@ class NaiveBayes(FromStatistics):
 
     def _parameter_columns(self) -> dict[str, list[Any]]:
         names = ("term", "class", "family", "parameter", "estimate")
+        columns = [*zip(self.parameters_.items(), self.families_, strict=True)]
         rows = [
             (name, label, family, parameter, float(value))
             for k, label in enumerate(self.classes_.tolist())
-            for (name, found), family in zip(self.parameters_.items(), self.families_, strict=True)
+            for (name, found), family in columns
             for parameter, value in _numbers_of(found, k)
         ]
         return {

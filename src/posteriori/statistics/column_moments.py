@@ -145,17 +145,16 @@ class GatherColumnMoments:
             sums = np.bincount(place, w * values, minlength=shape[0] * shape[1])
             return cast(Array, sums.reshape(shape))
 
-        absent = np.isnan(X.data)
+        absent, count = np.isnan(X.data), class_count[:, None]
         if not np.isfinite(X.data).all():
             check_finite(block, self.columns.schema, missing=self.allow_missing)
-        zeros = class_count[:, None] - total(np.ones(X.nnz))
-        zeros = np.where(zeros > _ROUNDING * class_count[:, None], zeros, 0.0)
-        count = zeros + total(1.0 - absent)
+        zeros = count - total(np.ones(X.nnz))
+        zeros = np.where(zeros > _ROUNDING * count, zeros, 0.0)
+        count = np.repeat(count, shape[1], axis=1) - (total(1.0 * absent) if absent.any() else 0.0)
         mean = over(total(np.where(absent, 0.0, X.data)), count)
         residual = np.where(absent, 0.0, X.data - mean.ravel()[place])
-        drift = over(total(residual) - zeros * mean, count)
-        scatter = total(residual**2) + zeros * mean**2 - count * drift**2
-        return count, mean + drift, np.maximum(scatter, 0.0)
+        drift = over(total(residual) - zeros * mean, count)  # what adding up many numbers costs
+        return count, mean + drift, total(residual**2) + zeros * mean**2
 
     def _of_mixed(self, X: Mixed, block: Block, class_count: Array) -> tuple[Array, Array, Array]:
         """The same of numbers and indicators, whose sums of squares are N_k m_k (1 - m_k)."""
