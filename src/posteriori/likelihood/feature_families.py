@@ -645,8 +645,9 @@ def read_families(family: FamilyLike, schema: Schema) -> tuple[str, ...]:
     if not isinstance(family, Mapping):
         family = dict.fromkeys(range(len(schema)), family)
     chosen: dict[int, str] = {}
+    places: dict[Any, Any] = {name: j for j, name in enumerate(schema.names)}
     for key, name in family.items():
-        j = schema.names.index(key) if key in schema.names else key
+        j = places.get(key, key)
         if not (isinstance(j, int | np.integer) and 0 <= j < len(schema)):
             raise ParameterError(
                 f"family names a column {key!r}, which is not there.",

@@ -39,6 +39,8 @@ _SAMPLE = 10_000
 _MOST_CENTRES = 10_000
 """Centres of a grid: a few points per column are millions in all when there are many columns."""
 
+_KMEANS_STEPS = 20
+
 _PER_COLUMN = 5
 """Default number of grid points, or of sigmoids, per column."""
 
@@ -358,7 +360,8 @@ def kmeans_centres(points: Array, unit: Array, number: int | None, random: Any) 
             "Use fewer, or pass the centres themselves.",
         )
     scaled = (distinct - points.mean(axis=0)) / unit
-    found = KMeans(number, n_init=1, tol=0.0, random_state=random).fit(scaled, sample_weight=count)
+    kmeans = KMeans(number, n_init=1, max_iter=_KMEANS_STEPS, tol=0.0, random_state=random)
+    found = kmeans.fit(scaled, sample_weight=count)
     scale = np.where(np.isfinite(unit), unit, 0.0)
     return cast(Array, found.cluster_centers_ * scale + points.mean(axis=0))
 
