@@ -36,7 +36,7 @@ from posteriori.statistics.column_moments import ColumnSpread, column_spread
 from posteriori.statistics.glm_domain import offset_range
 from posteriori.statistics.goodness_of_fit import GatherTargetMean, TargetMean
 from posteriori.statistics.local_quadratic import GatherProducts, Information, Target
-from posteriori.statistics.row_sample import sample_rows
+from posteriori.statistics.row_sample import sample_rows, split_rows
 from posteriori.typing import Array, Codes
 
 _ROWS_PER_PARAMETER = 12
@@ -321,7 +321,7 @@ def _ever_more(levels: list[Subsample]) -> Iterator[Rows]:
         some = levels[-2].rows
         many = some.n_rows // _ENOUGH
         if many > 1:
-            yield sample_rows(some, many)[0]
+            yield split_rows(some, many)[0]
         yield some
     yield levels[-1].rows
 

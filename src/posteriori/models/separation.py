@@ -62,7 +62,7 @@ _FLAT = 1e-9
 _SAMPLE_STEPS = 6
 """Newton steps from the optimum of all rows to that of some of them; three are usual."""
 
-_CLOSE = 1e-3
+_CLOSE = 0.1
 """A decrement with which the smallest slope is worth a pass."""
 
 _MANY = 150
@@ -253,8 +253,8 @@ def _some_overlap(some: LogPosterior, w: Array, support: Support) -> bool:
     some = replace(some, factor=1.0, damping=0.0)
     for _ in range(_SAMPLE_STEPS):
         step, decrement = _newton_step(some, w)
-        if decrement < _CLOSE:
-            return _least_slope(some, w, support) > decrement**2
+        if decrement < _CLOSE and _least_slope(some, w, support) > decrement**2:
+            return True
         if not np.isfinite(decrement):
             return False
         w = w + step

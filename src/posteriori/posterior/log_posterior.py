@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import helmert
 
 from posteriori.design.columns import Columns
+from posteriori.design.matrix import Design
 from posteriori.design.standardise import Standard
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.posterior.priors import Penalty
@@ -21,7 +22,7 @@ from posteriori.rows.block import Rows
 from posteriori.solve.objective import Curvature, Local
 from posteriori.statistics.leverage import GatherLeverage, Leverage
 from posteriori.statistics.local_quadratic import (
-    GatherHessianProducts,
+    GatherHessianProduct,
     GatherQuadratic,
     Information,
     Target,
@@ -169,7 +170,9 @@ class LogPosterior:
 
     def _prior_gradient(self, vectors: Array) -> Array:
         """The gradient of the prior and the damping in V (c, q)."""
-        gradient = self.penalty.gradient(vectors)
+        return self._with_damping(self.penalty.gradient(vectors), vectors)
+
+    def _with_damping(self, gradient: Array, vectors: Array) -> Array:
         if self.damping:
             first = int(self.standard.intercept)
             gradient[:, first:] += self.damping * vectors[:, first:]
@@ -197,17 +200,17 @@ class LogPosterior:
     def hessian_product(self, w: Array) -> Callable[[Array], Array]:
         """The map v (p,) to Hv at w, for a Hessian that is too large or too expensive to form."""
         kernel = self.kernel(w, information=self.information)
-        constant = self._prior_gradient(np.zeros((self.coordinates.c, self.coordinates.q)))
         few = self.n_rows * self.coordinates.n_activations <= _MOST_CURVATURES
-        curvatures: dict[int, Array] | None = {} if self.rows.in_memory and few else None
+        known: dict[int, tuple[Design, Array]] | None = {} if self.rows.in_memory and few else None
 
         def times(v: Array) -> Array:
-            summed = self.rows.map_sum(
-                GatherHessianProducts(kernel, self.directions(v[None]), curvatures),
-                block_entries=self._block_entries,
+            direction = self.standard.outward(self.coordinates.expand(v))
+            found = self.rows.map_sum(
+                GatherHessianProduct(kernel, direction, known), block_entries=self._block_entries
             )
-            inward = self.coordinates.contract(self.standard.inward(summed[0]))
-            of_prior = self._prior_gradient(self.coordinates.vectors(v)) - constant
+            vectors = self.coordinates.vectors(v)
+            of_prior = self._with_damping(self.penalty.times(vectors), vectors)
+            inward = self.coordinates.contract(self.standard.inward(found))
             return self.factor * inward + self.coordinates.contract_vectors(of_prior)
 
         return times
