@@ -21,7 +21,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from posteriori.decision.decide import most_probable
 from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError, ScaleError
 from posteriori.likelihood.linear_activations import Linear
@@ -541,7 +540,7 @@ class Classifier(ClassifierMixin, Estimator):
     def predict(self, X: Any) -> Labels:
         """The most probable class of each row."""
         self._known_classes()
-        codes = self._evaluate(X, lambda a: most_probable(a).astype(np.float64))
+        codes = self._evaluate(X, lambda a: a.argmax(axis=1).astype(np.float64))
         return self.classes_[codes.astype(np.intp)]
 
     def _linear_function(self) -> Linear:

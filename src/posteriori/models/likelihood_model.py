@@ -14,7 +14,6 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice, check_count, check_flag, check_fraction
-from posteriori.decision.decide import most_probable
 from posteriori.errors import InferenceError, ParameterError, ScaleError
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit, ProbabilityLink
@@ -165,7 +164,7 @@ class LikelihoodModel(Classifier):
 
     def _codes(self, activation: Array) -> Array:
         if activation.shape[1] > 1:
-            return most_probable(activation).astype(np.float64)
+            return activation.argmax(axis=1).astype(np.float64)
         second, first = self._link().logs(activation[:, 0])
         return (second > first).astype(np.float64)
 
