@@ -26,7 +26,9 @@ def objective(n_classes, n=90, prior=PRIOR, basis=None):
 @pytest.mark.parametrize("basis", [None, np.array([[1.0, 0.0], [0.0, 0.6], [0.0, -0.2]])])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_derivatives_are_those_of_the_value(n_classes, basis, damping):
-    f = replace(objective(n_classes, basis=basis), damping=damping, factor=2.5)
+    plain = objective(n_classes, basis=basis)
+    held = plain.penalty.damped(damping, plain.standard.intercept)
+    f = replace(plain, penalty=held, factor=2.5)
     w = RANDOM.normal(size=f.coordinates.size)
     here = f(w, "full")
     slopes = differences(lambda v: f(v, "none").value, w)

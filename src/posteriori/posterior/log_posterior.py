@@ -134,7 +134,7 @@ class LogPosterior:
     """-ln p(t|w) - ln p(w) of rows, in the free parameters w; a solver's `Objective`.
 
     `factor` multiplies the sum over rows: a subsample stands for all of them. `row_fraction` is the
-    part of the rows it has, `damping` a precision on all slopes, `mean_weight` that of the rows.
+    part of the rows it has, `mean_weight` that of the rows.
     """
 
     rows: Rows
@@ -148,41 +148,25 @@ class LogPosterior:
     information: Information = "observed"
     factor: float = 1.0
     row_fraction: float = 1.0
-    damping: float = 0.0
     mean_weight: float = 1.0
 
     has_exact_hessian: ClassVar[bool] = True
 
     def __call__(self, w: Array, hessian: Curvature) -> Local:
         found = self.likelihood(w, hessian, self.information)
-        vectors = self.coordinates.vectors(w)
-        value = self.factor * found.value + self.penalty.value(vectors)
-        if self.damping:
-            slopes = vectors[:, int(self.standard.intercept) :]
-            value += 0.5 * self.damping * float(np.square(slopes).sum())
-        of_prior = self.coordinates.contract_vectors(self._prior_gradient(vectors))
-        gradient = self.factor * found.gradient + of_prior
+        value, of_prior = self.penalty.value_and_gradient(self.coordinates.vectors(w))
+        gradient = self.factor * found.gradient + self.coordinates.contract_vectors(of_prior)
         curved = None
         if found.hessian is not None:
             curved = self.factor * found.hessian
             self._add_prior_hessian(curved)
-        return Local(value, gradient, curved)
-
-    def _prior_gradient(self, vectors: Array) -> Array:
-        """The gradient of the prior and the damping in V (c, q)."""
-        return self._with_damping(self.penalty.gradient(vectors), vectors)
-
-    def _with_damping(self, gradient: Array, vectors: Array) -> Array:
-        if self.damping:
-            first = int(self.standard.intercept)
-            gradient[:, first:] += self.damping * vectors[:, first:]
-        return gradient
+        return Local(self.factor * found.value + value, gradient, curved)
 
     def likelihood(self, w: Array, hessian: Curvature, information: Information) -> Local:
         """The sum over rows alone, without the prior."""
-        found = self.rows.map_sum(
-            self.kernel(w, hessian, information), block_entries=self._block_entries
-        )
+        # A Hessian is enough work for small blocks, which all threads share.
+        size = self._block_entries // (4 if hessian == "full" else 1)
+        found = self.rows.map_sum(self.kernel(w, hessian, information), block_entries=size)
         with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
             gradient = self.coordinates.contract(self.standard.inward(found.gradient))
             curved = None if found.hessian is None else self._inward(found.hessian)
@@ -208,8 +192,7 @@ class LogPosterior:
             found = self.rows.map_sum(
                 GatherHessianProduct(kernel, direction, known), block_entries=self._block_entries
             )
-            vectors = self.coordinates.vectors(v)
-            of_prior = self._with_damping(self.penalty.times(vectors), vectors)
+            of_prior = self.penalty.times(self.coordinates.vectors(v))
             inward = self.coordinates.contract(self.standard.inward(found))
             return self.factor * inward + self.coordinates.contract_vectors(of_prior)
 
@@ -238,27 +221,20 @@ class LogPosterior:
         return self.coordinates.contract_matrix(self.standard.inward_matrix(hessian))
 
     def _add_prior_hessian(self, hessian: Array) -> None:
-        """Add that of the prior and the damping in w to a Hessian, or to its diagonal."""
-        precision, basis = self.penalty.precision, self.coordinates.basis
-        if self.damping:
-            held = np.full(self.coordinates.q, self.damping)
-            held[: int(self.standard.intercept)] = 0.0
-            precision = precision + (held if precision.ndim == 1 else np.diag(held))
+        """Add that of the prior in w to a Hessian, or to its diagonal."""
+        one, basis = self.penalty.precision, self.coordinates.basis
         c, k = self.coordinates.c, self.coordinates.k
         if self.penalty.is_joint(c):
-            hessian += precision if hessian.ndim == 2 else np.diagonal(precision)
+            hessian += one if hessian.ndim == 2 else np.diagonal(one)
             return
-        if hessian.ndim == 2 and (precision.ndim == 2 or basis is not None):
-            one = np.diag(precision) if precision.ndim == 1 else precision
-            one = one if basis is None else basis.T @ one @ basis
-            blocks = hessian.reshape(c, k, c, k)
-            for each in range(c):
-                blocks[each, :, each] += one
+        if basis is not None:
+            one = basis.T @ (one[:, None] * basis if one.ndim == 1 else one @ basis)
+        if hessian.ndim == 2 and one.ndim == 2:
+            blocks = np.einsum("akal->akl", hessian.reshape(c, k, c, k))  # a view
+            blocks += one
             return
-        one = precision if precision.ndim == 1 else np.diagonal(precision)
-        one = one if basis is None else one @ basis**2
-        diagonal = hessian if hessian.ndim == 1 else np.einsum("ii->i", hessian)
-        diagonal.reshape(c, k)[:] += one
+        diagonal = hessian if hessian.ndim == 1 else np.einsum("kk->k", hessian)
+        diagonal.reshape(c, k)[:] += one if one.ndim == 1 else np.diagonal(one)
 
     def batches(self, k: int) -> list["LogPosterior"]:
         """The same function on k parts of the rows; on all where a part is no faster to read."""
