@@ -6,7 +6,7 @@ Solvers see a vector w (p,) of free parameters, from which `Coordinates` makes Î
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -69,30 +69,24 @@ class Coordinates:
     n_activations: int
     q: int
     basis: Array | None = None
+    contrasts: Array = field(init=False)
+    """B (K, c)."""
+    c: int = field(init=False)
+    k: int = field(init=False)
+    size: int = field(init=False)
+    """p = ck, the number of free parameters."""
 
-    @cached_property
-    def contrasts(self) -> Array:
-        """B (K, c)."""
+    def __post_init__(self) -> None:
         K = self.n_activations
-        return np.ones((1, 1)) if K == 1 else np.ascontiguousarray(helmert(K).T)
-
-    @property
-    def c(self) -> int:
-        return self.contrasts.shape[1]
-
-    @property
-    def k(self) -> int:
-        return self.q if self.basis is None else self.basis.shape[1]
+        contrasts = np.ones((1, 1)) if K == 1 else np.ascontiguousarray(helmert(K).T)
+        k = self.q if self.basis is None else self.basis.shape[1]
+        found = {"contrasts": contrasts, "c": max(K - 1, 1), "k": k, "size": max(K - 1, 1) * k}
+        self.__dict__.update(found)
 
     @property
     def shape(self) -> tuple[int, int]:
         """That of Î˜."""
         return self.n_activations, self.q
-
-    @property
-    def size(self) -> int:
-        """p, the number of free parameters."""
-        return self.c * self.k
 
     def vectors(self, w: Array) -> Array:
         """V (c, q), one row a contrast."""
@@ -116,16 +110,14 @@ class Coordinates:
         if matrix.ndim == 1:
             each = (self.contrasts**2).T @ matrix.reshape(-1, self.q)
             return (each if self.basis is None else each @ self.basis**2).ravel()
-        # Each side in turn: the rows of the matrix, then those of its transpose.
-        return self._contract_rows(self._contract_rows(matrix).T)
-
-    def _contract_rows(self, matrix: Array) -> Array:
-        """The rows (Kq, m) of a matrix by their free parameters (p, m)."""
-        m = matrix.shape[1]
-        if self.n_activations > 1:
-            matrix = (self.contrasts.T @ matrix.reshape(len(self.contrasts), -1)).reshape(-1, m)
-        if self.basis is not None:
-            matrix = (self.basis.T @ matrix.reshape(self.c, self.q, m)).reshape(-1, m)
+        for _ in range(2):  # the rows of the matrix, then those of its transpose
+            m = matrix.shape[1]
+            if self.n_activations > 1:
+                stacked = matrix.reshape(self.n_activations, -1)
+                matrix = (self.contrasts.T @ stacked).reshape(-1, m)
+            if self.basis is not None:
+                matrix = (self.basis.T @ matrix.reshape(self.c, self.q, m)).reshape(-1, m)
+            matrix = matrix.T
         return matrix
 
 
@@ -276,16 +268,12 @@ class LogPosterior:
         """The operations of a Hessian and its factor over those of a value and gradient."""
         if self.is_wide:
             return np.inf
-        (K, numbers, factors), p, c = self._shape, self.coordinates.size, self.coordinates.c
+        K, p, c = self.coordinates.n_activations, self.coordinates.size, self.coordinates.c
+        numbers = len(self.columns.schema.numeric)
+        factors = len(self.columns.schema.categorical)
         products = numbers * max(min(numbers, _REUSE), numbers / _MATRIX_SPEED)
         pair = products + factors * (factors + 1) / 2 + factors * numbers + _ELEMENTWISE
         entries = (K * self.coordinates.q) ** 2 * _REUSE + p**3 / 3 / _MATRIX_SPEED
         hessian = c * (c + 1) / 2 * pair + entries / self.n_rows
         gradient = K * (4 * (numbers + factors + 1) + _ELEMENTWISE)
         return hessian / (gradient + _CALL / self.n_rows)
-
-    @property
-    def _shape(self) -> tuple[int, int, int]:
-        """Activations, columns of numbers, and categorical columns."""
-        schema = self.columns.schema
-        return self.coordinates.n_activations, len(schema.numeric), len(schema.categorical)
