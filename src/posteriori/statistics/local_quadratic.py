@@ -89,14 +89,11 @@ class GatherQuadratic:
         return self.loss.information(a) if expected else self.loss.curvature(a, t)
 
     def _hessian(self, design: Design, a: Array, t: Array, weight: Array | None) -> Array:
-        plain = isinstance(self.loss, SoftmaxLoss) and self.hessian == "full"
-        if plain and len(a) and (a == a[:1]).all():  # as at a start without slopes
-            return _kronecker_hessian(design, a, weight, self.standard.intercept)
-        if plain and isinstance(design, Dense):
-            return _softmax_hessian(design.values, a, weight, self.standard.intercept)
         if isinstance(self.loss, SoftmaxLoss) and self.hessian == "diagonal":
             p = probabilities(a)
             return centred_squares(design, weighted(p * (1 - p), weight), self.standard).ravel()
+        if isinstance(self.loss, SoftmaxLoss) and isinstance(design, Dense):
+            return _softmax_hessian(design.values, a, weight, self.standard.intercept)
         r = weighted(self.curvature(a, t), weight)
         if self.hessian == "diagonal":
             own = r[:, None] if r.ndim == 1 else np.einsum("nkk->nk", r)
@@ -167,14 +164,6 @@ def form_of(design: Design, r: Array, has_intercept: bool) -> Array:
             out[k, :, j, :] = bordered(design, r[:, k, j], has_intercept)
             out[j, :, k, :] = out[k, :, j, :].T
     return out.reshape(c * q, c * q)
-
-
-def _kronecker_hessian(
-    design: Design, a: Array, weight: Array | None, has_intercept: bool
-) -> Array:
-    """(4.110) where all rows have the same p: (diag p - ppᵀ) ⊗ Σ φφᵀ."""
-    inner = bordered(design, np.ones(len(a)) if weight is None else weight, has_intercept)
-    return np.kron(SoftmaxLoss().information(a[:1])[0], inner)
 
 
 def _softmax_hessian(X: Array, a: Array, weight: Array | None, has_intercept: bool) -> Array:
