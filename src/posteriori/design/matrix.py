@@ -140,6 +140,16 @@ class Sparse(Design):
             return cast(Array, (weighted.T @ other.values).toarray())
         return cast(Array, weighted.T @ other.array())
 
+    def shifted(self, centre: Array) -> Design:
+        """Columns without a zero are subtracted number by number, so that no digit is lost."""
+        n, d = self.shape
+        filled = np.bincount(self.values.indices, minlength=d) == n
+        if not filled.any():
+            return Shifted(self, centre)
+        own, rest = np.flatnonzero(filled), np.flatnonzero(~filled)
+        dense = Dense(self.values[:, own].toarray() - centre[own])
+        return Stacked([dense, Shifted(Sparse(self.values[:, rest]), centre[rest])], [own, rest])
+
     def scaled(self, scale: Array) -> "Sparse":
         indices, indptr = self.values.indices, self.values.indptr
         data = self.values.data / scale[indices]

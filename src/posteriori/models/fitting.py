@@ -101,7 +101,8 @@ def on_subsamples(full: LogPosterior, levels: Sequence[Subsample]) -> list[LogPo
     for rows, factor, row_fraction in reversed(levels[:-1]):
         tolerance, penalty = _NOISE * np.sqrt(p * factor), full.penalty
         if not penalty.proper:
-            penalty = penalty.damped(_DAMPING * factor * np.sqrt(p), full.standard.intercept)
+            amount = _DAMPING * factor * np.sqrt(p) * full.mean_weight
+            penalty = penalty.damped(amount, full.standard.intercept)
         problems.append(
             replace(
                 full,
