@@ -13,7 +13,7 @@ from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_blobs
 from sklearn.linear_model import LogisticRegression
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import posteriori as ours
@@ -315,8 +315,6 @@ def test_settings_that_cannot_be_honoured_are_errors(way):
         way(base, ambiguous="first").fit(X_BLOBS, Y_BLOBS)
     with pytest.raises(ParameterError, match="reject_label=3 is a class"):
         way(base, ambiguous="reject", reject_label=3).fit(X_BLOBS, Y_BLOBS)
-    with pytest.raises(ParameterError, match="precomputed kernel"):
-        way(SVC(kernel="precomputed")).fit(X_BLOBS @ X_BLOBS.T, Y_BLOBS)
 
 
 @pytest.mark.filterwarnings("ignore::posteriori.errors.SingularCovarianceWarning")
