@@ -326,7 +326,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("cost", "error", "words"),
         [
-            (np.nan, MissingValueError, "reject_cost is nan"),
+            (np.nan, MissingValueError, "reject_cost is missing"),
             (np.inf, InfiniteValueError, "reject_cost is inf"),
             ([0.1, np.nan], MissingValueError, "reject_cost of row 1"),
             ([0.1, 0.2, 0.3], ShapeError, r"shape \(3,\)"),

@@ -20,6 +20,13 @@ from posteriori.decision.probabilities import Labelled, Result, read_labelled
 from posteriori.decision.scores import Pools, pool
 from posteriori.typing import Array, Codes
 
+# --- Bins -----------------------------------------------------------------------------------------
+
+_EDGE = 1e-9  # of a bin, by which a row on its edge may miss it
+_NORMAL = 1e8  # variance from which on a binomial is normal to the digits that its logs have
+_SMALLEST_P = 1e-9  # below it, the binomial is a Poisson distribution to all digits that matter
+_MORE_THAN_ONE = 1e-6  # share of a bin by which it must exceed one row: less is rounding of weights
+
 
 @dataclass(frozen=True, eq=False)
 class Bins:
@@ -40,6 +47,10 @@ class Bins:
     def gap(self) -> Array:
         return self.observed - self.predicted
 
+    def mean(self, values: Array) -> float:
+        """The mean of a value of each bin over the rows."""
+        return float(self.n @ values / self.n.sum())
+
 
 def make_bins(
     predicted: Array, happened: NDArray[np.bool_], weight: Array, bins: int | None
@@ -48,25 +59,25 @@ def make_bins(
 
     By default there are as many as the cube root of the number of rows, which keeps the error from
     averaging within bins and that from small bins in balance. Weights that are whole numbers count
-    rows; of others only the ratios matter here, see `rows_of`.
+    rows.
     """
+    if bins is None:
+        total_weight = float(weight.sum())
+        whole = total_weight < 2**53 and (weight == np.rint(weight)).all()
+        bins = max(1, round((total_weight if whole else len(weight)) ** (1 / 3)))
     bin_of_row = bins_of(predicted, weight, bins)
 
-    def total(values: Array) -> Array:
+    def total(values: Any) -> Array:
         return cast(Array, np.bincount(bin_of_row, weight * values))
 
-    n = total(np.ones_like(predicted))
-    gap = total(happened - predicted) / n
-    return Bins(
-        n,
-        total(predicted) / n,
-        total(happened.astype(np.float64)) / n,
-        total(predicted * (1 - predicted)),
-        total((happened - predicted - gap[bin_of_row]) ** 2),
-    )
+    n = total(1.0)
+    residual = happened - predicted
+    around = residual - (total(residual) / n)[bin_of_row]
+    variance = total(predicted * (1 - predicted))
+    return Bins(n, total(predicted) / n, total(happened) / n, variance, total(around**2))
 
 
-def bins_of(predicted: Array, weight: Array, bins: int | None) -> Codes:
+def bins_of(predicted: Array, weight: Array, bins: int) -> Codes:
     """The bin of each row (n,), in the order of the predictions.
 
     >>> bins_of(np.array([0.3, 0.1, 0.3, 0.9]), np.ones(4), 2)
@@ -74,33 +85,9 @@ def bins_of(predicted: Array, weight: Array, bins: int | None) -> Codes:
     """
     place = np.unique(predicted, return_inverse=True)[1]
     held = np.bincount(place, weight)
-    wanted = max(1, round(rows_of(weight) ** (1 / 3))) if bins is None else bins
     middle = (np.cumsum(held) - held / 2) / held.sum()
-    bin_of_level = (middle * wanted + _ROUNDING).astype(np.intp)
+    bin_of_level = (middle * bins + _EDGE).astype(np.intp)
     return np.unique(bin_of_level, return_inverse=True)[1][place]
-
-
-_ROUNDING = 1e-9
-"""Of a bin, by which a row on its edge may miss it; of a weight, by which it may miss a number."""
-
-
-def rows_of(weight: Array) -> float:
-    """How many rows these are: the sum of whole weights, else (Σw)²/Σw² (Kish, 1965).
-
-    The latter is the number of equal weights with as much to tell, in whatever units.
-
-    >>> rows_of(np.array([1.0, 2.0, 0.0])), rows_of(np.array([0.25, 0.25])), rows_of(np.zeros(2))
-    (3.0, 2.0, 0.0)
-    """
-    total = float(weight.sum())
-    if total < _COUNTABLE and (abs(weight - np.rint(weight)) <= _ROUNDING * weight).all():
-        return total
-    share = weight / weight.max()
-    return float(share.sum() ** 2 / (share**2).sum())
-
-
-_COUNTABLE = 2.0**53
-"""From here on every double is a whole number, and no weight counts rows."""
 
 
 def exact_interval(rate: Array, n: Array, level: float) -> tuple[Array, Array]:
@@ -130,25 +117,16 @@ def mean_gap_by_chance(bins: Bins) -> Array:
     if it varies by many, as normal.
     """
     expected = bins.n * np.minimum(bins.predicted, 1 - bins.predicted)
-    found = np.zeros_like(expected)
-    normal = bins.variance > _NORMAL
-    found[normal] = np.sqrt(2 * bins.variance[normal] / np.pi)
-    chance = (bins.variance > 0) & ~normal
-    mean, variance = expected[chance], np.minimum(bins.variance, expected)[chance]
+    found = np.sqrt(2 * bins.variance / np.pi)
+    exact = (bins.variance > 0) & (bins.variance <= _NORMAL)
+    mean, variance = expected[exact], np.minimum(bins.variance, expected)[exact]
     p = np.maximum(1 - variance / mean, _SMALLEST_P)
     N = mean / p
     ν = np.floor(mean) + 1
     log_choose = -np.log1p(N) - betaln(N - ν + 1, ν + 1)
     log_mean = np.log(2 * ν) + log_choose + xlogy(ν, p) + xlog1py(N - ν + 1, -p)
-    found[chance] = np.exp(log_mean)
+    found[exact] = np.exp(log_mean)
     return found / bins.n
-
-
-_NORMAL = 1e8
-"""Variance from which on a binomial is normal in this to nine digits, and its logs have fewer."""
-
-_SMALLEST_P = 1e-9
-"""Below it, the binomial is a Poisson distribution to all digits that matter."""
 
 
 def mean_square_gap(bins: Bins) -> float | None:
@@ -165,16 +143,9 @@ def mean_square_gap(bins: Bins) -> float | None:
     return float(n @ square / n.sum())
 
 
-_MORE_THAN_ONE = 1e-6
-"""Share of a bin by which it must exceed one row: less is the rounding of its weights."""
+# --- Residuals ------------------------------------------------------------------------------------
 
-
-_FEW, _MANY, _USUAL = 10, 100, 10
-"""Rows below which bins hold two rows, and above which there are as many as the root of the rows;
-and how many there are between."""
-
-OUTSIDE = 0.0455
-"""Chance that an average lies more than two standard errors from zero."""
+OUTSIDE = 0.0455  # chance that an average lies more than two standard errors from zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +167,7 @@ class BinnedResiduals(Result):
     def z(self) -> Array:
         """Mean residuals in standard errors; infinite where there should be none at all."""
         gap = self.observed - self.predicted
-        gap[abs(gap) <= 1e-12 * np.maximum(abs(self.predicted), 1e-300)] = 0.0
+        gap[abs(gap) <= 1e-12 * abs(self.predicted)] = 0.0
         certain = np.where(gap == 0, 0.0, np.copysign(np.inf, gap))
         return np.divide(gap, self.std_error, out=certain, where=self.std_error > 0)
 
@@ -234,35 +205,29 @@ def binned_residuals(
     """Bins of rows (n,) with these means, targets, variances of the target, and weights.
 
     Rows are put into order by their predictions, or `along` something else. There are as many
-    `bins` of like size as Gelman and Hill take, or as many as are asked for; rows of one value stay
-    together.
+    `bins` of like size as Gelman and Hill take (√n of 100 rows or more, 10 of more than 10, else
+    n/2), or as many as are asked for; rows of one value stay together.
 
     >>> p, t = np.repeat([0.2, 0.6], 50), np.tile([0.0, 1.0], 50)
     >>> found = binned_residuals(p, t, p * (1 - p), np.ones(100))
     >>> found.observed, found.z.round(2)
     (array([0.5, 0.5]), array([ 5.3 , -1.44]))
     """
-    order = predicted if along is None else along
-    wanted = _number(float(weight.sum())) if bins is None else bins
-    bin_of_row = bins_of(order, weight, wanted)
+    order, rows = predicted if along is None else along, float(weight.sum())
+    if bins is None:
+        few = max(int(rows) // 2, 1)
+        bins = int(np.sqrt(rows)) if rows >= 100 else 10 if rows > 10 else few
+    bin_of_row = bins_of(order, weight, bins)
 
-    def total(values: Array) -> Array:
+    def total(values: Any) -> Array:
         return cast(Array, np.bincount(bin_of_row, weight * values))
 
-    n = total(np.ones_like(predicted))
+    n = total(1.0)
     place, mean, rate = (total(values) / n for values in (order, predicted, observed))
     return BinnedResiduals(n, place, mean, rate, np.sqrt(total(variance)) / n)
 
 
-def _number(rows: float) -> int:
-    """How many bins so many rows have.
-
-    >>> _number(6.0), _number(40.0), _number(400.0)
-    (3, 10, 20)
-    """
-    if rows >= _MANY:
-        return int(np.sqrt(rows))
-    return _USUAL if rows > _FEW else max(int(rows) // 2, 1)
+# --- Temperature ----------------------------------------------------------------------------------
 
 
 def fit_inverse_temperature(activation: Array, codes: Codes, weight: Array) -> float:
@@ -297,9 +262,7 @@ def fit_inverse_temperature(activation: Array, codes: Codes, weight: Array) -> f
     return float(brentq(negative_derivative, 0.0, high, xtol=1e-300, rtol=1e-15))
 
 
-Kind = Literal["top", "classwise"]
-Event = tuple[Array, NDArray[np.bool_]]
-"""The predictions of an event, and where it happened."""
+# --- Calibration of probabilities -----------------------------------------------------------------
 
 _UNIT_ROUNDING = 8 * np.finfo(np.float64).eps
 
@@ -347,7 +310,8 @@ class CalibrationError(Result):
     it from zero: a calibrated model with the same predictions has `expected_by_chance` on average.
     `mean_square` is the mean of (observed - predicted)² less what chance adds to it; having no
     bias it may fall below zero, and `root_mean_square` is zero then. Bins that hold no more than
-    one row (by weight) are left out of it; both are None if no other is there.
+    one row (by weight) are left out of it; both are None if no other is there. `z` and `p_value`
+    are those of the `spiegelhalter` test.
     """
 
     expected: float
@@ -359,19 +323,15 @@ class CalibrationError(Result):
 
     @property
     def z(self) -> float:
-        """Spiegelhalter's statistic."""
         return self.spiegelhalter.z
 
     @property
     def p_value(self) -> float:
-        """Of Spiegelhalter's test."""
         return self.spiegelhalter.p_value
 
     @property
     def root_mean_square(self) -> float | None:
-        if self.mean_square is None:
-            return None
-        return float(np.sqrt(max(0.0, self.mean_square)))
+        return None if self.mean_square is None else float(np.sqrt(max(0.0, self.mean_square)))
 
 
 def reliability_curve(
@@ -404,18 +364,13 @@ def reliability_curve(
     check_count("bins", bins, "bins", none=True)
     rows = read_labelled(y, proba, classes, sample_weight)
     k = rows.place(label)
-    predicted, happened = _of_class(rows, k)
+    predicted, happened = rows.probability[:, k], rows.codes == k
     found = make_bins(predicted, happened, rows.weight, bins)
     low, high = exact_interval(found.observed, found.n, level)
+    isotonic = pool(predicted, happened, rows.weight)
+    name = rows.classes.tolist()[k]
     return ReliabilityCurve(
-        rows.classes.tolist()[k],
-        level,
-        found.predicted,
-        found.observed,
-        low,
-        high,
-        found.n,
-        pool(predicted, happened, rows.weight),
+        name, level, found.predicted, found.observed, low, high, found.n, isotonic
     )
 
 
@@ -423,7 +378,7 @@ def calibration_error(
     y: Any,
     proba: Any,
     *,
-    kind: Kind = "top",
+    kind: Literal["top", "classwise"] = "top",
     bins: int | None = None,
     classes: Any = None,
     sample_weight: Any = None,
@@ -446,11 +401,16 @@ def calibration_error(
     check_choice("kind", kind, ["top", "classwise"])
     check_count("bins", bins, "bins", none=True)
     rows = read_labelled(y, proba, classes, sample_weight)
-    found = [make_bins(*event, rows.weight, bins) for event in _events(rows, kind)]
+    p = rows.probability
+    events = [(p[:, k], rows.codes == k) for k in range(rows.n_classes)]
+    if kind == "top":
+        events = [(p.max(axis=1), rows.codes == most_probable(p))]
+    found = [make_bins(*event, rows.weight, bins) for event in events]
+    squares = [square for each in found if (square := mean_square_gap(each)) is not None]
     return CalibrationError(
-        float(np.mean([_mean_over_rows(each, abs(each.gap)) for each in found])),
-        float(np.mean([_mean_over_rows(each, mean_gap_by_chance(each)) for each in found])),
-        _mean_square(found),
+        float(np.mean([each.mean(abs(each.gap)) for each in found])),
+        float(np.mean([each.mean(mean_gap_by_chance(each)) for each in found])),
+        float(np.mean(squares)) if squares else None,
         _spiegelhalter(rows),
     )
 
@@ -483,24 +443,3 @@ def _spiegelhalter(rows: Labelled) -> Spiegelhalter:
     else:
         z = float(np.copysign(np.inf, excess)) if excess else 0.0
     return Spiegelhalter(z, float(2 * ndtr(-abs(z))))
-
-
-def _events(rows: Labelled, kind: Kind) -> list[Event]:
-    if kind == "classwise":
-        return [_of_class(rows, k) for k in range(rows.n_classes)]
-    top = most_probable(rows.probability)
-    return [(rows.probability.max(axis=1), rows.codes == top)]
-
-
-def _of_class(rows: Labelled, k: int) -> Event:
-    return rows.probability[:, k], rows.codes == k
-
-
-def _mean_square(events: list[Bins]) -> float | None:
-    """The mean over those events of which it can be told."""
-    told = [square for each in events if (square := mean_square_gap(each)) is not None]
-    return float(np.mean(told)) if told else None
-
-
-def _mean_over_rows(bins: Bins, values: Array) -> float:
-    return float(bins.n @ values / bins.n.sum())

@@ -24,8 +24,6 @@ from posteriori.errors import (
 from posteriori.likelihood.softmax import probabilities
 from posteriori.typing import Array, Labels
 
-_SUM_TOLERANCE = 1e-8
-
 PriorsLike = Mapping[Any, float] | Sequence[float] | Array
 
 
@@ -38,7 +36,7 @@ def read_priors(priors: PriorsLike, classes: Labels, name: str = "priors") -> Ar
     values = by_class(priors, classes, name, "probability")
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ParameterError(f"{name} must be finite and not negative.", "Give probabilities.")
-    if abs(values.sum() - 1) > _SUM_TOLERANCE:
+    if abs(values.sum() - 1) > 1e-8:
         raise ParameterError(
             f"{name} sum to {values.sum():.10g}, not to one.", "Divide them by their sum."
         )
@@ -88,9 +86,9 @@ def adjust_priors(proba: Any, old: PriorsLike, new: PriorsLike, classes: Any = N
     given = read_proba(proba, classes)
     before = read_priors(old, given.classes, "old")
     after = read_priors(new, given.classes, "new")
-    p, weight = given.checked(), log_ratio(before, after, given.classes)
-    check_possible(p, before, given.classes)
-    return _as_given(given, reweigh(p, weight))
+    weight = log_ratio(before, after, given.classes)
+    p = reweigh(_possible(given, before), weight)
+    return p[:, 1] if given.single else p
 
 
 def undo_sampling(proba: Any, rates: PriorsLike, classes: Any = None) -> Array:
@@ -117,7 +115,8 @@ def undo_sampling(proba: Any, rates: PriorsLike, classes: Any = None) -> Array:
             "Give the share of the rows kept, or how often each was repeated; leave out classes "
             "of which no row was kept.",
         )
-    return _as_given(given, reweigh(given.checked(), -np.log(values)))
+    p = reweigh(given.checked(), -np.log(values))
+    return p[:, 1] if given.single else p
 
 
 def log_ratio(old: Array, new: Array, classes: Labels) -> Array:
@@ -151,40 +150,28 @@ def weighed_logs(log_p: Array, log_weight: Array) -> Array:
     return activation
 
 
-def check_possible(p: Array, old: Array, classes: Labels) -> None:
-    """An error if a row may be of a class that could not occur."""
+def _possible(given: Probabilities, old: Array) -> Array:
+    """The probabilities, checked; an error if a row may be of a class that could not occur."""
+    p = given.checked()
     strange = (p > 0) & (old == 0)
     if strange.any():
         row, k = np.argwhere(strange)[0].tolist()
         raise ProbabilityError(
             f"Row {row} of proba has probability {p[row, k]:.4g} for class "
-            f"{classes.tolist()[k]!r}, whose prior in old is zero.",
+            f"{given.classes.tolist()[k]!r}, whose prior in old is zero.",
             "Give in old the priors that the classifier was trained with.",
         )
-
-
-def _as_given(given: Probabilities, p: Array) -> Array:
-    """Of two classes the second alone, if that is what was given."""
-    return p[:, 1] if given.single else p
+    return p
 
 
 _EM_STEPS, _MOST_STEPS = 10, 100
+# A Newton step that moves the density of no row by more than this share of it is the last: the next
+# would be its square. Priors of classes that are alike may move, and nothing tells where to.
 _STEP_TOLERANCE = 1e-11
-"""A Newton step that moves the density of no row by more than this share of it is the last: the
-next would be its square. Priors of classes that are alike may move, and nothing tells where to."""
-
-_SMALLEST_START = 1e-9
-"""From smaller priors EM would be long on its way."""
-
-_ROUNDING = 1e-14
-"""By how much of itself a mean of logarithms may miss."""
-
-_FLAT = 1e-13
-"""Share of the most that the rows tell about a direction up to which it is rounding."""
-
+_ROUNDING = 1e-14  # by how much of itself a mean of logarithms may miss
+_FLAT = 1e-13  # share of the most that the rows tell about a direction up to which it is rounding
 _LEVEL = 0.05
-_IGNORANCE = 12**-0.5
-"""The standard deviation of a number of which nothing is known but that it is between 0 and 1."""
+_IGNORANCE = 12**-0.5  # the standard deviation of a number somewhere between 0 and 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -243,35 +230,31 @@ def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> Estimat
     if not len(given.values):
         raise ShapeError("proba has no rows.", "Pass at least one row.")
     before = read_priors(old, given.classes, "old")
-    p = given.checked()
-    check_possible(p, before, given.classes)
-    live = before > 0
+    p, live = _possible(given, before), before > 0
     W = reweigh(p[:, live], -np.log(before[live]))
     pi, n_iter, converged = _most_likely(W, before[live])
-    _warn_unless(converged, n_iter)
-    ratio = 2 * max(0.0, _log_likelihood(W, pi) - _log_likelihood(W, before[live]))
+    if not converged:
+        warn(
+            ConvergenceWarning(
+                f"The priors still moved after {n_iter} steps.",
+                "Take the estimates with care: some classes may be all but alike.",
+            )
+        )
+    statistic = 2 * max(0.0, _log_likelihood(W, pi) - _log_likelihood(W, before[live]))
     df = int(live.sum()) - 1
-    error = std_errors(W, pi)
-    _warn_of_ignorance(given.classes[live].tolist(), error)
-    p_value = float(chdtrc(df, ratio)) if df else 1.0
-    priors, errors = _among_all(pi, live), _among_all(error, live)
-    return EstimatedPriors(priors, errors, ratio, df, p_value, n_iter, converged, given.classes)
-
-
-def _among_all(values: Array, live: Any) -> Array:
-    """Values of the classes that can occur; zero for the others."""
-    out = np.zeros(len(live))
-    out[live] = values
-    return out
+    p_value = float(chdtrc(df, statistic)) if df else 1.0
+    priors, errors = np.zeros(len(live)), np.zeros(len(live))
+    priors[live], errors[live] = pi, _std_errors(W, pi)
+    _warn_of_ignorance(given.classes[errors > _IGNORANCE].tolist())
+    return EstimatedPriors(priors, errors, statistic, df, p_value, n_iter, converged, given.classes)
 
 
 def _most_likely(W: Array, start: Array) -> tuple[Array, int, bool]:
     """π of largest likelihood, the number of steps, and whether they came to an end."""
-    pi = np.maximum(start, _SMALLEST_START)
-    pi = pi / pi.sum()
+    pi = np.maximum(start, 1e-9)  # from smaller priors EM would be long on its way
     for _ in range(_EM_STEPS):
-        pi = pi * _score(W, pi)
         pi = pi / pi.sum()
+        pi = pi * _score(W, pi)
     for step in range(_EM_STEPS + 1, _MOST_STEPS + 1):
         following = _newton_step(W, pi)
         moved = abs(W @ (following - pi) / (W @ pi)).max()
@@ -304,10 +287,7 @@ def _newton_step(W: Array, pi: Array) -> Array:
     root = np.sqrt(np.maximum(values, values[-1] * _FLAT))
     goal = vectors.T @ (2 * _score(W, pi) - 1) / root
     goal[flat] = root[flat] * (vectors[:, flat].T @ pi)
-    try:
-        y = nnls(root[:, None] * vectors.T, goal)[0]
-    except RuntimeError:  # too many classes that are all but alike: EM goes on, more slowly
-        y = pi * _score(W, pi)
+    y = nnls(root[:, None] * vectors.T, goal, maxiter=100 * len(pi))[0]
     now, share = _objective(W, pi), 1.0
     while share > 1e-10:
         following = pi + share * (y - pi)
@@ -327,7 +307,7 @@ def _log_likelihood(W: Array, pi: Array) -> float:
         return float(np.log(W @ pi).sum())
 
 
-def std_errors(W: Array, pi: Array) -> Array:
+def _std_errors(W: Array, pi: Array) -> Array:
     """√ of the diagonal of Z(ZᵀIZ)⁻¹Zᵀ, with Z a basis of what sums to zero; I the information."""
     K = len(pi)
     if K == 1:
@@ -341,20 +321,9 @@ def std_errors(W: Array, pi: Array) -> Array:
     return np.sqrt(variance)
 
 
-def _warn_unless(converged: bool, n_iter: int) -> None:
-    if not converged:
-        warn(
-            ConvergenceWarning(
-                f"The priors still moved after {n_iter} steps.",
-                "Take the estimates with care: some classes may be all but alike.",
-            )
-        )
-
-
-def _warn_of_ignorance(labels: Sequence[Any], error: Array) -> None:
-    unknown = [label for label, own in zip(labels, error, strict=True) if own > _IGNORANCE]
-    if unknown:
-        names = ", ".join(map(repr, unknown[:8])) + ", ..." * (len(unknown) > 8)
+def _warn_of_ignorance(labels: Sequence[Any]) -> None:
+    if labels:
+        names = ", ".join(map(repr, labels[:8])) + ", ..." * (len(labels) > 8)
         warn(
             IdentifiabilityWarning(
                 f"The rows tell next to nothing about the priors of {names}: the probabilities "

@@ -335,9 +335,8 @@ def held_out_predictions(
 def make_folds(cv: Any, rows: Training) -> list[tuple[Codes, Codes]]:
     """The numbers of the rows to fit to and of those to predict, fold by fold.
 
-    The folds are those of a number, `StratifiedKFold(cv, shuffle=True, random_state=0)`, or a splitter.
-
-    There are no more folds than rows in the largest class.
+    A number means `StratifiedKFold(cv, shuffle=True, random_state=0)`, but no more folds than rows
+    in the largest class.
     """
     used, codes = rows.used, rows.codes[rows.used]
     if not isinstance(cv, str) and np.iterable(cv) and not hasattr(cv, "split"):
@@ -360,7 +359,7 @@ def make_folds(cv: Any, rows: Training) -> list[tuple[Codes, Codes]]:
 
 
 def _stratified(cv: Any, codes: Codes) -> StratifiedKFold:
-    """Shuffled folds, but no more than rows in the largest class."""
+    """The splitter for a number of folds."""
     check_count("cv", cv, "folds")
     if cv < 2:
         raise ParameterError("cv=1 holds out no rows.", "Use two folds or more.")
