@@ -12,7 +12,13 @@ from scipy.linalg import eigh
 from scipy.optimize import nnls
 from scipy.special import chdtrc
 
-from posteriori.decision.probabilities import Probabilities, Result, places_of, read_proba
+from posteriori.decision.probabilities import (
+    Probabilities,
+    Result,
+    places_of,
+    read_numbers,
+    read_proba,
+)
 from posteriori.errors import (
     ConvergenceWarning,
     IdentifiabilityWarning,
@@ -33,7 +39,7 @@ def read_priors(priors: PriorsLike, classes: Labels, name: str = "priors") -> Ar
     >>> read_priors({"b": 0.9, "a": 0.1}, np.array(["a", "b"]))
     array([0.1, 0.9])
     """
-    values = by_class(priors, classes, name, "probability")
+    values = _by_class(priors, classes, name)
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ParameterError(f"{name} must be finite and not negative.", "Give probabilities.")
     if abs(values.sum() - 1) > 1e-8:
@@ -43,18 +49,13 @@ def read_priors(priors: PriorsLike, classes: Labels, name: str = "priors") -> Ar
     return values
 
 
-def by_class(numbers: PriorsLike, classes: Labels, name: str, what: str) -> Array:
+def _by_class(numbers: PriorsLike, classes: Labels, name: str) -> Array:
     """One number a class, given by label or in the order of the classes, (K,)."""
     if isinstance(numbers, Mapping):
         keys = list(numbers)
         places = places_of(classes.tolist(), keys, name, "class")
         numbers = [numbers[keys[place]] for place in places]
-    try:
-        values = np.asarray(numbers, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"{name}={numbers!r} is not made of numbers.", f"Give one {what} a class."
-        ) from error
+    values = read_numbers(numbers, name).astype(np.float64)
     if values.shape != classes.shape:
         raise ParameterError(
             f"{name} has shape {values.shape} for {len(classes)} classes.",
@@ -108,7 +109,7 @@ def undo_sampling(proba: Any, rates: PriorsLike, classes: Any = None) -> Array:
     array([0.0099, 0.0826])
     """
     given = read_proba(proba, classes)
-    values = by_class(rates, given.classes, "rates", "rate")
+    values = _by_class(rates, given.classes, "rates")
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise ParameterError(
             f"rates={values.tolist()} must be finite and above zero.",

@@ -10,7 +10,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 
-from posteriori.decision.probabilities import check_distinct, own_names, places_of
+from posteriori.decision.probabilities import check_distinct, own_names, places_of, read_numbers
 from posteriori.errors import (
     DataError,
     InfiniteValueError,
@@ -59,8 +59,8 @@ def read_loss(loss: LossLike, classes: Labels, n_rows: int | None, actions: Any 
     elif (frame := as_frame(loss)) is not None:
         values, names = _from_frame(frame, classes), list(frame.columns)
     else:
-        values = _numbers(loss, "loss")
-    values = _shaped(values, len(classes), n_rows)
+        values = read_numbers(loss, "loss")
+    values = _shaped(values.astype(np.float64, copy=False), len(classes), n_rows)
     if names is None:
         labels = _named(actions, classes, values.shape[-1])
     elif actions is None:
@@ -104,7 +104,7 @@ def _from_mapping(
 
 def _from_frame(frame: "nw.DataFrame[Any]", classes: Labels) -> Array:
     """A column an action and a row a class: by the index where that has labels, or in order."""
-    values = _shaped(_numbers(frame.to_numpy(), "loss"), len(classes), None)
+    values = _shaped(read_numbers(frame.to_numpy(), "loss"), len(classes), None)
     index = nw.maybe_get_index(frame)
     labels = None if index is None else own_names(list(index), classes.tolist())
     if labels is None:
@@ -112,21 +112,9 @@ def _from_frame(frame: "nw.DataFrame[Any]", classes: Labels) -> Array:
     return values[places_of(classes.tolist(), labels, "loss", "class")]
 
 
-def _numbers(values: Any, name: str) -> Array:
-    try:
-        found = as_vector(values)
-        if found.dtype.kind in "fiubO":
-            return found.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"{name} does not hold numbers in a regular shape: {error}.", "Give numbers."
-        ) from error
-    raise ParameterError(f"{name} does not hold numbers.", "Give numbers.")
-
-
 def _one_or_each(value: Any, name: str, n_rows: int | None) -> Array:
     """One number () or, where rows may have their own, one a row (n,)."""
-    found = _numbers(value, name)
+    found = read_numbers(value, name).astype(np.float64)
     if found.shape in ((), (n_rows,)):
         return found
     each = "" if n_rows is None else f" or {n_rows} numbers"

@@ -4,7 +4,6 @@ Conventions: n rows, K classes. A weight counts how often its row occurred; weig
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -16,6 +15,7 @@ from posteriori.errors import (
     LabelError,
     MissingValueError,
     ParameterError,
+    PosterioriError,
     ProbabilityError,
     ShapeError,
 )
@@ -63,6 +63,22 @@ def own_names(names: Sequence[Any], labels: Sequence[Any]) -> Sequence[Any] | No
     """
     are_numbers = list(names) == list(range(len(names)))
     return None if are_numbers and set(names) != set(labels) else names
+
+
+def read_numbers(
+    values: Any, name: str, error: type[PosterioriError] = ParameterError
+) -> NDArray[Any]:
+    """Real numbers as an array, in their own precision; masked and absent ones are NaN."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    try:
+        found = as_vector(values)
+        found = found.astype(np.float64) if found.dtype.kind == "O" else found
+    except (TypeError, ValueError) as other:
+        raise error(f"{name} does not hold numbers in a regular shape.", "Give numbers.") from other
+    if found.dtype.kind not in "fiub":
+        raise error(f"{name} does not hold numbers.", "Give numbers.")
+    return found
 
 
 class Result:
@@ -120,7 +136,7 @@ def read_proba(proba: Any, classes: Any = None) -> Probabilities:
     array([[0.75, 0.25],
            [0.5 , 0.5 ]])
     """
-    frame, values = as_frame(proba), _as_numbers(proba)
+    frame, values = as_frame(proba), read_numbers(proba, "proba", ColumnTypeError)
     single = values.ndim == 1
     if single:
         values = values.astype(np.result_type(values, np.float32), copy=False)
@@ -132,36 +148,17 @@ def read_proba(proba: Any, classes: Any = None) -> Probabilities:
     columns = range(values.shape[1]) if frame is None else list(frame.columns)
     if classes is None:
         return Probabilities(values, as_vector(list(columns)), single)
-    known = _classes(classes, values.shape[1])
+    known = as_vector(classes)
+    if known.shape != (values.shape[1],):
+        raise ParameterError(
+            f"classes has shape {known.shape}, but proba has {values.shape[1]} columns.",
+            "Name each class once, in the order of the columns.",
+        )
+    check_distinct(known.tolist(), "classes", "class")
     names = None if frame is None else own_names(columns, known.tolist())
     if names is not None:
         values = values[:, places_of(known.tolist(), names, "proba", "class")]
     return Probabilities(values, known, single)
-
-
-def _as_numbers(proba: Any) -> NDArray[Any]:
-    if isinstance(proba, np.ma.MaskedArray):
-        proba = np.ma.filled(proba.astype(np.float64), np.nan)
-    values = as_vector(proba)
-    if values.dtype.kind == "O":
-        with suppress(TypeError, ValueError):
-            values = values.astype(np.float64)
-    if values.dtype.kind not in "fiub":
-        raise ColumnTypeError(
-            "proba does not hold numbers.", "Pass probabilities, as predict_proba gives them."
-        )
-    return values
-
-
-def _classes(classes: Any, n_columns: int) -> Labels:
-    known = as_vector(classes)
-    if known.shape != (n_columns,):
-        raise ParameterError(
-            f"classes has shape {known.shape}, but proba has {n_columns} columns.",
-            "Name each class once, in the order of the columns.",
-        )
-    check_distinct(known.tolist(), "classes", "class")
-    return known
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.decision.class_priors import (
@@ -218,13 +217,6 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
     @property
     def _possible_answers(self) -> Any:
         return choices(self.actions_, self.reject_cost is not None, self.rule_.label)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags, base = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.input_tags.pairwise = base.input_tags.pairwise
-        if base.classifier_tags is not None:
-            tags.classifier_tags = base.classifier_tags
-        return tags
 
 
 def _layers(fitted: Any) -> Iterator[Any]:

@@ -115,7 +115,7 @@ class Wrapper(Estimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags, inner = super().__sklearn_tags__(), get_tags(self._base)
-        for name in ("sparse", "allow_nan", "positive_only", "categorical", "string"):
+        for name in ("sparse", "allow_nan", "positive_only", "categorical", "string", "pairwise"):
             setattr(tags.input_tags, name, getattr(inner.input_tags, name))
         tags.non_deterministic = inner.non_deterministic
         return tags
