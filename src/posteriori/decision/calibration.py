@@ -402,7 +402,7 @@ def calibration_error(
     check_count("bins", bins, "bins", none=True)
     rows = read_labelled(y, proba, classes, sample_weight)
     p = rows.probability
-    events = [(p[:, k], rows.codes == k) for k in range(rows.n_classes)]
+    events = [(p[:, k], rows.codes == k) for k in range(p.shape[1])]
     if kind == "top":
         events = [(p.max(axis=1), rows.codes == most_probable(p))]
     found = [make_bins(*event, rows.weight, bins) for event in events]
@@ -411,13 +411,11 @@ def calibration_error(
         float(np.mean([each.mean(abs(each.gap)) for each in found])),
         float(np.mean([each.mean(mean_gap_by_chance(each)) for each in found])),
         float(np.mean(squares)) if squares else None,
-        _spiegelhalter(rows),
+        spiegelhalter(rows),
     )
 
 
-def spiegelhalter(
-    y: Any, proba: Any, *, classes: Any = None, sample_weight: Any = None
-) -> Spiegelhalter:
+def spiegelhalter(rows: Labelled) -> Spiegelhalter:
     """Spiegelhalter's test of calibration (1986): is the Brier score what the model itself expects?
 
     Of a calibrated model Σ_k (p_k - t_k)² has the mean 1 - q and the variance 4 Σ_k p_k (p_k - q)²,
@@ -425,13 +423,9 @@ def spiegelhalter(
     of the variances. Where no class could be told from another, z is zero; where one occurred
     that was impossible and nothing else varies, z is infinite.
 
-    >>> spiegelhalter([0, 1, 0, 0], [0.1, 0.2, 0.3, 0.1])
+    >>> spiegelhalter(read_labelled([0, 1, 0, 0], [0.1, 0.2, 0.3, 0.1]))
     Spiegelhalter(z=0.4402..., p_value=0.6597...)
     """
-    return _spiegelhalter(read_labelled(y, proba, classes, sample_weight))
-
-
-def _spiegelhalter(rows: Labelled) -> Spiegelhalter:
     p = rows.probability / rows.probability.sum(axis=1, keepdims=True)
     surplus = p - (p**2).sum(axis=1, keepdims=True)
     surplus[abs(surplus) < _UNIT_ROUNDING] = 0.0
