@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
@@ -14,7 +14,6 @@ from posteriori.decision.class_priors import (
     PriorsLike,
     log_ratio,
     read_priors,
-    reweigh,
     weighed_logs,
 )
 from posteriori.decision.decide import Decisions, choices, read_rule
@@ -28,7 +27,7 @@ from posteriori.models.base import all_or_nothing, anywhere
 from posteriori.models.wrapper import Wrapper, check_arguments, read_labels, routed
 from posteriori.rows.formula import read_formula
 from posteriori.rows.target import read_target, read_weight
-from posteriori.typing import Array, Codes, Labels
+from posteriori.typing import Array, Labels
 
 
 class DecidingClassifier(ClassifierMixin, Wrapper):
@@ -131,11 +130,8 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
         y = read_formula(X, y).y if isinstance(X, str) else y
         labels, codes = read_target(y, len(y))
         weight = read_weight(sample_weight, len(codes))
-        if codes.ndim == 2:
-            shares = np.average(codes, axis=0, weights=weight)
-        else:
-            shares = np.bincount(cast(Codes, codes), weight, len(labels))
-            shares = shares / shares.sum()
+        member = codes if codes.ndim == 2 else np.eye(len(labels))[codes]
+        shares = np.average(member, axis=0, weights=weight)
         known = dict(zip(labels.tolist(), shares.tolist(), strict=True))
         return np.array([known.get(label, 0.0) for label in self.classes_.tolist()])
 
@@ -187,10 +183,9 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
     def predict_proba(self, X: Any) -> Array:
         """Probability of each class, (n, K): the estimator's, under `priors` if there are any."""
         check_is_fitted(self)
-        p = np.asarray(self.estimator_.predict_proba(X))
         if self._shift is None:
-            return p
-        return reweigh(read_proba(p, self.classes_).checked(), self._shift)
+            return np.asarray(self.estimator_.predict_proba(X))
+        return np.exp(self.predict_log_proba(X))
 
     @anywhere
     def predict_log_proba(self, X: Any) -> Array:
