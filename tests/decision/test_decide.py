@@ -295,7 +295,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("given", "error", "words"),
         [
-            ({"actions": ["a"]}, ShapeError, "2 actions"),
+            ({"actions": ["a"]}, ParameterError, "2 columns"),
             ({"actions": ["a", "a"]}, ParameterError, "action 'a' twice"),
             ({"classes": ["a", "b", "c"]}, ParameterError, "2 columns"),
             ({"classes": ["a", "a"]}, ParameterError, "class 'a' twice"),

@@ -235,7 +235,7 @@ def read_rule(
     losses = read_loss(loss, classes, n_rows, actions)
     cost = read_reject_cost(reject_cost, n_rows)
     label = None if cost is None else reject_label(losses.actions.tolist())
-    return DecisionRule(losses, classes, cost, label)
+    return DecisionRule(losses, cost, label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +246,6 @@ class DecisionRule:
     """
 
     loss: Loss
-    classes: Labels
     reject_cost: Array | None = None
     label: str | None = None
 

@@ -10,7 +10,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 
-from posteriori.decision.probabilities import check_distinct, own_names, places_of, read_numbers
+from posteriori.decision.probabilities import own_names, places_of, read_names, read_numbers
 from posteriori.errors import (
     DataError,
     InfiniteValueError,
@@ -61,8 +61,11 @@ def read_loss(loss: LossLike, classes: Labels, n_rows: int | None, actions: Any 
     else:
         values = read_numbers(loss, "loss")
     values = _shaped(values.astype(np.float64, copy=False), len(classes), n_rows)
-    if names is None:
-        labels = _named(actions, classes, values.shape[-1])
+    n_actions = values.shape[-1]
+    if actions is None and names is None:
+        labels = classes if n_actions == len(classes) else np.arange(n_actions)
+    elif names is None:
+        labels = read_names(actions, n_actions, "actions", "action")
     elif actions is None:
         labels = as_vector(names)
     else:
@@ -136,20 +139,6 @@ def _shaped(values: Array, n_classes: int, n_rows: int | None) -> Array:
         f"loss has shape {values.shape}, expected ({n_classes}, actions){each}.",
         "Give each class a loss for each action.",
     )
-
-
-def _named(actions: Any, classes: Labels, n_actions: int) -> Labels:
-    """The actions: as given, else the classes if there are as many, else their numbers."""
-    if actions is None:
-        return classes if n_actions == len(classes) else np.arange(n_actions)
-    names = as_vector(actions)
-    if names.shape != (n_actions,):
-        raise ShapeError(
-            f"loss has {n_actions} actions, but actions has shape {names.shape}.",
-            "Name each action once, in the order of the columns of loss.",
-        )
-    check_distinct(names.tolist(), "actions", "action")
-    return names
 
 
 def _first_bad(values: Array) -> tuple[int, ...] | None:

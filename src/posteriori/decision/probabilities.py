@@ -55,6 +55,18 @@ def check_distinct(names: Sequence[Any], what: str, kind: str) -> None:
         raise ParameterError(f"{what} has the {kind} {twice!r} twice.", f"Name each {kind} once.")
 
 
+def read_names(names: Any, n: int, what: str, kind: str) -> Labels:
+    """The labels of n columns, each once."""
+    found = as_vector(names)
+    if found.shape != (n,):
+        raise ParameterError(
+            f"{what} has shape {found.shape}, but there are {n} columns.",
+            f"Name each {kind} once, in the order of the columns.",
+        )
+    check_distinct(found.tolist(), what, kind)
+    return cast(Labels, found)
+
+
 def own_names(names: Sequence[Any], labels: Sequence[Any]) -> Sequence[Any] | None:
     """Names of rows or columns; None if they are but their numbers, and not the labels.
 
@@ -148,13 +160,7 @@ def read_proba(proba: Any, classes: Any = None) -> Probabilities:
     columns = range(values.shape[1]) if frame is None else list(frame.columns)
     if classes is None:
         return Probabilities(values, as_vector(list(columns)), single)
-    known = as_vector(classes)
-    if known.shape != (values.shape[1],):
-        raise ParameterError(
-            f"classes has shape {known.shape}, but proba has {values.shape[1]} columns.",
-            "Name each class once, in the order of the columns.",
-        )
-    check_distinct(known.tolist(), "classes", "class")
+    known = read_names(classes, values.shape[1], "classes", "class")
     names = None if frame is None else own_names(columns, known.tolist())
     if names is not None:
         values = values[:, places_of(known.tolist(), names, "proba", "class")]

@@ -258,39 +258,32 @@ class OneVersusOne(_Multiclass):
     """
 
     def _comparisons(self) -> Iterator[Codes]:
-        for i, j in self._pairs():
-            sides = np.full(len(self.classes_), -1)
-            sides[[i, j]] = 0, 1
-            yield sides
-
-    def _pairs(self) -> Iterator[tuple[int, int]]:
-        return combinations(range(len(self.classes_)), 2)
+        for pair in combinations(range(len(self.classes_)), 2):
+            target = np.full(len(self.classes_), -1)
+            target[list(pair)] = 0, 1
+            yield target
 
     def _scores(self, margins: Array) -> Array:
-        votes, confidence = self._votes(margins), np.zeros((len(margins), len(self.classes_)))
-        bounded = np.clip(margins, -_LARGEST_MARGIN, _LARGEST_MARGIN)
-        for (i, j), margin in zip(self._pairs(), bounded.T, strict=True):
-            confidence[:, i] -= margin
-            confidence[:, j] += margin
+        targets = np.array(list(self._comparisons()))
+        signs = (targets == 1) * 1.0 - (targets == 0)
+        confidence = np.clip(margins, -_LARGEST_MARGIN, _LARGEST_MARGIN) @ signs
         # Below 1/2 in size, so that no sum of margins outweighs a vote; the inverse hyperbolic
         # sine keeps large sums apart. Sums that differ by less than 1e-15 count as equal.
-        return votes + np.arctan(np.arcsinh(confidence)) / 4
+        return self._votes(margins) + np.arctan(np.arcsinh(confidence)) / 4
 
     def _votes(self, margins: Array) -> Array:
-        votes = np.zeros((len(margins), len(self.classes_)))
-        for (i, j), margin in zip(self._pairs(), margins.T, strict=True):
-            votes[:, i] += margin <= 0
-            votes[:, j] += margin > 0
-        return votes
+        targets = np.array(list(self._comparisons()))
+        wins, losses = (targets == 1).astype(float), (targets == 0).astype(float)
+        return (margins > 0) @ wins + (margins <= 0) @ losses
 
     def _conflicts(self, margins: Array) -> Mask:
         return cast(Mask, self._votes(margins).max(axis=1) < len(self.classes_) - 1)
 
     def _log_proba(self, X: Any) -> Array:
-        each = [fitted.predict_proba(X) for fitted in self.estimators_]
-        r = np.zeros((len(each[0]), len(self.classes_), len(self.classes_)))
-        for (i, j), proba in zip(self._pairs(), each, strict=True):
-            r[:, i, j], r[:, j, i] = proba.T
+        p = np.stack([fitted.predict_proba(X) for fitted in self.estimators_], axis=1)
+        first, second = np.triu_indices(len(self.classes_), 1)
+        r = np.zeros((len(p), len(self.classes_), len(self.classes_)))
+        r[:, first, second], r[:, second, first] = p[..., 0], p[..., 1]
         with np.errstate(divide="ignore"):
             return np.log(couple(r))
 
