@@ -242,6 +242,8 @@ class TestNever:
         found = decide([0.5, 0.5], TWO, reject_cost=[0.4, 5.0])
         assert found.code.tolist() == [-1, 0]
         assert found.dominance.never_rejects is False
+        with pytest.warns(DecisionWarning, match="rejecting is never cheaper"):
+            decide([0.5, 0.5], TWO, reject_cost=[0.6, 5.0])
 
 
 class TestBadInput:

@@ -177,13 +177,6 @@ class TestOwnLosses:
         assert_array_equal(found.rejected, cost < model.expected_loss(X))
         assert found.rejected[0]
 
-    def test_they_have_no_place_in_the_constructor(self):
-        model = clone(self.model).set_params(loss=np.ones((150, 3, 4)))
-        with pytest.raises(ShapeError, match=r"expected \(3, actions\)"):
-            model.fit(X, Y)
-        with pytest.raises(ShapeError, match="a number"):
-            clone(self.model).set_params(reject_cost=np.ones(150)).fit(X, Y)
-
 
 class TestContract:
     def test_a_frozen_estimator_is_not_fitted_again(self):
@@ -194,33 +187,23 @@ class TestContract:
         assert model.n_features_in_ == 2
 
     @pytest.mark.parametrize(
-        ("model", "given", "error", "words"),
+        ("base", "given", "error", "words"),
         [
-            (DecidingClassifier(LinearSVC()), {}, ParameterError, "LinearSVC gives no prob"),
-            (
-                DecidingClassifier(KNeighborsClassifier()),
-                {"sample_weight": np.ones(150)},
-                ParameterError,
-                "KNeighborsClassifier takes none",
-            ),
-            (DecidingClassifier(GaussianNB(), loss=LOSS[:2]), {}, ShapeError, r"\(2, 4\)"),
-            (
-                DecidingClassifier(GaussianNB(), loss=np.where(LOSS > 8, np.nan, LOSS)),
-                {},
-                MissingValueError,
-                "action 3 in class 'ant' is missing",
-            ),
-            (
-                DecidingClassifier(GaussianNB(), reject_cost=np.nan),
-                {},
-                MissingValueError,
-                "reject_cost",
-            ),
+            (LinearSVC(), {}, ParameterError, "LinearSVC gives no prob"),
+            (GaussianNB(), {"loss": LOSS[:2]}, ShapeError, r"\(2, 4\)"),
+            (GaussianNB(), {"loss": LOSS + np.nan}, MissingValueError, "in class 'ant' is missing"),
+            (GaussianNB(), {"loss": np.ones((150, 3, 4))}, ShapeError, r"expected \(3, actions\)"),
+            (GaussianNB(), {"reject_cost": np.nan}, MissingValueError, "reject_cost"),
+            (GaussianNB(), {"reject_cost": np.ones(150)}, ShapeError, "a number"),
         ],
     )
-    def test_what_cannot_be_done_is_an_error_in_the_fit(self, model, given, error, words):
+    def test_what_cannot_be_done_is_an_error_in_the_fit(self, base, given, error, words):
         with pytest.raises(error, match=words):
-            model.fit(X, Y, **given)
+            DecidingClassifier(base, **given).fit(X, Y)
+
+    def test_weights_need_an_estimator_that_takes_them(self):
+        with pytest.raises(ParameterError, match="KNeighborsClassifier takes none"):
+            DecidingClassifier(KNeighborsClassifier()).fit(X, Y, np.ones(150))
 
     def test_what_is_never_chosen_is_said_once_in_the_fit(self):
         model = DecidingClassifier(GaussianNB(), loss=np.c_[LOSS, [50, 50, 50]])

@@ -62,14 +62,19 @@ def find_dominance(
 ) -> ActionDominance:
     """Of losses (K, A) that all rows share.
 
+    Where rows have their own costs of rejecting, actions are judged without rejecting, and
+    rejecting by the smallest cost.
+
     >>> find_dominance(np.array([[0, 1, 0.6], [1, 0, 0.6]]), ["a", "b", "c"], np.array(0.7))
     ActionDominance(never=('c',), never_rejects=True)
     """
-    if reject_cost is not None:
-        loss = np.column_stack([loss, np.full(len(loss), reject_cost)])
-    margins = optimal_margins(loss)
-    never = [label for label, t in zip(labels, margins, strict=False) if t < -_TOLERANCE]
-    never_rejects = reject_cost is not None and bool(margins[-1] <= _TOLERANCE)
+    margins, never_rejects = optimal_margins(loss), False
+    if reject_cost is not None and reject_cost.size:
+        rejecting = np.full(len(loss), reject_cost.min())
+        of_all = optimal_margins(np.column_stack([loss, rejecting]))
+        never_rejects = bool(of_all[-1] <= _TOLERANCE)
+        margins = margins if reject_cost.ndim else of_all[:-1]
+    never = [label for label, t in zip(labels, margins, strict=True) if t < -_TOLERANCE]
     return ActionDominance(tuple(never), never_rejects)
 
 
@@ -204,8 +209,8 @@ def decide(
     reject_cost : a number, or one a row; None if no row may be rejected.
     classes : labels of the columns of proba; by default their names, else 0, 1, ...
 
-    If all rows have the same losses and cost of rejecting, a `DecisionWarning` names actions that
-    are never optimal, and says so if rejecting never is.
+    If all rows have the same losses, a `DecisionWarning` names actions that are never optimal, and
+    says so if rejecting never is.
 
     >>> loss = {"well": {"wait": 0, "treat": 3}, "ill": {"wait": 20, "treat": 1}}
     >>> found = decide([0.01, 0.2, 0.6], loss, classes=["well", "ill"], reject_cost=2.0)
@@ -287,8 +292,8 @@ class DecisionRule:
 
     @cached_property
     def dominance(self) -> ActionDominance:
-        """What is never chosen, by losses and a cost of rejecting that all rows share."""
-        if not self.loss.shared or (self.reject_cost is not None and self.reject_cost.ndim):
+        """What is never chosen, by losses that all rows share."""
+        if not self.loss.shared:
             return ActionDominance()
         return find_dominance(self.loss.values, self.loss.actions.tolist(), self.reject_cost)
 
