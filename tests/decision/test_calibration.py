@@ -11,11 +11,9 @@ from sklearn.isotonic import IsotonicRegression
 from posteriori.decision.calibration import (
     OUTSIDE,
     BinnedResiduals,
-    Bins,
     binned_residuals,
     calibration_error,
     exact_interval,
-    make_bins,
     mean_gap_by_chance,
     reliability_curve,
 )
@@ -114,13 +112,14 @@ def exact_mean_gap(p):
     ],
 )
 def test_the_gap_by_chance_is_that_of_the_number_of_events(p, within):
-    bins = make_bins(p, p > 0.5, np.ones(len(p)), 1)
+    bins = binned(p, p > 0.5, bins=1)
     assert_allclose(mean_gap_by_chance(bins)[0], exact_mean_gap(p), rtol=within, atol=1e-300)
 
 
 def test_the_gap_by_chance_in_a_large_bin_is_that_of_a_normal():
     n, p = 1e12, 0.3
-    bins = Bins(*(np.array([each]) for each in (n, p, p, n * p * (1 - p), 0.0)))
+    std_error = np.sqrt(p * (1 - p) / n)
+    bins = BinnedResiduals(*(np.array([each]) for each in (n, p, p, p, std_error, 0.0)))
     assert_allclose(mean_gap_by_chance(bins)[0], np.sqrt(2 * p * (1 - p) / n / np.pi), rtol=1e-6)
 
 
@@ -192,9 +191,9 @@ def test_arguments_out_of_range_are_named(given, words):
 # --- Residuals ------------------------------------------------------------------------------------
 
 
-def binned(p, t, weight=None):
+def binned(p, t, weight=None, **given):
     weight = np.ones(len(p)) if weight is None else weight
-    return binned_residuals(p, t.astype(float), p * (1 - p), weight)
+    return binned_residuals(p, t.astype(float), p * (1 - p), weight, **given)
 
 
 def test_bins_are_means_of_equal_numbers_of_rows_in_order():
@@ -221,12 +220,12 @@ def test_a_weight_is_so_many_rows():
 
 def test_the_p_value_is_the_chance_of_so_many_bins():
     ones = np.ones(20)
-    found = BinnedResiduals(ones, ones, 0 * ones, np.r_[3.0, -4.0, 5.0, np.zeros(17)], ones)
+    found = BinnedResiduals(ones, ones, 0 * ones, np.r_[3.0, -4.0, 5.0, np.zeros(17)], ones, ones)
     assert found.share == pytest.approx(0.15)
     assert pytest.approx(2 * norm.sf(2), abs=1e-5) == OUTSIDE
     assert found.p_value == pytest.approx(binom.sf(2, 20, OUTSIDE))
     assert found.worst == 2
-    assert BinnedResiduals(ones, ones, ones, ones, ones).p_value == 1.0
+    assert BinnedResiduals(*[ones] * 6).p_value == 1.0
 
 
 def test_what_was_certain_is_infinitely_far_off_or_not_at_all():

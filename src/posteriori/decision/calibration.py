@@ -23,128 +23,6 @@ from posteriori.typing import Array, Codes
 # --- Bins -----------------------------------------------------------------------------------------
 
 _EDGE = 1e-9  # of a bin, by which a row on its edge may miss it
-_NORMAL = 1e8  # variance from which on a binomial is normal to the digits that its logs have
-_SMALLEST_P = 1e-9  # below it, the binomial is a Poisson distribution to all digits that matter
-_MORE_THAN_ONE = 1e-6  # share of a bin by which it must exceed one row: less is rounding of weights
-
-
-@dataclass(frozen=True, eq=False)
-class Bins:
-    """Bins (m,) of rows in order of their predictions.
-
-    `n` is the number of rows (the sum of their weights), `predicted` the mean prediction,
-    `observed` how often the event happened. `variance` is that of the number of events if the
-    predictions are right, Σ p(1 - p); `residual` the sum of squares of t - p about its mean.
-    """
-
-    n: Array
-    predicted: Array
-    observed: Array
-    variance: Array
-    residual: Array
-
-    @property
-    def gap(self) -> Array:
-        return self.observed - self.predicted
-
-    def mean(self, values: Array) -> float:
-        """The mean of a value of each bin over the rows."""
-        return float(self.n @ values / self.n.sum())
-
-
-def make_bins(
-    predicted: Array, happened: NDArray[np.bool_], weight: Array, bins: int | None
-) -> Bins:
-    """Bins with equal numbers of rows, as far as rows of one prediction can stay together.
-
-    By default there are as many as the cube root of the number of rows, which keeps the error from
-    averaging within bins and that from small bins in balance. Weights that are whole numbers count
-    rows.
-    """
-    if bins is None:
-        total_weight = float(weight.sum())
-        whole = total_weight < 2**53 and (weight == np.rint(weight)).all()
-        bins = max(1, round((total_weight if whole else len(weight)) ** (1 / 3)))
-    bin_of_row = bins_of(predicted, weight, bins)
-
-    def total(values: Any) -> Array:
-        return cast(Array, np.bincount(bin_of_row, weight * values))
-
-    n = total(1.0)
-    residual = happened - predicted
-    around = residual - (total(residual) / n)[bin_of_row]
-    variance = total(predicted * (1 - predicted))
-    return Bins(n, total(predicted) / n, total(happened) / n, variance, total(around**2))
-
-
-def bins_of(predicted: Array, weight: Array, bins: int) -> Codes:
-    """The bin of each row (n,), in the order of the predictions.
-
-    >>> bins_of(np.array([0.3, 0.1, 0.3, 0.9]), np.ones(4), 2)
-    array([1, 0, 1, 1])
-    """
-    place = np.unique(predicted, return_inverse=True)[1]
-    held = np.bincount(place, weight)
-    middle = (np.cumsum(held) - held / 2) / held.sum()
-    bin_of_level = (middle * bins + _EDGE).astype(np.intp)
-    return np.unique(bin_of_level, return_inverse=True)[1][place]
-
-
-def exact_interval(rate: Array, n: Array, level: float) -> tuple[Array, Array]:
-    """Clopper and Pearson's interval for a probability, from a rate among n rows.
-
-    Its ends are the probabilities under which a rate as large, or as small, has the chance
-    (1 - level)/2; it covers at least as often as `level` says.
-
-    >>> low, high = exact_interval(np.array([0.0, 0.5]), np.array([10.0, 10.0]), 0.95)
-    >>> low.round(4), high.round(4)
-    (array([0.    , 0.1871]), array([0.3085, 0.8129]))
-    """
-    tail, hits = (1 - level) / 2, rate * n
-    misses = n - hits
-    low, high = np.zeros_like(rate), np.ones_like(rate)
-    some, lacking = hits > 0, misses > 0
-    low[some] = betaincinv(hits[some], misses[some] + 1, tail)
-    high[lacking] = betaincinv(hits[lacking] + 1, misses[lacking], 1 - tail)
-    return low, high
-
-
-def mean_gap_by_chance(bins: Bins) -> Array:
-    """The mean of |observed - predicted| in each bin, if the predictions are right.
-
-    The number of events is taken as binomial with the mean and the variance that it has:
-    E|X - Np| = 2ν C(N, ν) p^ν (1 - p)^(N - ν + 1), with ν the first integer above Np (De Moivre);
-    if it varies by many, as normal.
-    """
-    expected = bins.n * np.minimum(bins.predicted, 1 - bins.predicted)
-    found = np.sqrt(2 * bins.variance / np.pi)
-    exact = (bins.variance > 0) & (bins.variance <= _NORMAL)
-    mean, variance = expected[exact], np.minimum(bins.variance, expected)[exact]
-    p = np.maximum(1 - variance / mean, _SMALLEST_P)
-    N = mean / p
-    ν = np.floor(mean) + 1
-    log_choose = -np.log1p(N) - betaln(N - ν + 1, ν + 1)
-    log_mean = np.log(2 * ν) + log_choose + xlogy(ν, p) + xlog1py(N - ν + 1, -p)
-    found[exact] = np.exp(log_mean)
-    return found / bins.n
-
-
-def mean_square_gap(bins: Bins) -> float | None:
-    """Σ (n/N) gap² less what chance adds to it: without bias, so that it may fall below zero.
-
-    From each gap² the variance of the gap is taken, as the rows of the bin show it (Kumar, Liang
-    and Ma, 2019). A bin of one row or less cannot show it and is left out; None if all are.
-    """
-    told = bins.n - 1 > _MORE_THAN_ONE * bins.n
-    if not told.any():
-        return None
-    n, gap, residual = bins.n[told], bins.gap[told], bins.residual[told]
-    square = gap**2 - residual / (n - 1) / n
-    return float(n @ square / n.sum())
-
-
-# --- Residuals ------------------------------------------------------------------------------------
-
 OUTSIDE = 0.0455  # chance that an average lies more than two standard errors from zero
 
 
@@ -152,7 +30,9 @@ OUTSIDE = 0.0455  # chance that an average lies more than two standard errors fr
 class BinnedResiduals(Result):
     """For bins (m,) of `n` rows: means of predictions and targets, and a standard error.
 
-    `place` is the mean of what the rows were put into order by.
+    `n` is the sum of the weights, `place` the mean of what the rows were put into order by,
+    `std_error` that of the mean target if the predictions are right, and `residual` the sum of
+    squares of observed - predicted about its mean.
     """
 
     n: Array
@@ -160,14 +40,21 @@ class BinnedResiduals(Result):
     predicted: Array
     observed: Array
     std_error: Array
+    residual: Array
 
     _columns = ("n", "place", "predicted", "observed", "std_error", "z")
 
     @property
-    def z(self) -> Array:
-        """Mean residuals in standard errors; infinite where there should be none at all."""
+    def gap(self) -> Array:
+        """The mean residual of each bin; zero where it is rounding."""
         gap = self.observed - self.predicted
         gap[abs(gap) <= 1e-12 * abs(self.predicted)] = 0.0
+        return gap
+
+    @property
+    def z(self) -> Array:
+        """Mean residuals in standard errors; infinite where there should be none at all."""
+        gap = self.gap
         certain = np.where(gap == 0, 0.0, np.copysign(np.inf, gap))
         return np.divide(gap, self.std_error, out=certain, where=self.std_error > 0)
 
@@ -224,7 +111,22 @@ def binned_residuals(
 
     n = total(1.0)
     place, mean, rate = (total(values) / n for values in (order, predicted, observed))
-    return BinnedResiduals(n, place, mean, rate, np.sqrt(total(variance)) / n)
+    around = observed - predicted - (rate - mean)[bin_of_row]
+    std_error = np.sqrt(total(variance)) / n
+    return BinnedResiduals(n, place, mean, rate, std_error, total(around**2))
+
+
+def bins_of(order: Array, weight: Array, bins: int) -> Codes:
+    """The bin of each row (n,), in this order.
+
+    >>> bins_of(np.array([0.3, 0.1, 0.3, 0.9]), np.ones(4), 2)
+    array([1, 0, 1, 1])
+    """
+    place = np.unique(order, return_inverse=True)[1]
+    held = np.bincount(place, weight)
+    middle = (np.cumsum(held) - held / 2) / held.sum()
+    bin_of_level = (middle * bins + _EDGE).astype(np.intp)
+    return np.unique(bin_of_level, return_inverse=True)[1][place]
 
 
 # --- Temperature ----------------------------------------------------------------------------------
@@ -264,7 +166,80 @@ def fit_inverse_temperature(activation: Array, codes: Codes, weight: Array) -> f
 
 # --- Calibration of probabilities -----------------------------------------------------------------
 
+_NORMAL = 1e8  # variance from which on a binomial is normal to the digits that its logs have
+_SMALLEST_P = 1e-9  # below it, the binomial is a Poisson distribution to all digits that matter
+_MORE_THAN_ONE = 1e-6  # share of a bin by which it must exceed one row: less is rounding of weights
 _UNIT_ROUNDING = 8 * np.finfo(np.float64).eps
+
+
+def _calibration_bins(
+    predicted: Array, happened: NDArray[np.bool_], weight: Array, bins: int | None
+) -> BinnedResiduals:
+    """Bins of an event with these probabilities.
+
+    By default there are as many as the cube root of the number of rows, which keeps the error from
+    averaging within bins and that from small bins in balance. Weights that are whole numbers count
+    rows.
+    """
+    if bins is None:
+        rows = float(weight.sum())
+        whole = rows < 2**53 and (weight == np.rint(weight)).all()
+        bins = max(1, round((rows if whole else len(weight)) ** (1 / 3)))
+    observed, variance = happened.astype(np.float64), predicted * (1 - predicted)
+    return binned_residuals(predicted, observed, variance, weight, bins=bins)
+
+
+def exact_interval(rate: Array, n: Array, level: float) -> tuple[Array, Array]:
+    """Clopper and Pearson's interval for a probability, from a rate among n rows.
+
+    Its ends are the probabilities under which a rate as large, or as small, has the chance
+    (1 - level)/2; it covers at least as often as `level` says.
+
+    >>> low, high = exact_interval(np.array([0.0, 0.5]), np.array([10.0, 10.0]), 0.95)
+    >>> low.round(4), high.round(4)
+    (array([0.    , 0.1871]), array([0.3085, 0.8129]))
+    """
+    tail, hits = (1 - level) / 2, rate * n
+    misses = n - hits
+    low, high = np.zeros_like(rate), np.ones_like(rate)
+    some, lacking = hits > 0, misses > 0
+    low[some] = betaincinv(hits[some], misses[some] + 1, tail)
+    high[lacking] = betaincinv(hits[lacking] + 1, misses[lacking], 1 - tail)
+    return low, high
+
+
+def mean_gap_by_chance(bins: BinnedResiduals) -> Array:
+    """The mean of |observed - predicted| in each bin, if the predictions are right.
+
+    The number of events is taken as binomial with the mean and the variance that it has:
+    E|X - Np| = 2ν C(N, ν) p^ν (1 - p)^(N - ν + 1), with ν the first integer above Np (De Moivre);
+    if it varies by many, as normal.
+    """
+    expected = bins.n * np.minimum(bins.predicted, 1 - bins.predicted)
+    variance = (bins.std_error * bins.n) ** 2
+    found = np.sqrt(2 * variance / np.pi)
+    exact = (variance > 0) & (variance <= _NORMAL)
+    mean = expected[exact]
+    p = np.maximum(1 - np.minimum(variance[exact], mean) / mean, _SMALLEST_P)
+    N = mean / p
+    ν = np.floor(mean) + 1
+    log_choose = -np.log1p(N) - betaln(N - ν + 1, ν + 1)
+    log_mean = np.log(2 * ν) + log_choose + xlogy(ν, p) + xlog1py(N - ν + 1, -p)
+    found[exact] = np.exp(log_mean)
+    return found / bins.n
+
+
+def mean_square_gap(bins: BinnedResiduals) -> float | None:
+    """Σ (n/N) gap² less what chance adds to it: without bias, so that it may fall below zero.
+
+    From each gap² the variance of the gap is taken, as the rows of the bin show it (Kumar, Liang
+    and Ma, 2019). A bin of one row or less cannot show it and is left out; None if all are.
+    """
+    told = bins.n - 1 > _MORE_THAN_ONE * bins.n
+    if not told.any():
+        return None
+    n, gap, residual = bins.n[told], bins.gap[told], bins.residual[told]
+    return float(np.average(gap**2 - residual / (n - 1) / n, weights=n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,7 +340,7 @@ def reliability_curve(
     rows = read_labelled(y, proba, classes, sample_weight)
     k = rows.place(label)
     predicted, happened = rows.probability[:, k], rows.codes == k
-    found = make_bins(predicted, happened, rows.weight, bins)
+    found = _calibration_bins(predicted, happened, rows.weight, bins)
     low, high = exact_interval(found.observed, found.n, level)
     isotonic = pool(predicted, happened, rows.weight)
     name = rows.classes.tolist()[k]
@@ -405,11 +380,11 @@ def calibration_error(
     events = [(p[:, k], rows.codes == k) for k in range(p.shape[1])]
     if kind == "top":
         events = [(p.max(axis=1), rows.codes == most_probable(p))]
-    found = [make_bins(*event, rows.weight, bins) for event in events]
+    found = [_calibration_bins(*event, rows.weight, bins) for event in events]
     squares = [square for each in found if (square := mean_square_gap(each)) is not None]
     return CalibrationError(
-        float(np.mean([each.mean(abs(each.gap)) for each in found])),
-        float(np.mean([each.mean(mean_gap_by_chance(each)) for each in found])),
+        float(np.mean([np.average(abs(each.gap), weights=each.n) for each in found])),
+        float(np.mean([np.average(mean_gap_by_chance(each), weights=each.n) for each in found])),
         float(np.mean(squares)) if squares else None,
         spiegelhalter(rows),
     )

@@ -28,6 +28,7 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.likelihood.softmax import probabilities
+from posteriori.rows.schema import listed
 from posteriori.typing import Array, Labels
 
 PriorsLike = Mapping[Any, float] | Sequence[float] | Array
@@ -246,7 +247,16 @@ def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> Estimat
     p_value = float(chdtrc(df, statistic)) if df else 1.0
     priors, errors = np.zeros(len(live)), np.zeros(len(live))
     priors[live], errors[live] = pi, _std_errors(W, pi)
-    _warn_of_ignorance(given.classes[errors > _IGNORANCE].tolist())
+    unknown = given.classes[errors > _IGNORANCE].tolist()
+    if unknown:
+        warn(
+            IdentifiabilityWarning(
+                f"The rows tell next to nothing about the priors of {listed(unknown)}: the "
+                "probabilities hardly differ from row to row, or these classes cannot be told "
+                "apart.",
+                "Use more rows or a better classifier, or give the priors to adjust_priors.",
+            )
+        )
     return EstimatedPriors(priors, errors, statistic, df, p_value, n_iter, converged, given.classes)
 
 
@@ -320,15 +330,3 @@ def _std_errors(W: Array, pi: Array) -> Array:
     variance = directions[:, ~flat] @ (1 / values[~flat])
     variance[directions[:, flat].sum(axis=1) > 1e-12] = np.inf
     return np.sqrt(variance)
-
-
-def _warn_of_ignorance(labels: Sequence[Any]) -> None:
-    if labels:
-        names = ", ".join(map(repr, labels[:8])) + ", ..." * (len(labels) > 8)
-        warn(
-            IdentifiabilityWarning(
-                f"The rows tell next to nothing about the priors of {names}: the probabilities "
-                "hardly differ from row to row, or these classes cannot be told apart.",
-                "Use more rows or a better classifier, or give the priors to adjust_priors.",
-            )
-        )

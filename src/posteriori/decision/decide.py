@@ -21,6 +21,7 @@ from posteriori.decision.loss import (
 )
 from posteriori.decision.probabilities import Probabilities, Result, read_proba
 from posteriori.errors import DecisionWarning, warn
+from posteriori.rows.schema import listed
 from posteriori.typing import Array, Codes, Labels
 
 _TOLERANCE = 1e-9  # margins up to this size, in units of the largest, count as zero
@@ -43,9 +44,8 @@ class ActionDominance:
         """One warning that names all of this, if there is any."""
         parts = []
         if self.never:
-            names = ", ".join(map(repr, self.never[:8])) + ", ..." * (len(self.never) > 8)
             verb = "is" if len(self.never) == 1 else "are"
-            parts.append(f"{names} {verb} never of least expected loss")
+            parts.append(f"{listed(self.never)} {verb} never of least expected loss")
         if self.never_rejects:
             parts.append("rejecting is never cheaper than the best action")
         if parts:
