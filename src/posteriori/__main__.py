@@ -2,7 +2,7 @@
 
 
 def main() -> None:
-    """Run the command line, or say what it needs."""
+    """Run the command line; an error names what is not installed."""
     try:
         from posteriori.cli import cli
     except ModuleNotFoundError as error:

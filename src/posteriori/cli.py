@@ -62,7 +62,7 @@ def cli() -> None:
     metavar="COLUMN=A,B,...",
     help="The levels of a column of text, the reference first.",
 )
-@click.option("--format", help="parquet, csv or ipc, where file names do not say it.")
+@click.option("--format", help="parquet, csv or ipc, where the file names do not show it.")
 @click.option("--cache", help="A folder for the cache of decoded batches.")
 @click.option("--predict", multiple=True, metavar="SOURCE", help="Other rows, to predict.")
 @click.option("--to", metavar="FILE", help="The Parquet file for the predictions.")

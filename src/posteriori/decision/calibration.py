@@ -1,9 +1,9 @@
 """Whether events happen as often as the probabilities said: curve, error, test and residuals.
 
-A residual t - μ of one row says little. Averaged over a bin of rows with similar predictions it
-has, if the model is right, the mean zero and the standard error √(Σ w Var t) / Σ w; 95 % of the
-bins lie within two (Gelman and Hill 2007, section 5.6). Temperature scaling is softmax(b ln p), 1/b
-being the temperature.
+The residual t - μ of a single row is mostly noise. Averaged over a bin of rows with similar
+predictions it has, if the model is right, the mean zero and the standard error √(Σ w Var t) / Σ w;
+95 % of the bins lie within two (Gelman and Hill 2007, section 5.6). Temperature scaling is
+softmax(b ln p), 1/b being the temperature.
 """
 
 from dataclasses import dataclass
@@ -123,8 +123,8 @@ def bins_of(order: Array, weight: Array, bins: int) -> Codes:
     array([1, 0, 1, 1])
     """
     place = np.unique(order, return_inverse=True)[1]
-    held = np.bincount(place, weight)
-    middle = (np.cumsum(held) - held / 2) / held.sum()
+    total = np.bincount(place, weight)
+    middle = (np.cumsum(total) - total / 2) / total.sum()
     bin_of_level = (middle * bins + _EDGE).astype(np.intp)
     return np.unique(bin_of_level, return_inverse=True)[1][place]
 
@@ -193,7 +193,7 @@ def exact_interval(rate: Array, n: Array, level: float) -> tuple[Array, Array]:
     """Clopper and Pearson's interval for a probability, from a rate among n rows.
 
     Its ends are the probabilities under which a rate as large, or as small, has the chance
-    (1 - level)/2; it covers at least as often as `level` says.
+    (1 - level)/2; its coverage is at least `level`.
 
     >>> low, high = exact_interval(np.array([0.0, 0.5]), np.array([10.0, 10.0]), 0.95)
     >>> low.round(4), high.round(4)
@@ -232,13 +232,13 @@ def mean_gap_by_chance(bins: BinnedResiduals) -> Array:
 def mean_square_gap(bins: BinnedResiduals) -> float | None:
     """Σ (n/N) gap² less what chance adds to it: without bias, so that it may fall below zero.
 
-    From each gap² the variance of the gap is taken, as the rows of the bin show it (Kumar, Liang
-    and Ma, 2019). A bin of one row or less cannot show it and is left out; None if all are.
+    From each gap² the variance of the gap is subtracted, estimated from the rows of the bin (Kumar,
+    Liang and Ma, 2019). Bins of one row or less have no estimate and are left out; None if all are.
     """
-    told = bins.n - 1 > _MORE_THAN_ONE * bins.n
-    if not told.any():
+    several = bins.n - 1 > _MORE_THAN_ONE * bins.n
+    if not several.any():
         return None
-    n, gap, residual = bins.n[told], bins.gap[told], bins.residual[told]
+    n, gap, residual = bins.n[several], bins.gap[several], bins.residual[several]
     return float(np.average(gap**2 - residual / (n - 1) / n, weights=n))
 
 
@@ -395,8 +395,8 @@ def spiegelhalter(rows: Labelled) -> Spiegelhalter:
 
     Of a calibrated model Σ_k (p_k - t_k)² has the mean 1 - q and the variance 4 Σ_k p_k (p_k - q)²,
     with q = Σ_k p_k²; z is the sum of the scores less that of the means, over the root of the sum
-    of the variances. Where no class could be told from another, z is zero; where one occurred
-    that was impossible and nothing else varies, z is infinite.
+    of the variances. Where all classes are equally probable in every row, z is zero; where an
+    impossible class occurred and nothing else varies, z is infinite.
 
     >>> spiegelhalter(read_labelled([0, 1, 0, 0], [0.1, 0.2, 0.3, 0.1]))
     Spiegelhalter(z=0.4402..., p_value=0.6597...)

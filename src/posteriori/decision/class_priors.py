@@ -78,7 +78,7 @@ def adjust_priors(proba: Any, old: PriorsLike, new: PriorsLike, classes: Any = N
     probabilities are proportional to p_k new_k / old_k.
 
     proba : (n, K), a data frame with a column a class, or (n,) for the second of two classes; the
-        answer has the same shape, its columns in the order of `classes`.
+        result has the same shape, its columns in the order of `classes`.
     old, new : priors by class, or in the order of the classes.
     classes : labels of the columns of proba; by default their names, else 0, 1, ...
 
@@ -94,13 +94,13 @@ def adjust_priors(proba: Any, old: PriorsLike, new: PriorsLike, classes: Any = N
 
 
 def undo_sampling(proba: Any, rates: PriorsLike, classes: Any = None) -> Array:
-    """The probabilities before classes were thinned out, or multiplied, to train the classifier.
+    """The probabilities before classes were subsampled, or repeated, to train the classifier.
 
     If rate_k of the rows of class k were kept (below one), or made of each row (above one), the
     probabilities without that are proportional to p_k / rate_k. Only ratios of rates matter.
 
     proba : (n, K), a data frame with a column a class, or (n,) for the second of two classes; the
-        answer has the same shape, its columns in the order of `classes`.
+        result has the same shape, its columns in the order of `classes`.
     rates : by class, or in the order of the classes.
     classes : labels of the columns of proba; by default their names, else 0, 1, ...
 
@@ -168,10 +168,10 @@ def _possible(given: Probabilities, old: Array) -> Array:
 
 _EM_STEPS, _MOST_STEPS = 10, 100
 # A Newton step that moves the density of no row by more than this share of it is the last: the next
-# would be its square. Priors of classes that are alike may move, and nothing tells where to.
+# would be its square. Priors of classes with equal densities are not identified and may still move.
 _STEP_TOLERANCE = 1e-11
 _ROUNDING = 1e-14  # by how much of itself a mean of logarithms may miss
-_FLAT = 1e-13  # share of the most that the rows tell about a direction up to which it is rounding
+_FLAT = 1e-13  # eigenvalues of the information below this share of the largest are rounding
 _LEVEL = 0.05
 _IGNORANCE = 12**-0.5  # the standard deviation of a number somewhere between 0 and 1
 
@@ -181,7 +181,7 @@ class EstimatedPriors(Result):
     """Priors found in rows without labels, and whether they are those of before.
 
     priors : (K,) the estimates, in the order of `classes`.
-    std_error : (K,) by the observed information; infinite where the rows tell nothing.
+    std_error : (K,) by the observed information; infinite where the rows have no information.
     statistic, p_value : the likelihood ratio test of no change, by chi² with `df` degrees.
     n_iter, converged : steps of EM and of Newton, and whether they came to an end.
     """
@@ -199,7 +199,7 @@ class EstimatedPriors(Result):
 
     @property
     def verdict(self) -> str:
-        """What the test says at the level of 0.05: "changed", or "no change shown"."""
+        """The result of the test at the level of 0.05: "changed", or "no change shown"."""
         return "changed" if self.p_value < _LEVEL else "no change shown"
 
     def __repr__(self) -> str:
@@ -216,9 +216,9 @@ def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> Estimat
     EM, π_k ← mean of the adjusted p_nk, then by Newton's method for π ≥ 0. The probabilities are
     taken as exact: what a poor fit gets wrong, no number of rows puts right.
 
-    Standard errors are those of the observed information of all classes, also for classes that are
-    estimated to be absent (prior zero), for which they say how far from zero the prior may be. A
-    class whose prior in `old` is zero stays there.
+    Standard errors are those of the observed information of all classes. For a class that is
+    estimated to be absent (prior zero) they measure how far from zero the prior may be. A class
+    whose prior in `old` is zero stays there.
 
     proba : (n, K), a data frame with a column a class, or (n,) for the second of two classes.
     old : priors by class, or in the order of the classes.
@@ -251,9 +251,9 @@ def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> Estimat
     if unknown:
         warn(
             IdentifiabilityWarning(
-                f"The rows tell next to nothing about the priors of {listed(unknown)}: the "
-                "probabilities hardly differ from row to row, or these classes cannot be told "
-                "apart.",
+                f"The rows have almost no information about the priors of {listed(unknown)}: the "
+                "probabilities hardly differ from row to row, or these classes have equal "
+                "densities.",
                 "Use more rows or a better classifier, or give the priors to adjust_priors.",
             )
         )
@@ -287,11 +287,12 @@ def _information(W: Array, pi: Array) -> Array:
 
 
 def _newton_step(W: Array, pi: Array) -> Array:
-    """The best y ≥ 0 for the parabola at π of mean ln Wy - Σ y, or a part of the way there.
+    """A step to the maximum over y ≥ 0 of the quadratic approximation at π of mean ln Wy - Σ y.
 
-    The top of that function on y ≥ 0 is the one of the likelihood on the simplex: it sums to one.
+    It is halved until the function does not fall. The maximum of that function on y ≥ 0 is the one
+    of the likelihood on the simplex: it sums to one.
     With information H = RᵀR and Hπ = score, y makes |Ry - z| least, where Rᵀz = 2 score - 1. Along
-    directions of which the rows tell nothing, it stays where π is.
+    directions without information it stays at π.
     """
     values, vectors = eigh(_information(W, pi))
     flat = values <= values[-1] * _FLAT
@@ -299,12 +300,11 @@ def _newton_step(W: Array, pi: Array) -> Array:
     goal = vectors.T @ (2 * _score(W, pi) - 1) / root
     goal[flat] = root[flat] * (vectors[:, flat].T @ pi)
     y = nnls(root[:, None] * vectors.T, goal, maxiter=100 * len(pi))[0]
-    now, share = _objective(W, pi), 1.0
-    while share > 1e-10:
+    now = _objective(W, pi)
+    for share in 0.5 ** np.arange(34):
         following = pi + share * (y - pi)
         if _objective(W, following) >= now - _ROUNDING * (1 + abs(now)):
             return following / following.sum()
-        share /= 2
     return pi
 
 

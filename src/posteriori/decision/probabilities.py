@@ -155,7 +155,8 @@ def read_proba(proba: Any, classes: Any = None) -> Probabilities:
         values = np.column_stack([1 - values, values])
     if values.ndim != 2 or values.shape[1] == 0:
         raise ShapeError(
-            f"proba has shape {values.shape}.", "Pass one row a row, and one column a class."
+            f"proba has shape {values.shape}.",
+            "Pass one row per observation, and one column per class.",
         )
     columns = range(values.shape[1]) if frame is None else list(frame.columns)
     if classes is None:
@@ -201,7 +202,7 @@ def class_place(label: Any, classes: Labels) -> int:
         return 1
     if label is None:
         raise ParameterError(
-            f"There are {len(labels)} classes, and label does not say which is meant.",
+            f"There are {len(labels)} classes, and label names none of them.",
             f"Pass label=, one of {labels[:8]}.",
         )
     if label not in labels:

@@ -81,8 +81,8 @@ class Decomposition(Result):
     """A score = reliability - resolution + uncertainty; only the first two are the model's.
 
     `reliability` is what a recalibration would gain, zero for a calibrated model; `resolution` is
-    what the recalibrated model gains over the shares of the classes, zero for one that tells
-    nothing apart; `uncertainty` is the score of the shares.
+    what the recalibrated model gains over the shares of the classes, zero for one that does not
+    discriminate; `uncertainty` is the score of the shares.
     """
 
     score: float

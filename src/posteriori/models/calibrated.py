@@ -156,7 +156,7 @@ class CalibratedClassifier(ClassifierMixin, Wrapper):
         if bad.any():
             raise DataError(
                 "The estimator gives no probabilities for row {row}.",
-                "Look at the entries of that row, or use another estimator.",
+                "Check the entries of that row, or use another estimator.",
                 int(bad.argmax()),
             )
         return found

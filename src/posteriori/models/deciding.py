@@ -197,7 +197,7 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Minus the mean loss of the decisions, in the true classes y.
 
-        Without losses and without rejecting it is one more than that: the share of right answers.
+        Without losses and without rejecting it is one more than that: the accuracy.
         """
         found = self.decide(X)
         weight = read_weight(sample_weight, len(found))

@@ -1,7 +1,7 @@
 """Many classes from two-class classifiers, and the rows on which these contradict each other.
 
-Conventions: n rows, K classes. `margins` (n, classifiers) is what the two-class classifiers say,
-above zero where a classifier is for its positive class.
+Conventions: n rows, K classes. `margins` (n, classifiers) are the decision values of the
+two-class classifiers, above zero where a classifier predicts its positive class.
 """
 
 from abc import abstractmethod
@@ -40,7 +40,7 @@ def _gives_probabilities(model: "_Multiclass") -> bool:
 class _Multiclass(ClassifierMixin, Wrapper):
     """What one-versus-rest and one-versus-one have in common.
 
-    A subclass says which classes each classifier compares (`_comparisons`), how their margins
+    A subclass defines which classes each classifier compares (`_comparisons`), how their margins
     become one score a class (`_scores`), where they contradict each other (`_conflicts`), and how
     their probabilities are combined (`_log_proba`).
     """
@@ -198,7 +198,7 @@ class OneVersusRest(_Multiclass):
     The probabilities are p_k / Σ_j p_j, with p_k what classifier k gives to its class; where
     every p_k is zero they are 1/K each.
 
-    `estimator` is any two-class classifier (by default `GaussianClassifier()`). `ambiguous` says
+    `estimator` is any two-class classifier (by default `GaussianClassifier()`). `ambiguous` is
     what `predict` does with ambiguous rows: "largest" takes the largest margin all the same,
     "reject" returns `reject_label`, and an array of Python objects where the type of the labels
     cannot hold it.
@@ -242,10 +242,10 @@ class OneVersusOne(_Multiclass):
     not: where comparisons are close, the most probable class may be another than the one with most
     votes.
 
-    A classifier sees the rows of its two classes only. One of this library knows the levels of
-    categorical columns that other classes have; to any other, what these alone have is unknown.
+    Each classifier is fitted to the rows of its two classes only. Those of this library accept the
+    levels of categorical columns that only other classes have; for any other, these are unknown.
 
-    `estimator` is any two-class classifier (by default `GaussianClassifier()`). `ambiguous` says
+    `estimator` is any two-class classifier (by default `GaussianClassifier()`). `ambiguous` is
     what `predict` does with ambiguous rows: "largest" takes the most votes all the same, "reject"
     returns `reject_label`, and an array of Python objects where the type of the labels cannot
     hold it. `estimators_` are in the order (0, 1), (0, 2), ..., each positive for the later class.

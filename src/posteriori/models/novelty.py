@@ -184,14 +184,14 @@ def _log_density(fitted: Any, X: Any) -> Array:
     if missing.any():
         raise DataError(
             "The estimator gives no density for row {row}.",
-            "Look at the entries of that row, or use another estimator.",
+            "Check the entries of that row, or use another estimator.",
             int(missing.argmax()),
         )
     return found
 
 
 def _raised(log_density: Array) -> Array:
-    """A little higher, so that rounding does not tell equal densities apart."""
+    """A little higher, so that densities which differ by rounding count as equal."""
     with np.errstate(invalid="ignore"):
         raised = log_density + _ROUNDING * np.maximum(abs(log_density), 1.0)
     return np.where(np.isfinite(log_density), raised, log_density)

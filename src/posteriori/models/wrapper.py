@@ -80,7 +80,7 @@ class Wrapper(Estimator):
 
     @property
     def _fitted(self) -> Any:
-        """A fitted copy, which knows the columns."""
+        """A fitted copy, with the columns of X."""
         return self.estimator_
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -203,7 +203,7 @@ class Training:
 
         `labels` (one for each row of X) stand for those of the user. An estimator of posteriori is
         passed all rows of a frame with text, with weight zero where they are not among `rows`, so
-        that it knows all levels of the columns.
+        that its schema has all levels of the columns.
         """
         if isinstance(estimator, FrozenEstimator):
             return estimator
