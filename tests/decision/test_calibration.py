@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose
 from scipy.special import softmax
 from scipy.stats import binom, binomtest, norm
 from sklearn.calibration import calibration_curve
-from sklearn.isotonic import IsotonicRegression
 
 from posteriori.decision.calibration import (
     OUTSIDE,
@@ -41,12 +40,6 @@ def test_the_interval_of_a_rate_is_exact():
         low, high = exact_interval(np.array([hits / n]), np.array([float(n)]), 0.9)
         exact = binomtest(hits, n).proportion_ci(0.9, "exact")
         assert_allclose([low[0], high[0]], [exact.low, exact.high], rtol=1e-9)
-
-
-def test_the_curve_without_bins_is_isotonic_regression():
-    pools = reliability_curve(Y, P).isotonic
-    expected = IsotonicRegression().fit(P, Y).predict(P)
-    assert_allclose(pools.rate[np.searchsorted(pools.low, P, side="right") - 1], expected)
 
 
 def test_weight_two_is_the_row_twice_in_the_curve():

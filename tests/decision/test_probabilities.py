@@ -25,12 +25,6 @@ def checked(proba):
 GOOD = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]])
 
 
-@pytest.mark.parametrize("kind", [np.array, list, pd.DataFrame, pl.DataFrame])
-def test_a_table_is_taken_as_it_is(kind):
-    given = kind(GOOD.tolist()) if kind is list else kind(GOOD)
-    assert_array_equal(checked(given), GOOD)
-
-
 @pytest.mark.parametrize("kind", [np.array, list, pd.Series, pl.Series])
 def test_one_number_a_row_is_that_of_the_second_class(kind):
     assert_array_equal(checked(kind([0.75, 0.0, 0.5])), GOOD)
