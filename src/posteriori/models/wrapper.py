@@ -34,7 +34,6 @@ from posteriori.errors import (
 )
 from posteriori.inspection.results import linear_columns
 from posteriori.models.base import Estimator, all_or_nothing
-from posteriori.rows.categories import LEVELS
 from posteriori.rows.features import as_frame, path_error
 from posteriori.rows.formula import read_formula
 from posteriori.rows.frames import as_pickable, count_rows, pick_rows
@@ -301,11 +300,9 @@ def _numbered(rows: Codes) -> Iterator[None]:
 
 
 def _has_levels(X: Any) -> bool:
-    """Whether X is a frame with columns of text or of a categorical type."""
+    """Whether X is a frame with columns that are not numbers."""
     frame = as_frame(X)
-    return frame is not None and any(
-        dtype in (*LEVELS, nw.Object) for dtype in frame.schema.values()
-    )
+    return frame is not None and not all(kind.is_numeric() for kind in frame.schema.values())
 
 
 # --- Cross-fitting --------------------------------------------------------------------------------
