@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from posteriori import LeastSquaresClassifier, LogisticRegression
-from posteriori.errors import DataError, MissingValueError, ParameterError, ShapeError
+from posteriori.errors import DataError, MissingValueError, ParameterError
 from posteriori.report.plots import COLOURS, LINES, MARKERS, calibration, residuals
 
 
@@ -24,31 +24,21 @@ def legend(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-def test_points_are_the_shares_in_bins_of_equal_size(forecasts):
-    y, p = forecasts
-    ax = calibration(y, p, bins=4)
-    line = ax.get_lines()[1]
-    assert_allclose(line.get_xdata(), p.reshape(4, 50).mean(axis=1))
-    assert_allclose(line.get_ydata(), (y == "rain").reshape(4, 50).mean(axis=1))
-
-
-def test_the_band_is_the_exact_interval_of_each_bin(forecasts):
+def test_points_are_the_shares_in_bins_and_bands_their_exact_intervals(forecasts):
     y, p = forecasts
     ax = calibration(y, p, bins=4, level=0.9)
+    diagonal, line = ax.get_lines()
+    assert_array_equal(diagonal.get_xydata(), [[0, 0], [1, 1]])
+    assert_allclose(line.get_xdata(), p.reshape(4, 50).mean(axis=1))
+    hits = (y == "rain").reshape(4, 50).sum(axis=1)
+    assert_allclose(line.get_ydata(), hits / 50)
+    expected = [stats.binomtest(int(n), 50).proportion_ci(0.9, "exact") for n in hits]
+    (bars,) = (each for each in ax.collections if isinstance(each, LineCollection))
+    assert_allclose([bar[:, 1] for bar in bars.get_segments()], expected, rtol=1e-8)
     corners = ax.collections[0].get_paths()[0].vertices
-    for x, hits in zip(
-        ax.get_lines()[1].get_xdata(), (y == "rain").reshape(4, 50).sum(axis=1), strict=True
-    ):
-        found = np.unique(corners[np.isclose(corners[:, 0], x), 1])
-        interval = stats.binomtest(int(hits), 50).proportion_ci(0.9, "exact")
-        assert_allclose([found.min(), found.max()], [interval.low, interval.high], rtol=1e-8)
-    assert ax.get_ylabel() == "share of class rain, with 90 % interval"
-
-
-def test_the_diagonal_is_where_a_calibrated_model_lies(forecasts):
-    ax = calibration(*forecasts)
-    assert_array_equal(ax.get_lines()[0].get_xydata(), [[0, 0], [1, 1]])
+    assert_allclose([corners[:, 1].min(), corners[:, 1].max()], [expected[0].low, expected[3].high])
     assert ax.get_xlabel() == "predicted probability of class rain"
+    assert ax.get_ylabel() == "share of class rain, with 90 % interval"
     assert legend(ax) == ["calibrated", "model"]
 
 
@@ -61,15 +51,6 @@ def test_several_models_have_a_style_and_a_name_each(forecasts):
     assert bold.get_linestyle() == LINES[1]
     assert_array_equal(bold.get_ydata(), honest.get_ydata())
     assert (bold.get_xdata()[0] < honest.get_xdata()[0]).all()
-    assert len(ax.collections) == 2
-
-
-def test_a_single_bin_has_an_interval_in_place_of_a_band():
-    ax = calibration([0, 1, 1, 1], [0.5] * 4)
-    (interval,) = ax.collections
-    assert isinstance(interval, LineCollection)
-    ends = stats.binomtest(3, 4).proportion_ci(0.95, "exact")
-    assert_allclose(interval.get_segments()[0], [[0.5, ends.low], [0.5, ends.high]], rtol=1e-8)
 
 
 def test_the_axes_cover_the_bins_of_a_rare_event_and_a_histogram_is_below():
@@ -82,10 +63,12 @@ def test_the_axes_cover_the_bins_of_a_rare_event_and_a_histogram_is_below():
     assert high < 0.4
     assert line.get_xdata().max() > 0.5 * high
     (histogram,) = ax.child_axes
-    counts, edges, _ = histogram.patches[0].get_data()
-    assert counts.sum() == 2000
-    assert_allclose(edges[[0, -1]], [p.min(), p.max()])
+    steps = histogram.patches[0].get_xy()
+    assert_allclose([steps[:, 0].min(), steps[:, 0].max()], [p.min(), p.max()])
+    assert_allclose(steps[:, 1].max(), np.histogram(p, 40)[0].max())
     assert histogram.get_xlim() == ax.get_xlim()
+    high_p = 0.8 + p / 5
+    assert calibration(random.random(2000) < high_p, high_p).get_xlim()[0] > 0.6
 
 
 def test_a_second_plot_is_added_to_the_first(forecasts):
@@ -103,7 +86,6 @@ def test_a_second_plot_is_added_to_the_first(forecasts):
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ({"proba": {}}, ParameterError, "no models"),
         ({"label": "snow"}, ParameterError, "no class 'snow'"),
         ({"bins": 0}, ParameterError, "bins=0"),
         ({"proba": np.full(200, 2.0)}, DataError, "not a probability"),
@@ -130,118 +112,110 @@ class Known:
         return np.column_stack([*rest, p])
 
 
+MODEL = Known(["no", "yes"])
+
+
 @pytest.fixture(scope="module")
-def residual_rows():
+def rows():
     random = np.random.default_rng(4)
     p = np.sort(random.random(100))
     x = random.permutation(100).astype(float)
     return np.column_stack([p, x]), np.where(random.random(100) < p, "yes", "no")
 
 
-def points(ax):
-    """All points, in the order of the axis."""
-    found = {line.get_label(): line for line in ax.get_lines()}
-    both = [found[name].get_xydata() for name in ("in the band", "outside")]
-    joined = np.concatenate(both)
-    return joined[joined[:, 0].argsort()]
+def drawn(ax):
+    """The points in the order of the axis, and the lines by their labels."""
+    lines = {line.get_label(): line for line in ax.get_lines()}
+    points = np.concatenate([lines[name].get_xydata() for name in ("in the band", "outside")])
+    return points[points[:, 0].argsort()], lines
 
 
-def test_points_are_the_mean_residuals_of_equal_bins_of_the_probability(residual_rows):
-    X, y = residual_rows
-    ax = residuals(Known(["no", "yes"]), X, y, bins=5)
+def words(ax):
+    return [text.get_text() for text in ax.get_xticklabels()]
+
+
+def test_points_are_the_mean_residuals_of_equal_bins_of_the_probability(rows):
+    X, y = rows
+    ax = residuals(MODEL, X, y, bins=5)
     p, t = X[:, 0].reshape(5, 20), (y == "yes").reshape(5, 20)
-    assert_allclose(points(ax), np.column_stack([p.mean(axis=1), (t - p).mean(axis=1)]))
-    band = next(line for line in ax.get_lines() if line.get_label() == "two standard errors")
-    assert_allclose(band.get_ydata(), 2 * np.sqrt((p * (1 - p)).sum(axis=1)) / 20)
+    points, lines = drawn(ax)
+    assert_allclose(points, np.column_stack([p.mean(axis=1), (t - p).mean(axis=1)]))
+    band = 2 * np.sqrt((p * (1 - p)).sum(axis=1)) / 20
+    assert_allclose(lines["two standard errors"].get_ydata(), band)
     assert ax.get_xlabel() == "predicted probability of class yes"
     assert ax.get_ylabel() == "mean of outcome - probability, class yes"
+    assert len(drawn(residuals(MODEL, X, y))[0]) == 10  # the root of the number of rows
 
 
-def test_there_are_as_many_bins_as_the_root_of_the_rows(residual_rows):
-    assert len(points(residuals(Known(["no", "yes"]), *residual_rows))) == 10
-
-
-def test_bins_of_a_column_are_in_its_order(residual_rows):
-    X, y = residual_rows
-    ax = residuals(Known(["no", "yes"]), X, y, column=1, bins=4)
+def test_bins_of_a_column_are_in_its_order(rows):
+    X, y = rows
+    ax = residuals(MODEL, X, y, column=1, bins=4)
     order = X[:, 1].argsort().reshape(4, 25)
     gap = ((y == "yes") - X[:, 0])[order].mean(axis=1)
-    assert_allclose(points(ax), np.column_stack([X[:, 1][order].mean(axis=1), gap]))
+    assert_allclose(drawn(ax)[0], np.column_stack([X[:, 1][order].mean(axis=1), gap]))
     assert ax.get_xlabel() == "x1"
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_every_level_of_a_categorical_column_is_a_bin(residual_rows, frame):
-    X, y = residual_rows
-    group = np.repeat(["c", "a", "b"], [1, 59, 40])
-    table = frame({"p": X[:, 0], "group": group})
-    ax = residuals(Known(["no", "yes"]), table, y, column="group")
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "b", "c"]
+def test_every_level_of_a_categorical_column_is_a_bin(rows, frame):
+    X, y = rows
+    group, number = np.repeat(["c", "a", "b"], [1, 59, 40]), [f"row {i}" for i in range(100)]
+    table = frame({"p": X[:, 0], "group": group, "identifier": number})
+    ax = residuals(MODEL, table, y, column="group")
+    assert words(ax) == ["a", "b", "c"]
+    gap, variance = (y == "yes") - X[:, 0], X[:, 0] * (1 - X[:, 0])
+    points, lines = drawn(ax)
+    each = [group == level for level in "abc"]
+    assert_allclose(points, np.column_stack([np.arange(3), [gap[own].mean() for own in each]]))
+    errors = [variance[own].sum() ** 0.5 / own.sum() for own in each]
+    assert_allclose(lines["two standard errors"].get_ydata(), 2 * np.array(errors))
+
+
+def test_rare_levels_share_the_last_bin_and_levels_keep_their_order(rows):
+    X, y = rows
+    levels = pd.Categorical(["b"] * 50 + ["c"] * 30 + ["a"] * 9 + ["d"] * 11, list("dcbax"))
+    table = pd.DataFrame({"p": X[:, 0], "group": levels})
+    assert words(residuals(MODEL, table, y, column="group")) == list("dcba")
+    ax = residuals(MODEL, table, y, column="group", bins=3)
+    assert words(ax) == ["c", "b", "other levels"]
     gap = (y == "yes") - X[:, 0]
-    expected = [gap[group == level].mean() for level in "abc"]
-    assert_allclose(points(ax), np.column_stack([np.arange(3), expected]))
-    bars = np.array(ax.collections[0].get_segments())
-    sums = [(X[:, 0] * (1 - X[:, 0]))[group == g].sum() ** 0.5 / (group == g).sum() for g in "abc"]
-    assert_allclose(bars[:, 1, 1], 2 * np.array(sums))
+    parts = [levels == "c", levels == "b", (levels == "a") | (levels == "d")]
+    assert_allclose(drawn(ax)[0][:, 1], [gap[part].mean() for part in parts])
 
 
-def test_points_outside_the_band_are_marked(residual_rows):
-    X, _ = residual_rows
-    ax = residuals(Known(["no", "yes"]), X, np.full(100, "yes"), bins=4)
-    found = {line.get_label(): line for line in ax.get_lines()}
-    outside, inside = found["outside"], found["in the band"]
+def test_points_outside_the_band_are_marked(rows):
+    X, _ = rows
+    ax = residuals(MODEL, X, np.full(100, "yes"), bins=4)
+    lines = drawn(ax)[1]
+    outside, inside = lines["outside"], lines["in the band"]
     p = X[:, 0].reshape(4, 25)
     beyond = (1 - p).mean(axis=1) > 2 * np.sqrt((p * (1 - p)).sum(axis=1)) / 25
     assert beyond.any()
-    assert len(outside.get_xdata()) == beyond.sum()
-    assert len(inside.get_xdata()) == (~beyond).sum()
+    assert (len(outside.get_xdata()), len(inside.get_xdata())) == (beyond.sum(), (~beyond).sum())
     assert outside.get_marker() != inside.get_marker()
-    names = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert names == ["two standard errors", "in the band", "outside"]
+    assert legend(ax) == ["two standard errors", "in the band", "outside"]
 
 
-def test_of_the_right_model_one_point_in_twenty_is_outside():
-    random = np.random.default_rng(0)
-    p = random.uniform(0.1, 0.9, 40_000)
-    ax = residuals(Known([0, 1]), p[:, None], (random.random(40_000) < p).astype(int))
-    outside = next(line for line in ax.get_lines() if line.get_label() == "outside")
-    assert 2 <= len(outside.get_xdata()) <= 18  # of 200, each with probability 0.0455
-
-
-def test_residuals_of_a_class_of_many_are_chosen_by_its_label(residual_rows):
-    X, y = residual_rows
-    model = Known(["maybe", "no", "yes"])
-    ax = residuals(model, X, y, label="no", bins=2)
+def test_residuals_of_a_class_of_many_are_chosen_by_its_label(rows):
+    X, y = rows
+    ax = residuals(Known(["maybe", "no", "yes"]), X, y, label="no", bins=2)
     gap = ((y == "no") - (1 - X[:, 0]) / 2)[np.argsort(-X[:, 0])].reshape(2, 50).mean(axis=1)
-    assert_allclose(points(ax)[:, 1], gap)
+    assert_allclose(drawn(ax)[0][:, 1], gap)
 
 
-def test_rare_levels_share_the_last_bin_and_levels_keep_their_order(residual_rows):
-    X, y = residual_rows
-    levels = pd.Categorical(["b"] * 50 + ["c"] * 30 + ["a"] * 9 + ["d"] * 11, list("dcbax"))
-    table = pd.DataFrame({"p": X[:, 0], "group": levels})
-    ax = residuals(Known(["no", "yes"]), table, y, column="group")
-    assert [text.get_text() for text in ax.get_xticklabels()] == list("dcba")
-    ax = residuals(Known(["no", "yes"]), table, y, column="group", bins=3)
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["c", "b", "other levels"]
-    gap = (y == "yes") - X[:, 0]
-    parts = [levels == "c", levels == "b", (levels == "a") | (levels == "d")]
-    assert_allclose(points(ax)[:, 1], [gap[part].mean() for part in parts])
-
-
-def test_what_has_no_residuals_is_named(residual_rows):
-    X, y = residual_rows
-    model, gaps = Known(["no", "yes"]), np.where(X > 98, np.nan, X)
+def test_what_has_no_residuals_is_named(rows):
+    X, y = rows
+    gaps = np.where(X > 98, np.nan, X)
     levels = pd.DataFrame({"p": X[:, 0], "group": ["a", None] * 50})
-    for each, rows, given, error, words in (
-        (model, X, {"column": "age"}, ParameterError, "no column 'age'"),
-        (model, X, {"label": "maybe"}, ParameterError, "no class 'maybe'"),
-        (model, X, {"bins": 0}, ParameterError, "bins=0"),
+    for model, table, given, error, text in (
+        (MODEL, X, {"column": "age"}, ParameterError, "no column 'age'"),
+        (MODEL, X, {"label": "maybe"}, ParameterError, "no class 'maybe'"),
+        (MODEL, X, {"bins": 0}, ParameterError, "bins=0"),
         (Known(["maybe", "no", "yes"]), X, {}, ParameterError, "3 classes"),
         (LogisticRegression(), X, {}, ParameterError, "not fitted"),
         (LeastSquaresClassifier().fit(X, y), X, {}, ParameterError, "no predict_proba"),
-        (model, gaps, {"column": 1}, ShapeError, "missing or infinite"),
-        (model, levels, {"column": "group"}, MissingValueError, "Row 1 of column 'group'"),
+        (MODEL, gaps, {"column": 1}, MissingValueError, "missing or infinite"),
+        (MODEL, levels, {"column": "group"}, MissingValueError, "Row 1 of column 'group'"),
     ):
-        with pytest.raises(error, match=words):
-            residuals(each, rows, y, **given)
+        with pytest.raises(error, match=text):
+            residuals(model, table, y, **given)

@@ -9,7 +9,6 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LogisticRegression as Theirs
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import (
-    FixedThresholdClassifier,
     GroupKFold,
     PredefinedSplit,
     RepeatedStratifiedKFold,
@@ -65,15 +64,6 @@ def test_scores_are_those_of_scikit_learns_cross_validation():
     assert found.accuracy == np.mean(proba.argmax(axis=1) == TUMOURS)
 
 
-def test_a_number_of_folds_is_a_stratified_shuffled_split():
-    splitter = StratifiedKFold(3, shuffle=True, random_state=7)
-    numbers = ["log_score", "std_error", "accuracy"]
-    a, b = (
-        table([NaiveBayes()], cv=cv, random_state=7)[numbers].to_numpy() for cv in (3, splitter)
-    )
-    assert_allclose(a, b, rtol=0)
-
-
 def test_any_classifier_of_scikit_learn_takes_part():
     theirs = make_pipeline(StandardScaler(), Theirs())
     found = row(table({"theirs": theirs}, WINE, KINDS), "theirs")
@@ -97,15 +87,6 @@ def test_the_difference_is_paired_with_the_best():
     assert row(found, worse).difference == pytest.approx(away.mean(), rel=1e-9)
     error = away.std(ddof=1) / np.sqrt(len(away))
     assert row(found, worse).difference_std_error == pytest.approx(error, rel=1e-9)
-
-
-def test_missing_entries_are_left_to_the_models():
-    gaps = WINE.copy()
-    gaps[::7, 2] = np.nan
-    model = GaussianClassifier()
-    proba = cross_val_predict(model, gaps, KINDS, cv=FOLDS, method="predict_proba")
-    found = table([model], gaps, KINDS)
-    assert found.log_score[0] == pytest.approx(log_loss(KINDS, proba), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
@@ -155,18 +136,17 @@ def test_a_model_fitted_by_a_formula_is_compared_by_its_formula(frame):
 
 def test_formulas_need_their_frame_and_their_target(frame):
     model = LogisticRegression(prior=1.0).fit("sick ~ age", frame)
-    with pytest.raises(ColumnTypeError, match="'a' was fitted by a formula, and X is not a data"):
-        compare({"a": model}, frame[["age"]].to_numpy(), frame["sick"])
-    with pytest.raises(LabelError, match="'sick ~ age' has another target than y"):
-        compare({"a": model}, frame, frame["region"])
-    with pytest.raises(ParameterError, match=r"'b' has no formula, .* target column 'sick'"):
-        compare({"a": model, "b": NaiveBayes()}, frame, frame["sick"])
-    wrapped = CalibratedClassifier(model)
-    with pytest.raises(ColumnTypeError, match="'a' was fitted by a formula"):
-        compare({"a": wrapped}, frame[["age"]].to_numpy(), frame["sick"])
     other = LogisticRegression(prior=1.0).fit("region ~ age", frame)
-    with pytest.raises(LabelError, match="than y or the other formulas"):
-        compare({"a": model, "b": other}, frame)
+    array = frame[["age"]].to_numpy()
+    for models, X, y, error, words in (
+        ({"a": model}, array, frame["sick"], ColumnTypeError, "'sick ~ age' names columns"),
+        ({"a": CalibratedClassifier(model)}, array, frame["sick"], ColumnTypeError, "columns"),
+        ({"a": model}, frame, frame["region"], LabelError, "has another target than y"),
+        ({"a": model, "b": other}, frame, None, LabelError, "than y or the other formulas"),
+        ({"a": model, "b": NaiveBayes()}, frame, None, ParameterError, "'b' has no formula"),
+    ):
+        with pytest.raises(error, match=words):
+            compare(models, X, y)
 
 
 # --- Evidence, BIC and AIC ------------------------------------------------------------------------
@@ -238,14 +218,12 @@ def test_a_class_that_a_fold_lacks_has_probability_zero_in_it():
     y = np.array(["a"] * 10 + ["b"] * 10 + ["c"] * 3)
     X = np.random.default_rng(0).normal(size=(23, 2))
     fold, weight = np.array([0, 1] * 10 + [1, 1, 1]), np.ones(23)
-    found = table({"naive": NaiveBayes(), "theirs": Theirs()}, X, y, cv=PredefinedSplit(fold))
-    assert np.isinf(found.log_score).all()
-    assert found.difference_std_error.isna().any()
-    assert all("row 20 has the probability zero" in note for note in found.note)
     weight[[0, 20]] = 0
-    folds = PredefinedSplit(fold[weight > 0])
-    found = table({"naive": NaiveBayes()}, X, y, cv=folds, sample_weight=weight)
-    assert "row 21 has the probability zero" in found.note[0]
+    models, folds = {"naive": NaiveBayes(), "theirs": Theirs()}, PredefinedSplit(fold[weight > 0])
+    found = table(models, X, y, cv=folds, sample_weight=weight)
+    assert np.isinf(found.log_score).all()
+    assert found.difference_std_error.isna().all()
+    assert all("row 21 has the probability zero" in note for note in found.note)
 
 
 def test_a_model_without_probabilities_has_its_accuracy_at_the_end():
@@ -257,12 +235,6 @@ def test_a_model_without_probabilities_has_its_accuracy_at_the_end():
     )
     assert last[["log_score", "difference", "brier", "calibration_error"]].isna().all()
     assert last.note.startswith("gives no probabilities")
-
-
-def test_accuracy_is_that_of_the_rule_of_the_model():
-    model = FixedThresholdClassifier(LogisticRegression(prior=1.0), threshold=0.95)
-    right = cross_val_predict(model, CELLS, TUMOURS, cv=FOLDS) == TUMOURS
-    assert table(model).accuracy[0] == right.mean()
 
 
 def test_two_equal_models_have_different_names():
@@ -288,21 +260,17 @@ def test_the_comparison_is_a_text_and_an_html_table():
     assert text.splitlines()[2].split()[:4] == ["log", "score", "std", "error"]
     for each in frame.itertuples():
         assert f"{each.model} " in text
-        assert all(f"{each.log_score:.4f}" in page for page in (text, html))
-    assert f"{frame.bic.dropna().iloc[0]:.2f}" in text
+        assert all(f"{each.log_score:.4g}" in page for page in (text, html))
     assert "* <naive>: log_evidence: the parameters have no prior" in text
     assert "<th>&lt;naive&gt;</th>" in html
-    assert html.count("<tr>") == 3
 
 
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ({"models": []}, ShapeError, "no models"),
+        ({"models": []}, ParameterError, "no models"),
         ({"models": {"a": 3}}, ParameterError, "3 is not a classifier"),
-        ({"models": [NaiveBayes]}, ParameterError, "not a classifier"),
         ({"models": [GLM(family="poisson")]}, ParameterError, "not a classifier"),
-        ({"cv": "a"}, ValueError, "Got a"),
         ({"cv": 1}, ValueError, "n_splits=1"),
         ({"cv": RepeatedStratifiedKFold(n_splits=2, n_repeats=2)}, ParameterError, "than once"),
         ({"X": "cells.csv"}, ParameterError, "rows in memory, and X is a str"),
@@ -332,9 +300,3 @@ def test_an_error_in_a_fold_names_the_model():
     with pytest.raises(ParameterError) as caught:
         compare({"odd": NaiveBayes(family="nonsense")}, CELLS, TUMOURS)
     assert caught.value.__notes__ == ["This was model 'odd'."]
-
-
-def test_a_wrapper_is_compared_like_any_other_model():
-    wrapped = CalibratedClassifier(NaiveBayes())
-    found = table({"plain": NaiveBayes(), "calibrated": wrapped})
-    assert found.model[0] == "calibrated"

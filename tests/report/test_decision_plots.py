@@ -3,7 +3,6 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import confusion_matrix
 
@@ -47,47 +46,37 @@ def by_brute_force(y, proba, loss, price):
 
 
 def test_errors_are_those_of_the_rows_kept_when_the_least_sure_go_first(rows):
-    y, proba = rows
-    ax = reject_curve(y, proba)
+    ax = reject_curve(*rows)
     (line,) = ax.get_lines()
     assert_allclose(line.get_xdata(), np.arange(60) / 60)
-    assert_allclose(line.get_ydata(), by_brute_force(y, proba, 1 - np.eye(3), 0)[0], atol=1e-12)
+    assert_allclose(line.get_ydata(), by_brute_force(*rows, 1 - np.eye(3), 0)[0], atol=1e-12)
     assert ax.get_xlabel() == "share of rows rejected"
     assert ax.get_ylabel() == "error rate of the remaining rows"
-    assert legend(ax) == ["error rate of the remaining rows"]
 
 
 def test_costs_of_all_rows_go_from_no_rejection_to_the_price_of_it(rows):
-    y, proba = rows
-    ax = reject_curve(y, proba, loss=LOSS, reject_cost=0.8)
-    error, _, cost = by_brute_force(y, proba, LOSS, 0.8)
-    right = right_of(ax)
+    ax = reject_curve(*rows, loss=LOSS, reject_cost=0.8)
+    error, _, cost = by_brute_force(*rows, LOSS, 0.8)
+    (line,) = right_of(ax).get_lines()
     assert_allclose(ax.get_lines()[0].get_ydata(), error, atol=1e-12)
-    assert_allclose(right.get_lines()[0].get_xdata(), np.arange(61) / 60, atol=1e-12)
-    assert_allclose(right.get_lines()[0].get_ydata(), cost, atol=1e-12)
+    assert_allclose(line.get_xydata(), np.column_stack([np.arange(61) / 60, cost]), atol=1e-12)
     assert cost[-1] == pytest.approx(0.8)
-    assert right.get_ylabel() == "mean cost of all rows"
-    assert legend(ax) == [
-        "error rate of the remaining rows",
-        "rejected by Chow's rule",
-        "mean cost of all rows",
-    ]
+    assert right_of(ax).get_ylabel() == "mean cost of all rows"
+    lines = ["error rate of the remaining rows", "rejected by Chow's rule", "mean cost of all rows"]
+    assert legend(ax) == lines
 
 
 def test_the_rule_rejects_where_the_expected_loss_is_above_the_cost(rows):
-    y, proba = rows
-    rule = reject_curve(y, proba, reject_cost=0.3).get_lines()[-1]
-    share = (1 - proba.max(axis=1) > 0.3).mean()
+    rule = reject_curve(*rows, reject_cost=0.3).get_lines()[-1]
+    share = (1 - rows[1].max(axis=1) > 0.3).mean()
     assert 0 < share < 1
     assert_allclose(rule.get_xdata(), [share, share])
 
 
 def test_a_loss_alone_gives_the_mean_loss_of_the_rows_kept(rows):
-    y, proba = rows
-    right = right_of(reject_curve(y, proba, loss=LOSS))
-    assert_allclose(
-        right.get_lines()[0].get_ydata(), by_brute_force(y, proba, LOSS, 0)[1], atol=1e-12
-    )
+    right = right_of(reject_curve(*rows, loss=LOSS))
+    expected = by_brute_force(*rows, LOSS, 0)[1]
+    assert_allclose(right.get_lines()[0].get_ydata(), expected, atol=1e-12)
     assert right.get_ylabel() == "mean loss of the remaining rows"
 
 
@@ -96,8 +85,7 @@ def test_actions_that_are_no_classes_have_costs_but_no_errors(rows):
     loss = {c: {"go": float(k), "stop": 1.0} for k, c in enumerate(LABELS.tolist())}
     ax = reject_curve(y, proba, loss=loss, reject_cost=0.5)
     table = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
-    expected = proba @ table
-    lost = table[np.searchsorted(LABELS, y), expected.argmin(axis=1)]
+    lost = table[np.searchsorted(LABELS, y), (proba @ table).argmin(axis=1)]
     cost = ax.get_lines()[0].get_ydata()
     assert_allclose([cost[0], cost[-1]], [lost.mean(), 0.5])
     assert ax.get_ylabel() == "mean cost of all rows"
@@ -114,9 +102,8 @@ def test_rows_that_are_equally_sure_are_rejected_together():
 def test_rows_may_have_losses_and_prices_of_their_own(rows):
     y, proba = rows
     amount = np.random.default_rng(0).uniform(1, 5, len(y))
-    right = right_of(
-        reject_curve(y, proba, loss=amount[:, None, None] * LOSS, reject_cost=amount / 2)
-    )
+    given = {"loss": amount[:, None, None] * LOSS, "reject_cost": amount / 2}
+    right = right_of(reject_curve(y, proba, **given))
     codes, expected = np.searchsorted(LABELS, y), proba @ LOSS
     order = np.argsort(-(expected.min(axis=1) - 0.5) * amount)
     lost = amount * LOSS[codes, expected.argmin(axis=1)]
@@ -124,8 +111,15 @@ def test_rows_may_have_losses_and_prices_of_their_own(rows):
     assert_allclose(right.get_lines()[0].get_ydata(), cost, atol=1e-12)
 
 
+# --- The confusion matrix -------------------------------------------------------------------------
+
+
 def cells(ax):
     return [text.get_text() for text in ax.texts]
+
+
+def names(labels):
+    return [text.get_text() for text in labels]
 
 
 def test_cells_are_counts_shaded_by_the_shares_of_the_class(rows):
@@ -134,25 +128,21 @@ def test_cells_are_counts_shaded_by_the_shares_of_the_class(rows):
     ax = confusion(y, decided)
     count = confusion_matrix(y, decided)
     assert cells(ax) == [str(n) for n in count.ravel()]
-    share = count / count.sum(axis=1, keepdims=True)
-    white = 1 - share[..., None] * (1 - np.array(to_rgb("#004B75")))
-    assert_allclose(ax.images[0].get_array(), white)
-    assert [text.get_text() for text in ax.get_xticklabels()] == LABELS.tolist()
-    assert [text.get_text() for text in ax.get_yticklabels()] == LABELS.tolist()
+    assert_allclose(ax.images[0].get_array(), count / count.sum(axis=1, keepdims=True))
+    assert names(ax.get_xticklabels()) == names(ax.get_yticklabels()) == LABELS.tolist()
     assert (ax.get_xlabel(), ax.get_ylabel()[:10]) == ("action", "true class")
     assert ax.get_title() == ""
 
 
-def test_text_has_the_contrast_of_wcag_level_aa(rows):
-    y = np.repeat("a", 100)
-    for n in range(0, 101, 5):
-        ax = confusion(y, np.repeat(["a", "b"], [n, 100 - n]), classes=["a", "b"])
-        for text, shade in zip(ax.texts[:2], ax.images[0].get_array()[0], strict=True):
+def test_text_has_enough_contrast_to_its_shade():
+    for n in range(0, 101, 4):
+        ax = confusion(np.repeat("a", 100), np.repeat(["a", "b"], [n, 100 - n]), classes=["a", "b"])
+        shades = ax.images[0].to_rgba(ax.images[0].get_array())[0, :, :3]
+        for text, shade in zip(ax.texts[:2], shades, strict=True):
             linear = np.where(shade <= 0.04045, shade / 12.92, ((shade + 0.055) / 1.055) ** 2.4)
             ground = linear @ [0.2126, 0.7152, 0.0722]
             ink = 1.0 if text.get_color() == "white" else 0.0
-            light, dark = max(ground, ink), min(ground, ink)
-            assert (light + 0.05) / (dark + 0.05) > 4.5
+            assert (max(ground, ink) + 0.05) / (min(ground, ink) + 0.05) > 4.5  # WCAG level AA
         plt.close("all")
 
 
@@ -166,14 +156,14 @@ def test_costs_of_cells_add_up_to_the_total(rows):
     assert ax.get_title() == f"total cost {total:g}, {total / 60:.3g} per row"
     order = LABELS[::-1]
     ax = confusion(y, decided, loss=LOSS[::-1, ::-1], classes=order)
-    assert [text.get_text() for text in ax.get_yticklabels()] == order.tolist()
+    assert names(ax.get_yticklabels()) == order.tolist()
     assert [float(cell.split("cost ")[1]) for cell in cells(ax)] == expected.ravel().tolist()[::-1]
 
 
 @pytest.mark.parametrize("sign", ["reject", None, np.nan])
 def test_rejected_rows_have_a_column_and_a_price(sign):
     plain = confusion([0, 0, 1, 1], [0, 1, sign, sign])
-    assert [text.get_text() for text in plain.get_xticklabels()] == ["0", "1", "reject"]
+    assert names(plain.get_xticklabels()) == ["0", "1", "reject"]
     assert cells(plain) == ["1", "1", "0", "0", "0", "2"]
     ax = confusion([0, 0, 1, 1], [0, 1, sign, sign], reject_cost=0.25)
     assert cells(ax)[1::4] == ["1\ncost 1", "2\ncost 0.5"]
@@ -184,7 +174,16 @@ def test_rows_may_have_losses_of_their_own_and_classes_no_rows():
     loss = np.array([3.0, 5.0, 11.0])[:, None, None] * (1 - np.eye(2))
     ax = confusion([0, 0, 0], [1, 1, 0], loss=loss, classes=[0, 1])
     assert cells(ax) == ["1\ncost 0", "2\ncost 8", "0\ncost 0", "0\ncost 0"]
-    assert_array_equal(ax.images[0].get_array()[1], np.ones((2, 3)))
+    assert_array_equal(ax.images[0].get_array()[1], [0, 0])
+
+
+def test_decisions_are_drawn_as_their_actions():
+    proba, loss = [0.1, 0.45, 0.9, 0.6], {0: {"go": 0, "stop": 1}, 1: {"go": 1, "stop": 0}}
+    found = decide(proba, loss, reject_cost=0.42)
+    given = {"loss": loss, "reject_cost": 0.42}
+    drawn = [cells(confusion([0, 1, 1, 0], each, **given)) for each in (found, found.action)]
+    assert drawn[0] == drawn[1]
+    assert any("cost 0.42" in cell for cell in drawn[0])
 
 
 @pytest.mark.parametrize(
@@ -192,7 +191,6 @@ def test_rows_may_have_losses_of_their_own_and_classes_no_rows():
     [
         (reject_curve, {"y": np.full(60, "ant")}, LabelError, "3 classes, but y has 1"),
         (reject_curve, {"loss": np.eye(2)}, ShapeError, "loss has shape"),
-        (confusion, {"y": [], "decided": []}, ShapeError, "y has no rows"),
         (confusion, {"decided": ["ant"]}, ShapeError, "decided has shape"),
         (confusion, {"decided": np.full(60, "dog"), "loss": LOSS}, ParameterError, "'dog'"),
         (confusion, {"decided": ["reject"] * 60, "loss": LOSS}, ParameterError, "reject_cost="),
@@ -202,14 +200,3 @@ def test_what_cannot_be_drawn_is_named(rows, draw, given, error, words):
     second = {"proba": rows[1]} if draw is reject_curve else {}
     with pytest.raises(error, match=words):
         draw(**{"y": rows[0], **second, **given})
-
-
-def test_decisions_are_drawn_as_their_actions():
-    proba, loss = [0.1, 0.45, 0.9, 0.6], {0: {"go": 0, "stop": 1}, 1: {"go": 1, "stop": 0}}
-    found = decide(proba, loss, reject_cost=0.42)
-    drawn = [
-        cells(confusion([0, 1, 1, 0], each, loss=loss, reject_cost=0.42))
-        for each in (found, found.action)
-    ]
-    assert drawn[0] == drawn[1]
-    assert any("cost 0.42" in cell for cell in drawn[0])

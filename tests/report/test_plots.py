@@ -118,9 +118,10 @@ def test_two_plots_on_the_same_axes_share_one_legend():
     assert labels(ax) == ["setosa", "versicolor", "virginica"]
 
 
-def test_no_colour_has_the_same_marker_or_line_twice_within_56_classes():
-    for other in (plots.MARKERS, plots.LINES):
-        assert len(set(zip(plots.COLOURS * 8, map(str, other * 7), strict=True))) == 56
+def test_colours_have_another_marker_and_line_when_they_are_repeated():
+    for other, classes in ((plots.MARKERS, 56), (plots.LINES, 28)):
+        pairs = [(plots.COLOURS[k % 7], other[k % len(other)]) for k in range(classes)]
+        assert len(set(pairs)) == classes
 
 
 @pytest.mark.parametrize("name", DRAWN)

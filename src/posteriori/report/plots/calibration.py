@@ -9,24 +9,10 @@ from matplotlib.axes import Axes
 from posteriori.arguments import check_count
 from posteriori.decision.calibration import binned_residuals, reliability_curve
 from posteriori.decision.probabilities import class_place, read_labelled
-from posteriori.errors import MissingValueError, ParameterError
-from posteriori.report.plots.style import (
-    BLUE,
-    GREY,
-    MARKER_EDGE,
-    VERMILION,
-    Table,
-    add_legend,
-    classes_of,
-    codes_of,
-    new_axes,
-    probabilities,
-    read_table,
-    set_ticks,
-    styles,
-    weights_of,
-)
-from posteriori.rows.categories import declared_values, is_missing
+from posteriori.errors import MissingValueError
+from posteriori.report.plots import style
+from posteriori.rows.changes import entries_of
+from posteriori.rows.features import Table, as_frame, read_features
 from posteriori.typing import Array, Codes
 
 _MARGIN = 0.03
@@ -62,49 +48,41 @@ def calibration(
     ('predicted probability of class 1', array([0.25, 0.75]))
     """
     models = dict(proba) if isinstance(proba, Mapping) else {"model": proba}
-    if not models:
-        raise ParameterError("proba has no models.", "Pass {name: probabilities}.")
     given: dict[str, Any] = {"classes": classes, "sample_weight": sample_weight}
-    curves = [
-        reliability_curve(y, each, label=label, level=level, bins=bins, **given)
-        for each in models.values()
-    ]
     rows = [read_labelled(y, each, **given) for each in models.values()]
-    axes = new_axes(ax)
-    before = [str(name) for name in axes.get_legend_handles_labels()[1] if name != _REFERENCE]
-    histogram = _histogram_below(axes)
-    names = [name if name not in before else f"{name} {len(before) + 1}" for name in models]
-    ends = list(axes.get_xlim()) if before else []
-    for style, curve, each in zip(styles(names, len(before)), curves, rows, strict=True):
+    given |= {"label": label, "level": level, "bins": bins}
+    curves = [reliability_curve(y, each, **given) for each in models.values()]
+    axes = style.new_axes(ax)
+    histogram = _histogram_below(axes, curves[0].predicted[0])
+    before = axes.get_legend_handles_labels()[1]
+    for k, (name, curve, each) in enumerate(
+        zip(models, curves, rows, strict=True), start=len(before) - 1
+    ):
+        look = style.line_style(k)
         band = curve.predicted, curve.low, curve.high
-        if len(curve.predicted) > 1:
-            axes.fill_between(*band, color=style.colour, alpha=0.15, linewidth=0)
-        else:
-            axes.vlines(*band, color=style.colour)
-        look: dict[str, Any] = {"color": style.colour, "linestyle": style.line}
-        look |= {"marker": style.marker, "label": style.label}
-        axes.plot(curve.predicted, curve.observed, **look, **MARKER_EDGE)
-        low, high = min(*curve.low, *curve.predicted), max(*curve.high, *curve.predicted)
-        ends += [low - _MARGIN * (high - low), high + _MARGIN * (high - low)]
-        counts, edges = np.histogram(
-            each.probability[:, each.place(label)], _BARS, weights=each.weight
-        )
-        histogram.stairs(counts, edges, color=style.colour, linestyle=style.line)
-    axes.set_xlim(min(ends), max(ends))
-    axes.set_ylim(min(ends), max(ends))
-    histogram.set_ylim(bottom=0)
-    axes.set_xlabel(f"predicted probability of class {curves[0].label}")
+        axes.fill_between(*band, color=look["color"], alpha=0.15, linewidth=0)
+        axes.vlines(*band, color=look["color"], alpha=0.3, linewidth=1)
+        text = name if name not in before else f"{name} {len(before)}"
+        axes.plot(curve.predicted, curve.observed, label=text, **(style.point_style(k) | look))
+        probability = each.probability[:, each.place(label)]
+        histogram.hist(probability, _BARS, weights=each.weight, histtype="step", **look)
+    ends = axes.dataLim.get_points()  # of all curves and bands
+    margin = _MARGIN * (ends.max() - ends.min())
+    limits = ends.min() - margin, ends.max() + margin
+    axes.set(xlim=limits, ylim=limits, xlabel=f"predicted probability of class {curves[0].label}")
     axes.set_ylabel(f"share of class {curves[0].label}, with {100 * level:g} % interval")
-    add_legend(axes, loc="upper left")
+    histogram.set_ylim(bottom=0)
+    style.add_legend(axes, loc="upper left")
     return axes
 
 
-def _histogram_below(axes: Axes) -> Axes:
-    """The Axes of the histogram: those of an earlier plot, or new ones."""
+def _histogram_below(axes: Axes, start: float) -> Axes:
+    """The Axes of the histogram: those of an earlier plot, or new ones with the diagonal above."""
     for child in axes.child_axes:
         if child.get_label() == _HISTOGRAM:
             return cast(Axes, child)
-    axes.axline((0, 0), slope=1, color=GREY, linewidth=1, linestyle=":", label=_REFERENCE)
+    look: dict[str, Any] = {"color": style.GREY, "linewidth": 1, "linestyle": ":"}
+    axes.axline((start, start), slope=1, label=_REFERENCE, **look)
     below = axes.inset_axes((0.0, -0.24, 1.0, 0.2), sharex=axes, label=_HISTOGRAM)
     below.set_ylabel("rows")
     axes.tick_params(labelbottom=False)
@@ -143,18 +121,18 @@ def residuals(
     ('mean texture', 'mean of outcome - probability, class 1')
     """
     check_count("bins", bins, "bins", none=True)
-    classes, table = classes_of(model), read_table(X)
-    k, n = class_place(label, classes), len(table.array)
-    p, name = probabilities(model, X)[:, k], classes.tolist()[k]
-    happened = (codes_of(y, classes, n) == k).astype(np.float64)
-    weight = weights_of(sample_weight, n)
+    classes = style.classes_of(model)
+    k = class_place(label, classes)
+    p, name = style.probabilities(model, X)[:, k], classes.tolist()[k]
+    happened = (style.codes_of(y, classes, len(p)) == k).astype(np.float64)
+    weight = style.weights_of(sample_weight, len(p))
     along, words = f"predicted probability of class {name}", None
     values: Any = p
     if column is not None:
-        j = table.place(column)
-        along = table.names[j]
-        if table.is_numeric(j):
-            values = table.numbers(j)
+        table, j = _read_column(X, column)
+        along = table.schema.names[j]
+        if table.schema.columns[j].kind == "numeric":
+            values = style.numbers_of(table, j)
         else:
             values, words = _levels(table, j, weight, bins)
             bins = int(np.ceil(weight.sum() / np.bincount(values, weight).min()))  # one each
@@ -162,48 +140,49 @@ def residuals(
     found = binned_residuals(
         *(each[kept] for each in (p, happened, p * (1 - p), weight)), along=values[kept], bins=bins
     )
-    axes = new_axes(ax)
-    axes.axhline(0.0, color=GREY, linewidth=1)
-    band: dict[str, Any] = {"color": GREY, "label": "two standard errors"}
-    if words is None:
-        for sign in (1, -1):
-            axes.plot(found.place, 2 * sign * found.std_error, linestyle="--", **band)
-    else:
-        zero = np.zeros_like(found.place)
-        axes.errorbar(found.place, zero, 2 * found.std_error, linestyle="none", capsize=8, **band)
-        set_ticks(axes, words)
+    axes = style.new_axes(ax)
+    axes.axhline(0.0, color=style.GREY, linewidth=1)
+    band: dict[str, Any] = {"linestyle": "--"}
+    if words is not None:
+        band = {"linestyle": "none", "marker": "_", "markersize": 24}
+        style.set_ticks(axes, words)
         axes.set_xlim(-0.5, len(words) - 0.5)
-    for which, colour, marker, where in (
-        (~found.outside, BLUE, "o", "in the band"),
-        (found.outside, VERMILION, "s", "outside"),
-    ):
-        gap = (found.observed - found.predicted)[which]
-        look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "none"}
-        axes.plot(found.place[which], gap, label=where, **look, **MARKER_EDGE)
-    axes.set_xlabel(along)
-    axes.set_ylabel(f"mean of outcome - probability, class {name}")
-    add_legend(axes, above=True)
+    for end in (-2 * found.std_error, 2 * found.std_error):
+        axes.plot(found.place, end, color=style.GREY, label="two standard errors", **band)
+    gap = found.observed - found.predicted
+    for which, number, text in ((~found.outside, 0, "in the band"), (found.outside, 5, "outside")):
+        axes.plot(found.place[which], gap[which], label=text, **style.point_style(number))
+    axes.set(xlabel=along, ylabel=f"mean of outcome - probability, class {name}")
+    style.add_legend(axes, above=True)
     return axes
+
+
+def _read_column(X: Any, column: Any) -> tuple[Table, int]:
+    """A table that has the column, and its place there; of a frame no other column is read."""
+    frame = as_frame(X)
+    if frame is None:
+        table = read_features(X)
+        return table, style.place_of(column, table.schema.names)
+    j = style.place_of(column, frame.columns)
+    return read_features(frame[:, [j]].to_native()), 0
 
 
 def _levels(table: Table, j: int, weight: Array, bins: int | None) -> tuple[Codes, list[str]]:
     """The codes (n,) of the levels of a column, and the name of each; in `bins` at most."""
-    entries = table.array[:, j].tolist()
-    missing = [i for i, entry in enumerate(entries) if is_missing(entry)]
-    if missing:
+    codes, column = entries_of(table, j), table.schema.columns[j]
+    if not (codes >= 0).all():  # missing: negative, or NaN
         raise MissingValueError(
-            f"Row {missing[0]} of column {table.names[j]!r} is missing.", "Drop such rows."
+            f"Row {int((codes >= 0).argmin())} of {table.schema.describe(j)} is missing.",
+            "Drop such rows.",
         )
-    declared = None if table.frame is None else declared_values(table.frame[table.names[j]])
-    total: dict[Any, float] = dict.fromkeys(declared or sorted(set(entries), key=str), 0.0)
-    for entry, each in zip(entries, weight, strict=True):
-        total[entry] += each
-    levels = [level for level, each in total.items() if each > 0]
-    words = [str(level) for level in levels]
-    if bins is not None and bins < len(levels):
-        frequent = sorted(levels, key=lambda level: -total[level])[: bins - 1]
-        levels = [level for level in levels if level in frequent]
-        words = [*map(str, levels), "other levels"]
-    place = {level: i for i, level in enumerate(levels)}
-    last = len(words) - 1
-    return np.array([place.get(entry, last) for entry in entries], dtype=np.intp), words
+    codes = codes.astype(np.intp)
+    levels = column.levels if column.kind == "categorical" else (False, True)
+    total = np.bincount(codes, weight, len(levels))
+    kept = np.flatnonzero(total)
+    others = bins is not None and bins < len(kept)
+    if others:
+        frequent = kept[np.argsort(-total[kept], kind="stable")]
+        kept = np.sort(frequent[: cast(int, bins) - 1])
+    place = np.full(len(levels), len(kept) if others else 0)
+    place[kept] = np.arange(len(kept))
+    return place[codes], [str(levels[i]) for i in kept] + ["other levels"] * others

@@ -3,27 +3,16 @@
 Conventions: n rows, K classes, A actions; losses (K, A), or (n, K, A) where rows have their own.
 """
 
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 
 from posteriori.decision.decide import Decisions
 from posteriori.decision.loss import read_loss, read_reject_cost
 from posteriori.decision.probabilities import read_labelled
-from posteriori.errors import LabelError, ParameterError, ShapeError
-from posteriori.report.plots.style import (
-    BLUE,
-    GREY,
-    VERMILION,
-    add_legend,
-    new_axes,
-    set_ticks,
-    tinted,
-    weights_of,
-)
+from posteriori.errors import ParameterError, ShapeError
+from posteriori.report.plots import style
 from posteriori.rows.categories import is_missing
 from posteriori.rows.target import as_vector, read_target
 from posteriori.typing import Array, Codes
@@ -34,29 +23,8 @@ REJECT = "reject"
 _TIE = 8 * np.finfo(np.float64).eps
 """Expected losses that differ by less than this share of the largest are equal."""
 
-_FEW = 25
-"""With fewer points than this, each has a marker."""
-
-_NAVY = "#004B75"
-_DARK = 0.18
-"""The luminance below which white text has more contrast than black text."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rejection:
-    """Errors and costs as more rows are rejected, those of largest expected loss first (m points).
-
-    `rejected` is the share of rows from 0 to 1. `error` and `loss` (m - 1,) are the error rate and
-    the mean loss of the other rows; `error` is None where actions are not classes. `cost` (m,) is
-    the mean over all rows of the loss or the cost of rejecting, `by_rule` the share of rows whose
-    expected loss is above that cost; both are None without a cost.
-    """
-
-    rejected: Array
-    error: Array | None
-    loss: Array
-    cost: Array | None
-    by_rule: float | None
+_DARK = 0.715
+"""The share from which on white text has more contrast on its shade than black text."""
 
 
 def reject_curve(
@@ -90,47 +58,14 @@ def reject_curve(
            [0.25, 0.  ],
            [0.5 , 0.  ]])
     """
-    found = rejection(y, proba, loss, reject_cost, classes, sample_weight)
-    axes, rejected = new_axes(ax), found.rejected
-    curves: list[tuple[Array, Array, str]] = []
-    if found.error is not None:
-        curves.append((rejected[:-1], found.error, "error rate of the remaining rows"))
-    if found.cost is not None:
-        curves.append((rejected, found.cost, "mean cost of all rows"))
-    elif loss is not None:
-        curves.append((rejected[:-1], found.loss, "mean loss of the remaining rows"))
-    sides = [axes, *(axes.twinx() for _ in curves[1:])]
-    looks = ((BLUE, "-", "o"), (VERMILION, "--", "s"))
-    for side, (x, values, label), (colour, dash, marker) in zip(sides, curves, looks, strict=False):
-        (line,) = side.plot(x, values, color=colour, linestyle=dash, linewidth=2, label=label)
-        line.set_marker(marker if len(x) < _FEW else "none")
-        side.set_ylabel(label)
-        side.set_ylim(bottom=min(0.0, float(values.min())))
-    if found.by_rule is not None:
-        axes.axvline(found.by_rule, color=GREY, linestyle=":", label="rejected by Chow's rule")
-    axes.set_xlim(0, 1)
-    axes.set_xlabel("share of rows rejected")
-    add_legend(*sides, above=True)
-    return axes
-
-
-def rejection(
-    y: Any,
-    proba: Any,
-    loss: Any = None,
-    reject_cost: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-) -> Rejection:
-    """The numbers that `reject_curve` draws."""
     rows = read_labelled(y, proba, classes, sample_weight)
     n, weight, total = len(as_vector(y)), rows.weight, rows.weight.sum()
-    found, price = read_loss(loss, rows.classes, n), read_reject_cost(reject_cost, n)
+    found, cost = read_loss(loss, rows.classes, n), read_reject_cost(reject_cost, n)
     losses = found.values if found.shared else found.values[rows.row]
-    price = None if price is None else np.broadcast_to(price, n)[rows.row]
-    expected = np.einsum("nk,ka->na" if found.shared else "nk,nka->na", rows.probability, losses)
+    price = np.zeros(len(weight)) if cost is None else np.broadcast_to(cost, n)[rows.row]
+    expected = (rows.probability[:, None, :] @ losses)[:, 0]
     action = expected.argmin(axis=1)
-    excess = expected.min(axis=1) - (0.0 if price is None else price)
+    excess = expected.min(axis=1) - price
     order = np.argsort(excess, kind="stable")
     distinct = np.diff(excess[order]) > _TIE * abs(excess).max()
     ends = np.concatenate([[len(order)], np.flatnonzero(distinct)[::-1] + 1, [0]])
@@ -140,16 +75,32 @@ def rejection(
         return np.concatenate([[0.0], np.cumsum((weight * values)[order])])[ends]
 
     rest = remaining(np.ones(len(order)))
-    incurred = _own_loss(losses, rows.codes, action)
-    error = cost = by_rule = None
+    rejected = 1 - rest / total
+    of_rows = np.broadcast_to(found.values, (n, *found.values.shape[-2:]))
+    incurred = of_rows[rows.row, rows.codes, action]
+    curves: list[tuple[Array, str]] = []
     if set(found.actions.tolist()) == set(rows.classes.tolist()):
         wrong = np.asarray(found.actions)[action] != np.asarray(rows.classes)[rows.codes]
-        error = remaining(wrong.astype(np.float64))[:-1] / rest[:-1]
-    if price is not None:
-        cost = (remaining(incurred) + weight @ price - remaining(price)) / total
-        by_rule = float(weight[excess > 0].sum() / total)
-    mean_loss = remaining(incurred)[:-1] / rest[:-1]
-    return Rejection(1 - rest / total, error, mean_loss, cost, by_rule)
+        errors = remaining(wrong.astype(np.float64))[:-1] / rest[:-1]
+        curves.append((errors, "error rate of the remaining rows"))
+    if cost is not None:
+        mean_cost = (remaining(incurred - price) + weight @ price) / total
+        curves.append((mean_cost, "mean cost of all rows"))
+    elif loss is not None:
+        curves.append((remaining(incurred)[:-1] / rest[:-1], "mean loss of the remaining rows"))
+    axes = style.new_axes(ax)
+    sides = [axes, *(axes.twinx() for _ in curves[1:])]
+    looks = ((style.BLUE, "-"), (style.VERMILION, "--"))
+    for side, (values, label), (colour, line) in zip(sides, curves, looks, strict=False):
+        look: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": 2}
+        side.plot(rejected[: len(values)], values, label=label, **look)
+        side.set(ylabel=label, ylim=(min(0.0, float(values.min())), None))
+    if cost is not None:
+        share = weight[excess > 0].sum() / total
+        axes.axvline(share, color=style.GREY, linestyle=":", label="rejected by Chow's rule")
+    axes.set(xlim=(0, 1), xlabel="share of rows rejected")
+    style.add_legend(*sides, above=True)
+    return axes
 
 
 def confusion(
@@ -175,63 +126,44 @@ def confusion(
     >>> [text.get_text() for text in ax.texts], ax.get_title()
     (['1\\ncost 0', '1\\ncost 5', '0\\ncost 0', '1\\ncost 0'], 'total cost 5, 1.67 per row')
     """
-    names, actions, counts, costs = _counted(y, decided, loss, reject_cost, classes, sample_weight)
-    of_class = counts.sum(axis=1, keepdims=True)
-    share = np.divide(counts, of_class, out=np.zeros_like(counts), where=of_class > 0)
-    axes, shades = new_axes(ax), tinted(to_rgb(_NAVY), share)
-    axes.imshow(shades, aspect="auto")
-    size = max(6.0, 12.5 - 0.45 * max(counts.shape))
-    luminance = ((shades + 0.055) / 1.055) ** 2.4 @ np.array([0.2126, 0.7152, 0.0722])  # of sRGB
+    n = len(as_vector(y))
+    known = read_target(y, n)[0] if classes is None else as_vector(classes)
+    codes, weight = style.codes_of(y, known, n), style.weights_of(sample_weight, n)
+    names, chosen, cost = known.tolist(), _actions_of(decided, n), None
+    if loss is None and reject_cost is None:
+        actions = [*names, *dict.fromkeys(action for action in chosen if action not in names)]
+        at = _places(chosen, actions)
+    else:
+        found, price = read_loss(loss, known, n), read_reject_cost(reject_cost, n)
+        actions = [*found.actions.tolist(), *([] if price is None else [REJECT])]
+        at = _places(chosen, actions)
+        rejected = at == len(found.actions)
+        of_rows = np.broadcast_to(found.values, (n, *found.values.shape[-2:]))
+        incurred = of_rows[np.arange(n), codes, np.where(rejected, 0, at)]
+        cost = np.where(rejected, 0.0 if price is None else price, incurred)
+    counts, costs = np.zeros((2, len(names), len(actions)))
+    np.add.at(counts, (codes, at), weight)
+    if cost is not None:
+        np.add.at(costs, (codes, at), weight * cost)
+    axes = style.new_axes(ax)
+    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    axes.imshow(share, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    look: dict[str, Any] = {"ha": "center", "va": "center"}
+    look["fontsize"] = max(6.0, 12.5 - 0.45 * max(counts.shape))
     for (k, a), count in np.ndenumerate(counts):
-        cost = "" if costs is None else f"\ncost {costs[k, a]:.4g}"
-        ink = "white" if luminance[k, a] < _DARK else "black"
         number = f"{count:.0f}" if count == round(count) else f"{count:.4g}"
-        axes.text(a, k, number + cost, ha="center", va="center", color=ink, fontsize=size)
-    set_ticks(axes, [str(action) for action in actions])
-    axes.set_yticks(range(len(names)), [str(label) for label in names])
-    axes.set_xlabel("action")
-    axes.set_ylabel("true class (shade: share of its rows)")
-    if costs is not None:
+        number += "" if cost is None else f"\ncost {costs[k, a]:.4g}"
+        axes.text(a, k, number, color="white" if share[k, a] > _DARK else "black", **look)
+    style.set_ticks(axes, list(map(str, actions)))
+    axes.set_yticks(range(len(names)), list(map(str, names)))
+    axes.set(xlabel="action", ylabel="true class (shade: share of its rows)")
+    if cost is not None:
         axes.set_title(f"total cost {costs.sum():.6g}, {costs.sum() / counts.sum():.3g} per row")
     return axes
 
 
-def _counted(
-    y: Any, decided: Any, loss: Any, reject_cost: Any, classes: Any, sample_weight: Any
-) -> tuple[list[Any], list[Any], Array, Array | None]:
-    """Classes, actions, and numbers of rows and, if there is a loss, their costs (K, A)."""
-    labels = as_vector(y)
-    n = len(labels) if labels.ndim else 0
-    if not n:
-        raise ShapeError("y has no rows.", "Pass one label per row, and at least one.")
-    given = None if classes is None else np.atleast_1d(as_vector(classes))
-    known, target = read_target(y, n, known=given)
-    if target.ndim != 1:
-        raise LabelError("y has a column per class.", "Pass one label per row.")
-    codes = cast(Codes, target)
-    chosen, weight = _actions_of(decided, n), weights_of(sample_weight, n)
-    order = known.tolist()
-    if loss is None and reject_cost is None:
-        actions = [*order, *dict.fromkeys(action for action in chosen if action not in order)]
-        return order, actions, _sums(codes, chosen, order, actions, weight), None
-    found, price = read_loss(loss, known, n), read_reject_cost(reject_cost, n)
-    actions = [*found.actions.tolist(), *([] if price is None else [REJECT])]
-    unknown = [action for action in chosen if action not in actions]
-    if unknown:
-        raise ParameterError(
-            f"decided has {unknown[0]!r}, which is not an action of the loss.",
-            f"Use the actions {actions[:8]}, and pass reject_cost= if rows were rejected.",
-        )
-    at = np.array([actions.index(action) for action in chosen], dtype=np.intp)
-    is_action = at < len(found.actions)
-    cost = np.zeros(n) if price is None else np.broadcast_to(price, n).copy()
-    losses = found.values if found.shared else found.values[is_action]
-    cost[is_action] = _own_loss(losses, codes[is_action], at[is_action])
-    count, total = (_sums(codes, chosen, order, actions, each) for each in (weight, weight * cost))
-    return order, actions, count, total
-
-
 def _actions_of(decided: Any, n: int) -> list[Any]:
+    """The action of each row (n,), "reject" for rejected ones."""
     chosen = as_vector(decided.action if isinstance(decided, Decisions) else decided)
     if chosen.shape != (n,):
         raise ShapeError(
@@ -240,18 +172,13 @@ def _actions_of(decided: Any, n: int) -> list[Any]:
     return [REJECT if is_missing(action) else action for action in chosen.tolist()]
 
 
-def _sums(
-    codes: Codes, chosen: list[Any], classes: list[Any], actions: list[Any], weight: Array
-) -> Array:
-    """Sums of weights by class and action (K, A)."""
+def _places(chosen: list[Any], actions: list[Any]) -> Codes:
+    """The place (n,) of each row's action among `actions`."""
     place = {action: a for a, action in enumerate(actions)}
-    cells = codes * len(actions) + np.array([place[action] for action in chosen], dtype=np.intp)
-    sums = cast(Array, np.bincount(cells, weight, len(classes) * len(actions)))
-    return sums.reshape(len(classes), len(actions))
-
-
-def _own_loss(losses: Array, codes: Codes, action: Codes) -> Array:
-    """The loss of each row (n,), given its class and its action."""
-    if losses.ndim == 2:
-        return losses[codes, action]
-    return losses[np.arange(len(codes)), codes, action]
+    unknown = [action for action in chosen if action not in place]
+    if unknown:
+        raise ParameterError(
+            f"decided has {unknown[0]!r}, which is not an action of the loss.",
+            f"Use the actions {actions[:8]}, and pass reject_cost= if rows were rejected.",
+        )
+    return np.array([place[action] for action in chosen], dtype=np.intp)

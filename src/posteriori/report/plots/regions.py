@@ -1,0 +1,252 @@
+"""Predicted classes and probabilities in a plane of two columns, or of two components.
+
+Conventions: n rows, m points along each side of the plane, K classes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+from scipy.ndimage import distance_transform_edt, gaussian_filter
+
+from posteriori.arguments import check_choice, check_count
+from posteriori.decision.probabilities import class_place
+from posteriori.errors import ParameterError
+from posteriori.models.discriminants import FisherDiscriminant
+from posteriori.report.plots import style
+from posteriori.rows.changes import Change, changed_table, entries_of
+from posteriori.rows.features import Table, as_frame, read_features
+from posteriori.rows.frames import as_pickable, pick_rows
+from posteriori.typing import Array
+
+_MARGIN = 0.08
+_FAINTEST, _STRONGEST = 0.06, 0.45
+_GREYS = 0.97, 0.74
+"""The lightest and the darkest grey of actions."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The rows as points (n, 2), and a grid: its sides (m,) and the rows its points stand for."""
+
+    labels: tuple[str, str]
+    points: Array
+    horizontal: Array
+    vertical: Array
+    grid_rows: Any
+    shape: tuple[int, int]
+
+
+def decision_regions(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    columns: Sequence[Any] | None = None,
+    plane: Any = None,
+    ax: Axes | None = None,
+    resolution: int = 200,
+) -> Axes:
+    """Draw which class `model` predicts where; the paler, the less probable the class.
+
+    Without `columns` and `plane`, X has two columns. With `columns`, a pair of names or numbers,
+    the model may have more columns, which are at their mean (rounded if all entries are whole
+    numbers) or most frequent level. With `plane`, "fisher" or a fitted
+    `FisherDiscriminant(n_components=2)` or another transformer, a point z stands for the row
+    x̄ + Bᵀ(z - z̄), where B is the least-squares regression of the rows of X on their coordinates:
+    the average row at that point. For a model with one shared covariance and at most three classes,
+    Fisher's plane loses nothing; for others, a row may be classified differently from the point
+    where it is drawn.
+
+    A model that decides for actions, as `DecidingClassifier` does, has grey regions with the names
+    of the actions. `resolution` is the number of points along each side.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ax = decision_regions(GaussianNB().fit(X, y), X, y, columns=(2, 3))
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['0', '1', '2']
+    """
+    classes, found = style.classes_of(model), _read_plane(model, X, y, columns, plane, resolution)
+    codes = style.codes_of(y, classes, len(found.points))
+    chosen = np.asarray(model.predict(found.grid_rows)).reshape(found.shape)
+    axes = style.new_axes(ax)
+    _draw_regions(axes, found, model, classes.tolist(), chosen)
+    style.draw_rows(axes, found.points, codes, classes, found.labels)
+    return axes
+
+
+def posterior_surface(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    label: Any = None,
+    columns: Sequence[Any] | None = None,
+    plane: Any = None,
+    ax: Axes | None = None,
+    resolution: int = 200,
+) -> Axes:
+    """Draw p(C|x) of one class: the darker, the more probable, with lines at 0.1, 0.2, ..., 0.9.
+
+    `label` is the class, by default the second of two. `columns` and `plane` choose the plane, as
+    in `decision_regions`; the heavy line is at one half.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ax = posterior_surface(GaussianNB().fit(X, y), X, y, label=1, columns=(2, 3))
+    >>> ax.get_title()
+    'probability of class 1'
+    """
+    classes = style.classes_of(model)
+    k, found = class_place(label, classes), _read_plane(model, X, y, columns, plane, resolution)
+    codes = style.codes_of(y, classes, len(found.points))
+    share = style.probabilities(model, found.grid_rows)[:, k].reshape(found.shape)
+    axes, edges = style.new_axes(ax), np.linspace(0, 1, 11)
+    strength = _FAINTEST + _STRONGEST * (edges[:-1] + edges[1:]) / 2
+    shades = style.tinted(style.class_colours(len(classes))[k], strength)
+    axes.contourf(found.horizontal, found.vertical, share, levels=edges, colors=shades)
+    style.draw_rows(axes, found.points, codes, classes, found.labels)
+    _draw_levels(axes, found, share)
+    axes.set_title(f"probability of class {classes.tolist()[k]}")
+    return axes
+
+
+def _read_plane(
+    model: Any, X: Any, y: Any, columns: Sequence[Any] | None, plane: Any, resolution: int
+) -> Plane:
+    """The plane of two columns or components, and `resolution` points along each of its sides."""
+    check_count("resolution", resolution, "points")
+    if resolution < 2:
+        raise ParameterError(f"resolution={resolution} is too small.", "Use two points or more.")
+    if columns is not None and plane is not None:
+        raise ParameterError("columns and plane exclude each other.", "Pass one of them.")
+    rows = as_pickable(X)
+    table = _columns_used(model, rows)
+    names = table.schema.names
+    if plane is None:
+        pair = style.two_places(columns, names)
+        points, labels = _numbers(table, pair), (names[pair[0]], names[pair[1]])
+    else:
+        values = _numbers(table, range(len(names)))
+        points, labels = _components(X, y, plane), ("component 1", "component 2")
+    low, high = points.min(axis=0), points.max(axis=0)
+    margin = np.where(high > low, _MARGIN * (high - low), 1.0)
+    horizontal, vertical = np.linspace(low - margin, high + margin, resolution).T
+    grid = np.stack(np.meshgrid(horizontal, vertical), axis=-1).reshape(-1, 2)
+    if plane is None:
+        new = dict(zip(pair, grid.T, strict=True))
+    else:  # x̄ + Bᵀ(z - z̄)
+        centre, middle = values.mean(axis=0), points.mean(axis=0)
+        back = np.linalg.lstsq(points - middle, values - centre)[0]
+        new = dict(enumerate((centre + (grid - middle) @ back).T))
+    shape = (resolution, resolution)
+    return Plane(labels, points, horizontal, vertical, _rows_like(rows, table, new), shape)
+
+
+def _columns_used(model: Any, X: Any) -> Table:
+    """The columns of X; for a model fitted by a formula, those that it uses."""
+    frame, formula = as_frame(X), getattr(model, "formula_", None)
+    if frame is not None and formula is not None:
+        X = frame.select(formula.schema.names).to_native()
+    return read_features(X)
+
+
+def _numbers(table: Table, columns: Sequence[int]) -> Array:
+    return np.column_stack([style.numbers_of(table, j) for j in columns])
+
+
+def _components(X: Any, y: Any, plane: Any) -> Array:
+    """The coordinates (n, 2) of the rows in the plane."""
+    if isinstance(plane, str):
+        check_choice("plane", plane, ["fisher"])
+        plane = FisherDiscriminant(n_components=2).fit(X, y)
+    points = np.asarray(plane.transform(X), dtype=np.float64)
+    if points.shape[1:] != (2,):
+        raise ParameterError(
+            f"plane.transform returns an array of shape {points.shape}.",
+            "Pass a plane with two components; Fisher's takes at least three classes.",
+        )
+    return points
+
+
+def _rows_like(X: Any, table: Table, new: dict[int, Array]) -> Any:
+    """Rows of the type of X with these columns (m,), the others at their typical values."""
+    m = len(next(iter(new.values())))
+    typical = {j: _typical(table, j) for j in range(len(table.schema)) if j not in new}
+    # Rows with the most frequent levels, so that a column of a frame keeps its type.
+    start = np.resize([row for _, row in typical.values()] or [0], m)
+    filled = new | {j: np.full(m, value) for j, (value, _) in typical.items()}
+    changes = [_replace_by(column, j) for j, column in filled.items()]
+    return changed_table(pick_rows(X, start), table, changes)
+
+
+def _replace_by(new: Array, j: int) -> Change:
+    return Change(j, lambda _: new)
+
+
+def _typical(table: Table, j: int) -> tuple[float, int]:
+    """The mean of a column, rounded if all entries are whole; or its mode, and a row with it."""
+    entries = entries_of(table, j)
+    if table.schema.columns[j].kind == "numeric":
+        present = entries[np.isfinite(entries)]
+        mean = float(present.mean()) if len(present) else np.nan
+        return (round(mean) if (present % 1 == 0).all() and len(present) else mean), 0
+    values, rows, counts = np.unique(entries, return_index=True, return_counts=True)
+    mode = int((counts * (values >= 0)).argmax())  # a missing entry is negative or NaN
+    return values[mode], int(rows[mode])
+
+
+def _draw_regions(
+    axes: Axes, plane: Plane, model: Any, classes: list[Any], chosen: NDArray[Any]
+) -> None:
+    """A region for each class or action that is `chosen` (m, m), with its boundary."""
+    strength = np.full(plane.shape, _STRONGEST)
+    proba = None
+    if hasattr(model, "predict_proba"):
+        proba = style.probabilities(model, plane.grid_rows).reshape(*plane.shape, -1)
+    names = sorted(set(chosen.ravel().tolist()), key=str)
+    greys = iter(np.linspace(*_GREYS, len(set(names) - set(classes))))
+    image = np.empty((*plane.shape, 3))
+    for name in names:
+        inside = chosen == name
+        if name in classes:
+            k = classes.index(name)
+            if proba is not None:  # from 1/K on
+                sureness = (proba[..., k] * len(classes) - 1) / (len(classes) - 1)
+                strength = _FAINTEST + (_STRONGEST - _FAINTEST) * np.maximum(sureness, 0.0)
+            image[inside] = style.tinted(style.class_colours(k + 1)[k], strength[inside])
+        else:
+            image[inside] = next(greys)
+            depth = distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
+            row, column = np.unravel_index(depth.argmax(), depth.shape)
+            place = plane.horizontal[column], plane.vertical[row]
+            style.write_label(axes, place, str(name))
+        if not inside.all():
+            line: dict[str, Any] = {"levels": [0.5], "colors": "0.25", "linewidths": 0.8}
+            smooth = gaussian_filter(inside.astype(np.float64), 1.0)
+            axes.contour(plane.horizontal, plane.vertical, smooth, **line)
+    axes.pcolormesh(plane.horizontal, plane.vertical, image, shading="nearest", rasterized=True)
+
+
+def _draw_levels(axes: Axes, plane: Plane, share: Array) -> None:
+    """Lines of equal probability, each with its number; the numbers do not overlap."""
+    levels = [p for p in np.arange(1, 10) / 10 if share.min() < p < share.max()]
+    if not levels:
+        return
+    look: dict[str, Any] = {"levels": levels, "colors": style.GREY}
+    look["linewidths"] = [2.0 if level == 0.5 else 0.8 for level in levels]
+    drawn = axes.contour(plane.horizontal, plane.vertical, share, **look)
+    for level, lines in zip(levels, drawn.allsegs, strict=True):
+        longest = max(lines, key=len)
+        place = longest[round(level * (len(longest) - 1))]  # each farther along its line
+        style.write_label(axes, place, f"{level:.1f}", edgecolor="none")
