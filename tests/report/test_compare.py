@@ -260,7 +260,7 @@ def test_the_comparison_is_a_text_and_an_html_table():
     assert text.splitlines()[2].split()[:4] == ["log", "score", "std", "error"]
     for each in frame.itertuples():
         assert f"{each.model} " in text
-        assert all(f"{each.log_score:.4g}" in page for page in (text, html))
+        assert all(f"{each.log_score:.4f}" in page for page in (text, html))
     assert "* <naive>: log_evidence: the parameters have no prior" in text
     assert "<th>&lt;naive&gt;</th>" in html
 

@@ -22,7 +22,7 @@ from posteriori.inspection.summary import Summary, TextTable
 from posteriori.models.base import inside
 from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.rows.formula import read_formula
-from posteriori.rows.frames import as_pickable, backend_of, count_rows, make_frame, pick_rows
+from posteriori.rows.frames import as_pickable, backend_of, count_rows, pick_rows
 from posteriori.rows.in_memory import check_aligned, is_memory_rows
 from posteriori.rows.scan import is_source
 from posteriori.rows.target import as_vector, encode, read_target, read_weight
@@ -31,41 +31,41 @@ from posteriori.typing import Array, Codes, Labels
 _CONDITIONAL, _JOINT = "p(t|x)", "p(x, t)"
 _DENSITIES = ("gaussian", "exponential")
 _CRITERIA = ("log_evidence", "bic", "aic")
-_PRINTED = (
-    *("model", "log_score", "std_error", "difference", "difference_std_error", "brier"),
-    *("accuracy", *_CRITERIA),
-)
-_COLUMNS = (*_PRINTED[:7], "calibration_error", *_CRITERIA, "n_parameters", "seconds", "note")
+_SCORES = ("log_score", "std_error", "difference", "difference_std_error", "brier", "accuracy")
+_PRINTED = ("model", *_SCORES, *_CRITERIA)
+_COLUMNS = ("model", *_SCORES, "calibration_error", *_CRITERIA, "n_parameters", "seconds", "note")
+_HEADINGS = {"model": "", "difference_std_error": "std error", "bic": "BIC", "aic": "AIC"}
 
 Fold = tuple[Codes, Codes]
 """The training and the test rows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
-    """What `compare` returns: printed as text, as HTML in a notebook, and `to_frame()`."""
+class Comparison(Summary):
+    """What `compare` returns: printed as text, as HTML in a notebook, `latex()`, `to_frame()`."""
 
-    title: str
-    columns: dict[str, list[Any]]
-    backend: str | None
+    backend: str | None = None
 
-    def to_frame(self) -> Any:
-        """The whole table, best model first, as a frame of the kind that X is."""
-        return make_frame(self.columns, self.backend)
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The whole table, best model first, as a frame of `backend`, or of the kind that X is."""
+        return super().to_frame(self.backend if backend is None else backend)
 
-    def __repr__(self) -> str:
-        return self._summary().text()
 
-    def _repr_html_(self) -> str:
-        return self._summary()._repr_html_()
+def _compared(title: str, columns: dict[str, list[Any]], backend: str | None) -> Comparison:
+    """The printed columns as text, without those that are blank."""
+    names = [name for name in _PRINTED if any(v is not None for v in columns[name])]
+    cells = [[_cell(name, value) for value in columns[name]] for name in names]
+    headings = [_HEADINGS.get(name, name.replace("_", " ")) for name in names]
+    table = TextTable(headings, list(zip(*cells, strict=True)), columns)
+    pairs = zip(columns["model"], columns["note"], strict=True)
+    notes = [f"{model}: {note}." for model, note in pairs if note]
+    return Comparison(title, ((), ()), table, notes, backend)
 
-    def _summary(self) -> Summary:
-        """The printed columns, without those that are blank."""
-        columns = {name: self.columns[name] for name in _PRINTED}
-        shown = {n: values for n, values in columns.items() if any(v is not None for v in values)}
-        pairs = zip(self.columns["model"], self.columns["note"], strict=True)
-        notes = [f"{model}: {note}." for model, note in pairs if note]
-        return Summary(self.title, ((), ()), TextTable.of_parameters(shown), notes)
+
+def _cell(name: str, value: Any) -> str:
+    if value is None or name == "model":
+        return value or ""
+    return f"{value:.2f}" if name in _CRITERIA else f"{value:.4f}"
 
 
 def compare(
@@ -124,7 +124,7 @@ def compare(
             error.add_note(f"This was model {name!r}.")
             raise
     title = f"Cross-validation of {len(tested)} rows, {len(folds)} folds"
-    return Comparison(title, _table(scored, rows.weight[tested]), backend_of(X))
+    return _compared(title, _table(scored, rows.weight[tested]), backend_of(X))
 
 
 # --- Models, rows and folds -----------------------------------------------------------------------

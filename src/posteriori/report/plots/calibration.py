@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 
 from posteriori.arguments import check_count
 from posteriori.decision.calibration import binned_residuals, reliability_curve
-from posteriori.decision.probabilities import class_place, read_labelled
+from posteriori.decision.probabilities import Labelled, read_labelled
 from posteriori.errors import MissingValueError
 from posteriori.report.plots import style
 from posteriori.rows.changes import entries_of
 from posteriori.rows.features import Table, as_frame, read_features
-from posteriori.typing import Array, Codes
+from posteriori.typing import Codes
 
 _MARGIN = 0.03
 _REFERENCE = "calibrated"
@@ -122,24 +122,22 @@ def residuals(
     """
     check_count("bins", bins, "bins", none=True)
     classes = style.classes_of(model)
-    k = class_place(label, classes)
-    p, name = style.probabilities(model, X)[:, k], classes.tolist()[k]
-    happened = (style.codes_of(y, classes, len(p)) == k).astype(np.float64)
-    weight = style.weights_of(sample_weight, len(p))
+    rows = read_labelled(y, style.probabilities(model, X), classes, sample_weight)
+    k = rows.place(label)
+    p, name = rows.probability[:, k], classes.tolist()[k]
     along, words = f"predicted probability of class {name}", None
     values: Any = p
     if column is not None:
         table, j = _read_column(X, column)
         along = table.schema.names[j]
         if table.schema.columns[j].kind == "numeric":
-            values = style.numbers_of(table, j)
+            values = style.numbers_of(table, j)[rows.row]
         else:
-            values, words = _levels(table, j, weight, bins)
-            bins = int(np.ceil(weight.sum() / np.bincount(values, weight).min()))  # one each
-    kept = weight > 0
-    found = binned_residuals(
-        *(each[kept] for each in (p, happened, p * (1 - p), weight)), along=values[kept], bins=bins
-    )
+            values, words = _levels(table, j, rows, bins)
+            smallest = np.bincount(values, rows.weight).min()
+            bins = int(np.ceil(rows.weight.sum() / smallest))  # one for each level
+    happened = (rows.codes == k).astype(np.float64)
+    found = binned_residuals(p, happened, p * (1 - p), rows.weight, along=values, bins=bins)
     axes = style.new_axes(ax)
     axes.axhline(0.0, color=style.GREY, linewidth=1)
     band: dict[str, Any] = {"linestyle": "--"}
@@ -167,17 +165,18 @@ def _read_column(X: Any, column: Any) -> tuple[Table, int]:
     return read_features(frame[:, [j]].to_native()), 0
 
 
-def _levels(table: Table, j: int, weight: Array, bins: int | None) -> tuple[Codes, list[str]]:
+def _levels(table: Table, j: int, rows: Labelled, bins: int | None) -> tuple[Codes, list[str]]:
     """The codes (n,) of the levels of a column, and the name of each; in `bins` at most."""
-    codes, column = entries_of(table, j), table.schema.columns[j]
-    if not (codes >= 0).all():  # missing: negative, or NaN
+    codes, column = entries_of(table, j)[rows.row], table.schema.columns[j]
+    present = codes >= 0  # missing: negative, or NaN
+    if not present.all():
+        row = rows.row[present.argmin()]
         raise MissingValueError(
-            f"Row {int((codes >= 0).argmin())} of {table.schema.describe(j)} is missing.",
-            "Drop such rows.",
+            f"Row {row} of {table.schema.describe(j)} is missing.", "Drop such rows."
         )
     codes = codes.astype(np.intp)
     levels = column.levels if column.kind == "categorical" else (False, True)
-    total = np.bincount(codes, weight, len(levels))
+    total = np.bincount(codes, rows.weight, len(levels))
     kept = np.flatnonzero(total)
     others = bins is not None and bins < len(kept)
     if others:

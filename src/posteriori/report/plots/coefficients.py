@@ -66,9 +66,8 @@ def forest(
     if terms is None:
         terms = [term for term in known if term != INTERCEPT]
     terms = [terms] if isinstance(terms, str) else list(terms)
-    unknown = [term for term in terms if term not in known]
-    if unknown:
-        raise ParameterError(f"The model has no term {unknown[0]!r}.", f"Use some of {known[:8]}.")
+    for term in terms:
+        style.check_known("term", term, known)
     found = found[:, [known.index(term) for term in terms]]
     if sort:
         order = np.argsort(-abs(found[0]).max(axis=1), kind="stable")
@@ -199,8 +198,7 @@ def _place(model: BayesianLogisticRegression, term: str, label: Any) -> tuple[in
             "Pass a fitted BayesianLogisticRegression.",
         )
     terms = model.posterior_.coefficient_map.terms
-    if term not in terms:
-        raise ParameterError(f"The model has no term {term!r}.", f"Use one of {list(terms[:8])}.")
+    style.check_known("term", term, terms)
     labels = model.classes_.tolist()
     if len(labels) > 2:
         return class_place(label, model.classes_), terms.index(term)

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt, gaussian_filter
 
-from posteriori.arguments import check_choice, check_count
+from posteriori.arguments import check_choice
 from posteriori.decision.probabilities import class_place
 from posteriori.errors import ParameterError
 from posteriori.models.discriminants import FisherDiscriminant
@@ -125,7 +125,6 @@ def _read_plane(
     model: Any, X: Any, y: Any, columns: Sequence[Any] | None, plane: Any, resolution: int
 ) -> Plane:
     """The plane of two columns or components, and `resolution` points along each of its sides."""
-    check_count("resolution", resolution, "points")
     if resolution < 2:
         raise ParameterError(f"resolution={resolution} is too small.", "Use two points or more.")
     if columns is not None and plane is not None:

@@ -105,12 +105,16 @@ def place_of(column: Any, names: Sequence[str]) -> int:
     >>> place_of("age", ["name", "age"]), place_of(0, ["name", "age"])
     (1, 0)
     """
-    if isinstance(column, str) and column in names:
-        return list(names).index(column)
-    is_number = isinstance(column, Integral) and not isinstance(column, bool)
-    if is_number and 0 <= int(column) < len(names):
+    if isinstance(column, Integral) and 0 <= int(column) < len(names):
         return int(column)
-    raise ParameterError(f"There is no column {column!r}.", f"Use one of {list(names[:8])}.")
+    check_known("column", column, names)
+    return list(names).index(column)
+
+
+def check_known(what: str, name: Any, known: Sequence[Any]) -> None:
+    """An error if there is no column, or no term, of this name."""
+    if name not in known:
+        raise ParameterError(f"There is no {what} {name!r}.", f"Use one of {list(known[:8])}.")
 
 
 def two_places(columns: Sequence[Any] | None, names: Sequence[str]) -> list[int]:
