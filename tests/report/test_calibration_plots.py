@@ -20,11 +20,7 @@ def forecasts():
     return np.where(random.random(200) < p, "rain", "dry"), p
 
 
-def legend(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
-
-
-def test_points_are_the_shares_in_bins_and_bands_their_exact_intervals(forecasts):
+def test_points_are_the_shares_in_bins_and_bands_their_exact_intervals(forecasts, legend):
     y, p = forecasts
     ax = calibration(y, p, bins=4, level=0.9)
     diagonal, line = ax.get_lines()
@@ -40,17 +36,6 @@ def test_points_are_the_shares_in_bins_and_bands_their_exact_intervals(forecasts
     assert ax.get_xlabel() == "predicted probability of class rain"
     assert ax.get_ylabel() == "share of class rain, with 90 % interval"
     assert legend(ax) == ["calibrated", "model"]
-
-
-def test_several_models_have_a_style_and_a_name_each(forecasts):
-    y, p = forecasts
-    ax = calibration(y, {"honest": p, "bold": p**2 / (p**2 + (1 - p) ** 2)}, bins=5)
-    assert legend(ax) == ["calibrated", "honest", "bold"]
-    honest, bold = ax.get_lines()[1:]
-    assert (bold.get_color(), bold.get_marker()) == (COLOURS[1], MARKERS[1])
-    assert bold.get_linestyle() == LINES[1]
-    assert_array_equal(bold.get_ydata(), honest.get_ydata())
-    assert (bold.get_xdata()[0] < honest.get_xdata()[0]).all()
 
 
 def test_the_axes_cover_the_bins_of_a_rare_event_and_a_histogram_is_below():
@@ -71,16 +56,18 @@ def test_the_axes_cover_the_bins_of_a_rare_event_and_a_histogram_is_below():
     assert calibration(random.random(2000) < high_p, high_p).get_xlim()[0] > 0.6
 
 
-def test_a_second_plot_is_added_to_the_first(forecasts):
+def test_several_models_and_a_second_plot_have_a_style_and_a_name_each(forecasts, legend):
     y, p = forecasts
-    ax = calibration(y, p, bins=4)
+    ax = calibration(y, {"model": p, "bold": p**2 / (p**2 + (1 - p) ** 2)}, bins=5)
     assert calibration(y, p**2, bins=4, ax=ax) is ax
-    assert legend(ax) == ["calibrated", "model", "model 2"]
-    assert [line.get_color() for line in ax.get_lines()[1:]] == list(COLOURS[:2])
-    (histogram,) = ax.child_axes
-    assert len(histogram.patches) == 2
+    assert legend(ax) == ["calibrated", "model", "bold", "model 3"]
+    lines = ax.get_lines()[1:]
+    styles = [(line.get_color(), line.get_marker(), line.get_linestyle()) for line in lines]
+    assert styles == list(zip(COLOURS[:3], MARKERS[:3], LINES[:3], strict=True))
+    assert_array_equal(lines[1].get_ydata(), lines[0].get_ydata())
+    assert len(ax.child_axes[0].patches) == 3
     low, high = ax.get_xlim()
-    assert all(low < x < high for line in ax.get_lines()[1:] for x in line.get_xydata().ravel())
+    assert all(low < x < high for line in lines for x in line.get_xydata().ravel())
 
 
 @pytest.mark.parametrize(
@@ -134,26 +121,19 @@ def words(ax):
     return [text.get_text() for text in ax.get_xticklabels()]
 
 
-def test_points_are_the_mean_residuals_of_equal_bins_of_the_probability(rows):
+def test_points_are_the_mean_residuals_of_equal_bins(rows):
     X, y = rows
-    ax = residuals(MODEL, X, y, bins=5)
-    p, t = X[:, 0].reshape(5, 20), (y == "yes").reshape(5, 20)
-    points, lines = drawn(ax)
-    assert_allclose(points, np.column_stack([p.mean(axis=1), (t - p).mean(axis=1)]))
-    band = 2 * np.sqrt((p * (1 - p)).sum(axis=1)) / 20
-    assert_allclose(lines["two standard errors"].get_ydata(), band)
-    assert ax.get_xlabel() == "predicted probability of class yes"
-    assert ax.get_ylabel() == "mean of outcome - probability, class yes"
+    for given, along in (({}, 0), ({"column": 1}, 1)):
+        ax = residuals(MODEL, X, y, bins=5, **given)
+        order = X[:, along].argsort().reshape(5, 20)
+        p, t, x = X[order, 0], (y == "yes")[order], X[order, along]
+        points, lines = drawn(ax)
+        assert_allclose(points, np.column_stack([x.mean(axis=1), (t - p).mean(axis=1)]))
+        band = 2 * np.sqrt((p * (1 - p)).sum(axis=1)) / 20
+        assert_allclose(lines["two standard errors"].get_ydata(), band)
+        assert ax.get_xlabel() == ["predicted probability of class yes", "x1"][along]
+        assert ax.get_ylabel() == "mean of outcome - probability, class yes"
     assert len(drawn(residuals(MODEL, X, y))[0]) == 10  # the root of the number of rows
-
-
-def test_bins_of_a_column_are_in_its_order(rows):
-    X, y = rows
-    ax = residuals(MODEL, X, y, column=1, bins=4)
-    order = X[:, 1].argsort().reshape(4, 25)
-    gap = ((y == "yes") - X[:, 0])[order].mean(axis=1)
-    assert_allclose(drawn(ax)[0], np.column_stack([X[:, 1][order].mean(axis=1), gap]))
-    assert ax.get_xlabel() == "x1"
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -183,7 +163,7 @@ def test_rare_levels_share_the_last_bin_and_levels_keep_their_order(rows):
     assert_allclose(drawn(ax)[0][:, 1], [gap[part].mean() for part in parts])
 
 
-def test_points_outside_the_band_are_marked(rows):
+def test_points_outside_the_band_are_marked(rows, legend):
     X, _ = rows
     ax = residuals(MODEL, X, np.full(100, "yes"), bins=4)
     lines = drawn(ax)[1]

@@ -21,10 +21,6 @@ def rows():
     return LABELS[[random.choice(3, p=p) for p in proba]], proba
 
 
-def legend(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
-
-
 def right_of(ax):
     """The axis at the right-hand side."""
     return next(other for other in ax.figure.axes if other is not ax)
@@ -54,29 +50,20 @@ def test_errors_are_those_of_the_rows_kept_when_the_least_sure_go_first(rows):
     assert ax.get_ylabel() == "error rate of the remaining rows"
 
 
-def test_costs_of_all_rows_go_from_no_rejection_to_the_price_of_it(rows):
+def test_costs_of_all_rows_go_from_no_rejection_to_the_price_of_it(rows, legend):
     ax = reject_curve(*rows, loss=LOSS, reject_cost=0.8)
-    error, _, cost = by_brute_force(*rows, LOSS, 0.8)
+    error, kept_loss, cost = by_brute_force(*rows, LOSS, 0.8)
     (line,) = right_of(ax).get_lines()
     assert_allclose(ax.get_lines()[0].get_ydata(), error, atol=1e-12)
     assert_allclose(line.get_xydata(), np.column_stack([np.arange(61) / 60, cost]), atol=1e-12)
     assert cost[-1] == pytest.approx(0.8)
-    assert right_of(ax).get_ylabel() == "mean cost of all rows"
-    lines = ["error rate of the remaining rows", "rejected by Chow's rule", "mean cost of all rows"]
-    assert legend(ax) == lines
-
-
-def test_the_rule_rejects_where_the_expected_loss_is_above_the_cost(rows):
-    rule = reject_curve(*rows, reject_cost=0.3).get_lines()[-1]
-    share = (1 - rows[1].max(axis=1) > 0.3).mean()
+    words = ["error rate of the remaining rows", "rejected by Chow's rule", "mean cost of all rows"]
+    assert legend(ax) == words
+    share = ((rows[1] @ LOSS).min(axis=1) > 0.8).mean()  # Chow's rule
     assert 0 < share < 1
-    assert_allclose(rule.get_xdata(), [share, share])
-
-
-def test_a_loss_alone_gives_the_mean_loss_of_the_rows_kept(rows):
+    assert_allclose(ax.get_lines()[-1].get_xdata(), [share, share])
     right = right_of(reject_curve(*rows, loss=LOSS))
-    expected = by_brute_force(*rows, LOSS, 0)[1]
-    assert_allclose(right.get_lines()[0].get_ydata(), expected, atol=1e-12)
+    assert_allclose(right.get_lines()[0].get_ydata(), kept_loss, atol=1e-12)
     assert right.get_ylabel() == "mean loss of the remaining rows"
 
 
@@ -149,7 +136,7 @@ def test_text_has_enough_contrast_to_its_shade():
 def test_costs_of_cells_add_up_to_the_total(rows):
     y, proba = rows
     decided = LABELS[(proba @ LOSS).argmin(axis=1)]
-    ax = confusion(y, decided, loss=LOSS)
+    ax = confusion(y, decide(proba, LOSS, classes=LABELS), loss=LOSS)
     expected = confusion_matrix(y, decided) * LOSS
     assert [float(cell.split("cost ")[1]) for cell in cells(ax)] == expected.ravel().tolist()
     total = expected.sum()
@@ -175,15 +162,6 @@ def test_rows_may_have_losses_of_their_own_and_classes_no_rows():
     ax = confusion([0, 0, 0], [1, 1, 0], loss=loss, classes=[0, 1])
     assert cells(ax) == ["1\ncost 0", "2\ncost 8", "0\ncost 0", "0\ncost 0"]
     assert_array_equal(ax.images[0].get_array()[1], [0, 0])
-
-
-def test_decisions_are_drawn_as_their_actions():
-    proba, loss = [0.1, 0.45, 0.9, 0.6], {0: {"go": 0, "stop": 1}, 1: {"go": 1, "stop": 0}}
-    found = decide(proba, loss, reject_cost=0.42)
-    given = {"loss": loss, "reject_cost": 0.42}
-    drawn = [cells(confusion([0, 1, 1, 0], each, **given)) for each in (found, found.action)]
-    assert drawn[0] == drawn[1]
-    assert any("cost 0.42" in cell for cell in drawn[0])
 
 
 @pytest.mark.parametrize(

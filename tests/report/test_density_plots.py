@@ -8,7 +8,6 @@ from matplotlib.colors import to_rgba
 from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.integrate import trapezoid
-from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 from posteriori import GaussianClassifier, LogisticRegression, NaiveBayes
@@ -17,36 +16,14 @@ from posteriori.report.plots import COLOURS, class_densities, density_ellipses
 
 
 @pytest.fixture(scope="module")
-def iris():
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    return X, np.array(["setosa", "versicolor", "virginica"])[y]
-
-
-@pytest.fixture(scope="module")
-def mails():
-    """Columns of all kinds, and two classes."""
-    random = np.random.default_rng(1)
-    y = np.where(random.random(200) < 0.4, "spam", "ham")
-    X = {
-        "links": random.poisson(np.where(y == "spam", 4.0, 1.0)),
-        "sender": np.where(random.random(200) < 0.6, "unknown", "friend"),
-        "wait": random.exponential(np.where(y == "spam", 1.0, 3.0)),
-        "html": random.random(200) < np.where(y == "spam", 0.9, 0.4),
-    }
-    return pd.DataFrame(X), y
-
-
-@pytest.fixture(scope="module")
 def model(mails):
     return NaiveBayes(family={"links": "poisson", "wait": "exponential"}).fit(*mails)
 
 
-def legend(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
-
-
 @pytest.mark.parametrize("covariance", ["shared", "full", "diagonal", "isotropic"])
-def test_a_curve_is_the_density_of_a_class_with_the_other_columns_integrated_out(iris, covariance):
+def test_a_curve_is_the_density_of_a_class_with_the_other_columns_integrated_out(
+    iris, covariance, legend
+):
     X, y = iris
     model = GaussianClassifier(covariance=covariance).fit(X, y)
     ax = class_densities(model, column="petal width (cm)")
@@ -106,7 +83,7 @@ def test_many_states_have_lines_where_the_counts_are(mails):
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_markers_beside_the_bars_are_the_shares_of_the_rows(model, mails, frame):
+def test_markers_beside_the_bars_are_the_shares_of_the_rows(model, mails, frame, legend):
     X, y = mails
     rows = frame({name: X[name].to_list() for name in X})
     ax = class_densities(model, rows, y, column="sender", weighted=True)
@@ -130,7 +107,7 @@ def test_the_histogram_is_that_of_the_rows_of_each_class_without_missing_entries
 
 
 @pytest.mark.parametrize("covariance", ["shared", "full"])
-def test_ellipses_are_at_one_and_two_standard_deviations(iris, covariance):
+def test_ellipses_are_at_one_and_two_standard_deviations(iris, covariance, legend):
     X, y = iris
     model = GaussianClassifier(covariance=covariance).fit(X, y)
     pair = ["petal width (cm)", "sepal width (cm)"]

@@ -103,19 +103,15 @@ def test_every_plot_of_rows_has_weights():
     assert with_weight == set(WEIGHTED) - {"bars"}
 
 
-def labels(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
-
-
-def test_two_plots_on_the_same_axes_share_one_legend():
+def test_two_plots_on_the_same_axes_share_one_legend(legend):
     X2 = X[:, 2:]
     model = GaussianClassifier().fit(X2, y)
     ax = plots.decision_regions(model, X2, y, resolution=10)
     assert plots.density_ellipses(model, X2, y, ax=ax) is ax
-    assert labels(ax) == ["setosa", "versicolor", "virginica"]
+    assert legend(ax) == ["setosa", "versicolor", "virginica"]
     ax = plots.class_densities(GAUSSIAN, column=2)
     plots.class_densities(GAUSSIAN, X, y, column=2, ax=ax)
-    assert labels(ax) == ["setosa", "versicolor", "virginica"]
+    assert legend(ax) == ["setosa", "versicolor", "virginica"]
 
 
 def test_colours_have_another_marker_and_line_when_they_are_repeated():
