@@ -131,7 +131,7 @@ def residuals(
         table, j = _read_column(X, column)
         along = table.schema.names[j]
         if table.schema.columns[j].kind == "numeric":
-            values = style.numbers_of(table, j)[rows.row]
+            values = style.numbers_of(table, [j])[rows.row, 0]
         else:
             values, words = _levels(table, j, rows, bins)
             smallest = np.bincount(values, rows.weight).min()

@@ -133,7 +133,7 @@ def density_ellipses(
     pair = style.two_places(columns, names)
     means, covariances = _gaussians(model, pair)
     table = read_features(X, model.schema_, type(model).__name__)
-    points = np.column_stack([style.numbers_of(table, j) for j in pair])
+    points = style.numbers_of(table, pair)
     codes = style.codes_of(y, model.classes_, len(points))
     axes = style.new_axes(ax)
     style.draw_rows(axes, points, codes, model.classes_, [names[j] for j in pair])
@@ -219,7 +219,7 @@ def _entries(model: Generative, X: Any, y: Any, j: int, sample_weight: Any) -> E
         values = entries_of(table, j)
         missing = values == MISSING
     else:
-        values = style.numbers_of(table, j, missing=True)
+        values = style.numbers_of(table, [j], missing=True)[:, 0]
         missing = np.isnan(values)
     if (values == UNSEEN).any() and j in table.schema.categorical:
         row = int((values == UNSEEN).argmax())

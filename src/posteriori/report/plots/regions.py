@@ -134,9 +134,9 @@ def _read_plane(
     names = table.schema.names
     if plane is None:
         pair = style.two_places(columns, names)
-        points, labels = _numbers(table, pair), (names[pair[0]], names[pair[1]])
+        points, labels = style.numbers_of(table, pair), (names[pair[0]], names[pair[1]])
     else:
-        values = _numbers(table, range(len(names)))
+        values = style.numbers_of(table, range(len(names)))
         points, labels = _components(X, y, plane), ("component 1", "component 2")
     low, high = points.min(axis=0), points.max(axis=0)
     margin = np.where(high > low, _MARGIN * (high - low), 1.0)
@@ -158,10 +158,6 @@ def _columns_used(model: Any, X: Any) -> Table:
     if frame is not None and formula is not None:
         X = frame.select(formula.schema.names).to_native()
     return read_features(X)
-
-
-def _numbers(table: Table, columns: Sequence[int]) -> Array:
-    return np.column_stack([style.numbers_of(table, j) for j in columns])
 
 
 def _components(X: Any, y: Any, plane: Any) -> Array:
@@ -198,8 +194,8 @@ def _typical(table: Table, j: int) -> tuple[float, int]:
     entries = entries_of(table, j)
     if table.schema.columns[j].kind == "numeric":
         present = entries[np.isfinite(entries)]
-        mean = float(present.mean()) if len(present) else np.nan
-        return (round(mean) if (present % 1 == 0).all() and len(present) else mean), 0
+        mean = float(present.mean())
+        return (round(mean) if (present % 1 == 0).all() else mean), 0
     values, rows, counts = np.unique(entries, return_index=True, return_counts=True)
     mode = int((counts * (values >= 0)).argmax())  # a missing entry is negative or NaN
     return values[mode], int(rows[mode])

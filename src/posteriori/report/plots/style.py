@@ -129,22 +129,17 @@ def two_places(columns: Sequence[Any] | None, names: Sequence[str]) -> list[int]
     return pair
 
 
-def numbers_of(table: Table, j: int, missing: bool = False) -> Array:
-    """A column (n,) of finite numbers, or missing entries where these are allowed."""
-    values = entries_of(table, j)
-    if j in table.schema.categorical:
-        raise ShapeError(
-            f"{table.schema.describe(j).capitalize()} is not numeric.",
-            "Choose two numeric columns by columns=.",
-        )
-    bad = np.isinf(values) if missing else ~np.isfinite(values)
-    if bad.any():
-        raise MissingValueError(
-            f"Row {int(bad.argmax())} of {table.schema.describe(j)} is "
-            f"{'infinite' if missing else 'missing or infinite'}.",
-            "Drop such rows.",
-        )
-    return values
+def numbers_of(table: Table, columns: Sequence[int], missing: bool = False) -> Array:
+    """Columns (n, m) of finite numbers, or missing entries where these are allowed."""
+    for j in columns:
+        name, values = table.schema.describe(j), entries_of(table, j)
+        if j in table.schema.categorical:
+            raise ShapeError(f"{name.capitalize()} is not numeric.", "Choose numeric columns.")
+        bad = np.isinf(values) if missing else ~np.isfinite(values)
+        if bad.any():
+            what = "infinite" if missing else "missing or infinite"
+            raise MissingValueError(f"Row {bad.argmax()} of {name} is {what}.", "Drop such rows.")
+    return np.column_stack([entries_of(table, j) for j in columns])
 
 
 def classes_of(model: Any) -> Labels:
