@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from posteriori import LeastSquaresClassifier, LogisticRegression
-from posteriori.errors import DataError, MissingValueError, ParameterError
+from posteriori.errors import MissingValueError, ParameterError
 from posteriori.report.plots import COLOURS, LINES, MARKERS, calibration, residuals
 
 
@@ -70,20 +70,6 @@ def test_several_models_and_a_second_plot_have_a_style_and_a_name_each(forecasts
     assert all(low < x < high for line in lines for x in line.get_xydata().ravel())
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
-        ({"label": "snow"}, ParameterError, "no class 'snow'"),
-        ({"bins": 0}, ParameterError, "bins=0"),
-        ({"proba": np.full(200, 2.0)}, DataError, "not a probability"),
-    ],
-)
-def test_what_cannot_be_drawn_is_named(forecasts, given, error, words):
-    y, p = forecasts
-    with pytest.raises(error, match=words):
-        calibration(y, **{"proba": p, **given})
-
-
 # --- Residuals ------------------------------------------------------------------------------------
 
 
@@ -121,18 +107,25 @@ def words(ax):
     return [text.get_text() for text in ax.get_xticklabels()]
 
 
-def test_points_are_the_mean_residuals_of_equal_bins(rows):
+def test_points_are_the_mean_residuals_of_equal_bins(rows, legend):
     X, y = rows
-    for given, along in (({}, 0), ({"column": 1}, 1)):
+    for given, along in (({}, 0), ({"column": 1}, 1), ({"label": "no"}, 0)):
+        y = np.full(100, "yes") if "label" in given else y
         ax = residuals(MODEL, X, y, bins=5, **given)
         order = X[:, along].argsort().reshape(5, 20)
         p, t, x = X[order, 0], (y == "yes")[order], X[order, along]
+        if "label" in given:
+            p, t, x = 1 - p[::-1], ~t[::-1], 1 - x[::-1]
+        gap, band = (t - p).mean(axis=1), 2 * np.sqrt((p * (1 - p)).sum(axis=1)) / 20
         points, lines = drawn(ax)
-        assert_allclose(points, np.column_stack([x.mean(axis=1), (t - p).mean(axis=1)]))
-        band = 2 * np.sqrt((p * (1 - p)).sum(axis=1)) / 20
+        assert_allclose(points, np.column_stack([x.mean(axis=1), gap]))
         assert_allclose(lines["two standard errors"].get_ydata(), band)
-        assert ax.get_xlabel() == ["predicted probability of class yes", "x1"][along]
-        assert ax.get_ylabel() == "mean of outcome - probability, class yes"
+        assert len(lines["outside"].get_xdata()) == (abs(gap) > band).sum()
+        assert legend(ax) == ["two standard errors", "in the band", "outside"]
+    assert (abs(gap) > band).any()
+    assert ax.get_xlabel() == "predicted probability of class no"
+    assert ax.get_ylabel() == "mean of outcome - probability, class no"
+    assert residuals(MODEL, *rows, column=1).get_xlabel() == "x1"
     assert len(drawn(residuals(MODEL, X, y))[0]) == 10  # the root of the number of rows
 
 
@@ -161,26 +154,6 @@ def test_rare_levels_share_the_last_bin_and_levels_keep_their_order(rows):
     gap = (y == "yes") - X[:, 0]
     parts = [levels == "c", levels == "b", (levels == "a") | (levels == "d")]
     assert_allclose(drawn(ax)[0][:, 1], [gap[part].mean() for part in parts])
-
-
-def test_points_outside_the_band_are_marked(rows, legend):
-    X, _ = rows
-    ax = residuals(MODEL, X, np.full(100, "yes"), bins=4)
-    lines = drawn(ax)[1]
-    outside, inside = lines["outside"], lines["in the band"]
-    p = X[:, 0].reshape(4, 25)
-    beyond = (1 - p).mean(axis=1) > 2 * np.sqrt((p * (1 - p)).sum(axis=1)) / 25
-    assert beyond.any()
-    assert (len(outside.get_xdata()), len(inside.get_xdata())) == (beyond.sum(), (~beyond).sum())
-    assert outside.get_marker() != inside.get_marker()
-    assert legend(ax) == ["two standard errors", "in the band", "outside"]
-
-
-def test_residuals_of_a_class_of_many_are_chosen_by_its_label(rows):
-    X, y = rows
-    ax = residuals(Known(["maybe", "no", "yes"]), X, y, label="no", bins=2)
-    gap = ((y == "no") - (1 - X[:, 0]) / 2)[np.argsort(-X[:, 0])].reshape(2, 50).mean(axis=1)
-    assert_allclose(drawn(ax)[0][:, 1], gap)
 
 
 def test_what_has_no_residuals_is_named(rows):

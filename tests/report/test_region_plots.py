@@ -67,27 +67,17 @@ def regions(ax):
     return at
 
 
-def test_a_row_is_a_point_on_the_colour_of_its_predicted_class(wine, plane):
+def test_rows_are_points_on_the_colour_of_their_predicted_class(wine, plane):
     X, y = wine
-    model = GaussianClassifier().fit(X, y)
-    ax = decision_regions(model, X, y, plane=plane, resolution=300)
-    Z = plane.transform(X)
+    model, Z = GaussianClassifier().fit(X, y), plane.transform(X)
+    ax = decision_regions(model, X, y, plane=plane, resolution=400)
     for label, drawn in zip(model.classes_, ax.collections[-3:], strict=True):
         assert_allclose(drawn.get_offsets(), Z[y == label])
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("component 1", "component 2")
-    predicted, at = model.predict(X), regions(ax)
-    for i in np.flatnonzero(model.predict_proba(X).max(axis=1) > 0.8):  # not near a boundary
-        assert model.classes_[at(Z[i])[0]] == predicted[i]
-
-
-def test_the_more_probable_the_class_the_stronger_the_colour(wine, plane):
-    X, y = wine
-    Z = plane.transform(X)
-    model = GaussianClassifier().fit(Z, y)
-    at = regions(decision_regions(model, Z, y, resolution=400))
-    largest = model.predict_proba(Z).max(axis=1)
-    strength = np.array([at(z)[1] for z in Z])
-    assert (largest < 0.9).any()
+    predicted, largest = model.predict(X), model.predict_proba(X).max(axis=1)
+    found = [regions(ax)(z) for z in Z]
+    assert all(model.classes_[found[i][0]] == predicted[i] for i in np.flatnonzero(largest > 0.8))
+    strength = np.array([each[1] for each in found])
     assert strength[largest > 0.999].min() > strength[largest < 0.9].max()
     assert_allclose(strength[largest > 1 - 1e-6], 0.45, atol=0.005)
     flat = regions(decision_regions(LeastSquaresClassifier().fit(Z, y), Z, y, resolution=20))
@@ -153,13 +143,6 @@ def test_lines_of_the_surface_are_where_the_class_has_their_probability(iris, le
     assert ax.get_title() == "probability of class virginica"
     assert (ax.get_xlabel(), ax.get_ylabel()) == tuple(columns)
     assert legend(ax) == list(model.classes_)
-
-
-def test_a_constant_surface_has_no_lines(mails):
-    spy = Spy()
-    spy.predict_proba = lambda rows: np.full((len(rows), 2), 0.5)
-    ax = posterior_surface(spy, mails[0][["size", "wait"]], mails[1], resolution=10)
-    assert not ax.texts
 
 
 def test_actions_have_regions_with_their_names_in_them():
