@@ -7,16 +7,19 @@ Every function draws on the Axes `ax`, or on those of a new figure, and returns 
 ['prior_and_posterior', 'reject_curve', 'residuals']
 """
 
-from posteriori.report.plots.calibration import calibration, residuals
 from posteriori.report.plots.coefficients import (
     convergence,
     evidence_curve,
     forest,
     prior_and_posterior,
 )
-from posteriori.report.plots.decisions import confusion, reject_curve
-from posteriori.report.plots.densities import class_densities, density_ellipses
-from posteriori.report.plots.regions import decision_regions, posterior_surface
+from posteriori.report.plots.evaluation import calibration, confusion, reject_curve, residuals
+from posteriori.report.plots.regions import (
+    class_densities,
+    decision_regions,
+    density_ellipses,
+    posterior_surface,
+)
 from posteriori.report.plots.style import COLOURS, LINES, MARKERS, class_colours
 
 __all__ = [
