@@ -22,6 +22,7 @@ from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.models.logistic import LogisticRegression
 from posteriori.posterior.coefficient_posterior import Posterior
 from posteriori.posterior.coefficient_table import INTERCEPT
+from posteriori.posterior.gaussian import DiagonalGaussian, Gaussian
 from posteriori.posterior.priors import GaussianPrior
 from posteriori.report.plots import style
 from posteriori.solve.objective import Iteration, Solution
@@ -162,11 +163,10 @@ def prior_and_posterior(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['prior: mean 0, sd 1', 'posterior: mean 0.767, sd 0.547']
     """
-    k, i = _place(model, term, label)
-    found = model.posterior_
-    flat = k * len(found.coefficient_map.terms) + i
-    mean, sd = float(found.mean[flat]), float(found.standard_deviation[flat])
-    prior_mean, prior_sd = _prior(model, k, i)
+    k, flat = _place(model, term, label)
+    found, prior = model.posterior_, _prior(model)
+    mean, sd = found.mean[flat], found.standard_deviation[flat]
+    prior_mean, prior_sd = prior.mean[flat], prior.standard_deviation[flat]
     wide = np.array([prior_mean - 3 * prior_sd, prior_mean + 3 * prior_sd])
     wide = np.clip(wide, mean - _WIDEST * sd, mean + _WIDEST * sd)
     x = np.linspace(min(wide[0], mean - 4 * sd), max(wide[1], mean + 4 * sd), 401)
@@ -191,7 +191,7 @@ def prior_and_posterior(
 
 
 def _place(model: BayesianLogisticRegression, term: str, label: Any) -> tuple[int, int]:
-    """The place of the class, zero for two classes, and that of the term."""
+    """The place of the class, and that of its coefficient of the term among all."""
     if not isinstance(model, BayesianLogisticRegression) or not hasattr(model, "posterior_"):
         raise ParameterError(
             f"This {type(model).__name__} has no posterior over its coefficients.",
@@ -201,7 +201,8 @@ def _place(model: BayesianLogisticRegression, term: str, label: Any) -> tuple[in
     style.check_known("term", term, terms)
     labels = model.classes_.tolist()
     if len(labels) > 2:
-        return class_place(label, model.classes_), terms.index(term)
+        k = class_place(label, model.classes_)
+        return k, k * len(terms) + terms.index(term)
     if label not in (None, labels[1]):
         raise ParameterError(
             f"The coefficients of two classes are those of {labels[1]!r}.", "Leave label out."
@@ -209,28 +210,20 @@ def _place(model: BayesianLogisticRegression, term: str, label: Any) -> tuple[in
     return 0, terms.index(term)
 
 
-def _prior(model: BayesianLogisticRegression, k: int, i: int) -> tuple[float, float]:
-    """Mean and standard deviation of the prior of one coefficient.
-
-    It is N(tᵀm, tᵀA⁻¹t), where t maps the free parameters (c, q) to the coefficient.
-    """
-    coef_map, given = model.posterior_.coefficient_map, model.prior_
-    if isinstance(given, Posterior):
-        flat = k * len(coef_map.terms) + i
-        return float(given.mean[flat]), float(given.standard_deviation[flat])
-    if given == "jeffreys":
+def _prior(model: BayesianLogisticRegression) -> Posterior:
+    """The prior in the form of a posterior, which has means and deviations in the user's units."""
+    if isinstance(model.prior_, Posterior):
+        return model.prior_
+    if model.prior_ == "jeffreys":
         raise InferenceError(
             "Jeffreys' prior has no density of one coefficient: its integral is not known.",
             "Use a Gaussian prior, such as prior='evidence'.",
         )
-    penalty, c = model._inference.objective.penalty, coef_map.coordinates.c
-    along = coef_map.standard.pull_back(np.eye(len(coef_map.terms))[i])
-    t = np.kron(coef_map.coordinates.contrasts[k], along)
+    penalty, coef_map = model._inference.objective.penalty, model.posterior_.coefficient_map
+    c = coef_map.coordinates.c
     if penalty.precision.ndim == 1:
-        variance = t @ (t / penalty.diagonal(c))
-    else:
-        variance = t @ np.linalg.solve(penalty.matrix(c), t)
-    return float(t @ penalty.means(c)), float(np.sqrt(variance))
+        return Posterior(coef_map, DiagonalGaussian(penalty.means(c), penalty.diagonal(c)))
+    return Posterior(coef_map, Gaussian.of(penalty.means(c), penalty.matrix(c)))
 
 
 def evidence_curve(
