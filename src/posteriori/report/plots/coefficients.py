@@ -163,7 +163,7 @@ def prior_and_posterior(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['prior: mean 0, sd 1', 'posterior: mean 0.767, sd 0.547']
     """
-    k, flat = _place(model, term, label)
+    k, flat = _position(model, term, label)
     found, prior = model.posterior_, _prior(model)
     mean, sd = found.mean[flat], found.standard_deviation[flat]
     prior_mean, prior_sd = prior.mean[flat], prior.standard_deviation[flat]
@@ -190,8 +190,8 @@ def prior_and_posterior(
     return axes
 
 
-def _place(model: BayesianLogisticRegression, term: str, label: Any) -> tuple[int, int]:
-    """The place of the class, and that of its coefficient of the term among all."""
+def _position(model: BayesianLogisticRegression, term: str, label: Any) -> tuple[int, int]:
+    """The positions of the class and of its coefficient of the term."""
     if not isinstance(model, BayesianLogisticRegression) or not hasattr(model, "posterior_"):
         raise ParameterError(
             f"This {type(model).__name__} has no posterior over its coefficients.",

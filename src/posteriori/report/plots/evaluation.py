@@ -169,12 +169,12 @@ def residuals(
 
 
 def _read_column(X: Any, column: Any) -> tuple[Table, int]:
-    """A table that has the column, and its place there; of a frame no other column is read."""
+    """A table that has the column, and its position there; of a frame no other column is read."""
     frame = as_frame(X)
     if frame is None:
         table = read_features(X)
-        return table, style.place_of(column, table.schema.names)
-    j = style.place_of(column, frame.columns)
+        return table, style.position_of(column, table.schema.names)
+    j = style.position_of(column, frame.columns)
     return read_features(frame[:, [j]].to_native()), 0
 
 
@@ -195,9 +195,9 @@ def _levels(table: Table, j: int, rows: Labelled, bins: int | None) -> tuple[Cod
     if others:
         frequent = kept[np.argsort(-total[kept], kind="stable")]
         kept = np.sort(frequent[: cast(int, bins) - 1])
-    place = np.full(len(levels), len(kept) if others else 0)
-    place[kept] = np.arange(len(kept))
-    return place[codes], [str(levels[i]) for i in kept] + ["other levels"] * others
+    position = np.full(len(levels), len(kept) if others else 0)
+    position[kept] = np.arange(len(kept))
+    return position[codes], [str(levels[i]) for i in kept] + ["other levels"] * others
 
 
 def reject_curve(
@@ -305,11 +305,11 @@ def confusion(
     names, chosen, cost = known.tolist(), _actions_of(decided, n), None
     if loss is None and reject_cost is None:
         actions = [*names, *dict.fromkeys(action for action in chosen if action not in names)]
-        at = _places(chosen, actions)
+        at = _positions(chosen, actions)
     else:
         found, price = read_loss(loss, known, n), read_reject_cost(reject_cost, n)
         actions = [*found.actions.tolist(), *([] if price is None else [REJECT])]
-        at = _places(chosen, actions)
+        at = _positions(chosen, actions)
         rejected = at == len(found.actions)
         of_rows = np.broadcast_to(found.values, (n, *found.values.shape[-2:]))
         incurred = of_rows[np.arange(n), codes, np.where(rejected, 0, at)]
@@ -345,13 +345,13 @@ def _actions_of(decided: Any, n: int) -> list[Any]:
     return [REJECT if is_missing(action) else action for action in chosen.tolist()]
 
 
-def _places(chosen: list[Any], actions: list[Any]) -> Codes:
-    """The place (n,) of each row's action among `actions`."""
-    place = {action: a for a, action in enumerate(actions)}
-    unknown = [action for action in chosen if action not in place]
+def _positions(chosen: list[Any], actions: list[Any]) -> Codes:
+    """The position (n,) of each row's action among `actions`."""
+    position = {action: a for a, action in enumerate(actions)}
+    unknown = [action for action in chosen if action not in position]
     if unknown:
         raise ParameterError(
             f"decided has {unknown[0]!r}, which is not an action of the loss.",
             f"Use the actions {actions[:8]}, and pass reject_cost= if rows were rejected.",
         )
-    return np.array([place[action] for action in chosen], dtype=np.intp)
+    return np.array([position[action] for action in chosen], dtype=np.intp)

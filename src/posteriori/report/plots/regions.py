@@ -154,7 +154,7 @@ def _read_plane(
     table = _columns_used(model, rows)
     names = table.schema.names
     if plane is None:
-        pair = style.two_places(columns, names)
+        pair = style.two_positions(columns, names)
         points, labels = style.numbers_of(table, pair), (names[pair[0]], names[pair[1]])
     else:
         values = style.numbers_of(table, range(len(names)))
@@ -299,7 +299,7 @@ def class_densities(
             "Pass a fitted GaussianClassifier or NaiveBayes.",
         )
     check_is_fitted(model)
-    j = style.place_of(column, model.schema_.names)
+    j = style.position_of(column, model.schema_.names)
     values, codes, weight = _entries(model, X, y, j, sample_weight)
     found, name = _distributions(model, j), model.schema_.columns[j]
     axes, is_discrete = style.new_axes(ax), hasattr(found[0], "pmf")
@@ -365,7 +365,7 @@ def density_ellipses(
         )
     check_is_fitted(model)
     names = model.schema_.names
-    pair = style.two_places(columns, names)
+    pair = style.two_positions(columns, names)
     means, covariances = _gaussians(model, pair)
     table = read_features(X, model.schema_, type(model).__name__)
     points = style.numbers_of(table, pair)
@@ -391,16 +391,16 @@ def ellipse(mean: Array, covariance: Array, deviations: float) -> Array:
     return mean + deviations * np.column_stack([np.cos(angle), np.sin(angle)]) @ root
 
 
-def _gaussians(model: GaussianClassifier, places: list[int]) -> tuple[Array, Array]:
+def _gaussians(model: GaussianClassifier, columns: list[int]) -> tuple[Array, Array]:
     """Means (K, m) and covariances (K, m, m) of columns, the others being integrated out."""
     schema = model.schema_
-    factors = [j for j in places if j in schema.categorical]
+    factors = [j for j in columns if j in schema.categorical]
     if factors:
         raise ParameterError(
             f"A Gaussian has no density of the levels of {schema.describe_all(factors)}.",
             "Choose numeric columns, or draw a NaiveBayes.",
         )
-    at = [Columns(schema).positions[j][0] for j in places]
+    at = [Columns(schema).positions[j][0] for j in columns]
     d = model.means_.shape[1]
     found = np.broadcast_to(model.covariances_, (len(model.means_), d, d))[:, at][:, :, at]
     return model.means_[:, at], found

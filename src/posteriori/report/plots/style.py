@@ -81,10 +81,10 @@ def set_ticks(axes: Axes, words: Sequence[str]) -> None:
     axes.set_xticks(range(len(words)), words, **turned if sum(map(len, words)) > 55 else {})
 
 
-def write_label(axes: Axes, place: Any, text: str, edgecolor: str = "black") -> None:
+def write_label(axes: Axes, point: Any, text: str, edgecolor: str = "black") -> None:
     """Text in a white box around a point."""
     box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": edgecolor}
-    axes.annotate(text, place, ha="center", va="center", fontsize=8, zorder=4, bbox=box)
+    axes.annotate(text, point, ha="center", va="center", fontsize=8, zorder=4, bbox=box)
 
 
 def draw_rows(
@@ -99,10 +99,10 @@ def draw_rows(
     axes.set(xlabel=labels[0], ylabel=labels[1])
 
 
-def place_of(column: Any, names: Sequence[str]) -> int:
-    """The place of a column by its name, or by its number.
+def position_of(column: Any, names: Sequence[str]) -> int:
+    """The position of a column by its name, or by its number.
 
-    >>> place_of("age", ["name", "age"]), place_of(0, ["name", "age"])
+    >>> position_of("age", ["name", "age"]), position_of(0, ["name", "age"])
     (1, 0)
     """
     if isinstance(column, Integral) and 0 <= int(column) < len(names):
@@ -117,13 +117,13 @@ def check_known(what: str, name: Any, known: Sequence[Any]) -> None:
         raise ParameterError(f"There is no {what} {name!r}.", f"Use one of {list(known[:8])}.")
 
 
-def two_places(columns: Sequence[Any] | None, names: Sequence[str]) -> list[int]:
-    """The places of two columns that differ; None for the only two."""
+def two_positions(columns: Sequence[Any] | None, names: Sequence[str]) -> list[int]:
+    """The positions of two columns that differ; None for the only two."""
     if columns is None and len(names) != 2:
         raise ParameterError(
             f"X has {len(names)} columns, a plot has two.", "Choose two of them by columns=."
         )
-    pair = [place_of(column, names) for column in (names if columns is None else columns)]
+    pair = [position_of(column, names) for column in (names if columns is None else columns)]
     if isinstance(columns, str) or len(pair) != 2 or pair[0] == pair[1]:
         raise ParameterError(f"columns={columns!r} are not two columns.", "Pass two that differ.")
     return pair
@@ -154,7 +154,7 @@ def classes_of(model: Any) -> Labels:
 
 
 def codes_of(y: Any, classes: Labels, n_rows: int) -> Codes:
-    """The class of each row (n,) as its place among `classes`."""
+    """The class of each row (n,) as its position among `classes`."""
     codes = read_target(y, n_rows, known=classes)[1]
     if codes.ndim != 1:
         raise LabelError("y has a column per class.", "Pass one label per row.")
