@@ -169,13 +169,14 @@ def test_actions_have_regions_with_their_names_in_them():
     assert len(np.unique(pixels_of(ax)[0])) == 3
 
 
-def test_classes_keep_their_colours_beside_a_region_of_rejection(iris):
-    X, y = iris[0].to_numpy()[:, 2:], iris[1]
+def test_classes_keep_their_colours_beside_a_region_of_rejection():
+    X, y = load_iris(return_X_y=True)
+    X = X[:, 2:]
     model = DecidingClassifier(GaussianClassifier(), reject_cost=0.2).fit(X, y)
     ax = decision_regions(model, X, y, resolution=60)
-    assert [text.get_text() for text in ax.texts] == ["reject"]
+    assert [text.get_text() for text in ax.texts] == ["reject"]  # None in the predictions
     predicted, at = model.predict(X), regions(ax)
-    assert all(at(x)[0] == 2 for x in X[predicted == "virginica"])
+    assert all(at(x)[0] == 2 for x in X[predicted == 2])
 
 
 def test_regions_are_those_of_the_rule_of_the_model():

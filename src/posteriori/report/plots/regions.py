@@ -246,7 +246,7 @@ def _draw_regions(
             depth = distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
             row, column = np.unravel_index(depth.argmax(), depth.shape)
             place = plane.horizontal[column], plane.vertical[row]
-            style.write_label(axes, place, str(name))
+            style.write_label(axes, place, "reject" if name is None else str(name))
         if not inside.all():
             line: dict[str, Any] = {"levels": [0.5], "colors": "0.25", "linewidths": 0.8}
             smooth = gaussian_filter(inside.astype(np.float64), 1.0)
