@@ -114,8 +114,7 @@ def compare(
     """
     named = _named(models)
     rows = _read(named, X, y, sample_weight, progress)
-    folds = _read_folds(cv, rows, groups, random_state)
-    tested = np.concatenate([test for _, test in folds])
+    folds, tested = _read_folds(cv, rows, groups, random_state)
     scored = []
     for name, model in named.items():
         try:
@@ -217,8 +216,8 @@ def _formula_of(model: Any) -> str | None:
     return None
 
 
-def _read_folds(cv: Any, rows: _Rows, groups: Any, random_state: int) -> list[Fold]:
-    """The training and the test rows of each fold; no row is tested twice."""
+def _read_folds(cv: Any, rows: _Rows, groups: Any, random_state: int) -> tuple[list[Fold], Codes]:
+    """The training and the test rows of each fold, and all test rows; none is tested twice."""
     if isinstance(cv, Integral):
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
     if groups is not None:
@@ -230,7 +229,7 @@ def _read_folds(cv: Any, rows: _Rows, groups: Any, random_state: int) -> list[Fo
         raise ParameterError(
             "The splitter tests a row more than once.", "Use one that tests every row once."
         )
-    return folds
+    return folds, tested
 
 
 # --- Scores ---------------------------------------------------------------------------------------
