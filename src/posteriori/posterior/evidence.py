@@ -25,7 +25,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from posteriori.design.columns import Columns
 from posteriori.errors import InferenceError
-from posteriori.linalg import cholesky, unit_diagonal
+from posteriori.linalg import cholesky, dependent_columns, unit_diagonal
 from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
 from posteriori.posterior.priors import GaussianPrior, Penalty
 from posteriori.solve.line_search import left_by_newton, near_enough
@@ -145,7 +145,7 @@ def check_proper(penalty: Penalty) -> None:
         proper = bool((precision > 0).all())
     else:
         proper = bool((np.diagonal(precision) > 0).all())
-        proper = proper and cholesky(unit_diagonal(precision)[0]) is not None
+        proper = proper and len(dependent_columns(unit_diagonal(precision)[0])) == 0
     if not proper:
         raise InferenceError(
             "Evidence needs a proper prior: this one leaves the intercept or other coefficients "
