@@ -280,7 +280,7 @@ class SigmoidBasis(BasisTransformer):
     def _place(self, X: Array, sample: Array, schema: Schema, random: Any) -> None:
         number = _PER_COLUMN if self.centres is None else self._number()
         if number is None:
-            centres = read_column_centres(self.centres, len(schema))
+            centres = list(read_centres(self.centres, schema, by_column=True).T)
         elif self.placement == "grid":
             centres = grid_axes(X, number)
         else:
@@ -423,33 +423,25 @@ def rates(width: Array, schema: Schema) -> Array:
     return rate
 
 
-def read_centres(centres: Any, schema: Schema) -> Array:
-    """Centres (m, d) as the user gave them; those of a data frame by the names of its columns."""
+def read_centres(centres: Any, schema: Schema, *, by_column: bool = False) -> Array:
+    """Centres (m, d) as the user gave them; those of a data frame by the names of its columns.
+
+    With `by_column`, centres (m,) are those of every column.
+    """
+    d = len(schema)
     if as_frame(centres) is not None:
         table = read_features(centres, schema, "The basis")
-        block = Block(table.cut(0, table.n_rows), None, None, 0)
-        check_finite(block, schema)
-        return cast(Array, block.X)
+        return np.array(dense(Block(table.cut(0, table.n_rows), None, None, 0), schema))
     points = _numbers(centres)
-    if points.ndim == 1 and len(schema) == 1:
-        points = points[:, None]
-    if points.ndim != 2 or points.shape[1] != len(schema) or len(points) == 0:
+    if points.ndim == 1 and (by_column or d == 1):
+        points = np.repeat(points[:, None], d, axis=1)
+    if points.ndim != 2 or points.shape[1] != d or len(points) == 0:
+        shapes = f"(m,) for all columns alike, or (m, {d})" if by_column else f"(m, {d})"
         raise ShapeError(
-            f"centres has shape {points.shape}, but X has {len(schema)} columns.",
-            f"Pass an array of shape (m, {len(schema)}).",
+            f"centres has shape {points.shape}, but X has {d} columns.",
+            f"Pass an array of shape {shapes}.",
         )
     return points
-
-
-def read_column_centres(centres: Any, n_columns: int) -> list[Array]:
-    """Centres (m,) for every column alike, or those of (m, d) column by column."""
-    steps = _numbers(centres)
-    if steps.ndim not in (1, 2) or steps.size == 0 or steps.shape[1:] not in ((), (n_columns,)):
-        raise ShapeError(
-            f"centres has shape {steps.shape}, but X has {n_columns} columns.",
-            f"Pass (m,) for all columns alike, or (m, {n_columns}).",
-        )
-    return [steps] * n_columns if steps.ndim == 1 else list(steps.T)
 
 
 def _numbers(centres: Any) -> Array:

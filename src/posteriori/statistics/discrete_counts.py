@@ -107,23 +107,17 @@ class Group:
     within: Codes | None
     schema: Schema = field(repr=False)
 
-    def select(self, X: Features) -> Features:
-        """These columns of some rows."""
+    def values(self, X: Features) -> Any:
+        """The numbers or codes of these columns."""
         values: Any = X
         if isinstance(X, Mixed):
             values = X.codes if self.coded else X.numeric
-        if self.within is not None:
-            values = values[:, self.within]
-        return Mixed(np.empty((len(values), 0)), values) if self.coded else values
-
-    def values(self, X: Features) -> Any:
-        """The numbers or codes of these columns."""
-        found = self.select(X)
-        return found.codes if isinstance(found, Mixed) else found
+        return values if self.within is None else values[:, self.within]
 
     def part(self, block: Block) -> Block:
         """These columns of a block."""
-        return replace(block, X=self.select(block.X))
+        values = self.values(block.X)
+        return replace(block, X=Mixed(np.empty((len(values), 0)), values) if self.coded else values)
 
 
 def group_columns(schema: Schema, families: Sequence[str]) -> tuple[Group, ...]:
