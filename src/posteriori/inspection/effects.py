@@ -27,6 +27,7 @@ from posteriori.errors import (
 from posteriori.inspection.mean_estimates import (
     DeltaEstimates,
     Estimates,
+    Kind,
     PosteriorEstimates,
     ProbabilityEstimates,
 )
@@ -47,7 +48,6 @@ from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.scan import is_source
 from posteriori.rows.schema import Schema, known_levels
 from posteriori.rows.target import read_offset, read_weight
-from posteriori.rows.threads import map_in_order
 from posteriori.typing import Array, Labels
 
 ChangeName = Literal["sd", "iqr", "minmax"]
@@ -68,12 +68,8 @@ _FOUR_STEPS = ((8, 1), (-8, -1), (-1, 2), (1, -2))
 _CHECKED_ROWS = 1000
 """Rows by which probabilities are checked to be smooth."""
 
-_UNLIKE = 0.2
-"""The difference of slopes over a step and over twice that, as a share of the larger, from which on
-a probability jumps."""
-
-_ROUNDING, _MOVED = 1e-6, 1e-3
-"""Changes of a probability: by rounding to single precision, and by a column that matters."""
+_MOVED = 1e-3
+"""The change of a probability by a column that matters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,15 +109,20 @@ class EffectColumn:
         return float(levels[np.bincount(places, self.weight * (self.values >= 0)).argmax()])
 
     @property
+    def spread(self) -> float:
+        """The standard deviation or, where that is zero, the size of the entries."""
+        return self.deviation or float(abs(self.values).max()) or 1.0
+
+    @property
     def small_step(self) -> float:
         """A step h over which differences of the fourth order stand for derivatives.
 
         In standard deviations, h⁴ and the rounding of entries divided by h are alike; positive
         entries stay positive.
         """
-        largest = float(abs(self.values).max()) or 1.0
-        spread, smallest = self.deviation or largest, float(self.values.min())
-        step = spread * (np.finfo(np.float64).eps * max(1.0, largest / spread)) ** 0.2
+        largest, smallest = float(abs(self.values).max()), float(self.values.min())
+        rounding = np.finfo(np.float64).eps * max(1.0, largest / self.spread)
+        step = float(self.spread * rounding**0.2)
         return min(step, 0.02 * smallest) if smallest > 0 else step
 
 
@@ -166,51 +167,50 @@ class EffectRows:
     def part(self, low: int, high: int, changes: Changes = ()) -> Any:
         """Some of the rows with these changes, as the estimates take them."""
         features, changes = self.table.cut(low, high), [*self.changes, *changes]
-        offset = None if self.offset is None else self.offset[low:high]
         if self.read is None:
-            X = changed_features(features, self.schema, changes)
-            return Block(X, None, None, low, None, offset)
-        X = pick_rows(self.X, np.arange(low, high))
-        found = self.read(changed_table(X, Table(features, self.schema), changes))
-        if not isinstance(found, MemoryRows):
-            return found
-        return Block(found.table.cut(0, high - low), None, None, low, None, offset)
-
-    def evaluate(self, effect: Effect, table: Callable[[Any], Array], average: bool) -> Array:
-        """The `table` (..., c) of the average effect, or that of each row (n, ..., c)."""
-        n, size = self.table.n_rows, _PART_ENTRIES // max(self.estimates.entries, 1)
-        size = min(max(size, 1), _PART_ROWS)
-        cuts = [(low, min(low + size, n)) for low in range(0, n, size)]
-        weight = np.ones(n) if self.weight is None else self.weight
-        found: list[Array] = []
-
-        def of_part(cut: tuple[int, int]) -> Array:
-            part = partial(self.part, *cut)
-            if not average:
-                return table(effect(part, None))
-            return effect(part, weight[slice(*cut)])
-
-        # Tasks of the pool must not wait for others, as those that read X anew may.
-        if self.read is not None:
-            found = [of_part(cut) for cut in cuts]
+            features = changed_features(features, self.schema, changes)
         else:
-            map_in_order(of_part, cuts, found.append)
-        return table(sum(found) / weight.sum()) if average else np.concatenate(found)
+            X = pick_rows(self.X, np.arange(low, high))
+            found = self.read(changed_table(X, Table(features, self.schema), changes))
+            if not isinstance(found, MemoryRows):
+                return found
+            features = found.table.cut(0, high - low)
+        offset = None if self.offset is None else self.offset[low:high]
+        return Block(features, None, None, low, None, offset)
+
+    def evaluate(self, effect: Effect, average: bool, kind: Kind = "difference") -> Array:
+        """The table (..., c) of the average effect, or that of each row (n, ..., c)."""
+        estimates, n = self.estimates, self.table.n_rows
+        size = min(max(_PART_ENTRIES // max(estimates.entries, 1), 1), _PART_ROWS)
+        weight = np.ones(n) if self.weight is None else self.weight
+        found = []
+        for low in range(0, n, size):
+            high = min(low + size, n)
+            part = partial(self.part, low, high)
+            if average:
+                found.append(effect(part, weight[low:high]))
+                continue
+            rows = estimates.table(effect(part, None), kind)
+            if kind == "row" and estimates.row_interval is not None:
+                rows[..., 2:] = estimates.row_interval(part()).reshape(*rows.shape[:-1], 2)
+            found.append(rows)
+        return (
+            estimates.table(sum(found) / weight.sum(), kind) if average else np.concatenate(found)
+        )
 
     def typical(self) -> "EffectRows":
         """One row: means of numbers, most frequent levels and booleans."""
-        changes = [set_to(j, self._typical_value(j)) for j in range(len(self.schema))]
-        first, X, offset = self.table.cut(0, 1), self.X, self.offset
-        if self.read is not None:
-            X = changed_table(pick_rows(X, np.arange(1)), Table(first, self.schema), changes)
+        changes = []
+        for j, column in enumerate(self.schema.columns):
+            entries = self.column(j)
+            is_number = column.kind == "numeric"
+            changes.append(set_to(j, entries.mean if is_number else entries.most_frequent))
+        table, X, offset = Table(self.table.cut(0, 1), self.schema), self.X, self.offset
+        if X is not None:
+            X = pick_rows(X, np.arange(1))
         if offset is not None:
             offset = np.average(offset, axis=0, weights=self.weight)[None]
-        table = Table(changed_features(first, self.schema, changes), self.schema)
-        return replace(self, table=table, weight=None, offset=offset, X=X)
-
-    def _typical_value(self, j: int) -> float:
-        column, is_number = self.column(j), self.schema.columns[j].kind == "numeric"
-        return column.mean if is_number else column.most_frequent
+        return replace(self, table=table, weight=None, offset=offset, X=X, changes=changes)
 
 
 class Contrast(NamedTuple):
@@ -230,35 +230,29 @@ class EffectContext(NamedTuple):
     backend: str | None
     p_values: Callable[[Array], Array] | None = None
 
-
-def _frame(
-    context: EffectContext, lines: Sequence[tuple[Mapping[str, Any], Array]], tested: bool = True
-) -> Any:
-    """A data frame of labels and their numbers (K, c), or (n, K, c) row by row."""
-    columns: dict[str, list[Any]] = {}
-    for labels, found in lines:
-        *n, K, _ = found.shape
-        size = found[..., 0].size
-        repeated = {name: [value] * size for name, value in labels.items()}
-        if n:
-            repeated["row"] = np.repeat(np.arange(n[0]), K).tolist()
-        if context.classes is not None:
-            repeated["class"] = context.classes[-K:].tolist() * (size // K)
-        for name, values in repeated.items():
-            columns.setdefault(name, []).extend(values)
-    numbers = np.concatenate([found.reshape(-1, found.shape[-1]) for _, found in lines]).T
-    estimate, *rest = numbers
-    out = {"estimate": estimate}
-    if rest:
-        error, low, high = rest
-        out["std_error"] = error
-        if tested and context.p_values is not None:
+    def frame(self, lines: Sequence[tuple[Mapping[str, Any], Array]], tested: bool = True) -> Any:
+        """A data frame of labels and their numbers (K, c), or (n, K, c) row by row."""
+        columns: dict[str, list[Any]] = {}
+        for labels, found in lines:
+            *n, K, _ = found.shape
+            size = found[..., 0].size
+            repeated = {name: [value] * size for name, value in labels.items()}
+            if n:
+                repeated["row"] = np.repeat(np.arange(n[0]), K).tolist()
+            if self.classes is not None:
+                repeated["class"] = self.classes[-K:].tolist() * (size // K)
+            for name, values in repeated.items():
+                columns.setdefault(name, []).extend(values)
+        numbers = np.concatenate([found.reshape(-1, found.shape[-1]) for _, found in lines]).T
+        out = dict(zip(("estimate", "std_error", "conf_low", "conf_high"), numbers, strict=False))
+        if tested and self.p_values is not None and len(numbers) > 1:
+            ends = {name: out.pop(name) for name in ("conf_low", "conf_high")}
+            estimate, error = out.values()
             with np.errstate(divide="ignore", invalid="ignore"):
                 statistic = np.where(np.isinf(error) | (estimate == 0), 0.0, estimate / error)
-            out |= {"statistic": statistic, "p_value": context.p_values(statistic)}
-        out |= {"conf_low": low, "conf_high": high}
-    columns |= {name: values.tolist() for name, values in out.items()}
-    return make_frame(columns, context.backend)
+            out |= {"statistic": statistic, "p_value": self.p_values(statistic), **ends}
+        columns |= {name: values.tolist() for name, values in out.items()}
+        return make_frame(columns, self.backend)
 
 
 def predictions(
@@ -307,19 +301,16 @@ def predictions(
     1      4      1     0.861      0.213     0.160      0.995
     """
     context = _context(model, X, level, average, sample_weight, offset)
-    estimates = context.rows.estimates
-    if at is None and not average:
-        found = context.rows.evaluate(lambda part, _: part(), estimates.row_table, False)
-        return _frame(context, [({}, found)], tested=False)
+    estimates, by_row = context.rows.estimates, at is None and not average
 
-    def mean(part: Part, weight: Array | None) -> Array:
+    def means(part: Part, weight: Array | None) -> Array:
         return estimates.means(part(), weight)
 
+    kind: Kind = "row" if by_row else "mean"
     lines = [
-        (rows.labels, rows.evaluate(mean, estimates.mean_table, True))
-        for rows in _places(context.rows, at)
+        (rows.labels, rows.evaluate(means, not by_row, kind)) for rows in _places(context.rows, at)
     ]
-    return _frame(context, lines, tested=False)
+    return context.frame(lines, tested=False)
 
 
 def comparisons(
@@ -370,9 +361,9 @@ def comparisons(
             found = estimates.means(part(one.high), weight)
             return found - estimates.means(part(one.low), weight)
 
-        found = rows.evaluate(difference, estimates.table, average or at is not None)
+        found = rows.evaluate(difference, average or at is not None)
         lines.append(({**rows.labels, "term": names[one.column], "contrast": one.label}, found))
-    return _frame(context, lines)
+    return context.frame(lines)
 
 
 def slopes(
@@ -414,13 +405,14 @@ def slopes(
     0   x0      1     0.159      0.022     0.115      0.202
     """
     context = _context(model, X, level, average, sample_weight, offset)
-    columns = _numeric_columns(context.rows.schema, columns)
-    slope, table = _slope_effect(context.rows, columns)
-    terms, lines = [{"term": context.rows.schema.names[j]} for j in columns], []
+    names, places = context.rows.schema.names, _numeric_columns(context.rows.schema, columns)
+    slope, lines = _slope_effect(context.rows, places), []
     for rows in _places(context.rows, at):
-        found = rows.evaluate(slope, table, average or at is not None)
-        lines += [({**rows.labels, **term}, found[..., i, :, :]) for i, term in enumerate(terms)]
-    return _frame(context, lines)
+        found = rows.evaluate(slope, average or at is not None, "derivative")
+        lines += [
+            ({**rows.labels, "term": names[j]}, found[..., i, :, :]) for i, j in enumerate(places)
+        ]
+    return context.frame(lines)
 
 
 def predict_interval(model: Any, X: Any, level: float = 0.95, **given: Any) -> Array:
@@ -465,11 +457,11 @@ def _context(
             "Effects are computed for rows in memory, and X is read batch by batch.",
             "Pass a sample of the rows.",
         )
+    if X is None and not (sample_weight is None and offset is None):
+        raise ParameterError("sample_weight or offset was given without X.", "Pass X too.")
     last, transform = last_step(model)
     classes, inference = getattr(last, "classes_", None), getattr(last, "_inference", None)
     backend = (None if X is None else backend_of(X)) or getattr(last, "_frame_backend", None)
-    if X is None and not (sample_weight is None and offset is None):
-        raise ParameterError("sample_weight or offset was given without X.", "Pass X too.")
     if inference is None:
         offset_argument(model, offset)
         return EffectContext(_probability_rows(model, X, sample_weight), classes, backend)
@@ -487,17 +479,23 @@ def _context(
         if offset is not None:
             own = replace(own, offset=read_offset(offset, own.n_rows, len(estimates.theta)))
     rows = EffectRows(estimates, own.table, own.weight, own.offset)
-    if X is not None and not (last is model and last.formula_ is None):
+    if X is not None and (last is not model or last.formula_ is not None):
         X = as_pickable(X)
-        table = _formula_table(X, last.formula_) if last is model else read_features(X)
-        rows = replace(rows, table=table, X=X, read=lambda new: last._new_rows(transform(new)))
+        rows = replace(
+            rows,
+            table=_user_table(model, X),
+            X=X,
+            read=lambda new: last._new_rows(transform(new)),
+        )
     return EffectContext(rows, classes, backend, p_values)
 
 
-def _formula_table(X: Any, formula: Any) -> Table:
-    """The columns of the user's frame that a formula uses."""
-    frame = cast(Any, as_frame(X))
-    return read_features(frame.select(formula.schema.names).to_native(), formula.schema)
+def _user_table(model: Any, X: Any) -> Table:
+    """The columns that the user knows: after a fit by a formula, those of X that it uses."""
+    formula, schema = getattr(model, "formula_", None), getattr(model, "schema_", None)
+    if formula is not None:
+        X, schema = cast(Any, as_frame(X)).select(formula.schema.names).to_native(), formula.schema
+    return read_features(X, schema, type(model).__name__)
 
 
 def _probability_rows(model: Any, X: Any, sample_weight: Any) -> EffectRows:
@@ -510,34 +508,27 @@ def _probability_rows(model: Any, X: Any, sample_weight: Any) -> EffectRows:
         )
     if X is None:
         raise _no_rows(name)
-    formula = getattr(model, "formula_", None)
-    if formula is not None:
-        model._new_rows(X)
-        table = _formula_table(X, formula)
-    else:
-        table = read_features(X, getattr(model, "schema_", None), name)
+    if getattr(model, "formula_", None) is not None:
+        model._new_rows(X)  # errors that name columns and rows
+    table, X = _user_table(model, X), as_pickable(X)
     weight = read_weight(sample_weight, table.n_rows)
-    estimates = ProbabilityEstimates(model)
-    return EffectRows(estimates, table, weight, None, as_pickable(X), lambda new: new)
+    return EffectRows(ProbabilityEstimates(model), table, weight, None, X, lambda new: new)
 
 
 def _rows_of_fit(model: Any) -> tuple[Any, MemoryRows]:
-    """The rows that a model was fitted to, all of them, and the data of its formula, if any."""
-    name, earlier = type(model).__name__, getattr(model, "_earlier", None)
+    """The data of the formula of a fit, if any, and the rows that the model was fitted to."""
+    error, earlier = _no_rows(type(model).__name__), getattr(model, "_earlier", None)
     if isinstance(model, Pipeline) or (earlier is not None and earlier.n_fits):
-        raise _no_rows(name)
+        raise error
     try:
         rows = model._inference.objective.rows
     except InferenceError:
-        raise _no_rows(name) from None
-    if not rows.in_memory:
-        raise _no_rows(name)
+        raise error from None
+    data = None if model.formula_ is None else model.formula_.data
+    if not rows.in_memory or (data is None and model.formula_ is not None):
+        raise error
     model._inference.goodness.check_rows()
-    if model.formula_ is None:
-        return None, rows
-    if model.formula_.data is None:
-        raise _no_rows(name)
-    return model.formula_.data, rows
+    return data, rows
 
 
 def _no_rows(name: str) -> ParameterError:
@@ -547,15 +538,13 @@ def _no_rows(name: str) -> ParameterError:
     )
 
 
-def _slope_effect(
-    rows: EffectRows, columns: Sequence[int]
-) -> tuple[Effect, Callable[[Array], Array]]:
-    """Slopes (..., J, K, 1 + m) of some rows, and what makes a table of them."""
+def _slope_effect(rows: EffectRows, columns: Sequence[int]) -> Effect:
+    """Slopes (..., J, K, 1 + m) of some rows."""
     estimates = rows.estimates
     if rows.read is None and not isinstance(estimates, ProbabilityEstimates):
         positions = estimates.coefficient_map.columns.positions
         places = np.concatenate([positions[j] for j in columns])
-        return lambda part, weight: estimates.slopes(part(), places, weight), estimates.table
+        return lambda part, weight: estimates.slopes(part(), places, weight)
     if isinstance(estimates, ProbabilityEstimates):
         for j in columns:
             _check_smooth(rows, estimates, j)
@@ -570,28 +559,23 @@ def _slope_effect(
             found.append(sum(each) / (12 * h))
         return np.stack(found, axis=-3)
 
-    return by_differences, estimates.derivative_table
+    return by_differences
 
 
 def _check_smooth(rows: EffectRows, estimates: ProbabilityEstimates, j: int) -> None:
-    """An error if probabilities change in steps with a column."""
+    """An error if probabilities change in steps with a column.
+
+    They then stay equal over a tiny step in most rows in which they move over a large one.
+    """
     column, n = rows.column(j), min(rows.table.n_rows, _CHECKED_ROWS)
 
-    def moved(change: Change) -> Array:
-        return estimates.means(rows.part(0, n, [change]))[..., 0]
+    def moved(step: float) -> Array:
+        up, down = (estimates.means(rows.part(0, n, [add_to(j, s)])) for s in (step, -step))
+        return cast(Array, abs(up - down).max(axis=(1, 2)))
 
-    near = np.stack([moved(add_to(j, k * column.small_step)) for _, k in _FOUR_STEPS])
-    one, two = (near[0] - near[1]) / 2, (near[2] - near[3]) / 4
-    size = float(np.maximum(abs(one), abs(two)).mean())
-    jumps = abs(one - two).mean() > max(_ROUNDING, _UNLIKE * size)
-    still = (near == near[0]).all(axis=(0, 2))
-    if still.any() and not jumps:
-        low, high = column.quantile(0.1), column.quantile(0.9)
-        if low == high:
-            low, high = low / 16, 2 * low + (1.0 if low >= 0 else -1.0)
-        far = (abs(moved(set_to(j, high)) - moved(set_to(j, low))) > _MOVED).any(axis=1)
-        jumps = int((still & far).sum()) > 0.5 * int(far.sum())
-    if jumps:
+    matters = moved(2 * column.spread) > _MOVED
+    still = matters & (moved(column.small_step / 100) == 0)
+    if still.sum() > 0.5 * matters.sum():
         raise ParameterError(
             f"The probabilities of {type(estimates.model).__name__} change in steps, so that they "
             "have no slopes.",
@@ -624,8 +608,9 @@ def _numeric_columns(schema: Schema, columns: Any) -> list[int]:
     """Those of the columns named that have slopes; an error if one was named that has none."""
     places = _column_places(schema, columns)
     numeric = [j for j in places if schema.columns[j].kind == "numeric"]
-    if columns is not None and len(numeric) < len(places):
-        j = next(j for j in places if schema.columns[j].kind != "numeric")
+    others = [j for j in places if j not in numeric]
+    if others and columns is not None:
+        j = others[0]
         raise ParameterError(
             f"There is no slope in {schema.describe(j)}, which is {schema.columns[j].kind}.",
             "Use comparisons, which compare one level with another.",
@@ -669,10 +654,10 @@ def _numeric_contrast(rows: EffectRows, j: int, change: ChangeLike) -> Contrast:
         low, high = cast(tuple[float, float], change)
         return Contrast(j, f"{low:g} to {high:g}", [set_to(j, low)], [set_to(j, high)])
     column, name = rows.column(j), rows.schema.describe(j)
-    low, high = {
-        "sd": (0.0, column.deviation),
-        "iqr": (column.quantile(0.25), column.quantile(0.75)),
-        "minmax": (column.quantile(0.0), column.quantile(1.0)),
+    low, high, label = {
+        "sd": (0.0, column.deviation, "+1 sd"),
+        "iqr": (column.quantile(0.25), column.quantile(0.75), "q1 to q3"),
+        "minmax": (column.quantile(0.0), column.quantile(1.0), "min to max"),
     }[change]
     if low == high:
         what = "has equal quartiles" if change == "iqr" else "does not vary"
@@ -681,8 +666,7 @@ def _numeric_contrast(rows: EffectRows, j: int, change: ChangeLike) -> Contrast:
             "Pass change=(low, high), or more rows.",
         )
     if change == "sd":
-        return Contrast(j, "+1 sd", (), [add_to(j, high)])
-    label = "q1 to q3" if change == "iqr" else "min to max"
+        return Contrast(j, label, (), [add_to(j, high)])
     return Contrast(j, label, [set_to(j, low)], [set_to(j, high)])
 
 
@@ -701,13 +685,15 @@ def _places(rows: EffectRows, at: At) -> list[EffectRows]:
         j = _position(rows.schema, name)
         alone = isinstance(values, str) or np.ndim(values) == 0
         chosen = [values] if alone else list(values)
-        choices.append([(name, value, _set_value(rows.schema, j, value)) for value in chosen])
-    if not all(choices):
-        raise ParameterError("at= has a column without a value.", "Give one value or several.")
+        if not chosen:
+            raise ParameterError("at= has a column without a value.", "Give one value or several.")
+        choices.append(
+            [(f"at_{name}", value, _set_value(rows.schema, j, value)) for value in chosen]
+        )
     return [
         replace(
             rows,
-            labels={f"at_{name}": value for name, value, _ in chosen},
+            labels={name: value for name, value, _ in chosen},
             changes=[change for _, _, change in chosen],
         )
         for chosen in product(*choices)

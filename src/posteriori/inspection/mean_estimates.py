@@ -13,31 +13,29 @@ and differences of estimates are those of these arrays.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import null_space
 
 from posteriori.design.matrix import Design
 from posteriori.likelihood.links import PROBABILITY_LINKS, Link, ProbabilityLink
 from posteriori.likelihood.log_arithmetic import quiet
 from posteriori.likelihood.softmax import probabilities
-from posteriori.posterior.activations import (
-    ActivationGaussian,
-    FromDraws,
-    MeanInterval,
-    check_inside,
-    ends_of_one,
-    expand_columns,
-    root_of,
-    standardised,
-)
+from posteriori.posterior.activations import FromDraws, MeanInterval, check_inside, ends_of_one
 from posteriori.posterior.coefficient_table import CoefficientMap
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.log_posterior import WIDE
-from posteriori.posterior.predictive import interval_kernel, quantile_ends, some_draws
+from posteriori.posterior.predictive import (
+    PredictionKernel,
+    interval_kernel,
+    quantile_ends,
+    some_draws,
+)
 from posteriori.rows.block import Block
 from posteriori.typing import Array, Codes
+
+Kind = Literal["row", "mean", "difference", "derivative"]
+"""What is estimated: the mean of a row, an average of means, or a change of either."""
 
 _UNDETERMINED = 1e-6
 """The share of a gradient that may be in directions that the rows of the fit do not determine."""
@@ -48,61 +46,45 @@ _FAINT = 1e-100
 
 @dataclass(frozen=True, eq=False)
 class ProbabilityEstimates:
-    """The probabilities of any classifier, without standard errors; `table` gives (..., K, 1)."""
+    """The probabilities of any classifier, without standard errors."""
 
     model: Any
 
-    has_errors = False
     entries = 1
+    row_interval = None
 
     def means(self, X: Any, weight: Array | None = None) -> Array:
         """The probabilities (n, K, 1), of two classes that of the second; or their weighted sum."""
         p = np.asarray(self.model.predict_proba(X), dtype=np.float64)
         return _summed((p[:, 1:] if p.shape[1] == 2 else p)[..., None], weight)
 
-    def table(self, found: Array) -> Array:
+    def table(self, found: Array, kind: Kind = "difference") -> Array:
         """The estimates alone."""
         return found
-
-    mean_table = table
-    derivative_table = table
-
-    def row_table(self, X: Any) -> Array:
-        """The same row by row (n, K, 1)."""
-        return self.means(X)
 
 
 @dataclass(frozen=True, eq=False)
 class DeltaEstimates:
     """Means at the coefficients of a fit by likelihood, with errors by the delta method.
 
-    `root` (Aq, k) has RRᵀ = C, and `undetermined` (Aq, l) the directions that the rows of the fit
-    do not determine: an estimate that depends on them has an infinite error. More than 5,000
-    coefficients have no covariance, and no errors.
+    `row_interval` has the covariance of the parameters. More than 5,000 coefficients have none,
+    and no errors.
     """
 
     inference: Inference
     theta: Array
-    root: Array
-    undetermined: Array
     link: Link
     level: float
+    row_interval: MeanInterval | None
 
     @classmethod
     def of(cls, inference: Inference, link: Link, level: float) -> "DeltaEstimates":
         """Those of a fit, with intervals that cover with probability `level`."""
-        coef_map, determined = inference.coefficient_map, inference.determined
-        theta, p = coef_map.coordinates.expand(inference.w), len(inference.w)
-        root, rest = np.empty((p, 0)), np.empty((p, 0))
-        if coef_map.coordinates.size <= WIDE:
-            root = root_of(inference.free_covariance())
-            rest = rest if determined is None else null_space(determined.T)
-        if len(theta) > 1:
-            link = PROBABILITY_LINKS["logit"]
-        root, rest = (
-            expand_columns(coef_map, each).reshape(theta.size, -1) for each in (root, rest)
-        )
-        return cls(inference, theta, root, rest, link, level)
+        coordinates = inference.coefficient_map.coordinates
+        interval = MeanInterval.of(inference, link, level) if coordinates.size <= WIDE else None
+        theta = coordinates.expand(inference.w)
+        link = PROBABILITY_LINKS["logit"] if len(theta) > 1 else link
+        return cls(inference, theta, link, level, interval)
 
     @property
     def coefficient_map(self) -> CoefficientMap:
@@ -110,14 +92,9 @@ class DeltaEstimates:
         return self.inference.coefficient_map
 
     @property
-    def has_errors(self) -> bool:
-        """Whether there is a covariance."""
-        return self.root.shape[1] + self.undetermined.shape[1] > 0
-
-    @property
     def entries(self) -> int:
         """Numbers that a row needs."""
-        return len(self.theta) * self.theta.size
+        return len(self.theta) * (1 if self.row_interval is None else self.theta.size)
 
     def means(self, block: Block, weight: Array | None = None) -> Array:
         """The means (n, K, 1 + m), or their weighted sum (K, 1 + m)."""
@@ -135,36 +112,30 @@ class DeltaEstimates:
         bent = np.einsum("nkab,bj->njka", B, theta).reshape(n, J * K, A)
         found = self._with_gradient(design, value, bent, weight)
         found = found.reshape(*found.shape[:-2], J, K, -1)
-        if self.has_errors:
-            gradient = found[..., 1:].reshape(*found.shape[:-1], *self.theta.shape)
-            for i, place in enumerate(places):
-                gradient[..., i, :, :, place] += _summed(M, weight)
-            found[..., 1:] = gradient.reshape(*found.shape[:-1], -1)
+        for i, place in enumerate(places if self.row_interval else ()):
+            found[..., i, :, 1 + place :: len(self.theta[0])] += _summed(M, weight)
         return found / self.coefficient_map.one_unit[places][:, None, None]
 
     def _with_gradient(
         self, design: Design, value: Array, weights: Array, by_row: Array | None
     ) -> Array:
         """Values (n, R) with gradients `weights` (n, R, A) ⊗ φ, or their sums weighted `by_row`."""
-        n, R, _ = weights.shape
-        intercept = self.coefficient_map.standard.intercept
-        out = _summed(value, by_row)[..., None]
-        if not self.has_errors:
-            return out
+        found = _summed(value, by_row)
+        if self.row_interval is None:
+            return found[..., None]
+        phi = design.array()
+        if self.coefficient_map.standard.intercept:
+            phi = np.column_stack([np.ones(len(phi)), phi])
         if by_row is None:
-            phi = design.array()
-            phi = np.column_stack([np.ones(n), phi]) if intercept else phi
-            gradient = np.einsum("nra,nq->nraq", weights, phi).reshape(n, R, -1)
+            gradient = np.einsum("nra,nq->nraq", weights, phi)
         else:
-            flat = (by_row[:, None, None] * weights).reshape(n, -1)
-            pulled = design.transpose_times(flat)
-            pulled = np.vstack([flat.sum(axis=0), pulled]) if intercept else pulled
-            gradient = pulled.T.reshape(R, -1)
-        return np.concatenate([out, gradient], axis=-1)
+            gradient = np.tensordot(by_row[:, None, None] * weights, phi, (0, 0))
+        gradient = gradient.reshape(*found.shape, self.theta.size)
+        return np.concatenate([found[..., None], gradient], axis=-1)
 
     def _activations(self, block: Block) -> tuple[Design, Array]:
-        design = standardised(self.coefficient_map, block)
-        a = ActivationGaussian(self.coefficient_map, self.theta, self.root).mean(design, block)
+        design = self.coefficient_map.design(block)
+        a = self.coefficient_map.activations(design, self.theta, block)
         if a.shape[1] == 1:
             check_inside(self.link, a[:, 0], block)
         return design, a
@@ -172,7 +143,8 @@ class DeltaEstimates:
     @quiet
     def _first(self, a: Array) -> tuple[Array, Array]:
         """μ (n, K) and M (n, K, A)."""
-        K, faint = a.shape[1], _FAINT if self.undetermined.shape[1] else 0.0
+        K, interval = a.shape[1], self.row_interval
+        faint = _FAINT if interval is not None and interval.n_undetermined else 0.0
         if K == 1:
             p, M = self.link.mean(a[:, 0])[:, None], self.link.slope(a[:, 0])[:, None, None]
             return p, M + faint
@@ -191,42 +163,32 @@ class DeltaEstimates:
         return p[:, :, None, None] * (slopes[..., None] * slopes[:, :, None] - shared[:, None])
 
     @quiet
-    def table(self, found: Array) -> Array:
-        """Estimate, standard error and the ends of an interval (..., 4)."""
-        if not self.has_errors:
+    def table(self, found: Array, kind: Kind = "difference") -> Array:
+        """Estimate, standard error and the ends of an interval (..., 4).
+
+        The interval of a mean is computed on the scale of the link.
+        """
+        if self.row_interval is None:
             return found
-        value, error = found[..., 0], self._errors(found[..., 1:])
+        value, gradient = found[..., 0], found[..., 1:]
+        error = self._errors(gradient)
         away = self.inference.quantile(self.level) * error
-        return np.stack([value, error, value - away, value + away], axis=-1)
-
-    derivative_table = table
-
-    @quiet
-    def mean_table(self, found: Array) -> Array:
-        """The same of averages of means (K, 4), with the interval on the scale of the link."""
-        out = self.table(found)
-        if self.has_errors:
-            value, error = out[:, 0], out[:, 1]
-            a = self.link.activation(value)
-            away = self.inference.quantile(self.level) * error / abs(self.link.slope(a))
-            away = np.where(error > 0, away, 0.0)
-            known = np.isfinite(a) & ~np.isnan(away)
-            ends = ends_of_one(self.link, np.where(known, a, 0.0), np.where(known, away, 0.0))
-            # A mean at the end of its range has no finite activation.
-            out[:, 2:] = np.where(known[:, None], ends, value[:, None])
-        return out
-
-    def row_table(self, block: Block) -> Array:
-        """The same of the means of rows (n, K, 4), with the intervals of `predict_interval`."""
-        out = self.table(self.means(block))
-        if self.has_errors:
-            ends = MeanInterval.of(self.inference, self.link, self.level)(block)
-            out[..., 2:] = ends.reshape(*out.shape[:2], 2)
-        return out
+        if kind != "mean":
+            return np.stack([value, error, value - away, value + away], axis=-1)
+        a = self.link.activation(value)
+        away = np.where(error > 0, away / abs(self.link.slope(a)), 0.0)
+        known = np.isfinite(a) & ~np.isnan(away)
+        ends = ends_of_one(self.link, np.where(known, a, 0.0), np.where(known, away, 0.0))
+        # A mean at the end of its range has no finite activation.
+        ends = np.where(known[:, None], ends, value[:, None])
+        return np.column_stack([value, error, ends])
 
     def _errors(self, gradient: Array) -> Array:
-        error = np.linalg.norm(gradient @ self.root, axis=-1)
-        lost = np.linalg.norm(gradient @ self.undetermined, axis=-1)
+        assert self.row_interval is not None
+        root = self.row_interval.activations.root
+        moved = gradient @ root.reshape(self.theta.size, -1)
+        p = moved.shape[-1] - self.row_interval.n_undetermined
+        error, lost = (np.linalg.norm(part, axis=-1) for part in (moved[..., :p], moved[..., p:]))
         return np.where(lost > _UNDETERMINED * (lost + error), np.inf, error)
 
 
@@ -243,7 +205,7 @@ def log_softmax_slopes(p: Array) -> Array:
 class PosteriorEstimates:
     """Predictive means of a Bayesian model, with standard deviations and quantiles of draws.
 
-    `theta` (A, S, q) has draws of the parameters for standardised columns.
+    `theta` (A, q, S) has draws of the parameters for standardised columns.
     """
 
     model: Any
@@ -251,20 +213,20 @@ class PosteriorEstimates:
     theta: Array
     link: ProbabilityLink
     level: float
-
-    has_errors = True
+    row_interval: PredictionKernel
 
     @classmethod
     def of(cls, model: Any, level: float) -> "PosteriorEstimates":
         """Those of a fitted model with a posterior."""
-        coef_map, draws = model.posterior_.coefficient_map, some_draws(model.posterior_)
-        theta = FromDraws.of(coef_map, draws, np.asarray).theta
-        return cls(model, coef_map, theta, model._link(), level)
+        posterior, link = model.posterior_, model._link()
+        theta = posterior.coefficient_map.expand(some_draws(posterior).T)
+        interval = interval_kernel(posterior, level, link)
+        return cls(model, posterior.coefficient_map, theta, link, level, interval)
 
     @property
     def entries(self) -> int:
         """Numbers that a row needs."""
-        A, S, _ = self.theta.shape
+        A, _, S = self.theta.shape
         return A * A * S
 
     def means(self, block: Block, weight: Array | None = None) -> Array:
@@ -278,7 +240,7 @@ class PosteriorEstimates:
         """Slopes (n, J, K, 1 + S) in J design columns in the user's units, or their sum."""
         places = columns + self.coefficient_map.standard.intercept
         M = _summed(FromDraws(self.coefficient_map, self.theta, self._first)(block), weight)
-        drawn = np.einsum("...kas,asj->...jks", M, self.theta[..., places])
+        drawn = np.einsum("...kas,ajs->...jks", M, self.theta[:, places])
         drawn /= self.coefficient_map.one_unit[places][:, None, None]
         return np.concatenate([drawn.mean(axis=-1, keepdims=True), drawn], axis=-1)
 
@@ -298,25 +260,13 @@ class PosteriorEstimates:
         p = self._means(a)
         return p[:, :, None] * (np.eye(p.shape[1])[None, :, :, None] - p[:, None])
 
-    def table(self, found: Array) -> Array:
+    def table(self, found: Array, kind: Kind = "difference") -> Array:
         """Estimate, standard deviation and the ends of an interval (..., 4)."""
-        drawn = found[..., 1:]
-        both = np.stack([found[..., 0], drawn.std(axis=-1, ddof=1)], axis=-1)
+        value, drawn = found[..., 0], found[..., 1:]
+        if kind == "derivative":  # predictive means may have small jumps
+            value = drawn.mean(axis=-1)
+        both = np.stack([value, drawn.std(axis=-1, ddof=1)], axis=-1)
         return np.concatenate([both, quantile_ends(drawn, self.level)], axis=-1)
-
-    mean_table = table
-
-    def derivative_table(self, found: Array) -> Array:
-        """The same of derivatives by differences: predictive means may have small jumps."""
-        drawn = found[..., 1:]
-        return self.table(np.concatenate([drawn.mean(axis=-1, keepdims=True), drawn], axis=-1))
-
-    def row_table(self, block: Block) -> Array:
-        """The same of the means of rows (n, K, 4), with the intervals of `predict_interval`."""
-        out = self.table(self.means(block))
-        ends = interval_kernel(self.model.posterior_, self.level, self.link)(block)
-        out[..., 2:] = ends.reshape(*out.shape[:2], 2)
-        return out
 
 
 Estimates = ProbabilityEstimates | DeltaEstimates | PosteriorEstimates
