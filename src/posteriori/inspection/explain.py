@@ -1,34 +1,30 @@
 """What each column contributes to the log odds of one row, as text, HTML or a frame."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
-from math import fsum
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from posteriori.arguments import either
 from posteriori.design.columns import Columns
-from posteriori.errors import (
-    DomainError,
-    NotLinearError,
-    ParameterError,
-    ShapeError,
-)
+from posteriori.errors import DomainError, NotLinearError, ParameterError, ShapeError
 from posteriori.inspection.effects import last_step
-from posteriori.inspection.results import predicted_log_probabilities
+from posteriori.inspection.results import offset_argument, predicted_log_probabilities
 from posteriori.inspection.summary import Summary, TextTable
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit
-from posteriori.rows.block import Block, check_finite
+from posteriori.rows.block import check_finite
 from posteriori.rows.changes import entries_of
 from posteriori.rows.features import Table, as_frame, read_features
 from posteriori.rows.frames import backend_of, make_frame
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import HandleUnknown, Schema
+from posteriori.rows.target import read_offset
 from posteriori.typing import Array
 
 _MOST = 50
@@ -63,10 +59,10 @@ class Explanation:
     notes: tuple[str, ...] = ()
     backend: str | None = None
 
-    @cached_property
+    @property
     def total(self) -> float:
         """The log odds, or the activation, of the row."""
-        return fsum([self.baseline, *self.contributions])
+        return self.baseline + sum(self.contributions)
 
     @property
     def cumulative(self) -> tuple[float, ...]:
@@ -84,13 +80,13 @@ class Explanation:
         The values are numbers if all of them are, else text.
         """
         is_text = not all(isinstance(value, float) for value in self.values)
-        columns: dict[str, list[Any]] = {
-            "term": list(self.terms),
+        columns = {
+            "term": self.terms,
             "value": [_text(v) if is_text else v for v in self.values],
-            "contribution": list(self.contributions),
-            "cumulative": list(self.cumulative),
+            "contribution": self.contributions,
+            "cumulative": self.cumulative,
         }
-        return make_frame(columns, backend or self.backend)
+        return make_frame({k: list(v) for k, v in columns.items()}, backend or self.backend)
 
     def __repr__(self) -> str:
         return self.summary().text()
@@ -108,22 +104,18 @@ class Explanation:
 
     def summary(self) -> Summary:
         """The table as text, HTML or LaTeX: the baseline, the columns, and the total."""
-        start = f"{self.baseline:.4g}"
+        start, notes, hidden = f"{self.baseline:.4g}", [], len(self.terms) - _MOST
         each = zip(self.terms, self.values, self.contributions, self.cumulative, strict=True)
         rows = [(term, _text(v), f"{c:+.4g}", f"{total:.4g}") for term, v, c, total in each]
-        rows = [
-            (f"baseline ({self.reference})", "", start, start),
-            *rows[:_MOST],
-            ("total", "", "", f"{self.total:.4g}"),
-        ]
-        notes, hidden = list(self.notes), len(self.terms) - _MOST
+        rows = [(f"baseline ({self.reference})", "", start, start), *rows[:_MOST]]
+        rows.append(("total", "", "", f"{self.total:.4g}"))
+        if hidden > 0:
+            notes.append(f"{hidden} more columns: see to_frame().")
         if self.mean is not None:
             what = "Mean" if self.label is None else f"Probability of {self.label}"
-            notes.insert(0, f"{what}: {self.mean:.4g}")
-        if hidden > 0:
-            notes.insert(0, f"{hidden} more columns: see to_frame().")
+            notes.append(f"{what}: {self.mean:.4g}")
         names = ("", "value", "contribution", "cumulative")
-        return Summary(self.title, ((), ()), TextTable(names, rows, {}), notes)
+        return Summary(self.title, ((), ()), TextTable(names, rows, {}), [*notes, *self.notes])
 
 
 def _text(value: Any) -> str:
@@ -141,7 +133,9 @@ class Parts(NamedTuple):
     reference: str
 
 
-def explain(model: Any, x: Any, *, label: Any = None, against: Any = None) -> Explanation:
+def explain(
+    model: Any, x: Any, *, label: Any = None, against: Any = None, offset: Any = None
+) -> Explanation:
     """The contribution of each column to the log odds of one row, by a fitted linear model.
 
     ln p(C_k|x)/p(C_l|x) = w₀ + wᵀm + Σ_j w_j (x_j - m_j), with m the mean row: the parts add up to
@@ -160,6 +154,8 @@ def explain(model: Any, x: Any, *, label: Any = None, against: Any = None) -> Ex
     label, against : the classes whose odds are explained
         By default the second of two classes against the first; of more, the most probable class
         of the row against the next.
+    offset : that of the row, for models with offsets: a number or, for more than two classes, one
+        a class. It is a contribution of its own.
 
     >>> from posteriori import LogisticRegression
     >>> X = [[0.0, 3.0], [1.0, 1.0], [2.0, 0.0], [3.0, 2.0], [4.0, 4.0], [5.0, 1.0]]
@@ -179,28 +175,38 @@ def explain(model: Any, x: Any, *, label: Any = None, against: Any = None) -> Ex
     last, transform = last_step(model)
     check_is_fitted(last)
     X, rows = _one_row(model, last, transform, x)
-    parts = _parts(last, rows)
+    given, parts = offset_argument(last, offset), _parts(last, rows)
+    names, values = [*_names(model, last, rows.schema)], _values(rows.table)
+    if offset is not None:
+        own = read_offset(offset, 1, len(parts.baseline))
+        parts = parts._replace(added=np.vstack([parts.added, own.reshape(1, -1)]))
+        names, values = [*names, "offset"], [*values, own[0].tolist()]
     classes = getattr(last, "classes_", None)
-    if classes is None:
-        k, j = _no_classes(label, against)
-    else:
-        k, j = _two(classes.tolist(), _activations(parts, len(classes)), label, against)
-    baseline, added = _difference(parts, k, j)
-    _check_sum(baseline, added, rows.schema)
-    order = np.argsort(-abs(added), kind="stable")
-    names, values = _names(model, last, rows.schema), _values(rows.table)
-    averaged = (_AVERAGED,) if hasattr(last, "posterior_") else ()
+    baseline, added = parts.baseline, parts.added
+    if len(baseline) == 1:  # one activation: that of the second class, or of the number
+        baseline, added = np.append(0.0, baseline), np.insert(added, 0, 0.0, axis=1)
+    if classes is None and (label is not None or against is not None):
+        raise ParameterError(
+            "The target is a number, and has no classes.", "Leave label and against out."
+        )
+    labels = [None, None] if classes is None else classes.tolist()
+    k, j = _two(labels, baseline + added.sum(axis=0), label, against)
+    with np.errstate(invalid="ignore"):
+        start, contributions = float(baseline[k] - baseline[j]), added[:, k] - added[:, j]
+    _check_finite(start, contributions, rows.schema)
+    order = np.argsort(-abs(contributions), kind="stable")
+    scale = _scale(last, X, k, j, start + contributions.sum())
     return Explanation(
-        _scale(last, X, k, j, fsum([baseline, *added])),
-        None if classes is None else classes.tolist()[k],
-        None if classes is None else classes.tolist()[j],
+        scale,
+        labels[k],
+        labels[j],
         parts.reference,
-        float(baseline),
+        start,
         tuple(names[i] for i in order),
         tuple(values[i] for i in order),
-        tuple(added[order].tolist()),
-        _mean(last, X, k),
-        averaged,
+        tuple(contributions[order].tolist()),
+        _mean(last, X, k, given),
+        (_AVERAGED,) if hasattr(last, "posterior_") else (),
         backend_of(x) or getattr(last, "_frame_backend", None),
     )
 
@@ -209,20 +215,18 @@ def _one_row(
     model: Any, last: Any, transform: Callable[[Any], Any], x: Any
 ) -> tuple[Any, MemoryRows]:
     """The row as the last step of the model takes it, and as it is read."""
-    if not hasattr(last, "_new_rows") and not hasattr(last, "coef_"):
+    ours = hasattr(last, "_new_rows")
+    if not ours and not hasattr(last, "coef_"):
         raise _not_linear(last)
+    schema = None
     if getattr(last, "formula_", None) is not None:
         schema = last.formula_.schema
     elif last is model and hasattr(last, "schema_"):
         schema = last.schema_
     elif hasattr(model, "feature_names_in_"):
         schema = Schema.of_names(model.feature_names_in_.tolist())
-    else:
-        schema = None
     X = transform(_as_table(x, schema, getattr(last, "_frame_backend", None)))
-    name = type(last).__name__
-    ours = hasattr(last, "_new_rows")
-    rows = last._new_rows(X) if ours else MemoryRows(read_features(X, None, name))
+    rows = last._new_rows(X) if ours else MemoryRows(read_features(X, None, type(last).__name__))
     if rows.n_rows != 1:
         raise ShapeError(f"x has {rows.n_rows} rows.", "Explain one row at a time: X[:1].")
     return X, rows
@@ -230,39 +234,34 @@ def _one_row(
 
 def _as_table(x: Any, schema: Schema | None, backend: str | None) -> Any:
     """A row in any form as a table that the model reads."""
-    if as_frame(x) is not None or sparse.issparse(x):
+    has_names = hasattr(x, "items")  # a dict or a Series
+    if as_frame(x) is not None or sparse.issparse(x) or (np.ndim(x) != 1 and not has_names):
         return x
-    is_named = schema is not None and schema.named
-    if schema is not None and isinstance(x, Mapping) and not is_named:
-        x = [list(x.values())[i] for i in schema.order_of(list(x))]
-    if np.ndim(x) > 1 or (np.ndim(x) == 0 and not isinstance(x, Mapping)):
-        return x
-    if schema is not None and is_named and not hasattr(x, "items"):
-        if len(x) != len(schema):
-            raise ShapeError(
-                f"x has {len(x)} entries, but the model has {len(schema)} columns.",
-                "Pass one entry a column.",
-            )
-        x = dict(zip(schema.names, x, strict=True))
-    if is_named:
-        return make_frame({name: [value] for name, value in x.items()}, backend)
-    entries = list(x)
-    is_text = any(isinstance(value, str) for value in entries)
-    return np.array([entries], dtype=object if is_text else None)
+    if schema is None or not schema.named:
+        if has_names and schema is not None:
+            x = [list(x.values())[i] for i in schema.order_of(list(x))]
+        entries = list(x)
+        is_text = any(isinstance(value, str) for value in entries)
+        return np.array([entries], dtype=object if is_text else None)
+    if not has_names and len(x) != len(schema):
+        raise ShapeError(
+            f"x has {len(x)} entries, but the model has {len(schema)} columns.",
+            "Pass one entry a column.",
+        )
+    entries = x.items() if has_names else zip(schema.names, x, strict=True)
+    return make_frame({name: [value] for name, value in entries}, backend)
 
 
 def _names(model: Any, last: Any, schema: Schema) -> tuple[str, ...]:
     """The columns of the last step; of unnamed ones those that the steps before it give."""
-    if model is last or schema.named:
-        return schema.names
-    try:
-        return tuple(model[:-1].get_feature_names_out())
-    except (AttributeError, ValueError):  # a step may know no names
-        return schema.names
+    if model is not last and not schema.named:
+        with suppress(AttributeError, ValueError):  # a step may know no names
+            return tuple(model[:-1].get_feature_names_out())
+    return schema.names
 
 
 def _parts(model: Any, rows: MemoryRows) -> Parts:
-    block = Block(rows.table.cut(0, 1), None, None, 0)
+    block = rows.block()
     if hasattr(model, "_column_densities"):
         return Parts(model._log_priors, model._column_densities(block.X), "the class priors")
     if hasattr(model, "_linear_function"):
@@ -274,12 +273,11 @@ def _parts(model: Any, rows: MemoryRows) -> Parts:
     centre, reference = _mean_row(model, len(linear.weights))
     check_finite(block, rows.schema)
     unknown: HandleUnknown = getattr(model, "handle_unknown", "error")
-    phi = Columns(rows.schema, unknown).design(block).array()[0]
-    each = (phi - centre)[:, None] * linear.weights
+    columns = Columns(rows.schema, unknown)
+    each = (columns.design(block).array()[0] - centre)[:, None] * linear.weights
     with np.errstate(invalid="ignore"):
         baseline = linear(centre[None])[0]
-    positions = Columns(rows.schema).positions
-    return Parts(baseline, np.stack([each[at].sum(axis=0) for at in positions]), reference)
+    return Parts(baseline, np.stack([each[at].sum(axis=0) for at in columns.positions]), reference)
 
 
 def _not_linear(model: Any) -> NotLinearError:
@@ -302,51 +300,23 @@ def _mean_row(model: Any, n_columns: int) -> tuple[Array, str]:
     return np.zeros(n_columns), "all columns zero"
 
 
-def _activations(parts: Parts, n_classes: int) -> Array:
-    """One a class, to find the most probable ones by."""
-    a = parts.baseline + parts.added.sum(axis=0)
-    return a if len(a) == n_classes else np.array([0.0, a[0]])
-
-
-def _two(classes: list[Any], a: Array, label: Any, against: Any) -> tuple[int, int]:
-    """The places of the two classes."""
-    chosen = [None if one is None else _place(classes, one) for one in (label, against)]
-    if chosen[0] is not None and chosen[0] == chosen[1]:
+def _two(labels: list[Any], a: Array, label: Any, against: Any) -> tuple[int, int]:
+    """The places of the two classes; `a` has an activation a class."""
+    for wanted in (label, against):
+        if wanted is not None and wanted not in labels:
+            raise ParameterError(
+                f"{wanted!r} is not a class of the fit.", f"Use {either(labels[:8])}."
+            )
+    if label is not None and label == against:
         raise ParameterError(f"Class {label!r} has no odds against itself.", "Name two classes.")
-    default = [1, 0] if len(classes) == 2 else np.argsort(-a, kind="stable").tolist()
+    default = [1, 0] if len(labels) == 2 else np.argsort(-a, kind="stable").tolist()
+    chosen = [None if wanted is None else labels.index(wanted) for wanted in (label, against)]
     free = [k for k in default if k not in chosen]
     k, j = (free.pop(0) if one is None else one for one in chosen)
     return k, j
 
 
-def _place(classes: list[Any], label: Any) -> int:
-    if label not in classes:
-        raise ParameterError(
-            f"{label!r} is not a class of the fit.",
-            f"The classes are {', '.join(map(repr, classes[:8]))}.",
-        )
-    return classes.index(label)
-
-
-def _no_classes(label: Any, against: Any) -> tuple[int, int]:
-    if label is not None or against is not None:
-        raise ParameterError(
-            "The target is a number, and has no classes.", "Leave label and against out."
-        )
-    return 1, 0
-
-
-def _difference(parts: Parts, k: int, j: int) -> tuple[float, Array]:
-    """Baseline and parts of class k less those of class j."""
-    if len(parts.baseline) == 1:
-        sign = 1.0 if k == 1 else -1.0
-        return sign * float(parts.baseline[0]), sign * parts.added[:, 0]
-    with np.errstate(invalid="ignore"):
-        added = parts.added[:, k] - parts.added[:, j]
-        return float(parts.baseline[k] - parts.baseline[j]), added
-
-
-def _check_sum(baseline: float, added: Array, schema: Schema) -> None:
+def _check_finite(baseline: float, added: Array, schema: Schema) -> None:
     if not np.isfinite(baseline):
         raise ParameterError(
             "One of the classes has the prior zero, and so no odds.", "Name another class."
@@ -362,18 +332,18 @@ def _check_sum(baseline: float, added: Array, schema: Schema) -> None:
 
 def _values(table: Table) -> list[Any]:
     """The entries of a row: numbers, booleans, levels, or a word for what is missing."""
-    return [_value(table, j) for j in range(len(table.schema))]
-
-
-def _value(table: Table, j: int) -> Any:
-    column, entry = table.schema.columns[j], entries_of(table, j)[0]
-    if column.kind == "categorical" and entry >= 0:
-        return column.levels[entry]
-    if column.unseen is not None:
-        return column.unseen.level
-    if (entry < 0 and column.kind == "categorical") or np.isnan(entry):
-        return "missing"
-    return bool(entry) if column.kind == "boolean" else float(entry)
+    found: list[Any] = []
+    for j, column in enumerate(table.schema.columns):
+        entry, is_level = entries_of(table, j)[0], column.kind == "categorical"
+        if is_level and entry >= 0:
+            found.append(column.levels[entry])
+        elif column.unseen is not None:
+            found.append(column.unseen.level)
+        elif is_level or np.isnan(entry):
+            found.append("missing")
+        else:
+            found.append(bool(entry) if column.kind == "boolean" else float(entry))
+    return found
 
 
 def _scale(model: Any, X: Any, k: int, j: int, total: float) -> str:
@@ -388,7 +358,7 @@ def _scale(model: Any, X: Any, k: int, j: int, total: float) -> str:
     return "log odds" if np.isclose(logs[k] - logs[j], total, rtol=1e-6) else "activation"
 
 
-def _mean(model: Any, X: Any, k: int) -> float | None:
+def _mean(model: Any, X: Any, k: int, given: dict[str, Any]) -> float | None:
     if hasattr(model, "predict_proba"):
-        return float(model.predict_proba(X)[0, k])
-    return None if hasattr(model, "classes_") else float(model.predict(X)[0])
+        return float(model.predict_proba(X, **given)[0, k])
+    return None if hasattr(model, "classes_") else float(model.predict(X, **given)[0])
