@@ -12,8 +12,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from scipy.special import ndtr
-from sklearn.base import is_classifier, is_regressor
-from sklearn.exceptions import NotFittedError
+from sklearn.base import is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -36,7 +35,7 @@ from posteriori.rows.frames import make_frame
 from posteriori.rows.in_memory import MemoryRows, check_aligned
 from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.source import FitRows
-from posteriori.rows.target import read_offset, read_real_target, read_target, read_weight
+from posteriori.rows.target import read_real_target, read_target, read_weight
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.objective import Status
 from posteriori.statistics.goodness_of_fit import shares
@@ -48,17 +47,6 @@ Word = Literal["not checked", "good", "warning", "bad"]
 """A verdict, from nothing to the worst."""
 
 _WORDS: tuple[Word, ...] = get_args(Word)
-
-CODES = {
-    "convergence": "C101",
-    "separation": "C102",
-    "collinearity": "C103",
-    "influence": "C104",
-    "dispersion": "C105",
-    "residuals": "C106",
-    "calibration": "C107",
-    "approximation": "C108",
-}
 
 _WIDTH = 88
 """Characters of a line."""
@@ -121,7 +109,7 @@ class Check:
 
     @property
     def code(self) -> str:
-        return CODES[self.name]
+        return _CHECKS[self.name][0]
 
     def __str__(self) -> str:
         rows = {"fit": ", rows of the fit", "X": ", rows of X"}.get(self.rows, "")
@@ -156,8 +144,7 @@ class Checks:
         for check in self.found:
             if key in (check.name, check.code):
                 return check
-        names = [check.name for check in self.found]
-        raise ParameterError(f"There is no check called {key!r}.", f"Use {either(names)}.")
+        raise _no_check(key, [check.name for check in self.found])
 
     @property
     def worst(self) -> Word:
@@ -236,23 +223,17 @@ def check(
     The iteration converged. [C101]
     """
     check_is_fitted(model)
-    if is_classifier(model) and not hasattr(model, "classes_"):
-        raise NotFittedError(
-            f"This {type(model).__name__} instance is not fitted yet. Call fit first."
-        )
     if X is None and any(given is not None for given in (y, sample_weight, offset)):
         raise ParameterError("y, sample_weight or offset was given without X.", "Pass X too.")
     ignored = {ignore} if isinstance(ignore, str) else set(ignore)
-    unknown = ignored - {*CODES, *CODES.values()}
+    unknown = ignored - {*_CHECKS, *(code for code, _ in _CHECKS.values())}
     if unknown:
-        raise ParameterError(
-            f"There is no check called {min(unknown)!r}.", f"Use {either([*CODES])}."
-        )
+        raise _no_check(min(unknown), _CHECKS)
     found = []
     with one_blas_thread():
         rows = _rows_of_fit(model) if X is None else _given(model, X, y, sample_weight, offset)
-        for name, verdict_on in _CHECKS.items():
-            if ignored & {name, CODES[name]}:
+        for name, (code, verdict_on) in _CHECKS.items():
+            if ignored & {name, code}:
                 continue
             try:
                 word, sentence, values, on = verdict_on(model, rows)
@@ -263,41 +244,38 @@ def check(
     return Checks(type(model).__name__, tuple(found))
 
 
-@dataclass(frozen=True, eq=False)
-class Outcomes:
-    """Predictions, targets and weights (n,) of rows; `sampled` if they are some of many.
-
-    Of classes predictions and targets are shares (n, K), and of a number both are (n,).
-    """
-
-    predicted: Array
-    target: Array
-    weight: Array
-    sampled: bool = False
-
-    @property
-    def note(self) -> str:
-        return f" (in a sample of {len(self.weight):,} rows)" if self.sampled else ""
+def _no_check(name: str, known: Iterable[str]) -> ParameterError:
+    return ParameterError(f"There is no check called {name!r}.", f"Use {either([*known])}.")
 
 
 @dataclass(frozen=True, eq=False)
 class CheckedRows:
-    """The rows of the "fit" or of "X"; `why` is the reason if there are no outcomes."""
+    """The rows of the "fit" or of "X", with predictions, targets and weights of some of them.
+
+    Of classes predictions and targets are shares (n, K), and of a number both are (n,). `why` is
+    the reason if they are not to be judged; `misleading` if they say little of a fit to them.
+    """
 
     name: str
     rows: FitRows | None = None
     columns: Columns | None = None
-    outcomes: Outcomes | None = None
+    outcomes: tuple[Array, Array, Array] | None = None
     why: str = "the rows of the fit are not here; pass X and y"
     misleading: bool = False
 
-    def judged(self, on_fit: bool = True) -> Outcomes:
+    def judged(self, on_fit: bool = True) -> tuple[Array, Array, Array]:
         """The outcomes, enough of them; those of the fit only if they do not mislead."""
         if self.outcomes is None or (self.misleading and not on_fit):
             raise NotChecked(self.why)
-        if self.outcomes.weight.sum() < _FEWEST:
+        if self.outcomes[2].sum() < _FEWEST:
             raise NotChecked(f"it takes {_FEWEST} rows or more, by their weights")
         return self.outcomes
+
+    @property
+    def note(self) -> str:
+        if self.rows is None or self.outcomes is None or not _is_sampled(self.rows):
+            return ""
+        return f" (in a sample of {len(self.outcomes[2]):,} rows)"
 
 
 def _rows_of_fit(model: Any) -> CheckedRows:
@@ -330,18 +308,18 @@ def _given(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> Check
     read = _source if is_source(X) else _table
     rows = read(model, X, y, sample_weight, offset)
     checked = CheckedRows("X", rows, Columns(rows.schema, handle_unknown="reference"))
-    if not hasattr(model, "predict_proba") and not is_regressor(model):
+    predict = model.predict if is_regressor(model) else getattr(model, "predict_proba", None)
+    if predict is None:
         why = f"{name} gives no probabilities; CalibratedClassifier makes some of its decisions"
         return replace(checked, why=why)
-    if rows.classes is None and not (is_regressor(model) and rows.has_target):
+    if not rows.has_target:
         return replace(checked, why="y was not passed")
-    if hasattr(model, "_predicted"):
-        outcomes = _outcomes(model, rows, lambda block: cast(Array, block.y))
-        return replace(checked, outcomes=outcomes)
-    block, predicted = cast(MemoryRows, rows).block(), np.asarray(model.predict_proba(X, **given))
+    if not rows.in_memory:
+        return replace(checked, outcomes=_outcomes(model, rows, lambda block: block.y))
+    block, predicted = cast(MemoryRows, rows).block(), np.asarray(predict(X, **given))
+    predicted = predicted[block.numbers]
     target = _as_shares(cast(Array, block.y), predicted)
-    outcomes = Outcomes(predicted[block.numbers], target, weights_of(block))
-    return replace(checked, outcomes=outcomes)
+    return replace(checked, outcomes=(predicted, target, weights_of(block)))
 
 
 def _source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> FitRows:
@@ -361,31 +339,30 @@ def _table(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> FitRo
     ours = hasattr(model, "_new_rows")
     rows = model._new_rows(X) if ours else MemoryRows(read_features(X, None, type(model).__name__))
     check_aligned(X, y=y, sample_weight=sample_weight)
-    n, K = rows.n_rows, len(getattr(model, "classes_", ()))
-    rows = replace(rows, weight=read_weight(sample_weight, n))
-    if offset is not None:
-        rows = replace(rows, offset=read_offset(offset, n, K if K > 2 else 1))
+    rows = replace(rows, weight=read_weight(sample_weight, rows.n_rows))
     if y is None:
         return cast(FitRows, rows)
     if is_regressor(model):
-        return replace(rows, y=read_real_target(y, n))
-    classes, target = read_target(y, n, known=model.classes_)
-    return replace(rows, y=target, classes=classes)
+        return replace(rows, y=read_real_target(y, rows.n_rows))
+    return replace(rows, y=read_target(y, rows.n_rows, known=model.classes_)[1])
 
 
-def _outcomes(model: Any, rows: FitRows, truth: Callable[[Block], Array]) -> Outcomes:
+def _is_sampled(rows: FitRows) -> bool:
+    return not rows.in_memory and rows.n_rows > _MOST
+
+
+def _outcomes(
+    model: Any, rows: FitRows, truth: Callable[[Block], Any]
+) -> tuple[Array, Array, Array]:
     """Predictions of the rows beside their targets: of a sample where a source has too many."""
 
     def collect(block: Block) -> list[tuple[Array, Array, Array]]:
         predicted = model._predicted(block)
         return [(predicted, _as_shares(truth(block), predicted), weights_of(block))]
 
-    sampled = not rows.in_memory and rows.n_rows > _MOST
-    some = sample_rows(rows, 2 ** (rows.n_rows // _MOST).bit_length())[0] if sampled else rows
-    predicted, target, weight = (
-        np.concatenate(each) for each in zip(*some.map_sum(collect), strict=True)
-    )
-    return Outcomes(predicted, target, weight, sampled)
+    some = sample_rows(rows, rows.n_rows / _MOST)[0] if _is_sampled(rows) else rows
+    predicted, target, weight = map(np.concatenate, zip(*some.map_sum(collect), strict=True))
+    return predicted, target, weight
 
 
 def _as_shares(target: Array, predicted: Array) -> Array:
@@ -429,22 +406,22 @@ def _convergence(model: Any, rows: CheckedRows) -> Verdict:
         if not (hasattr(part, "converged_") or _is_ours(part)):
             raise NotChecked(f"{type(part).__name__} does not say whether it converged")
     n_stopped = sum(not getattr(part, "converged_", True) for part in parts)
-    values = {"converged": not n_stopped}
+    values, solution = {"converged": not n_stopped}, getattr(model, "solution_", None)
     if not n_stopped:
         iterated = any(hasattr(part, "converged_") for part in parts)
         said = "The iteration converged." if iterated else "The fit needs no iteration."
         return Verdict("good", said, values, "")
+    said = (
+        "The iteration was stopped before it converged. Raise max_epochs; where classes "
+        "overlap, use a model with probabilities, such as LogisticRegression."
+    )
     if inner:
         said = f"{n_stopped} of {len(inner)} inner fits did not converge. Call check() of each."
-    elif hasattr(model, "solution_"):
-        status = model.solution_.status
-        remedy = _REMEDIES.get(status, "Look at the scales of the columns, or set a prior.")
-        said = f"{status.value} {remedy}"
-    else:
-        said = (
-            "The iteration was stopped before it converged. Raise max_epochs; where classes "
-            "overlap, use a model with probabilities, such as LogisticRegression."
+    elif solution is not None:
+        remedy = _REMEDIES.get(
+            solution.status, "Look at the scales of the columns, or set a prior."
         )
+        said = f"{solution.status.value} {remedy}"
     return Verdict("bad", said, values, "")
 
 
@@ -523,13 +500,12 @@ def _collinearity(model: Any, rows: CheckedRows) -> Verdict:
 
 def _harm(model: Any) -> str:
     """What collinear columns do to a model, and what to do."""
-    if not hasattr(model, "_inference"):
-        return "Their separate effects are not determined; drop or merge some of these columns."
     if has_proper_prior(model):
         return "The prior shares their effect among them: do not interpret them one by one."
+    remedy = ", or set a prior" if hasattr(model, "_inference") else ""
     return (
-        "Their coefficients have large errors, though predictions suffer little. Drop or merge "
-        "some of these columns, or set a prior."
+        "Their separate effects are not well determined, though predictions suffer little. Drop or "
+        f"merge some of these columns{remedy}."
     )
 
 
@@ -555,7 +531,7 @@ def _influence(model: Any, rows: CheckedRows) -> Verdict:
 
 
 def _dispersion(model: Any, rows: CheckedRows) -> Verdict:
-    z, weight, excess = _pearson(model, rows.judged())
+    z, weight, excess = _pearson(model, *rows.judged())
     df = weight.sum() - (model.n_parameters_ if rows.name == "fit" else 0)
     if df <= 0:
         raise NotChecked("there are no more rows than coefficients")
@@ -574,9 +550,8 @@ def _dispersion(model: Any, rows: CheckedRows) -> Verdict:
     return Verdict("warning" if ratio < _OVERDISPERSED else word, said, values)
 
 
-def _pearson(model: Any, outcomes: Outcomes) -> tuple[Array, Array, Array]:
+def _pearson(model: Any, p: Array, t: Array, weight: Array) -> tuple[Array, Array, Array]:
     """Pearson residuals of counts or of groups of labels, weights, and excess kurtoses."""
-    p, t, weight = outcomes.predicted, outcomes.target, outcomes.weight
     if p.ndim == 1:
         if model.family != "poisson":
             raise NotChecked("it is for counts and for grouped labels")
@@ -597,8 +572,8 @@ def _word(p_value: float) -> Word:
 
 def _residuals(model: Any, rows: CheckedRows) -> Verdict:
     """Whether targets are on average what was predicted, at every prediction."""
-    outcomes = rows.judged(on_fit=False)
-    found, labels = _binned(model, outcomes), getattr(model, "classes_", np.array([None]))
+    found = _binned(model, *rows.judged(on_fit=False))
+    labels = getattr(model, "classes_", np.array([None]))
     chances = [min(each.p_value * len(found), 1.0) for each in found]
     k = int(np.argmin(chances))
     each, label, chance = found[k], labels[-len(found) :].tolist()[k], chances[k]
@@ -607,7 +582,7 @@ def _residuals(model: Any, rows: CheckedRows) -> Verdict:
     said = (
         f"{int(each.outside.sum())} of {m} bins of similar predictions{of_class} are more than two "
         f"standard errors from their mean target, where {m * OUTSIDE:.1f} are expected"
-        f"{outcomes.note}"
+        f"{rows.note}"
     )
     word = _word(chance)
     if word != "good":
@@ -619,12 +594,11 @@ def _residuals(model: Any, rows: CheckedRows) -> Verdict:
     return Verdict(word, f"{said}.", {"p_value": chance, "label": label, "bins": each})
 
 
-def _binned(model: Any, outcomes: Outcomes) -> list[BinnedResiduals]:
+def _binned(model: Any, p: Array, t: Array, weight: Array) -> list[BinnedResiduals]:
     """Of the second of two classes, of each of more, or of the number."""
-    p, t, weight = outcomes.predicted, outcomes.target, outcomes.weight
     ratio = 1.0  # Pearson's χ²/n where that is larger: overdispersion is no curvature
     with suppress(NotChecked):
-        z, counts, _ = _pearson(model, outcomes)
+        z, counts, _ = _pearson(model, p, t, weight)
         ratio = max(float(counts @ z**2 / counts.sum()), 1.0)
     if p.ndim == 1:
         variance = ratio * model._variance(p)
@@ -640,20 +614,16 @@ def _calibration(model: Any, rows: CheckedRows) -> Verdict:
     """Whether classes occur as often as their probabilities say."""
     if is_regressor(model):
         raise NotChecked("the target is a number, not a class")
-    outcomes = rows.judged(on_fit=False)
-    weight = outcomes.weight[:, None] * outcomes.target
-    row, code = np.nonzero(weight)  # a row of shares is a row for each of its classes
-    found = calibration_error(
-        code,
-        outcomes.predicted[row],
-        classes=np.arange(outcomes.predicted.shape[1]),
-        sample_weight=weight[row, code],
-    )
+    p, t, weight = rows.judged(on_fit=False)
+    row, code = np.nonzero(weight[:, None] * t)  # a row of shares is a row for each of its classes
+    each = weight[row] * t[row, code]
+    classes = np.arange(p.shape[1])
+    found = calibration_error(code, p[row], classes=classes, sample_weight=each)
     p_value, z = found.spiegelhalter.p_value, found.spiegelhalter.z
     word = _word(p_value)
     word = "warning" if word == "bad" and found.expected < _SMALL else word
     error = (
-        f"probabilities differ from rates by {found.expected:.2g} on average{outcomes.note}, where "
+        f"probabilities differ from rates by {found.expected:.2g} on average{rows.note}, where "
         f"chance makes {found.expected_by_chance:.2g} (Spiegelhalter's p {p_text(p_value)})"
     )
     if word == "good":
@@ -679,13 +649,13 @@ def _approximation(model: Any, rows: CheckedRows) -> Verdict:
     return Verdict(words[found.word], str(found), values, "fit")
 
 
-_CHECKS: dict[str, Callable[[Any, CheckedRows], Verdict]] = {
-    "convergence": _convergence,
-    "separation": _separation,
-    "collinearity": _collinearity,
-    "influence": _influence,
-    "dispersion": _dispersion,
-    "residuals": _residuals,
-    "calibration": _calibration,
-    "approximation": _approximation,
+_CHECKS: dict[str, tuple[str, Callable[[Any, CheckedRows], Verdict]]] = {
+    "convergence": ("C101", _convergence),
+    "separation": ("C102", _separation),
+    "collinearity": ("C103", _collinearity),
+    "influence": ("C104", _influence),
+    "dispersion": ("C105", _dispersion),
+    "residuals": ("C106", _residuals),
+    "calibration": ("C107", _calibration),
+    "approximation": ("C108", _approximation),
 }

@@ -13,14 +13,14 @@ and differences of estimates are those of these arrays.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from posteriori.design.matrix import Design
-from posteriori.likelihood.links import PROBABILITY_LINKS, Link, ProbabilityLink
+from posteriori.likelihood.links import Link, Logit, ProbabilityLink
 from posteriori.likelihood.log_arithmetic import quiet
-from posteriori.likelihood.softmax import probabilities
 from posteriori.posterior.activations import FromDraws, MeanInterval, check_inside, ends_of_one
 from posteriori.posterior.coefficient_table import CoefficientMap
 from posteriori.posterior.inference import Inference
@@ -83,7 +83,7 @@ class DeltaEstimates:
         coordinates = inference.coefficient_map.coordinates
         interval = MeanInterval.of(inference, link, level) if coordinates.size <= WIDE else None
         theta = coordinates.expand(inference.w)
-        link = PROBABILITY_LINKS["logit"] if len(theta) > 1 else link
+        link = Logit() if len(theta) > 1 else link
         return cls(inference, theta, link, level, interval)
 
     @property
@@ -99,12 +99,14 @@ class DeltaEstimates:
     def means(self, block: Block, weight: Array | None = None) -> Array:
         """The means (n, K, 1 + m), or their weighted sum (K, 1 + m)."""
         design, a = self._activations(block)
-        return self._with_gradient(design, *self._first(a), weight)
+        mean = means_of(self.link, a[..., None])[..., 0]
+        return self._with_gradient(design, mean, self._slopes(a), weight)
 
     def slopes(self, block: Block, columns: Codes, weight: Array | None = None) -> Array:
         """Slopes (n, J, K, 1 + m) in J design columns in the user's units, or their sum."""
         design, a = self._activations(block)
-        (_, M), B = self._first(a), self._second(a)
+        M = self._slopes(a)
+        B = self._second(a, M)
         (n, K, A), J = M.shape, len(columns)
         places = columns + self.coefficient_map.standard.intercept
         theta = self.theta[:, places]
@@ -140,27 +142,21 @@ class DeltaEstimates:
             check_inside(self.link, a[:, 0], block)
         return design, a
 
-    @quiet
-    def _first(self, a: Array) -> tuple[Array, Array]:
-        """μ (n, K) and M (n, K, A)."""
-        K, interval = a.shape[1], self.row_interval
-        faint = _FAINT if interval is not None and interval.n_undetermined else 0.0
-        if K == 1:
-            p, M = self.link.mean(a[:, 0])[:, None], self.link.slope(a[:, 0])[:, None, None]
-            return p, M + faint
-        p = probabilities(a)
-        M = p[:, :, None] * log_softmax_slopes(p)
-        return p, M + faint * log_softmax_slopes(np.full((1, K), 1 / K))
+    def _slopes(self, a: Array) -> Array:
+        """M (n, K, A)."""
+        found = slopes_of(self.link, a[..., None])[..., 0]
+        if self.row_interval is not None and self.row_interval.n_undetermined:
+            found += _FAINT * slopes_of(self.link, np.zeros_like(a[:1])[..., None])[..., 0]
+        return found
 
     @quiet
-    def _second(self, a: Array) -> Array:
+    def _second(self, a: Array, M: Array) -> Array:
         """B (n, K, A, A)."""
         if a.shape[1] == 1:
             return self.link.second_derivative(a[:, 0])[:, None, None, None]
-        p = probabilities(a)
-        slopes = log_softmax_slopes(p)
-        shared = p[:, :, None] * slopes
-        return p[:, :, None, None] * (slopes[..., None] * slopes[:, :, None] - shared[:, None])
+        p = means_of(self.link, a[..., None])
+        rest = np.eye(a.shape[1]) - p.swapaxes(1, 2)
+        return M[:, :, None] * rest[..., None] - p[..., None] * M[:, None]
 
     @quiet
     def table(self, found: Array, kind: Kind = "difference") -> Array:
@@ -192,13 +188,26 @@ class DeltaEstimates:
         return np.where(lost > _UNDETERMINED * (lost + error), np.inf, error)
 
 
-def log_softmax_slopes(p: Array) -> Array:
-    """δ_kj - p_j (n, K, K): the derivatives of ln p_k in the activations (4.106).
+@quiet
+def means_of(link: Link, a: Array) -> Array:
+    """μ (n, K, S) of S activations (n, A, S) of each row: by the link, or for A > 1 the softmax."""
+    if a.shape[1] == 1:
+        return link.mean(a.ravel()).reshape(a.shape)
+    raised = np.exp(a - a.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)
 
-    >>> log_softmax_slopes(np.array([[0.25, 0.75]]))[0]
-    array([[ 0.75, -0.75], [-0.25,  0.25]])
+
+@quiet
+def slopes_of(link: Link, a: Array) -> Array:
+    """M (n, K, A, S) of the same; ∂p_k/∂a_j = p_k(δ_kj - p_j) (4.106).
+
+    >>> slopes_of(Logit(), np.log([[[1.0], [3.0]]]))[0, ..., 0]
+    array([[ 0.1875, -0.1875], [-0.1875,  0.1875]])
     """
-    return np.eye(p.shape[1]) - p[:, None, :]
+    if a.shape[1] == 1:
+        return link.slope(a.ravel()).reshape(a.shape)[:, :, None]
+    p = means_of(link, a)
+    return p[:, :, None] * (np.eye(a.shape[1])[..., None] - p[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,32 +242,17 @@ class PosteriorEstimates:
         """The means (n, K, 1 + S), or their weighted sum (K, 1 + S)."""
         p = self.model._predicted(block)
         p = p[:, 1:] if p.shape[1] == 2 else p
-        drawn = FromDraws(self.coefficient_map, self.theta, self._means)(block)
+        drawn = FromDraws(self.coefficient_map, self.theta, partial(means_of, self.link))(block)
         return _summed(np.concatenate([p[..., None], drawn], axis=-1), weight)
 
     def slopes(self, block: Block, columns: Codes, weight: Array | None = None) -> Array:
         """Slopes (n, J, K, 1 + S) in J design columns in the user's units, or their sum."""
         places = columns + self.coefficient_map.standard.intercept
-        M = _summed(FromDraws(self.coefficient_map, self.theta, self._first)(block), weight)
+        first = FromDraws(self.coefficient_map, self.theta, partial(slopes_of, self.link))
+        M = _summed(first(block), weight)
         drawn = np.einsum("...kas,ajs->...jks", M, self.theta[:, places])
         drawn /= self.coefficient_map.one_unit[places][:, None, None]
         return np.concatenate([drawn.mean(axis=-1, keepdims=True), drawn], axis=-1)
-
-    @quiet
-    def _means(self, a: Array) -> Array:
-        """Draws of μ (n, K, S) from those of the activations (n, A, S)."""
-        if a.shape[1] == 1:
-            return self.link.mean(a.ravel()).reshape(a.shape)
-        raised = np.exp(a - a.max(axis=1, keepdims=True))
-        return raised / raised.sum(axis=1, keepdims=True)
-
-    @quiet
-    def _first(self, a: Array) -> Array:
-        """Draws of M (n, K, A, S)."""
-        if a.shape[1] == 1:
-            return self.link.slope(a.ravel()).reshape(a.shape)[:, :, None]
-        p = self._means(a)
-        return p[:, :, None] * (np.eye(p.shape[1])[None, :, :, None] - p[:, None])
 
     def table(self, found: Array, kind: Kind = "difference") -> Array:
         """Estimate, standard deviation and the ends of an interval (..., 4)."""
