@@ -59,8 +59,7 @@ At: TypeAlias = Literal["mean"] | Mapping[str, Any] | None
 """The rows as they are, the typical row, or the rows with these values in some columns."""
 
 _PART_ENTRIES = 2**22
-_PART_ROWS = 2**14
-"""Bounds of the rows that are computed at a time, by the numbers that they need."""
+"""Numbers that the rows need which are computed at a time."""
 
 _FOUR_STEPS = ((8, 1), (-8, -1), (-1, 2), (1, -2))
 """Twelve times the derivative at zero: factors, and the steps at which values are taken."""
@@ -138,7 +137,8 @@ class EffectRows:
     """Rows with the columns that the user knows, which can be changed, and a model's estimates.
 
     `read` makes of X with other entries what the estimates take; without it the model reads
-    `table` as it is. `changes` are made first; `labels` say which values were chosen.
+    `table` as it is. `changes` are made first; `labels` say which values were chosen. The model
+    has these `classes`, and gives frames of the `backend`.
     """
 
     estimates: Estimates
@@ -147,6 +147,8 @@ class EffectRows:
     offset: Array | None = None
     X: Any = None
     read: Callable[[Any], Any] | None = None
+    classes: Labels | None = None
+    backend: str | None = None
     changes: Changes = ()
     labels: Mapping[str, Any] = field(default_factory=dict)
 
@@ -181,7 +183,7 @@ class EffectRows:
     def evaluate(self, effect: Effect, average: bool, kind: Kind = "difference") -> Array:
         """The table (..., c) of the average effect, or that of each row (n, ..., c)."""
         estimates, n = self.estimates, self.table.n_rows
-        size = min(max(_PART_ENTRIES // max(estimates.entries, 1), 1), _PART_ROWS)
+        size = max(_PART_ENTRIES // estimates.entries, 1)
         weight = np.ones(n) if self.weight is None else self.weight
         found = []
         for low in range(0, n, size):
@@ -222,37 +224,38 @@ class Contrast(NamedTuple):
     high: Changes
 
 
-class EffectContext(NamedTuple):
-    """The rows for effects of a model; `p_values` is None where nothing is tested."""
+Line: TypeAlias = tuple[Mapping[str, Any], Array]
+"""Labels of the same numbers of every class (K, c), or of every row and class (n, K, c)."""
 
-    rows: EffectRows
-    classes: Labels | None
-    backend: str | None
-    p_values: Callable[[Array], Array] | None = None
 
-    def frame(self, lines: Sequence[tuple[Mapping[str, Any], Array]], tested: bool = True) -> Any:
-        """A data frame of labels and their numbers (K, c), or (n, K, c) row by row."""
-        columns: dict[str, list[Any]] = {}
-        for labels, found in lines:
-            *n, K, _ = found.shape
-            size = found[..., 0].size
-            repeated = {name: [value] * size for name, value in labels.items()}
-            if n:
-                repeated["row"] = np.repeat(np.arange(n[0]), K).tolist()
-            if self.classes is not None:
-                repeated["class"] = self.classes[-K:].tolist() * (size // K)
-            for name, values in repeated.items():
-                columns.setdefault(name, []).extend(values)
-        numbers = np.concatenate([found.reshape(-1, found.shape[-1]) for _, found in lines]).T
-        out = dict(zip(("estimate", "std_error", "conf_low", "conf_high"), numbers, strict=False))
-        if tested and self.p_values is not None and len(numbers) > 1:
-            ends = {name: out.pop(name) for name in ("conf_low", "conf_high")}
-            estimate, error = out.values()
-            with np.errstate(divide="ignore", invalid="ignore"):
-                statistic = np.where(np.isinf(error) | (estimate == 0), 0.0, estimate / error)
-            out |= {"statistic": statistic, "p_value": self.p_values(statistic), **ends}
-        columns |= {name: values.tolist() for name, values in out.items()}
-        return make_frame(columns, self.backend)
+def _frame(of: EffectRows, lines: Sequence[Line], tested: bool = True) -> Any:
+    """The lines as a data frame."""
+    columns: dict[str, list[Any]] = {}
+    for labels, found in lines:
+        *n, K, _ = found.shape
+        size = found[..., 0].size
+        repeated = {name: [value] * size for name, value in labels.items()}
+        if n:
+            repeated["row"] = np.repeat(np.arange(n[0]), K).tolist()
+        if of.classes is not None:
+            repeated["class"] = of.classes[-K:].tolist() * (size // K)
+        for name, values in repeated.items():
+            columns.setdefault(name, []).extend(values)
+    numbers = np.concatenate([found.reshape(-1, found.shape[-1]) for _, found in lines]).T
+    out = dict(zip(("estimate", "std_error", "conf_low", "conf_high"), numbers, strict=False))
+    if tested and isinstance(of.estimates, DeltaEstimates) and len(numbers) > 1:
+        estimate, error, low, high = numbers
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistic = np.where(np.isinf(error) | (estimate == 0), 0.0, estimate / error)
+        tests = {"statistic": statistic, "p_value": of.estimates.inference.p_values(statistic)}
+        out = {
+            "estimate": estimate,
+            "std_error": error,
+            **tests,
+            "conf_low": low,
+            "conf_high": high,
+        }
+    return make_frame(columns | {name: each.tolist() for name, each in out.items()}, of.backend)
 
 
 def predictions(
@@ -300,17 +303,15 @@ def predictions(
     0      1      1     0.139      0.213     0.005      0.840
     1      4      1     0.861      0.213     0.160      0.995
     """
-    context = _context(model, X, level, average, sample_weight, offset)
-    estimates, by_row = context.rows.estimates, at is None and not average
+    rows = _effect_rows(model, X, level, average, sample_weight, offset)
+    estimates, by_row = rows.estimates, at is None and not average
 
     def means(part: Part, weight: Array | None) -> Array:
         return estimates.means(part(), weight)
 
     kind: Kind = "row" if by_row else "mean"
-    lines = [
-        (rows.labels, rows.evaluate(means, not by_row, kind)) for rows in _places(context.rows, at)
-    ]
-    return context.frame(lines, tested=False)
+    lines = [(each.labels, each.evaluate(means, not by_row, kind)) for each in _places(rows, at)]
+    return _frame(rows, lines, tested=False)
 
 
 def comparisons(
@@ -352,18 +353,18 @@ def comparisons(
       term  contrast  class  estimate  std_error
     0   x0  q1 to q3      1     0.721      0.328
     """
-    context = _context(model, X, level, average, sample_weight, offset)
-    estimates, names = context.rows.estimates, context.rows.schema.names
-    contrasts, lines = _contrasts(context.rows, columns, change), []
-    for rows, one in product(_places(context.rows, at), contrasts):
+    rows = _effect_rows(model, X, level, average, sample_weight, offset)
+    contrasts, lines = _contrasts(rows, columns, change), []
+    for each, one in product(_places(rows, at), contrasts):
 
         def difference(part: Part, weight: Array | None, one: Contrast = one) -> Array:
-            found = estimates.means(part(one.high), weight)
-            return found - estimates.means(part(one.low), weight)
+            high, low = (rows.estimates.means(part(end), weight) for end in (one.high, one.low))
+            return high - low
 
-        found = rows.evaluate(difference, average or at is not None)
-        lines.append(({**rows.labels, "term": names[one.column], "contrast": one.label}, found))
-    return context.frame(lines)
+        found = each.evaluate(difference, average or at is not None)
+        term = rows.schema.names[one.column]
+        lines.append(({**each.labels, "term": term, "contrast": one.label}, found))
+    return _frame(rows, lines)
 
 
 def slopes(
@@ -404,15 +405,14 @@ def slopes(
       term  class  estimate  std_error  conf_low  conf_high
     0   x0      1     0.159      0.022     0.115      0.202
     """
-    context = _context(model, X, level, average, sample_weight, offset)
-    names, places = context.rows.schema.names, _numeric_columns(context.rows.schema, columns)
-    slope, lines = _slope_effect(context.rows, places), []
-    for rows in _places(context.rows, at):
-        found = rows.evaluate(slope, average or at is not None, "derivative")
-        lines += [
-            ({**rows.labels, "term": names[j]}, found[..., i, :, :]) for i, j in enumerate(places)
-        ]
-    return context.frame(lines)
+    rows = _effect_rows(model, X, level, average, sample_weight, offset)
+    places = _numeric_columns(rows.schema, columns)
+    slope, lines = _slope_effect(rows, places), []
+    for each in _places(rows, at):
+        found = each.evaluate(slope, average or at is not None, "derivative")
+        for i, j in enumerate(places):
+            lines.append(({**each.labels, "term": rows.schema.names[j]}, found[..., i, :, :]))
+    return _frame(rows, lines)
 
 
 def predict_interval(model: Any, X: Any, level: float = 0.95, **given: Any) -> Array:
@@ -445,9 +445,9 @@ def last_step(model: Any) -> tuple[Any, Callable[[Any], Any]]:
     return model[-1], model[:-1].transform
 
 
-def _context(
+def _effect_rows(
     model: Any, X: Any, level: float, average: Any, sample_weight: Any, offset: Any
-) -> EffectContext:
+) -> EffectRows:
     """The rows and the estimates for the effects of a fitted model."""
     check_fraction("level", level)
     check_flag("average", average)
@@ -460,17 +460,28 @@ def _context(
     if X is None and not (sample_weight is None and offset is None):
         raise ParameterError("sample_weight or offset was given without X.", "Pass X too.")
     last, transform = last_step(model)
-    classes, inference = getattr(last, "classes_", None), getattr(last, "_inference", None)
+    inference, name = getattr(last, "_inference", None), type(model).__name__
     backend = (None if X is None else backend_of(X)) or getattr(last, "_frame_backend", None)
+    shown = {"classes": getattr(last, "classes_", None), "backend": backend}
+    estimates: Estimates
     if inference is None:
         offset_argument(model, offset)
-        return EffectContext(_probability_rows(model, X, sample_weight), classes, backend)
-    estimates: Estimates
+        if not hasattr(model, "predict_proba"):
+            raise ParameterError(
+                f"{name} gives no probabilities, so there are no effects on them.",
+                "Use a model that has predict_proba, such as LogisticRegression.",
+            )
+        if X is None:
+            raise _no_rows(model)
+        if getattr(model, "formula_", None) is not None:
+            model._new_rows(X)  # errors that name columns and rows
+        table, estimates = _user_table(model, X), ProbabilityEstimates(model)
+        weight = read_weight(sample_weight, table.n_rows)
+        return EffectRows(estimates, table, weight, None, as_pickable(X), lambda new: new, **shown)
     if hasattr(last, "posterior_"):
-        estimates, p_values = PosteriorEstimates.of(last, level), None
+        estimates = PosteriorEstimates.of(last, level)
     else:
         estimates = DeltaEstimates.of(inference, last._link(), level)
-        p_values = inference.p_values
     if X is None:
         X, own = _rows_of_fit(model)
     else:
@@ -478,16 +489,12 @@ def _context(
         own = replace(own, weight=read_weight(sample_weight, own.n_rows))
         if offset is not None:
             own = replace(own, offset=read_offset(offset, own.n_rows, len(estimates.theta)))
-    rows = EffectRows(estimates, own.table, own.weight, own.offset)
-    if X is not None and (last is not model or last.formula_ is not None):
-        X = as_pickable(X)
-        rows = replace(
-            rows,
-            table=_user_table(model, X),
-            X=X,
-            read=lambda new: last._new_rows(transform(new)),
-        )
-    return EffectContext(rows, classes, backend, p_values)
+    rows = EffectRows(estimates, own.table, own.weight, own.offset, **shown)
+    if X is None or (last is model and last.formula_ is None):
+        return rows
+    X = as_pickable(X)
+    table = _user_table(model, X)
+    return replace(rows, table=table, X=X, read=lambda new: last._new_rows(transform(new)))
 
 
 def _user_table(model: Any, X: Any) -> Table:
@@ -498,42 +505,25 @@ def _user_table(model: Any, X: Any) -> Table:
     return read_features(X, schema, type(model).__name__)
 
 
-def _probability_rows(model: Any, X: Any, sample_weight: Any) -> EffectRows:
-    """Rows for a model of which only `predict_proba` is known."""
-    name = type(model).__name__
-    if not hasattr(model, "predict_proba"):
-        raise ParameterError(
-            f"{name} gives no probabilities, so there are no effects on them.",
-            "Use a model that has predict_proba, such as LogisticRegression.",
-        )
-    if X is None:
-        raise _no_rows(name)
-    if getattr(model, "formula_", None) is not None:
-        model._new_rows(X)  # errors that name columns and rows
-    table, X = _user_table(model, X), as_pickable(X)
-    weight = read_weight(sample_weight, table.n_rows)
-    return EffectRows(ProbabilityEstimates(model), table, weight, None, X, lambda new: new)
-
-
 def _rows_of_fit(model: Any) -> tuple[Any, MemoryRows]:
     """The data of the formula of a fit, if any, and the rows that the model was fitted to."""
-    error, earlier = _no_rows(type(model).__name__), getattr(model, "_earlier", None)
+    earlier = getattr(model, "_earlier", None)
     if isinstance(model, Pipeline) or (earlier is not None and earlier.n_fits):
-        raise error
+        raise _no_rows(model)
     try:
         rows = model._inference.objective.rows
     except InferenceError:
-        raise error from None
+        raise _no_rows(model) from None
     data = None if model.formula_ is None else model.formula_.data
     if not rows.in_memory or (data is None and model.formula_ is not None):
-        raise error
+        raise _no_rows(model)
     model._inference.goodness.check_rows()
     return data, rows
 
 
-def _no_rows(name: str) -> ParameterError:
+def _no_rows(model: Any) -> ParameterError:
     return ParameterError(
-        f"This {name} has not kept in memory the rows that it was fitted to.",
+        f"This {type(model).__name__} has not kept in memory the rows that it was fitted to.",
         "Pass X: the rows to average over.",
     )
 
@@ -583,41 +573,42 @@ def _check_smooth(rows: EffectRows, estimates: ProbabilityEstimates, j: int) -> 
         )
 
 
+def _as_list(values: Any) -> list[Any]:
+    """One value, or several."""
+    return [values] if isinstance(values, str) or np.ndim(values) == 0 else list(values)
+
+
+def _position(schema: Schema, name: Any) -> int:
+    """The position of the column of this name or, if columns have none, of this number."""
+    if not schema.named and is_number(name) and name in range(len(schema)):
+        return int(name)
+    if not isinstance(name, str) or name not in schema.names:
+        raise ColumnNameError(
+            f"{name!r} is no column of the rows.", f"Use {either(schema.names[:8])}."
+        )
+    return schema.names.index(name)
+
+
 def _column_places(schema: Schema, columns: Any) -> list[int]:
     """Positions of the columns named, by one name or several; of all for None."""
     if columns is None:
         return list(range(len(schema)))
-    names = [columns] if isinstance(columns, str) or np.ndim(columns) == 0 else list(columns)
-    return [_position(schema, name) for name in names]
-
-
-def _position(schema: Schema, name: Any) -> int:
-    is_place = isinstance(name, int | np.integer) and not isinstance(name, bool)
-    if is_place and not schema.named and 0 <= name < len(schema):
-        return int(name)
-    if not isinstance(name, str) or name not in schema.names:
-        known = schema.names
-        more = f" (and {len(known) - 8} more)" if len(known) > 8 else ""
-        raise ColumnNameError(
-            f"{name!r} is no column of the rows.", f"Use {either(known[:8])}{more}."
-        )
-    return schema.names.index(name)
+    return [_position(schema, name) for name in _as_list(columns)]
 
 
 def _numeric_columns(schema: Schema, columns: Any) -> list[int]:
     """Those of the columns named that have slopes; an error if one was named that has none."""
     places = _column_places(schema, columns)
-    numeric = [j for j in places if schema.columns[j].kind == "numeric"]
-    others = [j for j in places if j not in numeric]
+    others = [j for j in places if schema.columns[j].kind != "numeric"]
     if others and columns is not None:
-        j = others[0]
         raise ParameterError(
-            f"There is no slope in {schema.describe(j)}, which is {schema.columns[j].kind}.",
+            f"There is no slope in {schema.describe(others[0])}, which is "
+            f"{schema.columns[others[0]].kind}.",
             "Use comparisons, which compare one level with another.",
         )
-    if not numeric:
+    if len(others) == len(places):
         raise ParameterError("None of the columns is numeric.", "Use comparisons.")
-    return numeric
+    return [j for j in places if j not in others]
 
 
 def _contrasts(rows: EffectRows, columns: Any, change: ChangeLike) -> list[Contrast]:
@@ -683,21 +674,15 @@ def _places(rows: EffectRows, at: At) -> list[EffectRows]:
     choices = []
     for name, values in at.items():
         j = _position(rows.schema, name)
-        alone = isinstance(values, str) or np.ndim(values) == 0
-        chosen = [values] if alone else list(values)
+        chosen = [(value, _set_value(rows.schema, j, value)) for value in _as_list(values)]
         if not chosen:
             raise ParameterError("at= has a column without a value.", "Give one value or several.")
-        choices.append(
-            [(f"at_{name}", value, _set_value(rows.schema, j, value)) for value in chosen]
-        )
-    return [
-        replace(
-            rows,
-            labels={name: value for name, value, _ in chosen},
-            changes=[change for _, _, change in chosen],
-        )
-        for chosen in product(*choices)
-    ]
+        choices.append(chosen)
+    found = []
+    for chosen in product(*choices):
+        labels = {f"at_{name}": value for name, (value, _) in zip(at, chosen, strict=True)}
+        found.append(replace(rows, labels=labels, changes=[change for _, change in chosen]))
+    return found
 
 
 def _set_value(schema: Schema, j: int, value: Any) -> Change:
