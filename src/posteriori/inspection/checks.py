@@ -316,7 +316,7 @@ def _given(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> Check
         return replace(checked, why="y was not passed")
     if not rows.in_memory:
         return replace(checked, outcomes=_outcomes(model, rows, lambda block: block.y))
-    block, predicted = cast(MemoryRows, rows).block(), np.asarray(predict(X, **given))
+    block, predicted = rows.block(), np.asarray(predict(X, **given))
     predicted = predicted[block.numbers]
     target = _as_shares(cast(Array, block.y), predicted)
     return replace(checked, outcomes=(predicted, target, weights_of(block)))

@@ -462,7 +462,7 @@ def _effect_rows(
     last, transform = last_step(model)
     inference, name = getattr(last, "_inference", None), type(model).__name__
     backend = (None if X is None else backend_of(X)) or getattr(last, "_frame_backend", None)
-    shown = {"classes": getattr(last, "classes_", None), "backend": backend}
+    classes = getattr(last, "classes_", None)
     estimates: Estimates
     if inference is None:
         offset_argument(model, offset)
@@ -477,7 +477,8 @@ def _effect_rows(
             model._new_rows(X)  # errors that name columns and rows
         table, estimates = _user_table(model, X), ProbabilityEstimates(model)
         weight = read_weight(sample_weight, table.n_rows)
-        return EffectRows(estimates, table, weight, None, as_pickable(X), lambda new: new, **shown)
+        X = as_pickable(X)
+        return EffectRows(estimates, table, weight, None, X, lambda new: new, classes, backend)
     if hasattr(last, "posterior_"):
         estimates = PosteriorEstimates.of(last, level)
     else:
@@ -489,7 +490,7 @@ def _effect_rows(
         own = replace(own, weight=read_weight(sample_weight, own.n_rows))
         if offset is not None:
             own = replace(own, offset=read_offset(offset, own.n_rows, len(estimates.theta)))
-    rows = EffectRows(estimates, own.table, own.weight, own.offset, **shown)
+    rows = EffectRows(estimates, own.table, own.weight, own.offset, None, None, classes, backend)
     if X is None or (last is model and last.formula_ is None):
         return rows
     X = as_pickable(X)
@@ -679,9 +680,9 @@ def _places(rows: EffectRows, at: At) -> list[EffectRows]:
             raise ParameterError("at= has a column without a value.", "Give one value or several.")
         choices.append(chosen)
     found = []
-    for chosen in product(*choices):
-        labels = {f"at_{name}": value for name, (value, _) in zip(at, chosen, strict=True)}
-        found.append(replace(rows, labels=labels, changes=[change for _, change in chosen]))
+    for each in product(*choices):
+        labels = {f"at_{name}": value for name, (value, _) in zip(at, each, strict=True)}
+        found.append(replace(rows, labels=labels, changes=[change for _, change in each]))
     return found
 
 

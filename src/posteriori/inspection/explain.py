@@ -1,6 +1,6 @@
 """What each column contributes to the log odds of one row, as text, HTML or a frame."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
@@ -12,7 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import either
 from posteriori.design.columns import Columns
-from posteriori.errors import DomainError, NotLinearError, ParameterError, ShapeError
+from posteriori.errors import (
+    ColumnNameError,
+    DomainError,
+    NotLinearError,
+    ParameterError,
+    ShapeError,
+)
 from posteriori.inspection.effects import last_step
 from posteriori.inspection.results import offset_argument, predicted_log_probabilities
 from posteriori.inspection.summary import Summary, TextTable
@@ -94,17 +100,12 @@ class Explanation:
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
 
-    @property
-    def title(self) -> str:
-        """What is explained."""
-        what = self.scale.capitalize()
-        if self.label is None:
-            return f"{what} of one row"
-        return f"{what} of {self.label} against {self.against}, for one row"
-
     def summary(self) -> Summary:
         """The table as text, HTML or LaTeX: the baseline, the columns, and the total."""
         start, notes, hidden = f"{self.baseline:.4g}", [], len(self.terms) - _MOST
+        classes = (
+            f" of {self.label} against {self.against}, for" if self.label is not None else " of"
+        )
         each = zip(self.terms, self.values, self.contributions, self.cumulative, strict=True)
         rows = [(term, _text(v), f"{c:+.4g}", f"{total:.4g}") for term, v, c, total in each]
         rows = [(f"baseline ({self.reference})", "", start, start), *rows[:_MOST]]
@@ -115,7 +116,8 @@ class Explanation:
             what = "Mean" if self.label is None else f"Probability of {self.label}"
             notes.append(f"{what}: {self.mean:.4g}")
         names = ("", "value", "contribution", "cumulative")
-        return Summary(self.title, ((), ()), TextTable(names, rows, {}), [*notes, *self.notes])
+        title = f"{self.scale.capitalize()}{classes} one row"
+        return Summary(title, ((), ()), TextTable(names, rows, {}), [*notes, *self.notes])
 
 
 def _text(value: Any) -> str:
@@ -215,41 +217,40 @@ def _one_row(
     model: Any, last: Any, transform: Callable[[Any], Any], x: Any
 ) -> tuple[Any, MemoryRows]:
     """The row as the last step of the model takes it, and as it is read."""
-    ours = hasattr(last, "_new_rows")
+    ours, names = hasattr(last, "_new_rows"), getattr(model, "feature_names_in_", None)
     if not ours and not hasattr(last, "coef_"):
         raise _not_linear(last)
-    schema = None
     if getattr(last, "formula_", None) is not None:
-        schema = last.formula_.schema
-    elif last is model and hasattr(last, "schema_"):
-        schema = last.schema_
-    elif hasattr(model, "feature_names_in_"):
-        schema = Schema.of_names(model.feature_names_in_.tolist())
-    X = transform(_as_table(x, schema, getattr(last, "_frame_backend", None)))
+        names = last.formula_.schema.names
+    X = transform(_as_table(x, names, getattr(last, "_frame_backend", None)))
     rows = last._new_rows(X) if ours else MemoryRows(read_features(X, None, type(last).__name__))
     if rows.n_rows != 1:
         raise ShapeError(f"x has {rows.n_rows} rows.", "Explain one row at a time: X[:1].")
     return X, rows
 
 
-def _as_table(x: Any, schema: Schema | None, backend: str | None) -> Any:
-    """A row in any form as a table that the model reads."""
-    has_names = hasattr(x, "items")  # a dict or a Series
-    if as_frame(x) is not None or sparse.issparse(x) or (np.ndim(x) != 1 and not has_names):
+def _as_table(x: Any, names: Sequence[str] | None, backend: str | None) -> Any:
+    """A row in any form as a table; `names` are those of a model's columns, if they have some."""
+    if as_frame(x) is not None or sparse.issparse(x):
         return x
-    if schema is None or not schema.named:
-        if has_names and schema is not None:
-            x = [list(x.values())[i] for i in schema.order_of(list(x))]
-        entries = list(x)
-        is_text = any(isinstance(value, str) for value in entries)
-        return np.array([entries], dtype=object if is_text else None)
-    if not has_names and len(x) != len(schema):
+    if names is None and isinstance(x, Mapping):
+        raise ColumnNameError(
+            f"x names column {next(iter(x), None)!r}, but the model was fitted without names.",
+            "Pass one entry a column, in their order.",
+        )
+    if names is not None and hasattr(x, "items"):  # a dict or a Series
+        return make_frame({name: [value] for name, value in x.items()}, backend)
+    if np.ndim(x) != 1:
+        return x
+    if names is None:
+        is_text = any(isinstance(value, str) for value in x)
+        return np.array([list(x)], dtype=object if is_text else None)
+    if len(x) != len(names):
         raise ShapeError(
-            f"x has {len(x)} entries, but the model has {len(schema)} columns.",
+            f"x has {len(x)} entries, but the model has {len(names)} columns.",
             "Pass one entry a column.",
         )
-    entries = x.items() if has_names else zip(schema.names, x, strict=True)
-    return make_frame({name: [value] for name, value in entries}, backend)
+    return make_frame({name: [value] for name, value in zip(names, x, strict=True)}, backend)
 
 
 def _names(model: Any, last: Any, schema: Schema) -> tuple[str, ...]:
