@@ -157,12 +157,14 @@ class Estimator(BaseEstimator):
         """
         return slopes(self, X, **given)
 
-    def explain(self, x: Any, *, label: Any = None, against: Any = None) -> Explanation:
+    def explain(
+        self, x: Any, *, label: Any = None, against: Any = None, offset: Any = None
+    ) -> Explanation:
         """What each column contributes to the log odds of one row.
 
         See `posteriori.inspection.explain.explain`.
         """
-        return explain(self, x, label=label, against=against)
+        return explain(self, x, label=label, against=against, offset=offset)
 
     def check(
         self,
