@@ -11,10 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 from posteriori import GLM, LogisticRegression
-from posteriori.errors import (
-    InferenceError,
-    ParameterError,
-)
+from posteriori.errors import InferenceError, ParameterError
 
 NUMBERS = ["estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"]
 

@@ -326,8 +326,7 @@ def _source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> FitR
     name = type(model).__name__
     if offset is not None or not hasattr(model, "schema_"):
         raise ParameterError(
-            f"{name} cannot be checked by rows of a source"
-            f"{' and offsets beside them' * (offset is not None)}.",
+            f"{name} cannot be checked by {'a source' if offset is None else 'separate offsets'}.",
             "Name the column of offsets in scan(), or pass a table X and labels y.",
         )
     rows = as_source(X, y, sample_weight, None, name)
@@ -411,10 +410,7 @@ def _convergence(model: Any, rows: CheckedRows) -> Verdict:
         iterated = any(hasattr(part, "converged_") for part in parts)
         said = "The iteration converged." if iterated else "The fit needs no iteration."
         return Verdict("good", said, values, "")
-    said = (
-        "The iteration was stopped before it converged. Raise max_epochs; where classes "
-        "overlap, use a model with probabilities, such as LogisticRegression."
-    )
+    said = f"{Status.MAX_ITERATIONS.value} Raise max_epochs, or use LogisticRegression."
     if inner:
         said = f"{n_stopped} of {len(inner)} inner fits did not converge. Call check() of each."
     elif solution is not None:
@@ -442,9 +438,7 @@ def _is_ours(model: Any) -> bool:
 def _require_likelihood(model: Any) -> None:
     if not hasattr(model, "_inference"):
         raise NotChecked(
-            "the inner fits have it; call check() of each of them"
-            if _inner(model)
-            else "the fit does not maximise a likelihood of the target given the columns"
+            "it needs a model fitted by likelihood; of inner fits, call check() of each"
         )
 
 
@@ -459,11 +453,9 @@ def _separation(model: Any, rows: CheckedRows) -> Verdict:
         raise NotChecked("there are too many coefficients to decide it")
     if found.kind == "none":
         return Verdict("good", "No coefficient diverges.", values, "fit")
-    diverge = "coefficient diverges" if len(found.columns) == 1 else "coefficients diverge"
     said = (
-        f"The {diverge} along {listed(found.columns)}: the likelihood has no maximum "
-        f"({'all' if found.kind == 'complete' else 'some'} rows are separated without error). Set "
-        "prior='jeffreys' or a number such as prior=1.0, or drop the columns."
+        f"The coefficients of {listed(found.columns)} diverge: the likelihood has no maximum "
+        f"({found.kind} separation). Set prior='jeffreys' or prior=1.0, or drop the columns."
     )
     return Verdict("bad", said, values, "fit")
 
@@ -485,7 +477,11 @@ def _collinearity(model: Any, rows: CheckedRows) -> Verdict:
     if near:
         more = f", and {len(near) - 3} more" if len(near) > 3 else ""
         named = [f"{listed(each.columns)} (condition index {each.index:.3g})" for each in near[:3]]
-        said.append(f"Nearly linearly dependent are {'; '.join(named)}{more}. {_harm(model)}")
+        remedy = ", or set a prior" if getattr(model, "prior", 0) is None else ""
+        said.append(
+            f"Nearly linearly dependent are {'; '.join(named)}{more}. Do not interpret their "
+            f"effects one by one; drop or merge some of these columns{remedy}."
+        )
     if found.constant:
         said.append(f"Constant, and better dropped: {listed(found.constant)}.")
     word: Word = "warning" if said else "good"
@@ -496,17 +492,6 @@ def _collinearity(model: Any, rows: CheckedRows) -> Verdict:
         )
     values = {"largest": found.largest, "indices": found.indices, "dependencies": near}
     return Verdict("bad" if found.largest > VERY_LARGE else word, " ".join(said), values)
-
-
-def _harm(model: Any) -> str:
-    """What collinear columns do to a model, and what to do."""
-    if has_proper_prior(model):
-        return "The prior shares their effect among them: do not interpret them one by one."
-    remedy = ", or set a prior" if hasattr(model, "_inference") else ""
-    return (
-        "Their separate effects are not well determined, though predictions suffer little. Drop or "
-        f"merge some of these columns{remedy}."
-    )
 
 
 def _influence(model: Any, rows: CheckedRows) -> Verdict:
@@ -525,7 +510,7 @@ def _influence(model: Any, rows: CheckedRows) -> Verdict:
     large = [f"row {i} ({d:.2g})" for i, d in zip(row, distance, strict=True) if d > _DISTANT]
     said = (
         f"The coefficients depend on single rows, by Cook's distance: {', '.join(large)}. Inspect "
-        "their entries and targets, and fit without them to see what changes."
+        "them, and fit without them to see what changes."
     )
     return Verdict("bad" if distance[0] > _FAR else "warning", said, values, "fit")
 
@@ -543,22 +528,19 @@ def _dispersion(model: Any, rows: CheckedRows) -> Verdict:
     if word == "good":
         return Verdict("good", f"The targets vary no more than the model says: {found}.", values)
     said = (
-        f"Overdispersion: the targets vary more than the model says. {found}. The model's standard "
-        "errors are too small; use tidy(errors='robust') and summary(errors='robust'), or add "
-        "columns that explain the variation."
+        f"Overdispersion: the targets vary more than the model says. {found}. Standard errors are "
+        "too small: use tidy(errors='robust'), or add columns that explain the variation."
     )
     return Verdict("warning" if ratio < _OVERDISPERSED else word, said, values)
 
 
 def _pearson(model: Any, p: Array, t: Array, weight: Array) -> tuple[Array, Array, Array]:
     """Pearson residuals of counts or of groups of labels, weights, and excess kurtoses."""
-    if p.ndim == 1:
-        if model.family != "poisson":
-            raise NotChecked("it is for counts and for grouped labels")
+    if p.ndim == 1 and model.family == "poisson":
         return (t - p) / np.sqrt(p), weight, 1 / p
-    share, second = t[:, 1], p[:, 1]
-    if p.shape[1] > 2 or not ((share > 0) & (share < 1)).any():
+    if p.ndim == 1 or p.shape[1] > 2 or not ((t > 0) & (t < 1)).any():
         raise NotChecked("it is for counts and for grouped labels of two classes")
+    share, second = t[:, 1], p[:, 1]
     variance = second * (1 - second) / weight
     kurtosis = 1 / (weight**2 * variance) - 6 / weight
     return (share - second) / np.sqrt(variance), np.ones(len(second)), kurtosis

@@ -489,7 +489,8 @@ def _effect_rows(
         own = last._new_rows(transform(X))
         own = replace(own, weight=read_weight(sample_weight, own.n_rows))
         if offset is not None:
-            own = replace(own, offset=read_offset(offset, own.n_rows, len(estimates.theta)))
+            A = estimates.coefficient_map.coordinates.n_activations
+            own = replace(own, offset=read_offset(offset, own.n_rows, A))
     rows = EffectRows(estimates, own.table, own.weight, own.offset, None, None, classes, backend)
     if X is None or (last is model and last.formula_ is None):
         return rows
@@ -645,16 +646,17 @@ def _numeric_contrast(rows: EffectRows, j: int, change: ChangeLike) -> Contrast:
     if not isinstance(change, str):
         low, high = cast(tuple[float, float], change)
         return Contrast(j, f"{low:g} to {high:g}", [set_to(j, low)], [set_to(j, high)])
-    column, name = rows.column(j), rows.schema.describe(j)
-    low, high, label = {
-        "sd": (0.0, column.deviation, "+1 sd"),
-        "iqr": (column.quantile(0.25), column.quantile(0.75), "q1 to q3"),
-        "minmax": (column.quantile(0.0), column.quantile(1.0), "min to max"),
-    }[change]
+    column = rows.column(j)
+    if change == "sd":
+        low, high, label = 0.0, column.deviation, "+1 sd"
+    elif change == "iqr":
+        low, high, label = column.quantile(0.25), column.quantile(0.75), "q1 to q3"
+    else:
+        low, high, label = column.quantile(0.0), column.quantile(1.0), "min to max"
     if low == high:
-        what = "has equal quartiles" if change == "iqr" else "does not vary"
+        name = rows.schema.describe(j)
         raise ParameterError(
-            f"{name[0].upper()}{name[1:]} {what} in these rows, so change={change!r} is no change.",
+            f"change={change!r} is no change of {name} in these rows.",
             "Pass change=(low, high), or more rows.",
         )
     if change == "sd":

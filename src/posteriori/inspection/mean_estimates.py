@@ -1,15 +1,16 @@
 """Means of rows and their slopes in the columns, with standard errors: the delta method, or draws.
 
 Conventions: n rows, K means a row (one for two classes, that of the second; one for a number),
-A activations a row, q parameters each, Θ (A, q) for standardised columns with covariance C. A row φ
-has activations a = Θφ and means μ(a). With M = ∂μ/∂a (K, A) and B = ∂²μ/∂a² (K, A, A), the slope in
-column j, of scale c_j, is s_j = Mθ_j/c_j, and the gradients in Θ are
+A activations a row, q parameters each, Θ (A, q) for standardised columns with covariance VVᵀ, V_m
+(A, q) being a column of the root. A row φ has activations a = Θφ and means μ(a). With M = ∂μ/∂a
+(K, A) and B = ∂²μ/∂a² (K, A, A), the slope in column j, of scale c_j, is s_j = Mθ_j/c_j. Along V_m,
+which moves the activations by d_m = V_mφ, the derivatives are
 
-    ∂μ/∂Θ = M ⊗ φ,    c_j ∂s_j/∂Θ = (Bθ_j) ⊗ φ + M ⊗ e_j.
+    ∂μ = M d_m,    c_j ∂s_j = B θ_j d_m + M v_mj.
 
-The standard error of an estimate with gradient g is √(gᵀCg). Arrays (..., 1 + m) hold an estimate,
-then its gradient (m = Aq), or its values in m draws of the parameters, or nothing (m = 0): averages
-and differences of estimates are those of these arrays.
+The standard error of an estimate is the length of its derivatives. Arrays (..., 1 + m) hold an
+estimate, then these derivatives, or its values in m draws of the parameters, or nothing (m = 0):
+averages and differences of estimates are those of these arrays.
 """
 
 from dataclasses import dataclass
@@ -18,10 +19,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from posteriori.design.matrix import Design
 from posteriori.likelihood.links import Link, Logit, ProbabilityLink
 from posteriori.likelihood.log_arithmetic import quiet
-from posteriori.posterior.activations import FromDraws, MeanInterval, check_inside, ends_of_one
+from posteriori.posterior.activations import (
+    ActivationGaussian,
+    FromDraws,
+    MeanInterval,
+    check_inside,
+    ends_of_one,
+)
 from posteriori.posterior.coefficient_table import CoefficientMap
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.log_posterior import WIDE
@@ -38,7 +44,7 @@ Kind = Literal["row", "mean", "difference", "derivative"]
 """What is estimated: the mean of a row, an average of means, or a change of either."""
 
 _UNDETERMINED = 1e-6
-"""The share of a gradient that may be in directions that the rows of the fit do not determine."""
+"""The share of a derivative that may be in directions that the rows of the fit do not determine."""
 
 _FAINT = 1e-100
 """The slope of a mean that is certain, so that it depends on directions that are undetermined."""
@@ -67,12 +73,13 @@ class ProbabilityEstimates:
 class DeltaEstimates:
     """Means at the coefficients of a fit by likelihood, with errors by the delta method.
 
-    `row_interval` has the covariance of the parameters. More than 5,000 coefficients have none,
-    and no errors.
+    The last `n_undetermined` columns of the root of `activations` are directions that no row of the
+    fit determines. More than 5,000 coefficients have no covariance, and no errors.
     """
 
     inference: Inference
-    theta: Array
+    activations: ActivationGaussian
+    n_undetermined: int
     link: Link
     level: float
     row_interval: MeanInterval | None
@@ -80,11 +87,14 @@ class DeltaEstimates:
     @classmethod
     def of(cls, inference: Inference, link: Link, level: float) -> "DeltaEstimates":
         """Those of a fit, with intervals that cover with probability `level`."""
-        coordinates = inference.coefficient_map.coordinates
-        interval = MeanInterval.of(inference, link, level) if coordinates.size <= WIDE else None
-        theta = coordinates.expand(inference.w)
-        link = Logit() if len(theta) > 1 else link
-        return cls(inference, theta, link, level, interval)
+        coef_map, w = inference.coefficient_map, inference.w
+        link = Logit() if coef_map.coordinates.n_activations > 1 else link
+        if coef_map.coordinates.size > WIDE:
+            alone = ActivationGaussian.of(coef_map, w, np.empty((len(w), 0)))
+            return cls(inference, alone, 0, link, level, None)
+        interval = MeanInterval.of(inference, link, level)
+        of_rows, n_undetermined = interval.activations, interval.n_undetermined
+        return cls(inference, of_rows, n_undetermined, link, level, interval)
 
     @property
     def coefficient_map(self) -> CoefficientMap:
@@ -94,58 +104,37 @@ class DeltaEstimates:
     @property
     def entries(self) -> int:
         """Numbers that a row needs."""
-        return len(self.theta) * (1 if self.row_interval is None else self.theta.size)
+        return self.activations.entries + 1
 
     def means(self, block: Block, weight: Array | None = None) -> Array:
         """The means (n, K, 1 + m), or their weighted sum (K, 1 + m)."""
-        design, a = self._activations(block)
-        mean = means_of(self.link, a[..., None])[..., 0]
-        return self._with_gradient(design, mean, self._slopes(a), weight)
+        a, moved = self._moved(block)
+        mean = means_of(self.link, a[..., None])
+        return _summed(np.concatenate([mean, self._slopes(a) @ moved], axis=-1), weight)
 
     def slopes(self, block: Block, columns: Codes, weight: Array | None = None) -> Array:
         """Slopes (n, J, K, 1 + m) in J design columns in the user's units, or their sum."""
-        design, a = self._activations(block)
-        M = self._slopes(a)
+        a, moved = self._moved(block)
+        M, found = self._slopes(a), []
         B = self._second(a, M)
-        (n, K, A), J = M.shape, len(columns)
-        places = columns + self.coefficient_map.standard.intercept
-        theta = self.theta[:, places]
-        value = np.einsum("nka,aj->njk", M, theta).reshape(n, J * K)
-        bent = np.einsum("nkab,bj->njka", B, theta).reshape(n, J * K, A)
-        found = self._with_gradient(design, value, bent, weight)
-        found = found.reshape(*found.shape[:-2], J, K, -1)
-        for i, place in enumerate(places if self.row_interval else ()):
-            found[..., i, :, 1 + place :: len(self.theta[0])] += _summed(M, weight)
-        return found / self.coefficient_map.one_unit[places][:, None, None]
+        for place in columns + self.coefficient_map.standard.intercept:
+            theta, root = self.activations.theta[:, place], self.activations.root[:, place]
+            each = [(M @ theta)[..., None], np.einsum("nkab,a->nkb", B, theta) @ moved + M @ root]
+            scale = self.coefficient_map.one_unit[place]
+            found.append(_summed(np.concatenate(each, axis=-1), weight) / scale)
+        return np.stack(found, axis=-3)
 
-    def _with_gradient(
-        self, design: Design, value: Array, weights: Array, by_row: Array | None
-    ) -> Array:
-        """Values (n, R) with gradients `weights` (n, R, A) ⊗ φ, or their sums weighted `by_row`."""
-        found = _summed(value, by_row)
-        if self.row_interval is None:
-            return found[..., None]
-        phi = design.array()
-        if self.coefficient_map.standard.intercept:
-            phi = np.column_stack([np.ones(len(phi)), phi])
-        if by_row is None:
-            gradient = np.einsum("nra,nq->nraq", weights, phi)
-        else:
-            gradient = np.tensordot(by_row[:, None, None] * weights, phi, (0, 0))
-        gradient = gradient.reshape(*found.shape, self.theta.size)
-        return np.concatenate([found[..., None], gradient], axis=-1)
-
-    def _activations(self, block: Block) -> tuple[Design, Array]:
-        design = self.coefficient_map.design(block)
-        a = self.coefficient_map.activations(design, self.theta, block)
+    def _moved(self, block: Block) -> tuple[Array, Array]:
+        """Activations (n, A), and how far they move along the root (n, A, m)."""
+        a, moved = self.activations.mean_and_deviations(block)
         if a.shape[1] == 1:
             check_inside(self.link, a[:, 0], block)
-        return design, a
+        return a, moved
 
     def _slopes(self, a: Array) -> Array:
         """M (n, K, A)."""
         found = slopes_of(self.link, a[..., None])[..., 0]
-        if self.row_interval is not None and self.row_interval.n_undetermined:
+        if self.n_undetermined:
             found += _FAINT * (np.eye(a.shape[1]) - 1 / a.shape[1] if a.shape[1] > 1 else 1.0)
         return found
 
@@ -164,10 +153,12 @@ class DeltaEstimates:
 
         The interval of a mean is computed on the scale of the link.
         """
+        value, moved = found[..., 0], found[..., 1:]
         if self.row_interval is None:
             return found
-        value, gradient = found[..., 0], found[..., 1:]
-        error = self._errors(gradient)
+        p = moved.shape[-1] - self.n_undetermined
+        error, lost = (np.linalg.norm(part, axis=-1) for part in (moved[..., :p], moved[..., p:]))
+        error = np.where(lost > _UNDETERMINED * (lost + error), np.inf, error)
         away = self.inference.quantile(self.level) * error
         if kind != "mean":
             return np.stack([value, error, value - away, value + away], axis=-1)
@@ -178,14 +169,6 @@ class DeltaEstimates:
         # A mean at the end of its range has no finite activation.
         ends = np.where(known[:, None], ends, value[:, None])
         return np.column_stack([value, error, ends])
-
-    def _errors(self, gradient: Array) -> Array:
-        assert self.row_interval is not None
-        root = self.row_interval.activations.root
-        moved = gradient @ root.reshape(self.theta.size, -1)
-        p = moved.shape[-1] - self.row_interval.n_undetermined
-        error, lost = (np.linalg.norm(part, axis=-1) for part in (moved[..., :p], moved[..., p:]))
-        return np.where(lost > _UNDETERMINED * (lost + error), np.inf, error)
 
 
 @quiet
