@@ -12,7 +12,6 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import norm
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression as TheirLogistic
 from sklearn.naive_bayes import GaussianNB
@@ -20,7 +19,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from posteriori import (
@@ -32,7 +30,6 @@ from posteriori import (
     NaiveBayes,
     OneVersusOne,
     OneVersusRest,
-    Perceptron,
     ProbitRegression,
     ThresholdRegression,
     scan,
@@ -40,7 +37,6 @@ from posteriori import (
 from posteriori.errors import (
     ColumnNameError,
     DomainError,
-    InfiniteValueError,
     LevelError,
     MissingValueError,
     ParameterError,
@@ -179,10 +175,8 @@ def test_slopes_are_the_derivatives_of_predict_proba(model):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize(
-    "model", [LogisticRegression(), GaussianClassifier(), BayesianLogisticRegression()]
-)
-def test_comparisons_are_differences_of_predict_proba(model, classes):
+@pytest.mark.parametrize("model", [LogisticRegression(), BayesianLogisticRegression()])
+def test_estimates_are_those_of_predict_proba(model, classes):
     X, y = _rows(classes=classes)
     model.fit(X, y)
     more, low, high = X.copy(), X.copy(), X.copy()
@@ -193,18 +187,11 @@ def test_comparisons_are_differences_of_predict_proba(model, classes):
     assert_allclose(sd["estimate"], (p(more) - p(X)).mean(axis=0)[first:], atol=1e-12)
     ends = model.comparisons(X, columns="x1", change="minmax", average=False)
     assert_allclose(ends["estimate"], (p(high) - p(low))[:, first:].ravel(), atol=1e-12)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("model", [LogisticRegression(), BayesianLogisticRegression()])
-def test_predictions_are_predict_proba_with_predict_interval(model, classes):
-    X, y = _rows(classes=classes)
-    model.fit(X, y)
     table = model.predictions(X[:9])
-    assert_allclose(table["estimate"], model.predict_proba(X[:9])[:, int(classes == 2) :].ravel())
+    assert_allclose(table["estimate"], p(X[:9])[:, first:].ravel())
     ends = model.predict_interval(X[:9]).reshape(-1, 2)
     assert_allclose(table[["conf_low", "conf_high"]], ends, rtol=1e-12)
-    assert list(table["row"]) == np.repeat(np.arange(9), classes if classes > 2 else 1).tolist()
+    assert list(table["row"]) == np.repeat(np.arange(9), classes - first).tolist()
 
 
 def test_errors_of_rows_are_those_of_their_gradients():
@@ -236,11 +223,9 @@ def test_a_weight_of_two_is_the_row_twice():
     weighted = LogisticRegression(**EXACT).fit(X, y, sample_weight=weight)
     twice = LogisticRegression(**EXACT).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     for ask, given in [
-        ("slopes", {}),
         ("slopes", {"at": "mean"}),
         ("comparisons", {"change": "sd"}),
         ("comparisons", {"change": "iqr"}),
-        ("predictions", {"average": True}),
     ]:
         a, b = (getattr(model, ask)(**given) for model in (weighted, twice))
         assert_allclose(_numbers(a), _numbers(b), rtol=1e-8)
@@ -258,9 +243,6 @@ def test_sparse_rows_have_the_effects_of_dense_ones():
     ]:
         found, dense = ask(model, sparse.csr_array(X), **given), ask(model, X, **given)
         assert_allclose(_numbers(found), _numbers(dense), rtol=1e-8, atol=1e-12)
-    box = GaussianClassifier().fit(X, y)
-    found = box.comparisons(sparse.csr_matrix(X), columns="x1")
-    assert_allclose(found["estimate"], box.comparisons(X, columns="x1")["estimate"], atol=1e-12)
 
 
 @pytest.mark.parametrize("model", [LogisticRegression(), NaiveBayes()], ids=repr)
@@ -288,23 +270,6 @@ def test_levels_and_booleans_are_compared_with_the_first(model, kind):
         assert_allclose(estimate, (high - low).mean(), atol=1e-12)
 
 
-def test_the_typical_row_has_means_and_most_frequent_levels():
-    X, y = _frame()
-    model = LogisticRegression().fit(X, y)
-    typical = X[:1].assign(
-        age=X.age.mean(),
-        bmi=X.bmi.mean(),
-        sex=X.sex.mode()[0],
-        smoker=X.smoker.mode()[0],
-        region=X.region.mode()[0],
-    )
-    expected = model.predict_proba(typical)[0, 1]
-    assert_allclose(model.predictions(at="mean")["estimate"], [expected], rtol=1e-12)
-    nb = NaiveBayes().fit(X, y)
-    found = nb.predictions(X, at="mean")["estimate"]
-    assert_allclose(found, [nb.predict_proba(typical)[0, 1]], rtol=1e-12)
-
-
 def test_chosen_values_are_set_in_all_rows_and_averaged():
     X, y = _frame()
     model = LogisticRegression().fit(X, y)
@@ -312,6 +277,9 @@ def test_chosen_values_are_set_in_all_rows_and_averaged():
     def mean(**values):
         return model.predict_proba(X.assign(**values))[:, 1].mean()
 
+    typical = {"sex": X.sex.mode()[0], "region": X.region.mode()[0], "smoker": False}
+    expected = model.predict_proba(X[:1].assign(age=X.age.mean(), bmi=X.bmi.mean(), **typical))
+    assert_allclose(model.predictions(at="mean")["estimate"], expected[:, 1], rtol=1e-12)
     table = model.predictions(at={"sex": ["f", "m"], "age": [30, 60]})
     assert list(table["at_sex"]) == ["f", "f", "m", "m"]
     assert list(table["at_age"]) == [30, 60, 30, 60]
@@ -452,46 +420,16 @@ def test_models_that_have_no_rows_ask_for_them(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        LogisticRegression(label_noise=0.05),
-        BayesianLogisticRegression(inference="monte_carlo", n_draws=400, random_state=0),
-        GLM(family="poisson", prior=1.0),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_slopes_are_averaged_over_the_rows_of_the_fit_also_if_x_is_edited(model):
-    X, y = _rows()
-    model.fit(X, y)
-    before = _numbers(model.slopes(X))
-    X[:, 0] *= 1.5
-    assert_allclose(_numbers(model.slopes()), before, rtol=1e-12)
-
-
-@pytest.mark.parametrize("model", [Perceptron(), LeastSquaresClassifier()], ids=repr)
-@pytest.mark.filterwarnings("ignore")
-def test_models_without_probabilities_have_no_effects(model):
-    X, y = _rows()
-    model.fit(X, y)
-    for ask in (model.slopes, model.comparisons, model.predictions):
-        with pytest.raises(ParameterError, match="no probabilities"):
-            ask(X)
-
-
-@pytest.mark.parametrize(
     ("ask", "given", "error", "words"),
     [
         ("slopes", {"columns": "height"}, ColumnNameError, "'age', 'bmi', 'sex'"),
-        ("slopes", {"columns": "sex"}, ParameterError, "no slope in column 'sex'"),
-        ("slopes", {"columns": ["age", "smoker"]}, ParameterError, "boolean"),
+        ("slopes", {"columns": ["age", "smoker"]}, ParameterError, "no slope .* boolean"),
         ("comparisons", {"columns": 3}, ColumnNameError, "3 is no column"),
         ("comparisons", {"change": "much"}, ParameterError, "'minmax'"),
         ("comparisons", {"change": (1, np.inf)}, ParameterError, "change"),
         ("comparisons", {"change": "sd", "X": 1}, ParameterError, "is no change of column 'age'"),
         ("predictions", {"level": 95}, ParameterError, "level"),
-        ("predictions", {"average": 1}, ParameterError, "average"),
         ("predictions", {"at": "median"}, ParameterError, "'mean'"),
-        ("predictions", {"at": {}}, ParameterError, "dict"),
         ("predictions", {"at": {"age": []}}, ParameterError, "without a value"),
         ("predictions", {"at": {"height": 1}}, ColumnNameError, "height"),
         ("predictions", {"at": {"age": "old"}}, ParameterError, "finite number"),
@@ -501,9 +439,9 @@ def test_models_without_probabilities_have_no_effects(model):
 )
 def test_what_cannot_be_asked_is_named(ask, given, error, words):
     X, y = _frame()
-    for model in (LogisticRegression().fit(X, y), NaiveBayes().fit(X, y)):
-        with pytest.raises(error, match=words):
-            getattr(model, ask)(X[: given.get("X")], **{k: v for k, v in given.items() if k != "X"})
+    rest = {name: value for name, value in given.items() if name != "X"}
+    with pytest.raises(error, match=words):
+        getattr(LogisticRegression().fit(X, y), ask)(X[: given.get("X")], **rest)
 
 
 def test_rows_that_cannot_be_used_are_named():
@@ -513,9 +451,8 @@ def test_rows_that_cannot_be_used_are_named():
     bad[4, 1] = np.nan
     with pytest.raises(MissingValueError, match="row 4"):
         model.comparisons(bad, change="sd")
-    bad[4, 1] = np.inf
-    with pytest.raises(InfiniteValueError, match="row 4"):
-        model.slopes(bad)
+    with pytest.raises(ParameterError, match="no probabilities"):
+        LeastSquaresClassifier().fit(X, y).predictions(X)
     with pytest.raises(ParameterError, match="batch by batch"):
         model.slopes(scan(pd.DataFrame(X, columns=list("abc"))))
     with warnings.catch_warnings():
@@ -548,25 +485,9 @@ def test_probabilities_that_change_in_steps_have_no_slopes(model):
     assert comparisons(model, X, columns="x0", change=1.0)["estimate"][0] > 0.05
     stump = DecisionTreeClassifier(max_depth=1).fit(X, y)
     assert list(slopes(stump, X, columns=["x1", "x2"])["estimate"]) == [0.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False)),
-        MLPClassifier((8,), activation="tanh", max_iter=60, random_state=0),
-    ],
-    ids=lambda model: " ".join(repr(model).split()),
-)
-def test_smooth_models_that_are_known_by_probabilities_have_slopes(model):
-    X, y = _stepped()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
-    for given, rows in (({}, X), ({"at": "mean"}, X.mean(axis=0, keepdims=True))):
-        found = slopes(model, X, columns="x0", **given)["estimate"]
-        expected = _by_differences(model, rows, 0, 1e-3).mean(axis=0)[-1]
-        assert_allclose(found, [expected], rtol=1e-5, atol=1e-7)
+    smooth = MLPClassifier((8,), activation="tanh", max_iter=2000, random_state=0).fit(X, y)
+    found = slopes(smooth, X, columns="x0")["estimate"]
+    assert_allclose(found, _by_differences(smooth, X, 0, 1e-3).mean(axis=0)[-1], rtol=1e-5)
 
 
 def _stepped():

@@ -72,7 +72,7 @@ def test_odds_ratios_of_other_links_are_an_error(model):
         model.fit(X, Y).tidy(odds_ratios=True)
 
 
-@pytest.mark.parametrize("reference", ["setosa", "versicolor", "virginica"])
+@pytest.mark.parametrize("reference", ["setosa", "virginica"])
 def test_contrasts_are_with_whichever_class_is_asked_for(reference):
     labels = [reference, *sorted(set(KINDS) - {reference})]
     codes = np.array([labels.index(kind) for kind in KINDS])
