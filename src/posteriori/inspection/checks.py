@@ -73,6 +73,7 @@ _REMEDIES = {
     Status.MAX_ITERATIONS: "Raise max_iter.",
     Status.SEPARATED: "See the check on separation.",
     Status.DIVERGED: "Set a prior, such as prior=1.0.",
+    Status.BOUNDARY: "Set a prior, or use noise of unbounded support.",
 }
 
 

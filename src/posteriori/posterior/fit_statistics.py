@@ -137,6 +137,11 @@ class FitStatistics:
             found = objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
         if self._loss is not None:
             check_same_rows(self._loss, found.loss)
+        if not np.isfinite([found.deviance, found.pearson]).all():
+            raise InferenceError(
+                "The deviance does not fit in a double: some mean is far from its target.",
+                "Look at the offsets and the scales of the columns, and whether the fit converged.",
+            )
         return found
 
     @property
@@ -175,13 +180,7 @@ class FitStatistics:
                 f"{self.n_parameters} parameters.",
                 "Fit fewer columns, or more rows.",
             )
-        dispersion = self._sums.pearson / self.freedom
-        if not np.isfinite(dispersion):
-            raise InferenceError(
-                "The dispersion does not fit in a double: some mean is far from its target.",
-                "Look at the offsets and the scales of the columns, and whether the fit converged.",
-            )
-        return dispersion
+        return self._sums.pearson / self.freedom
 
     @cached_property
     def log_likelihood(self) -> float:
