@@ -108,8 +108,7 @@ class FitStatistics:
     def without_rows(self) -> "FitStatistics":
         """All of it, without the rows."""
         if self.can_be_computed:
-            _ = self._sums
-            for name in ("log_likelihood", "null_deviance"):
+            for name in ("_sums", "log_likelihood", "null_deviance"):
                 with suppress(InferenceError):
                     getattr(self, name)
         out = copy(self)
@@ -123,16 +122,14 @@ class FitStatistics:
     def _sums_at(self, dispersion: float) -> FitSums:
         objective = rows_needed(self._objective, self.no_rows)
         loss, target = objective.loss, objective.target
-        if self._family is None and self._known is not None:
+        if self._family is None:
+            if self._known is None:
+                self.check_rows()
             with one_blas_thread():
                 found = objective.rows.map_sum(GatherClassTargets(loss, target))
-            return found.with_loss(self._known)
+            return found.with_loss(cast(float, self._known))
         fitted = Fitted(objective.kernel(self._w))
-        kernel = (
-            GatherClassFit(loss, target, fitted)
-            if self._family is None
-            else GatherFamilyFit(cast(Loss, loss), self._family, target, fitted, dispersion)
-        )
+        kernel = GatherFamilyFit(cast(Loss, loss), self._family, target, fitted, dispersion)
         with one_blas_thread():
             found = objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
         if self._loss is not None:
