@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -86,13 +86,13 @@ class Explanation:
         The values are numbers if all of them are, else text.
         """
         is_text = not all(isinstance(value, float) for value in self.values)
-        columns = {
-            "term": self.terms,
-            "value": [_text(v) if is_text else v for v in self.values],
-            "contribution": self.contributions,
-            "cumulative": self.cumulative,
+        columns: dict[str, list[Any]] = {
+            "term": list(self.terms),
+            "value": [_text(value) if is_text else value for value in self.values],
+            "contribution": list(self.contributions),
+            "cumulative": list(self.cumulative),
         }
-        return make_frame({k: list(v) for k, v in columns.items()}, backend or self.backend)
+        return make_frame(columns, backend or self.backend)
 
     def __repr__(self) -> str:
         return self.summary().text()
@@ -102,37 +102,22 @@ class Explanation:
 
     def summary(self) -> Summary:
         """The table as text, HTML or LaTeX: the baseline, the columns, and the total."""
-        start, notes, hidden = f"{self.baseline:.4g}", [], len(self.terms) - _MOST
-        classes = (
-            f" of {self.label} against {self.against}, for" if self.label is not None else " of"
-        )
+        title, what, start = f"{self.scale.capitalize()} of", "Mean", f"{self.baseline:.4g}"
+        if self.label is not None:
+            title += f" {self.label} against {self.against}, for"
+            what = f"Probability of {self.label}"
+        notes = [] if self.mean is None else [f"{what}: {self.mean:.4g}"]
         each = zip(self.terms, self.values, self.contributions, self.cumulative, strict=True)
         rows = [(term, _text(v), f"{c:+.4g}", f"{total:.4g}") for term, v, c, total in each]
         rows = [(f"baseline ({self.reference})", "", start, start), *rows[:_MOST]]
         rows.append(("total", "", "", f"{self.total:.4g}"))
-        if hidden > 0:
-            notes.append(f"{hidden} more columns: see to_frame().")
-        if self.mean is not None:
-            what = "Mean" if self.label is None else f"Probability of {self.label}"
-            notes.append(f"{what}: {self.mean:.4g}")
         names = ("", "value", "contribution", "cumulative")
-        title = f"{self.scale.capitalize()}{classes} one row"
-        return Summary(title, ((), ()), TextTable(names, rows, {}), [*notes, *self.notes])
+        table = TextTable(names, rows, {}, total=len(self.terms) + 2)
+        return Summary(f"{title} one row", ((), ()), table, [*notes, *self.notes])
 
 
 def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-class Parts(NamedTuple):
-    """A sum: where it begins (A,), what the columns add (columns, A), and of which row it begins.
-
-    A is the number of activations.
-    """
-
-    baseline: Array
-    added: Array
-    reference: str
 
 
 def explain(
@@ -177,14 +162,15 @@ def explain(
     last, transform = last_step(model)
     check_is_fitted(last)
     X, rows = _one_row(model, last, transform, x)
-    given, parts = offset_argument(last, offset), _parts(last, rows)
+    baseline, added, reference = _parts(last, rows)
     names, values = [*_names(model, last, rows.schema)], _values(rows.table)
     if offset is not None:
-        own = read_offset(offset, 1, len(parts.baseline))
-        parts = parts._replace(added=np.vstack([parts.added, own.reshape(1, -1)]))
-        names, values = [*names, "offset"], [*values, own[0].tolist()]
+        own = np.reshape(offset, 1 if len(baseline) == 1 else (1, -1))
+        offset = read_offset(own, 1, len(baseline))
+        names, values = [*names, "offset"], [*values, offset[0].tolist()]
+        added = np.vstack([added, offset.reshape(1, -1)])
+    given = offset_argument(last, offset)
     classes = getattr(last, "classes_", None)
-    baseline, added = parts.baseline, parts.added
     if len(baseline) == 1:  # one activation: that of the second class, or of the number
         baseline, added = np.append(0.0, baseline), np.insert(added, 0, 0.0, axis=1)
     if classes is None and (label is not None or against is not None):
@@ -197,20 +183,12 @@ def explain(
         start, contributions = float(baseline[k] - baseline[j]), added[:, k] - added[:, j]
     _check_finite(start, contributions, rows.schema)
     order = np.argsort(-abs(contributions), kind="stable")
-    scale = _scale(last, X, k, j, start + contributions.sum())
-    return Explanation(
-        scale,
-        labels[k],
-        labels[j],
-        parts.reference,
-        start,
-        tuple(names[i] for i in order),
-        tuple(values[i] for i in order),
-        tuple(contributions[order].tolist()),
-        _mean(last, X, k, given),
-        (_AVERAGED,) if hasattr(last, "posterior_") else (),
-        backend_of(x) or getattr(last, "_frame_backend", None),
-    )
+    scale, mean = _scale_and_mean(last, X, k, j, start + contributions.sum(), given)
+    notes = (_AVERAGED,) if hasattr(last, "posterior_") else ()
+    backend = backend_of(x) or getattr(last, "_frame_backend", None)
+    terms, entries = (tuple(each[i] for i in order) for each in (names, values))
+    parts, odds = tuple(contributions[order].tolist()), (labels[k], labels[j])
+    return Explanation(scale, *odds, reference, start, terms, entries, parts, mean, notes, backend)
 
 
 def _one_row(
@@ -261,24 +239,27 @@ def _names(model: Any, last: Any, schema: Schema) -> tuple[str, ...]:
     return schema.names
 
 
-def _parts(model: Any, rows: MemoryRows) -> Parts:
+def _parts(model: Any, rows: MemoryRows) -> tuple[Array, Array, str]:
+    """Where the activations begin (A,), what the columns add (columns, A), and of which row."""
     block = rows.block()
     if hasattr(model, "_column_densities"):
-        return Parts(model._log_priors, model._column_densities(block.X), "the class priors")
+        return model._log_priors, model._column_densities(block.X), "the class priors"
     if hasattr(model, "_linear_function"):
         linear = model._linear_function()
     elif hasattr(model, "coef_"):
         linear = Linear(np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_), None)
     else:
         raise _not_linear(model)
-    centre, reference = _mean_row(model, len(linear.weights))
+    centre = _mean_row(model)
+    reference = "all columns zero" if centre is None else "the mean row"
+    centre = np.zeros(len(linear.weights)) if centre is None else centre
     check_finite(block, rows.schema)
     unknown: HandleUnknown = getattr(model, "handle_unknown", "error")
     columns = Columns(rows.schema, unknown)
     each = (columns.design(block).array()[0] - centre)[:, None] * linear.weights
     with np.errstate(invalid="ignore"):
         baseline = linear(centre[None])[0]
-    return Parts(baseline, np.stack([each[at].sum(axis=0) for at in columns.positions]), reference)
+    return baseline, np.stack([each[at].sum(axis=0) for at in columns.positions]), reference
 
 
 def _not_linear(model: Any) -> NotLinearError:
@@ -289,16 +270,13 @@ def _not_linear(model: Any) -> NotLinearError:
     )
 
 
-def _mean_row(model: Any, n_columns: int) -> tuple[Array, str]:
-    """The mean of the design columns, where it is known, and its name."""
-    inference = getattr(model, "_inference", None)
-    if inference is not None:
-        return inference.coefficient_map.standard.centre, "the mean row"
-    if hasattr(model, "xbar_"):
-        return model.xbar_, "the mean row"
+def _mean_row(model: Any) -> Array | None:
+    """The mean of the design columns, where it is known."""
+    if hasattr(model, "_inference"):
+        return cast(Array, model._inference.coefficient_map.standard.centre)
     if hasattr(model, "means_") and hasattr(model, "priors_") and np.isfinite(model.means_).all():
-        return model.priors_ @ model.means_, "the mean row"
-    return np.zeros(n_columns), "all columns zero"
+        return cast(Array, model.priors_ @ model.means_)
+    return getattr(model, "xbar_", None)
 
 
 def _two(labels: list[Any], a: Array, label: Any, against: Any) -> tuple[int, int]:
@@ -347,19 +325,17 @@ def _values(table: Table) -> list[Any]:
     return found
 
 
-def _scale(model: Any, X: Any, k: int, j: int, total: float) -> str:
-    """What is added up: log odds, unless there are no probabilities or the link is another."""
+def _scale_and_mean(
+    model: Any, X: Any, k: int, j: int, total: float, given: dict[str, Any]
+) -> tuple[str, float | None]:
+    """What is added up, log odds unless the link is another, and the mean or probability."""
     if not hasattr(model, "predict_proba"):
-        return "activation"
+        has_mean = not hasattr(model, "classes_")
+        return "activation", float(model.predict(X, **given)[0]) if has_mean else None
+    mean = float(model.predict_proba(X, **given)[0, k])
     if hasattr(model, "_link") and len(model.classes_) == 2:
-        return "log odds" if isinstance(model._link(), Logit) else "activation"
+        return "log odds" if isinstance(model._link(), Logit) else "activation", mean
     if hasattr(model, "_new_rows"):
-        return "log odds"
+        return "log odds", mean
     logs = predicted_log_probabilities(model, X)[0]
-    return "log odds" if np.isclose(logs[k] - logs[j], total, rtol=1e-6) else "activation"
-
-
-def _mean(model: Any, X: Any, k: int, given: dict[str, Any]) -> float | None:
-    if hasattr(model, "predict_proba"):
-        return float(model.predict_proba(X, **given)[0, k])
-    return None if hasattr(model, "classes_") else float(model.predict(X, **given)[0])
+    return "log odds" if np.isclose(logs[k] - logs[j], total, rtol=1e-6) else "activation", mean
