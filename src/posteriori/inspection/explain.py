@@ -164,12 +164,12 @@ def explain(
     X, rows = _one_row(model, last, transform, x)
     baseline, added, reference = _parts(last, rows)
     names, values = [*_names(model, last, rows.schema)], _values(rows.table)
-    if offset is not None:
-        own = np.reshape(offset, 1 if len(baseline) == 1 else (1, -1))
-        offset = read_offset(own, 1, len(baseline))
-        names, values = [*names, "offset"], [*values, offset[0].tolist()]
-        added = np.vstack([added, offset.reshape(1, -1)])
     given = offset_argument(last, offset)
+    if given:
+        own = np.reshape(offset, 1 if len(baseline) == 1 else (1, -1))
+        given["offset"] = own = read_offset(own, 1, len(baseline))
+        names, values = [*names, "offset"], [*values, own[0].tolist()]
+        added = np.vstack([added, own.reshape(1, -1)])
     classes = getattr(last, "classes_", None)
     if len(baseline) == 1:  # one activation: that of the second class, or of the number
         baseline, added = np.append(0.0, baseline), np.insert(added, 0, 0.0, axis=1)
