@@ -187,18 +187,17 @@ class EffectRows:
         weight = np.ones(n) if self.weight is None else self.weight
         found = []
         for low in range(0, n, size):
-            high = min(low + size, n)
-            part = partial(self.part, low, high)
+            part = partial(self.part, low, min(low + size, n))
             if average:
-                found.append(effect(part, weight[low:high]))
+                found.append(effect(part, weight[low : low + size]))
                 continue
             rows = estimates.table(effect(part, None), kind)
             if kind == "row" and estimates.row_interval is not None:
                 rows[..., 2:] = estimates.row_interval(part()).reshape(*rows.shape[:-1], 2)
             found.append(rows)
-        return (
-            estimates.table(sum(found) / weight.sum(), kind) if average else np.concatenate(found)
-        )
+        if not average:
+            return np.concatenate(found)
+        return estimates.table(sum(found) / weight.sum(), kind)
 
     def typical(self) -> "EffectRows":
         """One row: means of numbers, most frequent levels and booleans."""
@@ -439,10 +438,10 @@ def predict_interval(model: Any, X: Any, level: float = 0.95, **given: Any) -> A
 
 def last_step(model: Any) -> tuple[Any, Callable[[Any], Any]]:
     """The last step of a pipeline and the transformation before it; any other model by itself."""
-    if not isinstance(model, Pipeline) or len(model) == 1:
-        return model[-1] if isinstance(model, Pipeline) else model, lambda X: X
+    if not isinstance(model, Pipeline):
+        return model, lambda X: X
     check_is_fitted(model)
-    return model[-1], model[:-1].transform
+    return model[-1], model[:-1].transform if len(model) > 1 else lambda X: X
 
 
 def _effect_rows(
@@ -460,15 +459,14 @@ def _effect_rows(
     if X is None and not (sample_weight is None and offset is None):
         raise ParameterError("sample_weight or offset was given without X.", "Pass X too.")
     last, transform = last_step(model)
-    inference, name = getattr(last, "_inference", None), type(model).__name__
+    inference, classes = getattr(last, "_inference", None), getattr(last, "classes_", None)
     backend = (None if X is None else backend_of(X)) or getattr(last, "_frame_backend", None)
-    classes = getattr(last, "classes_", None)
     estimates: Estimates
     if inference is None:
         offset_argument(model, offset)
         if not hasattr(model, "predict_proba"):
             raise ParameterError(
-                f"{name} gives no probabilities, so there are no effects on them.",
+                f"{type(model).__name__} gives no probabilities, so there are no effects on them.",
                 "Use a model that has predict_proba, such as LogisticRegression.",
             )
         if X is None:

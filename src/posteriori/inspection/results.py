@@ -299,12 +299,16 @@ def _added(model: Any, X: Any, y: Any, given: dict[str, Any]) -> dict[str, list[
             added["residual"] = (as_vector(y).astype(np.float64) - found).tolist()
         return added
     added = {"predicted": found.tolist()}
-    if hasattr(model, "predict_proba"):
-        logs = predicted_log_probabilities(model, X, **given)
-        columns = np.exp(logs).T.tolist()
-        added |= {f"p_{label}": p for label, p in zip(labels.tolist(), columns, strict=True)}
-        if y is not None:
-            added["log_loss"] = _log_loss(logs, y, labels).tolist()
+    if not hasattr(model, "predict_proba"):
+        return added
+    logs = predicted_log_probabilities(model, X, **given)
+    for label, column in zip(labels.tolist(), np.exp(logs).T, strict=True):
+        added[f"p_{label}"] = column.tolist()
+    if y is not None:
+        _, codes = read_target(y, len(logs), known=labels)
+        if codes.ndim == 2:
+            raise LabelError("augment needs a label a row, and y is soft.", "Pass one label a row.")
+        added["log_loss"] = (-logs[np.arange(len(logs)), cast(Codes, codes)]).tolist()
     return added
 
 
@@ -314,10 +318,3 @@ def predicted_log_probabilities(model: Any, X: Any, **given: Any) -> Array:
         if hasattr(model, "predict_log_proba"):
             return np.asarray(model.predict_log_proba(X, **given))
         return np.log(model.predict_proba(X, **given))
-
-
-def _log_loss(logs: Array, y: Any, classes: Labels) -> Array:
-    _, codes = read_target(y, len(logs), known=classes)
-    if codes.ndim == 2:
-        raise LabelError("augment needs a label a row, and y is soft.", "Pass one label a row.")
-    return -np.take_along_axis(logs, cast(Codes, codes)[:, None], axis=1)[:, 0]
