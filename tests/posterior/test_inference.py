@@ -11,7 +11,7 @@ from scipy.stats import t as student
 
 from posteriori import GLM
 from posteriori.design.standardise import Standard
-from posteriori.errors import DomainError, InferenceError, ScaleError
+from posteriori.errors import DomainError, InferenceError
 from posteriori.likelihood.binary_losses import NoisyLogisticLoss
 from posteriori.posterior.activations import root_of
 from posteriori.posterior.fit_statistics import FitStatistics
@@ -141,9 +141,3 @@ def test_coefficients_that_are_not_determined_are_named():
     with pytest.raises(InferenceError) as caught:
         inference._inverse(np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]))
     assert "some combination of coefficients ('x0', 'x1') is not determined" in str(caught.value)
-
-
-def test_a_row_beyond_the_doubles_has_no_interval():
-    model = GLM().fit(X, 1e3 * REAL)
-    with pytest.raises(ScaleError, match="activations of row 1 do not fit in a double"):
-        model.predict_interval(np.array([[0.0, 0.0], [1e308, 1e308]]))

@@ -327,7 +327,7 @@ def _source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> FitR
     name = type(model).__name__
     if offset is not None or not hasattr(model, "schema_"):
         raise ParameterError(
-            f"{name} cannot be checked by {'a source' if offset is None else 'separate offsets'}.",
+            f"{name} cannot be checked by a source{'' if offset is None else ' with offset='}.",
             "Name the column of offsets in scan(), or pass a table X and labels y.",
         )
     rows = as_source(X, y, sample_weight, None, name)

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from posteriori.design.matrix import Design
 from posteriori.likelihood.links import Link, Logit, ProbabilityLink
 from posteriori.likelihood.log_arithmetic import quiet
 from posteriori.posterior.activations import (
@@ -104,32 +105,42 @@ class DeltaEstimates:
     @property
     def entries(self) -> int:
         """Numbers that a row needs."""
-        return self.activations.entries + 1
+        return max(self.activations.entries, 1)
 
     def means(self, block: Block, weight: Array | None = None) -> Array:
         """The means (n, K, 1 + m), or their weighted sum (K, 1 + m)."""
-        a, moved = self._moved(block)
-        mean = means_of(self.link, a[..., None])
-        return _summed(np.concatenate([mean, self._slopes(a) @ moved], axis=-1), weight)
+        design, a = self._activations_of(block)
+        value = _summed(means_of(self.link, a[..., None]), weight)
+        return np.concatenate([value, self._moved(design, self._slopes(a), weight)], axis=-1)
 
     def slopes(self, block: Block, columns: Codes, weight: Array | None = None) -> Array:
         """Slopes (n, J, K, 1 + m) in J design columns in the user's units, or their sum."""
-        a, moved = self._moved(block)
+        design, a = self._activations_of(block)
         M, found = self._slopes(a), []
-        B = self._second(a, M)
+        B, sum_M = self._second(a, M), _summed(M, weight)
         for place in columns + self.coefficient_map.standard.intercept:
             theta, root = self.activations.theta[:, place], self.activations.root[:, place]
-            each = [(M @ theta)[..., None], np.einsum("nkab,a->nkb", B, theta) @ moved + M @ root]
-            scale = self.coefficient_map.one_unit[place]
-            found.append(_summed(np.concatenate(each, axis=-1), weight) / scale)
+            moved = self._moved(design, np.einsum("nkab,a->nkb", B, theta), weight)
+            each = np.concatenate([(sum_M @ theta)[..., None], moved + sum_M @ root], axis=-1)
+            found.append(each / self.coefficient_map.one_unit[place])
         return np.stack(found, axis=-3)
 
-    def _moved(self, block: Block) -> tuple[Array, Array]:
-        """Activations (n, A), and how far they move along the root (n, A, m)."""
-        a, moved = self.activations.mean_and_deviations(block)
+    def _activations_of(self, block: Block) -> tuple[Design, Array]:
+        design = self.coefficient_map.design(block)
+        a = self.coefficient_map.activations(design, self.activations.theta, block)
         if a.shape[1] == 1:
             check_inside(self.link, a[:, 0], block)
-        return a, moved
+        return design, a
+
+    def _moved(self, design: Design, slopes: Array, weight: Array | None) -> Array:
+        """How far functions with `slopes` (n, K, A) move along the root (n, K, m), or the sum."""
+        root = self.activations.root
+        if weight is None or not root.size:
+            return _summed(slopes @ self.coefficient_map.along(design, root), weight)
+        phi, weighted = design.array(), weight[:, None, None] * slopes
+        if self.coefficient_map.standard.intercept:
+            phi = np.insert(phi, 0, 1.0, axis=1)
+        return np.tensordot(np.tensordot(weighted, phi, (0, 0)), root, 2)
 
     def _slopes(self, a: Array) -> Array:
         """M (n, K, A)."""
