@@ -86,7 +86,7 @@ def spread_of(design: Design, directions: Array, has_intercept: bool) -> Array:
     found, step = np.zeros((n, c, c)), max(1, _PART_ENTRIES // max(1, n * c))
     for low in range(0, p, step):
         some = directions[low : low + step].reshape(-1, q)
-        u = activations(design, some, has_intercept, None).reshape(n, -1, c)
+        u = activations(design, some, has_intercept, None).reshape(n, len(some) // c, c)
         if c > 1:  # the curvature of a softmax knows differences alone
             u -= u.mean(axis=2, keepdims=True)
         found += np.einsum("njc,njd->ncd", u, u)
