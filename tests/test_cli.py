@@ -53,13 +53,9 @@ def test_the_summary_is_printed_and_progress_is_on(folder, run):
     assert (code, out) == (0, f"{model.summary()}\n")
     told = err.splitlines()
     assert told[0] == "pass 1: 569 rows"
+    assert run("fit", "rows", "-t", "benign", "--quiet") == (0, out, "")
     assert len(told) >= model.passes_.passes
     assert told[-1].startswith(f"pass {len(told)} objective {-model.log_likelihood_:.8g}:")
-
-
-def test_quiet_is_the_same_without_progress(folder, run):
-    _, expected, _ = run("fit", "rows", "-t", "benign")
-    assert run("fit", "rows", "-t", "benign", "--quiet") == (0, expected, "")
 
 
 def test_a_bar_is_drawn_where_there_is_a_screen(folder, run, monkeypatch):
@@ -69,13 +65,6 @@ def test_a_bar_is_drawn_where_there_is_a_screen(folder, run, monkeypatch):
     assert "━" in err
     assert "569 rows" in err
     assert "━" not in out
-
-
-def test_a_screen_that_can_draw_nothing_gets_lines(folder, run, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")
-    _, _, err = run("fit", "rows", "-t", "benign")
-    assert err.splitlines()[0] == "pass 1: 569 rows"
 
 
 def test_models_take_parameters_columns_weights_and_levels(folder, run):
@@ -99,24 +88,14 @@ def test_several_files_are_one_source(folder, run):
 
 @pytest.mark.parametrize("model", ["LogisticRegression", "LeastSquaresClassifier"])
 def test_other_rows_are_answered_in_a_file(model, folder, run):
-    code, _, err = run(
-        "fit",
-        "rows",
-        "-t",
-        "benign",
-        "-m",
-        model,
-        "--predict",
-        "rows.csv",
-        "--to",
-        "predictions.parquet",
-    )
+    to = "predictions.parquet"
+    code, _, err = run("fit", *OTHER, "-m", model, "--to", to)
     assert code == 0
     assert err.endswith("Predictions are in predictions.parquet\n")
     fitted = getattr(posteriori, model)().fit(scan(folder / "rows", "benign"))
     frame = pd.read_csv("rows.csv")[["radius", "texture"]]
     answer = getattr(fitted, "predict_proba", fitted.predict)
-    found = parquet.read_table("predictions.parquet").to_pandas().to_numpy()
+    found = parquet.read_table(to).to_pandas().to_numpy()
     np.testing.assert_allclose(found.squeeze(), answer(frame), rtol=1e-12)
 
 
@@ -139,7 +118,7 @@ def test_other_rows_are_answered_in_a_file(model, folder, run):
         (["rows", "-t", "benign", "--set", "prior={[]: 1}"], 1, "Error: prior='{[]: 1}' is not"),
         (["rows", "-t", "benign", "--to", "x"], 2, "--predict and --to go together"),
         ([*OTHER, "--to", "rows.csv"], 1, "to='rows.csv' is one of the files"),
-        ([*OTHER, "--to", "rows/part-1.parquet"], 2, "would be among the rows, in rows."),
+        ([*OTHER, "--to", "rows/part-1.parquet"], 1, "is one of the files"),
         ([*OTHER, "--to", "no/p.parquet"], 1, "There is no folder 'no' for the predictions."),
         ([*OTHER[:-1], "nothing", "--to", "x"], 1, "There is no file 'nothing'."),
         ([*OTHER[:-1], "some.csv", "--to", "x"], 1, "'texture'"),

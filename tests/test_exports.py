@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from inspect import signature
-from pathlib import Path
 
 import pytest
 
@@ -36,12 +35,6 @@ def test_every_public_name_comes_by_star_import():
 def test_an_unknown_name_is_an_attribute_error_that_names_it():
     with pytest.raises(AttributeError, match="module 'posteriori' has no attribute 'Nonsense'"):
         _ = posteriori.Nonsense
-
-
-def test_type_checkers_see_every_public_name():
-    stub = Path(posteriori.__file__).with_suffix(".pyi").read_text()
-    for name in posteriori.__all__:
-        assert f" import {name} as {name}\n" in stub
 
 
 def test_a_prediction_to_a_file_has_its_argument_in_the_signature():

@@ -1,11 +1,8 @@
 """`python -m posteriori`, and the command `posteriori`."""
 
-INTERRUPTED = 130
-"""What a process that the user has stopped ends with."""
-
 
 def main() -> None:
-    """Run the command line, or say what it needs."""
+    """Run the command line; an error names what is not installed."""
     try:
         from posteriori.cli import cli
     except ModuleNotFoundError as error:
@@ -13,8 +10,6 @@ def main() -> None:
             f"The command line needs {error.name}, which is not installed: "
             "pip install 'posteriori[cli,files]'"
         ) from error
-    except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
     cli(prog_name="posteriori")
 
 

@@ -9,15 +9,14 @@ from ast import literal_eval
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 import click
 
 import posteriori
-from posteriori.__main__ import INTERRUPTED
 from posteriori.errors import Interrupted, PosterioriError, PosterioriWarning
 
+# The models that need no other parameter.
 MODELS = (
     "Adaline",
     "BayesianLogisticRegression",
@@ -31,7 +30,6 @@ MODELS = (
     "ProbitRegression",
     "ThresholdRegression",
 )
-"""The models that need no other parameter."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -64,7 +62,7 @@ def cli() -> None:
     metavar="COLUMN=A,B,...",
     help="The levels of a column of text, the reference first.",
 )
-@click.option("--format", help="parquet, csv or ipc, where file names do not say it.")
+@click.option("--format", help="parquet, csv or ipc, where the file names do not show it.")
 @click.option("--cache", help="A folder for the cache of decoded batches.")
 @click.option("--predict", multiple=True, metavar="SOURCE", help="Other rows, to predict.")
 @click.option("--to", metavar="FILE", help="The Parquet file for the predictions.")
@@ -93,13 +91,18 @@ def fit(
       posteriori fit rows.csv -t ill -m GaussianClassifier --set covariance=full
       posteriori fit old.csv -t ill --predict new.csv --to predictions.parquet
     """
+    from rich.console import Console
+
+    from posteriori.rows.predictions import new_file
+    from posteriori.rows.progress import Bar
+
     if bool(predict) != (to is not None):
         raise click.UsageError("--predict and --to go together: the rows, and the file.")
     estimator = _made(getattr(posteriori, model), _pairs("--set", given))
     categories = {name: each.split(",") for name, each in _pairs("--levels", levels).items()}
-    progress: Any = False if quiet else _bar()
-    reading: dict[str, Any] = {"offset": offset, "format": format, "progress": progress}
     with _without_tracebacks():
+        progress = False if quiet else Bar(Console(stderr=True))
+        reading: dict[str, Any] = {"offset": offset, "format": format, "progress": progress}
         rows = posteriori.scan(
             _one_or_all(source),
             target=_one_or_all(target),
@@ -111,35 +114,13 @@ def fit(
         )
         new = None
         if predict:
-            from posteriori.rows.predictions import new_file
-
             new = posteriori.scan(_one_or_all(predict), columns=rows.roles.columns, **reading)
-            _check_outside(to, [*source, *predict])
             new_file(to, rows, new)
         estimator.fit(rows)
         click.echo(str(estimator.summary()))
         if new is not None:
             predict_all = getattr(estimator, "predict_proba", estimator.predict)
             click.echo(f"Predictions are in {predict_all(new, to=to)}", err=True)
-
-
-def _bar() -> Any:
-    """A progress bar on the error stream."""
-    from rich.console import Console
-
-    from posteriori.rows.progress import Bar
-
-    return Bar(Console(stderr=True))
-
-
-def _check_outside(to: str | None, sources: Sequence[str]) -> None:
-    """An error where predictions would be read as rows when a folder is scanned again."""
-    for source in sources:
-        folder = Path(source).expanduser().resolve()
-        if folder.is_dir() and Path(str(to)).expanduser().resolve().is_relative_to(folder):
-            raise click.BadParameter(
-                f"the predictions would be among the rows, in {source}.", param_hint="--to"
-            )
 
 
 def _one_or_all(names: Sequence[str]) -> Any:
@@ -204,4 +185,4 @@ def _without_tracebacks() -> Iterator[None]:
             raise click.ClickException(str(error)) from error
         except Interrupted as error:
             click.echo(error.problem, err=True)
-            raise SystemExit(INTERRUPTED) from error
+            raise SystemExit(130) from error  # as a process that is stopped by Ctrl-C

@@ -1,22 +1,20 @@
-"""Curve, error and test of calibration: by brute force, simulation, and scikit-learn."""
+"""Curve, error and test of calibration, and residuals: by brute force and scikit-learn."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import softmax
-from scipy.stats import binomtest, kstest
+from scipy.stats import binom, binomtest, norm
 from sklearn.calibration import calibration_curve
-from sklearn.isotonic import IsotonicRegression
 
 from posteriori.decision.calibration import (
-    Bins,
+    OUTSIDE,
+    BinnedResiduals,
+    binned_residuals,
     calibration_error,
     exact_interval,
-    make_bins,
     mean_gap_by_chance,
     reliability_curve,
-    spiegelhalter,
 )
 from posteriori.errors import ParameterError
 
@@ -44,23 +42,6 @@ def test_the_interval_of_a_rate_is_exact():
         assert_allclose([low[0], high[0]], [exact.low, exact.high], rtol=1e-9)
 
 
-def test_the_intervals_of_a_calibrated_model_hold_what_was_predicted():
-    random = np.random.default_rng(2)
-    inside = []
-    for _ in range(200):
-        p = random.beta(1, 3, 200)
-        curve = reliability_curve(random.random(200) < p, p, level=0.9)
-        inside += list((curve.low <= curve.predicted) & (curve.predicted <= curve.high))
-    assert len(inside) == 1200
-    assert 0.9 <= np.mean(inside) < 0.97
-
-
-def test_the_curve_without_bins_is_isotonic_regression():
-    pools = reliability_curve(Y, P).isotonic
-    expected = IsotonicRegression().fit(P, Y).predict(P)
-    assert_allclose(pools.rate[np.searchsorted(pools.low, P, side="right") - 1], expected)
-
-
 def test_weight_two_is_the_row_twice_in_the_curve():
     times = RANDOM.integers(0, 4, N)
     one = reliability_curve(Y, P, sample_weight=times)
@@ -84,14 +65,6 @@ def test_the_curve_of_a_class_is_that_of_the_class_against_the_rest():
         assert_allclose(getattr(one, name), getattr(other, name))
     with pytest.raises(ParameterError, match="label="):
         reliability_curve(Y3, PROBA)
-
-
-def test_a_frame_has_a_row_a_bin():
-    curve = reliability_curve(Y, P, bins=4)
-    frame = curve.to_frame("pandas")
-    assert isinstance(frame, pd.DataFrame)
-    assert list(frame.columns) == list(CURVE)
-    assert_allclose(frame["high"], curve.high)
 
 
 def by_hand(p, happened, bins):
@@ -132,15 +105,25 @@ def exact_mean_gap(p):
     ],
 )
 def test_the_gap_by_chance_is_that_of_the_number_of_events(p, within):
-    bins = make_bins(p, p > 0.5, np.ones(len(p)), 1)
+    bins = binned(p, p > 0.5, bins=1)
     assert_allclose(mean_gap_by_chance(bins)[0], exact_mean_gap(p), rtol=within, atol=1e-300)
 
 
-@pytest.mark.parametrize("n", [1e8, 1e12, 1e90])
-def test_the_gap_by_chance_in_a_large_bin_is_that_of_a_normal(n):
-    p = 0.3
-    bins = Bins(*(np.array([each]) for each in (n, p, p, n * p * (1 - p), 0.0)))
+def test_the_gap_by_chance_in_a_large_bin_is_that_of_a_normal():
+    n, p = 1e12, 0.3
+    std_error = np.sqrt(p * (1 - p) / n)
+    bins = BinnedResiduals(*(np.array([each]) for each in (n, p, p, p, std_error, 0.0)))
     assert_allclose(mean_gap_by_chance(bins)[0], np.sqrt(2 * p * (1 - p) / n / np.pi), rtol=1e-6)
+
+
+def test_the_mean_square_is_that_of_the_bins_with_more_than_one_row():
+    y, p = np.array([0, 1, 0, 1, 1]), np.array([0.6, 0.6, 0.6, 0.6, 0.9])
+    found = calibration_error(y, p, bins=10, classes=[0, 1])
+    gaps = y[:4] - p[:4]
+    assert_allclose(found.mean_square, gaps.mean() ** 2 - gaps.var(ddof=1) / 4, rtol=1e-12)
+    assert_allclose(found.expected, (4 * 0.1 + 0.1) / 5, rtol=1e-12)
+    alone = calibration_error([0, 1], [0.2, 0.7], bins=2)
+    assert (alone.mean_square, alone.root_mean_square) == (None, None)
 
 
 def test_the_mean_square_has_no_bias_where_the_model_is_off():
@@ -153,21 +136,6 @@ def test_the_mean_square_has_no_bias_where_the_model_is_off():
     assert abs(np.mean(found) - off**2) < 3 * np.std(found) / np.sqrt(400)
     rms = calibration_error(random.random(150) < p, p + 0.3, kind="classwise")
     assert_allclose(rms.root_mean_square, np.sqrt(rms.mean_square))
-
-
-def test_a_single_row_in_a_bin_cannot_tell_chance_from_error():
-    found = calibration_error([0, 1], [0.2, 0.7], bins=2)
-    assert found.mean_square is None
-    assert found.root_mean_square is None
-    assert_allclose(found.expected, (0.2 + 0.3) / 2, rtol=1e-14)
-
-
-def test_the_mean_square_is_that_of_the_bins_with_more_than_one_row():
-    y, p = np.array([0, 1, 0, 1, 1]), np.array([0.6, 0.6, 0.6, 0.6, 0.9])
-    found = calibration_error(y, p, bins=10, classes=[0, 1])
-    gaps = y[:4] - p[:4]
-    assert_allclose(found.mean_square, gaps.mean() ** 2 - gaps.var(ddof=1) / 4, rtol=1e-12)
-    assert_allclose(found.expected, (4 * 0.1 + 0.1) / 5, rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1 / 7, 1.0, 12.3, 1e90])
@@ -187,36 +155,18 @@ def test_spiegelhalters_z_is_the_brier_score_less_what_the_model_expects():
     outcomes = ((PROBA[:, None, :] - np.eye(3)) ** 2).sum(axis=2)
     mean = (PROBA * outcomes).sum(axis=1)
     variance = (PROBA * (outcomes - mean[:, None]) ** 2).sum(axis=1)
-    found = spiegelhalter(Y3, PROBA)
+    found = calibration_error(Y3, PROBA)
     assert_allclose(found.z, (score - mean).sum() / np.sqrt(variance.sum()), rtol=1e-10)
+    assert_allclose(found.p_value, 2 * norm.sf(abs(found.z)), rtol=1e-12)
     two = ((Y - P) * (1 - 2 * P)).sum() / np.sqrt(((1 - 2 * P) ** 2 * P * (1 - P)).sum())
-    assert_allclose(spiegelhalter(Y, P).z, two, rtol=1e-10)
-
-
-def test_the_p_values_of_calibrated_models_are_uniform():
-    random = np.random.default_rng(6)
-    p = random.beta(1, 2, 400)
-    values = [spiegelhalter(random.random(400) < p, p).p_value for _ in range(500)]
-    assert kstest(values, "uniform").pvalue > 0.01
-    assert abs(np.mean(np.array(values) < 0.05) - 0.05) < 0.03
-
-
-def test_a_model_that_is_too_sure_has_a_z_above_zero_and_a_small_p_value():
-    random = np.random.default_rng(6)
-    p = random.beta(2, 2, 2000)
-    y = random.random(2000) < p
-    odds = (p / (1 - p)) ** 2
-    sure = spiegelhalter(y, odds / (1 + odds))
-    assert sure.z > 4
-    assert sure.p_value < 1e-4
-    assert spiegelhalter(y, np.sqrt(odds) / (1 + np.sqrt(odds))).p_value > 1e-3
+    assert_allclose(calibration_error(Y, P).z, two, rtol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_where_nothing_can_be_told_apart_z_is_zero(dtype):
     for proba in (np.full(4, 0.5, dtype), np.full((4, 3), 1 / 3, dtype)):
         y = [0, 1, 1, 0] if proba.ndim == 1 else [0, 1, 2, 2]
-        found = spiegelhalter(y, proba)
+        found = calibration_error(y, proba)
         assert (found.z, found.p_value) == (0, 1)
 
 
@@ -229,3 +179,50 @@ def test_arguments_out_of_range_are_named(given, words):
         reliability_curve(Y, P, **given)
     with pytest.raises(ParameterError, match="kind="):
         calibration_error(Y, P, kind="all")
+
+
+# --- Residuals ------------------------------------------------------------------------------------
+
+
+def binned(p, t, weight=None, **given):
+    weight = np.ones(len(p)) if weight is None else weight
+    return binned_residuals(p, t.astype(float), p * (1 - p), weight, **given)
+
+
+def test_bins_are_means_of_equal_numbers_of_rows_in_order():
+    random = np.random.default_rng(0)
+    p = random.uniform(size=400)
+    t = random.uniform(size=400) < p
+    found, order = binned(p, t), np.argsort(p)
+    parts = order.reshape(20, 20)
+    assert_allclose(found.n, 20)
+    assert_allclose(found.predicted, p[parts].mean(axis=1))
+    assert_allclose(found.observed, t[parts].mean(axis=1))
+    assert_allclose(found.std_error, np.sqrt((p * (1 - p))[parts].sum(axis=1)) / 20)
+    assert_allclose(found.z, (found.observed - found.predicted) / found.std_error)
+
+
+def test_a_weight_is_so_many_rows():
+    random = np.random.default_rng(1)
+    p, times = random.uniform(size=200), random.integers(1, 4, size=200)
+    t = random.uniform(size=200) < p
+    weighted = binned(p, t, times.astype(float))
+    repeated = binned(np.repeat(p, times), np.repeat(t, times))
+    assert_allclose(weighted.z, repeated.z)
+
+
+def test_the_p_value_is_the_chance_of_so_many_bins():
+    ones = np.ones(20)
+    found = BinnedResiduals(ones, ones, 0 * ones, np.r_[3.0, -4.0, 5.0, np.zeros(17)], ones, ones)
+    assert found.share == pytest.approx(0.15)
+    assert pytest.approx(2 * norm.sf(2), abs=1e-5) == OUTSIDE
+    assert found.p_value == pytest.approx(binom.sf(2, 20, OUTSIDE))
+    assert found.worst == 2
+    assert BinnedResiduals(*[ones] * 6).p_value == 1.0
+
+
+def test_what_was_certain_is_infinitely_far_off_or_not_at_all():
+    certain = binned(np.repeat([0.0, 1.0], 20), np.repeat([False, True], 20))
+    assert certain.z.tolist() == [0.0, 0.0]
+    wrong = binned(np.repeat([0.0, 1.0], 20), np.repeat([True, False], 20))
+    assert wrong.z.tolist() == [np.inf, -np.inf]

@@ -25,12 +25,6 @@ def checked(proba):
 GOOD = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]])
 
 
-@pytest.mark.parametrize("kind", [np.array, list, pd.DataFrame, pl.DataFrame])
-def test_a_table_is_taken_as_it_is(kind):
-    given = kind(GOOD.tolist()) if kind is list else kind(GOOD)
-    assert_array_equal(checked(given), GOOD)
-
-
 @pytest.mark.parametrize("kind", [np.array, list, pd.Series, pl.Series])
 def test_one_number_a_row_is_that_of_the_second_class(kind):
     assert_array_equal(checked(kind([0.75, 0.0, 0.5])), GOOD)
@@ -93,9 +87,9 @@ def test_a_row_of_weight_zero_is_absent_and_the_others_keep_their_numbers():
         ({"y": [0, 0, 0]}, LabelError, "y has 1"),
         ({"y": [0, 1, 2]}, LabelError, "y has 3"),
         ({"y": [0, 1]}, ShapeError, "3 rows but y has 2"),
-        ({"y": None}, LabelError, "not a list"),
+        ({"y": None}, LabelError, "not one label"),
         ({"y": GOOD}, LabelError, "one label"),
-        ({"classes": [0, 0]}, LabelError, "not among|twice"),
+        ({"classes": [0, 0]}, ParameterError, "class 0 twice"),
         ({"classes": [0, 1, 2]}, LabelError, "classes names 3"),
         ({"classes": [0, 2]}, LabelError, "Row 1 of y is 1"),
         ({"sample_weight": [1, -1, 1]}, WeightError, "row 1"),

@@ -52,6 +52,10 @@ DESIGNS: dict[str, tuple[Design, np.ndarray]] = {
     "coded, one level": (Coded(np.zeros(N, dtype=np.int32), 1), np.zeros((N, 0))),
     "dense shifted": (Dense(NUMBERS).shifted(CENTRE), NUMBERS - CENTRE),
     "sparse shifted": (Sparse(sparse.csr_array(THIN)).shifted(CENTRE), THIN - CENTRE),
+    "sparse without zeros, shifted": (
+        Sparse(sparse.csr_array(np.column_stack([THIN[:, 0], NUMBERS[:, :2]]))).shifted(CENTRE),
+        np.column_stack([THIN[:, 0], NUMBERS[:, :2]]) - CENTRE,
+    ),
     "coded shifted": (Coded(CODES, 4).shifted(CENTRE), hot(CODES, 4) - CENTRE),
     "shifted twice": (
         Shifted(Coded(CODES, 4), CENTRE).shifted(SCALE),

@@ -111,14 +111,6 @@ def test_a_level_is_between_zero_and_one(name, level):
         assert str(caught.value) == wanted
 
 
-def test_arguments_that_mean_the_same_give_the_same():
-    plain = LogisticRegression(prior=1, max_iter=50).fit(X, Y)
-    same = LogisticRegression(
-        prior=np.float32(1), max_iter=np.int8(50), fit_intercept=np.True_, tol=np.float64(1e-4)
-    ).fit(X, Y)
-    np.testing.assert_array_equal(same.coef_, plain.coef_)
-
-
 def test_labels_are_read_even_where_none_can_be_wrong():
     model = LogisticRegression().fit(X, Y)
     np.testing.assert_array_equal(model.mislabelled_probability(X, Y), np.zeros(40))

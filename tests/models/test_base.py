@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 import statsmodels.api as sm
 from pyarrow import csv, dataset, parquet
+from scipy import sparse
 from sklearn.base import clone
 
 from posteriori import (
@@ -318,6 +319,13 @@ def test_covariances_of_too_many_levels_are_a_named_limit(kind):
     frame = pd.DataFrame({"x": np.arange(9003.0) % 7, "Site": pd.Categorical(np.tile(levels, 3))})
     with pytest.raises(ShapeError, match=r"Column 'Site' has 3,001 levels.* 3,001 columns.*3,000"):
         kind().fit(frame, np.arange(9003) % 2)
+
+
+@pytest.mark.parametrize("kind", SUMMED.values(), ids=SUMMED)
+def test_covariances_of_too_many_columns_are_a_named_limit(kind):
+    X = sparse.random(50, 20_001, 1e-3, "csr", random_state=0)
+    with pytest.raises(ShapeError, match=r"20,001 columns.*3 GiB; 20,000 columns are the most"):
+        kind().fit(X, np.arange(50) % 2)
 
 
 # Datasets on disk and in Dask.

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression as Rival
 
@@ -165,6 +166,27 @@ def test_without_a_prior_the_size_of_the_weights_changes_no_coefficient(solver, 
     # SciPy's L-BFGS-B stops where the objective is level to its last digits.
     within = 1e-6 if solver == "gradient" else 1e-9
     np.testing.assert_allclose(sized.coef_, plain.coef_, rtol=within)
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-12])
+def test_the_size_of_the_weights_changes_no_fit_that_starts_on_a_subsample(size):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(100_000, 5))
+    y = X[:, 0] + random.logistic(size=len(X)) > 0
+    plain, sized = (LogisticRegression().fit(X, y, np.full(len(X), w)) for w in (1.0, size))
+    np.testing.assert_allclose(sized.coef_, plain.coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("solver", ["newton", "newton-cg"])
+def test_sparse_columns_far_from_zero_lose_no_digits(solver):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(500, 3)) * [1.0, 1.0, 0.0] + [0.0, 1e8, 0.0]
+    X[::7, 2] = random.normal(size=72)
+    y = X[:, 0] + X[:, 1] - 1e8 + random.logistic(size=500) > 0
+    model = LogisticRegression(prior=1.0, solver=solver)
+    expected = model.fit(X, y).decision_function(X)
+    found = model.fit(csr_array(X), y).decision_function(csr_array(X))
+    np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
 # Batches.

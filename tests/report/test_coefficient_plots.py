@@ -1,4 +1,4 @@
-"""The forest plot."""
+"""The forest plot, prior and posterior, the evidence curve, and the trace of a fit."""
 
 from itertools import pairwise
 
@@ -9,11 +9,28 @@ import polars as pl
 import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from scipy.integrate import trapezoid
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from posteriori import GLM, BayesianLogisticRegression, LogisticRegression, NaiveBayes
-from posteriori.errors import ParameterError, SeparationWarning
-from posteriori.report.plots import COLOURS, MARKERS, forest
+from posteriori import (
+    GLM,
+    BayesianLogisticRegression,
+    GaussianPrior,
+    LeastSquaresClassifier,
+    LogisticRegression,
+    NaiveBayes,
+)
+from posteriori.errors import InferenceError, ParameterError, SeparationWarning
+from posteriori.report.plots import (
+    COLOURS,
+    MARKERS,
+    convergence,
+    evidence_curve,
+    forest,
+    prior_and_posterior,
+)
+from posteriori.solve.objective import Iteration, Solution, Status
 
 COLUMNS = ["mean radius", "mean texture", "mean symmetry"]
 
@@ -65,6 +82,8 @@ def test_odds_ratios_are_exponentials_on_a_logarithmic_axis_about_one(model):
     assert_allclose(ends_of(odds.collections[0])[0], np.exp(ends_of(plain.collections[0])[0]))
     assert_array_equal(odds.get_lines()[-1].get_xdata(), [1, 1])
     assert odds.get_xlabel().startswith("odds ratio of class malignant")
+    odds.figure.draw_without_rendering()
+    assert {"1", "2", "5", "10"} <= {text.get_text() for text in odds.get_xticklabels()}
 
 
 def test_terms_are_chosen_or_sorted_by_size(tumours, model):
@@ -79,7 +98,7 @@ def test_terms_are_chosen_or_sorted_by_size(tumours, model):
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_more_classes_have_a_marker_each_against_the_first(frame):
+def test_more_classes_have_a_marker_each_against_the_first(frame, legend):
     X, y = load_iris(return_X_y=True)
     labels = np.array(["setosa", "versicolor", "virginica"])[y]
     model = LogisticRegression(prior=1.0).fit(frame({f"x{j}": X[:, j] for j in range(4)}), labels)
@@ -88,9 +107,8 @@ def test_more_classes_have_a_marker_each_against_the_first(frame):
         assert_allclose(line.get_xdata(), model.coef_[k + 1] - model.coef_[0])
         assert_allclose(line.get_ydata() - np.arange(4), [-0.15, 0.15][k])
         assert (line.get_color(), line.get_marker()) == (COLOURS[k], MARKERS[k])
-    legend = ax.get_legend()
-    assert legend.get_title().get_text() == "class, against setosa"
-    assert [text.get_text() for text in legend.get_texts()] == ["versicolor", "virginica"]
+    assert ax.get_legend().get_title().get_text() == "class, against setosa"
+    assert legend(ax) == ["versicolor", "virginica"]
 
 
 @pytest.mark.parametrize("odds_ratios", [False, True])
@@ -102,15 +120,6 @@ def test_an_infinite_interval_has_arrows_at_both_edges(odds_ratios):
     low, high = ax.get_xlim()
     assert_allclose([*arrows["<"], *arrows[">"]], [low, high])
     assert np.isfinite([low, high]).all()
-
-
-def test_odds_ratios_beyond_the_doubles_end_in_an_arrow():
-    random = np.random.default_rng(0)
-    x = random.normal(size=200)
-    model = LogisticRegression().fit(1e-3 * x[:, None], random.random(200) < 1 / (1 + np.exp(-x)))
-    ax = forest(model, odds_ratios=True)
-    assert ax.get_lines()[1].get_marker() == ">"
-    assert np.isfinite(ax.get_xlim()).all()
 
 
 @pytest.mark.parametrize("given", [False, True])
@@ -134,9 +143,186 @@ def test_what_has_no_forest_is_named(model, tumours):
         (glm, {"odds_ratios": True}, "odds ratios"),
         (NaiveBayes().fit(*tumours), {}, "NaiveBayes has no coefficients with intervals"),
         (model, {"terms": ["age"]}, "no term 'age'"),
-        (model, {"terms": []}, "no term to draw"),
         (model, {"level": 95}, "level=95"),
-        (model, {"sort": "yes"}, "sort='yes'"),
     ):
         with pytest.raises(ParameterError, match=words):
             forest(bad, **given)
+
+
+# --- Prior and posterior --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rows():
+    random = np.random.default_rng(3)
+    X = random.normal([5.0, -2.0], [2.0, 0.1], (80, 2))
+    return X, random.random(80) < 1 / (1 + np.exp(2.5 - 0.5 * X[:, 0]))
+
+
+def curves(ax):
+    """The two lines by the first word of their labels."""
+    return {line.get_label().split(":")[0]: line for line in ax.get_lines()[:2]}
+
+
+def test_the_prior_is_in_the_units_of_the_columns(rows):
+    X, y = rows
+    prior = GaussianPrior(4.0, mean=[0.3, -0.2], intercept_precision=0.25, units="standardised")
+    model = BayesianLogisticRegression(prior=prior).fit(X, y)
+    # b = b' - Σ_j w_j m_j/s_j with b' ~ N(0, 4) and w_j ~ N(mean_j, 1/4), and w_j/s_j as slopes.
+    ratio, sd = X.mean(axis=0) / X.std(axis=0), X.std(axis=0)
+    expected = {
+        "x0": (0.3 / sd[0], 0.5 / sd[0]),
+        "x1": (-0.2 / sd[1], 0.5 / sd[1]),
+        "intercept": (-ratio @ prior.mean, np.sqrt(4 + (ratio**2).sum() / 4)),
+    }
+    for term, (mean, deviation) in expected.items():
+        x, density = curves(prior_and_posterior(model, term))["prior"].get_data()
+        assert_allclose(density, stats.norm.pdf(x, mean, deviation), rtol=1e-7)
+    matrix = np.array([[2.0, 1.5], [1.5, 3.0]])
+    model = BayesianLogisticRegression(prior=GaussianPrior(matrix)).fit(X, y)
+    x, density = curves(prior_and_posterior(model, "x0"))["prior"].get_data()
+    expected = stats.norm.pdf(x, 0, np.sqrt(np.linalg.inv(matrix)[0, 0]))
+    assert_allclose(density, expected, rtol=1e-6)
+
+
+def test_the_posterior_is_the_gaussian_of_the_table(rows, legend):
+    model = BayesianLogisticRegression().fit(*rows)
+    ax = prior_and_posterior(model, "x0")
+    line, table = curves(ax)["posterior"], model.tidy()
+    estimate, error = table["estimate"][1], table["std_error"][1]
+    assert_allclose(line.get_ydata(), stats.norm.pdf(line.get_xdata(), estimate, error), rtol=1e-6)
+    assert_allclose(trapezoid(line.get_ydata(), line.get_xdata()), 1, rtol=1e-3)
+    assert legend(ax)[1] == f"posterior: mean {estimate:.3g}, sd {error:.3g}"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("coefficient of x0", "density")
+
+
+def test_draws_are_a_histogram(rows, legend):
+    model = BayesianLogisticRegression(inference="monte_carlo", n_draws=500, random_state=0)
+    model.fit(*rows)
+    ax = prior_and_posterior(model, "x0")
+    outline = ax.patches[0].get_xy()
+    draws = model.posterior_.draws[..., 1].ravel()
+    height, edges = np.histogram(draws, 30, density=True)
+    assert_allclose(outline[:, 0].min(), edges[0])
+    assert_allclose(outline[:, 1].max(), height.max())
+    assert legend(ax)[1].startswith("posterior: mean")
+
+
+def test_classes_have_the_prior_of_contrasts_that_sum_to_zero():
+    X, y = load_iris(return_X_y=True)
+    model = BayesianLogisticRegression(prior=2.0).fit(X, y)
+    ax = prior_and_posterior(model, "x2", label=1)
+    # θ = BV with BBᵀ = I - 11ᵀ/3, so that each class has 2/3 of the variance.
+    found = curves(ax)
+    x = found["prior"].get_xdata()
+    assert_allclose(found["prior"].get_ydata(), stats.norm.pdf(x, 0, np.sqrt(2 / 3 / 2)), rtol=1e-7)
+    mean, sd = model.coef_[1, 2], np.sqrt(model.posterior_.covariance[5 + 3, 5 + 3])
+    assert_allclose(found["posterior"].get_ydata(), stats.norm.pdf(x, mean, sd), rtol=1e-6)
+    assert ax.get_xlabel() == "coefficient of x2, class 1"
+
+
+def test_after_an_update_the_prior_is_the_posterior_before(rows):
+    X, y = rows
+    model = BayesianLogisticRegression(prior=1.0).fit(X[:40], y[:40])
+    before = curves(prior_and_posterior(model, "x0"))["posterior"]
+    model.update(X[40:], y[40:])
+    after = curves(prior_and_posterior(model, "x0"))["prior"]
+    mean = before.get_xdata()[before.get_ydata().argmax()]
+    assert_allclose(after.get_xdata()[after.get_ydata().argmax()], mean, atol=0.02)
+    assert_allclose(after.get_ydata().max(), before.get_ydata().max(), rtol=1e-3)
+
+
+def test_what_has_no_prior_or_posterior_is_named(rows):
+    model = BayesianLogisticRegression().fit(*rows)
+    with pytest.raises(ParameterError, match="no term 'age'"):
+        prior_and_posterior(model, "age")
+    with pytest.raises(ParameterError, match="LogisticRegression has no posterior"):
+        prior_and_posterior(LogisticRegression().fit(*rows), "x0")
+    with pytest.raises(ParameterError, match="has no posterior"):
+        prior_and_posterior(BayesianLogisticRegression(), "x0")
+    with pytest.raises(ParameterError, match="those of True"):
+        prior_and_posterior(model, "x0", label=False)
+    with pytest.raises(InferenceError, match="Jeffreys"):
+        prior_and_posterior(BayesianLogisticRegression(prior="jeffreys").fit(*rows), "x0")
+
+
+def test_the_curve_is_the_evidence_of_each_precision(rows):
+    X, y = rows
+    for inference in ("laplace", "variational"):
+        estimator = BayesianLogisticRegression(inference=inference)
+        ax = evidence_curve(X, y, precisions=[10.0, 0.01], estimator=estimator)
+        precisions, values = ax.get_lines()[0].get_data()
+        assert_allclose(precisions, [0.01, 10.0])
+        for precision, value in zip(precisions, values, strict=True):
+            prior = GaussianPrior(precision, intercept_precision=0.01, units="standardised")
+            model = BayesianLogisticRegression(inference=inference, prior=prior).fit(X, y)
+            assert_allclose(value, model.log_evidence_)
+        assert not hasattr(estimator, "prior_")
+
+
+def test_the_marked_precision_is_the_best(rows, legend):
+    X, y = rows
+    ax = evidence_curve(X, y)
+    curve, mark = ax.get_lines()
+    best, value = mark.get_xdata()[0], mark.get_ydata()[0]
+    model = BayesianLogisticRegression(inference="laplace").fit(X, y)
+    assert_allclose([best, value], [model.prior_.precision, model.log_evidence_])
+    assert_allclose(curve.get_xdata()[[0, -1]], [min(best, 1) / 1000, max(best, 1) * 1000])
+    assert curve.get_xdata()[curve.get_ydata().argmax()] == best
+    assert_allclose(curve.get_ydata().max(), value, atol=1e-6)
+    assert ax.get_xscale() == "log"
+    assert legend(ax) == ["log evidence", f"chosen: precision {best:.3g}"]
+
+
+def test_what_has_no_evidence_is_named(rows):
+    with pytest.raises(InferenceError, match="needs a proper prior"):
+        evidence_curve(*rows, estimator=LogisticRegression())
+    for bad in (-1.0, np.inf):
+        with pytest.raises(ParameterError, match="precision"):
+            evidence_curve(*rows, precisions=[bad])
+
+
+# --- Convergence ----------------------------------------------------------------------------------
+
+NOTES = (
+    Iteration(90.0, 9.0, 1.0, 0.1, 0.125, True),
+    Iteration(50.0, 8.0, 0.25, 0.2, 1.0, True, 3.0),
+    Iteration(18.0, 2.0, 1.0, 0.4, 1.0, False, 1.0),
+    Iteration(10.5, 1.0, 1.0, 0.5, 1.0, False),
+    Iteration(10.0, 0.0, 1.0, 0.6, 1.0, False),
+)
+SOLUTION = Solution(np.zeros(2), Status.CONVERGED, NOTES, 10.0)
+
+
+def lines_of(ax):
+    return {line.get_label(): line for line in ax.get_lines()}
+
+
+def test_objective_and_decrement_are_drawn_against_seconds_or_passes():
+    ax = convergence(SOLUTION)
+    lines = lines_of(ax)
+    objective = lines["objective above its minimum"]
+    assert_array_equal(objective.get_ydata(), [np.nan, 40.0, 8.0, 0.5, np.nan])
+    assert_array_equal(objective.get_xdata(), [0.1, 0.2, 0.4, 0.5, 0.6])
+    decrement = lines["standard errors from the optimum"]
+    assert_array_equal(decrement.get_ydata(), [9.0, 8.0, 2.0, 1.0, np.nan])
+    hollow = lines["on a subsample of the rows"]
+    assert_array_equal(hollow.get_ydata(), [9.0])
+    assert hollow.get_markerfacecolor() == "white"
+    ax = convergence(SOLUTION, against="passes")
+    passes = lines_of(ax)["standard errors from the optimum"].get_xdata()
+    assert_array_equal(passes, [0.0, 0.125, 3.125, 4.125, 5.125])
+    assert ax.get_xlabel() == "passes over the rows"
+
+
+def test_what_has_no_trace_is_named():
+    with pytest.raises(ParameterError, match="'hours'"):
+        convergence(SOLUTION, against="hours")
+    for fitted in (
+        Solution(np.zeros(1), Status.CONVERGED, (), 1.0),
+        Solution(np.zeros(1), Status.CONVERGED, (1.0, 2.0), 1.0),
+        LogisticRegression(),
+        LeastSquaresClassifier(),
+    ):
+        with pytest.raises(ParameterError, match=f"This {type(fitted).__name__} has no trace"):
+            convergence(fitted)

@@ -5,11 +5,11 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LogisticRegression as Theirs
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import (
-    FixedThresholdClassifier,
     GroupKFold,
     PredefinedSplit,
     RepeatedStratifiedKFold,
@@ -34,14 +34,13 @@ from posteriori import (
 from posteriori.errors import (
     ColumnTypeError,
     LabelError,
-    LevelError,
     ParameterError,
-    ShapeError,
 )
 
 WINE, KINDS = load_wine(return_X_y=True)
 CELLS, TUMOURS = load_breast_cancer(return_X_y=True)
 CELLS = CELLS[:, :5]
+COUNTS = np.floor(abs(CELLS[:, :2]))
 FOLDS = StratifiedKFold(4, shuffle=True, random_state=1)
 BLANK = ["log_evidence", "bic", "aic"]
 
@@ -54,72 +53,42 @@ def row(frame, name):
     return frame.set_index("model").loc[name]
 
 
-def test_scores_are_those_of_scikit_learns_cross_validation():
-    model = LogisticRegression(prior=1.0)
-    found = row(table({"ours": model}), "ours")
-    proba = cross_val_predict(model, CELLS, TUMOURS, cv=FOLDS, method="predict_proba")
-    own = -np.log(proba[np.arange(len(TUMOURS)), TUMOURS])
-    assert found.log_score == pytest.approx(log_loss(TUMOURS, proba), rel=1e-12)
-    assert found.std_error == pytest.approx(own.std(ddof=1) / np.sqrt(len(own)), rel=1e-12)
-    assert found.brier == pytest.approx(brier_score_loss(TUMOURS, proba[:, 1]), rel=1e-12)
-    assert found.accuracy == np.mean(proba.argmax(axis=1) == TUMOURS)
+def losses_by_hand(model, X, y, cv=FOLDS, **given):
+    """ln p and predictions by scikit-learn."""
+    proba = cross_val_predict(model, X, y, cv=cv, method="predict_proba", **given)
+    return -np.log(proba[np.arange(len(y)), y]), proba
 
 
-def test_a_number_of_folds_is_a_stratified_shuffled_split():
-    splitter = StratifiedKFold(3, shuffle=True, random_state=7)
-    numbers = ["log_score", "std_error", "accuracy"]
-    a, b = (
-        table([NaiveBayes()], cv=cv, random_state=7)[numbers].to_numpy() for cv in (3, splitter)
-    )
-    assert_allclose(a, b, rtol=0)
-
-
-def test_any_classifier_of_scikit_learn_takes_part():
-    theirs = make_pipeline(StandardScaler(), Theirs())
-    found = row(table({"theirs": theirs}, WINE, KINDS), "theirs")
-    proba = cross_val_predict(theirs, WINE, KINDS, cv=FOLDS, method="predict_proba")
-    assert found.log_score == pytest.approx(log_loss(KINDS, proba), rel=1e-10)
-    assert found[BLANK].isna().all()
-    assert "no likelihood of its own" in found.note
-
-
-def test_the_difference_is_paired_with_the_best():
-    models = {"full": GaussianClassifier(covariance="full"), "naive": NaiveBayes()}
-    found = table(models, WINE, KINDS)
-    assert found.log_score.is_monotonic_increasing
-    losses = {}
-    for name, model in models.items():
-        proba = cross_val_predict(model, WINE, KINDS, cv=FOLDS, method="predict_proba")
-        losses[name] = -np.log(proba[np.arange(len(KINDS)), KINDS])
+def test_scores_and_paired_differences_are_those_of_scikit_learns_cross_validation():
+    models = {
+        "ours": LogisticRegression(prior=1.0),
+        "theirs": make_pipeline(StandardScaler(), Theirs()),
+    }
+    found = table(models)
+    by_hand = {name: losses_by_hand(model, CELLS, TUMOURS) for name, model in models.items()}
+    root = np.sqrt(len(TUMOURS))
+    for name, (losses, proba) in by_hand.items():
+        line = row(found, name)
+        assert line.log_score == pytest.approx(losses.mean(), rel=1e-12)
+        assert line.std_error == pytest.approx(losses.std(ddof=1) / root, rel=1e-12)
+        assert line.brier == pytest.approx(brier_score_loss(TUMOURS, proba[:, 1]), rel=1e-12)
+        assert line.accuracy == np.mean(proba.argmax(axis=1) == TUMOURS)
     best, worse = found.model
-    away = losses[worse] - losses[best]
+    assert row(found, best).log_score < row(found, worse).log_score
+    away = by_hand[worse][0] - by_hand[best][0]
     assert row(found, best).difference == row(found, best).difference_std_error == 0
     assert row(found, worse).difference == pytest.approx(away.mean(), rel=1e-9)
-    error = away.std(ddof=1) / np.sqrt(len(away))
+    error = away.std(ddof=1) / root
     assert row(found, worse).difference_std_error == pytest.approx(error, rel=1e-9)
+    assert row(found, "theirs")[BLANK].isna().all()
+    assert "no likelihood of its own" in row(found, "theirs").note
 
 
-def test_missing_entries_are_left_to_the_models():
-    gaps = WINE.copy()
-    gaps[::7, 2] = np.nan
-    model = GaussianClassifier()
-    proba = cross_val_predict(model, gaps, KINDS, cv=FOLDS, method="predict_proba")
-    found = table([model], gaps, KINDS)
-    assert found.log_score[0] == pytest.approx(log_loss(KINDS, proba), rel=1e-9)
-
-
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
-def test_a_level_in_one_fold_only_is_an_error_or_the_reference(kind):
-    random = np.random.default_rng(0)
-    size, colour = random.normal(size=90), ["blue", "red", "red"] * 30
-    colour[7] = "teal"
-    y = (size + random.logistic(size=90) > 0).astype(int)
-    X = kind({"size": size, "colour": colour})
-    with pytest.raises(LevelError, match=r"'teal' .* set handle_unknown='reference'"):
-        table([LogisticRegression(prior=1.0)], X, y)
-    found = table([LogisticRegression(prior=1.0, handle_unknown="reference")], X, y)
-    assert type(found) is kind
-    assert found["log_score"][0] < np.log(2)
+def test_the_table_is_a_frame_of_the_kind_of_the_rows():
+    X = pl.DataFrame({"a": CELLS[:, 0], "b": CELLS[:, 1]})
+    found = table([NaiveBayes()], X)
+    assert isinstance(found, pl.DataFrame)
+    assert found["log_score"][0] == table([NaiveBayes()], CELLS[:, :2]).log_score[0]
 
 
 # --- Formulas -------------------------------------------------------------------------------------
@@ -134,39 +103,32 @@ def frame():
 
 
 def test_a_model_fitted_by_a_formula_is_compared_by_its_formula(frame):
-    formulas = {"line": "sick ~ age", "square": "sick ~ age + I(age**2) + region"}
-    fitted = {
-        name: LogisticRegression(prior=1.0).fit(text, frame) for name, text in formulas.items()
-    }
-    found = table(fitted, frame, frame["sick"])
+    formulas = {"line": "sick ~ age", "square": "sick ~ age + I(age**2)"}
+    model = LogisticRegression(prior=1.0)
+    found = table(
+        {name: clone(model).fit(text, frame) for name, text in formulas.items()}, frame, None
+    )
     assert found.model.tolist() == ["square", "line"]
-    columns = {
-        "line": frame[["age"]],
-        "square": pd.DataFrame(
-            {"age": frame.age, "square": frame.age**2, "south": frame.region == "south"}
-        ).astype(float),
-    }
-    for name, X in columns.items():
-        expected = table([LogisticRegression(prior=1.0)], X, frame["sick"])
+    square = pd.DataFrame({"age": frame.age, "square": frame.age**2})
+    for name, X in {"line": frame[["age"]], "square": square}.items():
+        expected = table([model], X, frame["sick"])
         assert row(found, name).log_score == pytest.approx(expected.log_score[0], rel=1e-6)
-        assert row(found, name).accuracy == expected.accuracy[0] < 0.9
-    assert table(fitted, frame, None).log_score.tolist() == found.log_score.tolist()
+        assert row(found, name).accuracy == expected.accuracy[0]
 
 
 def test_formulas_need_their_frame_and_their_target(frame):
     model = LogisticRegression(prior=1.0).fit("sick ~ age", frame)
-    with pytest.raises(ColumnTypeError, match="'a' was fitted by a formula, and X is not a data"):
-        compare({"a": model}, frame[["age"]].to_numpy(), frame["sick"])
-    with pytest.raises(LabelError, match="'sick ~ age' has another target than y"):
-        compare({"a": model}, frame, frame["region"])
-    with pytest.raises(ParameterError, match=r"'b' has no formula, .* target column 'sick'"):
-        compare({"a": model, "b": NaiveBayes()}, frame, frame["sick"])
-    wrapped = CalibratedClassifier(model)
-    with pytest.raises(ColumnTypeError, match="'a' was fitted by a formula"):
-        compare({"a": wrapped}, frame[["age"]].to_numpy(), frame["sick"])
     other = LogisticRegression(prior=1.0).fit("region ~ age", frame)
-    with pytest.raises(LabelError, match="than y or the other formulas"):
-        compare({"a": model, "b": other}, frame)
+    array = frame[["age"]].to_numpy()
+    for models, X, y, error, words in (
+        ({"a": model}, array, frame["sick"], ColumnTypeError, "'sick ~ age' names columns"),
+        ({"a": CalibratedClassifier(model)}, array, frame["sick"], ColumnTypeError, "columns"),
+        ({"a": model}, frame, frame["region"], LabelError, "has another target than y"),
+        ({"a": model, "b": other}, frame, None, LabelError, "than y or the other formulas"),
+        ({"a": model, "b": NaiveBayes()}, frame, None, ParameterError, "'b' has no formula"),
+    ):
+        with pytest.raises(error, match=words):
+            compare(models, X, y)
 
 
 # --- Evidence, BIC and AIC ------------------------------------------------------------------------
@@ -190,18 +152,12 @@ def test_a_density_of_x_is_not_compared_with_a_conditional_likelihood():
     assert np.isfinite(row(both, "p(t|x)").bic)
     assert row(both, "p(x,t)")[BLANK].isna().all()
     assert "p(x, t), those of other models of p(t|x)" in row(both, "p(x,t)").note
-    alone = table({"p(x,t)": GaussianClassifier(), "naive": NaiveBayes()})
-    fitted = GaussianClassifier().fit(CELLS, TUMOURS)
+    alone = table({"p(x,t)": GaussianClassifier(), "counts": NaiveBayes(family="poisson")}, COUNTS)
+    fitted = GaussianClassifier().fit(COUNTS, TUMOURS)
     aic = 2 * (fitted.n_parameters_ - fitted.log_likelihood_)
+    assert alone.model[0] == "p(x,t)"
     assert row(alone, "p(x,t)").aic == pytest.approx(aic, rel=1e-10)
-    assert np.isfinite(row(alone, "naive").aic)
-
-
-def test_a_mass_function_is_not_compared_with_a_density():
-    counts = np.floor(abs(CELLS[:, :2]))
-    models = {"gauss": GaussianClassifier(), "counts": NaiveBayes(family="poisson")}
-    found = table(models, counts)
-    assert sorted(np.isnan(row(found, name).aic) for name in models) == [False, True]
+    assert np.isnan(row(alone, "counts").aic)  # a mass function, not a density
 
 
 # --- Rows, weights and folds ----------------------------------------------------------------------
@@ -222,13 +178,11 @@ def test_a_weight_is_a_row_repeated_and_weight_zero_none():
 def test_groups_and_time_ordered_folds_are_those_of_the_splitter():
     groups, model = np.arange(len(TUMOURS)) // 100, NaiveBayes()
     found = table([model], cv=GroupKFold(6), groups=groups)
-    given = {"cv": GroupKFold(6), "groups": groups, "method": "predict_proba"}
-    proba = cross_val_predict(model, CELLS, TUMOURS, **given)
-    assert found.log_score[0] == pytest.approx(log_loss(TUMOURS, proba), rel=1e-10)
-    folds = list(TimeSeriesSplit(3).split(CELLS))
+    losses, _ = losses_by_hand(model, CELLS, TUMOURS, GroupKFold(6), groups=groups)
+    assert found.log_score[0] == pytest.approx(losses.mean(), rel=1e-10)
     losses = [
         log_loss(TUMOURS[test], NaiveBayes().fit(CELLS[a], TUMOURS[a]).predict_proba(CELLS[test]))
-        for a, test in folds
+        for a, test in TimeSeriesSplit(3).split(CELLS)
     ]
     found = table([model], cv=TimeSeriesSplit(3))
     assert found.log_score[0] == pytest.approx(np.mean(losses), rel=1e-10)
@@ -238,43 +192,30 @@ def test_a_class_that_a_fold_lacks_has_probability_zero_in_it():
     y = np.array(["a"] * 10 + ["b"] * 10 + ["c"] * 3)
     X = np.random.default_rng(0).normal(size=(23, 2))
     fold, weight = np.array([0, 1] * 10 + [1, 1, 1]), np.ones(23)
-    found = table({"naive": NaiveBayes(), "theirs": Theirs()}, X, y, cv=PredefinedSplit(fold))
-    assert np.isinf(found.log_score).all()
-    assert found.difference_std_error.isna().any()
-    assert all("row 20 has the probability zero" in note for note in found.note)
     weight[[0, 20]] = 0
-    folds = PredefinedSplit(fold[weight > 0])
-    found = table({"naive": NaiveBayes()}, X, y, cv=folds, sample_weight=weight)
-    assert "row 21 has the probability zero" in found.note[0]
+    models, folds = {"naive": NaiveBayes(), "theirs": Theirs()}, PredefinedSplit(fold[weight > 0])
+    found = table(models, X, y, cv=folds, sample_weight=weight)
+    assert np.isinf(found.log_score).all()
+    assert found.difference_std_error.isna().all()
+    assert all("row 21 has the probability zero" in note for note in found.note)
 
 
 def test_a_model_without_probabilities_has_its_accuracy_at_the_end():
-    models = [LeastSquaresClassifier(), LogisticRegression(prior=1.0)]
-    last = table(models).iloc[-1]
+    last = table([LeastSquaresClassifier(), LogisticRegression(prior=1.0)]).iloc[-1]
+    predicted = cross_val_predict(LeastSquaresClassifier(), CELLS, TUMOURS, cv=FOLDS)
     assert last.model == "LeastSquaresClassifier()"
-    assert last.accuracy == np.mean(
-        cross_val_predict(models[0], CELLS, TUMOURS, cv=FOLDS) == TUMOURS
-    )
+    assert last.accuracy == np.mean(predicted == TUMOURS)
     assert last[["log_score", "difference", "brier", "calibration_error"]].isna().all()
     assert last.note.startswith("gives no probabilities")
 
 
-def test_accuracy_is_that_of_the_rule_of_the_model():
-    model = FixedThresholdClassifier(LogisticRegression(prior=1.0), threshold=0.95)
-    right = cross_val_predict(model, CELLS, TUMOURS, cv=FOLDS) == TUMOURS
-    assert table(model).accuracy[0] == right.mean()
-
-
-def test_two_equal_models_have_different_names():
-    found = table([NaiveBayes(), NaiveBayes()])
+def test_equal_models_have_different_names_and_each_fit_is_reported():
+    reported = []
+    found = table([NaiveBayes(), NaiveBayes()], cv=2, progress=reported.append)
     assert sorted(found.model) == ["NaiveBayes()", "NaiveBayes() #2"]
     assert found.log_score[0] == found.log_score[1]
-
-
-def test_each_fit_is_reported():
-    told = []
-    table({"a": NaiveBayes()}, cv=2, progress=told.append)
-    assert told == ["a, fold 1 of 2", "a, fold 2 of 2", "a, all rows"]
+    parts = ["fold 1 of 2", "fold 2 of 2", "all rows"]
+    assert reported[3:] == [f"NaiveBayes() #2, {part}" for part in parts]
 
 
 # --- Text, HTML and errors ------------------------------------------------------------------------
@@ -289,26 +230,20 @@ def test_the_comparison_is_a_text_and_an_html_table():
     for each in frame.itertuples():
         assert f"{each.model} " in text
         assert all(f"{each.log_score:.4f}" in page for page in (text, html))
-    assert f"{frame.bic.dropna().iloc[0]:.2f}" in text
     assert "* <naive>: log_evidence: the parameters have no prior" in text
     assert "<th>&lt;naive&gt;</th>" in html
-    assert html.count("<tr>") == 3
 
 
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ({"models": []}, ShapeError, "no models"),
+        ({"models": []}, ParameterError, "no models"),
         ({"models": {"a": 3}}, ParameterError, "3 is not a classifier"),
-        ({"models": [NaiveBayes]}, ParameterError, "not a classifier"),
         ({"models": [GLM(family="poisson")]}, ParameterError, "not a classifier"),
-        ({"cv": "a"}, ValueError, "Got a"),
-        ({"cv": 1}, ValueError, "n_splits=1"),
         ({"cv": RepeatedStratifiedKFold(n_splits=2, n_repeats=2)}, ParameterError, "than once"),
         ({"X": "cells.csv"}, ParameterError, "rows in memory, and X is a str"),
         ({"y": None}, LabelError, "y is missing"),
         ({"y": np.eye(2)[TUMOURS]}, LabelError, "soft labels"),
-        ({"y": TUMOURS[:4]}, ShapeError, "569"),
         (
             {"models": {"p": make_pipeline(Theirs())}, "sample_weight": np.ones(569)},
             ValueError,
@@ -332,9 +267,3 @@ def test_an_error_in_a_fold_names_the_model():
     with pytest.raises(ParameterError) as caught:
         compare({"odd": NaiveBayes(family="nonsense")}, CELLS, TUMOURS)
     assert caught.value.__notes__ == ["This was model 'odd'."]
-
-
-def test_a_wrapper_is_compared_like_any_other_model():
-    wrapped = CalibratedClassifier(NaiveBayes())
-    found = table({"plain": NaiveBayes(), "calibrated": wrapped})
-    assert found.model[0] == "calibrated"

@@ -39,19 +39,22 @@ DRAWN = {
 }
 
 
-def test_every_picture_is_among_these():
-    functions = {name for name in plots.__all__ if inspect.isfunction(getattr(plots, name))}
-    assert functions - {"class_colours"} == set(DRAWN)
+FUNCTIONS = {name for name in plots.__all__ if callable(getattr(plots, name))} - {"class_colours"}
 
 
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_picture_is_drawn_on_the_axes_given_which_it_names_and_gives_back(name):
-    _, ax = plt.subplots()
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_a_picture_is_drawn_on_the_axes_given_and_lies_in_its_figure(name):
+    figure, ax = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
     assert DRAWN[name](ax) is ax
     assert len(plt.get_fignums()) == 1
     assert inspect.signature(getattr(plots, name)).parameters["ax"].kind.name == "KEYWORD_ONLY"
     assert ax.get_xlabel()
     assert ax.get_ylabel() or name == "forest"  # where the terms name themselves
+    figure.draw_without_rendering()
+    drawn = figure.get_tightbbox()  # in inches
+    assert min(drawn.x0, drawn.y0) >= -0.01
+    assert drawn.x1 <= 6.41
+    assert drawn.y1 <= 4.81
 
 
 NAIVE = NaiveBayes(family={0: "categorical"}).fit(np.round(X[:, :1]), y)
@@ -103,32 +106,18 @@ def test_every_plot_of_rows_has_weights():
     assert with_weight == set(WEIGHTED) - {"bars"}
 
 
-def labels(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
-
-
-def test_two_plots_on_the_same_axes_share_one_legend():
+def test_two_plots_on_the_same_axes_share_one_legend(legend):
     X2 = X[:, 2:]
     model = GaussianClassifier().fit(X2, y)
     ax = plots.decision_regions(model, X2, y, resolution=10)
     assert plots.density_ellipses(model, X2, y, ax=ax) is ax
-    assert labels(ax) == ["setosa", "versicolor", "virginica"]
+    assert legend(ax) == ["setosa", "versicolor", "virginica"]
     ax = plots.class_densities(GAUSSIAN, column=2)
     plots.class_densities(GAUSSIAN, X, y, column=2, ax=ax)
-    assert labels(ax) == ["setosa", "versicolor", "virginica"]
+    assert legend(ax) == ["setosa", "versicolor", "virginica"]
 
 
-def test_no_colour_has_the_same_marker_or_line_twice_within_56_classes():
-    for other in (plots.MARKERS, plots.LINES):
-        assert len(set(zip(plots.COLOURS * 8, map(str, other * 7), strict=True))) == 56
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_all_of_a_picture_lies_in_a_figure_of_640_x_480_points(name):
-    figure, ax = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
-    DRAWN[name](ax)
-    figure.draw_without_rendering()
-    drawn = figure.get_tightbbox()  # in inches
-    assert min(drawn.x0, drawn.y0) >= -0.01
-    assert drawn.x1 <= 6.41
-    assert drawn.y1 <= 4.81
+def test_colours_have_another_marker_and_line_when_they_are_repeated():
+    for other, classes in ((plots.MARKERS, 56), (plots.LINES, 28)):
+        pairs = [(plots.COLOURS[k % 7], other[k % len(other)]) for k in range(classes)]
+        assert len(set(pairs)) == classes

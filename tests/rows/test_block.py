@@ -1,4 +1,4 @@
-"""The hash of the row number: nested random samples, the same wherever blocks begin."""
+"""The hash of the row number: random samples, the same wherever blocks begin."""
 
 import numpy as np
 import pytest
@@ -9,12 +9,28 @@ from posteriori.rows.block import row_hash, sample_positions
 NUMBERS = np.arange(200_000)
 
 
-@pytest.mark.parametrize("one_in", [1, 2, 2.5, 8, 24, 64, 1000.0])
-def test_samples_have_the_expected_size_and_contain_smaller_ones(one_in):
+@pytest.mark.parametrize("one_in", [1, 2, 8, 24, 64, 1000.0])
+def test_a_sample_has_one_row_of_every_run(one_in):
     rows = sample_positions(one_in, NUMBERS)
-    spread = np.sqrt(len(NUMBERS) / one_in * (1 - 1 / one_in))
-    assert abs(len(rows) - len(NUMBERS) / one_in) <= 4 * spread
-    assert np.isin(sample_positions(2 * one_in, NUMBERS), rows).all()
+    assert (rows // one_in == np.arange(len(NUMBERS) / one_in)[: len(rows)]).all()
+    counts = np.bincount((rows % one_in).astype(int), minlength=int(one_in))
+    assert chi2.sf(((counts - counts.mean()) ** 2 / counts.mean()).sum(), max(one_in - 1, 1)) > 1e-3
+
+
+def test_a_sample_of_some_other_share_has_the_expected_size():
+    spread = np.sqrt(len(NUMBERS) * 0.4 * 0.6)
+    assert abs(len(sample_positions(2.5, NUMBERS)) - len(NUMBERS) / 2.5) <= 4 * spread
+
+
+@pytest.mark.parametrize("one_in", [2.5, 8])
+def test_a_sample_is_the_same_wherever_blocks_begin_and_whichever_rows_are_left_out(one_in):
+    whole = sample_positions(one_in, NUMBERS)
+    parts = np.split(NUMBERS, [1, 1001, 1007, 150_000])
+    np.testing.assert_array_equal(
+        np.concatenate([part[sample_positions(one_in, part)] for part in parts]), whole
+    )
+    odd = NUMBERS[1::2]
+    np.testing.assert_array_equal(odd[sample_positions(one_in, odd)], whole[whole % 2 == 1])
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12345])

@@ -42,7 +42,7 @@ from posteriori.statistics.label_noise import GatherFlips
 from posteriori.statistics.leverage import GatherInfluence, GatherLeverage
 from posteriori.statistics.local_quadratic import (
     GatherHessianDiagonal,
-    GatherHessianProducts,
+    GatherHessianProduct,
     GatherProducts,
     GatherQuadratic,
     GatherScores,
@@ -226,11 +226,11 @@ KERNELS: dict[str, Entry] = {
     "leverage, many classes": Entry(
         GatherLeverage(MANY_CLASSES, RANDOM.normal(size=(2 * (D + 1), K, D + 1))), CODES
     ),
-    "hessian products": Entry(
-        GatherHessianProducts(TWO_CLASSES, RANDOM.normal(size=(3, 1, D + 1))), TWO
+    "hessian product": Entry(
+        GatherHessianProduct(TWO_CLASSES, RANDOM.normal(size=(1, D + 1))), TWO
     ),
-    "hessian products, many classes": Entry(
-        GatherHessianProducts(MANY_CLASSES, RANDOM.normal(size=(2, K, D + 1))), CODES
+    "hessian product, many classes": Entry(
+        GatherHessianProduct(MANY_CLASSES, RANDOM.normal(size=(K, D + 1))), CODES
     ),
     "hessian diagonal, two classes": Entry(
         GatherHessianDiagonal(TWO_CLASSES, np.ones((1, 1))), TWO

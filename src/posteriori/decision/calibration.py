@@ -1,9 +1,9 @@
 """Whether events happen as often as the probabilities said: curve, error, test and residuals.
 
-A residual t - μ of one row says little. Averaged over a bin of rows with similar predictions it
-has, if the model is right, the mean zero and the standard error √(Σ w Var t) / Σ w; 95 % of the
-bins lie within two (Gelman and Hill 2007, section 5.6). Temperature scaling is softmax(b ln p), 1/b
-being the temperature.
+The residual t - μ of a single row is mostly noise. Averaged over a bin of rows with similar
+predictions it has, if the model is right, the mean zero and the standard error √(Σ w Var t) / Σ w;
+95 % of the bins lie within two (Gelman and Hill 2007, section 5.6). Temperature scaling is
+softmax(b ln p), 1/b being the temperature.
 """
 
 from dataclasses import dataclass
@@ -20,168 +20,19 @@ from posteriori.decision.probabilities import Labelled, Result, read_labelled
 from posteriori.decision.scores import Pools, pool
 from posteriori.typing import Array, Codes
 
+# --- Bins -----------------------------------------------------------------------------------------
 
-@dataclass(frozen=True, eq=False)
-class Bins:
-    """Bins (m,) of rows in order of their predictions.
-
-    `n` is the number of rows (the sum of their weights), `predicted` the mean prediction,
-    `observed` how often the event happened. `variance` is that of the number of events if the
-    predictions are right, Σ p(1 - p); `residual` the sum of squares of t - p about its mean.
-    """
-
-    n: Array
-    predicted: Array
-    observed: Array
-    variance: Array
-    residual: Array
-
-    @property
-    def gap(self) -> Array:
-        return self.observed - self.predicted
-
-
-def make_bins(
-    predicted: Array, happened: NDArray[np.bool_], weight: Array, bins: int | None
-) -> Bins:
-    """Bins with equal numbers of rows, as far as rows of one prediction can stay together.
-
-    By default there are as many as the cube root of the number of rows, which keeps the error from
-    averaging within bins and that from small bins in balance. Weights that are whole numbers count
-    rows; of others only the ratios matter here, see `rows_of`.
-    """
-    bin_of_row = bins_of(predicted, weight, bins)
-
-    def total(values: Array) -> Array:
-        return cast(Array, np.bincount(bin_of_row, weight * values))
-
-    n = total(np.ones_like(predicted))
-    gap = total(happened - predicted) / n
-    return Bins(
-        n,
-        total(predicted) / n,
-        total(happened.astype(np.float64)) / n,
-        total(predicted * (1 - predicted)),
-        total((happened - predicted - gap[bin_of_row]) ** 2),
-    )
-
-
-def bins_of(predicted: Array, weight: Array, bins: int | None) -> Codes:
-    """The bin of each row (n,), in the order of the predictions.
-
-    >>> bins_of(np.array([0.3, 0.1, 0.3, 0.9]), np.ones(4), 2)
-    array([1, 0, 1, 1])
-    """
-    place = np.unique(predicted, return_inverse=True)[1]
-    held = np.bincount(place, weight)
-    wanted = max(1, round(rows_of(weight) ** (1 / 3))) if bins is None else bins
-    middle = (np.cumsum(held) - held / 2) / held.sum()
-    bin_of_level = (middle * wanted + _ROUNDING).astype(np.intp)
-    return np.unique(bin_of_level, return_inverse=True)[1][place]
-
-
-_ROUNDING = 1e-9
-"""Of a bin, by which a row on its edge may miss it; of a weight, by which it may miss a number."""
-
-
-def rows_of(weight: Array) -> float:
-    """How many rows these are: the sum of whole weights, else (Σw)²/Σw² (Kish, 1965).
-
-    The latter is the number of equal weights with as much to tell, in whatever units.
-
-    >>> rows_of(np.array([1.0, 2.0, 0.0])), rows_of(np.array([0.25, 0.25])), rows_of(np.zeros(2))
-    (3.0, 2.0, 0.0)
-    """
-    total = float(weight.sum())
-    if total < _COUNTABLE and (abs(weight - np.rint(weight)) <= _ROUNDING * weight).all():
-        return total
-    share = weight / weight.max()
-    return float(share.sum() ** 2 / (share**2).sum())
-
-
-_COUNTABLE = 2.0**53
-"""From here on every double is a whole number, and no weight counts rows."""
-
-
-def exact_interval(rate: Array, n: Array, level: float) -> tuple[Array, Array]:
-    """Clopper and Pearson's interval for a probability, from a rate among n rows.
-
-    Its ends are the probabilities under which a rate as large, or as small, has the chance
-    (1 - level)/2; it covers at least as often as `level` says.
-
-    >>> low, high = exact_interval(np.array([0.0, 0.5]), np.array([10.0, 10.0]), 0.95)
-    >>> low.round(4), high.round(4)
-    (array([0.    , 0.1871]), array([0.3085, 0.8129]))
-    """
-    tail, hits = (1 - level) / 2, rate * n
-    misses = n - hits
-    low, high = np.zeros_like(rate), np.ones_like(rate)
-    some, lacking = hits > 0, misses > 0
-    low[some] = betaincinv(hits[some], misses[some] + 1, tail)
-    high[lacking] = betaincinv(hits[lacking] + 1, misses[lacking], 1 - tail)
-    return low, high
-
-
-def mean_gap_by_chance(bins: Bins) -> Array:
-    """The mean of |observed - predicted| in each bin, if the predictions are right.
-
-    The number of events is taken as binomial with the mean and the variance that it has:
-    E|X - Np| = 2ν C(N, ν) p^ν (1 - p)^(N - ν + 1), with ν the first integer above Np (De Moivre);
-    if it varies by many, as normal.
-    """
-    expected = bins.n * np.minimum(bins.predicted, 1 - bins.predicted)
-    found = np.zeros_like(expected)
-    normal = bins.variance > _NORMAL
-    found[normal] = np.sqrt(2 * bins.variance[normal] / np.pi)
-    chance = (bins.variance > 0) & ~normal
-    mean, variance = expected[chance], np.minimum(bins.variance, expected)[chance]
-    p = np.maximum(1 - variance / mean, _SMALLEST_P)
-    N = mean / p
-    ν = np.floor(mean) + 1
-    log_choose = -np.log1p(N) - betaln(N - ν + 1, ν + 1)
-    log_mean = np.log(2 * ν) + log_choose + xlogy(ν, p) + xlog1py(N - ν + 1, -p)
-    found[chance] = np.exp(log_mean)
-    return found / bins.n
-
-
-_NORMAL = 1e8
-"""Variance from which on a binomial is normal in this to nine digits, and its logs have fewer."""
-
-_SMALLEST_P = 1e-9
-"""Below it, the binomial is a Poisson distribution to all digits that matter."""
-
-
-def mean_square_gap(bins: Bins) -> float | None:
-    """Σ (n/N) gap² less what chance adds to it: without bias, so that it may fall below zero.
-
-    From each gap² the variance of the gap is taken, as the rows of the bin show it (Kumar, Liang
-    and Ma, 2019). A bin of one row or less cannot show it and is left out; None if all are.
-    """
-    told = bins.n - 1 > _MORE_THAN_ONE * bins.n
-    if not told.any():
-        return None
-    n, gap, residual = bins.n[told], bins.gap[told], bins.residual[told]
-    square = gap**2 - residual / (n - 1) / n
-    return float(n @ square / n.sum())
-
-
-_MORE_THAN_ONE = 1e-6
-"""Share of a bin by which it must exceed one row: less is the rounding of its weights."""
-
-
-_FEW, _MANY, _USUAL = 10, 100, 10
-"""Rows below which bins hold two rows, and above which there are as many as the root of the rows;
-and how many there are between."""
-
-OUTSIDE = 0.0455
-"""Chance that an average lies more than two standard errors from zero."""
+_EDGE = 1e-9  # of a bin, by which a row on its edge may miss it
+OUTSIDE = 0.0455  # chance that an average lies more than two standard errors from zero
 
 
 @dataclass(frozen=True, eq=False)
 class BinnedResiduals(Result):
     """For bins (m,) of `n` rows: means of predictions and targets, and a standard error.
 
-    `place` is the mean of what the rows were put into order by.
+    `n` is the sum of the weights, `place` the mean of what the rows were put into order by,
+    `std_error` that of the mean target if the predictions are right, and `residual` the sum of
+    squares of observed - predicted about its mean.
     """
 
     n: Array
@@ -189,14 +40,21 @@ class BinnedResiduals(Result):
     predicted: Array
     observed: Array
     std_error: Array
+    residual: Array
 
     _columns = ("n", "place", "predicted", "observed", "std_error", "z")
 
     @property
+    def gap(self) -> Array:
+        """The mean residual of each bin; zero where it is rounding."""
+        gap = self.observed - self.predicted
+        gap[abs(gap) <= 1e-12 * abs(self.predicted)] = 0.0
+        return gap
+
+    @property
     def z(self) -> Array:
         """Mean residuals in standard errors; infinite where there should be none at all."""
-        gap = self.observed - self.predicted
-        gap[abs(gap) <= 1e-12 * np.maximum(abs(self.predicted), 1e-300)] = 0.0
+        gap = self.gap
         certain = np.where(gap == 0, 0.0, np.copysign(np.inf, gap))
         return np.divide(gap, self.std_error, out=certain, where=self.std_error > 0)
 
@@ -234,35 +92,44 @@ def binned_residuals(
     """Bins of rows (n,) with these means, targets, variances of the target, and weights.
 
     Rows are put into order by their predictions, or `along` something else. There are as many
-    `bins` of like size as Gelman and Hill take, or as many as are asked for; rows of one value stay
-    together.
+    `bins` of like size as Gelman and Hill take (√n of 100 rows or more, 10 of more than 10, else
+    n/2), or as many as are asked for; rows of one value stay together.
 
     >>> p, t = np.repeat([0.2, 0.6], 50), np.tile([0.0, 1.0], 50)
     >>> found = binned_residuals(p, t, p * (1 - p), np.ones(100))
     >>> found.observed, found.z.round(2)
     (array([0.5, 0.5]), array([ 5.3 , -1.44]))
     """
-    order = predicted if along is None else along
-    wanted = _number(float(weight.sum())) if bins is None else bins
-    bin_of_row = bins_of(order, weight, wanted)
+    order, rows = predicted if along is None else along, float(weight.sum())
+    if bins is None:
+        few = max(int(rows) // 2, 1)
+        bins = int(np.sqrt(rows)) if rows >= 100 else 10 if rows > 10 else few
+    bin_of_row = bins_of(order, weight, bins)
 
-    def total(values: Array) -> Array:
+    def total(values: Any) -> Array:
         return cast(Array, np.bincount(bin_of_row, weight * values))
 
-    n = total(np.ones_like(predicted))
+    n = total(1.0)
     place, mean, rate = (total(values) / n for values in (order, predicted, observed))
-    return BinnedResiduals(n, place, mean, rate, np.sqrt(total(variance)) / n)
+    around = observed - predicted - (rate - mean)[bin_of_row]
+    std_error = np.sqrt(total(variance)) / n
+    return BinnedResiduals(n, place, mean, rate, std_error, total(around**2))
 
 
-def _number(rows: float) -> int:
-    """How many bins so many rows have.
+def bins_of(order: Array, weight: Array, bins: int) -> Codes:
+    """The bin of each row (n,), in this order.
 
-    >>> _number(6.0), _number(40.0), _number(400.0)
-    (3, 10, 20)
+    >>> bins_of(np.array([0.3, 0.1, 0.3, 0.9]), np.ones(4), 2)
+    array([1, 0, 1, 1])
     """
-    if rows >= _MANY:
-        return int(np.sqrt(rows))
-    return _USUAL if rows > _FEW else max(int(rows) // 2, 1)
+    place = np.unique(order, return_inverse=True)[1]
+    total = np.bincount(place, weight)
+    middle = (np.cumsum(total) - total / 2) / total.sum()
+    bin_of_level = (middle * bins + _EDGE).astype(np.intp)
+    return np.unique(bin_of_level, return_inverse=True)[1][place]
+
+
+# --- Temperature ----------------------------------------------------------------------------------
 
 
 def fit_inverse_temperature(activation: Array, codes: Codes, weight: Array) -> float:
@@ -297,11 +164,82 @@ def fit_inverse_temperature(activation: Array, codes: Codes, weight: Array) -> f
     return float(brentq(negative_derivative, 0.0, high, xtol=1e-300, rtol=1e-15))
 
 
-Kind = Literal["top", "classwise"]
-Event = tuple[Array, NDArray[np.bool_]]
-"""The predictions of an event, and where it happened."""
+# --- Calibration of probabilities -----------------------------------------------------------------
 
+_NORMAL = 1e8  # variance from which on a binomial is normal to the digits that its logs have
+_SMALLEST_P = 1e-9  # below it, the binomial is a Poisson distribution to all digits that matter
+_MORE_THAN_ONE = 1e-6  # share of a bin by which it must exceed one row: less is rounding of weights
 _UNIT_ROUNDING = 8 * np.finfo(np.float64).eps
+
+
+def _calibration_bins(
+    predicted: Array, happened: NDArray[np.bool_], weight: Array, bins: int | None
+) -> BinnedResiduals:
+    """Bins of an event with these probabilities.
+
+    By default there are as many as the cube root of the number of rows, which keeps the error from
+    averaging within bins and that from small bins in balance. Weights that are whole numbers count
+    rows.
+    """
+    if bins is None:
+        rows = float(weight.sum())
+        whole = rows < 2**53 and (weight == np.rint(weight)).all()
+        bins = max(1, round((rows if whole else len(weight)) ** (1 / 3)))
+    observed, variance = happened.astype(np.float64), predicted * (1 - predicted)
+    return binned_residuals(predicted, observed, variance, weight, bins=bins)
+
+
+def exact_interval(rate: Array, n: Array, level: float) -> tuple[Array, Array]:
+    """Clopper and Pearson's interval for a probability, from a rate among n rows.
+
+    Its ends are the probabilities under which a rate as large, or as small, has the chance
+    (1 - level)/2; its coverage is at least `level`.
+
+    >>> low, high = exact_interval(np.array([0.0, 0.5]), np.array([10.0, 10.0]), 0.95)
+    >>> low.round(4), high.round(4)
+    (array([0.    , 0.1871]), array([0.3085, 0.8129]))
+    """
+    tail, hits = (1 - level) / 2, rate * n
+    misses = n - hits
+    low, high = np.zeros_like(rate), np.ones_like(rate)
+    some, lacking = hits > 0, misses > 0
+    low[some] = betaincinv(hits[some], misses[some] + 1, tail)
+    high[lacking] = betaincinv(hits[lacking] + 1, misses[lacking], 1 - tail)
+    return low, high
+
+
+def mean_gap_by_chance(bins: BinnedResiduals) -> Array:
+    """The mean of |observed - predicted| in each bin, if the predictions are right.
+
+    The number of events is taken as binomial with the mean and the variance that it has:
+    E|X - Np| = 2ν C(N, ν) p^ν (1 - p)^(N - ν + 1), with ν the first integer above Np (De Moivre);
+    if it varies by many, as normal.
+    """
+    expected = bins.n * np.minimum(bins.predicted, 1 - bins.predicted)
+    variance = (bins.std_error * bins.n) ** 2
+    found = np.sqrt(2 * variance / np.pi)
+    exact = (variance > 0) & (variance <= _NORMAL)
+    mean = expected[exact]
+    p = np.maximum(1 - np.minimum(variance[exact], mean) / mean, _SMALLEST_P)
+    N = mean / p
+    ν = np.floor(mean) + 1
+    log_choose = -np.log1p(N) - betaln(N - ν + 1, ν + 1)
+    log_mean = np.log(2 * ν) + log_choose + xlogy(ν, p) + xlog1py(N - ν + 1, -p)
+    found[exact] = np.exp(log_mean)
+    return found / bins.n
+
+
+def mean_square_gap(bins: BinnedResiduals) -> float | None:
+    """Σ (n/N) gap² less what chance adds to it: without bias, so that it may fall below zero.
+
+    From each gap² the variance of the gap is subtracted, estimated from the rows of the bin (Kumar,
+    Liang and Ma, 2019). Bins of one row or less have no estimate and are left out; None if all are.
+    """
+    several = bins.n - 1 > _MORE_THAN_ONE * bins.n
+    if not several.any():
+        return None
+    n, gap, residual = bins.n[several], bins.gap[several], bins.residual[several]
+    return float(np.average(gap**2 - residual / (n - 1) / n, weights=n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,7 +285,8 @@ class CalibrationError(Result):
     it from zero: a calibrated model with the same predictions has `expected_by_chance` on average.
     `mean_square` is the mean of (observed - predicted)² less what chance adds to it; having no
     bias it may fall below zero, and `root_mean_square` is zero then. Bins that hold no more than
-    one row (by weight) are left out of it; both are None if no other is there.
+    one row (by weight) are left out of it; both are None if no other is there. `z` and `p_value`
+    are those of the `spiegelhalter` test.
     """
 
     expected: float
@@ -359,19 +298,15 @@ class CalibrationError(Result):
 
     @property
     def z(self) -> float:
-        """Spiegelhalter's statistic."""
         return self.spiegelhalter.z
 
     @property
     def p_value(self) -> float:
-        """Of Spiegelhalter's test."""
         return self.spiegelhalter.p_value
 
     @property
     def root_mean_square(self) -> float | None:
-        if self.mean_square is None:
-            return None
-        return float(np.sqrt(max(0.0, self.mean_square)))
+        return None if self.mean_square is None else float(np.sqrt(max(0.0, self.mean_square)))
 
 
 def reliability_curve(
@@ -404,18 +339,13 @@ def reliability_curve(
     check_count("bins", bins, "bins", none=True)
     rows = read_labelled(y, proba, classes, sample_weight)
     k = rows.place(label)
-    predicted, happened = _of_class(rows, k)
-    found = make_bins(predicted, happened, rows.weight, bins)
+    predicted, happened = rows.probability[:, k], rows.codes == k
+    found = _calibration_bins(predicted, happened, rows.weight, bins)
     low, high = exact_interval(found.observed, found.n, level)
+    isotonic = pool(predicted, happened, rows.weight)
+    name = rows.classes.tolist()[k]
     return ReliabilityCurve(
-        rows.classes.tolist()[k],
-        level,
-        found.predicted,
-        found.observed,
-        low,
-        high,
-        found.n,
-        pool(predicted, happened, rows.weight),
+        name, level, found.predicted, found.observed, low, high, found.n, isotonic
     )
 
 
@@ -423,7 +353,7 @@ def calibration_error(
     y: Any,
     proba: Any,
     *,
-    kind: Kind = "top",
+    kind: Literal["top", "classwise"] = "top",
     bins: int | None = None,
     classes: Any = None,
     sample_weight: Any = None,
@@ -446,32 +376,31 @@ def calibration_error(
     check_choice("kind", kind, ["top", "classwise"])
     check_count("bins", bins, "bins", none=True)
     rows = read_labelled(y, proba, classes, sample_weight)
-    found = [make_bins(*event, rows.weight, bins) for event in _events(rows, kind)]
+    p = rows.probability
+    events = [(p[:, k], rows.codes == k) for k in range(p.shape[1])]
+    if kind == "top":
+        events = [(p.max(axis=1), rows.codes == most_probable(p))]
+    found = [_calibration_bins(*event, rows.weight, bins) for event in events]
+    squares = [square for each in found if (square := mean_square_gap(each)) is not None]
     return CalibrationError(
-        float(np.mean([_mean_over_rows(each, abs(each.gap)) for each in found])),
-        float(np.mean([_mean_over_rows(each, mean_gap_by_chance(each)) for each in found])),
-        _mean_square(found),
-        _spiegelhalter(rows),
+        float(np.mean([np.average(abs(each.gap), weights=each.n) for each in found])),
+        float(np.mean([np.average(mean_gap_by_chance(each), weights=each.n) for each in found])),
+        float(np.mean(squares)) if squares else None,
+        spiegelhalter(rows),
     )
 
 
-def spiegelhalter(
-    y: Any, proba: Any, *, classes: Any = None, sample_weight: Any = None
-) -> Spiegelhalter:
+def spiegelhalter(rows: Labelled) -> Spiegelhalter:
     """Spiegelhalter's test of calibration (1986): is the Brier score what the model itself expects?
 
     Of a calibrated model Σ_k (p_k - t_k)² has the mean 1 - q and the variance 4 Σ_k p_k (p_k - q)²,
     with q = Σ_k p_k²; z is the sum of the scores less that of the means, over the root of the sum
-    of the variances. Where no class could be told from another, z is zero; where one occurred
-    that was impossible and nothing else varies, z is infinite.
+    of the variances. Where all classes are equally probable in every row, z is zero; where an
+    impossible class occurred and nothing else varies, z is infinite.
 
-    >>> spiegelhalter([0, 1, 0, 0], [0.1, 0.2, 0.3, 0.1])
+    >>> spiegelhalter(read_labelled([0, 1, 0, 0], [0.1, 0.2, 0.3, 0.1]))
     Spiegelhalter(z=0.4402..., p_value=0.6597...)
     """
-    return _spiegelhalter(read_labelled(y, proba, classes, sample_weight))
-
-
-def _spiegelhalter(rows: Labelled) -> Spiegelhalter:
     p = rows.probability / rows.probability.sum(axis=1, keepdims=True)
     surplus = p - (p**2).sum(axis=1, keepdims=True)
     surplus[abs(surplus) < _UNIT_ROUNDING] = 0.0
@@ -483,24 +412,3 @@ def _spiegelhalter(rows: Labelled) -> Spiegelhalter:
     else:
         z = float(np.copysign(np.inf, excess)) if excess else 0.0
     return Spiegelhalter(z, float(2 * ndtr(-abs(z))))
-
-
-def _events(rows: Labelled, kind: Kind) -> list[Event]:
-    if kind == "classwise":
-        return [_of_class(rows, k) for k in range(rows.n_classes)]
-    top = most_probable(rows.probability)
-    return [(rows.probability.max(axis=1), rows.codes == top)]
-
-
-def _of_class(rows: Labelled, k: int) -> Event:
-    return rows.probability[:, k], rows.codes == k
-
-
-def _mean_square(events: list[Bins]) -> float | None:
-    """The mean over those events of which it can be told."""
-    told = [square for each in events if (square := mean_square_gap(each)) is not None]
-    return float(np.mean(told)) if told else None
-
-
-def _mean_over_rows(bins: Bins, values: Array) -> float:
-    return float(bins.n @ values / bins.n.sum())

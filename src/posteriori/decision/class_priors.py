@@ -12,7 +12,13 @@ from scipy.linalg import eigh
 from scipy.optimize import nnls
 from scipy.special import chdtrc
 
-from posteriori.decision.probabilities import Probabilities, Result, places_of, read_proba
+from posteriori.decision.probabilities import (
+    Probabilities,
+    Result,
+    places_of,
+    read_numbers,
+    read_proba,
+)
 from posteriori.errors import (
     ConvergenceWarning,
     IdentifiabilityWarning,
@@ -22,9 +28,8 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.likelihood.softmax import probabilities
+from posteriori.rows.schema import listed
 from posteriori.typing import Array, Labels
-
-_SUM_TOLERANCE = 1e-8
 
 PriorsLike = Mapping[Any, float] | Sequence[float] | Array
 
@@ -35,28 +40,23 @@ def read_priors(priors: PriorsLike, classes: Labels, name: str = "priors") -> Ar
     >>> read_priors({"b": 0.9, "a": 0.1}, np.array(["a", "b"]))
     array([0.1, 0.9])
     """
-    values = by_class(priors, classes, name, "probability")
+    values = _by_class(priors, classes, name)
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ParameterError(f"{name} must be finite and not negative.", "Give probabilities.")
-    if abs(values.sum() - 1) > _SUM_TOLERANCE:
+    if abs(values.sum() - 1) > 1e-8:
         raise ParameterError(
             f"{name} sum to {values.sum():.10g}, not to one.", "Divide them by their sum."
         )
     return values
 
 
-def by_class(numbers: PriorsLike, classes: Labels, name: str, what: str) -> Array:
+def _by_class(numbers: PriorsLike, classes: Labels, name: str) -> Array:
     """One number a class, given by label or in the order of the classes, (K,)."""
     if isinstance(numbers, Mapping):
         keys = list(numbers)
         places = places_of(classes.tolist(), keys, name, "class")
         numbers = [numbers[keys[place]] for place in places]
-    try:
-        values = np.asarray(numbers, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"{name}={numbers!r} is not made of numbers.", f"Give one {what} a class."
-        ) from error
+    values = read_numbers(numbers, name).astype(np.float64)
     if values.shape != classes.shape:
         raise ParameterError(
             f"{name} has shape {values.shape} for {len(classes)} classes.",
@@ -78,7 +78,7 @@ def adjust_priors(proba: Any, old: PriorsLike, new: PriorsLike, classes: Any = N
     probabilities are proportional to p_k new_k / old_k.
 
     proba : (n, K), a data frame with a column a class, or (n,) for the second of two classes; the
-        answer has the same shape, its columns in the order of `classes`.
+        result has the same shape, its columns in the order of `classes`.
     old, new : priors by class, or in the order of the classes.
     classes : labels of the columns of proba; by default their names, else 0, 1, ...
 
@@ -88,19 +88,19 @@ def adjust_priors(proba: Any, old: PriorsLike, new: PriorsLike, classes: Any = N
     given = read_proba(proba, classes)
     before = read_priors(old, given.classes, "old")
     after = read_priors(new, given.classes, "new")
-    p, weight = given.checked(), log_ratio(before, after, given.classes)
-    check_possible(p, before, given.classes)
-    return _as_given(given, reweigh(p, weight))
+    weight = log_ratio(before, after, given.classes)
+    p = reweigh(_possible(given, before), weight)
+    return p[:, 1] if given.single else p
 
 
 def undo_sampling(proba: Any, rates: PriorsLike, classes: Any = None) -> Array:
-    """The probabilities before classes were thinned out, or multiplied, to train the classifier.
+    """The probabilities before classes were subsampled, or repeated, to train the classifier.
 
     If rate_k of the rows of class k were kept (below one), or made of each row (above one), the
     probabilities without that are proportional to p_k / rate_k. Only ratios of rates matter.
 
     proba : (n, K), a data frame with a column a class, or (n,) for the second of two classes; the
-        answer has the same shape, its columns in the order of `classes`.
+        result has the same shape, its columns in the order of `classes`.
     rates : by class, or in the order of the classes.
     classes : labels of the columns of proba; by default their names, else 0, 1, ...
 
@@ -110,14 +110,15 @@ def undo_sampling(proba: Any, rates: PriorsLike, classes: Any = None) -> Array:
     array([0.0099, 0.0826])
     """
     given = read_proba(proba, classes)
-    values = by_class(rates, given.classes, "rates", "rate")
+    values = _by_class(rates, given.classes, "rates")
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise ParameterError(
             f"rates={values.tolist()} must be finite and above zero.",
             "Give the share of the rows kept, or how often each was repeated; leave out classes "
             "of which no row was kept.",
         )
-    return _as_given(given, reweigh(given.checked(), -np.log(values)))
+    p = reweigh(given.checked(), -np.log(values))
+    return p[:, 1] if given.single else p
 
 
 def log_ratio(old: Array, new: Array, classes: Labels) -> Array:
@@ -151,40 +152,28 @@ def weighed_logs(log_p: Array, log_weight: Array) -> Array:
     return activation
 
 
-def check_possible(p: Array, old: Array, classes: Labels) -> None:
-    """An error if a row may be of a class that could not occur."""
+def _possible(given: Probabilities, old: Array) -> Array:
+    """The probabilities, checked; an error if a row may be of a class that could not occur."""
+    p = given.checked()
     strange = (p > 0) & (old == 0)
     if strange.any():
         row, k = np.argwhere(strange)[0].tolist()
         raise ProbabilityError(
             f"Row {row} of proba has probability {p[row, k]:.4g} for class "
-            f"{classes.tolist()[k]!r}, whose prior in old is zero.",
+            f"{given.classes.tolist()[k]!r}, whose prior in old is zero.",
             "Give in old the priors that the classifier was trained with.",
         )
-
-
-def _as_given(given: Probabilities, p: Array) -> Array:
-    """Of two classes the second alone, if that is what was given."""
-    return p[:, 1] if given.single else p
+    return p
 
 
 _EM_STEPS, _MOST_STEPS = 10, 100
+# A Newton step that moves the density of no row by more than this share of it is the last: the next
+# would be its square. Priors of classes with equal densities are not identified and may still move.
 _STEP_TOLERANCE = 1e-11
-"""A Newton step that moves the density of no row by more than this share of it is the last: the
-next would be its square. Priors of classes that are alike may move, and nothing tells where to."""
-
-_SMALLEST_START = 1e-9
-"""From smaller priors EM would be long on its way."""
-
-_ROUNDING = 1e-14
-"""By how much of itself a mean of logarithms may miss."""
-
-_FLAT = 1e-13
-"""Share of the most that the rows tell about a direction up to which it is rounding."""
-
+_ROUNDING = 1e-14  # by how much of itself a mean of logarithms may miss
+_FLAT = 1e-13  # eigenvalues of the information below this share of the largest are rounding
 _LEVEL = 0.05
-_IGNORANCE = 12**-0.5
-"""The standard deviation of a number of which nothing is known but that it is between 0 and 1."""
+_IGNORANCE = 12**-0.5  # the standard deviation of a number somewhere between 0 and 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,7 +181,7 @@ class EstimatedPriors(Result):
     """Priors found in rows without labels, and whether they are those of before.
 
     priors : (K,) the estimates, in the order of `classes`.
-    std_error : (K,) by the observed information; infinite where the rows tell nothing.
+    std_error : (K,) by the observed information; infinite where the rows have no information.
     statistic, p_value : the likelihood ratio test of no change, by chi² with `df` degrees.
     n_iter, converged : steps of EM and of Newton, and whether they came to an end.
     """
@@ -210,7 +199,7 @@ class EstimatedPriors(Result):
 
     @property
     def verdict(self) -> str:
-        """What the test says at the level of 0.05: "changed", or "no change shown"."""
+        """The result of the test at the level of 0.05: "changed", or "no change shown"."""
         return "changed" if self.p_value < _LEVEL else "no change shown"
 
     def __repr__(self) -> str:
@@ -227,9 +216,9 @@ def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> Estimat
     EM, π_k ← mean of the adjusted p_nk, then by Newton's method for π ≥ 0. The probabilities are
     taken as exact: what a poor fit gets wrong, no number of rows puts right.
 
-    Standard errors are those of the observed information of all classes, also for classes that are
-    estimated to be absent (prior zero), for which they say how far from zero the prior may be. A
-    class whose prior in `old` is zero stays there.
+    Standard errors are those of the observed information of all classes. For a class that is
+    estimated to be absent (prior zero) they measure how far from zero the prior may be. A class
+    whose prior in `old` is zero stays there.
 
     proba : (n, K), a data frame with a column a class, or (n,) for the second of two classes.
     old : priors by class, or in the order of the classes.
@@ -243,35 +232,40 @@ def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> Estimat
     if not len(given.values):
         raise ShapeError("proba has no rows.", "Pass at least one row.")
     before = read_priors(old, given.classes, "old")
-    p = given.checked()
-    check_possible(p, before, given.classes)
-    live = before > 0
+    p, live = _possible(given, before), before > 0
     W = reweigh(p[:, live], -np.log(before[live]))
     pi, n_iter, converged = _most_likely(W, before[live])
-    _warn_unless(converged, n_iter)
-    ratio = 2 * max(0.0, _log_likelihood(W, pi) - _log_likelihood(W, before[live]))
+    if not converged:
+        warn(
+            ConvergenceWarning(
+                f"The priors still moved after {n_iter} steps.",
+                "Take the estimates with care: some classes may be all but alike.",
+            )
+        )
+    statistic = 2 * max(0.0, _log_likelihood(W, pi) - _log_likelihood(W, before[live]))
     df = int(live.sum()) - 1
-    error = std_errors(W, pi)
-    _warn_of_ignorance(given.classes[live].tolist(), error)
-    p_value = float(chdtrc(df, ratio)) if df else 1.0
-    priors, errors = _among_all(pi, live), _among_all(error, live)
-    return EstimatedPriors(priors, errors, ratio, df, p_value, n_iter, converged, given.classes)
-
-
-def _among_all(values: Array, live: Any) -> Array:
-    """Values of the classes that can occur; zero for the others."""
-    out = np.zeros(len(live))
-    out[live] = values
-    return out
+    p_value = float(chdtrc(df, statistic)) if df else 1.0
+    priors, errors = np.zeros(len(live)), np.zeros(len(live))
+    priors[live], errors[live] = pi, _std_errors(W, pi)
+    unknown = given.classes[errors > _IGNORANCE].tolist()
+    if unknown:
+        warn(
+            IdentifiabilityWarning(
+                f"The rows have almost no information about the priors of {listed(unknown)}: the "
+                "probabilities hardly differ from row to row, or these classes have equal "
+                "densities.",
+                "Use more rows or a better classifier, or give the priors to adjust_priors.",
+            )
+        )
+    return EstimatedPriors(priors, errors, statistic, df, p_value, n_iter, converged, given.classes)
 
 
 def _most_likely(W: Array, start: Array) -> tuple[Array, int, bool]:
     """π of largest likelihood, the number of steps, and whether they came to an end."""
-    pi = np.maximum(start, _SMALLEST_START)
-    pi = pi / pi.sum()
+    pi = np.maximum(start, 1e-9)  # from smaller priors EM would be long on its way
     for _ in range(_EM_STEPS):
-        pi = pi * _score(W, pi)
         pi = pi / pi.sum()
+        pi = pi * _score(W, pi)
     for step in range(_EM_STEPS + 1, _MOST_STEPS + 1):
         following = _newton_step(W, pi)
         moved = abs(W @ (following - pi) / (W @ pi)).max()
@@ -293,27 +287,24 @@ def _information(W: Array, pi: Array) -> Array:
 
 
 def _newton_step(W: Array, pi: Array) -> Array:
-    """The best y ≥ 0 for the parabola at π of mean ln Wy - Σ y, or a part of the way there.
+    """A step to the maximum over y ≥ 0 of the quadratic approximation at π of mean ln Wy - Σ y.
 
-    The top of that function on y ≥ 0 is the one of the likelihood on the simplex: it sums to one.
+    It is halved until the function does not fall. The maximum of that function on y ≥ 0 is the one
+    of the likelihood on the simplex: it sums to one.
     With information H = RᵀR and Hπ = score, y makes |Ry - z| least, where Rᵀz = 2 score - 1. Along
-    directions of which the rows tell nothing, it stays where π is.
+    directions without information it stays at π.
     """
     values, vectors = eigh(_information(W, pi))
     flat = values <= values[-1] * _FLAT
     root = np.sqrt(np.maximum(values, values[-1] * _FLAT))
     goal = vectors.T @ (2 * _score(W, pi) - 1) / root
     goal[flat] = root[flat] * (vectors[:, flat].T @ pi)
-    try:
-        y = nnls(root[:, None] * vectors.T, goal)[0]
-    except RuntimeError:  # too many classes that are all but alike: EM goes on, more slowly
-        y = pi * _score(W, pi)
-    now, share = _objective(W, pi), 1.0
-    while share > 1e-10:
+    y = nnls(root[:, None] * vectors.T, goal, maxiter=100 * len(pi))[0]
+    now = _objective(W, pi)
+    for share in 0.5 ** np.arange(34):
         following = pi + share * (y - pi)
         if _objective(W, following) >= now - _ROUNDING * (1 + abs(now)):
             return following / following.sum()
-        share /= 2
     return pi
 
 
@@ -327,7 +318,7 @@ def _log_likelihood(W: Array, pi: Array) -> float:
         return float(np.log(W @ pi).sum())
 
 
-def std_errors(W: Array, pi: Array) -> Array:
+def _std_errors(W: Array, pi: Array) -> Array:
     """√ of the diagonal of Z(ZᵀIZ)⁻¹Zᵀ, with Z a basis of what sums to zero; I the information."""
     K = len(pi)
     if K == 1:
@@ -339,26 +330,3 @@ def std_errors(W: Array, pi: Array) -> Array:
     variance = directions[:, ~flat] @ (1 / values[~flat])
     variance[directions[:, flat].sum(axis=1) > 1e-12] = np.inf
     return np.sqrt(variance)
-
-
-def _warn_unless(converged: bool, n_iter: int) -> None:
-    if not converged:
-        warn(
-            ConvergenceWarning(
-                f"The priors still moved after {n_iter} steps.",
-                "Take the estimates with care: some classes may be all but alike.",
-            )
-        )
-
-
-def _warn_of_ignorance(labels: Sequence[Any], error: Array) -> None:
-    unknown = [label for label, own in zip(labels, error, strict=True) if own > _IGNORANCE]
-    if unknown:
-        names = ", ".join(map(repr, unknown[:8])) + ", ..." * (len(unknown) > 8)
-        warn(
-            IdentifiabilityWarning(
-                f"The rows tell next to nothing about the priors of {names}: the probabilities "
-                "hardly differ from row to row, or these classes cannot be told apart.",
-                "Use more rows or a better classifier, or give the priors to adjust_priors.",
-            )
-        )

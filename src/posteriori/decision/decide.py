@@ -3,7 +3,6 @@
 Conventions: n rows, K classes, A actions; probabilities p (n, K), losses L (K, A) or (n, K, A).
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from posteriori.decision.loss import (
-    LARGEST_LOSS,
     Loss,
     LossLike,
     read_loss,
@@ -23,13 +21,10 @@ from posteriori.decision.loss import (
 )
 from posteriori.decision.probabilities import Probabilities, Result, read_proba
 from posteriori.errors import DecisionWarning, warn
+from posteriori.rows.schema import listed
 from posteriori.typing import Array, Codes, Labels
 
-_TOLERANCE = 1e-9
-"""Margins, in units of the largest, that count as zero."""
-
-_BLOCK_ENTRIES = 2**17
-"""Probabilities or losses a block: a MiB of doubles."""
+_TOLERANCE = 1e-9  # margins up to this size, in units of the largest, count as zero
 
 
 # --- Actions that are never optimal -------------------------------------------------------------
@@ -47,16 +42,16 @@ class ActionDominance:
 
     def warn(self) -> None:
         """One warning that names all of this, if there is any."""
-        names = ", ".join(map(repr, self.never[:8])) + ", ..." * (len(self.never) > 8)
-        verb = "is" if len(self.never) == 1 else "are"
-        parts = [
-            f"{names} {verb} never of least expected loss" if self.never else "",
-            "rejecting is never cheaper than the best action" if self.never_rejects else "",
-        ]
-        if any(parts):
+        parts = []
+        if self.never:
+            verb = "is" if len(self.never) == 1 else "are"
+            parts.append(f"{listed(self.never)} {verb} never of least expected loss")
+        if self.never_rejects:
+            parts.append("rejecting is never cheaper than the best action")
+        if parts:
             warn(
                 DecisionWarning(
-                    f"Whatever the probabilities, {'; '.join(filter(None, parts))}.",
+                    f"Whatever the probabilities, {'; '.join(parts)}.",
                     "Check the losses, or leave out the action.",
                 )
             )
@@ -67,25 +62,20 @@ def find_dominance(
 ) -> ActionDominance:
     """Of losses (K, A) that all rows share.
 
-    Where rejecting costs more in some rows than in others, actions are judged by the largest cost,
-    rejecting by the smallest.
+    Where rows have their own costs of rejecting, actions are judged without rejecting, and
+    rejecting by the smallest cost.
 
     >>> find_dominance(np.array([[0, 1, 0.6], [1, 0, 0.6]]), ["a", "b", "c"], np.array(0.7))
     ActionDominance(never=('c',), never_rejects=True)
     """
-    if reject_cost is None:
-        margins = optimal_margins(loss)
-        rejecting = 1.0
-    elif not reject_cost.size:
-        return ActionDominance()
-    else:
-        high, low = (
-            optimal_margins(np.column_stack([loss, np.full(len(loss), cost)]))
-            for cost in (reject_cost.max(), reject_cost.min())
-        )
-        margins, rejecting = high[:-1], low[-1]
+    margins, never_rejects = optimal_margins(loss), False
+    if reject_cost is not None and reject_cost.size:
+        rejecting = np.full(len(loss), reject_cost.min())
+        of_all = optimal_margins(np.column_stack([loss, rejecting]))
+        never_rejects = bool(of_all[-1] <= _TOLERANCE)
+        margins = margins if reject_cost.ndim else of_all[:-1]
     never = [label for label, t in zip(labels, margins, strict=True) if t < -_TOLERANCE]
-    return ActionDominance(tuple(never), bool(rejecting <= _TOLERANCE))
+    return ActionDominance(tuple(never), never_rejects)
 
 
 def optimal_margins(loss: Array) -> Array:
@@ -93,8 +83,8 @@ def optimal_margins(loss: Array) -> Array:
 
     With M_bk = L_kb - L_ka, action a is optimal at p if Mp ≥ 0. Its margin is the largest t with
     Mq ≥ t for some q ≥ 0, Σ q = 1: above zero if it is the only best action somewhere, zero if it
-    is best only together with others, below zero if there is a better one everywhere. Rows and
-    columns of M are scaled, which changes no sign.
+    is best only together with others, below zero if there is a better one everywhere. The losses in
+    each class are scaled, which changes no sign.
 
     >>> np.sign(optimal_margins(np.array([[0.0, 1.0, 0.6], [1.0, 0.0, 0.6]])))
     array([ 1.,  1., -1.])
@@ -102,22 +92,20 @@ def optimal_margins(loss: Array) -> Array:
     K, A = loss.shape
     if A == 1:
         return np.ones(1)
+    size = abs(loss).max(axis=1, keepdims=True)
+    loss = loss / np.where(size > 0, size, 1.0)
     first, second = np.partition(loss, 1, axis=1)[:, :2].T
-    clear = second - first > _TOLERANCE * abs(loss).max(axis=1)
     found = np.zeros(A)
-    found[loss.argmin(axis=1)[clear]] = 1.0  # the best by far in a class, so that p there is one
+    found[loss.argmin(axis=1)[second - first > _TOLERANCE]] = 1.0  # so that p there is one
     for a in np.flatnonzero(found == 0):
         M = np.delete(loss, a, axis=1).T - loss[:, [a]].T
-        for axis in (1, 0):
-            size = abs(M).max(axis=axis, keepdims=True)
-            M = M / np.where(size > 0, size, 1.0)
         solution = linprog(
             np.append(np.zeros(K), -1.0),
             A_ub=np.column_stack([-M, np.ones(A - 1)]),
             b_ub=np.zeros(A - 1),
             A_eq=np.append(np.ones(K), 0.0)[None],
             b_eq=[1.0],
-            bounds=[*[(0, None)] * K, (-1, 1)],
+            bounds=[*[(0, None)] * K, (None, None)],
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
         found[a] = -solution.fun
@@ -252,7 +240,7 @@ def read_rule(
     losses = read_loss(loss, classes, n_rows, actions)
     cost = read_reject_cost(reject_cost, n_rows)
     label = None if cost is None else reject_label(losses.actions.tolist())
-    return DecisionRule(losses, classes, cost, label)
+    return DecisionRule(losses, cost, label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,26 +251,25 @@ class DecisionRule:
     """
 
     loss: Loss
-    classes: Labels
     reject_cost: Array | None = None
     label: str | None = None
 
     def decide(self, proba: Probabilities) -> Decisions:
-        """The action of each row, found block by block."""
-        n, K = proba.values.shape
-        code, least = np.empty(n, dtype=np.intp), np.empty(n)
-        entries = max(K, math.prod(self.loss.values.shape[-1 if self.loss.shared else -2 :]))
-        size = max(1, _BLOCK_ENTRIES // entries)
-        for rows in (slice(low, low + size) for low in range(0, n, size)):
-            p = np.ascontiguousarray(proba.values[rows], dtype=np.float64)
-            proba.check(p, p @ np.ones(K), rows.start)
-            code[rows], least[rows] = self._decide(p, rows)
-        rejectable = self.reject_cost is not None
+        """The action of each row."""
+        p, losses = proba.checked(), self.loss.values
+        # Σ_k p_k L_ka of each action (1.81)
+        costs = p @ losses if self.loss.shared else np.einsum("nk,nka->na", p, losses)
+        # By the probabilities themselves where each error costs one: rounding parts no equal ones.
+        code = most_probable(p) if self.loss.zero_one else costs.argmin(axis=1)
+        least = np.take_along_axis(costs, code[:, None], axis=1)[:, 0]
+        if self.reject_cost is not None:
+            code = np.where(self.reject_cost < least, -1, code)
+            least = np.minimum(least, self.reject_cost)
         return Decisions(
             code,
             least,
             self.loss.actions,
-            rejectable,
+            self.reject_cost is not None,
             self.label,
             self.threshold,
             self.dominance,
@@ -298,10 +285,10 @@ class DecisionRule:
         if self.loss.values.shape != (2, 2):
             return None
         (a, b), (c, d) = self.loss.values
-        wrong = np.array([b - a, c - d])
-        if not ((wrong >= 0).all() or (wrong <= 0).all()) or not wrong.any():
+        first, second = b - a, c - d
+        if first * second < 0 or first == second == 0:
             return None
-        return float(wrong[0] / wrong.sum())
+        return float(first / (first + second))
 
     @cached_property
     def dominance(self) -> ActionDominance:
@@ -314,25 +301,3 @@ class DecisionRule:
         """What decisions cost in the true classes, (n,), by losses that all rows share."""
         losses = self.loss.values[true, code]
         return losses if self.reject_cost is None else np.where(code < 0, self.reject_cost, losses)
-
-    def _decide(self, p: Array, rows: slice) -> tuple[Codes, Array]:
-        costs = self._expected(p, rows)
-        # By the probabilities themselves where each error costs one: rounding parts no equal ones.
-        code = most_probable(p) if self.loss.zero_one else costs.argmin(axis=0)
-        least = costs[code, np.arange(len(code))]
-        if self.reject_cost is not None:
-            cost = self.reject_cost[rows] if self.reject_cost.ndim else self.reject_cost
-            code, least = np.where(cost < least, -1, code), np.minimum(least, cost)
-        return code, least
-
-    def _expected(self, p: Array, rows: slice) -> Array:
-        """Σ_k p_k L_ka of each action, (A, rows) (1.81)."""
-        if self.loss.shared:
-            return self.loss.values.T @ p.T
-        own = self.loss.values[rows]
-        with np.errstate(invalid="ignore", over="ignore"):
-            costs: Array = np.einsum("nk,nka->an", p, own)
-            total = costs.sum()
-        if not abs(total) <= LARGEST_LOSS:
-            self.loss.check(own, self.classes, rows.start)
-        return costs

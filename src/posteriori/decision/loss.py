@@ -10,8 +10,9 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 
-from posteriori.decision.probabilities import check_distinct, own_names, places_of
+from posteriori.decision.probabilities import own_names, places_of, read_names, read_numbers
 from posteriori.errors import (
+    DataError,
     InfiniteValueError,
     MissingValueError,
     ParameterError,
@@ -21,11 +22,10 @@ from posteriori.rows.features import as_frame
 from posteriori.rows.target import as_vector
 from posteriori.typing import Array, Labels
 
+# An array, a data frame with a row a class and a column an action, or {class: {action: loss}}.
 LossLike = Any
-"""An array, a data frame with a row a class and a column an action, or {class: {action: loss}}."""
 
-LARGEST_LOSS = 1e300
-"""Sums of losses up to this size do not leave the doubles."""
+LARGEST_LOSS = 1e300  # sums of such losses do not leave the doubles
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,23 +41,6 @@ class Loss:
         """Whether all rows have the same losses."""
         return self.values.ndim == 2
 
-    def check(self, values: Array, classes: Labels, first: int | None = None) -> None:
-        """An error if a loss is missing or too large; `first` is the number of the first row."""
-        bad = np.argwhere(~(abs(values) <= LARGEST_LOSS))  # so is NaN
-        if not len(bad):
-            return
-        *rows, k, a = bad[0].tolist()
-        what = (
-            f"The loss of action {self.actions.tolist()[a]!r} in class {classes.tolist()[k]!r}"
-            f"{f' of row {first + rows[0]}' if first is not None and rows else ''}"
-        )
-        if np.isnan(values[tuple(bad[0])]):
-            raise MissingValueError(f"{what} is missing.", "Give every action a loss.")
-        raise InfiniteValueError(
-            f"{what} is {values[tuple(bad[0])]}.",
-            "Give an action that must not be taken a loss that is large beside the others.",
-        )
-
 
 def read_loss(loss: LossLike, classes: Labels, n_rows: int | None, actions: Any = None) -> Loss:
     """The losses with their rows in the order of the classes; None is one for each error.
@@ -68,24 +51,42 @@ def read_loss(loss: LossLike, classes: Labels, n_rows: int | None, actions: Any 
     array([[0., 1.],
            [9., 0.]])
     """
+    names: list[Any] | None = None
     if loss is None:
-        found = Loss(1 - np.eye(len(classes)), _named(actions, classes, len(classes)), True)
+        values = 1 - np.eye(len(classes))
     elif isinstance(loss, Mapping):
-        found = _from_mapping(loss, classes, n_rows, actions)
+        values, names = _from_mapping(loss, classes, n_rows)
     elif (frame := as_frame(loss)) is not None:
-        found = _from_frame(frame, classes, actions)
+        values, names = _from_frame(frame, classes), list(frame.columns)
     else:
-        values = _numbers(loss, "loss")
-        n_actions = values.shape[-1] if values.ndim else 0
-        found = Loss(_shaped(values, len(classes), n_rows), _named(actions, classes, n_actions))
-    if found.shared:
-        found.check(found.values, classes)
-    return found
+        values = read_numbers(loss, "loss")
+    values = _shaped(values.astype(np.float64, copy=False), len(classes), n_rows)
+    n_actions = values.shape[-1]
+    if actions is None and names is None:
+        labels = classes if n_actions == len(classes) else np.arange(n_actions)
+    elif names is None:
+        labels = read_names(actions, n_actions, "actions", "action")
+    elif actions is None:
+        labels = as_vector(names)
+    else:
+        labels = as_vector(actions)
+        values = values[..., places_of(labels.tolist(), names, "loss", "action")]
+    bad = _first_bad(values)
+    if bad is not None:
+        *row, k, a = bad
+        raise _unusable(
+            values[bad],
+            f"The loss of action {labels.tolist()[a]!r} in class {classes.tolist()[k]!r}"
+            + "".join(f" of row {i}" for i in row),
+            "Give every action a loss; one that must not be taken a loss that is large beside the "
+            "others.",
+        )
+    return Loss(values, labels, loss is None)
 
 
 def _from_mapping(
-    loss: Mapping[Any, Any], classes: Labels, n_rows: int | None, actions: Any
-) -> Loss:
+    loss: Mapping[Any, Any], classes: Labels, n_rows: int | None
+) -> tuple[Array, list[Any]]:
     """{class: {action: loss}}, where a loss is a number, or a vector with one a row."""
     keys = list(loss)
     rows = [loss[keys[i]] for i in places_of(classes.tolist(), keys, "loss", "class")]
@@ -94,48 +95,36 @@ def _from_mapping(
             "loss is a dict, but not one from class to action to loss.",
             "Write {class: {action: loss, ...}, ...}.",
         )
-    names = list(rows[0]) if actions is None else as_vector(actions).tolist()
-    cells = [cell for row in rows for cell in _cells(row, names, n_rows)]
+    names, cells = list(rows[0]), []
+    for row in rows:
+        given = list(row.values())
+        for place in places_of(names, list(row), "loss", "action"):
+            cells.append(_one_or_each(given[place], "A loss", n_rows))
     stacked = np.array(np.broadcast_arrays(*cells))
     values = stacked.reshape(len(classes), len(names), *stacked.shape[len(cells) > 0 :])
-    values = np.moveaxis(values, -1, 0) if values.ndim == 3 else values
-    return Loss(_shaped(values, len(classes), n_rows), as_vector(names))
+    return np.moveaxis(values, -1, 0) if values.ndim == 3 else values, names
 
 
-def _cells(row: Mapping[Any, Any], names: Sequence[Any], n_rows: int | None) -> list[Array]:
-    """The losses of the actions in a class, each () or (n,)."""
-    keys = list(row)
-    cells = [_numbers(row[keys[i]], "loss") for i in places_of(names, keys, "loss", "action")]
-    for cell in cells:
-        if cell.shape not in ((), (n_rows,)):
-            raise _wrong_shape(cell.shape, "a number" + _or_rows(n_rows, ""))
-    return cells
-
-
-def _from_frame(frame: "nw.DataFrame[Any]", classes: Labels, actions: Any) -> Loss:
+def _from_frame(frame: "nw.DataFrame[Any]", classes: Labels) -> Array:
     """A column an action and a row a class: by the index where that has labels, or in order."""
-    values = _shaped(_numbers(frame.to_numpy(), "loss"), len(classes), None)
+    values = _shaped(read_numbers(frame.to_numpy(), "loss"), len(classes), None)
     index = nw.maybe_get_index(frame)
     labels = None if index is None else own_names(list(index), classes.tolist())
-    if labels is not None:
-        values = values[places_of(classes.tolist(), labels, "loss", "class")]
-    names = list(frame.columns)
-    if actions is None:
-        return Loss(values, as_vector(names))
-    wanted = as_vector(actions)
-    return Loss(values[:, places_of(wanted.tolist(), names, "loss", "action")], wanted)
+    if labels is None:
+        return values
+    return values[places_of(classes.tolist(), labels, "loss", "class")]
 
 
-def _numbers(values: Any, name: str) -> Array:
-    try:
-        found = as_vector(values)
-        if found.dtype.kind in "fiubO":
-            return found.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"{name} does not hold numbers in a regular shape: {error}.", "Give numbers."
-        ) from error
-    raise ParameterError(f"{name} does not hold numbers.", "Give numbers.")
+def _one_or_each(value: Any, name: str, n_rows: int | None) -> Array:
+    """One number () or, where rows may have their own, one a row (n,)."""
+    found = read_numbers(value, name).astype(np.float64)
+    if found.shape in ((), (n_rows,)):
+        return found
+    each = "" if n_rows is None else f" or {n_rows} numbers"
+    raise ShapeError(
+        f"{name} has shape {found.shape}, expected a number{each}.",
+        "Give one number, or one a row.",
+    )
 
 
 def _shaped(values: Array, n_classes: int, n_rows: int | None) -> Array:
@@ -145,53 +134,35 @@ def _shaped(values: Array, n_classes: int, n_rows: int | None) -> Array:
     fits = values.ndim == 3 and n_rows is not None and values.shape[2] > 0
     if fits and values.shape[0] in (1, n_rows) and values.shape[1] in (1, n_classes):
         return np.broadcast_to(values, (n_rows or 0, n_classes, values.shape[2]))
-    raise _wrong_shape(values.shape, f"({n_classes}, actions)" + _or_rows(n_rows, n_classes))
-
-
-def _or_rows(n_rows: int | None, n_classes: int | str) -> str:
-    if n_rows is None:
-        return ""
-    return f" or ({n_rows}{f', {n_classes}, actions' if n_classes else ','})"
-
-
-def _wrong_shape(shape: tuple[int, ...], expected: str) -> ShapeError:
-    return ShapeError(
-        f"loss has shape {shape}, expected {expected}.", "Give each class a loss for each action."
+    each = "" if n_rows is None else f" or ({n_rows}, {n_classes}, actions)"
+    raise ShapeError(
+        f"loss has shape {values.shape}, expected ({n_classes}, actions){each}.",
+        "Give each class a loss for each action.",
     )
 
 
-def _named(actions: Any, classes: Labels, n_actions: int) -> Labels:
-    """The actions: as given, else the classes if there are as many, else their numbers."""
-    if actions is None:
-        return classes if n_actions == len(classes) else np.arange(n_actions)
-    names = as_vector(actions)
-    if names.shape != (n_actions,):
-        raise ShapeError(
-            f"loss has {n_actions} actions, but actions has shape {names.shape}.",
-            "Name each action once, in the order of the columns of loss.",
-        )
-    check_distinct(names.tolist(), "actions", "action")
-    return names
+def _first_bad(values: Array) -> tuple[int, ...] | None:
+    """The place of the first number that is missing, or too large to be added up."""
+    bad = ~(abs(values) <= LARGEST_LOSS)
+    return tuple(np.argwhere(bad)[0].tolist()) if bad.any() else None
+
+
+def _unusable(value: float, name: str, remedy: str) -> DataError:
+    if np.isnan(value):
+        return MissingValueError(f"{name} is missing.", remedy)
+    return InfiniteValueError(f"{name} is {value}.", remedy)
 
 
 def read_reject_cost(cost: Any, n_rows: int | None) -> Array | None:
     """The cost of rejecting, () or (n,), finite; None where no row may be rejected."""
     if cost is None:
         return None
-    values = _numbers(cost, "reject_cost")
-    if values.shape not in ((), (n_rows,)):
-        raise ShapeError(
-            f"reject_cost has shape {values.shape}, expected a number{_or_rows(n_rows, '')}.",
-            "Give one cost, or one a row.",
-        )
-    bad = ~(abs(values) <= LARGEST_LOSS)
-    if bad.any():
-        where = f" of row {int(bad.argmax())}" * values.ndim
-        kind = MissingValueError if np.isnan(values[bad][0]) else InfiniteValueError
-        raise kind(
-            f"The reject_cost{where} is {values[bad][0]}.",
-            "Give a cost below 1e300, or None if no row may be rejected.",
-        )
+    values = _one_or_each(cost, "reject_cost", n_rows)
+    bad = _first_bad(values)
+    if bad is not None:
+        name = "The reject_cost" + "".join(f" of row {row}" for row in bad)
+        remedy = "Give a cost below 1e300, or None if no row may be rejected."
+        raise _unusable(values[bad], name, remedy)
     return values
 
 

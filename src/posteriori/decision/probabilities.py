@@ -4,7 +4,6 @@ Conventions: n rows, K classes. A weight counts how often its row occurred; weig
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -16,6 +15,7 @@ from posteriori.errors import (
     LabelError,
     MissingValueError,
     ParameterError,
+    PosterioriError,
     ProbabilityError,
     ShapeError,
 )
@@ -55,6 +55,18 @@ def check_distinct(names: Sequence[Any], what: str, kind: str) -> None:
         raise ParameterError(f"{what} has the {kind} {twice!r} twice.", f"Name each {kind} once.")
 
 
+def read_names(names: Any, n: int, what: str, kind: str) -> Labels:
+    """The labels of n columns, each once."""
+    found = as_vector(names)
+    if found.shape != (n,):
+        raise ParameterError(
+            f"{what} has shape {found.shape}, but there are {n} columns.",
+            f"Name each {kind} once, in the order of the columns.",
+        )
+    check_distinct(found.tolist(), what, kind)
+    return cast(Labels, found)
+
+
 def own_names(names: Sequence[Any], labels: Sequence[Any]) -> Sequence[Any] | None:
     """Names of rows or columns; None if they are but their numbers, and not the labels.
 
@@ -63,6 +75,22 @@ def own_names(names: Sequence[Any], labels: Sequence[Any]) -> Sequence[Any] | No
     """
     are_numbers = list(names) == list(range(len(names)))
     return None if are_numbers and set(names) != set(labels) else names
+
+
+def read_numbers(
+    values: Any, name: str, error: type[PosterioriError] = ParameterError
+) -> NDArray[Any]:
+    """Real numbers as an array, in their own precision; masked and absent ones are NaN."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    try:
+        found = as_vector(values)
+        found = found.astype(np.float64) if found.dtype.kind == "O" else found
+    except (TypeError, ValueError) as other:
+        raise error(f"{name} does not hold numbers in a regular shape.", "Give numbers.") from other
+    if found.dtype.kind not in "fiub":
+        raise error(f"{name} does not hold numbers.", "Give numbers.")
+    return found
 
 
 class Result:
@@ -76,12 +104,6 @@ class Result:
         return make_frame(columns, backend)
 
 
-_SUM_TOLERANCE = 1e-6
-
-_ROUNDING = 8
-"""Units in the last place of one by which an entry may lie below zero."""
-
-
 @dataclass(frozen=True, eq=False)
 class Probabilities:
     """The probabilities of the classes, (n, K), in their own precision.
@@ -93,38 +115,25 @@ class Probabilities:
     classes: Labels
     single: bool = False
 
-    @property
-    def tolerance(self) -> float:
-        """By how much a row may miss one; more where numbers are kept to fewer digits."""
-        return max(_SUM_TOLERANCE, 4 * self._spacing * self.values.shape[1])
-
-    @property
-    def _spacing(self) -> float:
-        """The unit in the last place of one, in the type that was given."""
-        kind = self.values.dtype
-        return float(np.finfo(kind if kind.kind == "f" else np.float64).eps)
-
     def checked(self) -> Array:
         """All of them as doubles, each row a distribution; no rounding leaves [0, 1]."""
-        values = self.values.astype(np.float64, copy=False)
-        self.check(values, values.sum(axis=1))
-        return np.clip(values, 0.0, 1.0)
-
-    def check(self, values: Array, total: Array, first: int = 0) -> None:
-        """An error unless no entry is negative and every total is one; `first` is the first row."""
-        near, least = abs(total - 1) <= self.tolerance, -_ROUNDING * self._spacing  # no NaN is near
-        if near.all() and values.min(initial=0.0) >= least:
-            return
-        row = int((~near | (values < least).any(axis=1)).argmax())
-        shown = np.array2string(values[row], precision=8, threshold=6)
+        kind = self.values.dtype if self.values.dtype.kind == "f" else np.dtype(np.float64)
+        unit, values = float(np.finfo(kind).eps), self.values.astype(np.float64, copy=False)
+        total: Array = values.sum(axis=1)
+        near = abs(total - 1) <= max(1e-6, 4 * unit * values.shape[1])  # no NaN is near
+        negative = np.asarray((values < -8 * unit).any(axis=1))
+        if near.all() and not negative.any():
+            return np.clip(values, 0.0, 1.0)
+        row = int((~near | negative).argmax())
+        shown = f"Row {row} of proba, {np.array2string(values[row], precision=8, threshold=6)},"
         if np.isnan(values[row]).any():
             raise MissingValueError(
-                f"Row {first + row} of proba, {shown}, has a missing entry.",
+                f"{shown} has a missing entry.",
                 "Drop these rows, or predict them with a model that can.",
             )
         raise ProbabilityError(
-            f"Row {first + row} of proba, {shown}, is not a probability distribution: it sums to "
-            f"{total[row]:.8g}{' and has a negative entry' * bool((values[row] < least).any())}.",
+            f"{shown} is not a probability distribution: it sums to {total[row]:.8g}"
+            f"{' and has a negative entry' * bool(negative[row])}.",
             "Pass one column a class, or the probability of the second of two classes as a vector.",
         )
 
@@ -139,48 +148,24 @@ def read_proba(proba: Any, classes: Any = None) -> Probabilities:
     array([[0.75, 0.25],
            [0.5 , 0.5 ]])
     """
-    frame, values = as_frame(proba), _as_numbers(proba)
+    frame, values = as_frame(proba), read_numbers(proba, "proba", ColumnTypeError)
     single = values.ndim == 1
     if single:
         values = values.astype(np.result_type(values, np.float32), copy=False)
         values = np.column_stack([1 - values, values])
     if values.ndim != 2 or values.shape[1] == 0:
         raise ShapeError(
-            f"proba has shape {values.shape}.", "Pass one row a row, and one column a class."
+            f"proba has shape {values.shape}.",
+            "Pass one row per observation, and one column per class.",
         )
     columns = range(values.shape[1]) if frame is None else list(frame.columns)
     if classes is None:
         return Probabilities(values, as_vector(list(columns)), single)
-    known = _classes(classes, values.shape[1])
+    known = read_names(classes, values.shape[1], "classes", "class")
     names = None if frame is None else own_names(columns, known.tolist())
     if names is not None:
         values = values[:, places_of(known.tolist(), names, "proba", "class")]
     return Probabilities(values, known, single)
-
-
-def _as_numbers(proba: Any) -> NDArray[Any]:
-    if isinstance(proba, np.ma.MaskedArray):
-        proba = np.ma.filled(proba.astype(np.float64), np.nan)
-    values = as_vector(proba)
-    if values.dtype.kind == "O":
-        with suppress(TypeError, ValueError):
-            values = values.astype(np.float64)
-    if values.dtype.kind not in "fiub":
-        raise ColumnTypeError(
-            "proba does not hold numbers.", "Pass probabilities, as predict_proba gives them."
-        )
-    return values
-
-
-def _classes(classes: Any, n_columns: int) -> Labels:
-    known = as_vector(classes)
-    if known.shape != (n_columns,):
-        raise ParameterError(
-            f"classes has shape {known.shape}, but proba has {n_columns} columns.",
-            "Name each class once, in the order of the columns.",
-        )
-    check_distinct(known.tolist(), "classes", "class")
-    return known
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +202,7 @@ def class_place(label: Any, classes: Labels) -> int:
         return 1
     if label is None:
         raise ParameterError(
-            f"There are {len(labels)} classes, and label does not say which is meant.",
+            f"There are {len(labels)} classes, and label names none of them.",
             f"Pass label=, one of {labels[:8]}.",
         )
     if label not in labels:
@@ -239,39 +224,28 @@ def read_labelled(y: Any, proba: Any, classes: Any = None, sample_weight: Any = 
             "Pass rows with a column a class, or one number a row for the second of two classes.",
         )
     labels = as_vector(y)
-    if labels.ndim == 0:
-        raise LabelError(f"y is {y!r}, not a list of labels.", "Pass one label a row.")
+    if labels.ndim != 1:
+        raise LabelError(
+            f"y has shape {labels.shape}, not one label a row.", "Pass one label a row."
+        )
     if len(labels) != n:
         raise ShapeError(f"proba has {n} rows but y has {len(labels)}.", "Pass one label a row.")
     given = None if classes is None else np.atleast_1d(as_vector(classes))
     if given is None and labels.dtype.kind == "b" and K == 2:
         given = np.array([False, True])
+    if given is not None:
+        check_distinct(given.tolist(), "classes", "class")
     known, codes = read_target(y, n, known=given)
-    if codes.ndim == 2:
-        raise LabelError("y has a column a class.", "Pass one label a row.")
-    _check_number(known, given, K)
-    probability = probability[:, _columns_of(known.tolist(), proba)]
+    if len(known) != K:
+        raise LabelError(
+            f"proba is of {K} classes, but {'y has' if given is None else 'classes names'} "
+            f"{len(known)}: {known.tolist()[:8]}.",
+            "Pass classes=, the class of each column of proba, such as model.classes_.",
+        )
+    frame = as_frame(proba)
+    if frame is not None and set(frame.columns) == set(known.tolist()):
+        probability = probability[:, [frame.columns.index(label) for label in known.tolist()]]
     weight = read_weight(sample_weight, n)
     weight = np.ones(n) if weight is None else weight
     kept = np.flatnonzero(weight)
     return Labelled(known, probability[kept], cast(Codes, codes)[kept], weight[kept], kept)
-
-
-def _columns_of(classes: list[Any], proba: Any) -> list[int]:
-    """The column of each class: by name where a data frame has them as names, else by order."""
-    frame = as_frame(proba)
-    names = classes if frame is None else list(frame.columns)
-    if set(names) != set(classes):
-        names = classes
-    return [names.index(label) for label in classes]
-
-
-def _check_number(known: Labels, given: Labels | None, K: int) -> None:
-    if given is not None and len(set(given.tolist())) < len(given):
-        raise LabelError("classes names a class twice.", "Name each column of proba once.")
-    if len(known) != K:
-        what = "y has" if given is None else "classes names"
-        raise LabelError(
-            f"proba is of {K} classes, but {what} {len(known)}: {known.tolist()[:8]}.",
-            "Pass classes=, the class of each column of proba, such as model.classes_.",
-        )

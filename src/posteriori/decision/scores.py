@@ -81,8 +81,8 @@ class Decomposition(Result):
     """A score = reliability - resolution + uncertainty; only the first two are the model's.
 
     `reliability` is what a recalibration would gain, zero for a calibrated model; `resolution` is
-    what the recalibrated model gains over the shares of the classes, zero for one that tells
-    nothing apart; `uncertainty` is the score of the shares.
+    what the recalibrated model gains over the shares of the classes, zero for one that does not
+    discriminate; `uncertainty` is the score of the shares.
     """
 
     score: float
@@ -155,7 +155,7 @@ def decompose_score(
         )
     mean, impurity = _SCORES[score]
     events = range(1 if rows.n_classes == 2 else 0, rows.n_classes)
-    pools = [_pool(rows, k) for k in events]
+    pools = [pool(rows.probability[:, k], rows.codes == k, rows.weight) for k in events]
     total = rows.weight.sum()
     value = mean(rows).value
     recalibrated = sum(impurity(each.hits, each.misses) for each in pools) / total
@@ -166,10 +166,6 @@ def decompose_score(
         max(0.0, float(shares - recalibrated)),
         float(shares),
     )
-
-
-def _pool(rows: Labelled, k: int) -> Pools:
-    return pool(rows.probability[:, k], rows.codes == k, rows.weight)
 
 
 def _log(rows: Labelled) -> Score:

@@ -19,8 +19,9 @@ from posteriori.typing import Codes
 _DENSE_ENTRIES = 2**19
 """Numbers of a part of a block that is filled in."""
 
-_MOST_COVARIANCES = 3_000
-"""Design columns with factors whose covariances are kept: 72 MB, and several of them in a fit."""
+_MOST_WITH_FACTORS, _MOST_COVARIANCES = 3_000, 20_000
+"""Design columns whose covariances are kept, with factors and without: 72 MB and 3.2 GB, several
+times in a fit."""
 
 
 @dataclass(frozen=True)
@@ -105,16 +106,25 @@ class Columns:
         return split_rows(block, max(1, _DENSE_ENTRIES // max(copies * len(self.names), 1)))
 
     def check_covariance(self, model: str) -> None:
-        """An error where factors make so many columns that their covariances do not fit."""
-        widest = max(self.schema.categorical, key=lambda j: len(self.positions[j]), default=None)
-        if widest is not None and len(self.names) > _MOST_COVARIANCES:
-            column = self.schema.columns[widest]
+        """An error where there are so many columns that their covariances do not fit."""
+        n, categorical = len(self.names), self.schema.categorical
+        most = _MOST_WITH_FACTORS if categorical else _MOST_COVARIANCES
+        if n <= most:
+            return
+        why = f"{model} needs the covariances of all {n:,} columns of the design matrix"
+        widest = max(categorical, key=lambda j: len(self.positions[j]), default=None)
+        if widest is None:
             raise ShapeError(
-                f"Column '{column.name}' has {len(column.levels):,} levels, and {model} needs the "
-                f"covariances of all {len(self.names):,} columns of the design matrix; with "
-                f"factors, {_MOST_COVARIANCES:,} are the most.",
-                "Merge rare levels, or use LogisticRegression or NaiveBayes.",
+                f"{why}, which are {8 * n**2 / 2**30:,.0f} GiB; {most:,} columns are the most.",
+                "Use fewer columns, or a model without covariances, such as LogisticRegression "
+                "with a prior or GaussianClassifier(covariance='diagonal').",
             )
+        column = self.schema.columns[widest]
+        raise ShapeError(
+            f"Column '{column.name}' has {len(column.levels):,} levels, and {why}; with factors, "
+            f"{most:,} are the most.",
+            "Merge rare levels, or use LogisticRegression or NaiveBayes.",
+        )
 
     def _without_gaps(self, block: Block, X: Mixed, q: int) -> NDArray[np.int32]:
         """Codes of the q-th factor with unseen levels as the reference, or the error they are."""

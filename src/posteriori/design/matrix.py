@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from posteriori.lazy import cached_property
 from posteriori.linalg import transpose_matmul
 from posteriori.typing import Array, Codes
 
@@ -63,7 +64,7 @@ class Design(ABC):
 
     @abstractmethod
     def squares(self, r: Array) -> Array:
-        """The diagonal of the sandwich: Σ_n r_n φ_nj² for each column j."""
+        """The diagonal of the sandwich: Σ_n r_n φ_nj² for each column j, for r (n,) or (n, c)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +110,15 @@ class Dense(Design):
         return self.values
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sparse(Design):
     """Columns stored by their nonzero entries."""
 
     values: sparse.csr_array
+
+    @cached_property
+    def _transposed(self) -> sparse.csc_array:
+        return self.values.T
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -123,17 +128,27 @@ class Sparse(Design):
         return cast(Array, self.values @ w)
 
     def transpose_times(self, r: Array) -> Array:
-        return cast(Array, self.values.T @ r)
+        return cast(Array, self._transposed @ r)
 
     def squares(self, r: Array) -> Array:
         entries = self.values.data**2, self.values.indices, self.values.indptr
-        return cast(Array, sparse.csr_array(entries, shape=self.shape).T @ r)
+        return cast(Array, sparse.csc_array(entries, shape=self.shape[::-1]) @ r)
 
     def cross(self, r: Array, other: Design) -> Array:
         weighted = self.values.multiply(r[:, None]).tocsr()
         if isinstance(other, Sparse):
             return cast(Array, (weighted.T @ other.values).toarray())
         return cast(Array, weighted.T @ other.array())
+
+    def shifted(self, centre: Array) -> Design:
+        """Columns without a zero are subtracted number by number, so that no digit is lost."""
+        n, d = self.shape
+        filled = np.bincount(self.values.indices, minlength=d) == n
+        if not filled.any():
+            return Shifted(self, centre)
+        own, rest = np.flatnonzero(filled), np.flatnonzero(~filled)
+        dense = Dense(self.values[:, own].toarray() - centre[own])
+        return Stacked([dense, Shifted(Sparse(self.values[:, rest]), centre[rest])], [own, rest])
 
     def scaled(self, scale: Array) -> "Sparse":
         indices, indptr = self.values.indices, self.values.indptr
@@ -209,8 +224,9 @@ class Shifted(Design):
         return self.inner.transpose_times(r) - correction
 
     def squares(self, r: Array) -> Array:
-        inner, sums = self.inner.squares(r), self.inner.transpose_times(r)
-        return inner + self.centre * (self.centre * r.sum() - 2 * sums)
+        inner, sums = self.inner.squares(r).T, self.inner.transpose_times(r).T
+        total = r.sum(axis=0)[..., None]
+        return (inner + self.centre * (self.centre * total - 2 * sums)).T
 
     def cross(self, r: Array, other: Design) -> Array:
         plain = self.inner.cross(r, other)
@@ -246,7 +262,7 @@ class Scaled(Design):
         return (self.inner.transpose_times(r).T / self.scale).T
 
     def squares(self, r: Array) -> Array:
-        return self.inner.squares(r) / self.scale / self.scale
+        return (self.inner.squares(r).T / self.scale / self.scale).T
 
     def cross(self, r: Array, other: Design) -> Array:
         return self.inner.cross(r, other) / self.scale[:, None]

@@ -13,7 +13,7 @@ from functools import partial, wraps
 from importlib.util import find_spec
 from inspect import Parameter, signature
 from os import PathLike
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -21,21 +21,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from posteriori.decision.decide import most_probable
 from posteriori.design.columns import Columns
 from posteriori.errors import LabelError, ParameterError, ScaleError
-from posteriori.inspection.checks import Checks, check
-from posteriori.inspection.effects import comparisons, predictions, slopes
-from posteriori.inspection.explain import Explanation, explain
-from posteriori.inspection.results import augment, glance, linear_columns, summary, tidy
-from posteriori.inspection.summary import Summary
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.linalg import read_only
 from posteriori.models.linear import Hyperplane, boundary, coefficient_names, signed_distance
 from posteriori.rows.block import Block, Features, Mixed, check_finite, take_rows
 from posteriori.rows.dask import is_dask, is_table
 from posteriori.rows.features import is_arrow_table, path_error
-from posteriori.rows.formula import Formula, read_formula
 from posteriori.rows.frames import backend_of
 from posteriori.rows.in_memory import (
     SERIAL_ENTRIES,
@@ -45,13 +38,18 @@ from posteriori.rows.in_memory import (
     read_new_rows,
     read_rows,
 )
-from posteriori.rows.predictions import named, predict_dask, write_predictions
 from posteriori.rows.scan import as_source, is_scanned, is_source
 from posteriori.rows.schema import Batch, HandleUnknown, Schema
 from posteriori.rows.source import FitRows, PassLog, SourceRows
 from posteriori.rows.target import read_classes
 from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array, Labels
+
+if TYPE_CHECKING:
+    from posteriori.inspection.checks import Checks
+    from posteriori.inspection.explain import Explanation
+    from posteriori.inspection.summary import Summary
+    from posteriori.rows.formula import Formula
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -101,14 +99,20 @@ class Estimator(BaseEstimator):
         0  intercept      -1.2
         1         x0       0.8
         """
+        from posteriori.inspection.results import tidy
+
         return tidy(self)
 
     def glance(self) -> Any:
         """The fit as a frame with one row."""
+        from posteriori.inspection.results import glance
+
         return glance(self)
 
-    def summary(self) -> Summary:
+    def summary(self) -> "Summary":
         """The fit on one page, to print or to look at in a notebook; `.latex()` for a document."""
+        from posteriori.inspection.results import summary
+
         return summary(self)
 
     def _n_obs(self) -> float | None:
@@ -131,6 +135,8 @@ class Estimator(BaseEstimator):
         4   4.0          1  0.14  0.86      0.15
         5   5.0          1  0.05  0.95      0.05
         """
+        from posteriori.inspection.results import augment
+
         return augment(self, X, y, sample_weight, offset)
 
     def predictions(self, X: Any = None, **given: Any) -> Any:
@@ -139,6 +145,8 @@ class Estimator(BaseEstimator):
         predictions(X=None, *, at=None, average=False, level=0.95, sample_weight=None, offset=None);
         see `posteriori.predictions`.
         """
+        from posteriori.inspection.effects import predictions
+
         return predictions(self, X, **given)
 
     def comparisons(self, X: Any = None, **given: Any) -> Any:
@@ -147,6 +155,8 @@ class Estimator(BaseEstimator):
         comparisons(X=None, *, columns=None, change=1.0, at=None, average=True, level=0.95,
         sample_weight=None, offset=None); see `posteriori.comparisons`.
         """
+        from posteriori.inspection.effects import comparisons
+
         return comparisons(self, X, **given)
 
     def slopes(self, X: Any = None, **given: Any) -> Any:
@@ -155,15 +165,19 @@ class Estimator(BaseEstimator):
         slopes(X=None, *, columns=None, at=None, average=True, level=0.95, sample_weight=None,
         offset=None); see `posteriori.slopes`.
         """
+        from posteriori.inspection.effects import slopes
+
         return slopes(self, X, **given)
 
     def explain(
         self, x: Any, *, label: Any = None, against: Any = None, offset: Any = None
-    ) -> Explanation:
+    ) -> "Explanation":
         """What each column contributes to the log odds of one row.
 
         See `posteriori.inspection.explain.explain`.
         """
+        from posteriori.inspection.explain import explain
+
         return explain(self, x, label=label, against=against, offset=offset)
 
     def check(
@@ -174,11 +188,13 @@ class Estimator(BaseEstimator):
         offset: Any = None,
         *,
         ignore: str | Iterable[str] = (),
-    ) -> Checks:
+    ) -> "Checks":
         """What looks wrong with the fit: a verdict in words on each of eight subjects.
 
         See `posteriori.inspection.checks.check`.
         """
+        from posteriori.inspection.checks import check
+
         return check(self, X, y, sample_weight, offset, ignore=ignore)
 
     def _caveats(self) -> tuple[str, ...]:
@@ -223,6 +239,8 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def answer(self: Any, X: Any, *arguments: Any, to: Any = None, **settings: Any) -> Any:
         if is_scanned(X):
+            from posteriori.rows.predictions import named, write_predictions
+
             check_is_fitted(self)
             check_offsets(X, self, method.__name__)
             labels = list(getattr(self, "classes_", ()))
@@ -235,6 +253,8 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
 
             return write_predictions(X, of_batch, to, list(_possible(self)) if labels else ())
         if is_dask(X):
+            from posteriori.rows.predictions import predict_dask
+
             check_is_fitted(self)
             offset = settings.pop("offset", None)
             own = partial(getattr(self, method.__name__), *arguments, **settings)
@@ -321,7 +341,7 @@ class Classifier(ClassifierMixin, Estimator):
     classes_: Labels
     passes_: PassLog
     n_features_in_: int
-    formula_: Formula | None = None
+    formula_: "Formula | None" = None
     handle_unknown: HandleUnknown = "error"
 
     _linear: Any
@@ -431,8 +451,10 @@ class Classifier(ClassifierMixin, Estimator):
         """What the user passed, as rows with classes."""
         return read_rows(X, y, sample_weight, classes, model=type(self).__name__, **reading)
 
-    def _read_formula(self, formula: str, data: Any) -> tuple[Any, Any, Formula]:
+    def _read_formula(self, formula: str, data: Any) -> "tuple[Any, Any, Formula]":
         """Rows and labels as a formula says: fit("y ~ a + b", data)."""
+        from posteriori.rows.formula import read_formula
+
         found = read_formula(formula, data)
         if not found.formula.intercept and not hasattr(self, "fit_intercept"):
             raise ParameterError(
@@ -520,7 +542,7 @@ class Classifier(ClassifierMixin, Estimator):
     def predict(self, X: Any) -> Labels:
         """The most probable class of each row."""
         self._known_classes()
-        codes = self._evaluate(X, lambda a: most_probable(a).astype(np.float64))
+        codes = self._evaluate(X, lambda a: a.argmax(axis=1).astype(np.float64))
         return self.classes_[codes.astype(np.intp)]
 
     def _linear_function(self) -> Linear:
@@ -564,6 +586,8 @@ class Classifier(ClassifierMixin, Estimator):
         return signed_distance(self, X, self.hyperplane(first, second))
 
     def _parameter_columns(self) -> dict[str, list[Any]]:
+        from posteriori.inspection.results import linear_columns
+
         return linear_columns(self)
 
     def _known_classes(self) -> Labels:

@@ -4,8 +4,6 @@ Conventions: n rows, K classes. An activation (n, K) is ln p(C_k|x) of the estim
 no probabilities, its decision function: ln p up to a number that all classes have in common.
 """
 
-from collections.abc import Mapping
-from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -26,9 +24,8 @@ from posteriori.errors import (
 )
 from posteriori.inspection.results import predicted_log_probabilities
 from posteriori.models.base import anywhere
-from posteriori.models.cross_fit import HeldOut, check_folds, held_out_predictions
 from posteriori.models.logistic import LogisticRegression
-from posteriori.models.wrapper import Training, Wrapper
+from posteriori.models.wrapper import Training, Wrapper, held_out_predictions
 from posteriori.typing import Array, Codes, Labels
 
 _SMALLEST_LOG = float(np.log(np.finfo(np.float64).smallest_subnormal))
@@ -83,6 +80,7 @@ class CalibratedClassifier(ClassifierMixin, Wrapper):
     temperature_: float
     calibrator_: LogisticRegression
     _zero: float
+    _least_classes = 2
 
     def __init__(
         self,
@@ -95,32 +93,29 @@ class CalibratedClassifier(ClassifierMixin, Wrapper):
         self.method = method
         self.cv = cv
 
-    def _check_settings(self) -> None:
+    def _learn(self, rows: Training) -> None:
         check_choice("method", self.method, ["temperature", "platt"])
-        check_folds(self.cv)
-
-    def _learn(self, rows: Training, split_params: Mapping[str, Any]) -> None:
         for name in ("temperature_", "calibrator_"):
             self.__dict__.pop(name, None)
         self.classes_ = rows.classes
-        _check_several(type(self).__name__, rows)
-        self.estimator_ = self.estimator if self._frozen else rows.fit(self.estimator)
-        found = held_out_predictions(rows, self, partial(_activations, self.classes_), split_params)
-        zeros = np.isneginf(found.values)
-        lowest = found.values[~zeros].min()
-        self._zero = float(lowest - np.log(2)) if zeros.any() else _SMALLEST_LOG
-        values = self._without_zeros(found.values)
+        found, codes, weight = held_out_predictions(
+            rows, self.estimator, self.cv, self._activations
+        )
+        self.estimator_ = rows.fit(self.estimator, rows.used)
+        zeros = np.isneginf(found)
+        self._zero = float(found[~zeros].min() - np.log(2)) if zeros.any() else _SMALLEST_LOG
+        activations = self._without_zeros(found)
         if self.method == "temperature":
-            self.temperature_ = _temperature(values, found)
+            self.temperature_ = _temperature(activations, codes, weight)
         else:
-            _check_every_class(self.classes_, found.codes)
-            self.calibrator_ = _calibrator(_columns(values), found)
+            self._check_every_class(codes)
+            self.calibrator_ = _calibrator(_columns(activations), codes, weight)
 
     @anywhere
     def predict_log_proba(self, X: Any) -> Array:
         """ln p(C_k|x), recalibrated, (n, K)."""
         check_is_fitted(self)
-        logs = self._without_zeros(_activations(self.classes_, self.estimator_, X))
+        logs = self._without_zeros(self._activations(self.estimator_, X))
         if hasattr(self, "temperature_"):
             return cast(Array, log_softmax(logs / self.temperature_, axis=1))
         return cast(Array, self.calibrator_.predict_log_proba(_columns(logs)))
@@ -136,47 +131,49 @@ class CalibratedClassifier(ClassifierMixin, Wrapper):
         codes = most_probable(self.predict_log_proba(X))
         return self.classes_[codes]
 
+    def _activations(self, fitted: Any, X: Any) -> Array:
+        """ln p of all classes; a class that the estimator does not know has probability zero."""
+        if hasattr(fitted, "predict_proba"):
+            own = predicted_log_probabilities(fitted, X)
+        elif hasattr(fitted, "decision_function"):
+            own = np.asarray(fitted.decision_function(X))
+            own = np.column_stack([np.zeros_like(own), own]) if own.ndim == 1 else own
+        else:
+            raise ParameterError(
+                f"{type(fitted).__name__} has neither predict_proba nor decision_function.",
+                "Use a classifier that has one of them.",
+            )
+        labels = np.asarray(fitted.classes_).tolist()
+        if own.shape[1] != len(labels):
+            raise ParameterError(
+                f"decision_function gives {own.shape[1]} columns for {len(labels)} classes.",
+                "Use an estimator with a number a class, or with predict_proba.",
+            )
+        found = np.full((len(own), len(self.classes_)), -np.inf)
+        place = {label: k for k, label in enumerate(self.classes_.tolist())}
+        found[:, [place[label] for label in labels]] = own
+        bad = ~np.isfinite(found.max(axis=1))
+        if bad.any():
+            raise DataError(
+                "The estimator gives no probabilities for row {row}.",
+                "Check the entries of that row, or use another estimator.",
+                int(bad.argmax()),
+            )
+        return found
+
     def _without_zeros(self, logs: Array) -> Array:
         """The logarithms, with one in place of that of zero."""
         if self._zero > _SMALLEST_LOG:  # so that no positive probability counts for less than zero
             return np.maximum(logs, self._zero)
         return np.where(np.isneginf(logs), self._zero, logs)
 
-
-def _activations(classes: Labels, fitted: Any, X: Any) -> Array:
-    """ln p of all `classes`; a class that the estimator does not know has probability zero."""
-    if hasattr(fitted, "predict_proba"):
-        own = predicted_log_probabilities(fitted, X)
-    elif hasattr(fitted, "decision_function"):
-        own = _from_margins(np.asarray(fitted.decision_function(X)), len(fitted.classes_))
-    else:
-        raise ParameterError(
-            f"{type(fitted).__name__} has neither predict_proba nor decision_function.",
-            "Use a classifier that has one of them.",
-        )
-    found = np.full((len(own), len(classes)), -np.inf)
-    place = {label: k for k, label in enumerate(classes.tolist())}
-    found[:, [place[label] for label in np.asarray(fitted.classes_).tolist()]] = own
-    bad = np.isnan(found).any(axis=1) | np.isneginf(found).all(axis=1)
-    if bad.any():
-        raise DataError(
-            "The estimator gives no probabilities for row {row}.",
-            "Look at the entries of that row, or use another estimator.",
-            int(bad.argmax()),
-        )
-    return found
-
-
-def _from_margins(margin: Array, n_classes: int) -> Array:
-    if margin.ndim == 1:
-        margin = np.column_stack([np.zeros_like(margin), margin])
-    if margin.shape[1] != n_classes or not np.isfinite(margin).all():
-        raise ParameterError(
-            f"decision_function gives {margin.shape[1]} columns for {n_classes} classes, or "
-            "infinite numbers.",
-            "Use an estimator with a finite number a class, or with predict_proba.",
-        )
-    return margin
+    def _check_every_class(self, codes: Codes) -> None:
+        counts = np.bincount(codes, minlength=len(self.classes_))
+        if not counts.all():
+            raise LabelError(
+                f"No held-out row is of class {self.classes_.tolist()[int(counts.argmin())]!r}.",
+                "Pass rows of it, or use method='temperature', which does not need them.",
+            )
 
 
 def _columns(logs: Array) -> Array:
@@ -184,26 +181,8 @@ def _columns(logs: Array) -> Array:
     return logs[:, 1:] - logs[:, :1] if logs.shape[1] == 2 else logs
 
 
-def _check_several(name: str, rows: Training) -> None:
-    if len(rows.classes) < 2:
-        raise LabelError(
-            f"{name} needs rows of two classes at least; y has one class, "
-            f"{rows.classes.tolist()[0]!r} (n_samples = {len(rows.codes)}).",
-            "Pass rows of every class.",
-        )
-
-
-def _check_every_class(classes: Labels, codes: Codes) -> None:
-    counts = np.bincount(codes, minlength=len(classes))
-    if not counts.all():
-        raise LabelError(
-            f"No held-out row is of class {classes.tolist()[int(counts.argmin())]!r}.",
-            "Pass rows of it, or use method='temperature', which does not need them.",
-        )
-
-
-def _temperature(activations: Array, found: HeldOut) -> float:
-    b = fit_inverse_temperature(activations, found.codes, found.weight)
+def _temperature(activations: Array, codes: Codes, weight: Array) -> float:
+    b = fit_inverse_temperature(activations, codes, weight)
     if b == 0:
         _warn_of_chance("All classes are given the same probability (temperature_ is infinite).")
         return np.inf
@@ -220,12 +199,12 @@ def _temperature(activations: Array, found: HeldOut) -> float:
     return 1.0
 
 
-def _calibrator(columns: Array, found: HeldOut) -> LogisticRegression:
+def _calibrator(columns: Array, codes: Codes, weight: Array) -> LogisticRegression:
     if columns.shape[1] > 1:
-        return LogisticRegression(prior="evidence").fit(columns, found.codes, found.weight)
-    first, second = (columns[found.codes == k, 0] for k in (0, 1))
-    separated = first.max() <= second.min() or second.max() <= first.min()
-    separated = bool(separated and np.ptp(columns) > 0)
+        return LogisticRegression(prior="evidence").fit(columns, codes, weight)
+    first, second = (columns[codes == k, 0] for k in (0, 1))
+    apart = first.max() <= second.min() or second.max() <= first.min()
+    separated = bool(apart and np.ptp(columns) > 0)
     if separated:
         warn(
             SeparationWarning(
@@ -235,7 +214,7 @@ def _calibrator(columns: Array, found: HeldOut) -> LogisticRegression:
             )
         )
     model = LogisticRegression(prior="jeffreys" if separated else None, tol=1e-10)
-    model.fit(columns, found.codes, found.weight)
+    model.fit(columns, codes, weight)
     if model.coef_[0, 0] <= 0:
         _warn_of_chance(f"The log odds were multiplied by {model.coef_[0, 0]:.3g} all the same.")
     return model

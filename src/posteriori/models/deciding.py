@@ -2,26 +2,24 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.decision.class_priors import (
     PriorsLike,
     log_ratio,
     read_priors,
-    reweigh,
     weighed_logs,
 )
 from posteriori.decision.decide import Decisions, choices, read_rule
 from posteriori.decision.loss import LossLike
 from posteriori.decision.probabilities import read_proba
-from posteriori.errors import LabelError, ParameterError
+from posteriori.errors import ParameterError
 from posteriori.inspection.results import predicted_log_probabilities
 from posteriori.inspection.summary import Summary
 from posteriori.likelihood.softmax import log_probabilities
@@ -29,7 +27,7 @@ from posteriori.models.base import all_or_nothing, anywhere
 from posteriori.models.wrapper import Wrapper, check_arguments, read_labels, routed
 from posteriori.rows.formula import read_formula
 from posteriori.rows.target import read_target, read_weight
-from posteriori.typing import Array, Codes, Labels
+from posteriori.typing import Array, Labels
 
 
 class DecidingClassifier(ClassifierMixin, Wrapper):
@@ -52,7 +50,7 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
         shares of the classes in y, by `sample_weight`.
 
     Fitted: estimator_, classes_, actions_ (A,), rule_ (with its `threshold`) and, with `priors`,
-    training_priors_ (K,).
+    priors_ and training_priors_ (K,).
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> from posteriori import GaussianClassifier
@@ -89,7 +87,7 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
         X: a table in memory with labels y; or a formula, with the data frame as y, for estimators
         of posteriori. `params` are passed on to the `fit` of the estimator.
         """
-        check_arguments(self, self.estimator, X, y, sample_weight, params)
+        check_arguments(self, X, y, sample_weight, params)
         fit_params, _ = routed(self, sample_weight, params)
         self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self.classes_ = np.asarray(self.estimator_.classes_)
@@ -101,12 +99,13 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
         self.rule_ = read_rule(self.loss, self.classes_, None, self.actions, self.reject_cost)
         self.actions_ = self.rule_.loss.actions
         self.rule_.dominance.warn()
-        self.__dict__.pop("training_priors_", None)
+        for name in ("priors_", "training_priors_"):
+            self.__dict__.pop(name, None)
         self._shift = None
         if self.priors is not None:
-            new = read_priors(self.priors, self.classes_)
+            self.priors_ = read_priors(self.priors, self.classes_)
             self.training_priors_ = self._training_priors(X, y, sample_weight)
-            self._shift = log_ratio(self.training_priors_, new, self.classes_)
+            self._shift = log_ratio(self.training_priors_, self.priors_, self.classes_)
         return self
 
     def _training_priors(self, X: Any, y: Any, sample_weight: Any) -> Array:
@@ -115,18 +114,15 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
             return read_priors(self.training_priors, self.classes_, "training_priors")
         layers = list(_layers(self.estimator_))
         for model in layers:
-            if (own := _own_priors(model, self.classes_)) is not None:
+            if (own := _own_priors(model)) is not None:
                 return own
-        recalibrated = hasattr(layers[-1], "method")
-        weights = [
-            name
-            for model in (() if recalibrated else layers)
+        weighted = not hasattr(layers[-1], "method") and any(
+            name.endswith("class_weight") and value is not None
+            for model in layers
             for name, value in model.get_params().items()
-            if name.endswith("class_weight") and value is not None
-        ]
-        frozen = any(isinstance(model, FrozenEstimator) for model in layers)
-        if frozen or weights:
-            reason = "is frozen and keeps no priors" if frozen else f"has {weights[0]} set"
+        )
+        if weighted or any(isinstance(model, FrozenEstimator) for model in layers):
+            reason = "has class weights" if weighted else "is frozen and keeps no priors"
             raise ParameterError(
                 f"priors was given, but the training priors are not known: the estimator {reason}.",
                 "Pass training_priors=, the class priors that its probabilities rest on.",
@@ -134,34 +130,25 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
         y = read_formula(X, y).y if isinstance(X, str) else y
         labels, codes = read_target(y, len(y))
         weight = read_weight(sample_weight, len(codes))
-        weight = np.ones(len(codes)) if weight is None else weight
-        if codes.ndim == 2:
-            total = cast(Array, codes).T @ weight
-        else:
-            total = np.bincount(cast(Codes, codes), weight, len(labels)).astype(np.float64)
-        shares = dict(zip(labels.tolist(), (total / total.sum()).tolist(), strict=True))
-        return np.array([shares.get(label, 0.0) for label in self.classes_.tolist()])
+        member = codes if codes.ndim == 2 else np.eye(len(labels))[codes]
+        shares = np.average(member, axis=0, weights=weight)
+        known = dict(zip(labels.tolist(), shares.tolist(), strict=True))
+        return np.array([known.get(label, 0.0) for label in self.classes_.tolist()])
 
     def summary(self) -> Summary:
         """The estimator on one page, with the losses, actions, reject cost and threshold."""
-        page, rule = super().summary(), self.rule_
-        facts = [("Actions", str(len(self.actions_)))]
+        page, rule, actions = super().summary(), self.rule_, self.actions_.tolist()
+        left, right = page.facts
+        facts = [*right, ("Actions", str(len(actions)))]
         if self.reject_cost is not None:
             facts.append(("Reject cost", f"{self.reject_cost:g}"))
-        if (threshold := rule.threshold) is not None:
-            facts.append(("Threshold", f"{threshold:.4g}"))
-        actions = self.actions_.tolist()
-        notes = [
-            f"Losses in class {label!r}: "
-            + ", ".join(f"{a!r} {loss:g}" for a, loss in zip(actions, row, strict=True))
-            + "."
-            for label, row in zip(self.classes_.tolist(), rule.loss.values.tolist(), strict=True)
-        ]
-        return replace(
-            page,
-            facts=(page.facts[0], (*page.facts[1], *facts)),
-            notes=(*notes, *page.notes),
-        )
+        if rule.threshold is not None:
+            facts.append(("Threshold", f"{rule.threshold:.4g}"))
+        notes = []
+        for label, row in zip(self.classes_.tolist(), rule.loss.values.tolist(), strict=True):
+            losses = [f"{action!r} {loss:g}" for action, loss in zip(actions, row, strict=True)]
+            notes.append(f"Losses in class {label!r}: {', '.join(losses)}.")
+        return replace(page, facts=(left, facts), notes=(*notes, *page.notes))
 
     def decide(self, X: Any, *, loss: LossLike | None = None, reject_cost: Any = None) -> Decisions:
         """The decision of each row, with its expected loss.
@@ -196,10 +183,9 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
     def predict_proba(self, X: Any) -> Array:
         """Probability of each class, (n, K): the estimator's, under `priors` if there are any."""
         check_is_fitted(self)
-        p = np.asarray(self.estimator_.predict_proba(X))
         if self._shift is None:
-            return p
-        return reweigh(read_proba(p, self.classes_).checked(), self._shift)
+            return np.asarray(self.estimator_.predict_proba(X))
+        return np.exp(self.predict_log_proba(X))
 
     @anywhere
     def predict_log_proba(self, X: Any) -> Array:
@@ -211,7 +197,7 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Minus the mean loss of the decisions, in the true classes y.
 
-        Without losses and without rejecting it is one more than that: the share of right answers.
+        Without losses and without rejecting it is one more than that: the accuracy.
         """
         found = self.decide(X)
         weight = read_weight(sample_weight, len(found))
@@ -219,31 +205,13 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
             labels, codes = read_labels(y, len(found), type(self).__name__)
             right = self.classes_[found.code] == labels[codes]
             return float(np.average(right, weights=weight))
-        losses = self.rule_.losses_of(found.code, self._codes_of(y, len(found)))
+        codes = read_labels(y, len(found), type(self).__name__, self.classes_)[1]
+        losses = self.rule_.losses_of(found.code, codes)
         return -float(np.average(losses, weights=weight))
-
-    def _codes_of(self, y: Any, n_rows: int) -> Codes:
-        """Which of the classes the labels are."""
-        labels, codes = read_labels(y, n_rows, type(self).__name__)
-        known = self.classes_.tolist()
-        unknown = [label for label in labels.tolist() if label not in known]
-        if unknown:
-            raise LabelError(
-                f"y has the label {unknown[0]!r}, in which class no action has a loss.",
-                "Leave these rows out, or fit to rows of every class.",
-            )
-        return np.array([known.index(label) for label in labels.tolist()], dtype=np.intp)[codes]
 
     @property
     def _possible_answers(self) -> Any:
         return choices(self.actions_, self.reject_cost is not None, self.rule_.label)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags, base = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.input_tags.pairwise = base.input_tags.pairwise
-        if base.classifier_tags is not None:
-            tags.classifier_tags = base.classifier_tags
-        return tags
 
 
 def _layers(fitted: Any) -> Iterator[Any]:
@@ -264,10 +232,8 @@ def _layers(fitted: Any) -> Iterator[Any]:
             model = None
 
 
-def _own_priors(model: Any, classes: Labels) -> Array | None:
+def _own_priors(model: Any) -> Array | None:
     """The priors that a fitted model keeps."""
-    if hasattr(model, "training_priors_"):  # it has changed them itself
-        return read_priors(model.priors, classes)
     for name in ("priors_", "class_prior_"):
         if (own := getattr(model, name, None)) is not None:
             return np.asarray(own, dtype=np.float64)

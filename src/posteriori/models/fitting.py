@@ -4,7 +4,8 @@ Targets are coded, columns standardised, dependent columns found, subsamples dra
 chosen.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
@@ -32,11 +33,11 @@ from posteriori.posterior.priors import (
 from posteriori.rows.block import Block, Rows
 from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
-from posteriori.statistics.column_moments import ColumnSpread, column_spread
+from posteriori.statistics.column_moments import column_spread
 from posteriori.statistics.glm_domain import offset_range
 from posteriori.statistics.goodness_of_fit import GatherTargetMean, TargetMean
 from posteriori.statistics.local_quadratic import GatherProducts, Information, Target
-from posteriori.statistics.row_sample import sample_rows
+from posteriori.statistics.row_sample import sample_rows, split_rows
 from posteriori.typing import Array, Codes
 
 _ROWS_PER_PARAMETER = 12
@@ -64,22 +65,26 @@ class Subsample(NamedTuple):
     """Rows, how many times their weight all rows have, and their share of all rows."""
 
     rows: Rows
-    factor: float
-    row_fraction: float
-
-
-def all_rows(rows: Rows) -> Subsample:
-    """The last level."""
-    return Subsample(rows, 1.0, 1.0)
+    factor: float = 1.0
+    row_fraction: float = 1.0
 
 
 def subsamples(rows: Rows, p: int) -> list[Subsample]:
-    """Subsamples that grow up to all rows; only these if they are few for p parameters."""
-    levels = [all_rows(rows)]
+    """Subsamples that grow up to all rows; only these if they are few for p parameters.
+
+    The largest has as many rows as a source should bring into memory; where these are too few for
+    so many columns, more of them, as far as memory allows. It is the same from every source.
+    """
+    levels = [Subsample(rows)]
     least = max(_SMALLEST_SAMPLE, _ROWS_PER_PARAMETER * p)
     if rows.n_rows < GROWTH * least:
         return levels
-    many = _first_growth(rows, least)
+    width = max(len(rows.schema), _FEWEST_COLUMNS)
+    share = max(rows.n_rows * width / (2 * _SAMPLE_ENTRIES), 1)
+    many = max(GROWTH, 2 ** math.ceil(math.log2(share)))
+    if rows.n_rows // many < least:
+        most = min(2 * least, MOST_ENTRIES // width)
+        many = max(GROWTH, rows.n_rows // max(most, 1))
     while levels[-1].rows.n_rows // many >= least:
         last = levels[-1]
         some, times = sample_rows(last.rows, many)
@@ -90,36 +95,25 @@ def subsamples(rows: Rows, p: int) -> list[Subsample]:
     return levels[::-1]
 
 
-def _first_growth(rows: Rows, least: int) -> int:
-    """How many times the rows of the largest subsample all rows are: the same from every source.
-
-    It has the rows that the first pass brings into memory; where these are too few for so many
-    columns, more of them, as far as memory allows.
-    """
-    most = 2 * _SAMPLE_ENTRIES // max(len(rows.schema), _FEWEST_COLUMNS)
-    usual = max(GROWTH, 2 ** int(np.ceil(np.log2(max(rows.n_rows / most, 1)))))
-    if rows.n_rows // usual >= least:
-        return usual
-    width = getattr(rows, "width", len(rows.schema))
-    most = min(2 * least, int(MOST_ENTRIES / width))
-    return max(GROWTH, rows.n_rows // max(most, 1))
-
-
 def on_subsamples(full: LogPosterior, levels: Sequence[Subsample]) -> list[LogPosterior]:
     """The objective on each level; on a subsample its noise is tolerance enough."""
-    p = full.coordinates.size
-    rough = [
-        replace(
-            full,
-            rows=level.rows,
-            factor=level.factor,
-            row_fraction=level.row_fraction,
-            tolerance=_NOISE * np.sqrt(p * level.factor),
-            damping=0.0 if full.penalty.proper else _DAMPING * level.factor * np.sqrt(p),
+    p, problems = full.coordinates.size, [full]
+    for rows, factor, row_fraction in reversed(levels[:-1]):
+        tolerance, penalty = _NOISE * np.sqrt(p * factor), full.penalty
+        if not penalty.proper:
+            amount = _DAMPING * factor * np.sqrt(p) * full.mean_weight
+            penalty = penalty.damped(amount, full.standard.intercept)
+        problems.append(
+            replace(
+                full,
+                rows=rows,
+                factor=factor,
+                row_fraction=row_fraction,
+                tolerance=tolerance,
+                penalty=penalty,
+            )
         )
-        for level in levels[:-1]
-    ]
-    return [*rough, full]
+    return problems[::-1]
 
 
 Code = Callable[[Any], Array]
@@ -204,17 +198,11 @@ def read_problem(
             return code(block.y)
 
     columns, n_activations = Columns(rows.schema, handle_unknown), K if K > 2 else 1
-    first = first_prior(prior)
-    if isinstance(first, GaussianPrior):
-        first = first.by_column(columns)
-    return Problem(coded, columns, loss, target, n_activations, intercept, first, tol, information)
-
-
-def first_prior(prior: PriorLike | PriorName) -> PriorLike:
-    """The Gaussian prior that a fit starts with, where the data choose the prior."""
-    if prior == "jeffreys":
-        return None
-    return GaussianPrior(units="standardised") if isinstance(prior, str) else prior
+    if isinstance(prior, str):  # the data choose it; a fit to do so starts with precision one
+        prior = None if prior == "jeffreys" else GaussianPrior(units="standardised")
+    if isinstance(prior, GaussianPrior):
+        prior = prior.by_column(columns)
+    return Problem(coded, columns, loss, target, n_activations, intercept, prior, tol, information)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +227,7 @@ def prepare(problem: Problem) -> Prepared:
     """Standardise the columns, find a start, and drop columns that depend on others."""
     q = len(problem.columns.names) + int(problem.intercept)
     coordinates = Coordinates(problem.n_activations, q)
-    levels = [all_rows(problem.rows)]
+    levels = [Subsample(problem.rows)]
     if not problem.domain.is_bounded:  # else what is inside for some rows need not be for all
         levels = subsamples(problem.rows, coordinates.size)
     standard, constant = _standardise(problem, levels)
@@ -251,6 +239,9 @@ def prepare(problem: Problem) -> Prepared:
         penalty = replace(penalty, proper=False)
     if problem.n_activations > 1:  # the mean that all classes share changes nothing
         penalty = replace(penalty, mean=np.zeros(q))
+    tolerance = problem.tol if len(levels) > 1 else max(problem.tol**2, _LAST_DIGIT)
+    if problem.rows.n_rows * coordinates.size <= _SMALL:
+        tolerance = _LAST_DIGIT
     objective = LogPosterior(
         problem.rows,
         problem.columns,
@@ -259,7 +250,7 @@ def prepare(problem: Problem) -> Prepared:
         problem.target,
         penalty,
         coordinates,
-        _tolerance(problem, coordinates.size, len(levels)),
+        tolerance,
         problem.information,
         mean_weight=mean.weight / levels[0].rows.n_rows,
     )
@@ -277,28 +268,24 @@ def is_large(objective: LogPosterior) -> bool:
     return objective.n_rows * objective.coordinates.size > _SMALL
 
 
-def _tolerance(problem: Problem, p: int, n_levels: int) -> float:
-    """`tol`, or less where that costs next to nothing."""
-    if problem.rows.n_rows * p <= _SMALL:
-        return _LAST_DIGIT
-    return problem.tol if n_levels > 1 else max(problem.tol**2, _LAST_DIGIT)
-
-
 def _standardise(problem: Problem, levels: list[Subsample]) -> tuple[Standard, NDArray[np.bool_]]:
     """Centre and scale of each column, and which columns never change.
 
     A few rows suffice: centring and scaling change no prediction. More are used where a column
     seems constant, and all where the prior is that of centred columns, or of standard deviations.
     """
-    prior = problem.prior
+    prior, candidates = problem.prior, [problem.rows]
     exact = isinstance(prior, GaussianPrior) and prior.units == "standardised"
-    for rows in [problem.rows] if exact else _ever_more(levels):
+    if len(levels) > 1 and not exact:
+        some = levels[-2].rows
+        candidates = [split_rows(some, max(some.n_rows // _ENOUGH, 1))[0], some, problem.rows]
+    for rows in candidates:
         try:
             found = column_spread(rows, problem.columns)
         except (MissingValueError, InfiniteValueError):
             column_spread(problem.rows, problem.columns)  # raises again, with the row's number
             raise
-        constant = _constant(found)
+        constant = found.deviation <= STILL * abs(found.mean)
         if not constant.any():
             break
     mean = found.mean * found.unit
@@ -313,21 +300,6 @@ def _standardise(problem: Problem, levels: list[Subsample]) -> tuple[Standard, N
         return Standard(mean, scale, True), constant
     size = np.hypot(found.deviation, found.mean) * found.unit
     return Standard(np.zeros(len(mean)), np.where(size > 0, size, 1.0), False), size == 0
-
-
-def _ever_more(levels: list[Subsample]) -> Iterator[Rows]:
-    """A few rows, those of the last subsample, and all rows."""
-    if len(levels) > 1:
-        some = levels[-2].rows
-        many = some.n_rows // _ENOUGH
-        if many > 1:
-            yield sample_rows(some, many)[0]
-        yield some
-    yield levels[-1].rows
-
-
-def _constant(found: ColumnSpread) -> NDArray[np.bool_]:
-    return found.deviation <= STILL * abs(found.mean)
 
 
 def _intercept_runs(problem: Problem, penalty: Penalty, some: TargetMean) -> bool:
@@ -417,33 +389,25 @@ def _identified(
     Of all coefficients with the same activations, those of smallest norm are taken, in the user's
     units; so a column that depends on others shares their coefficients.
     """
-    first = int(objective.standard.intercept)
+    standard, precision = objective.standard, objective.penalty.precision
+    first = int(standard.intercept)
+    flat = np.concatenate([np.zeros(first, dtype=np.bool_), constant])
+    if precision.ndim == 1:
+        flat &= precision == 0
+    # Rounding leaves more of a variance in sums of columns that are far from zero.
+    far = 0.0 if standard.moves else abs(standard.centre / standard.scale).max(initial=0.0)
+    rounding = max(COLLINEAR, float(np.finfo(np.float64).eps * far**2))
     for level in (levels[0], levels[-1]) if len(levels) > 1 else levels:
-        matrix = _products(objective, level.rows)
-        flat = np.concatenate([np.zeros(first, dtype=np.bool_), constant])
-        if objective.penalty.precision.ndim == 1:
-            flat &= objective.penalty.precision == 0
+        sums = level.rows.map_sum(GatherProducts(objective.columns, standard))
+        matrix = standard.inward_matrix(sums)
+        matrix += np.diag(precision) if precision.ndim == 1 else precision
         matrix[flat] = matrix[:, flat] = 0.0
-        dependent = dependent_columns(unit_diagonal(matrix)[0], _rounding(objective.standard))
+        dependent = dependent_columns(unit_diagonal(matrix)[0], rounding)
         if not len(dependent):
             return objective, dependent
-    basis = _smallest(matrix, dependent, objective.standard)
+    basis = _smallest(matrix, dependent, standard)
     coordinates = replace(objective.coordinates, basis=basis)
     return replace(objective, coordinates=coordinates), dependent - first
-
-
-def _rounding(standard: Standard) -> float:
-    """The share of a variance that rounding may leave in sums of columns that are not centred."""
-    far = 0.0 if standard.moves else abs(standard.centre / standard.scale).max(initial=0.0)
-    return max(COLLINEAR, float(np.finfo(np.float64).eps * far**2))
-
-
-def _products(objective: LogPosterior, rows: Rows) -> Array:
-    """Σ φφᵀ of standardised columns, and what the prior adds to it."""
-    found = rows.map_sum(GatherProducts(objective.columns, objective.standard))
-    precision = objective.penalty.precision
-    out = objective.standard.inward_matrix(found)
-    return out + (np.diag(precision) if precision.ndim == 1 else precision)
 
 
 def _smallest(matrix: Array, dependent: Codes, standard: Standard) -> Array:

@@ -358,7 +358,7 @@ def _read_rate(rate: Any) -> float:
 
 def _starts(clean: LogPosterior, start: Array) -> list[Array]:
     """Coefficients to start from, by fits without noise."""
-    held = replace(clean, damping=max(clean.damping, _HELD))
+    held = replace(clean, penalty=clean.penalty.damped(_HELD, clean.standard.intercept))
     found = newton([held], start).parameters
     starts = [times * found for times in _CLEAN]
     if not clean.is_wide:

@@ -141,9 +141,13 @@ def choose_prior(plan: Plan, prepared: Prepared) -> ChosenPrior:
 
 def finish(plan: Plan, prepared: Prepared) -> Fit:
     """Solve, decide whether classes are separated, and infer."""
-    objective, search = prepared.objective, plan.search
-    _warn_of_rank(prepared)
-    solved, curvature = _solve(plan, prepared)
+    objective, search, curvature = prepared.objective, plan.search, None
+    if len(prepared.dependent):
+        _warn_of_rank(prepared)
+    if plan.keeps_hessian:
+        solved, curvature = _solve_with_hessian(plan, prepared)
+    else:
+        solved = plan.solve(prepared, search)
     solution, determined = search.verify(prepared, solved.solution, plan.solve), None
     if solution.status is Status.SEPARATED:
         found, support = search.separation, search.support(objective)
@@ -185,22 +189,18 @@ def _has_densities(family: TargetFamily | None) -> bool:
     return family is not None and family.name == "exponential"
 
 
-def _solve(plan: Plan, prepared: Prepared) -> tuple[Solved, Array | None]:
-    """The optimum and, where it is needed anyway, the Hessian there."""
+def _solve_with_hessian(plan: Plan, prepared: Prepared) -> tuple[Solved, Array | None]:
+    """The optimum and the Hessian there, if the last steps of many rows can have it for nothing."""
     full = prepared.objective
-
-    def solved(problem: Prepared) -> Solved:
-        return plan.solve(problem, plan.search)
-
-    if not plan.keeps_hessian or plan.problem.tol < _DIGITS or isinstance(full, JeffreysPosterior):
-        return solved(prepared), None
+    if plan.problem.tol < _DIGITS or isinstance(full, JeffreysPosterior):
+        return plan.solve(prepared, plan.search), None
     if len(prepared.levels) == 1 or full.is_wide:
-        return solved(prepared), prepared.hessian if is_large(full) else None
+        return plan.solve(prepared, plan.search), prepared.hessian if is_large(full) else None
     rough = replace(full, tolerance=near_enough(full))
-    found = solved(replace(prepared, levels=[*prepared.levels[:-1], rough]))
+    found = plan.solve(replace(prepared, levels=[*prepared.levels[:-1], rough]), plan.search)
     polished = polish(full, found.solution) if found.solution.converged else None
     if polished is None:
-        return solved(prepared), None
+        return plan.solve(prepared, plan.search), None
     return found._replace(solution=polished[0]), polished[1]
 
 
@@ -210,7 +210,8 @@ def solver_of(name: Solver, tol: float, max_iter: int | None, keep_path: bool = 
     def optimum(prepared: Prepared, search: SeparationSearch) -> Solved:
         objective, levels = prepared.objective, prepared.levels
         if isinstance(objective, JeffreysPosterior):
-            some = [replace(each, damping=_DAMPING) for each in levels[:-1]]
+            held = objective.penalty.damped(_DAMPING, objective.standard.intercept)
+            some = [replace(each, penalty=held) for each in levels[:-1]]
             start = newton(some, prepared.start).parameters if some else prepared.start
             solution = scoring(objective, start, max_iter=max_iter or 200)
             return Solved(solution, "scoring", "Firth's equations have no other solver")
@@ -319,8 +320,6 @@ def _warn_of_weakest(objective: LogPosterior, weakest: float) -> None:
 
 def _warn_of_rank(prepared: Prepared) -> None:
     n_columns = len(prepared.dependent)
-    if not n_columns:
-        return
     columns = prepared.objective.columns.as_schema().describe_all(prepared.dependent)
     warn(
         RankDeficiencyWarning(

@@ -7,17 +7,14 @@ the second class; more have one each.
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
 import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice, check_count, check_flag, check_fraction
-from posteriori.decision.decide import most_probable
 from posteriori.errors import InferenceError, ParameterError, ScaleError
-from posteriori.inspection.results import About, glance_of, listed, passes_text, summary_of
-from posteriori.inspection.summary import Summary
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
@@ -33,7 +30,6 @@ from posteriori.models.likelihood_fit import (
     solver_of,
 )
 from posteriori.models.separation import SeparationSearch
-from posteriori.posterior.activations import MeanInterval
 from posteriori.posterior.evidence import Evidence
 from posteriori.posterior.inference import Errors, Inference, Intervals
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, check_prior
@@ -48,6 +44,10 @@ from posteriori.solve.objective import Iteration, Solution, Status
 from posteriori.solve.separation import Separation
 from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array, Labels
+
+if TYPE_CHECKING:
+    from posteriori.inspection.results import About
+    from posteriori.inspection.summary import Summary
 
 
 def _prior_text(prior: Any) -> str:
@@ -164,7 +164,7 @@ class LikelihoodModel(Classifier):
 
     def _codes(self, activation: Array) -> Array:
         if activation.shape[1] > 1:
-            return most_probable(activation).astype(np.float64)
+            return activation.argmax(axis=1).astype(np.float64)
         second, first = self._link().logs(activation[:, 0])
         return (second > first).astype(np.float64)
 
@@ -324,6 +324,8 @@ class LikelihoodModel(Classifier):
            n_obs  n_parameters  log_likelihood  null_deviance
         0      6             2          -2.478          8.318
         """
+        from posteriori.inspection.results import glance_of
+
         return make_frame(glance_of(self._fitted_inference(), self._about()), self._frame_backend)
 
     def summary(
@@ -335,7 +337,7 @@ class LikelihoodModel(Classifier):
         odds_ratios: bool = False,
         reference: Any = None,
         positive: Any = None,
-    ) -> Summary:
+    ) -> "Summary":
         """The fit on one page, to print or to look at in a notebook; `.latex()` for a document.
 
         The arguments are those of `tidy`. Where there are no standard errors, as of more than 5,000
@@ -358,6 +360,8 @@ class LikelihoodModel(Classifier):
         x0                           1.2140     0.9126   1.33  0.1834  -0.5746  3.0027
         ==============================================================================
         """
+        from posteriori.inspection.results import summary_of
+
         inference, about = self._compared_with(reference, positive), self._about()
         self._check_odds(odds_ratios)
         if (
@@ -386,6 +390,8 @@ class LikelihoodModel(Classifier):
         >>> LogisticRegression().fit(X, y).predict_interval([[2.5]]).round(3)
         array([[0.099, 0.901]])
         """
+        from posteriori.posterior.activations import MeanInterval
+
         inference = self._fitted_inference()
         kernel = MeanInterval.of(inference, self._link(), level)
         rows, K = self._rows_with(X, offset), inference.coefficient_map.coordinates.n_activations
@@ -400,7 +406,9 @@ class LikelihoodModel(Classifier):
         width = self._inference.coefficient_map.coordinates.n_activations
         return replace(rows, offset=read_offset(offset, rows.n_rows, width))
 
-    def _about(self) -> About:
+    def _about(self) -> "About":
+        from posteriori.inspection.results import About, passes_text
+
         return About(
             type(self).__name__,
             _prior_text(self.prior),
@@ -424,6 +432,8 @@ class LikelihoodModel(Classifier):
         found = getattr(self, "separation_", None) if status is Status.SEPARATED else None
         if found is None:
             return (status.value, self._edge) if self._edge else (status.value,)
+        from posteriori.inspection.results import listed
+
         diverges = (
             f"coefficient of {listed(found.columns)} diverges"
             if len(found.columns) == 1

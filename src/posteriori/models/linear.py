@@ -4,14 +4,16 @@ Conventions: n rows, d columns, w (d,) the normal of a plane, w₀ its offset. W
 categorical columns, d counts the columns of the design matrix, and distances are taken there.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.linalg import norm
 
 from posteriori.design.columns import Columns
 from posteriori.errors import ColumnTypeError, ParameterError, ScaleError, ShapeError
 from posteriori.likelihood.linear_activations import Linear
+from posteriori.linalg import read_only
 from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.rows.block import Block, check_finite
 from posteriori.rows.features import read_features
@@ -38,6 +40,10 @@ class Hyperplane:
 
     normal: Array
     offset: float
+    unit_normal: Array = field(init=False)
+    """w / |w|."""
+    _shift: float = field(init=False, repr=False)
+    """w₀ / |w|, the signed distance of the origin."""
 
     def __post_init__(self) -> None:
         normal, offset = np.array(self.normal, dtype=np.float64), float(self.offset)
@@ -52,20 +58,25 @@ class Hyperplane:
                 "The normal is zero in every column, so there is no plane.",
                 "Pass a normal with at least one entry that is not zero.",
             )
-        normal.flags.writeable = False
-        object.__setattr__(self, "normal", normal)
-        object.__setattr__(self, "offset", offset)
+        length = float(norm(normal))
+        with np.errstate(over="ignore"):
+            shift = np.float64(offset) / length
+        if not np.isfinite(shift):
+            raise ScaleError(
+                f"The plane lies farther from the origin than doubles reach (offset {offset}, "
+                f"length of the normal {length:g}).",
+                "Scale the columns so that the normal is of the size of the offset.",
+            )
+        self.__dict__.update(
+            normal=read_only(normal),
+            offset=offset,
+            unit_normal=normal / length,
+            _shift=float(shift),
+        )
 
     def __neg__(self) -> "Hyperplane":
         """The same points with the sides exchanged."""
         return Hyperplane(-self.normal, -self.offset)
-
-    @property
-    def unit_normal(self) -> Array:
-        """w / |w|."""
-        # Scaled by its largest entry first, so that no square overflows or vanishes.
-        scaled = self.normal / self._largest
-        return scaled / np.linalg.norm(scaled)
 
     @property
     def closest_to_origin(self) -> Array:
@@ -87,24 +98,6 @@ class Hyperplane:
             return points - away * unit  # (4.6)
 
         return rows.fill(np.empty((rows.n_rows, len(unit))), closest)
-
-    @property
-    def _largest(self) -> float:
-        return float(np.abs(self.normal).max())
-
-    @property
-    def _shift(self) -> float:
-        """w₀ / |w|, the signed distance of the origin."""
-        with np.errstate(over="ignore"):
-            length = np.linalg.norm(self.normal / self._largest)
-            shift = np.float64(self.offset) / self._largest / length
-        if not np.isfinite(shift):
-            raise ScaleError(
-                f"The plane lies farther from the origin than doubles reach (offset {self.offset}, "
-                f"largest entry of the normal {self._largest}).",
-                "Scale the columns so that the normal is of the size of the offset.",
-            )
-        return float(shift)
 
     def _distances(self, rows: MemoryRows, handle_unknown: HandleUnknown = "error") -> Array:
         unit, shift, columns = self.unit_normal, self._shift, Columns(rows.schema, handle_unknown)

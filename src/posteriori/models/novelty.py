@@ -1,10 +1,10 @@
 """Novelty detection: rows whose density is too low for rows of the training distribution."""
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -12,8 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from posteriori.arguments import check_fraction
 from posteriori.errors import DataError, IdentifiabilityWarning, ParameterError, warn
 from posteriori.models.base import anywhere
-from posteriori.models.cross_fit import check_folds, held_out_predictions
-from posteriori.models.wrapper import Mask, Training, Wrapper, overwrite, with_label
+from posteriori.models.wrapper import (
+    Mask,
+    Training,
+    Wrapper,
+    held_out_predictions,
+    overwrite,
+    with_label,
+)
 from posteriori.typing import Array, Labels
 
 _ROUNDING = 1e-12
@@ -91,26 +97,26 @@ class NoveltyDetector(Wrapper):
 
     @property
     def _needs_labels(self) -> bool:
-        return is_classifier(self.estimator) and not self._frozen
+        return is_classifier(self.estimator) and not isinstance(self.estimator, FrozenEstimator)
 
-    def _check_settings(self) -> None:
+    def _learn(self, rows: Training) -> None:
         check_fraction("false_positive_rate", self.false_positive_rate)
-        check_folds(self.cv)
-
-    def _learn(self, rows: Training, split_params: Mapping[str, Any]) -> None:
-        self.estimator_ = self.estimator if self._frozen else rows.fit(self.estimator)
+        found, _, weight = held_out_predictions(rows, self.estimator, self.cv, _log_density)
+        self.estimator_ = rows.fit(self.estimator, rows.used)
         if is_classifier(self.estimator):
             self.classes_ = np.asarray(self.estimator_.classes_)
-            self._check_reject_label()
-        found = held_out_predictions(rows, self, _log_density, split_params)
-        self._densities, place = np.unique(found.values, return_inverse=True)
-        weight = np.bincount(place, found.weight)
-        self._weight_below = np.concatenate([[0.0], np.cumsum(weight)])
+            if self.reject_label in self.classes_.tolist():
+                raise ParameterError(
+                    f"reject_label={self.reject_label!r} is a class of its own.",
+                    "Choose a label that y does not have.",
+                )
+        order = np.argsort(found)
+        self._densities = found[order]
+        self._weight_below = np.append(0.0, np.cumsum(weight[order]))
         # Rare is what is below the largest s_i with a p-value of at most the rate, were it lower.
         total = self._weight_below[-1]
-        rare = np.flatnonzero(
-            (1 + self._weight_below[:-1]) / (1 + total) <= self.false_positive_rate
-        )
+        lowest = (1 + self._weight_below[:-1]) / (1 + total)
+        rare = np.flatnonzero(lowest <= self.false_positive_rate)
         self.threshold_ = float(self._densities[rare[-1]]) if len(rare) else -np.inf
         if not len(rare):
             needed = int(np.ceil(1 / self.false_positive_rate - 1))
@@ -166,13 +172,6 @@ class NoveltyDetector(Wrapper):
         tags.estimator_type, tags.classifier_tags = inner.estimator_type, inner.classifier_tags
         return tags
 
-    def _check_reject_label(self) -> None:
-        if self.reject_label in self.classes_.tolist():
-            raise ParameterError(
-                f"reject_label={self.reject_label!r} is a class of its own.",
-                "Choose a label that y does not have.",
-            )
-
 
 def _log_density(fitted: Any, X: Any) -> Array:
     if not hasattr(fitted, "score_samples"):
@@ -185,14 +184,14 @@ def _log_density(fitted: Any, X: Any) -> Array:
     if missing.any():
         raise DataError(
             "The estimator gives no density for row {row}.",
-            "Look at the entries of that row, or use another estimator.",
+            "Check the entries of that row, or use another estimator.",
             int(missing.argmax()),
         )
     return found
 
 
 def _raised(log_density: Array) -> Array:
-    """A little higher, so that rounding does not tell equal densities apart."""
+    """A little higher, so that densities which differ by rounding count as equal."""
     with np.errstate(invalid="ignore"):
         raised = log_density + _ROUNDING * np.maximum(abs(log_density), 1.0)
     return np.where(np.isfinite(log_density), raised, log_density)

@@ -62,7 +62,7 @@ _FLAT = 1e-9
 _SAMPLE_STEPS = 6
 """Newton steps from the optimum of all rows to that of some of them; three are usual."""
 
-_CLOSE = 1e-3
+_CLOSE = 0.1
 """A decrement with which the smallest slope is worth a pass."""
 
 _MANY = 150
@@ -234,7 +234,8 @@ def shows_overlap(
     objective, w = levels[-1], solution.parameters
     if not solution.converged or objective.n_rows <= objective.coordinates.size:
         return False
-    if len(levels) > 1 and _some_overlap(levels[0], w, support):
+    no_prior = not objective.penalty.precision.any()
+    if len(levels) > 1 and no_prior and _some_overlap(levels[0], w, support):
         return True
     least = _least_slope(objective, w, support)
     last = max((step.decrement for step in solution.trace[-1:]), default=0.0)
@@ -244,17 +245,14 @@ def shows_overlap(
 
 
 def _some_overlap(some: LogPosterior, w: Array, support: Support) -> bool:
-    """Whether steps to the optimum of some of the rows, if they have one, show that they overlap.
-
-    With a prior that holds some columns, the optimum is no longer one of the likelihood.
-    """
-    if some.is_wide or some.penalty.precision.any():
+    """Whether steps to the optimum of some of the rows, if there is one, show that they overlap."""
+    if some.is_wide:
         return False
-    some = replace(some, factor=1.0, damping=0.0)
+    some = replace(some, factor=1.0, penalty=flat(some.coordinates.q))
     for _ in range(_SAMPLE_STEPS):
         step, decrement = _newton_step(some, w)
-        if decrement < _CLOSE:
-            return _least_slope(some, w, support) > decrement**2
+        if decrement < _CLOSE and _least_slope(some, w, support) > decrement**2:
+            return True
         if not np.isfinite(decrement):
             return False
         w = w + step

@@ -1,9 +1,15 @@
-"""What estimators around another estimator have in common: reading, picking and fitting rows."""
+"""What estimators around another estimator have in common: reading rows, folds, and routing.
 
+Cross-fitting gives predictions for rows that the predicting model was not fitted to: the test rows
+of each fold are predicted by a copy of the estimator that is fitted to its training rows. The folds
+are those of a splitter of scikit-learn. An estimator that is already fitted, in a
+`FrozenEstimator`, predicts all rows.
+"""
+
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, Self, cast
 
 import narwhals.stable.v1 as nw
@@ -12,14 +18,22 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from posteriori.errors import DataError, LabelError, ParameterError, ScaleError
+from posteriori.arguments import check_count
+from posteriori.errors import (
+    DataError,
+    IdentifiabilityWarning,
+    LabelError,
+    ParameterError,
+    ScaleError,
+    warn,
+)
 from posteriori.inspection.results import linear_columns
 from posteriori.models.base import Estimator, all_or_nothing
-from posteriori.rows.categories import LEVELS
 from posteriori.rows.features import as_frame, path_error
 from posteriori.rows.formula import read_formula
 from posteriori.rows.frames import as_pickable, count_rows, pick_rows
@@ -36,227 +50,84 @@ class Wrapper(Estimator):
 
     estimator: Any
     estimator_: Any
+    _least_classes = 1
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
-        """Fit the estimator, and learn from its predictions for held-out rows.
+        """Fit to a table in memory with labels y; rows of weight zero are ignored.
 
-        X: a table in memory with labels y; or a formula, with the data frame as y, for estimators
-        of posteriori. Rows of weight zero are ignored. `params` are passed on: `groups` to the
-        splitter, all others to the `fit` of the estimator, with metadata routing if that is
-        enabled.
+        Estimators of posteriori can be given a formula as X, and the data frame as y. `params` are
+        passed on: `groups` to the splitter, if there is one, all others to the `fit` of the
+        estimator, with metadata routing if that is enabled.
         """
-        self._check_settings()
-        check_arguments(self, self.estimator, X, y, sample_weight, params)
-        check_not_pairwise(self, self.estimator)
-        known = None
-        if self._frozen:
-            check_is_fitted(self.estimator)
-            known = np.asarray(self.estimator.classes_) if self._needs_labels else None
-        fit_params, split_params = routed(self, sample_weight, params)
-        name, labelled = type(self).__name__, self._needs_labels
-        rows = read_training(name, X, y, sample_weight, fit_params, known, labelled)
-        self._learn(rows, split_params)
+        check_arguments(self, X, y, sample_weight, params)
+        self._learn(read_training(self, X, y, sample_weight, params))
         return self
+
+    def _learn(self, rows: "Training") -> None:
+        """Fit the estimator to the rows, and learn from its predictions."""
+        raise NotImplementedError
 
     @property
     def _needs_labels(self) -> bool:
         return True
 
-    def _check_settings(self) -> None:
-        """An error for settings that cannot be honoured."""
+    @property
+    def _base(self) -> Any:
+        """The estimator of which copies are fitted."""
+        return self.estimator
 
-    def _learn(self, rows: "Training", split_params: Mapping[str, Any]) -> None:
-        """Fit the estimator to the rows, and learn from its predictions."""
-        raise NotImplementedError
+    @property
+    def _fitted(self) -> Any:
+        """A fitted copy, with the columns of X."""
+        return self.estimator_
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Which arguments of `fit` go to the estimator and to the splitter."""
-        return routing_of(self, self.estimator)
+        """Which arguments of `fit` go to the estimator and to the splitter, if there is one."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        fitting = MethodMapping().add(caller="fit", callee="fit")
+        router.add(estimator=self._base, method_mapping=fitting)
+        if hasattr(self, "cv"):
+            splitting = MethodMapping().add(caller="fit", callee="split")
+            router.add(splitter=self.cv, method_mapping=splitting)
+        return router
 
     def _parameter_columns(self) -> dict[str, list[Any]]:
-        inner = self.estimator_
+        inner = self._fitted
         if isinstance(inner, Estimator):
             return inner._parameter_columns()
         return linear_columns(inner) if hasattr(inner, "coef_") else {"term": []}
 
     def _caveats(self) -> tuple[str, ...]:
-        inner = self.estimator_
+        inner = self._fitted
         if isinstance(inner, Estimator):
             return inner._caveats()
         return () if hasattr(inner, "coef_") else ("its parameters are in estimator_",)
 
     @property
     def n_features_in_(self) -> int:
-        return cast(int, self.estimator_.n_features_in_)
+        return cast(int, self._fitted.n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        return cast(NDArray[Any], self.estimator_.feature_names_in_)
+        return cast(NDArray[Any], self._fitted.feature_names_in_)
 
     def __sklearn_tags__(self) -> Tags:
-        return inherit_tags(super().__sklearn_tags__(), self.estimator)
-
-    @property
-    def _frozen(self) -> bool:
-        """Whether the estimator comes fitted, so that all rows are new to it."""
-        return isinstance(self.estimator, FrozenEstimator)
-
-
-def inherit_tags(tags: Tags, estimator: Any) -> Tags:
-    """The tags, with those of the estimator for its input."""
-    inner = get_tags(estimator)
-    for name in ("sparse", "allow_nan", "positive_only", "categorical", "string"):
-        setattr(tags.input_tags, name, getattr(inner.input_tags, name))
-    tags.non_deterministic = inner.non_deterministic
-    return tags
+        tags, inner = super().__sklearn_tags__(), get_tags(self._base)
+        for name in ("sparse", "allow_nan", "positive_only", "categorical", "string", "pairwise"):
+            setattr(tags.input_tags, name, getattr(inner.input_tags, name))
+        tags.non_deterministic = inner.non_deterministic
+        return tags
 
 
-# --- Reading ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """The rows of a fit, as the user passed them, of which the numbers `rows` are used (None: all).
-
-    X is a frame, and y None, if there is a `formula`. `all_codes` are the classes of all rows;
-    `fit_params` other arguments of `fit`, `sample_weight` among them.
-    """
-
-    X: Any
-    y: Any
-    formula: str | None
-    classes: Labels
-    all_codes: Codes
-    all_weights: Array
-    rows: Codes | None = None
-    fit_params: Mapping[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def codes(self) -> Codes:
-        """The class of each row in use."""
-        return self.all_codes if self.rows is None else self.all_codes[self.rows]
-
-    @cached_property
-    def weight(self) -> Array:
-        """The weight of each row in use."""
-        return self.all_weights if self.rows is None else self.all_weights[self.rows]
-
-    @property
-    def features(self) -> Any:
-        """X of the rows in use."""
-        return self.X if self.rows is None else pick_rows(self.X, self.rows)
-
-    def pick(self, places: Codes) -> "Training":
-        """Some of the rows in use."""
-        return replace(self, rows=places if self.rows is None else self.rows[places])
-
-    def against(self, sides: Codes) -> "Training":
-        """The rows of classes with a side, 0 or 1 rather than -1, and the side as their label."""
-        own, y = np.flatnonzero(sides[self.codes] >= 0), sides[self.all_codes]
-        found = self if (sides >= 0).all() else self.pick(own)
-        if self.formula is None:
-            return replace(found, y=y)
-        target, terms = (part.strip() for part in self.formula.split("~", 1))
-        frame = cast("nw.DataFrame[Any]", as_frame(self.X))
-        target = target if target in frame.columns else "target"
-        side = nw.new_series(target, y, backend=nw.get_native_namespace(frame))
-        X = frame.with_columns(side).to_native()
-        return replace(found, X=X, formula=f"{target} ~ {terms}")
-
-    def fit(self, estimator: Any) -> Any:
-        """A copy of the estimator, fitted to the rows in use.
-
-        An estimator of posteriori is passed all rows of a frame with text, with weight zero where
-        they are not in use, so that it knows all levels of the columns.
-        """
-        rows, X, y, params = self.rows, self.X, self.y, dict(self.fit_params)
-        if rows is not None and is_ours(estimator) and _has_levels(X):
-            weight = np.zeros(len(self.all_weights))
-            weight[rows] = self.weight
-            rows, params = None, {**params, "sample_weight": weight}
-        if rows is not None:
-            X, params = self.features, _check_method_params(X, params, indices=rows)
-            y = None if y is None else _pick_labels(y, rows)
-        given = (self.formula, X) if self.formula is not None else (X,) if y is None else (X, y)
-        with _numbered(rows):
-            return clone(estimator).fit(*given, **params)
-
-    def predict(self, predict: Callable[[Any], Any]) -> Array:
-        """What a function of X gives for the rows in use."""
-        with _numbered(self.rows):
-            return np.asarray(predict(self.features), dtype=np.float64)
-
-
-@contextmanager
-def _numbered(rows: Codes | None) -> Iterator[None]:
-    """Errors that name one of some rows have its number among all rows instead."""
-    try:
-        yield
-    except (DataError, ScaleError) as error:
-        if error.row is None or rows is None:
-            raise
-        raise error.located("", int(rows[error.row]) - error.row) from error
-
-
-def _pick_labels(y: Any, rows: Codes) -> Any:
-    """Some labels, in a column that declares an order of its own where y does."""
-    entries = as_vector(y, keep_levels=True)[rows]
-    return entries.to_native() if isinstance(entries, nw.Series) else entries
-
-
-def read_training(
-    name: str,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
-    fit_params: Mapping[str, Any] | None = None,
-    known: Labels | None = None,
-    labelled: bool = True,
-) -> Training:
-    """The rows that `name` was given to fit, without those of weight zero.
-
-    The classes are those `known`, else the labels of the remaining rows. Rows that are not
-    `labelled` are all of one class.
-    """
-    formula = None
-    if isinstance(X, str):
-        formula, X, y = X, y, read_formula(X, y).y
-    check_aligned(X, y=y, sample_weight=sample_weight)
-    X = as_pickable(X)
-    n_rows = count_rows(X)
-    weight = read_weight(sample_weight, n_rows)
-    rows = None if weight is None or weight.all() else np.flatnonzero(weight)
-    if labelled:
-        classes, codes = read_labels(y, n_rows, name, known)
-    else:
-        classes, codes, y = np.zeros(1), np.zeros(n_rows, dtype=np.intp), None
-    if rows is not None and known is None:
-        present, place = np.unique(codes[rows]), np.zeros(len(classes), dtype=np.intp)
-        place[present] = np.arange(len(present))
-        classes, codes = classes[present], place[codes]
-    y = None if formula is not None else y
-    weight = np.ones(n_rows) if weight is None else weight
-    return Training(X, y, formula, classes, codes, weight, rows, fit_params or {})
-
-
-def read_labels(
-    y: Any, n_rows: int, model: str, classes: Labels | None = None
-) -> tuple[Labels, Codes]:
-    """The classes in order, and the code of each row; soft labels are an error."""
-    found, codes = read_target(y, n_rows, known=classes)
-    if codes.ndim == 2:
-        raise LabelError(
-            f"{model} does not take soft labels, and y has {codes.shape[1]} columns.",
-            "Pass one label a row.",
-        )
-    return found, cast(Codes, codes)
+# --- Arguments of fit -----------------------------------------------------------------------------
 
 
 def check_arguments(
-    model: Any, estimator: Any, X: Any, y: Any, sample_weight: Any, params: Mapping[str, Any]
+    model: Wrapper, X: Any, y: Any, sample_weight: Any, params: Mapping[str, Any]
 ) -> None:
-    """An error for what a model around the estimator cannot be fitted to."""
+    """An error for what a model around its estimator cannot be fitted to."""
+    estimator = model._base
     name, inner = type(model).__name__, type(estimator).__name__
     if any(is_source(each) or hasattr(type(each), "map_sum") for each in (X, y)):
         raise ParameterError(
@@ -283,28 +154,8 @@ def check_arguments(
         )
 
 
-def check_not_pairwise(model: Any, estimator: Any) -> None:
-    """An error for estimators of which the rows are a precomputed kernel."""
-    if get_tags(estimator).input_tags.pairwise:
-        raise ParameterError(
-            f"{type(model).__name__} cannot pick rows from a precomputed kernel.",
-            "Use an estimator that computes its kernel.",
-        )
-
-
-def routing_of(model: Any, estimator: Any) -> MetadataRouter:
-    """Which arguments of `fit` go to the estimator and to the splitter, where there is one."""
-    router = MetadataRouter(owner=model).add_self_request(model)
-    fitting = MethodMapping().add(caller="fit", callee="fit")
-    router.add(estimator=estimator, method_mapping=fitting)
-    if hasattr(model, "cv"):
-        splitting = MethodMapping().add(caller="fit", callee="split")
-        router.add(splitter=model.cv, method_mapping=splitting)
-    return router
-
-
 def routed(
-    model: Any, sample_weight: Any, params: Mapping[str, Any]
+    model: Wrapper, sample_weight: Any, params: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The arguments of the estimator's `fit`, and those of the splitter's `split`."""
     given = dict(params) if sample_weight is None else {**params, "sample_weight": sample_weight}
@@ -324,34 +175,234 @@ def is_ours(estimator: Any) -> bool:
     return isinstance(estimator, Estimator)
 
 
+# --- Rows -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The rows of a fit as the user passed them, with their classes and weights.
+
+    X is a data frame, and y None, if there is a `formula`. `used` are the numbers of the rows whose
+    weight is not zero; `fit_params` and `split_params` the other arguments of the estimator and of
+    the splitter.
+    """
+
+    X: Any
+    y: Any
+    formula: str | None
+    classes: Labels
+    codes: Codes
+    weight: Array
+    used: Codes
+    fit_params: Mapping[str, Any]
+    split_params: Mapping[str, Any]
+
+    def fit(self, estimator: Any, rows: Codes, labels: Any = None) -> Any:
+        """A copy of the estimator, fitted to the rows with these numbers.
+
+        `labels` (one for each row of X) stand for those of the user. An estimator of posteriori is
+        passed all rows of a frame with text, with weight zero where they are not among `rows`, so
+        that its schema has all levels of the columns.
+        """
+        if isinstance(estimator, FrozenEstimator):
+            return estimator
+        X, y, formula, params = self.X, self.y, self.formula, dict(self.fit_params)
+        if labels is not None:
+            X, y, formula = self._with_labels(labels)
+        if len(rows) < len(self.codes):
+            if is_ours(estimator) and _has_levels(X):
+                own = np.isin(np.arange(len(self.codes)), rows)
+                params["sample_weight"] = np.where(own, self.weight, 0.0)
+                rows = np.arange(len(own))
+            else:
+                X, params = pick_rows(X, rows), _check_method_params(X, params, indices=rows)
+                y = None if y is None else y[rows]
+        y = y.to_native() if isinstance(y, nw.Series) else y
+        given = (formula, X) if formula is not None else (X,) if y is None else (X, y)
+        with _numbered(rows):
+            return clone(estimator).fit(*given, **params)
+
+    def _with_labels(self, labels: Any) -> tuple[Any, Any, str | None]:
+        """X, y and the formula with other labels."""
+        if self.formula is None:
+            return self.X, labels, None
+        frame, name = cast("nw.DataFrame[Any]", as_frame(self.X)), "posteriori_target"
+        column = nw.new_series(name, labels, backend=nw.get_native_namespace(frame))
+        terms = self.formula.split("~", 1)[1]
+        return frame.with_columns(column).to_native(), None, f"{name} ~ {terms}"
+
+    def predict(self, predict: Callable[[Any, Any], Any], fitted: Any, rows: Codes) -> Array:
+        """What `predict(fitted, X)` gives for the rows with these numbers."""
+        with _numbered(rows):
+            return np.asarray(predict(fitted, pick_rows(self.X, rows)), dtype=np.float64)
+
+
+def read_training(
+    model: Wrapper, X: Any, y: Any, sample_weight: Any = None, params: Mapping[str, Any] = {}
+) -> Training:
+    """The rows that a model is fitted to.
+
+    The classes are those of the estimator if it comes fitted, else the labels of the rows with a
+    weight. Where the model needs no labels, all rows are of one class.
+    """
+    formula = None
+    if isinstance(X, str):
+        formula, X, y = X, y, read_formula(X, y).y
+    check_aligned(X, y=y, sample_weight=sample_weight)
+    X = as_pickable(X)
+    n_rows = count_rows(X)
+    weight = read_weight(sample_weight, n_rows)
+    weight = np.ones(n_rows) if weight is None else weight
+    used = np.flatnonzero(weight)
+    classes, codes, labels = np.zeros(1), np.zeros(n_rows, dtype=np.intp), None
+    if frozen := isinstance(model._base, FrozenEstimator):
+        check_is_fitted(model._base)
+    if model._needs_labels:
+        known = np.asarray(model._base.classes_) if frozen else None
+        classes, codes = read_labels(y, n_rows, type(model).__name__, known)
+        if known is None:
+            present, own = np.unique(codes[used], return_inverse=True)
+            classes, codes = classes[present], np.zeros(n_rows, dtype=np.intp)
+            codes[used] = own
+        labels = None if formula is not None else as_vector(y, keep_levels=True)
+    if len(classes) < model._least_classes:
+        raise LabelError(
+            f"{type(model).__name__} needs rows of two classes at least; y has one class, "
+            f"{classes.tolist()[0]!r} (n_samples = {n_rows}).",
+            "Pass rows of every class.",
+        )
+    fit_params, split_params = routed(model, sample_weight, params)
+    return Training(X, labels, formula, classes, codes, weight, used, fit_params, split_params)
+
+
+def read_labels(
+    y: Any, n_rows: int, model: str, classes: Labels | None = None
+) -> tuple[Labels, Codes]:
+    """The classes in order, and the code of each row; soft labels are an error."""
+    found, codes = read_target(y, n_rows, known=classes)
+    if codes.ndim == 2:
+        raise LabelError(
+            f"{model} does not take soft labels, and y has {codes.shape[1]} columns.",
+            "Pass one label a row.",
+        )
+    return found, cast(Codes, codes)
+
+
+@contextmanager
+def _numbered(rows: Codes) -> Iterator[None]:
+    """Errors that name one of some rows have its number among all rows instead."""
+    try:
+        yield
+    except (DataError, ScaleError) as error:
+        if error.row is None:
+            raise
+        raise error.located("", int(rows[error.row]) - error.row) from error
+
+
 def _has_levels(X: Any) -> bool:
-    """Whether X is a frame with columns of text or of a categorical type."""
+    """Whether X is a frame with columns that are not numbers."""
     frame = as_frame(X)
-    return frame is not None and any(
-        dtype in (*LEVELS, nw.Object) for dtype in frame.schema.values()
-    )
+    return frame is not None and not all(kind.is_numeric() for kind in frame.schema.values())
 
 
-# --- Labels of rejected rows --------------------------------------------------------------------
+# --- Cross-fitting --------------------------------------------------------------------------------
+
+_REMEDY = (
+    "Pass more rows of it; or wrap a fitted estimator in sklearn.frozen.FrozenEstimator, and pass "
+    "other rows."
+)
 
 
-def overwrite(labels: Labels, where: Mask, label: Any) -> Labels:
-    """`label` in the rows `where`; an array of objects if its type is another than the labels'."""
-    if not where.any():
-        return labels
-    out = labels.astype(_joint_type(labels, label))
-    for row in np.flatnonzero(where):
-        out[row] = label
-    return out
+def held_out_predictions(
+    rows: Training, estimator: Any, cv: Any, predict: Callable[[Any, Any], Any]
+) -> tuple[Array, Codes, Array]:
+    """What `predict(fitted, X)` gives for rows that the estimator was not fitted to.
+
+    Also the classes and weights of these rows. One that is predicted r times has 1/r of its weight
+    each time.
+    """
+    frozen = isinstance(estimator, FrozenEstimator)
+    folds = [(rows.used, rows.used)] if frozen else make_folds(cv, rows)
+    parts = [rows.predict(predict, rows.fit(estimator, train), test) for train, test in folds]
+    tested = np.concatenate([test for _, test in folds])
+    times = np.bincount(tested)[tested]
+    return np.concatenate(parts), rows.codes[tested], rows.weight[tested] / times
+
+
+def make_folds(cv: Any, rows: Training) -> list[tuple[Codes, Codes]]:
+    """The numbers of the rows to fit to and of those to predict, fold by fold.
+
+    A number means `StratifiedKFold(cv, shuffle=True, random_state=0)`, but no more folds than rows
+    in the largest class.
+    """
+    used, codes = rows.used, rows.codes[rows.used]
+    if not isinstance(cv, str) and np.iterable(cv) and not hasattr(cv, "split"):
+        kept = rows.weight > 0
+        splits = [(np.asarray(train), np.asarray(test)) for train, test in cv]
+        folds = [(train[kept[train]], test[kept[test]]) for train, test in splits]
+    else:
+        if isinstance(cv, str) or not hasattr(cv, "split"):
+            cv = _stratified(cv, codes)
+        X = rows.X if len(used) == len(rows.codes) else pick_rows(rows.X, used)
+        given = _check_method_params(rows.X, rows.split_params, indices=used)
+        with warnings.catch_warnings():
+            # A class with fewer rows than folds is in some of the folds only.
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            places = list(cv.split(X, codes, **given))
+        folds = [(used[train], used[test]) for train, test in places]
+    for number, (train, test) in enumerate(folds, start=1):
+        _check_training_classes(rows.classes, rows.codes[train], rows.codes[test], number)
+    return folds
+
+
+def _stratified(cv: Any, codes: Codes) -> StratifiedKFold:
+    """The splitter for a number of folds."""
+    check_count("cv", cv, "folds")
+    if cv < 2:
+        raise ParameterError("cv=1 holds out no rows.", "Use two folds or more.")
+    n_folds = min(cv, int(np.bincount(codes).max()))
+    if n_folds < 2:
+        raise LabelError(
+            f"Every class has one row only (n_samples = {len(codes)}): none can be held out.",
+            _REMEDY,
+        )
+    return StratifiedKFold(n_folds, shuffle=True, random_state=0)
+
+
+def _check_training_classes(classes: Labels, train: Codes, test: Codes, number: int) -> None:
+    """Warn of a class that only held-out rows have; an error for training rows of one class."""
+    present = np.unique(train)
+    lacking = np.setdiff1d(test, present)
+    if len(present) == 1 < len(classes):
+        label = classes.tolist()[present[0]]
+        problem = f"The training rows of fold {number} are of one class, {label!r}."
+        raise LabelError(problem, "Pass more rows of the others, or another splitter as cv=.")
+    if len(lacking):
+        label = classes.tolist()[lacking[0]]
+        problem = f"No training row of fold {number} is of class {label!r}"
+        warn(IdentifiabilityWarning(f"{problem}: it gets probability zero there.", _REMEDY))
+
+
+# --- Labels of rejected rows ----------------------------------------------------------------------
 
 
 def with_label(labels: Labels, label: Any) -> Labels:
-    """The labels and one more, of the type that `overwrite` gives."""
-    longer = np.append(labels, labels[-1:])
-    return overwrite(longer, np.arange(len(longer)) == len(labels), label)
+    """The labels and one more; an array of objects if its type is another than the labels'.
+
+    >>> with_label(np.array(["a", "b"]), "new"), with_label(np.array([1, 2]), None)
+    (array(['a', 'b', 'new'], dtype='<U3'), array([1, 2, None], dtype=object))
+    """
+    one = np.empty(1, dtype=object)
+    one[0] = label
+    if np.isscalar(label):
+        plain = np.array([label])
+        if plain.dtype.kind in {"f": "fiu"}.get(labels.dtype.kind, labels.dtype.kind):
+            return np.concatenate([labels, plain])
+    return np.concatenate([labels.astype(object), one])
 
 
-def _joint_type(labels: Labels, label: Any) -> np.dtype[Any]:
-    own, new = labels.dtype, np.array([label]).dtype if np.isscalar(label) else np.dtype(object)
-    same = own.kind == new.kind or (own.kind == "f" and new.kind in "iu")
-    return np.result_type(own, new) if same else np.dtype(object)
+def overwrite(labels: Labels, where: Mask, label: Any) -> Labels:
+    """`label` in the rows `where`; of the type of `with_label` if there are such rows."""
+    if not where.any():
+        return labels
+    return with_label(labels, label)[np.where(where, len(labels), np.arange(len(labels)))]

@@ -106,7 +106,7 @@ def evidence_of(
     """
     return Evidence(
         log_likelihood,
-        log_normaliser(penalty, len(vectors)) - penalty.value(vectors),
+        log_normaliser(penalty, len(vectors)) - penalty.value_and_gradient(vectors)[0],
         0.5 * (vectors.size * _LOG_TWO_PI - log_determinant),
     )
 

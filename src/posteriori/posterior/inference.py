@@ -82,7 +82,7 @@ class Inference:
         prior: float | None = None,
     ) -> None:
         if prior is None:
-            prior = objective.penalty.value(objective.coordinates.vectors(w))
+            prior, _ = objective.penalty.value_and_gradient(objective.coordinates.vectors(w))
         self._objective: LogPosterior | None = objective
         self._prior, self._value, self._family = prior, value, family
         self._free: dict[Errors, Array] = {}

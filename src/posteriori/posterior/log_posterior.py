@@ -6,7 +6,7 @@ Solvers see a vector w (p,) of free parameters, from which `Coordinates` makes Î
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import helmert
 
 from posteriori.design.columns import Columns
+from posteriori.design.matrix import Design
 from posteriori.design.standardise import Standard
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.posterior.priors import Penalty
@@ -21,7 +22,7 @@ from posteriori.rows.block import Rows
 from posteriori.solve.objective import Curvature, Local
 from posteriori.statistics.leverage import GatherLeverage, Leverage
 from posteriori.statistics.local_quadratic import (
-    GatherHessianProducts,
+    GatherHessianProduct,
     GatherQuadratic,
     Information,
     Target,
@@ -68,30 +69,24 @@ class Coordinates:
     n_activations: int
     q: int
     basis: Array | None = None
+    contrasts: Array = field(init=False)
+    """B (K, c)."""
+    c: int = field(init=False)
+    k: int = field(init=False)
+    size: int = field(init=False)
+    """p = ck, the number of free parameters."""
 
-    @cached_property
-    def contrasts(self) -> Array:
-        """B (K, c)."""
+    def __post_init__(self) -> None:
         K = self.n_activations
-        return np.ones((1, 1)) if K == 1 else np.ascontiguousarray(helmert(K).T)
-
-    @property
-    def c(self) -> int:
-        return self.contrasts.shape[1]
-
-    @property
-    def k(self) -> int:
-        return self.q if self.basis is None else self.basis.shape[1]
+        contrasts = np.ones((1, 1)) if K == 1 else np.ascontiguousarray(helmert(K).T)
+        k = self.q if self.basis is None else self.basis.shape[1]
+        found = {"contrasts": contrasts, "c": max(K - 1, 1), "k": k, "size": max(K - 1, 1) * k}
+        self.__dict__.update(found)
 
     @property
     def shape(self) -> tuple[int, int]:
         """That of Î˜."""
         return self.n_activations, self.q
-
-    @property
-    def size(self) -> int:
-        """p, the number of free parameters."""
-        return self.c * self.k
 
     def vectors(self, w: Array) -> Array:
         """V (c, q), one row a contrast."""
@@ -115,16 +110,14 @@ class Coordinates:
         if matrix.ndim == 1:
             each = (self.contrasts**2).T @ matrix.reshape(-1, self.q)
             return (each if self.basis is None else each @ self.basis**2).ravel()
-        # Each side in turn: the rows of the matrix, then those of its transpose.
-        return self._contract_rows(self._contract_rows(matrix).T)
-
-    def _contract_rows(self, matrix: Array) -> Array:
-        """The rows (Kq, m) of a matrix by their free parameters (p, m)."""
-        m = matrix.shape[1]
-        if self.n_activations > 1:
-            matrix = (self.contrasts.T @ matrix.reshape(len(self.contrasts), -1)).reshape(-1, m)
-        if self.basis is not None:
-            matrix = (self.basis.T @ matrix.reshape(self.c, self.q, m)).reshape(-1, m)
+        for _ in range(2):  # the rows of the matrix, then those of its transpose
+            m = matrix.shape[1]
+            if self.n_activations > 1:
+                stacked = matrix.reshape(self.n_activations, -1)
+                matrix = (self.contrasts.T @ stacked).reshape(-1, m)
+            if self.basis is not None:
+                matrix = (self.basis.T @ matrix.reshape(self.c, self.q, m)).reshape(-1, m)
+            matrix = matrix.T
         return matrix
 
 
@@ -133,7 +126,7 @@ class LogPosterior:
     """-ln p(t|w) - ln p(w) of rows, in the free parameters w; a solver's `Objective`.
 
     `factor` multiplies the sum over rows: a subsample stands for all of them. `row_fraction` is the
-    part of the rows it has, `damping` a precision on all slopes, `mean_weight` that of the rows.
+    part of the rows it has, `mean_weight` that of the rows.
     """
 
     rows: Rows
@@ -147,39 +140,25 @@ class LogPosterior:
     information: Information = "observed"
     factor: float = 1.0
     row_fraction: float = 1.0
-    damping: float = 0.0
     mean_weight: float = 1.0
 
     has_exact_hessian: ClassVar[bool] = True
 
     def __call__(self, w: Array, hessian: Curvature) -> Local:
         found = self.likelihood(w, hessian, self.information)
-        vectors = self.coordinates.vectors(w)
-        value = self.factor * found.value + self.penalty.value(vectors)
-        if self.damping:
-            slopes = vectors[:, int(self.standard.intercept) :]
-            value += 0.5 * self.damping * float(np.square(slopes).sum())
-        of_prior = self.coordinates.contract_vectors(self._prior_gradient(vectors))
-        gradient = self.factor * found.gradient + of_prior
+        value, of_prior = self.penalty.value_and_gradient(self.coordinates.vectors(w))
+        gradient = self.factor * found.gradient + self.coordinates.contract_vectors(of_prior)
         curved = None
         if found.hessian is not None:
             curved = self.factor * found.hessian
             self._add_prior_hessian(curved)
-        return Local(value, gradient, curved)
-
-    def _prior_gradient(self, vectors: Array) -> Array:
-        """The gradient of the prior and the damping in V (c, q)."""
-        gradient = self.penalty.gradient(vectors)
-        if self.damping:
-            first = int(self.standard.intercept)
-            gradient[:, first:] += self.damping * vectors[:, first:]
-        return gradient
+        return Local(self.factor * found.value + value, gradient, curved)
 
     def likelihood(self, w: Array, hessian: Curvature, information: Information) -> Local:
         """The sum over rows alone, without the prior."""
-        found = self.rows.map_sum(
-            self.kernel(w, hessian, information), block_entries=self._block_entries
-        )
+        # A Hessian is enough work for small blocks, which all threads share.
+        size = self._block_entries // (4 if hessian == "full" else 1)
+        found = self.rows.map_sum(self.kernel(w, hessian, information), block_entries=size)
         with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
             gradient = self.coordinates.contract(self.standard.inward(found.gradient))
             curved = None if found.hessian is None else self._inward(found.hessian)
@@ -197,17 +176,16 @@ class LogPosterior:
     def hessian_product(self, w: Array) -> Callable[[Array], Array]:
         """The map v (p,) to Hv at w, for a Hessian that is too large or too expensive to form."""
         kernel = self.kernel(w, information=self.information)
-        constant = self._prior_gradient(np.zeros((self.coordinates.c, self.coordinates.q)))
         few = self.n_rows * self.coordinates.n_activations <= _MOST_CURVATURES
-        curvatures: dict[int, Array] | None = {} if self.rows.in_memory and few else None
+        known: dict[int, tuple[Design, Array]] | None = {} if self.rows.in_memory and few else None
 
         def times(v: Array) -> Array:
-            summed = self.rows.map_sum(
-                GatherHessianProducts(kernel, self.directions(v[None]), curvatures),
-                block_entries=self._block_entries,
+            direction = self.standard.outward(self.coordinates.expand(v))
+            found = self.rows.map_sum(
+                GatherHessianProduct(kernel, direction, known), block_entries=self._block_entries
             )
-            inward = self.coordinates.contract(self.standard.inward(summed[0]))
-            of_prior = self._prior_gradient(self.coordinates.vectors(v)) - constant
+            of_prior = self.penalty.times(self.coordinates.vectors(v))
+            inward = self.coordinates.contract(self.standard.inward(found))
             return self.factor * inward + self.coordinates.contract_vectors(of_prior)
 
         return times
@@ -235,27 +213,20 @@ class LogPosterior:
         return self.coordinates.contract_matrix(self.standard.inward_matrix(hessian))
 
     def _add_prior_hessian(self, hessian: Array) -> None:
-        """Add that of the prior and the damping in w to a Hessian, or to its diagonal."""
-        precision, basis = self.penalty.precision, self.coordinates.basis
-        if self.damping:
-            held = np.full(self.coordinates.q, self.damping)
-            held[: int(self.standard.intercept)] = 0.0
-            precision = precision + (held if precision.ndim == 1 else np.diag(held))
+        """Add that of the prior in w to a Hessian, or to its diagonal."""
+        one, basis = self.penalty.precision, self.coordinates.basis
         c, k = self.coordinates.c, self.coordinates.k
         if self.penalty.is_joint(c):
-            hessian += precision if hessian.ndim == 2 else np.diagonal(precision)
+            hessian += one if hessian.ndim == 2 else np.diagonal(one)
             return
-        if hessian.ndim == 2 and (precision.ndim == 2 or basis is not None):
-            one = np.diag(precision) if precision.ndim == 1 else precision
-            one = one if basis is None else basis.T @ one @ basis
-            blocks = hessian.reshape(c, k, c, k)
-            for each in range(c):
-                blocks[each, :, each] += one
+        if basis is not None:
+            one = basis.T @ (one[:, None] * basis if one.ndim == 1 else one @ basis)
+        if hessian.ndim == 2 and one.ndim == 2:
+            blocks = np.einsum("akal->akl", hessian.reshape(c, k, c, k))  # a view
+            blocks += one
             return
-        one = precision if precision.ndim == 1 else np.diagonal(precision)
-        one = one if basis is None else one @ basis**2
-        diagonal = hessian if hessian.ndim == 1 else np.einsum("ii->i", hessian)
-        diagonal.reshape(c, k)[:] += one
+        diagonal = hessian if hessian.ndim == 1 else np.einsum("kk->k", hessian)
+        diagonal.reshape(c, k)[:] += one if one.ndim == 1 else np.diagonal(one)
 
     def batches(self, k: int) -> list["LogPosterior"]:
         """The same function on k parts of the rows; on all where a part is no faster to read."""
@@ -297,16 +268,12 @@ class LogPosterior:
         """The operations of a Hessian and its factor over those of a value and gradient."""
         if self.is_wide:
             return np.inf
-        (K, numbers, factors), p, c = self._shape, self.coordinates.size, self.coordinates.c
+        K, p, c = self.coordinates.n_activations, self.coordinates.size, self.coordinates.c
+        numbers = len(self.columns.schema.numeric)
+        factors = len(self.columns.schema.categorical)
         products = numbers * max(min(numbers, _REUSE), numbers / _MATRIX_SPEED)
         pair = products + factors * (factors + 1) / 2 + factors * numbers + _ELEMENTWISE
         entries = (K * self.coordinates.q) ** 2 * _REUSE + p**3 / 3 / _MATRIX_SPEED
         hessian = c * (c + 1) / 2 * pair + entries / self.n_rows
         gradient = K * (4 * (numbers + factors + 1) + _ELEMENTWISE)
         return hessian / (gradient + _CALL / self.n_rows)
-
-    @property
-    def _shape(self) -> tuple[int, int, int]:
-        """Activations, columns of numbers, and categorical columns."""
-        schema = self.columns.schema
-        return self.coordinates.n_activations, len(schema.numeric), len(schema.categorical)

@@ -82,7 +82,7 @@ class PosteriorDensity:
     objective: LogPosterior
 
     def __post_init__(self) -> None:
-        if type(self.objective) is not LogPosterior or self.objective.damping:
+        if type(self.objective) is not LogPosterior:
             raise ParameterError(
                 "Monte Carlo needs a Gaussian prior, or none.",
                 "Use prior=None, a number or a GaussianPrior, and a known rate of label noise.",
@@ -113,7 +113,7 @@ class PosteriorDensity:
         )
         entries = ROWS * len(objective.columns.schema)
         losses = objective.rows.map_sum(kernel, block_entries=entries)
-        prior_gradient = objective.penalty.gradient(vectors)
+        prior_gradient = objective.penalty.times(vectors - objective.penalty.mean)
         prior = 0.5 * ((vectors - objective.penalty.mean) * prior_gradient).sum(axis=(1, 2))
         with np.errstate(over="ignore", invalid="ignore"):
             value = -objective.factor * losses.values - prior

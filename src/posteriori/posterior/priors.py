@@ -116,14 +116,20 @@ class Penalty:
     precision: Array
     proper: bool
 
-    def value(self, theta: Array) -> float:
-        """Its value at θ (c, q)."""
+    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
+        """Its value and gradient (c, q) at θ (c, q)."""
         away = theta - self.mean
-        return 0.5 * float((away * self.times(away)).sum())
+        gradient = self.times(away)
+        return 0.5 * float((away * gradient).sum()), gradient
 
-    def gradient(self, theta: Array) -> Array:
-        """Its gradient (c, q)."""
-        return self.times(theta - self.mean)
+    def damped(self, amount: float, intercept: bool) -> "Penalty":
+        """The same with this much more precision on every slope."""
+        more = np.full(self.mean.shape[-1], amount)
+        more[: int(intercept)] = 0.0
+        more = np.tile(more, len(self.precision) // len(more))
+        return replace(
+            self, precision=self.precision + (more if self.precision.ndim == 1 else np.diag(more))
+        )
 
     def times(self, away: Array) -> Array:
         """The precision times vectors (..., c, q)."""

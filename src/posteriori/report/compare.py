@@ -6,7 +6,6 @@ better.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from numbers import Integral
 from os import PathLike
 from time import perf_counter
@@ -17,19 +16,13 @@ from sklearn.base import clone, is_regressor
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from posteriori.decision.calibration import calibration_error
-from posteriori.decision.scores import brier_score
-from posteriori.errors import (
-    ColumnTypeError,
-    InferenceError,
-    LabelError,
-    ParameterError,
-    ShapeError,
-)
+from posteriori.decision.scores import brier_score, mean_score
+from posteriori.errors import InferenceError, LabelError, ParameterError
+from posteriori.inspection.summary import Summary, TextTable
 from posteriori.models.base import inside
 from posteriori.models.likelihood_model import LikelihoodModel
-from posteriori.rows.features import as_frame
 from posteriori.rows.formula import read_formula
-from posteriori.rows.frames import as_pickable, backend_of, count_rows, make_frame, pick_rows
+from posteriori.rows.frames import as_pickable, backend_of, count_rows, pick_rows
 from posteriori.rows.in_memory import check_aligned, is_memory_rows
 from posteriori.rows.scan import is_source
 from posteriori.rows.target import as_vector, encode, read_target, read_weight
@@ -38,66 +31,39 @@ from posteriori.typing import Array, Codes, Labels
 _CONDITIONAL, _JOINT = "p(t|x)", "p(x, t)"
 _DENSITIES = ("gaussian", "exponential")
 _CRITERIA = ("log_evidence", "bic", "aic")
-_COLUMNS = (
-    *("model", "log_score", "std_error", "difference", "difference_std_error", "brier"),
-    *("accuracy", "calibration_error", *_CRITERIA, "n_parameters", "seconds", "note"),
-)
-_HIDDEN = ("calibration_error", "n_parameters", "seconds", "note")
-"""Columns of the frame that the text and HTML tables leave out."""
-
+_SCORES = ("log_score", "std_error", "difference", "difference_std_error", "brier", "accuracy")
+_PRINTED = ("model", *_SCORES, *_CRITERIA)
+_COLUMNS = ("model", *_SCORES, "calibration_error", *_CRITERIA, "n_parameters", "seconds", "note")
 _HEADINGS = {"model": "", "difference_std_error": "std error", "bic": "BIC", "aic": "AIC"}
+
+Fold = tuple[Codes, Codes]
+"""The training and the test rows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
-    """What `compare` returns: printed as text, as HTML in a notebook, and `to_frame()`."""
+class Comparison(Summary):
+    """What `compare` returns: printed as text, as HTML in a notebook, `latex()`, `to_frame()`."""
 
-    title: str
-    columns: dict[str, list[Any]]
-    backend: str | None
+    backend: str | None = None
 
-    def to_frame(self) -> Any:
-        """The whole table, best model first, as a frame of the kind that X is."""
-        return make_frame(self.columns, self.backend)
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The whole table, best model first, as a frame of `backend`, or of the kind that X is."""
+        return super().to_frame(self.backend if backend is None else backend)
 
-    def __repr__(self) -> str:
-        headings, rows = self._cells()
-        widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
-            for row in (headings, *rows)
-        ]
-        rule = "=" * max(map(len, lines))
-        return "\n".join([self.title, rule, lines[0], *lines[1:], rule, *self._notes("* ")])
 
-    def _repr_html_(self) -> str:
-        headings, rows = self._cells()
-        head = "".join(f"<th>{escape(each)}</th>" for each in headings)
-        body = "".join(
-            f"<tr><th>{escape(name)}</th>{''.join(f'<td>{each}</td>' for each in numbers)}</tr>"
-            for name, *numbers in rows
-        )
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self._notes(""))
-        return (
-            f"<div><p><b>{escape(self.title)}</b></p><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table><ul>{notes}</ul></div>"
-        )
-
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
-        """Headings and rows as text, without columns that are blank."""
-        shown = {name: self.columns[name] for name in _COLUMNS if name not in _HIDDEN}
-        names = [name for name, values in shown.items() if any(v is not None for v in values)]
-        columns = [[_cell(name, each) for each in self.columns[name]] for name in names]
-        headings = [_HEADINGS.get(name, name.replace("_", " ")) for name in names]
-        return headings, list(map(list, zip(*columns, strict=True)))
-
-    def _notes(self, bullet: str) -> list[str]:
-        pairs = zip(self.columns["model"], self.columns["note"], strict=True)
-        return [f"{bullet}{model}: {note}." for model, note in pairs if note]
+def _compared(title: str, columns: dict[str, list[Any]], backend: str | None) -> Comparison:
+    """The printed columns as text, without those that are blank."""
+    names = [name for name in _PRINTED if any(v is not None for v in columns[name])]
+    cells = [[_cell(name, value) for value in columns[name]] for name in names]
+    headings = [_HEADINGS.get(name, name.replace("_", " ")) for name in names]
+    table = TextTable(headings, list(zip(*cells, strict=True)), columns)
+    pairs = zip(columns["model"], columns["note"], strict=True)
+    notes = [f"{model}: {note}." for model, note in pairs if note]
+    return Comparison(title, ((), ()), table, notes, backend)
 
 
 def _cell(name: str, value: Any) -> str:
-    if value is None or isinstance(value, str):
+    if value is None or name == "model":
         return value or ""
     return f"{value:.2f}" if name in _CRITERIA else f"{value:.4f}"
 
@@ -148,16 +114,16 @@ def compare(
     """
     named = _named(models)
     rows = _read(named, X, y, sample_weight, progress)
-    folds = _read_folds(cv, rows, groups, random_state)
+    folds, tested = _read_folds(cv, rows, groups, random_state)
     scored = []
     for name, model in named.items():
         try:
-            scored.append(_scored(name, model, rows, folds))
+            scored.append(_scored(name, model, rows, folds, tested))
         except Exception as error:
             error.add_note(f"This was model {name!r}.")
             raise
-    title = f"Cross-validation of {sum(len(test) for _, test in folds)} rows, {len(folds)} folds"
-    return Comparison(title, _table(scored), backend_of(X))
+    title = f"Cross-validation of {len(tested)} rows, {len(folds)} folds"
+    return _compared(title, _table(scored, rows.weight[tested]), backend_of(X))
 
 
 # --- Models, rows and folds -----------------------------------------------------------------------
@@ -192,13 +158,10 @@ def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
     if hasattr(models, "fit"):
         models = [models]
     given = list(models.values() if isinstance(models, Mapping) else models)
-    for model in given:
-        if not hasattr(model, "fit") or isinstance(model, type) or is_regressor(model):
-            raise ParameterError(
-                f"{model!r} is not a classifier.", "Pass classifiers, fitted or not."
-            )
-    if not given:
-        raise ShapeError("There are no models to compare.", "Pass at least one.")
+    bad = [m for m in given if not hasattr(m, "fit") or isinstance(m, type) or is_regressor(m)]
+    if bad or not given:
+        problem = f"{bad[0]!r} is not a classifier." if bad else "There are no models to compare."
+        raise ParameterError(problem, "Pass classifiers, fitted or not.")
     if isinstance(models, Mapping):
         return dict(models)
     found: dict[str, Any] = {}
@@ -219,7 +182,13 @@ def _read(models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any, progres
     X = as_pickable(X)
     n = count_rows(X)
     formulas = {name: text for name, model in models.items() if (text := _formula_of(model))}
-    targets = _formula_targets(models, formulas, X)
+    plain = [name for name in models if name not in formulas]
+    if formulas and plain:
+        raise ParameterError(
+            f"Model {plain[0]!r} has no formula, and others do: it would be fitted to the target.",
+            "Fit it by a formula too.",
+        )
+    targets = {text: read_formula(text, X).y for text in formulas.values()}
     if y is None and not targets:
         raise LabelError("y is missing.", "Pass the labels y, one per row.")
     classes, codes = read_target(next(iter(targets.values())) if y is None else y, n)
@@ -247,87 +216,52 @@ def _formula_of(model: Any) -> str | None:
     return None
 
 
-def _formula_targets(
-    models: Mapping[str, Any], formulas: Mapping[str, str], X: Any
-) -> dict[str, Any]:
-    """The target of each formula; an error where a model would be fitted to the target column."""
-    frame = as_frame(X)
-    for name, text in formulas.items():
-        if frame is None:
-            raise ColumnTypeError(
-                f"Model {name!r} was fitted by a formula, and X is not a data frame.",
-                "Pass the data frame that has the columns of the formula.",
-            )
-        target = text.split("~")[0].strip()
-        plain = [each for each in models if each not in formulas]
-        if plain and target in frame.columns:
-            raise ParameterError(
-                f"Model {plain[0]!r} has no formula, and would be fitted to the target column "
-                f"{target!r}.",
-                "Fit it by a formula too.",
-            )
-    return {text: read_formula(text, X).y for text in formulas.values()}
-
-
-Fold = tuple[Codes, Codes]
-
-
-def _read_folds(cv: Any, rows: _Rows, groups: Any, random_state: int) -> list[Fold]:
-    """The training and the test rows of each fold; no row is tested twice."""
+def _read_folds(cv: Any, rows: _Rows, groups: Any, random_state: int) -> tuple[list[Fold], Codes]:
+    """The training and the test rows of each fold, and all test rows; none is tested twice."""
     if isinstance(cv, Integral):
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
-    groups = None if groups is None else as_vector(groups)
-    if groups is not None and len(groups) > len(rows.number):
-        groups = groups[rows.number]
+    if groups is not None:
+        groups = as_vector(groups)
+        groups = groups[rows.number] if rows.weighted else groups
     folds = list(check_cv(cv).split(np.empty((len(rows.codes), 0)), rows.codes, groups))
     tested = np.concatenate([test for _, test in folds])
     if len(np.unique(tested)) < len(tested):
         raise ParameterError(
             "The splitter tests a row more than once.", "Use one that tests every row once."
         )
-    return folds
+    return folds, tested
 
 
 # --- Scores ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Scored:
-    """A model's line of the table, its losses (m,) and their weights, and notes.
-
-    `likelihood` says of what its likelihood is a density; None without one.
-    """
-
-    line: dict[str, Any]
-    losses: Array | None
-    weight: Array
-    likelihood: str | None
-    notes: list[str]
+_Scored = dict[str, Any]
+"""The columns of a model, its losses in the test rows (m,), and `likelihood`, which says of what
+its likelihood is a density; None where there are none."""
 
 
-def _scored(name: str, model: Any, rows: _Rows, folds: Sequence[Fold]) -> _Scored:
+def _scored(name: str, model: Any, rows: _Rows, folds: Sequence[Fold], tested: Codes) -> _Scored:
     """The scores of a model in the test rows of all folds, and the criteria of its fit to all."""
     log_proba, predicted = _out_of_fold(name, model, rows, folds)
     begun = perf_counter()
     fitted = rows.fit(name, model, "all rows")
-    line: dict[str, Any] = dict.fromkeys(_COLUMNS)
-    line |= {"model": name, "seconds": perf_counter() - begun}
-    tested = np.concatenate([test for _, test in folds])
+    seconds, found = perf_counter() - begun, _criteria(fitted, rows)
+    found |= {"model": name, "seconds": seconds, "losses": None}
     codes, weight = rows.codes[tested], rows.weight[tested]
-    line["accuracy"] = float(np.average(predicted == codes, weights=weight))
-    likelihood, criteria, notes = _criteria(fitted, rows)
-    line |= criteria
+    found["accuracy"] = float(np.average(predicted == codes, weights=weight))
     if log_proba is None:
-        return _Scored(line, None, weight, likelihood, ["gives no probabilities", *notes])
+        found["notes"].insert(0, "gives no probabilities")
+        return found
     losses, proba = -log_proba[np.arange(len(codes)), codes], np.exp(log_proba)
-    line["log_score"], line["std_error"] = _mean(losses, weight)
     given: dict[str, Any] = {"classes": range(len(rows.classes)), "sample_weight": weight}
-    line["brier"] = brier_score(codes, proba, **given).value
-    line["calibration_error"] = calibration_error(codes, proba, **given).expected
+    found["losses"], score = losses, _mean(losses, weight)
+    found["log_score"], found["std_error"] = score
+    found["brier"] = brier_score(codes, proba, **given).value
+    found["calibration_error"] = calibration_error(codes, proba, **given).expected
     if np.isinf(losses).any():
         row = rows.number[tested][np.isinf(losses).argmax()]
-        notes.insert(0, f"row {row} has the probability zero for its class")
-    return _Scored(line, losses, weight, likelihood, notes)
+        found["notes"].insert(0, f"row {row} has the probability zero for its class")
+    return found
 
 
 def _out_of_fold(
@@ -356,70 +290,62 @@ def _log_proba(fitted: Any, X: Any) -> Array:
         return np.log(fitted.predict_proba(X))
 
 
-def _criteria(fitted: Any, rows: _Rows) -> tuple[str | None, dict[str, Any], list[str]]:
+def _criteria(fitted: Any, rows: _Rows) -> _Scored:
     """Of what the likelihood of a fit is a density, its criteria, and why some are missing."""
     k = getattr(fitted, "n_parameters_", None)
-    found: dict[str, Any] = {"n_parameters": k}
+    notes: list[str] = []
+    found: _Scored = {"n_parameters": k, "notes": notes, "likelihood": None}
     if isinstance(fitted, LikelihoodModel):
-        notes: list[str] = []
+        found["likelihood"] = _CONDITIONAL
         for name in _CRITERIA:
             try:
                 found[name] = float(getattr(fitted, f"{name}_"))
             except InferenceError as error:
                 notes.append(f"{name}: {error.problem.rstrip('.')}")
-        return _CONDITIONAL, found, notes
-    if k is None or not hasattr(fitted, "score_samples"):
-        return None, found, ["no evidence, BIC or AIC: it has no likelihood of its own"]
-    own = _log_proba(fitted, rows.X)[np.arange(len(rows.codes)), rows.codes]
-    value = float(rows.weight @ (fitted.score_samples(rows.X) + own))  # ln p(x) + ln p(t|x)
-    found["bic"] = float(k * np.log(rows.weight.sum()) - 2 * value)
-    found["aic"] = float(2 * (k - value))
-    families = enumerate(getattr(fitted, "families_", ()))
-    masses = [j for j, family in families if family not in _DENSITIES]
-    kind = f"{_JOINT} with masses of {fitted.schema_.describe_all(masses)}" if masses else _JOINT
-    return kind, found, ["log_evidence: the parameters have no prior"]
+    elif k is None or not hasattr(fitted, "score_samples"):
+        notes.append("no evidence, BIC or AIC: it has no likelihood of its own")
+    else:
+        notes.append("log_evidence: the parameters have no prior")
+        own = _log_proba(fitted, rows.X)[np.arange(len(rows.codes)), rows.codes]
+        value = float(rows.weight @ (fitted.score_samples(rows.X) + own))  # ln p(x) + ln p(t|x)
+        found["bic"] = float(k * np.log(rows.weight.sum()) - 2 * value)
+        found["aic"] = float(2 * (k - value))
+        families = enumerate(getattr(fitted, "families_", ()))
+        masses = [j for j, family in families if family not in _DENSITIES]
+        of = f" with masses of {fitted.schema_.describe_all(masses)}" if masses else ""
+        found["likelihood"] = _JOINT + of
+    return found
 
 
-def _table(scored: list[_Scored]) -> dict[str, list[Any]]:
+def _table(scored: list[_Scored], weight: Array) -> dict[str, list[Any]]:
     """All columns: a row per model, the best first, those without probabilities last.
 
     Likelihoods that are densities of something else than those of the others are left out: p(t|x)
     is kept where a model has it, else the kind of the best.
     """
     scored = sorted(scored, key=_rank)
-    best = scored[0].losses
-    kinds = [each.likelihood for each in scored if each.likelihood is not None]
+    best = scored[0]["losses"]
+    kinds = [each["likelihood"] for each in scored if each["likelihood"] is not None]
     wanted = _CONDITIONAL if _CONDITIONAL in kinds else next(iter(kinds), None)
     for each in scored:
-        if each.losses is not None and best is not None:
-            mean, error = _difference(each.losses, best, each.weight)
-            each.line.update({"difference": mean, "difference_std_error": error})
-        if each.likelihood not in (None, wanted):
-            each.line.update(dict.fromkeys(_CRITERIA))
-            each.notes.append(
-                f"BIC and AIC are of {each.likelihood}, those of other models of {wanted}"
+        if each["losses"] is not None and np.isfinite(best).all():
+            mean, error = _mean(each["losses"] - best, weight)
+            each |= {"difference": mean, "difference_std_error": error}
+        if each["likelihood"] not in (None, wanted):
+            each |= dict.fromkeys(_CRITERIA)
+            each["notes"].append(
+                f"BIC and AIC are of {each['likelihood']}, those of other models of {wanted}"
             )
-        each.line["note"] = "; ".join(each.notes)
-    return {name: [each.line[name] for each in scored] for name in _COLUMNS}
+        each["note"] = "; ".join(each["notes"])
+    return {name: [each.get(name) for each in scored] for name in _COLUMNS}
 
 
 def _rank(scored: _Scored) -> tuple[bool, float]:
-    no_score = scored.losses is None
-    return no_score, -scored.line["accuracy"] if no_score else scored.line["log_score"]
+    no_score = scored["losses"] is None
+    return no_score, -scored["accuracy"] if no_score else scored["log_score"]
 
 
-def _difference(losses: Array, best: Array, weight: Array) -> tuple[float | None, float | None]:
-    """The mean of the differences to the best model, and its standard error."""
-    if losses is best:
-        return 0.0, 0.0
-    return (None, None) if np.isinf(best).any() else _mean(losses - best, weight)
-
-
-def _mean(values: Array, weight: Array) -> tuple[float, float | None]:
+def _mean(losses: Array, weight: Array) -> tuple[float, float | None]:
     """The mean and its standard error, None for one row or an infinite mean."""
-    total = weight.sum()
-    mean = weight @ values / total
-    if not np.isfinite(mean) or total <= 1:
-        return float(mean), None
-    variance = weight @ (values - mean) ** 2 / (total - 1)
-    return float(mean), float(np.sqrt(variance / total))
+    score = mean_score(losses, weight)
+    return score.value, score.std_error if np.isfinite(score.std_error) else None

@@ -131,9 +131,23 @@ def row_hash(numbers: Codes, seed: int = 0) -> NDArray[np.uint64]:
 def sample_positions(one_in: float, numbers: Codes, seed: int = 0) -> Codes:
     """Positions of the rows of a random sample, by their row numbers: each has chance 1/one_in.
 
-    The rows with the smallest hashes are taken, so that a sample contains all smaller ones.
+    With a whole number it is one row of every `one_in` consecutive ones, at a random place.
+
+    >>> sample_positions(4, np.arange(12))
+    array([ 0,  6, 10])
     """
-    return np.flatnonzero(row_hash(numbers, seed) <= (2**64 - 1) // one_in)
+    if one_in != int(one_in):
+        return np.flatnonzero(row_hash(numbers, seed) <= (2**64 - 1) // one_in)
+    if one_in == 1 or not len(numbers):
+        return np.arange(len(numbers))
+    size = int(one_in)
+    runs = np.arange(numbers[0] // size, numbers[-1] // size + 1)
+    taken = runs * size + (row_hash(runs, seed) % np.uint64(size)).astype(np.intp)
+    last = len(numbers) - 1
+    all_there = numbers[-1] - numbers[0] == last
+    at = taken - numbers[0] if all_there else np.searchsorted(numbers, taken)
+    at = at.clip(0, last)
+    return cast(Codes, at[numbers[at] == taken])
 
 
 def take_rows(X: Features, rows: Codes | slice) -> Features:

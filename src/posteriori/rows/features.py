@@ -66,6 +66,8 @@ class Table:
             return take_rows(values, slice(low, high))
         if isinstance(values, np.ndarray):
             return cast(Array, values[low:high].astype(np.float64, copy=False))
+        if high - low == values.shape[0] and values.dtype == np.float64:
+            return values
         indptr = values.indptr[low : high + 1]
         inside = slice(indptr[0], indptr[-1])
         part = sparse.csr_array((high - low, values.shape[1]))
@@ -213,9 +215,9 @@ def _as_csr(X: Any) -> Any:
         raise ColumnTypeError(
             f"A sparse matrix of {X.dtype} cannot be used.", "Pass a matrix of numbers."
         )
-    rows = X if X.format == "csr" else sparse.csr_array(X)
-    if not rows.has_canonical_format:  # remembered by the user's own matrix, if it is CSR
-        rows = sparse.csr_array(rows, copy=True)
+    rows = sparse.csr_array(X)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
         rows.sum_duplicates()
     return rows
 

@@ -83,14 +83,15 @@ class MemoryRows:
         # Large blocks, but enough of them to keep many threads at work.
         entries = self._entries()
         size = block_entries or min(max(entries // 16, BLOCK_ENTRIES // 4), SUM_ENTRIES)
-        if entries <= min(size, SERIAL_ENTRIES):
+        serial = min(size, SERIAL_ENTRIES)
+        if entries <= serial:
             return kernel(self._block(0, self.n_rows))
         sums: list[Any] = []
 
         def receive(found: S) -> None:
             sums[:] = [sums[0] + found] if sums else [found]
 
-        self._each(partial(self._sum, kernel), size, receive)
+        self._each(partial(self._sum, kernel), size, receive, serial)
         return cast(S, sums[0])
 
     def add_up(self, kernel: Kernel[S], block_entries: int | None = None) -> S:
@@ -150,13 +151,17 @@ class MemoryRows:
         return out
 
     def _each(
-        self, task: Callable[[Run], S], block_entries: int, receive: Callable[[S], None]
+        self,
+        task: Callable[[Run], S],
+        block_entries: int,
+        receive: Callable[[S], None],
+        serial: int = SERIAL_ENTRIES,
     ) -> None:
         """`receive` gets `task` of every run of blocks in order; runs do not depend on threads."""
         spans = self._spans(block_entries)
         size = -(-len(spans) // RUNS)
         runs = [spans[i : i + size] for i in range(0, len(spans), size)]
-        if self._entries() >= SERIAL_ENTRIES:
+        if self._entries() >= serial:
             map_in_order(task, runs, receive)
             return
         for run in runs:  # no thread is worth starting

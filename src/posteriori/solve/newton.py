@@ -132,7 +132,7 @@ class InverseHessian:
 
     def direction(self, gradient: Array) -> Array:
         """-H⁻¹g."""
-        known = self._known_part()
+        known = self._known_part() if self._steps else None
         if known is None:
             return -self.solve(gradient)
         S, Y, inner = known

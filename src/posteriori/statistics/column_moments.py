@@ -139,7 +139,7 @@ class GatherColumnMoments:
         design, centre = about_centre(design)
         count, shares = class_counts(block, K)[:, None], membership(block, K)
         mean = over(class_sums(design, block, K), count)
-        squares = np.stack([design.squares(share) for share in shares.T])
+        squares = design.squares(shares).T
         scatter = np.maximum(squares - count * mean**2, 0.0)
         found = self._statistic(block, np.tile(count, design.shape[1]), mean + centre, scatter)
         lost = np.flatnonzero(~keeps_digits(scatter, squares).all(axis=0))

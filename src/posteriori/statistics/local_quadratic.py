@@ -89,14 +89,11 @@ class GatherQuadratic:
         return self.loss.information(a) if expected else self.loss.curvature(a, t)
 
     def _hessian(self, design: Design, a: Array, t: Array, weight: Array | None) -> Array:
-        plain = isinstance(self.loss, SoftmaxLoss) and self.hessian == "full"
-        if plain and len(a) and (a == a[:1]).all():  # as at a start without slopes
-            return _kronecker_hessian(design, a, weight, self.standard.intercept)
-        if plain and isinstance(design, Dense):
-            return _softmax_hessian(design.values, a, weight, self.standard.intercept)
         if isinstance(self.loss, SoftmaxLoss) and self.hessian == "diagonal":
             p = probabilities(a)
             return centred_squares(design, weighted(p * (1 - p), weight), self.standard).ravel()
+        if isinstance(self.loss, SoftmaxLoss) and isinstance(design, Dense):
+            return _softmax_hessian(design.values, a, weight, self.standard.intercept)
         r = weighted(self.curvature(a, t), weight)
         if self.hessian == "diagonal":
             own = r[:, None] if r.ndim == 1 else np.einsum("nkk->nk", r)
@@ -114,10 +111,10 @@ def centred_squares(design: Design, r: Array, standard: Standard) -> Array:
 
     In columns that are not centred the diagonal of a Hessian says little.
     """
-    total, squares = r.sum(axis=0)[:, None], np.stack([design.squares(v) for v in r.T])
+    total, squares = r.sum(axis=0)[:, None], design.squares(r).T
     if not standard.moves:
         centre = standard.centre
-        squares -= centre * (2.0 * design.transpose_times(r).T - total * centre)
+        squares = squares - centre * (2.0 * design.transpose_times(r).T - total * centre)
     return np.hstack([total, squares]) if standard.intercept else squares
 
 
@@ -167,14 +164,6 @@ def form_of(design: Design, r: Array, has_intercept: bool) -> Array:
             out[k, :, j, :] = bordered(design, r[:, k, j], has_intercept)
             out[j, :, k, :] = out[k, :, j, :].T
     return out.reshape(c * q, c * q)
-
-
-def _kronecker_hessian(
-    design: Design, a: Array, weight: Array | None, has_intercept: bool
-) -> Array:
-    """(4.110) where all rows have the same p: (diag p - ppᵀ) ⊗ Σ φφᵀ."""
-    inner = bordered(design, np.ones(len(a)) if weight is None else weight, has_intercept)
-    return np.kron(SoftmaxLoss().information(a[:1])[0], inner)
 
 
 def _softmax_hessian(X: Array, a: Array, weight: Array | None, has_intercept: bool) -> Array:
@@ -233,45 +222,43 @@ class GatherProducts:
 
 
 @dataclass(frozen=True, eq=False)
-class GatherHessianProducts:
-    """The kernel: the Hessian times each of s directions (s, c, q), for Hessians too large to form.
+class GatherHessianProduct:
+    """The kernel: the Hessian times a direction V (c, q), for Hessians too expensive to form.
 
-    `at` has θ, the columns, the loss and which curvature it is; the directions v are in the columns
-    that are summed. With u = vφ (c,), Hv = Σ w (Ru) φᵀ.
+    `at` has θ, the columns, the loss and which curvature it is; V is in the columns that are
+    summed. With u = Vφ (c,), HV = Σ w (Ru) φᵀ. `known` has the design and the curvature of blocks
+    by their first row, for further products at the same θ; None keeps nothing.
     """
 
     at: GatherQuadratic
-    directions: Array
-    curvatures: dict[int, Array] | None = None
-    """By the first row of a block, for further products at the same θ; None keeps nothing."""
+    direction: Array
+    known: dict[int, tuple[Design, Array]] | None = None
 
     def __call__(self, block: Block) -> Array:
-        has_intercept, (s, c, q) = self.at.standard.intercept, self.directions.shape
-        design = self.at.standard.design(self.at.columns.design(block))
-        u = activations(design, self.directions.reshape(-1, q), has_intercept, None)
-        u, r = u.reshape(-1, s, c), self._curvature(block)
-        if r.ndim == 2:  # the probabilities of a softmax, whose curvature is diag p - ppᵀ
-            p = r[:, None, :]
-            products = p * (u - (p * u).sum(axis=2, keepdims=True))
+        has_intercept, known = self.at.standard.intercept, self.known
+        start = block.start
+        if known is not None and start in known:
+            design, r = known[start]
         else:
-            products = np.einsum("nkl,nsl->nsk", r, u)
-        flat = weighted(products, block.weight).reshape(-1, s * c)
-        return gradient_of(design, flat, has_intercept).reshape(s, c, q)
+            design, r = self._design_and_curvature(block)
+            if known is not None:
+                known[start] = design, r
+        u = activations(design, self.direction, has_intercept, None)
+        if r.ndim == 1:
+            products = r * u
+        elif r.ndim == 2:  # the probabilities of a softmax, whose curvature is diag p - ppᵀ
+            products = r * u
+            products -= r * products.sum(axis=1, keepdims=True)
+        else:
+            products = np.einsum("nkl,nl->nk", r, u)
+        return gradient_of(design, weighted(products, block.weight), has_intercept)
 
-    def _curvature(self, block: Block) -> Array:
-        """R (n, c, c) of the rows; of a softmax its probabilities (n, c)."""
-        key = block.row(0) if block.X.shape[0] else -1
-        if self.curvatures is not None and key in self.curvatures:
-            return self.curvatures[key]
-        _, a = self.at.design_and_activations(block)
+    def _design_and_curvature(self, block: Block) -> tuple[Design, Array]:
+        """Φ and R of the rows; of a softmax its probabilities (n, c)."""
+        design, a = self.at.design_and_activations(block)
         if isinstance(self.at.loss, SoftmaxLoss):
-            r = probabilities(a)
-        else:
-            c = self.directions.shape[1]
-            r = self.at.curvature(a, self.at.target(block)).reshape(-1, c, c)
-        if self.curvatures is not None:
-            self.curvatures[key] = r
-        return r
+            return design, probabilities(a)
+        return design, self.at.curvature(a, self.at.target(block))
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,7 +84,7 @@ def thin_rows(rows: Rows, rate: float, seed: int) -> MemoryRows | None:
     >>> from posteriori.rows.in_memory import read_rows
     >>> few = thin_rows(read_rows(np.arange(1000.0)[:, None], np.arange(1000) % 2), 0.1, seed=0)
     >>> few.n_rows, few.weight[0]
-    (95, np.float64(10.0))
+    (100, np.float64(10.0))
     """
     if rate >= 1 and rows.in_memory:
         return cast(MemoryRows, rows)

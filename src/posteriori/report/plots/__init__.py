@@ -7,16 +7,19 @@ Every function draws on the Axes `ax`, or on those of a new figure, and returns 
 ['prior_and_posterior', 'reject_curve', 'residuals']
 """
 
-from posteriori.report.plots.calibration import calibration, residuals
-from posteriori.report.plots.coefficients import forest
-from posteriori.report.plots.decisions import confusion, reject_curve
-from posteriori.report.plots.densities import (
+from posteriori.report.plots.coefficients import (
+    convergence,
+    evidence_curve,
+    forest,
+    prior_and_posterior,
+)
+from posteriori.report.plots.evaluation import calibration, confusion, reject_curve, residuals
+from posteriori.report.plots.regions import (
     class_densities,
     decision_regions,
     density_ellipses,
     posterior_surface,
 )
-from posteriori.report.plots.posterior import convergence, evidence_curve, prior_and_posterior
 from posteriori.report.plots.style import COLOURS, LINES, MARKERS, class_colours
 
 __all__ = [

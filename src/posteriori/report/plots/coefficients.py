@@ -1,24 +1,31 @@
-"""Coefficients with their intervals: the forest plot.
+"""Coefficients with their intervals, priors and posteriors, and how a fit found them.
 
 Conventions: intervals (3, n, c) are estimates, low and high ends of n terms and c contrasts: one
 for two classes, K - 1 for more.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import narwhals.stable.v1 as nw
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from scipy import stats
+from sklearn.base import clone
 
-from posteriori.arguments import check_flag, check_fraction
-from posteriori.errors import ParameterError
-from posteriori.models.bayesian import BayesianLogisticRegression
+from posteriori.arguments import check_choice, check_fraction
+from posteriori.decision.probabilities import class_place
+from posteriori.errors import InferenceError, ParameterError
+from posteriori.models.bayesian import BROAD, BayesianLogisticRegression
 from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.models.logistic import LogisticRegression
+from posteriori.posterior.coefficient_posterior import Posterior
 from posteriori.posterior.coefficient_table import INTERCEPT
-from posteriori.report.plots.style import GREY, MARKER_EDGE, add_legend, new_axes, styles
+from posteriori.posterior.gaussian import DiagonalGaussian, Gaussian
+from posteriori.posterior.priors import GaussianPrior
+from posteriori.report.plots import style
+from posteriori.solve.objective import Iteration, Solution
 from posteriori.typing import Array
 
 _LARGEST = 690.0
@@ -27,7 +34,8 @@ _LARGEST = 690.0
 _TERM_HEIGHT = 0.28
 """Inches for a term of a new figure; a font of 10 points takes half of it."""
 
-_MARGIN = 0.06
+_WIDEST = 20.0
+"""The largest distance from the posterior mean that is drawn, in posterior standard deviations."""
 
 
 def forest(
@@ -55,61 +63,26 @@ def forest(
     ('log odds of class 1 per unit of the column\\nwith 95 % interval', ['x0'])
     """
     check_fraction("level", level)
-    check_flag("odds_ratios", odds_ratios)
-    check_flag("sort", sort)
     known, classes, found = _intervals(model, level, odds_ratios)
     if terms is None:
         terms = [term for term in known if term != INTERCEPT]
     terms = [terms] if isinstance(terms, str) else list(terms)
-    unknown = [term for term in terms if term not in known]
-    if unknown:
-        raise ParameterError(f"The model has no term {unknown[0]!r}.", f"Use some of {known[:8]}.")
-    if not terms:
-        raise ParameterError("There is no term to draw.", "Pass terms=['intercept'].")
+    for term in terms:
+        style.check_known("term", term, known)
     found = found[:, [known.index(term) for term in terms]]
     if sort:
         order = np.argsort(-abs(found[0]).max(axis=1), kind="stable")
         found, terms = found[:, order], [terms[i] for i in order]
-    return _draw(found, terms, classes, model, level, odds_ratios, ax)
-
-
-def _draw(
-    found: Array,
-    terms: list[str],
-    classes: list[Any],
-    model: LikelihoodModel,
-    level: float,
-    odds_ratios: bool,
-    ax: Axes | None,
-) -> Axes:
     n, contrasts = found.shape[1:]
     height = max(5.25, 1.2 + _TERM_HEIGHT * n * max(1.0, contrasts / 2))
-    axes = new_axes(ax, height, 7.0 + 0.07 * max(0, max(map(len, terms)) - 25))
-    scale = np.exp if odds_ratios else np.positive
-    window = _window(found, _LARGEST if odds_ratios else np.inf)
-    for k, style in enumerate(styles(classes)):
-        heights = np.arange(n) + 0.6 * ((k + 0.5) / contrasts - 0.5)
-        middle, low, high = scale(np.clip(found[..., k], *window))
-        axes.hlines(heights, low, high, color=style.colour, linewidth=1.8)
-        point: dict[str, Any] = {"linestyle": "none", "color": style.colour}
-        axes.plot(middle, heights, marker=style.marker, label=style.label, **MARKER_EDGE, **point)
-        for end, marker, beyond in (
-            (window[0], "<", found[1, :, k] < window[0]),
-            (window[1], ">", found[2, :, k] > window[1]),
-        ):
-            if beyond.any():
-                edge = np.full(beyond.sum(), scale(end))
-                axes.plot(edge, heights[beyond], marker=marker, clip_on=False, **point)
-    axes.axvline(scale(0.0), color=GREY, linewidth=1, zorder=0)
-    axes.set_xlim(*scale(window))
-    if odds_ratios:
-        _use_log_axis(axes, window)
+    axes = style.new_axes(ax, height, 7.0 + 0.07 * max(0, max(map(len, terms)) - 25))
+    _draw_intervals(axes, found, classes, odds_ratios)
     points = 72 * axes.get_window_extent().height / axes.figure.dpi / n
     axes.set_yticks(np.arange(n), terms, fontsize=min(10.0, 0.85 * points))
     axes.set_ylim(n - 0.5, -0.5)
     axes.set_xlabel(f"{_quantity(model, odds_ratios)}\nwith {100 * level:g} % interval")
     if classes != [None]:
-        add_legend(axes, title=f"class, against {model.classes_.tolist()[0]}")
+        style.add_legend(axes, title=f"class, against {model.classes_.tolist()[0]}", above=True)
     return axes
 
 
@@ -132,22 +105,36 @@ def _intervals(
     return terms, classes, columns.reshape(3, len(classes), -1).transpose(0, 2, 1)
 
 
-def _window(found: Array, largest: float) -> tuple[float, float]:
-    """The limits of the axis: zero, and all ends that are finite and not beyond `largest`."""
+def _draw_intervals(axes: Axes, found: Array, classes: list[Any], odds_ratios: bool) -> None:
+    """Points and horizontal lines, between limits that show all ends that can be drawn."""
+    scale, largest = (np.exp, _LARGEST) if odds_ratios else (np.positive, np.inf)
     ends = np.append(found[np.isfinite(found) & (abs(found) <= largest)], 0.0)
-    margin = _MARGIN * (ends.max() - ends.min()) or 1.0
-    return max(ends.min() - margin, -largest), min(ends.max() + margin, largest)
-
-
-def _use_log_axis(axes: Axes, window: tuple[float, float]) -> None:
-    """Plain numbers along a logarithmic axis, more of them where it is short."""
-    decades = (window[1] - window[0]) / np.log(10)
-    axes.set_xscale("log")
-    subs = (1, 1.5, 2, 3, 5, 7) if decades < 1 else (1, 2, 5) if decades < 3 else (1,)
-    axes.xaxis.set_major_locator(LogLocator(subs=subs))
-    if decades < 6:
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    margin = 0.06 * (ends.max() - ends.min()) or 1.0
+    left, right = max(ends.min() - margin, -largest), min(ends.max() + margin, largest)
+    n, contrasts = found.shape[1:]
+    for k, label in enumerate(classes):
+        heights = np.arange(n) + 0.6 * ((k + 0.5) / contrasts - 0.5)
+        middle, low, high = scale(np.clip(found[..., k], left, right))
+        axes.hlines(heights, low, high, color=style.colour_of(k), linewidth=1.8)
+        axes.plot(middle, heights, label=str(label), **style.point_style(k))
+        for end, marker, beyond in (
+            (left, "<", found[1, :, k] < left),
+            (right, ">", found[2, :, k] > right),
+        ):
+            if beyond.any():
+                arrow = style.point_style(k) | {"marker": marker, "clip_on": False}
+                axes.plot(np.full(beyond.sum(), scale(end)), heights[beyond], **arrow)
+    axes.axvline(scale(0.0), color=style.GREY, linewidth=1, zorder=0)
+    if odds_ratios:
+        axes.set_xscale("log")
+        decades = (right - left) / np.log(10)
+        if decades < 3:
+            axes.xaxis.set_major_locator(
+                LogLocator(subs=(1, 2, 5)) if decades > 1 else MaxNLocator(7)
+            )
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlim(scale(left), scale(right))
 
 
 def _quantity(model: Any, odds: bool) -> str:
@@ -156,3 +143,180 @@ def _quantity(model: Any, odds: bool) -> str:
     labels = model.classes_.tolist()
     of = f" of class {labels[1]}" if len(labels) == 2 else ""
     return f"{'odds ratio' if odds else 'log odds'}{of} per unit of the column"
+
+
+def prior_and_posterior(
+    model: BayesianLogisticRegression, term: str, *, label: Any = None, ax: Axes | None = None
+) -> Axes:
+    """Draw p(w) and p(w|t) of one coefficient, in the units of its column.
+
+    Both are Gaussians, or the second is a histogram of draws. The prior of a slope has the standard
+    deviation 1/(s√α), with α its precision for standardised columns and s the standard deviation of
+    its column; that of the intercept is of columns that are not centred, as `intercept_` is. With
+    more than two classes `label` is the class; coefficients sum to zero over the classes. After
+    `update` the prior is the posterior before.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+    >>> ax = prior_and_posterior(BayesianLogisticRegression(prior=1.0).fit(X, y), "x0")
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['prior: mean 0, sd 1', 'posterior: mean 0.767, sd 0.547']
+    """
+    k, flat = _position(model, term, label)
+    found, prior = model.posterior_, _prior(model)
+    mean, sd = found.mean[flat], found.standard_deviation[flat]
+    prior_mean, prior_sd = prior.mean[flat], prior.standard_deviation[flat]
+    wide = np.array([prior_mean - 3 * prior_sd, prior_mean + 3 * prior_sd])
+    wide = np.clip(wide, mean - _WIDEST * sd, mean + _WIDEST * sd)
+    x = np.linspace(min(wide[0], mean - 4 * sd), max(wide[1], mean + 4 * sd), 401)
+    axes = style.new_axes(ax)
+    text = f"prior: mean {prior_mean:.3g}, sd {prior_sd:.3g}"
+    density = stats.norm.pdf(x, prior_mean, prior_sd)
+    axes.plot(x, density, color=style.VERMILION, linestyle="--", linewidth=2, label=text)
+    text = f"posterior: mean {mean:.3g}, sd {sd:.3g}"
+    if found.chains is None:
+        density = stats.norm.pdf(x, mean, sd)
+        axes.plot(x, density, color=style.BLUE, linewidth=2, label=text)
+        axes.fill_between(x, density, color=style.BLUE, alpha=0.2, linewidth=0)
+    else:
+        filled: dict[str, Any] = {"histtype": "stepfilled", "alpha": 0.5, "color": style.BLUE}
+        axes.hist(found.draws[..., flat].ravel(), 30, density=True, label=text, **filled)
+    axes.axvline(0.0, color=style.GREY, linewidth=1, zorder=0)
+    axes.set(xlim=(x[0], x[-1]), ylim=(0, None), ylabel="density")
+    of_class = "" if len(model.classes_) == 2 else f", class {model.classes_.tolist()[k]}"
+    axes.set_xlabel(f"coefficient of {term}{of_class}")
+    style.add_legend(axes)
+    return axes
+
+
+def _position(model: BayesianLogisticRegression, term: str, label: Any) -> tuple[int, int]:
+    """The positions of the class and of its coefficient of the term."""
+    if not isinstance(model, BayesianLogisticRegression) or not hasattr(model, "posterior_"):
+        raise ParameterError(
+            f"This {type(model).__name__} has no posterior over its coefficients.",
+            "Pass a fitted BayesianLogisticRegression.",
+        )
+    terms = model.posterior_.coefficient_map.terms
+    style.check_known("term", term, terms)
+    labels = model.classes_.tolist()
+    if len(labels) > 2:
+        k = class_place(label, model.classes_)
+        return k, k * len(terms) + terms.index(term)
+    if label not in (None, labels[1]):
+        raise ParameterError(
+            f"The coefficients of two classes are those of {labels[1]!r}.", "Leave label out."
+        )
+    return 0, terms.index(term)
+
+
+def _prior(model: BayesianLogisticRegression) -> Posterior:
+    """The prior in the form of a posterior, which has means and deviations in the user's units."""
+    if isinstance(model.prior_, Posterior):
+        return model.prior_
+    if model.prior_ == "jeffreys":
+        raise InferenceError(
+            "Jeffreys' prior has no density of one coefficient: its integral is not known.",
+            "Use a Gaussian prior, such as prior='evidence'.",
+        )
+    penalty, coef_map = model._inference.objective.penalty, model.posterior_.coefficient_map
+    c = coef_map.coordinates.c
+    if penalty.precision.ndim == 1:
+        return Posterior(coef_map, DiagonalGaussian(penalty.means(c), penalty.diagonal(c)))
+    return Posterior(coef_map, Gaussian.of(penalty.means(c), penalty.matrix(c)))
+
+
+def evidence_curve(
+    X: Any,
+    y: Any,
+    *,
+    precisions: Sequence[float] | None = None,
+    estimator: BayesianLogisticRegression | None = None,
+    sample_weight: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the log evidence ln p(t|α) against the precision α of the prior, and mark the best.
+
+    α is the precision of all slopes of standardised columns, that of the intercept being 0.01. The
+    estimator, by default a `BayesianLogisticRegression` by Laplace's approximation, is fitted once
+    for each of `precisions`, and once with prior="evidence", which finds the marked one. By default
+    there are 25 precisions, from a thousandth to a thousandfold of the marked one and of 1.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+    >>> ax = evidence_curve(X, y, precisions=[0.01, 0.1, 1.0, 10.0])
+    >>> ax.get_lines()[0].get_ydata().round(2)
+    array([-6.59, -5.86, -6.09, -6.55])
+    """
+    base = BayesianLogisticRegression(inference="laplace") if estimator is None else estimator
+
+    def fitted(prior: Any) -> Any:
+        return clone(base).set_params(prior=prior).fit(X, y, sample_weight=sample_weight)
+
+    chosen = fitted("evidence")
+    best = float(np.exp(np.log(chosen.prior_.precision).mean()))  # of many rows, one per column
+    if precisions is None:
+        precisions = [*np.geomspace(min(best, 1.0) / 1e3, max(best, 1.0) * 1e3, 24), best]
+    grid = sorted(map(float, precisions))
+    fixed: dict[str, Any] = {"intercept_precision": BROAD**-2, "units": "standardised"}
+    values = [fitted(GaussianPrior(each, **fixed)).log_evidence_ for each in grid]
+    axes = style.new_axes(ax)
+    axes.plot(grid, values, color=style.BLUE, marker="o", markersize=4, label="log evidence")
+    star = style.point_style(5) | {"marker": "*", "markersize": 16}
+    axes.plot([best], [chosen.log_evidence_], label=f"chosen: precision {best:.3g}", **star)
+    axes.set(xscale="log", xlabel="precision of the prior, for standardised columns")
+    axes.set_ylabel("log evidence")
+    style.add_legend(axes, above=True)
+    return axes
+
+
+def convergence(
+    fitted: Any, *, against: Literal["seconds", "passes"] = "seconds", ax: Axes | None = None
+) -> Axes:
+    """Draw how the objective and the distance from the optimum fell during a fit.
+
+    `fitted` is a model with `solution_`, or that solution; `against` is "seconds", or "passes" over
+    the rows. Both curves share a logarithmic axis: the objective less its minimum, in units of
+    ln p, and the Newton decrement, about how many standard errors the parameters were from the
+    optimum. Steps on a subsample are hollow and have no objective, because that of a subsample has
+    another minimum.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from posteriori import LogisticRegression
+    >>> model = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
+    >>> ax = convergence(model, against="passes")
+    >>> ax.get_yscale(), ax.get_xlabel(), ax.get_ylabel()
+    ('log', 'passes over the rows', 'distance from the optimum')
+    """
+    check_choice("against", against, ["seconds", "passes"])
+    solution = fitted if isinstance(fitted, Solution) else getattr(fitted, "solution_", None)
+    steps = () if solution is None else solution.trace
+    if solution is None or not steps or not isinstance(steps[0], Iteration):
+        raise ParameterError(
+            f"This {type(fitted).__name__} has no trace of steps: it is not fitted, or not by an "
+            "iterative solver.",
+            "Pass a fitted model such as LogisticRegression, or its solution_.",
+        )
+    if against == "seconds":
+        when = np.array([step.seconds for step in steps])
+    else:
+        passes = [step.row_fraction * step.n_evaluations for step in steps]
+        when = np.cumsum([0.0, *passes[:-1]])
+    whole = np.array([step.row_fraction >= 1 for step in steps])
+    above = np.array([step.objective for step in steps]) - solution.value
+    decrement = np.array([step.decrement for step in steps])
+    positive = np.where(decrement > 0, decrement, np.nan)
+    axes = style.new_axes(ax)
+    drawn = np.where(whole & (above > 0), above, np.nan)  # zero: rounding leaves no digit
+    axes.plot(when, drawn, "o-", color=style.BLUE, label="objective above its minimum")
+    axes.plot(when, positive, "s-", color=style.VERMILION, label="standard errors from the optimum")
+    if not whole.all():
+        look: dict[str, Any] = {"color": style.VERMILION, "markerfacecolor": "white"}
+        look["label"] = "on a subsample of the rows"
+        axes.plot(when[~whole], positive[~whole], "s", **look)
+    axes.set(yscale="log", ylabel="distance from the optimum")
+    axes.set_xlabel("seconds" if against == "seconds" else "passes over the rows")
+    style.add_legend(axes)
+    return axes

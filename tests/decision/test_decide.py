@@ -12,12 +12,10 @@ from scipy.optimize import minimize_scalar
 
 from posteriori.decision.decide import decide, optimal_margins
 from posteriori.errors import (
-    ColumnTypeError,
     DecisionWarning,
     InfiniteValueError,
     MissingValueError,
     ParameterError,
-    ProbabilityError,
     ShapeError,
 )
 
@@ -58,16 +56,6 @@ def test_decisions_are_those_of_enumeration(K, A, own, rejecting):
     assert_array_equal(found.rejected, np.array(codes) == -1)
 
 
-def test_rows_are_decided_block_by_block():
-    random = np.random.default_rng(0)
-    p, loss = simplex(random, 30_000, 10), 1 - np.eye(10) + random.uniform(size=(10, 10)) / 2
-    found = decide(p, loss, reject_cost=0.6)
-    for rows in (slice(0, 200), slice(-200, None)):
-        codes, least = enumerate_all(p[rows], loss, 0.6)
-        assert_array_equal(found.code[rows], codes)
-        assert_allclose(found.expected_loss[rows], least, rtol=1e-13)
-
-
 @pytest.mark.parametrize("K", [2, 3, 10])
 @pytest.mark.parametrize("cost", [0.05, 0.3, 0.49])
 def test_rows_are_rejected_if_no_class_is_probable_enough(K, cost):
@@ -102,17 +90,9 @@ def test_two_actions_change_at_the_threshold_of_their_costs(loss, threshold):
         assert found.code[0] != found.code[-1]
 
 
-def test_decisions_are_a_frame():
-    found = decide([0.5, 0.9], TWO, actions=["a", "b"], reject_cost=0.2)
-    frame = found.to_frame("polars")
-    assert frame.rows() == [("reject", 0.2, True), ("b", pytest.approx(0.1), False)]
-    assert frame.columns == ["action", "expected_loss", "rejected"]
-    assert_array_equal(decide([0.2, 0.7]).action, [0, 1])  # without a loss an error costs one
-
-
 def test_without_losses_the_most_probable_class_wins_and_its_error_is_expected():
     p = simplex(np.random.default_rng(1), 200, 6)
-    found = decide(p, None, classes=list("abcdef"))
+    found = decide(p, classes=list("abcdef"))
     assert_array_equal(found.action, np.array(list("abcdef"))[p.argmax(axis=1)])
     assert_allclose(found.expected_loss, 1 - p.max(axis=1), atol=1e-15)
 
@@ -180,10 +160,6 @@ class TestForms:
 
 
 class TestLabels:
-    def test_actions_are_called_after_the_classes_if_there_are_as_many(self):
-        assert decide([0.9, 0.1], TWO, classes=["no", "yes"]).action.tolist() == ["yes", "no"]
-        assert decide([0.1], [[0.5, 2, 0], [0.5, 0, 2]], classes=["n", "y"]).action.tolist() == [2]
-
     def test_a_rejected_row_is_called_reject_among_words_and_none_among_numbers(self):
         words = decide([0.5, 0.9], TWO, actions=["a", "b"], reject_cost=0.2)
         assert words.action.tolist() == ["reject", "b"]
@@ -197,16 +173,12 @@ class TestLabels:
         assert repr(found) == text
         assert repr(pickle.loads(pickle.dumps(found))) == text
         assert len(found) == 3
+        frame = found.to_frame("polars")
+        assert frame.columns == ["action", "expected_loss", "rejected"]
+        assert frame.rows()[0] == ("reject", 0.25, True)
 
 
 class TestNever:
-    def test_an_action_that_is_best_for_no_probabilities_is_named(self):
-        with pytest.warns(DecisionWarning, match=r"'c' is never of least expected loss\. Check"):
-            found = decide([0.5], [[0, 1, 0.6], [1, 0, 0.6]], actions=["a", "b", "c"])
-        assert found.dominance.never == ("c",)
-        tied = decide([0.5], [[0, 1, 0.5], [1, 0, 0.5]], actions=["a", "b", "c"])
-        assert tied.dominance.never == ()
-
     @pytest.mark.parametrize(("K", "cost"), [(2, 0.5), (4, 0.75), (7, 6 / 7)])
     def test_rejecting_that_costs_as_much_as_a_guess_is_useless(self, K, cost):
         p = np.full((1, K), 1 / K)
@@ -230,6 +202,8 @@ class TestNever:
             "Whatever the probabilities, 'c', 'd' are never of least expected loss; rejecting is "
             "never cheaper than the best action. Check the losses, or leave out the action. [W207]"
         ]
+        tied = decide([0.5], [[0, 1, 0.5], [1, 0, 0.5]])
+        assert (tied.dominance.never, tied.action.tolist()) == ((), [0])
 
     @pytest.mark.parametrize("seed", range(10))
     def test_for_two_classes_the_programs_agree_with_a_search_along_the_line(self, seed):
@@ -259,35 +233,11 @@ class TestNever:
         found = decide([0.5, 0.5], TWO, reject_cost=[0.4, 5.0])
         assert found.code.tolist() == [-1, 0]
         assert found.dominance.never_rejects is False
+        with pytest.warns(DecisionWarning, match="rejecting is never cheaper"):
+            decide([0.5, 0.5], TWO, reject_cost=[0.6, 5.0])
 
 
 class TestBadInput:
-    @pytest.mark.parametrize(
-        ("proba", "error", "words"),
-        [
-            ([[0.5, 0.5], [0.5, 0.6]], ProbabilityError, "Row 1 .* sums to 1.1"),
-            ([[0.5, 0.5], [1.2, -0.2]], ProbabilityError, "Row 1 .* negative"),
-            ([0.5, 1.2], ProbabilityError, "Row 1 .* negative"),
-            ([[0.3], [0.2]], ProbabilityError, "Row 0 .* sums to 0.3"),
-            ([[0.5, 0.5], [np.nan, 0.5]], MissingValueError, "Row 1 .* missing"),
-            ([0.5, np.nan], MissingValueError, "Row 1"),
-            ([[np.inf, 0.5]], ProbabilityError, "Row 0"),
-            (0.5, ShapeError, r"shape \(\)"),
-            (np.ones((2, 2, 2)), ShapeError, "shape"),
-            (np.ones((2, 0)), ShapeError, "shape"),
-            (["a", "b"], ColumnTypeError, "numbers"),
-        ],
-    )
-    def test_probabilities_that_are_none_are_an_error_with_the_row(self, proba, error, words):
-        with pytest.raises(error, match=words):
-            decide(proba, None)
-
-    def test_the_row_is_counted_over_all_blocks(self):
-        p = np.full((50_000, 10), 0.1)
-        p[43_210, 3] = 0.2
-        with pytest.raises(ProbabilityError, match="Row 43210"):
-            decide(p, None)
-
     @pytest.mark.parametrize(
         ("loss", "error", "words"),
         [
@@ -315,18 +265,16 @@ class TestBadInput:
         with pytest.raises(error, match=words):
             decide([0.5, 0.4], loss)
 
-    @pytest.mark.parametrize(("bad", "error"), [(np.nan, MissingValueError), (-np.inf, ValueError)])
-    def test_a_bad_loss_of_a_row_is_an_error_with_the_row(self, bad, error):
-        loss = np.ones((60_000, 2, 2))
-        loss[54_321, 1, 0] = bad
-        p = np.zeros(60_000)  # the class of the bad loss is impossible
-        with pytest.raises(error, match="action 0 in class 1 of row 54321 is"):
-            decide(p, loss)
+    def test_a_bad_loss_of_a_row_is_an_error_with_the_row(self):
+        loss = np.ones((6, 2, 2))
+        loss[5, 1, 0] = np.nan
+        with pytest.raises(MissingValueError, match="action 0 in class 1 of row 5 is missing"):
+            decide(np.zeros(6), loss)  # where the class of the bad loss is impossible
 
     @pytest.mark.parametrize(
         ("cost", "error", "words"),
         [
-            (np.nan, MissingValueError, "reject_cost is nan"),
+            (np.nan, MissingValueError, "reject_cost is missing"),
             (np.inf, InfiniteValueError, "reject_cost is inf"),
             ([0.1, np.nan], MissingValueError, "reject_cost of row 1"),
             ([0.1, 0.2, 0.3], ShapeError, r"shape \(3,\)"),
@@ -340,7 +288,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("given", "error", "words"),
         [
-            ({"actions": ["a"]}, ShapeError, "2 actions"),
+            ({"actions": ["a"]}, ParameterError, "2 columns"),
             ({"actions": ["a", "a"]}, ParameterError, "action 'a' twice"),
             ({"classes": ["a", "b", "c"]}, ParameterError, "2 columns"),
             ({"classes": ["a", "a"]}, ParameterError, "class 'a' twice"),

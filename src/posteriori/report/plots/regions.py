@@ -1,0 +1,468 @@
+"""Regions and densities of the classes over one or two columns.
+
+Conventions: n rows, m points along each side of a plane, K classes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.ndimage import distance_transform_edt, gaussian_filter
+from sklearn.utils.validation import check_is_fitted
+
+from posteriori.arguments import check_choice
+from posteriori.decision.probabilities import class_place
+from posteriori.design.columns import Columns
+from posteriori.errors import LevelError, ParameterError
+from posteriori.models.discriminants import FisherDiscriminant
+from posteriori.models.gaussian import GaussianClassifier
+from posteriori.models.naive_bayes import NaiveBayes
+from posteriori.report.plots import style
+from posteriori.rows.block import MISSING, UNSEEN
+from posteriori.rows.changes import Change, changed_table, entries_of
+from posteriori.rows.features import Table, as_frame, read_features
+from posteriori.rows.frames import as_pickable, pick_rows
+from posteriori.typing import Array, Codes
+
+_MARGIN = 0.08
+_FAINTEST, _STRONGEST = 0.06, 0.45
+_GREYS = 0.97, 0.74
+"""The lightest and the darkest grey of actions."""
+
+
+_TAIL = 1e-4
+"""The probability that a curve leaves out at either end."""
+
+_BINS = 25
+"""Of the histogram of a continuous column."""
+
+_MOST_BARS = 40
+"""With more values than this, a discrete column has curves instead of bars."""
+
+Generative = GaussianClassifier | NaiveBayes
+Entries = tuple[Array, Codes, Array]
+"""Entries of a column that are not missing, the classes of their rows, and weights (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The rows as points (n, 2), and a grid: its sides (m,) and the rows its points stand for."""
+
+    labels: tuple[str, str]
+    points: Array
+    horizontal: Array
+    vertical: Array
+    grid_rows: Any
+    shape: tuple[int, int]
+
+
+def decision_regions(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    columns: Sequence[Any] | None = None,
+    plane: Any = None,
+    ax: Axes | None = None,
+    resolution: int = 200,
+) -> Axes:
+    """Draw which class `model` predicts where; the paler, the less probable the class.
+
+    Without `columns` and `plane`, X has two columns. With `columns`, a pair of names or numbers,
+    the model may have more columns, which are at their mean (rounded if all entries are whole
+    numbers) or most frequent level. With `plane`, "fisher" or a fitted
+    `FisherDiscriminant(n_components=2)` or another transformer, a point z stands for the row
+    x̄ + Bᵀ(z - z̄), where B is the least-squares regression of the rows of X on their coordinates:
+    the average row at that point. For a model with one shared covariance and at most three classes,
+    Fisher's plane loses nothing; for others, a row may be classified differently from the point
+    where it is drawn.
+
+    A model that decides for actions, as `DecidingClassifier` does, has grey regions with the names
+    of the actions. `resolution` is the number of points along each side.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ax = decision_regions(GaussianNB().fit(X, y), X, y, columns=(2, 3))
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['0', '1', '2']
+    """
+    classes, found = style.classes_of(model), _read_plane(model, X, y, columns, plane, resolution)
+    codes = style.codes_of(y, classes, len(found.points))
+    chosen = np.asarray(model.predict(found.grid_rows)).reshape(found.shape)
+    axes = style.new_axes(ax)
+    _draw_regions(axes, found, model, classes.tolist(), chosen)
+    style.draw_rows(axes, found.points, codes, classes, found.labels)
+    return axes
+
+
+def posterior_surface(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    label: Any = None,
+    columns: Sequence[Any] | None = None,
+    plane: Any = None,
+    ax: Axes | None = None,
+    resolution: int = 200,
+) -> Axes:
+    """Draw p(C|x) of one class: the darker, the more probable, with lines at 0.1, 0.2, ..., 0.9.
+
+    `label` is the class, by default the second of two. `columns` and `plane` choose the plane, as
+    in `decision_regions`; the heavy line is at one half.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ax = posterior_surface(GaussianNB().fit(X, y), X, y, label=1, columns=(2, 3))
+    >>> ax.get_title()
+    'probability of class 1'
+    """
+    classes = style.classes_of(model)
+    k, found = class_place(label, classes), _read_plane(model, X, y, columns, plane, resolution)
+    codes = style.codes_of(y, classes, len(found.points))
+    share = style.probabilities(model, found.grid_rows)[:, k].reshape(found.shape)
+    axes, edges = style.new_axes(ax), np.linspace(0, 1, 11)
+    strength = _FAINTEST + _STRONGEST * (edges[:-1] + edges[1:]) / 2
+    shades = style.tinted(style.class_colours(len(classes))[k], strength)
+    axes.contourf(found.horizontal, found.vertical, share, levels=edges, colors=shades)
+    style.draw_rows(axes, found.points, codes, classes, found.labels)
+    _draw_levels(axes, found, share)
+    axes.set_title(f"probability of class {classes.tolist()[k]}")
+    return axes
+
+
+def _read_plane(
+    model: Any, X: Any, y: Any, columns: Sequence[Any] | None, plane: Any, resolution: int
+) -> Plane:
+    """The plane of two columns or components, and `resolution` points along each of its sides."""
+    if resolution < 2:
+        raise ParameterError(f"resolution={resolution} is too small.", "Use two points or more.")
+    if columns is not None and plane is not None:
+        raise ParameterError("columns and plane exclude each other.", "Pass one of them.")
+    rows = as_pickable(X)
+    table = _columns_used(model, rows)
+    names = table.schema.names
+    if plane is None:
+        pair = style.two_positions(columns, names)
+        points, labels = style.numbers_of(table, pair), (names[pair[0]], names[pair[1]])
+    else:
+        values = style.numbers_of(table, range(len(names)))
+        points, labels = _components(X, y, plane), ("component 1", "component 2")
+    low, high = points.min(axis=0), points.max(axis=0)
+    margin = np.where(high > low, _MARGIN * (high - low), 1.0)
+    horizontal, vertical = np.linspace(low - margin, high + margin, resolution).T
+    grid = np.stack(np.meshgrid(horizontal, vertical), axis=-1).reshape(-1, 2)
+    if plane is None:
+        new = dict(zip(pair, grid.T, strict=True))
+    else:  # x̄ + Bᵀ(z - z̄)
+        centre, middle = values.mean(axis=0), points.mean(axis=0)
+        back = np.linalg.lstsq(points - middle, values - centre)[0]
+        new = dict(enumerate((centre + (grid - middle) @ back).T))
+    shape = (resolution, resolution)
+    return Plane(labels, points, horizontal, vertical, _rows_like(rows, table, new), shape)
+
+
+def _columns_used(model: Any, X: Any) -> Table:
+    """The columns of X; for a model fitted by a formula, those that it uses."""
+    frame, formula = as_frame(X), getattr(model, "formula_", None)
+    if frame is not None and formula is not None:
+        X = frame.select(formula.schema.names).to_native()
+    return read_features(X)
+
+
+def _components(X: Any, y: Any, plane: Any) -> Array:
+    """The coordinates (n, 2) of the rows in the plane."""
+    if isinstance(plane, str):
+        check_choice("plane", plane, ["fisher"])
+        plane = FisherDiscriminant(n_components=2).fit(X, y)
+    points = np.asarray(plane.transform(X), dtype=np.float64)
+    if points.shape[1:] != (2,):
+        raise ParameterError(
+            f"plane.transform returns an array of shape {points.shape}.",
+            "Pass a plane with two components; Fisher's takes at least three classes.",
+        )
+    return points
+
+
+def _rows_like(X: Any, table: Table, new: dict[int, Array]) -> Any:
+    """Rows of the type of X with these columns (m,), the others at their typical values."""
+    m = len(next(iter(new.values())))
+    typical = {j: _typical(table, j) for j in range(len(table.schema)) if j not in new}
+    # Rows with the most frequent levels, so that a column of a frame keeps its type.
+    start = np.resize([row for _, row in typical.values()] or [0], m)
+    filled = new | {j: np.full(m, value) for j, (value, _) in typical.items()}
+    changes = [_replace_by(column, j) for j, column in filled.items()]
+    return changed_table(pick_rows(X, start), table, changes)
+
+
+def _replace_by(new: Array, j: int) -> Change:
+    return Change(j, lambda _: new)
+
+
+def _typical(table: Table, j: int) -> tuple[float, int]:
+    """The mean of a column, rounded if all entries are whole; or its mode, and a row with it."""
+    entries = entries_of(table, j)
+    if table.schema.columns[j].kind == "numeric":
+        present = entries[np.isfinite(entries)]
+        mean = float(present.mean())
+        return (round(mean) if (present % 1 == 0).all() else mean), 0
+    values, rows, counts = np.unique(entries, return_index=True, return_counts=True)
+    mode = int((counts * (values >= 0)).argmax())  # a missing entry is negative or NaN
+    return values[mode], int(rows[mode])
+
+
+def _draw_regions(
+    axes: Axes, plane: Plane, model: Any, classes: list[Any], chosen: NDArray[Any]
+) -> None:
+    """A region for each class or action that is `chosen` (m, m), with its boundary."""
+    strength = np.full(plane.shape, _STRONGEST)
+    proba = None
+    if hasattr(model, "predict_proba"):
+        proba = style.probabilities(model, plane.grid_rows).reshape(*plane.shape, -1)
+    names = sorted(set(chosen.ravel().tolist()), key=str)
+    greys = iter(np.linspace(*_GREYS, len(set(names) - set(classes))))
+    image = np.empty((*plane.shape, 3))
+    for name in names:
+        inside = chosen == name
+        if name in classes:
+            k = classes.index(name)
+            if proba is not None:  # from 1/K on
+                sureness = (proba[..., k] * len(classes) - 1) / (len(classes) - 1)
+                strength = _FAINTEST + (_STRONGEST - _FAINTEST) * np.maximum(sureness, 0.0)
+            image[inside] = style.tinted(style.class_colours(k + 1)[k], strength[inside])
+        else:
+            image[inside] = next(greys)
+            depth = distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
+            row, column = np.unravel_index(depth.argmax(), depth.shape)
+            place = plane.horizontal[column], plane.vertical[row]
+            style.write_label(axes, place, "reject" if name is None else str(name))
+        if not inside.all():
+            line: dict[str, Any] = {"levels": [0.5], "colors": "0.25", "linewidths": 0.8}
+            smooth = gaussian_filter(inside.astype(np.float64), 1.0)
+            axes.contour(plane.horizontal, plane.vertical, smooth, **line)
+    axes.pcolormesh(plane.horizontal, plane.vertical, image, shading="nearest", rasterized=True)
+
+
+def _draw_levels(axes: Axes, plane: Plane, share: Array) -> None:
+    """Lines of equal probability, each with its number; the numbers do not overlap."""
+    levels = [p for p in np.arange(1, 10) / 10 if share.min() < p < share.max()]
+    if not levels:
+        return
+    look: dict[str, Any] = {"levels": levels, "colors": style.GREY}
+    look["linewidths"] = [2.0 if level == 0.5 else 0.8 for level in levels]
+    drawn = axes.contour(plane.horizontal, plane.vertical, share, **look)
+    for level, lines in zip(levels, drawn.allsegs, strict=True):
+        longest = max(lines, key=len)
+        place = longest[round(level * (len(longest) - 1))]  # each farther along its line
+        style.write_label(axes, place, f"{level:.1f}", edgecolor="none")
+
+
+def class_densities(
+    model: Generative,
+    X: Any = None,
+    y: Any = None,
+    *,
+    column: Any,
+    weighted: bool = False,
+    sample_weight: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw p(x_j|C_k) of one column for each class: a curve, or bars where x_j is discrete.
+
+    With `weighted`, each is multiplied by the prior p(C_k), so that the class of the highest curve
+    is the most probable one given this column alone (4.57). With X and y, the rows of each class
+    are drawn too: as a histogram, or as markers on the bars. Missing entries are left out.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = GaussianClassifier().fit(X, y)
+    >>> ax = class_densities(model, X, y, column="petal width (cm)")
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('petal width (cm)', 'density in the class')
+    """
+    if not isinstance(model, GaussianClassifier | NaiveBayes):
+        raise ParameterError(
+            f"{type(model).__name__} has no densities of its columns.",
+            "Pass a fitted GaussianClassifier or NaiveBayes.",
+        )
+    check_is_fitted(model)
+    j = style.position_of(column, model.schema_.names)
+    values, codes, weight = _entries(model, X, y, j, sample_weight)
+    found, name = _distributions(model, j), model.schema_.columns[j]
+    axes, is_discrete = style.new_axes(ax), hasattr(found[0], "pmf")
+    if name.kind == "categorical":
+        style.set_ticks(axes, list(map(str, name.levels)))
+    elif is_discrete:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    states, edges = _states(found, values), np.histogram_bin_edges(values, _BINS)
+    few, width = len(states) <= _MOST_BARS, 0.8 / len(found)
+    for k, (label, each) in enumerate(zip(map(str, model.classes_.tolist()), found, strict=True)):
+        own, scale = codes == k, float(model.priors_[k]) if weighted else 1.0
+        total = weight[own].sum()
+        if is_discrete:
+            x = states + ((k + 0.5) * width - 0.4 if few else 0.0)
+            if few:
+                axes.bar(x, scale * each.pmf(states), width, color=style.colour_of(k), label=label)
+            else:
+                axes.plot(x, scale * each.pmf(states), label=label, **style.line_style(k))
+            if total:
+                share = np.bincount(values[own].astype(int), weight[own], states[-1] + 1)[states]
+                share[share == 0] = np.nan  # no marker
+                look = style.point_style(k) | {"label": None if k else "rows"}
+                axes.plot(x, scale * share / total, **look)
+        else:
+            x = np.linspace(each.ppf(_TAIL), each.ppf(1 - _TAIL), 201)
+            axes.plot(x, scale * each.pdf(x), label=label, linewidth=2, **style.line_style(k))
+            if total:
+                height = np.histogram(values[own], edges, weights=weight[own], density=True)[0]
+                axes.stairs(scale * height, edges, fill=True, color=style.colour_of(k), alpha=0.25)
+    what = "probability" if is_discrete else "density"
+    axes.set_ylabel(f"{what} in the class" + " × prior of the class" * bool(weighted))
+    axes.set(xlabel=name.name, ylim=(0, None))
+    style.add_legend(axes, title="class", handlelength=3.5)
+    return axes
+
+
+def density_ellipses(
+    model: GaussianClassifier,
+    X: Any,
+    y: Any,
+    *,
+    columns: Sequence[Any] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the Gaussians of the classes in two columns: ellipses at 1 and 2 standard deviations.
+
+    (x - μ_k)ᵀ Σ_k⁻¹ (x - μ_k) = 1 and 4, with the parts of μ_k and Σ_k that belong to the two
+    columns, the others being integrated out. They hold 39 % and 86 % of a class. `columns` is
+    needed where the model has more than two.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianClassifier(covariance="full").fit(X, y)
+    >>> ax = density_ellipses(model, X, y, columns=(2, 3))
+    >>> ax.get_xlabel(), len(ax.get_lines())
+    ('x2', 6)
+    """
+    if not isinstance(model, GaussianClassifier):
+        raise ParameterError(
+            f"{type(model).__name__} has no covariances.", "Pass a fitted GaussianClassifier."
+        )
+    check_is_fitted(model)
+    names = model.schema_.names
+    pair = style.two_positions(columns, names)
+    means, covariances = _gaussians(model, pair)
+    table = read_features(X, model.schema_, type(model).__name__)
+    points = style.numbers_of(table, pair)
+    codes = style.codes_of(y, model.classes_, len(points))
+    axes = style.new_axes(ax)
+    style.draw_rows(axes, points, codes, model.classes_, [names[j] for j in pair])
+    for k, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
+        for deviations in (1, 2):
+            ring = ellipse(mean, covariance, deviations)
+            axes.plot(*ring.T, **style.line_style(k), linewidth=3 - deviations)
+    return axes
+
+
+def ellipse(mean: Array, covariance: Array, deviations: float) -> Array:
+    """Points (m, 2) at so many standard deviations from the mean: μ + s Σ^½ (cos φ, sin φ)ᵀ.
+
+    >>> ellipse(np.zeros(2), np.diag([4.0, 1.0]), 1.0).max(axis=0)
+    array([2., 1.])
+    """
+    angle = np.linspace(0, 2 * np.pi, 201)
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+    return mean + deviations * np.column_stack([np.cos(angle), np.sin(angle)]) @ root
+
+
+def _gaussians(model: GaussianClassifier, columns: list[int]) -> tuple[Array, Array]:
+    """Means (K, m) and covariances (K, m, m) of columns, the others being integrated out."""
+    schema = model.schema_
+    factors = [j for j in columns if j in schema.categorical]
+    if factors:
+        raise ParameterError(
+            f"A Gaussian has no density of the levels of {schema.describe_all(factors)}.",
+            "Choose numeric columns, or draw a NaiveBayes.",
+        )
+    at = [Columns(schema).positions[j][0] for j in columns]
+    d = model.means_.shape[1]
+    found = np.broadcast_to(model.covariances_, (len(model.means_), d, d))[:, at][:, :, at]
+    return model.means_[:, at], found
+
+
+def _distributions(model: Generative, j: int) -> list[Any]:
+    """The distribution of column j in each class, by SciPy; of levels, that of their codes."""
+    if isinstance(model, GaussianClassifier):
+        means, covariances = _gaussians(model, [j])
+        return _normals(model, j, means[:, 0], np.sqrt(covariances[:, 0, 0]))
+    family, found = model.families_[j], model.parameters_[model.schema_.names[j]]
+    if family == "gaussian":
+        return _normals(model, j, found["mean"], np.broadcast_to(found["sd"], found["mean"].shape))
+    if family == "exponential":
+        return [stats.expon(scale=mean) for mean in found["mean"]]
+    if family == "poisson":
+        return list(map(stats.poisson, found["mean"]))
+    if family == "bernoulli":
+        return list(map(stats.bernoulli, found["probability"]))
+    codes = np.arange(found["probability"].shape[1])
+    return [stats.rv_discrete(values=(codes, each)) for each in found["probability"]]
+
+
+def _normals(model: Generative, j: int, means: Array, deviations: Array) -> list[Any]:
+    if not (deviations > 0).all():
+        raise ParameterError(
+            f"{model.schema_.describe(j).capitalize()} is constant, and was left out of the model.",
+            "Choose another column.",
+        )
+    return list(map(stats.norm, means, deviations))
+
+
+def _states(found: list[Any], values: Array) -> Codes:
+    """The values of a discrete column: all, or of counts those that are probable or occurred."""
+    if not hasattr(found[0], "pmf"):
+        return np.empty(0, dtype=np.intp)
+    first, last = found[0].support()
+    if np.isinf(last):
+        first = min([*(each.ppf(_TAIL) for each in found), *values])
+        last = max([*(each.ppf(1 - _TAIL) for each in found), *values, 1.0])
+    return np.arange(int(first), int(last) + 1)
+
+
+def _entries(model: Generative, X: Any, y: Any, j: int, sample_weight: Any) -> Entries:
+    if (X is None) != (y is None):
+        raise ParameterError("X and y belong together.", "Pass both, or leave both out.")
+    if X is None:
+        return np.empty(0), np.empty(0, dtype=np.intp), np.empty(0)
+    table = read_features(X, model.schema_, type(model).__name__)
+    if j in table.schema.categorical:
+        values = entries_of(table, j)
+        missing = values == MISSING
+    else:
+        values = style.numbers_of(table, [j], missing=True)[:, 0]
+        missing = np.isnan(values)
+    if (values == UNSEEN).any() and j in table.schema.categorical:
+        row = int((values == UNSEEN).argmax())
+        raise LevelError(
+            f"Row {row} of {table.schema.describe(j)} has a level that was not in the fit.",
+            "Drop such rows.",
+        )
+    codes = style.codes_of(y, model.classes_, len(values))
+    weight = style.weights_of(sample_weight, len(values))
+    kept = ~missing & (weight > 0)
+    return values[kept], codes[kept], weight[kept]
