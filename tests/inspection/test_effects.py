@@ -103,15 +103,6 @@ def test_slopes_are_the_marginal_effects_of_statsmodels(model, rival, classes, a
         assert list(table["class"]) == ([0, 1, 2] if K == 3 else [1]) * 3
 
 
-def test_the_comparison_of_a_dummy_is_that_of_statsmodels():
-    X, y = _rows()
-    margins = sm.Logit(y, sm.add_constant(X)).fit(disp=0, tol=1e-13).get_margeff(dummy=True)
-    table = LogisticRegression(**EXACT).fit(X, y).comparisons(columns="x2", change=(0, 1))
-    assert_allclose(table["estimate"], margins.margeff[2:], rtol=1e-8)
-    assert_allclose(table["std_error"], margins.margeff_se[2:], rtol=1e-8)
-    assert list(table["contrast"]) == ["0 to 1"]
-
-
 @pytest.mark.parametrize(
     ("model", "mean"),
     [
@@ -222,11 +213,11 @@ def test_a_weight_of_two_is_the_row_twice():
     weight = np.random.default_rng(5).integers(0, 3, len(X))
     weighted = LogisticRegression(**EXACT).fit(X, y, sample_weight=weight)
     twice = LogisticRegression(**EXACT).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    for ask, given in [
+    for ask, given in (
         ("slopes", {"at": "mean"}),
         ("comparisons", {"change": "sd"}),
         ("comparisons", {"change": "iqr"}),
-    ]:
+    ):
         a, b = (getattr(model, ask)(**given) for model in (weighted, twice))
         assert_allclose(_numbers(a), _numbers(b), rtol=1e-8)
 
@@ -235,12 +226,7 @@ def test_sparse_rows_have_the_effects_of_dense_ones():
     X, y = _rows(classes=3)
     X = X * (np.random.default_rng(0).random(X.shape) < 0.4)
     model = LogisticRegression().fit(X, y)
-    for ask, given in [
-        (slopes, {}),
-        (slopes, {"at": "mean"}),
-        (comparisons, {"change": "sd"}),
-        (predictions, {"at": {"x0": 2.0}}),
-    ]:
+    for ask, given in [(slopes, {"at": "mean"}), (comparisons, {"change": "sd"})]:
         found, dense = ask(model, sparse.csr_array(X), **given), ask(model, X, **given)
         assert_allclose(_numbers(found), _numbers(dense), rtol=1e-8, atol=1e-12)
 

@@ -97,14 +97,15 @@ def test_any_two_classes_can_be_set_against_each_other():
     model = LogisticRegression().fit(X3, Y3)
     log_p = model.predict_log_proba(X3[:1])[0]
     order = np.argsort(-log_p)
-    by_default = model.explain(X3[0])
-    assert (by_default.label, by_default.against) == (order[0], order[1])
-    for k, j in [(0, 1), (2, 0)]:
-        found = model.explain(X3[0], label=k, against=j)
-        assert_allclose(found.total, log_p[k] - log_p[j], rtol=1e-10)
-        assert_allclose(found.probability, np.exp(log_p[k]), rtol=1e-12)
-    alone = model.explain(X3[0], label=order[2])
-    assert (alone.label, alone.against) == (order[2], order[0])
+    for given, expected in (
+        ({}, order[:2]),
+        ({"label": order[2]}, [order[2], order[0]]),
+        ({"label": 2, "against": 0}, [2, 0]),
+    ):
+        found = model.explain(X3[0], **given)
+        assert [found.label, found.against] == list(expected)
+        assert_allclose(found.total, log_p[found.label] - log_p[found.against], rtol=1e-10)
+        assert_allclose(found.probability, np.exp(log_p[found.label]), rtol=1e-12)
 
 
 def test_a_factor_is_one_part():

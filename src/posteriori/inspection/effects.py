@@ -59,7 +59,7 @@ At: TypeAlias = Literal["mean"] | Mapping[str, Any] | None
 """The rows as they are, the typical row, or the rows with these values in some columns."""
 
 _PART_ENTRIES = 2**22
-"""Numbers that the rows need which are computed at a time."""
+"""Numbers in the widest temporary."""
 
 _FOUR_STEPS = ((8, 1), (-8, -1), (-1, 2), (1, -2))
 """Twelve times the derivative at zero: factors, and the steps at which values are taken."""
@@ -134,7 +134,7 @@ Effect = Callable[[Part, Array | None], Array]
 
 @dataclass(frozen=True, eq=False)
 class EffectRows:
-    """Rows with the columns that the user knows, which can be changed, and a model's estimates.
+    """Rows with the columns of X, which can be changed, and a model's estimates.
 
     `read` makes of X with other entries what the estimates take; without it the model reads
     `table` as it is. `changes` are made first; `labels` say which values were chosen. The model
@@ -498,7 +498,7 @@ def _effect_rows(
 
 
 def _user_table(model: Any, X: Any) -> Table:
-    """The columns that the user knows: after a fit by a formula, those of X that it uses."""
+    """The columns of X; after a fit by a formula, those that it uses."""
     formula, schema = getattr(model, "formula_", None), getattr(model, "schema_", None)
     if formula is not None:
         X, schema = cast(Any, as_frame(X)).select(formula.schema.names).to_native(), formula.schema

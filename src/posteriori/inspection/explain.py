@@ -128,7 +128,7 @@ def explain(
     ln p(C_k|x)/p(C_l|x) = w₀ + wᵀm + Σ_j w_j (x_j - m_j), with m the mean row: the parts add up to
     the log odds, exactly. A categorical column is one part. Links other than the logit and models
     without probabilities have their activation instead of log odds. m is where the fit centred its
-    columns, on their means or (of very many rows) those of a sample; models that know no means
+    columns, on their means or (of very many rows) those of a sample; models without means
     begin at zero. For `NaiveBayes` the baseline is the ratio of the priors, and a column adds
     ln p(x_j|C_k) - ln p(x_j|C_l), nothing where it is missing. For `BayesianLogisticRegression` w
     is the mean of the posterior, and the averaged probability is less extreme.
@@ -234,7 +234,7 @@ def _as_table(x: Any, names: Sequence[str] | None, backend: str | None) -> Any:
 def _names(model: Any, last: Any, schema: Schema) -> tuple[str, ...]:
     """The columns of the last step; of unnamed ones those that the steps before it give."""
     if model is not last and not schema.named:
-        with suppress(AttributeError, ValueError):  # a step may know no names
+        with suppress(AttributeError, ValueError):  # a step may have no names
             return tuple(model[:-1].get_feature_names_out())
     return schema.names
 

@@ -57,7 +57,7 @@ _JEFFREYS = "Standard errors by the expected information, without the prior, as 
 
 @dataclass(frozen=True, eq=False)
 class About:
-    """What a model says of a fit that its likelihood does not know.
+    """What a summary says of a fit beside its likelihood.
 
     prior: in words, empty for none. labels: the classes, None for a target that is a number.
     facts: further lines of the page, notes: further footnotes. method: how the coefficients were

@@ -87,7 +87,7 @@ def spread_of(design: Design, directions: Array, has_intercept: bool) -> Array:
     for low in range(0, p, step):
         some = directions[low : low + step].reshape(-1, q)
         u = activations(design, some, has_intercept, None).reshape(n, len(some) // c, c)
-        if c > 1:  # the curvature of a softmax knows differences alone
+        if c > 1:  # only differences change the probabilities
             u -= u.mean(axis=2, keepdims=True)
         found += np.einsum("njc,njd->ncd", u, u)
     return found
