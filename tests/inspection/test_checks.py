@@ -9,17 +9,13 @@ import pytest
 import statsmodels.api as sm
 from laws.samples import rows_for
 from registry import ENTRIES
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression as TheirLogistic
 from sklearn.naive_bayes import GaussianNB
 
 from posteriori import (
     GLM,
     BayesianLogisticRegression,
     CalibratedClassifier,
-    DecidingClassifier,
     GaussianClassifier,
     GaussianPrior,
     LogisticRegression,
@@ -27,6 +23,7 @@ from posteriori import (
     OneVersusOne,
     OneVersusRest,
     Perceptron,
+    ThresholdRegression,
     calibration_error,
     scan,
 )
@@ -52,31 +49,13 @@ NEW = RANDOM.normal(size=(N, 3))
 NEW_Y = (RANDOM.uniform(size=N) < 1 / (1 + np.exp(-(NEW @ [1.0, -0.5, 0.3] + 0.2)))).astype(int)
 
 
-def words(checks):
-    return {check.name: check.word for check in checks}
-
-
-def numbers_in(value):
-    """All numbers that a value of a check holds."""
-    if isinstance(value, dict):
-        return [x for each in value.values() for x in numbers_in(each)]
-    if isinstance(value, list | tuple):
-        return [x for each in value for x in numbers_in(each)]
-    if isinstance(value, np.ndarray):
-        return value.ravel().tolist()
-    return [value] if isinstance(value, float) else []
-
-
 @pytest.mark.parametrize("entry", ENTRIES, ids=str)
 def test_every_model_can_be_checked(entry):
     rows = rows_for(entry, n=60)
     model = entry.make(rows.classes).fit(rows.X, rows.y)
     of_fit, given = model.check(), model.check(rows.X, rows.y)
     for checks in (of_fit, given):
-        assert isinstance(checks, Checks)
         assert [check.name for check in checks] == NAMES
-        assert max(map(len, repr(checks).splitlines())) <= 88
-        assert not np.isnan(numbers_in([check.values for check in checks])).any()
         assert not any(" nan" in check.sentence for check in checks)
         assert all(check.sentence.endswith(".") for check in checks)
     assert given["collinearity"].word != "not checked"
@@ -87,24 +66,25 @@ def test_every_model_can_be_checked(entry):
         assert "pass X and y" in of_fit["residuals"].sentence
 
 
-@pytest.mark.parametrize("family", ["gaussian", "poisson", "gamma", "exponential"])
+@pytest.mark.parametrize("family", ["gaussian", "poisson"])
 def test_regressors_can_be_checked(family):
     target = np.exp(X @ [0.3, -0.2, 0.1]) * RANDOM.gamma(3.0, 1 / 3, size=N)
     target = RANDOM.poisson(target).astype(float) if family == "poisson" else target
-    link = "identity" if family == "gaussian" else "log"
-    checks = GLM(family=family, link=link).fit(X, target).check()
-    assert checks["influence"].word == "good"
-    assert checks["residuals"].word != "not checked"
-    assert checks["calibration"].sentence == "Not checked: the target is a number, not a class."
+    model = GLM(family=family).fit(X, target)
+    for checks in (model.check(), model.check(X, target)):
+        assert checks["influence"].word == "good"
+        assert checks["residuals"].word == "good"
+        assert checks["calibration"].sentence == "Not checked: the target is a number, not a class."
+    exact = GLM().fit(X, np.zeros(N)).check()
+    assert "meets every target" in exact["influence"].sentence
+    assert "meets every target" in exact["residuals"].sentence
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        OneVersusRest(),
         OneVersusOne(estimator=LogisticRegression()),
         CalibratedClassifier(GaussianClassifier()),
-        DecidingClassifier(GaussianClassifier()),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -117,12 +97,6 @@ def test_models_around_others_are_checked_by_rows_that_are_given(model):
     assert "check() of each" in found["separation"].sentence
 
 
-def test_a_model_that_is_not_fitted_says_so():
-    for model in (LogisticRegression(), GLM(family="poisson"), OneVersusRest(), NaiveBayes()):
-        with pytest.raises(NotFittedError):
-            model.check()
-
-
 def test_an_outlier_is_named():
     far, y = X.copy(), Y.copy()
     far[17], y[17] = [25.0, 0.0, 0.0], 0
@@ -133,64 +107,45 @@ def test_an_outlier_is_named():
     assert LogisticRegression().fit(X, Y).check()["influence"].word == "good"
 
 
-def test_a_fit_without_error_has_no_influence():
-    checks = GLM().fit(X, np.zeros(N)).check()
-    assert "meets every target" in checks["influence"].sentence
-    assert "meets every target" in checks["residuals"].sentence
-
-
 def test_collinear_columns_are_named():
     frame = pd.DataFrame(X, columns=["height", "age", "mass"])
     frame["metres"] = frame["height"] + 0.01 * RANDOM.normal(size=N)
-    checks = LogisticRegression().fit(frame, Y).check()
-    found = checks["collinearity"]
+    found = LogisticRegression().fit(frame, Y).check()["collinearity"]
     assert found.word == "bad"
     assert set(found.values["dependencies"][0].columns) == {"height", "metres"}
-    assert "height" in found.sentence
     assert "metres" in found.sentence
     assert "set a prior" in found.sentence
     assert LogisticRegression().fit(X, Y).check()["collinearity"].word == "good"
 
 
-def test_missing_entries_leave_collinearity_open():
-    gaps = X.copy()
-    gaps[3, 1] = np.nan
-    found = GaussianClassifier().fit(X, Y).check(gaps, Y)
-    assert found["collinearity"].sentence == "Not checked: some entries are missing."
-    assert found["calibration"].word != "not checked"
-
-
-def test_calibration_is_that_of_the_decision_room():
-    model = LogisticRegression().fit(X, Y)
-    weight = RANDOM.integers(1, 4, size=N)
-    for rows in ((NEW, NEW_Y), (NEW, NEW_Y, weight)):
-        values = model.check(*rows)["calibration"].values
-        expected = calibration_error(
-            NEW_Y, model.predict_proba(NEW), sample_weight=rows[2] if len(rows) == 3 else None
-        )
-        assert values["p_value"] == pytest.approx(expected.spiegelhalter.p_value)
-        assert values["error"].expected == pytest.approx(expected.expected)
-
-
 @pytest.mark.parametrize("y", [Y, MANY], ids=["two", "many"])
-def test_the_rows_of_the_fit_give_what_they_give_when_passed(y):
-    model = LogisticRegression().fit(X, y)
-    of_fit, given = model.check(), model.check(X, y)
+@pytest.mark.parametrize("source", ["array", "dask"])
+def test_the_rows_of_the_fit_give_what_they_give_when_passed(y, source):
+    model, rows, labels = LogisticRegression().fit(X, y), X, y
+    if source == "dask":
+        array = pytest.importorskip("dask.array")
+        rows, labels = array.from_array(X, chunks=(70, 3)), array.from_array(y, chunks=70)
+    of_fit, given = model.check(), model.check(rows, labels)
     for name, key in (
         ("calibration", "p_value"),
         ("residuals", "p_value"),
         ("collinearity", "indices"),
         ("influence", "distances"),
     ):
-        np.testing.assert_allclose(of_fit[name].values[key], given[name].values[key], rtol=1e-9)
+        np.testing.assert_allclose(of_fit[name].values[key], given[name].values[key], rtol=1e-7)
+    expected = calibration_error(y, model.predict_proba(X)).spiegelhalter.p_value
+    assert given["calibration"].values["p_value"] == pytest.approx(expected, rel=1e-7)
     assert "optimistic" in of_fit["calibration"].sentence
     assert "optimistic" not in given["calibration"].sentence
+    for checks, name in ((of_fit, "fit"), (given, "X")):
+        assert [checks[each].rows for each in ("collinearity", "residuals")] == [name] * 2
+        assert checks["influence"].rows == "fit"
+    assert str(given["C107"]).endswith("[C107, rows of X]")
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        LogisticRegression(prior="jeffreys"),
         LogisticRegression(prior=GaussianPrior(precision=[1.0, 0.0, 0.0])),
         BayesianLogisticRegression(),
     ],
@@ -208,17 +163,13 @@ def test_rows_of_the_fit_are_no_judges_of_a_prior(model):
     assert of_fit["collinearity"].word == "good"
 
 
-@pytest.mark.parametrize(("n", "judged"), [(39, False), (40, True)])
-def test_rows_of_the_fit_are_judges_from_ten_for_each_coefficient(n, judged):
-    for weight in (None, np.full(n // 2, 2.0)):
-        rows = n if weight is None else n // 2
-        if weight is not None and n % 2:
-            continue
-        checks = LogisticRegression().fit(X[:rows], Y[:rows], sample_weight=weight).check()
-        for name in ("residuals", "calibration"):
-            assert (checks[name].word != "not checked") == judged
-            assert ("so many coefficients for so few rows" in checks[name].sentence) != judged
-    assert LogisticRegression(prior=0.0).fit(X, Y).check()["calibration"].word == "good"
+@pytest.mark.parametrize(("n", "weight", "judged"), [(39, 1, False), (40, 1, True), (20, 2, True)])
+def test_rows_of_the_fit_are_judges_from_ten_for_each_coefficient(n, weight, judged):
+    model = LogisticRegression().fit(X[:n], Y[:n], sample_weight=np.full(n, weight))
+    for name in ("residuals", "calibration"):
+        check = model.check()[name]
+        assert (check.word != "not checked") == judged
+        assert ("so many coefficients for so few rows" in check.sentence) != judged
 
 
 def test_a_model_that_counts_columns_twice_is_too_sure():
@@ -228,8 +179,7 @@ def test_a_model_that_counts_columns_twice_is_too_sure():
     assert checks["calibration"].values["error"].spiegelhalter.z > 0
     assert "overconfident" in checks["calibration"].sentence
     assert checks["collinearity"].values["largest"] == np.inf
-    right = NaiveBayes().fit(X, Y).check(NEW, NEW_Y)
-    assert right["calibration"].word == "good"
+    assert NaiveBayes().fit(X, Y).check(NEW, NEW_Y)["calibration"].word == "good"
 
 
 def test_a_curve_shows_in_the_residuals():
@@ -252,9 +202,8 @@ def test_counts_of_groups_are_as_many_rows():
     soft = np.column_stack([1 - share, share])
     grouped = LogisticRegression().fit(x[::20], soft, sample_weight=np.full(12, 20.0)).check()
     for name in ("calibration", "residuals"):
-        for key in ("p_value",):
-            if key in single[name].values:
-                assert grouped[name].values[key] == pytest.approx(single[name].values[key])
+        expected = single[name].values["p_value"]
+        assert grouped[name].values["p_value"] == pytest.approx(expected)
 
 
 def test_separated_classes_are_told_by_their_columns():
@@ -262,10 +211,9 @@ def test_separated_classes_are_told_by_their_columns():
     with pytest.warns(SeparationWarning):
         model = LogisticRegression().fit(frame[["b"]], (X[:, 1] > 0).astype(int))
     checks = model.check()
-    assert words(checks)["separation"] == "bad"
+    assert checks["separation"].word == checks["convergence"].word == "bad"
     assert "b" in checks["separation"].values["columns"]
     assert checks["separation"].values["kind"] == "complete"
-    assert words(checks)["convergence"] == "bad"
     held = LogisticRegression(prior=1.0).fit(frame[["b"]], (X[:, 1] > 0).astype(int)).check()
     assert held["separation"].word == "good"
     assert "Not needed" in held["separation"].sentence
@@ -276,42 +224,33 @@ def test_a_fit_that_was_stopped_says_so():
         warnings.simplefilter("ignore")
         stopped = LogisticRegression(solver="gradient", max_iter=1).fit(X, Y).check()
         mistaken = Perceptron(max_epochs=2, random_state=0).fit(X, Y).check()
+        x, noise = (np.random.default_rng(seed).normal(size=50) for seed in (0, 1))
+        edge = ThresholdRegression(noise="uniform").fit(x[:, None], x + noise > 0).check()
         inside = OneVersusRest(estimator=Perceptron(max_epochs=2, random_state=0)).fit(X, MANY)
     assert stopped["convergence"].word == "bad"
     assert "max_iter" in stopped["convergence"].sentence
+    assert "unbounded support" in edge["convergence"].sentence
     assert "max_epochs" in mistaken["convergence"].sentence
     assert "3 of 3 inner fits did not converge" in inside.check()["convergence"].sentence
-
-
-@pytest.mark.parametrize("around", [DecidingClassifier, CalibratedClassifier])
-def test_what_is_around_another_model_does_not_answer_for_it(around):
-    silent = "Not checked: {} does not say whether it converged."
-    for inner in (TheirLogistic(max_iter=1), GaussianNB(), RandomForestClassifier(2)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = around(inner).fit(X, Y)
-        found = model.check()["convergence"]
-        assert found.sentence == silent.format(type(inner).__name__)
-        assert found.word == "not checked"
-    for own in (GaussianClassifier(), FrozenEstimator(GaussianClassifier().fit(X, Y))):
-        found = around(own).fit(X, Y).check()["convergence"]
-        assert found.sentence == "The fit needs no iteration."
-    found = around(LogisticRegression()).fit(X, Y).check()["convergence"]
-    assert found.sentence == "The iteration converged."
+    for inner, said in (
+        (GaussianNB(), "Not checked: GaussianNB does not say whether it converged."),
+        (FrozenEstimator(GaussianClassifier().fit(X, Y)), "The fit needs no iteration."),
+        (LogisticRegression(), "The iteration converged."),
+    ):
+        assert CalibratedClassifier(inner).fit(X, Y).check()["convergence"].sentence == said
 
 
 def test_a_copy_without_rows_says_what_to_pass():
     model = pickle.loads(pickle.dumps(LogisticRegression().fit(X, Y)))
     checks = model.check()
     for name in ("collinearity", "residuals", "calibration"):
-        assert checks[name].word == "not checked"
         assert "pass X and y" in checks[name].sentence
     assert checks["influence"].word == "not checked"
     assert checks["separation"].word == "good"
     assert model.check(X, Y)["calibration"].word != "not checked"
 
 
-def test_files_give_what_memory_gives(tmp_path):
+def test_files_give_what_memory_gives(tmp_path, monkeypatch):
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y)
     path = tmp_path / "rows.parquet"
     frame.to_parquet(path, row_group_size=50)
@@ -325,37 +264,13 @@ def test_files_give_what_memory_gives(tmp_path):
         np.testing.assert_allclose(files[name].values[key], memory[name].values[key], rtol=1e-6)
     given = GaussianClassifier().fit(frame[["a", "b", "c"]], Y).check(rows)
     assert given["calibration"].word == "good"
-
-
-def test_many_rows_elsewhere_are_judged_by_a_sample(tmp_path, monkeypatch):
-    pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y).to_parquet(tmp_path / "rows.parquet")
     monkeypatch.setattr("posteriori.inspection.checks._MOST", 100)
-    checks = LogisticRegression().fit(scan(tmp_path / "rows.parquet", target="y")).check()
-    assert "in a sample of" in checks["residuals"].sentence
-    assert "in a sample of" in checks["calibration"].sentence
+    sampled = LogisticRegression().fit(rows).check()
+    for name in ("residuals", "calibration"):
+        assert "in a sample of" in sampled[name].sentence
 
 
-def test_dask_gives_what_memory_gives():
-    array = pytest.importorskip("dask.array")
-    rows, labels = array.from_array(X, chunks=(70, 3)), array.from_array(Y, chunks=70)
-    memory, there = LogisticRegression().fit(X, Y), LogisticRegression().fit(rows, labels)
-    for checks in (there.check(), memory.check(rows, labels)):
-        for name, key in (
-            ("residuals", "p_value"),
-            ("calibration", "p_value"),
-            ("influence", "rows"),
-        ):
-            expected = memory.check()[name].values[key]
-            np.testing.assert_allclose(checks[name].values[key], expected, rtol=1e-6)
-
-
-def test_a_few_rows_say_nothing():
-    checks = LogisticRegression().fit(X, Y).check(X[:1], Y[:1])
-    for name in ("collinearity", "residuals", "calibration"):
-        assert checks[name].word == "not checked"
-
-
-def test_bad_arguments_are_errors():
+def test_what_cannot_be_checked_is_named():
     model = LogisticRegression().fit(X, Y)
     with pytest.raises(ParameterError, match="without X"):
         model.check(y=Y)
@@ -367,32 +282,12 @@ def test_bad_arguments_are_errors():
         model.check(X, Y[:-1])
     with pytest.raises(LabelError):
         model.check(X, np.full(N, "strange"))
-    with pytest.raises(ValueError, match="features"):
-        model.check(X[:, :2], Y)
-
-
-def test_rows_without_targets_tell_of_columns_alone():
-    checks = LogisticRegression().fit(X, Y).check(NEW)
-    assert checks["collinearity"].word == "good"
-    assert checks["calibration"].sentence == "Not checked: y was not passed."
-
-
-def test_checks_that_are_ignored_are_left_out():
-    model = LogisticRegression().fit(X, Y)
-    assert len(model.check(ignore="C104")) == 7
-    left = model.check(ignore=["influence", "C107"])
-    assert [check.name for check in left] == [
-        n for n in NAMES if n not in ("influence", "calibration")
-    ]
-
-
-def test_verdicts_name_the_rows_they_were_judged_on():
-    model = LogisticRegression().fit(X, Y)
-    for checks, rows in ((model.check(), "fit"), (model.check(NEW, NEW_Y), "X")):
-        assert [checks[name].rows for name in ("collinearity", "residuals")] == [rows] * 2
-        assert checks["influence"].rows == "fit"
-    assert str(model.check()["residuals"]).endswith("[C106, rows of the fit]")
-    assert str(model.check(NEW, NEW_Y)["C107"]).endswith("[C107, rows of X]")
+    unlabelled, one, gaps = model.check(NEW), model.check(X[:1], Y[:1]), X.copy()
+    assert unlabelled["calibration"].sentence == "Not checked: y was not passed."
+    assert one["calibration"].sentence == "Not checked: it takes 10 rows or more, by their weights."
+    gaps[3, 1] = np.nan
+    found = GaussianClassifier().fit(X, Y).check(gaps, Y)
+    assert found["collinearity"].sentence == "Not checked: some entries are missing."
 
 
 @pytest.mark.parametrize("kind", ["counts", "groups"])
@@ -432,15 +327,6 @@ def test_offsets_of_the_fit_and_of_rows_that_are_passed_count():
         assert found == pytest.approx(expected.expected, rel=1e-9)
 
 
-def test_a_formula_is_applied_to_rows_that_are_given():
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y)
-    model = LogisticRegression().fit("y ~ a + b + a:b", frame)
-    of_fit, given = model.check(), model.check(frame, Y)
-    expected = of_fit["collinearity"].values["indices"]
-    np.testing.assert_allclose(given["collinearity"].values["indices"], expected, rtol=1e-9)
-    assert model.check(frame, Y)["calibration"].word == of_fit["calibration"].word
-
-
 CHECKS = Checks(
     "Model",
     (
@@ -451,34 +337,19 @@ CHECKS = Checks(
 )
 
 
-def test_checks_are_a_sequence_that_knows_names():
+def test_checks_are_a_sequence_with_text_html_and_a_frame():
     assert len(CHECKS) == 3
-    assert [check.name for check in CHECKS] == ["convergence", "collinearity", "approximation"]
-    assert CHECKS[1] is CHECKS["collinearity"]
-    assert CHECKS[-1] is CHECKS["approximation"]
-    assert CHECKS["collinearity"].values["largest"] == 40.0
-
-
-def test_the_text_keeps_to_88_characters():
+    assert CHECKS[1] is CHECKS["collinearity"] is CHECKS["C103"]
+    assert CHECKS.worst == "bad"
     lines = repr(CHECKS).splitlines()
     assert lines[0] == "Model: 1 bad, 1 good, 1 not checked"
     assert max(map(len, lines)) <= 88
     assert lines[2] == "good         convergence    It converged. [C101]"
     assert lines[3].startswith("bad          collinearity   Columns <a> & b are alike.")
     assert lines[4].startswith(" " * 28)
-    assert str(CHECKS) == repr(CHECKS)
-
-
-def test_html_is_escaped():
-    page = CHECKS._repr_html_()
-    assert "Columns &lt;a&gt; &amp; b are alike." in page
-    assert page.count("<tr>") == 3
-
-
-@pytest.mark.parametrize("backend", ["pandas", "polars"])
-def test_a_frame_has_a_row_a_check(backend):
-    frame = CHECKS.to_frame(backend)
-    assert type(frame).__module__.startswith(backend)
+    assert "Columns &lt;a&gt; &amp; b are alike." in CHECKS._repr_html_()
+    frame = CHECKS.to_frame("polars")
     assert list(frame.columns) == ["check", "code", "word", "sentence", "rows"]
     assert list(frame["word"]) == ["good", "bad", "not checked"]
-    assert len(Checks("Model", ()).to_frame(backend)) == 0
+    left = LogisticRegression().fit(X, Y).check(ignore=["influence", "C107"])
+    assert [c.name for c in left] == [n for n in NAMES if n not in ("influence", "calibration")]

@@ -12,7 +12,6 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import norm
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression as TheirLogistic
 from sklearn.naive_bayes import GaussianNB
@@ -20,20 +19,17 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from posteriori import (
     GLM,
     BayesianLogisticRegression,
-    FisherDiscriminant,
     GaussianClassifier,
     LeastSquaresClassifier,
     LogisticRegression,
     NaiveBayes,
     OneVersusOne,
     OneVersusRest,
-    Perceptron,
     ProbitRegression,
     ThresholdRegression,
     scan,
@@ -41,7 +37,6 @@ from posteriori import (
 from posteriori.errors import (
     ColumnNameError,
     DomainError,
-    InfiniteValueError,
     LevelError,
     MissingValueError,
     ParameterError,
@@ -108,18 +103,6 @@ def test_slopes_are_the_marginal_effects_of_statsmodels(model, rival, classes, a
         assert list(table["class"]) == ([0, 1, 2] if K == 3 else [1]) * 3
 
 
-@pytest.mark.parametrize("rival", [sm.Logit, sm.Probit])
-def test_the_comparison_of_a_dummy_is_that_of_statsmodels(rival):
-    X, y = _rows()
-    model = LogisticRegression(**EXACT) if rival is sm.Logit else ProbitRegression(**EXACT)
-    fitted = rival(y, sm.add_constant(X)).fit(disp=0, tol=1e-13)
-    margins = fitted.get_margeff(dummy=True)
-    table = model.fit(X, y).comparisons(columns="x2", change=(0, 1))
-    assert_allclose(table["estimate"], margins.margeff[2:], rtol=1e-8)
-    assert_allclose(table["std_error"], margins.margeff_se[2:], rtol=1e-8)
-    assert list(table["contrast"]) == ["0 to 1"]
-
-
 @pytest.mark.parametrize(
     ("model", "mean"),
     [
@@ -164,10 +147,7 @@ def _by_differences(model, X, j, h):
     "model",
     [
         LogisticRegression(prior=1.0),
-        LogisticRegression(prior="jeffreys"),
         GaussianClassifier(covariance="full"),
-        NaiveBayes(family="gaussian"),
-        FisherDiscriminant(),
         OneVersusOne(estimator=LogisticRegression(prior=1.0)),
         TheirLogistic(),
     ],
@@ -186,10 +166,8 @@ def test_slopes_are_the_derivatives_of_predict_proba(model):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize(
-    "model", [LogisticRegression(), GaussianClassifier(), BayesianLogisticRegression()]
-)
-def test_comparisons_are_differences_of_predict_proba(model, classes):
+@pytest.mark.parametrize("model", [LogisticRegression(), BayesianLogisticRegression()])
+def test_estimates_are_those_of_predict_proba(model, classes):
     X, y = _rows(classes=classes)
     model.fit(X, y)
     more, low, high = X.copy(), X.copy(), X.copy()
@@ -200,38 +178,17 @@ def test_comparisons_are_differences_of_predict_proba(model, classes):
     assert_allclose(sd["estimate"], (p(more) - p(X)).mean(axis=0)[first:], atol=1e-12)
     ends = model.comparisons(X, columns="x1", change="minmax", average=False)
     assert_allclose(ends["estimate"], (p(high) - p(low))[:, first:].ravel(), atol=1e-12)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("model", [LogisticRegression(), BayesianLogisticRegression()])
-def test_predictions_are_predict_proba_with_predict_interval(model, classes):
-    X, y = _rows(classes=classes)
-    model.fit(X, y)
     table = model.predictions(X[:9])
-    assert_allclose(table["estimate"], model.predict_proba(X[:9])[:, int(classes == 2) :].ravel())
+    assert_allclose(table["estimate"], p(X[:9])[:, first:].ravel())
     ends = model.predict_interval(X[:9]).reshape(-1, 2)
     assert_allclose(table[["conf_low", "conf_high"]], ends, rtol=1e-12)
-    assert list(table["row"]) == np.repeat(np.arange(9), classes if classes > 2 else 1).tolist()
+    assert list(table["row"]) == np.repeat(np.arange(9), classes - first).tolist()
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_averages_row_by_row_are_the_averages(classes):
-    X, y = _rows(classes=classes)
-    model = LogisticRegression().fit(X, y)
-    for ask in (model.slopes, model.comparisons, model.predictions):
-        by = [name for name in ("term", "class") if name in ask(average=True)]
-        each = ask(average=False).groupby(by)["estimate"].mean()
-        assert_allclose(each, ask(average=True)["estimate"], rtol=1e-10)
-
-
-def test_the_error_of_an_average_is_not_that_of_independent_rows():
+def test_errors_of_rows_are_those_of_their_gradients():
     X, y = _rows()
     model = LogisticRegression().fit(X, y)
     J = np.column_stack([np.ones(len(X)), X]) * np.prod(model.predict_proba(X), axis=1)[:, None]
-    average = J.mean(axis=0)
-    table = model.predictions(average=True)
-    expected = np.sqrt(average @ model.coef_covariance_ @ average)
-    assert_allclose(table["std_error"], [expected], rtol=1e-9)
     each = np.sqrt(np.einsum("ij,jk,ik->i", J, model.coef_covariance_, J))
     assert_allclose(model.predictions()["std_error"], each, rtol=1e-9)
 
@@ -256,110 +213,70 @@ def test_a_weight_of_two_is_the_row_twice():
     weight = np.random.default_rng(5).integers(0, 3, len(X))
     weighted = LogisticRegression(**EXACT).fit(X, y, sample_weight=weight)
     twice = LogisticRegression(**EXACT).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    for ask, given in [
-        ("slopes", {}),
+    for ask, given in (
         ("slopes", {"at": "mean"}),
         ("comparisons", {"change": "sd"}),
         ("comparisons", {"change": "iqr"}),
-        ("predictions", {"average": True}),
-    ]:
+    ):
         a, b = (getattr(model, ask)(**given) for model in (weighted, twice))
         assert_allclose(_numbers(a), _numbers(b), rtol=1e-8)
-
-
-def test_offsets_of_the_fit_are_part_of_its_rows():
-    X, y = _rows()
-    offset = np.linspace(-1, 1, len(X))
-    model = LogisticRegression().fit(X, y, offset=offset)
-    p = model.predict_proba(X, offset=offset)[:, 1]
-    assert_allclose(model.predictions()["estimate"], p, rtol=1e-12)
-    assert_allclose(model.slopes()["estimate"], (p * (1 - p)).mean() * model.coef_[0], rtol=1e-10)
-    middle = model.predict_proba(X.mean(axis=0, keepdims=True))[0, 1]
-    assert_allclose(model.predictions(at="mean")["estimate"], [middle], rtol=1e-9)
 
 
 def test_sparse_rows_have_the_effects_of_dense_ones():
     X, y = _rows(classes=3)
     X = X * (np.random.default_rng(0).random(X.shape) < 0.4)
     model = LogisticRegression().fit(X, y)
-    for ask, given in [
-        (slopes, {}),
-        (slopes, {"at": "mean"}),
-        (comparisons, {"change": "sd"}),
-        (predictions, {"at": {"x0": 2.0}}),
-    ]:
+    for ask, given in [(slopes, {"at": "mean"}), (comparisons, {"change": "sd"})]:
         found, dense = ask(model, sparse.csr_array(X), **given), ask(model, X, **given)
         assert_allclose(_numbers(found), _numbers(dense), rtol=1e-8, atol=1e-12)
-    box = GaussianClassifier().fit(X, y)
-    found = box.comparisons(sparse.csr_matrix(X), columns="x1")
-    assert_allclose(found["estimate"], box.comparisons(X, columns="x1")["estimate"], atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "model", [LogisticRegression(), NaiveBayes(), BayesianLogisticRegression()], ids=repr
-)
+@pytest.mark.parametrize("model", [LogisticRegression(), NaiveBayes()], ids=repr)
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 def test_levels_and_booleans_are_compared_with_the_first(model, kind):
-    X, y = _frame()
-    X = X if kind == "pandas" else pl.from_pandas(X.astype({"region": str}))
-    model.fit(X, y)
-    table = model.comparisons(X)
-    assert type(table) is type(X)
+    frame, y = _frame()
+
+    def rows(frame):
+        return frame if kind == "pandas" else pl.from_pandas(frame.astype({"region": str}))
+
+    table = model.fit(rows(frame), y).comparisons(rows(frame))
+    assert type(table) is type(rows(frame))
     seen = list(zip(table["term"], table["contrast"], strict=True))
-    first = "w" if kind == "pandas" else "n"
     assert seen[:4] == [
         ("age", "+1"),
         ("bmi", "+1"),
         ("sex", "f to m"),
         ("smoker", "False to True"),
     ]
+    first = "w" if kind == "pandas" else "n"
     assert [contrast.split(" to ")[0] for _, contrast in seen[4:]] == [first, first]
-    p = X.to_pandas() if kind == "polars" else X
     for (term, contrast), estimate in zip(seen[2:], list(table["estimate"])[2:], strict=True):
-        low, high = [
-            model.predict_proba(_set(X, p, term, end))[:, 1] for end in contrast.split(" to ")
-        ]
+        ends = [{"True": True, "False": False}.get(e, e) for e in contrast.split(" to ")]
+        low, high = (model.predict_proba(rows(frame.assign(**{term: end})))[:, 1] for end in ends)
         assert_allclose(estimate, (high - low).mean(), atol=1e-12)
-
-
-def _set(X, frame, term, end):
-    value = {"True": True, "False": False}.get(end, end)
-    changed = frame.assign(**{term: value})
-    return pl.from_pandas(changed) if isinstance(X, pl.DataFrame) else changed
-
-
-def test_the_typical_row_has_means_and_most_frequent_levels():
-    X, y = _frame()
-    model = LogisticRegression().fit(X, y)
-    typical = X[:1].assign(
-        age=X.age.mean(),
-        bmi=X.bmi.mean(),
-        sex=X.sex.mode()[0],
-        smoker=X.smoker.mode()[0],
-        region=X.region.mode()[0],
-    )
-    expected = model.predict_proba(typical)[0, 1]
-    assert_allclose(model.predictions(at="mean")["estimate"], [expected], rtol=1e-12)
-    nb = NaiveBayes().fit(X, y)
-    found = nb.predictions(X, at="mean")["estimate"]
-    assert_allclose(found, [nb.predict_proba(typical)[0, 1]], rtol=1e-12)
 
 
 def test_chosen_values_are_set_in_all_rows_and_averaged():
     X, y = _frame()
     model = LogisticRegression().fit(X, y)
+
+    def mean(**values):
+        return model.predict_proba(X.assign(**values))[:, 1].mean()
+
+    typical = {"sex": X.sex.mode()[0], "region": X.region.mode()[0], "smoker": False}
+    expected = model.predict_proba(X[:1].assign(age=X.age.mean(), bmi=X.bmi.mean(), **typical))
+    assert_allclose(model.predictions(at="mean")["estimate"], expected[:, 1], rtol=1e-12)
     table = model.predictions(at={"sex": ["f", "m"], "age": [30, 60]})
     assert list(table["at_sex"]) == ["f", "f", "m", "m"]
     assert list(table["at_age"]) == [30, 60, 30, 60]
-    expected = [
-        model.predict_proba(X.assign(sex=sex, age=age))[:, 1].mean()
-        for sex in "fm"
-        for age in (30, 60)
-    ]
+    expected = [mean(sex=sex, age=age) for sex in "fm" for age in (30, 60)]
     assert_allclose(table["estimate"], expected, rtol=1e-12)
     p = model.predict_proba(X.assign(smoker=True))
     slope = (p[:, 0] * p[:, 1]).mean() * model.coef_[0, 0]
     assert_allclose(model.slopes(columns="age", at={"smoker": True})["estimate"], [slope])
+    table = model.comparisons(columns="age", change=10, at={"sex": ["f", "m"]})
+    expected = [mean(sex=sex, age=X.age + 10) - mean(sex=sex) for sex in "fm"]
+    assert_allclose(table["estimate"], expected, rtol=1e-10)
 
 
 def test_after_a_formula_effects_are_those_of_the_columns_of_the_data():
@@ -408,32 +325,24 @@ def test_effects_of_a_pipeline_are_those_of_the_columns_before_it():
         predict_interval(make_pipeline(StandardScaler(), GaussianNB()).fit(X, y), X)
 
 
-def test_weights_and_offsets_of_rows_that_are_passed_count():
+def test_weights_and_offsets_of_rows_count():
     X, y = _rows()
     offset, weight = np.linspace(-1, 1, len(X)), np.arange(len(X)) % 3.0
     fitted = LogisticRegression().fit(X, y, sample_weight=weight, offset=offset)
     given = {"sample_weight": weight, "offset": offset}
     for ask in (fitted.slopes, fitted.comparisons, fitted.predictions):
         assert_allclose(_numbers(ask(X, **given)), _numbers(ask()), rtol=1e-12)
+    p = fitted.predict_proba(X, offset=offset)[:, 1]
+    assert_allclose(fitted.predictions()["estimate"], p, rtol=1e-12)
+    slope = np.average(p * (1 - p), weights=weight) * fitted.coef_[0]
+    assert_allclose(fitted.slopes()["estimate"], slope, rtol=1e-10)
+    mean, middle = (np.average(v, axis=0, weights=weight) for v in (X, offset))
+    middle = fitted.predict_proba(mean[None], offset=[middle])[0, 1]
+    assert_allclose(fitted.predictions(at="mean")["estimate"], [middle], rtol=1e-9)
     with pytest.raises(ParameterError, match="has no offsets"):
         slopes(GaussianNB().fit(X, y), X, offset=offset)
     with pytest.raises(ParameterError, match="without X"):
         fitted.slopes(offset=offset)
-
-
-def test_comparisons_at_chosen_values():
-    X, y = _frame()
-    model = LogisticRegression().fit(X, y)
-    table = model.comparisons(columns="age", change=10, at={"sex": ["f", "m"]})
-    expected = [
-        (
-            model.predict_proba(X.assign(sex=sex, age=X.age + 10))
-            - model.predict_proba(X.assign(sex=sex))
-        ).mean(axis=0)[1]
-        for sex in "fm"
-    ]
-    assert list(table["at_sex"]) == ["f", "m"]
-    assert_allclose(table["estimate"], expected, rtol=1e-10)
 
 
 def test_separated_classes_have_infinite_errors():
@@ -497,52 +406,16 @@ def test_models_that_have_no_rows_ask_for_them(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        LogisticRegression(),
-        LogisticRegression(prior="jeffreys"),
-        LogisticRegression(label_noise=0.05),
-        BayesianLogisticRegression(),
-        BayesianLogisticRegression(inference="monte_carlo", n_draws=400, random_state=0),
-        GLM(family="poisson", prior=1.0),
-    ],
-    ids=lambda model: " ".join(repr(model).split()),
-)
-def test_slopes_are_averaged_over_the_rows_of_the_fit_also_if_x_is_edited(model):
-    X, y = _rows()
-    model.fit(X, y)
-    before = _numbers(model.slopes(X))
-    X[:, 0] *= 1.5
-    assert_allclose(_numbers(model.slopes()), before, rtol=1e-12)
-
-
-@pytest.mark.parametrize("model", [Perceptron(), LeastSquaresClassifier()], ids=repr)
-@pytest.mark.filterwarnings("ignore")
-def test_models_without_probabilities_have_no_effects(model):
-    X, y = _rows()
-    model.fit(X, y)
-    for ask in (model.slopes, model.comparisons, model.predictions):
-        with pytest.raises(ParameterError, match="no probabilities"):
-            ask(X)
-
-
-@pytest.mark.parametrize(
     ("ask", "given", "error", "words"),
     [
         ("slopes", {"columns": "height"}, ColumnNameError, "'age', 'bmi', 'sex'"),
-        ("slopes", {"columns": "sex"}, ParameterError, "no slope in column 'sex'"),
-        ("slopes", {"columns": ["age", "smoker"]}, ParameterError, "boolean"),
+        ("slopes", {"columns": ["age", "smoker"]}, ParameterError, "no slope .* boolean"),
         ("comparisons", {"columns": 3}, ColumnNameError, "3 is no column"),
         ("comparisons", {"change": "much"}, ParameterError, "'minmax'"),
-        ("comparisons", {"change": np.nan}, ParameterError, "change"),
         ("comparisons", {"change": (1, np.inf)}, ParameterError, "change"),
-        ("comparisons", {"change": "sd", "X": 1}, ParameterError, "Column 'age' does not vary"),
-        ("comparisons", {"change": "iqr", "X": 1}, ParameterError, "'age' has equal quartiles"),
-        ("comparisons", {"level": 1.0}, ParameterError, "level"),
+        ("comparisons", {"change": "sd", "X": 1}, ParameterError, "is no change of column 'age'"),
         ("predictions", {"level": 95}, ParameterError, "level"),
-        ("predictions", {"average": 1}, ParameterError, "average"),
         ("predictions", {"at": "median"}, ParameterError, "'mean'"),
-        ("predictions", {"at": {}}, ParameterError, "dict"),
         ("predictions", {"at": {"age": []}}, ParameterError, "without a value"),
         ("predictions", {"at": {"height": 1}}, ColumnNameError, "height"),
         ("predictions", {"at": {"age": "old"}}, ParameterError, "finite number"),
@@ -552,9 +425,9 @@ def test_models_without_probabilities_have_no_effects(model):
 )
 def test_what_cannot_be_asked_is_named(ask, given, error, words):
     X, y = _frame()
-    for model in (LogisticRegression().fit(X, y), NaiveBayes().fit(X, y)):
-        with pytest.raises(error, match=words):
-            getattr(model, ask)(X[: given.get("X")], **{k: v for k, v in given.items() if k != "X"})
+    rest = {name: value for name, value in given.items() if name != "X"}
+    with pytest.raises(error, match=words):
+        getattr(LogisticRegression().fit(X, y), ask)(X[: given.get("X")], **rest)
 
 
 def test_rows_that_cannot_be_used_are_named():
@@ -564,9 +437,8 @@ def test_rows_that_cannot_be_used_are_named():
     bad[4, 1] = np.nan
     with pytest.raises(MissingValueError, match="row 4"):
         model.comparisons(bad, change="sd")
-    bad[4, 1] = np.inf
-    with pytest.raises(InfiniteValueError, match="row 4"):
-        model.slopes(bad)
+    with pytest.raises(ParameterError, match="no probabilities"):
+        LeastSquaresClassifier().fit(X, y).predictions(X)
     with pytest.raises(ParameterError, match="batch by batch"):
         model.slopes(scan(pd.DataFrame(X, columns=list("abc"))))
     with warnings.catch_warnings():
@@ -581,6 +453,7 @@ def test_rows_that_cannot_be_used_are_named():
     [
         DecisionTreeClassifier(max_depth=3, random_state=0),
         RandomForestClassifier(20, random_state=0),
+        RandomForestClassifier(200, random_state=0),
         GradientBoostingClassifier(n_estimators=20, random_state=0),
         KNeighborsClassifier(15),
     ],
@@ -596,32 +469,11 @@ def test_probabilities_that_change_in_steps_have_no_slopes(model):
     with pytest.raises(ParameterError, match="change in steps"):
         slopes(model, [[0.4, 0.0, 0.0]], columns="x0")
     assert comparisons(model, X, columns="x0", change=1.0)["estimate"][0] > 0.05
-
-
-def test_a_column_that_a_tree_leaves_out_has_the_slope_zero():
-    X, y = _stepped()
     stump = DecisionTreeClassifier(max_depth=1).fit(X, y)
     assert list(slopes(stump, X, columns=["x1", "x2"])["estimate"]) == [0.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False)),
-        MLPClassifier((8,), activation="tanh", max_iter=60, random_state=0),
-        make_pipeline(StandardScaler(), TheirLogistic()),
-    ],
-    ids=lambda model: " ".join(repr(model).split()),
-)
-def test_smooth_models_that_are_known_by_probabilities_have_slopes(model):
-    X, y = _stepped()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
-    for given, rows in (({}, X), ({"at": "mean"}, X.mean(axis=0, keepdims=True))):
-        found = slopes(model, X, columns="x0", **given)["estimate"]
-        expected = _by_differences(model, rows, 0, 1e-3).mean(axis=0)[-1]
-        assert_allclose(found, [expected], rtol=1e-5, atol=1e-7)
+    smooth = MLPClassifier((8,), activation="tanh", max_iter=2000, random_state=0).fit(X, y)
+    found = slopes(smooth, X, columns="x0")["estimate"]
+    assert_allclose(found, _by_differences(smooth, X, 0, 1e-3).mean(axis=0)[-1], rtol=1e-5)
 
 
 def _stepped():

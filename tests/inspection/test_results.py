@@ -72,7 +72,7 @@ def test_odds_ratios_of_other_links_are_an_error(model):
         model.fit(X, Y).tidy(odds_ratios=True)
 
 
-@pytest.mark.parametrize("reference", ["setosa", "versicolor", "virginica"])
+@pytest.mark.parametrize("reference", ["setosa", "virginica"])
 def test_contrasts_are_with_whichever_class_is_asked_for(reference):
     labels = [reference, *sorted(set(KINDS) - {reference})]
     codes = np.array([labels.index(kind) for kind in KINDS])
@@ -81,45 +81,12 @@ def test_contrasts_are_with_whichever_class_is_asked_for(reference):
     assert found["class"].unique().tolist() == labels[1:]
     assert_allclose(found["estimate"], theirs.params.to_numpy().T.ravel(), rtol=1e-8)
     assert_allclose(found["std_error"], theirs.bse.to_numpy().T.ravel(), rtol=1e-8)
-    page = LogisticRegression().fit(FLOWERS, KINDS).summary(reference=reference)
-    assert f"{labels[1]} against {reference}" in str(page)
-
-
-def test_a_reference_that_is_no_class_is_an_error():
-    model = LogisticRegression(prior=1.0).fit(FLOWERS, KINDS)
+    model = LogisticRegression().fit(FLOWERS, KINDS)
+    assert f"{labels[1]} against {reference}" in str(model.summary(reference=reference))
     with pytest.raises(ParameterError, match="no class 'rose'"):
         model.tidy(reference="rose")
-    with pytest.raises(ParameterError, match="no class 2"):
-        LogisticRegression().fit(X, Y).summary(reference=2)
     with pytest.raises(ParameterError, match="more than two classes"):
-        model.summary(positive=KINDS[0])
-
-
-def test_classes_of_a_gaussian_are_told_by_their_means():
-    model = GaussianClassifier(covariance="full").fit(FLOWERS, KINDS)
-    found = model.tidy().set_index(["class", "term"])
-    one = FLOWERS[KINDS == "setosa"]["petal width (cm)"]
-    row = found.loc["setosa", "petal width (cm)"]
-    assert row.estimate == pytest.approx(one.mean(), rel=1e-12)
-    assert row.sd == pytest.approx(one.std(ddof=0), rel=1e-12)
-    assert row.std_error == pytest.approx(one.std(ddof=0) / np.sqrt(50), rel=1e-12)
-
-
-def test_levels_of_naive_bayes_are_told_by_their_probabilities():
-    colour = pd.DataFrame({"colour": ["red", "red", "blue", "red"], "size": [1.0, 2.0, 3.0, 5.0]})
-    found = NaiveBayes(pseudocount=0.0).fit(colour, ["a", "a", "b", "b"]).tidy()
-    chosen = found[(found["term"] == "colour") & (found["class"] == "b")]
-    assert chosen[["parameter", "estimate"]].values.tolist() == [["blue", 0.5], ["red", 0.5]]
-    means = found[(found["parameter"] == "mean")]["estimate"].tolist()
-    assert means == [1.5, 4.0]
-
-
-def test_directions_of_fisher_are_told_by_component():
-    model = FisherDiscriminant().fit(FLOWERS, KINDS)
-    found = model.tidy()
-    second = found[found["component"] == 2]["estimate"]
-    assert_allclose(second, model.scalings_[:, 1], rtol=1e-14)
-    assert model.glance()["n_obs"][0] == 150
+        model.summary(positive=reference)
 
 
 def test_classifiers_of_pairs_are_told_one_by_one():
@@ -138,20 +105,15 @@ def test_classifiers_of_pairs_are_told_one_by_one():
 
 
 @pytest.mark.parametrize("wrapper", [DecidingClassifier, CalibratedClassifier, NoveltyDetector])
-def test_what_is_around_another_model_tells_of_that(wrapper):
-    inner = GaussianClassifier().fit(FLOWERS, KINDS)
-    model = wrapper(GaussianClassifier())
+def test_tables_of_wrappers_are_those_of_the_model_inside(wrapper):
+    inner, model = GaussianClassifier().fit(FLOWERS, KINDS), wrapper(GaussianClassifier())
     model.fit(FLOWERS, KINDS)
     assert model.tidy().equals(inner.tidy())
     assert str(model.summary()).startswith(f"{wrapper.__name__}, fitted")
-    assert "4 columns, 3 classes" in repr(model)
-    table = model.augment(FLOWERS, KINDS)
-    assert_allclose(table["p_virginica"], model.predict_proba(FLOWERS)[:, 2], rtol=1e-9)
+    table, p = model.augment(FLOWERS, KINDS), model.predict_proba(FLOWERS)
+    assert_allclose(table["p_virginica"], p[:, 2], rtol=1e-9)
     mean = model.predictions(FLOWERS, average=True)["estimate"]
-    assert_allclose(mean, model.predict_proba(FLOWERS).mean(axis=0), rtol=1e-9)
-    assert model.check(FLOWERS, KINDS)["calibration"].word in ("good", "look", "bad")
-    forest = wrapper(GaussianNB()).fit(FLOWERS, KINDS) if wrapper is not NoveltyDetector else model
-    assert forest is model or "in estimator_" in repr(forest)
+    assert_allclose(mean, p.mean(axis=0), rtol=1e-9)
 
 
 def test_a_repr_says_what_was_fitted_and_what_to_bear_in_mind():
@@ -177,20 +139,14 @@ def test_augmented_rows_keep_their_kind_and_their_index():
     assert isinstance(LogisticRegression(prior=1.0).fit(other, KINDS).augment(other), pl.DataFrame)
     bare = Perceptron(averaged=True).fit(X.to_numpy(), Y).augment(X.to_numpy())
     assert list(bare.columns) == ["x0", "x1", "x2", "predicted"]
-
-
-def test_a_column_that_is_called_as_an_answer_is_not_overwritten():
+    theirs = GaussianNB().fit(FLOWERS, KINDS)
+    losses = augment(theirs, FLOWERS, KINDS)["log_loss"]
+    assert_allclose(losses.mean(), log_loss(KINDS, theirs.predict_proba(FLOWERS)))
     named = X.rename(columns={"PSI": "predicted"})
     with pytest.raises(ColumnNameError, match="'predicted' already"):
         LogisticRegression().fit(named, Y).augment(named)
-
-
-def test_labels_that_are_no_classes_are_an_error():
-    model = LogisticRegression().fit(X, Y)
-    with pytest.raises(LabelError):
-        model.augment(X, np.full(len(X), 7))
     with pytest.raises(LabelError, match="soft"):
-        model.augment(X, np.full((len(X), 2), 0.5))
+        LogisticRegression().fit(X, Y).augment(X, np.full((len(X), 2), 0.5))
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -223,48 +179,49 @@ def test_all_tables_of_a_fit_cost_one_hessian_and_a_sum_of_targets(monkeypatch):
         kernels.clear()
 
 
-def fitted(entry):
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+def test_every_model_has_tables_a_summary_and_augmented_rows(entry):
     rows = rows_for(entry, n=60)
+    X = frame_of(rows.X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PosterioriWarning)
-        return entry.make(rows.classes).fit(frame_of(rows.X), rows.y), rows
-
-
-@pytest.mark.parametrize("entry", ENTRIES, ids=str)
-def test_every_model_has_tables_and_a_summary(entry):
-    model, rows = fitted(entry)
-    name = type(model).__name__
-    table = model.tidy()
-    assert next(iter(table.columns)) == "term"
-    assert np.isfinite(table["estimate"]).all()
-    line = model.glance()
-    assert len(line) == 1
-    assert line["n_parameters"][0] == model.n_parameters_
+        model = entry.make(rows.classes).fit(X, rows.y)
+    assert next(iter(model.tidy().columns)) == "term"
+    assert np.isfinite(model.tidy()["estimate"]).all()
+    assert model.glance()["n_parameters"].item() == model.n_parameters_
     page = model.summary()
-    assert str(page).startswith(f"{name}, fitted")
-    assert "<table>" in page._repr_html_()
+    assert str(page).startswith(f"{type(model).__name__}, fitted")
     assert page.latex().count("begin{tabular}") == page.latex().count("end{tabular}") == 2
-    assert repr(model).startswith(f"<{name}(")
     assert f"4 columns, {len(rows.classes)} classes" in repr(model)
-
-
-@pytest.mark.parametrize("entry", ENTRIES, ids=str)
-def test_augment_adds_predictions_to_the_rows(entry):
-    model, rows = fitted(entry)
-    X = frame_of(rows.X)
     table = model.augment(X, rows.y)
     assert table[X.columns.tolist()].equals(X)
     assert (table["predicted"].to_numpy() == model.predict(X)).all()
     if not hasattr(model, "predict_proba"):
         assert list(table.columns) == [*X.columns, "predicted"]
         return
-    proba = model.predict_proba(X)
+    proba, own = model.predict_proba(X), np.searchsorted(model.classes_, rows.y)
     shown = table[[f"p_{label}" for label in model.classes_]].to_numpy()
-    np.testing.assert_allclose(shown, proba, rtol=1e-9, atol=1e-300)
-    own = np.searchsorted(model.classes_, rows.y)
-    np.testing.assert_allclose(
-        np.exp(-table["log_loss"]), proba[np.arange(len(own)), own], rtol=1e-9, atol=1e-300
-    )
+    assert_allclose(shown, proba, rtol=1e-9, atol=1e-300)
+    right = proba[np.arange(len(own)), own]
+    assert_allclose(np.exp(-table["log_loss"]), right, rtol=1e-9, atol=1e-300)
+
+
+def test_tables_of_generative_models_have_their_parameters():
+    gaussian = GaussianClassifier(covariance="full").fit(FLOWERS, KINDS)
+    row = gaussian.tidy().set_index(["class", "term"]).loc["setosa", "petal width (cm)"]
+    one = FLOWERS[KINDS == "setosa"]["petal width (cm)"]
+    spread = one.std(ddof=0)
+    expected = one.mean(), spread, spread / np.sqrt(50)
+    assert_allclose([row.estimate, row.sd, row.std_error], expected, rtol=1e-12)
+    frame = pd.DataFrame({"colour": ["red", "red", "blue", "red"], "size": [1.0, 2.0, 3.0, 5.0]})
+    found = NaiveBayes(pseudocount=0.0).fit(frame, ["a", "a", "b", "b"]).tidy()
+    chosen = found[(found["term"] == "colour") & (found["class"] == "b")]
+    assert chosen[["parameter", "estimate"]].values.tolist() == [["blue", 0.5], ["red", 0.5]]
+    assert found[found["parameter"] == "mean"]["estimate"].tolist() == [1.5, 4.0]
+    fisher = FisherDiscriminant().fit(FLOWERS, KINDS)
+    found = fisher.tidy()
+    second = found[found["component"] == 2]["estimate"]
+    assert_allclose(second, fisher.scalings_[:, 1], rtol=1e-14)
 
 
 def test_augment_takes_weights_and_offsets():
@@ -279,28 +236,3 @@ def test_augment_takes_weights_and_offsets():
     assert_allclose(table["p_setosa"], model.predict_proba(FLOWERS, offset=each)[:, 0])
     with pytest.raises(ParameterError, match="has no offsets"):
         GaussianClassifier().fit(FLOWERS, KINDS).augment(FLOWERS, offset=offset)
-
-
-def test_models_of_scikit_learn_are_augmented_too():
-    model = GaussianNB().fit(FLOWERS, KINDS)
-    table = augment(model, FLOWERS, KINDS)
-    assert_allclose(table["p_setosa"], model.predict_proba(FLOWERS)[:, 0])
-    assert_allclose(table["log_loss"].mean(), log_loss(KINDS, model.predict_proba(FLOWERS)))
-
-
-def test_scores_take_offsets():
-    random = np.random.default_rng(0)
-    exposure = np.exp(random.uniform(0, 8, 300))
-    x = random.normal(size=(300, 1))
-    counts = random.poisson(exposure * np.exp(0.2 * x[:, 0]))
-    model = GLM(family="poisson").fit(x, counts, offset=np.log(exposure))
-    assert model.score(x, counts, offset=np.log(exposure)) > 0.999
-    assert model.score(x, counts) < 0.1
-    offset, y = 4 * random.normal(size=300), random.normal(size=300)
-    y = y + offset > 0
-    classifier = LogisticRegression(prior=1.0).fit(x, y, offset=offset)
-    right = classifier.predict(x, offset=offset) == y
-    assert classifier.score(x, y, offset=offset) == right.mean()
-    assert classifier.score(x, y, np.arange(300), offset) == np.average(
-        right, weights=np.arange(300)
-    )

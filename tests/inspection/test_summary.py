@@ -4,13 +4,12 @@ import re
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import statsmodels.api as sm
 from models.noisy_fits import labels_with_flips
 from sklearn.datasets import load_iris
 
-from posteriori import GLM, GaussianClassifier, GaussianPrior, LogisticRegression
+from posteriori import GLM, GaussianPrior, LogisticRegression
 from posteriori.errors import RankDeficiencyWarning, SeparationWarning
 from posteriori.inspection.summary import Summary, TextTable
 from posteriori.posterior import log_posterior as objectives
@@ -53,29 +52,21 @@ def test_the_page_is_what_statisticians_know():
 
 def test_numbers_on_the_page_are_those_of_tidy():
     model = iris()
-    found = model.tidy(errors="robust")
-    lines = str(model.summary(errors="robust")).splitlines()
-    rows = [line for line in lines if re.match(r"  \w", line)]
+    found, page = model.tidy(errors="robust"), model.summary(errors="robust")
+    rows = [line for line in str(page).splitlines() if re.match(r"  \w", line)]
     assert len(rows) == len(found) == 10
     for line, (_, row) in zip(rows, found.iterrows(), strict=True):
-        cells = line.split()[-6:]
-        for cell, name in zip(
-            cells,
-            ["estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"],
-            strict=True,
-        ):
-            if cell != "<0.0001":
-                decimals = len(cell.partition(".")[2])
-                assert float(cell) == pytest.approx(row[name], abs=0.51 * 10.0**-decimals)
-            else:
-                assert row[name] < 1e-4
+        for cell, value in zip(line.split()[-6:], row[2:], strict=True):
+            decimals = len(cell.partition(".")[2])
+            shown = 0.0 if cell == "<0.0001" else float(cell)
+            assert shown == pytest.approx(value, abs=1.01 * 10.0**-decimals)
+    pd.testing.assert_frame_equal(page.to_frame(), found)
 
 
 @pytest.mark.parametrize(
     ("prior", "words"),
     [
-        (None, "fitted by maximum likelihood"),
-        (0.0, "fitted by maximum likelihood"),
+        (None, "maximum likelihood"),
         (2.0, "precision 2 "),
         (GaussianPrior(precision=1.0), "Gaussian "),
     ],
@@ -83,30 +74,40 @@ def test_numbers_on_the_page_are_those_of_tidy():
 def test_the_page_says_how_the_fit_was_made(prior, words):
     text = str(iris(prior).summary())
     assert words in text
-    mode = bool(prior)
-    assert ("fitted by posterior mode" in text) is mode
-    assert ("posterior standard deviations" in text) is mode
+    assert ("fitted by posterior mode" in text) is (prior is not None)
+    assert ("posterior standard deviations" in text) is (prior is not None)
 
 
-def test_dependent_columns_are_named_at_the_foot():
+def test_html_and_latex_are_escaped_and_have_every_number():
+    name = "<b>GPA</b> 100 % [a_b] " * 5
+    model = LogisticRegression().fit(
+        X.rename(columns={"GPA": name}), np.array(["<no>", "yes & so"])[Y]
+    )
+    page = model.summary()
+    html, latex = page._repr_html_(), page.latex()
+    assert name in page.text()
+    assert "<b>GPA</b>" not in html
+    assert "&lt;b&gt;GPA&lt;/b&gt; 100 % [a_b]" in html
+    assert "yes &amp; so against &lt;no&gt;" in html
+    for text in ("-13.021", "4.931", "Null deviance", "41.18"):
+        assert text in html
+        assert text in latex
+    assert r"100 \% {[}a\_b]" in latex
+    assert r" & 2.826 & 1.263 & 2.24 & 0.0252 & 0.351 & 5.301 \\" in latex
+    many = iris().summary()._repr_html_()
+    assert '<th colspan="7">virginica against setosa</th>' in many
+    assert "<li>Standard errors are posterior standard deviations" in many
+
+
+def test_notes_name_dependent_columns_and_coefficients_that_diverge():
     with pytest.warns(RankDeficiencyWarning):
         model = LogisticRegression().fit(X.assign(twice=2 * X["GPA"], flat=1.0), Y)
     note = str(model.summary()).split("* ")[-1]
     assert note.startswith("GPA, twice, flat depend on each other linearly")
-
-
-def test_html_is_escaped_and_has_every_number():
-    frame = X.rename(columns={"GPA": "<b>GPA</b>", "TUCE": 'a & "b"'})
-    model = LogisticRegression().fit(frame, np.array(["<no>", "yes & so"])[Y])
-    html = model.summary()._repr_html_()
-    assert "<b>GPA</b>" not in html
-    assert "&lt;b&gt;GPA&lt;/b&gt;" in html
-    assert "yes &amp; so against &lt;no&gt;" in html
-    for text in ("-13.021", "4.931", "Null deviance", "41.18"):
-        assert text in html
-    many = iris().summary()._repr_html_()
-    assert '<th colspan="7">virginica against setosa</th>' in many
-    assert "<li>Standard errors are posterior standard deviations" in many
+    one = pd.DataFrame({"a": [-2.0, -1, 0, 0, 1, 2, 0, 0], "b": [1.0, 2, 1, 2, 1, 3, 3, 4]})
+    with pytest.warns(SeparationWarning):
+        page = LogisticRegression().fit(one, [0, 0, 0, 1, 1, 1, 0, 1]).summary()
+    assert "The coefficient of a diverges" in " ".join(str(page).split())
 
 
 @pytest.mark.parametrize("prior", [None, "jeffreys"])
@@ -116,10 +117,7 @@ def test_profile_intervals_come_with_likelihood_ratio_tests(prior):
     np.testing.assert_array_equal(page.to_frame()["p_value"], table["p_value"])
     excluded = (table["conf_low"] > 0) | (table["conf_high"] < 0)
     assert list(excluded) == list(table["p_value"] < 0.05)
-    assert (table["p_value"] != model.tidy()["p_value"]).all()
-    for text in (str(page), page.latex()):
-        assert "likelihood ratio" in " ".join(text.split())
-        assert f"{table['p_value'][1]:.4f}" in text
+    assert "likelihood ratio" in " ".join(str(page).split())
 
 
 def test_rates_of_wrong_labels_are_on_the_page():
@@ -132,29 +130,10 @@ def test_rates_of_wrong_labels_are_on_the_page():
     assert "Wrong labels" not in str(LogisticRegression().fit(X, y).summary())
 
 
-def test_one_coefficient_runs_and_two_run():
-    one = pd.DataFrame({"a": [-2.0, -1, 0, 0, 1, 2, 0, 0], "b": [1.0, 2, 1, 2, 1, 3, 3, 4]})
-    two = pd.DataFrame({"a": [1.0, 3, 5, 0, 2, 4, 6, 1], "b": [2.0, 4, 6, 1, 1, 3, 5, 0]})
-    with pytest.warns(SeparationWarning):
-        page = LogisticRegression().fit(one, [0, 0, 0, 1, 1, 1, 0, 1]).summary()
-    assert "The coefficient of a diverges" in " ".join(str(page).split())
-    with pytest.warns(SeparationWarning):
-        page = LogisticRegression().fit(two, [0] * 4 + [1] * 4).summary()
-    assert "The coefficients of a, b diverge" in " ".join(str(page).split())
-
-
-def test_latex_has_the_cells_of_the_page_and_escapes_names():
-    frame = X.rename(columns={"GPA": "100 % [a_b]"})
-    latex = LogisticRegression().fit(frame, Y).summary().latex()
-    assert r"100 \% {[}a\_b] & 2.826 & 1.263 & 2.24 & 0.0252 & 0.351 & 5.301 \\" in latex
-    rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
-    assert {line.count(" & ") for line in rows} == {3, 6}
-
-
-def test_a_page_of_odds_ratios_says_so():
+def test_a_page_of_odds_ratios_says_that_errors_are_on_the_log_scale():
     page = LogisticRegression().fit(X, Y).summary(odds_ratios=True)
-    assert "odds ratio" in str(page)
-    assert re.search(r"GPA +16\.880", str(page))
+    assert re.search("odds ratio +std error [(]log[)]", str(page))
+    assert re.search(r"GPA +16\.880 +1\.263", str(page))
     assert "logarithm of the odds ratio" in page._repr_html_()
 
 
@@ -164,24 +143,6 @@ def test_a_page_without_standard_errors_has_the_estimates_and_says_why(model, mo
     page = str(model.fit(X, Y).summary())
     assert f"{np.atleast_2d(model.coef_)[0, 0]:#.4g}" in page
     assert "No standard errors: With 4 parameters" in page
-
-
-def test_names_are_never_shortened():
-    name = "a name that goes on " * 5
-    labels = np.array(["no " * 10, "yes " * 10])[Y]
-    page = LogisticRegression().fit(X.rename(columns={"GPA": name}), labels).summary()
-    for text in (page.text(), page.latex(), page._repr_html_()):
-        assert name in text
-        assert f"{max(labels)} against {min(labels)}" in text
-    assert len({len(line) for line in str(page).splitlines() if line.startswith("=")}) == 1
-
-
-def test_a_summary_has_its_numbers_as_a_frame():
-    model = iris()
-    pd.testing.assert_frame_equal(model.summary().to_frame(), model.tidy())
-    other = GaussianClassifier().fit(X, Y)
-    pd.testing.assert_frame_equal(other.summary().to_frame(), other.tidy())
-    assert isinstance(model.summary().to_frame("polars"), pl.DataFrame)
 
 
 def test_what_is_not_finite_can_be_printed_and_long_tables_end_early():

@@ -198,11 +198,7 @@ def test_three_classes_have_the_numbers_of_fifty_digits(kind):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "apart"),
-    [
-        ("logit", "weights", True),
-        ("probit", "no intercept", False),
-    ],
+    ("name", "kind", "apart"), [("logit", "weights", True), ("probit", "no intercept", False)]
 )
 def test_jeffreys_fits_are_optima_of_the_penalised_likelihood(name, kind, apart):
     X, y = spector()

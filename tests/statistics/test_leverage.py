@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import softmax
 
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
@@ -14,7 +13,7 @@ from posteriori.likelihood.glm_families import glm_loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.in_memory import read_rows
 from posteriori.statistics import leverage
-from posteriori.statistics.leverage import GatherLeverage, softmax_leverage
+from posteriori.statistics.leverage import GatherLeverage
 from posteriori.statistics.local_quadratic import GatherQuadratic
 
 PROBIT = glm_loss("bernoulli", "probit")
@@ -81,12 +80,3 @@ def test_it_does_not_matter_how_rows_and_directions_are_cut(loss, monkeypatch):
     ):
         np.testing.assert_allclose(cut.gradient, whole.gradient, rtol=1e-12, atol=1e-12)
         assert cut.total == pytest.approx(whole.total, rel=1e-13)
-
-
-def test_a_class_that_is_all_but_certain_keeps_its_digits():
-    """p = (1 - 3e-200, 1e-200, 2e-200): tr(QA) and its slope are of size 1e-200, not zero."""
-    a = np.array([[0.0, np.log(1e-200), np.log(2e-200)]])
-    D = np.array([[0.0, 2.0, 5.0], [2.0, 0.0, 1.0], [5.0, 1.0, 0.0]])[:, :, None]
-    h, slope = softmax_leverage(softmax(a, axis=1), D)
-    np.testing.assert_allclose(h, [1.2e-199], rtol=1e-12)  # 1e-200 · 2 + 2e-200 · 5
-    np.testing.assert_allclose(slope, [[-6e-200, 1e-200, 5e-200]], rtol=1e-12)

@@ -4,21 +4,25 @@ Conventions: n rows, K classes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from html import escape
 from textwrap import wrap
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from scipy.special import ndtr
-from sklearn.base import is_classifier, is_regressor
-from sklearn.exceptions import NotFittedError
+from sklearn.base import is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import either, is_number
-from posteriori.decision.calibration import OUTSIDE, binned_residuals, calibration_error
+from posteriori.decision.calibration import (
+    OUTSIDE,
+    BinnedResiduals,
+    binned_residuals,
+    calibration_error,
+)
 from posteriori.design.columns import Columns
 from posteriori.errors import InferenceError, MissingValueError, ParameterError, PosterioriError
 from posteriori.inspection.results import listed, offset_argument
@@ -31,28 +35,18 @@ from posteriori.rows.frames import make_frame
 from posteriori.rows.in_memory import MemoryRows, check_aligned
 from posteriori.rows.scan import as_source, is_source
 from posteriori.rows.source import FitRows
-from posteriori.rows.target import read_offset, read_real_target, read_target, read_weight
+from posteriori.rows.target import read_real_target, read_target, read_weight
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.objective import Status
 from posteriori.statistics.goodness_of_fit import shares
 from posteriori.statistics.row_sample import sample_rows
-from posteriori.typing import Array, Codes
+from posteriori.statistics.statistic import weights_of
+from posteriori.typing import Array
 
 Word = Literal["not checked", "good", "warning", "bad"]
 """A verdict, from nothing to the worst."""
 
 _WORDS: tuple[Word, ...] = get_args(Word)
-
-CODES = {
-    "convergence": "C101",
-    "separation": "C102",
-    "collinearity": "C103",
-    "influence": "C104",
-    "dispersion": "C105",
-    "residuals": "C106",
-    "calibration": "C107",
-    "approximation": "C108",
-}
 
 _WIDTH = 88
 """Characters of a line."""
@@ -75,16 +69,25 @@ _FEWEST, _ROWS_EACH = 10, 10
 _MOST = 10**6
 """Rows of a source whose predictions are stored; of more rows a sample is used."""
 
-_ENDED = {
+_REMEDIES = {
     Status.MAX_ITERATIONS: "Raise max_iter.",
-    Status.STALLED: "Look at the scales of the columns, or set a prior.",
     Status.SEPARATED: "See the check on separation.",
     Status.DIVERGED: "Set a prior, such as prior=1.0.",
+    Status.BOUNDARY: "Set a prior, or use noise of unbounded support.",
 }
 
 
 class NotChecked(Exception):
     """A subject that cannot be checked; the message says why."""
+
+
+class Verdict(NamedTuple):
+    """The verdict on a subject, a sentence, the numbers, and the rows if not those given."""
+
+    word: Word
+    sentence: str
+    values: Mapping[str, Any]
+    rows: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +110,7 @@ class Check:
 
     @property
     def code(self) -> str:
-        return CODES[self.name]
+        return _CHECKS[self.name][0]
 
     def __str__(self) -> str:
         rows = {"fit": ", rows of the fit", "X": ", rows of X"}.get(self.rows, "")
@@ -142,8 +145,7 @@ class Checks:
         for check in self.found:
             if key in (check.name, check.code):
                 return check
-        names = [check.name for check in self.found]
-        raise ParameterError(f"There is no check called {key!r}.", f"Use {either(names)}.")
+        raise _no_check(key, [check.name for check in self.found])
 
     @property
     def worst(self) -> Word:
@@ -165,8 +167,8 @@ class Checks:
         lines = [self._heading(), "=" * _WIDTH]
         for check in self.found:
             start = f"{check.word:11}  {check.name:13}  "
-            first, *rest = wrap(str(check), _WIDTH - len(start))
-            lines += [start + first, *(" " * len(start) + line for line in rest)]
+            indent = " " * len(start)
+            lines += wrap(str(check), _WIDTH, initial_indent=start, subsequent_indent=indent)
         return "\n".join(lines)
 
     def _heading(self) -> str:
@@ -222,88 +224,77 @@ def check(
     The iteration converged. [C101]
     """
     check_is_fitted(model)
-    if is_classifier(model) and not hasattr(model, "classes_"):
-        raise NotFittedError(
-            f"This {type(model).__name__} instance is not fitted yet. Call fit first."
-        )
     if X is None and any(given is not None for given in (y, sample_weight, offset)):
         raise ParameterError("y, sample_weight or offset was given without X.", "Pass X too.")
     ignored = {ignore} if isinstance(ignore, str) else set(ignore)
-    unknown = ignored - {*CODES, *CODES.values()}
+    unknown = ignored - {*_CHECKS, *(code for code, _ in _CHECKS.values())}
     if unknown:
-        raise ParameterError(
-            f"There is no check called {min(unknown)!r}.", f"Use {either([*CODES])}."
-        )
-    wanted = {n: f for n, f in _CHECKS.items() if not ignored & {n, CODES[n]}}
+        raise _no_check(min(unknown), _CHECKS)
+    found = []
     with one_blas_thread():
         rows = _rows_of_fit(model) if X is None else _given(model, X, y, sample_weight, offset)
-        found = tuple(_verdict(name, f, model, rows) for name, f in wanted.items())
-    return Checks(type(model).__name__, found)
+        for name, (code, verdict_on) in _CHECKS.items():
+            if ignored & {name, code}:
+                continue
+            try:
+                word, sentence, values, on = verdict_on(model, rows)
+            except (NotChecked, PosterioriError) as error:
+                why = _clause(error) if isinstance(error, PosterioriError) else str(error)
+                word, sentence, values, on = Verdict("not checked", f"Not checked: {why}.", {}, "")
+            found.append(Check(name, word, sentence, values, rows.name if on is None else on))
+    return Checks(type(model).__name__, tuple(found))
 
 
-@dataclass(frozen=True, eq=False)
-class Outcomes:
-    """Predictions, targets and weights (n,) of rows; `sampled` if they are some of many.
-
-    Predictions are (n, K), and targets class codes, shares (n, K), or shares of the second class;
-    of a number both are (n,).
-    """
-
-    predicted: Array
-    target: Array | Codes
-    weight: Array
-    sampled: bool = False
-
-    def by_class(self) -> "Outcomes":
-        """Rows with one class each: a row of shares is a row for each of its classes.
-
-        >>> found = Outcomes(np.array([[0.4, 0.6]]), np.array([0.75]), np.array([8.0])).by_class()
-        >>> found.target, found.weight
-        (array([0, 1]), array([2., 6.]))
-        """
-        if self.predicted.ndim == 1 or self.target.dtype.kind != "f":
-            return self
-        share: Array = self.target  # type: ignore[assignment]
-        share = np.stack([1 - share, share], axis=1) if share.ndim == 1 else share
-        row, code = np.nonzero(share * self.weight[:, None])
-        weight = self.weight[row] * share[row, code]
-        return replace(self, predicted=self.predicted[row], target=code, weight=weight)
+def _no_check(name: str, known: Iterable[str]) -> ParameterError:
+    return ParameterError(f"There is no check called {name!r}.", f"Use {either([*known])}.")
 
 
 @dataclass(frozen=True, eq=False)
 class CheckedRows:
-    """The rows of the "fit" or of "X"; `why` is the reason if there are no outcomes."""
+    """The rows of the "fit" or of "X", with predictions, targets and weights of some of them.
+
+    Of classes predictions and targets are shares (n, K), and of a number both are (n,). `why` is
+    the reason if they are not to be judged; `misleading` if they say little of a fit to them.
+    """
 
     name: str
     rows: FitRows | None = None
     columns: Columns | None = None
-    outcomes: Outcomes | None = None
+    outcomes: tuple[Array, Array, Array] | None = None
     why: str = "the rows of the fit are not here; pass X and y"
     misleading: bool = False
 
-    def judged(self, on_fit: bool = True) -> Outcomes:
+    def judged(self, on_fit: bool = True) -> tuple[Array, Array, Array]:
         """The outcomes, enough of them; those of the fit only if they do not mislead."""
         if self.outcomes is None or (self.misleading and not on_fit):
             raise NotChecked(self.why)
-        if self.outcomes.weight.sum() < _FEWEST:
+        if self.outcomes[2].sum() < _FEWEST:
             raise NotChecked(f"it takes {_FEWEST} rows or more, by their weights")
         return self.outcomes
+
+    @property
+    def note(self) -> str:
+        if self.rows is None or self.outcomes is None or not _is_sampled(self.rows):
+            return ""
+        return f" (in a sample of {len(self.outcomes[2]):,} rows)"
 
 
 def _rows_of_fit(model: Any) -> CheckedRows:
     """The rows that a model was fitted to, if it keeps them and they are what they were."""
     inference: Any = getattr(model, "_inference", None)
     try:
-        _ = inference.objective
+        objective = inference.objective
     except (AttributeError, InferenceError):
         return CheckedRows("fit")
     try:
         inference.goodness.check_rows()
-        objective = inference.objective
     except PosterioriError as error:
         return CheckedRows("fit", why=_clause(error))
-    truth = partial(_shares, objective.loss, objective.target)
-    outcomes, why = _outcomes(objective.rows, model._predicted, truth), ""
+
+    def truth(block: Block) -> Array:
+        return shares(objective.loss, objective.target(block))
+
+    outcomes, why = _outcomes(model, objective.rows, truth), ""
     if has_proper_prior(model) or objective.penalty.precision.any():
         why = "where a prior holds the coefficients"
     elif inference.n_parameters * _ROWS_EACH > inference.goodness.n_obs:
@@ -317,75 +308,75 @@ def _given(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> Check
     name, given = type(model).__name__, offset_argument(model, offset)
     read = _source if is_source(X) else _table
     rows = read(model, X, y, sample_weight, offset)
-    columns = Columns(rows.schema, handle_unknown="reference")
-    if not hasattr(model, "predict_proba") and not is_regressor(model):
+    checked = CheckedRows("X", rows, Columns(rows.schema, handle_unknown="reference"))
+    predict = model.predict if is_regressor(model) else getattr(model, "predict_proba", None)
+    if predict is None:
         why = f"{name} gives no probabilities; CalibratedClassifier makes some of its decisions"
-        return CheckedRows("X", rows, columns, why=why)
-    if rows.classes is None and not (is_regressor(model) and rows.has_target):
-        return CheckedRows("X", rows, columns, why="y was not passed")
-    if hasattr(model, "_predicted"):
-        return CheckedRows("X", rows, columns, _outcomes(rows, model._predicted, _labels))
-    own = cast(MemoryRows, rows)
-    weight = np.ones(own.n_rows) if own.weight is None else own.weight
-    predicted, kept = np.asarray(model.predict_proba(X, **given)), weight > 0
-    outcomes = Outcomes(predicted[kept], cast(Array, own.y)[kept], weight[kept])
-    return CheckedRows("X", rows, columns, outcomes)
+        return replace(checked, why=why)
+    if not rows.has_target:
+        return replace(checked, why="y was not passed")
+    if not rows.in_memory:
+        return replace(checked, outcomes=_outcomes(model, rows, lambda block: block.y))
+    block, predicted = rows.block(), np.asarray(predict(X, **given))
+    predicted = predicted[block.numbers]
+    target = _as_shares(cast(Array, block.y), predicted)
+    return replace(checked, outcomes=(predicted, target, weights_of(block)))
 
 
 def _source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> FitRows:
     name = type(model).__name__
     if offset is not None or not hasattr(model, "schema_"):
         raise ParameterError(
-            f"{name} cannot be checked by rows of a source"
-            f"{' and offsets beside them' * (offset is not None)}.",
+            f"{name} cannot be checked by a source{'' if offset is None else ' with offset='}.",
             "Name the column of offsets in scan(), or pass a table X and labels y.",
         )
     rows = as_source(X, y, sample_weight, None, name)
-    if is_regressor(model):
-        return rows.with_numbers().discover().known_as(model.schema_, None)
-    return rows.discover().known_as(model.schema_, model.classes_)
+    rows = rows.with_numbers() if is_regressor(model) else rows
+    return rows.discover().known_as(model.schema_, getattr(model, "classes_", None))
 
 
 def _table(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> FitRows:
     ours = hasattr(model, "_new_rows")
     rows = model._new_rows(X) if ours else MemoryRows(read_features(X, None, type(model).__name__))
     check_aligned(X, y=y, sample_weight=sample_weight)
-    n, K = rows.n_rows, len(getattr(model, "classes_", ()))
-    rows = replace(rows, weight=read_weight(sample_weight, n))
-    if offset is not None:
-        rows = replace(rows, offset=read_offset(offset, n, K if K > 2 else 1))
+    rows = replace(rows, weight=read_weight(sample_weight, rows.n_rows))
     if y is None:
         return cast(FitRows, rows)
     if is_regressor(model):
-        return replace(rows, y=read_real_target(y, n))
-    classes, target = read_target(y, n, known=model.classes_)
-    return replace(rows, y=target, classes=classes)
+        return replace(rows, y=read_real_target(y, rows.n_rows))
+    return replace(rows, y=read_target(y, rows.n_rows, known=model.classes_)[1])
 
 
-def _labels(block: Block) -> Array:
-    return cast(Array, block.y)
+def _is_sampled(rows: FitRows) -> bool:
+    return not rows.in_memory and rows.n_rows > _MOST
 
 
-def _shares(loss: Any, target: Any, block: Block) -> Array:
-    return shares(loss, target(block))
-
-
-def _collect(
-    predict: Callable[[Block], Array], truth: Callable[[Block], Array], block: Block
-) -> list[tuple[Array, Array, Array]]:
-    """Predictions, targets and weights of a block."""
-    n = block.X.shape[0]
-    weight = np.ones(n) if block.weight is None else block.weight
-    return [(predict(block), truth(block), weight)] if n else []
-
-
-def _outcomes(rows: FitRows, predict: Any, truth: Any) -> Outcomes:
+def _outcomes(
+    model: Any, rows: FitRows, truth: Callable[[Block], Any]
+) -> tuple[Array, Array, Array]:
     """Predictions of the rows beside their targets: of a sample where a source has too many."""
-    sampled = not rows.in_memory and rows.n_rows > _MOST
-    some = sample_rows(rows, 2 ** (rows.n_rows // _MOST).bit_length())[0] if sampled else rows
-    parts = some.map_sum(partial(_collect, predict, truth))
-    predicted, target, weight = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return Outcomes(predicted, target, weight, sampled)
+
+    def collect(block: Block) -> list[tuple[Array, Array, Array]]:
+        predicted = model._predicted(block)
+        return [(predicted, _as_shares(truth(block), predicted), weights_of(block))]
+
+    some = sample_rows(rows, rows.n_rows / _MOST)[0] if _is_sampled(rows) else rows
+    predicted, target, weight = map(np.concatenate, zip(*some.map_sum(collect), strict=True))
+    return predicted, target, weight
+
+
+def _as_shares(target: Array, predicted: Array) -> Array:
+    """Targets as shares (n, K) of the classes; as they are for predictions (n,) of a number.
+
+    >>> _as_shares(np.array([0, 1]), np.ones((2, 3))), _as_shares(np.array([0.25]), np.ones((1, 2)))
+    (array([[1., 0., 0.],
+           [0., 1., 0.]]), array([[0.75, 0.25]]))
+    """
+    if predicted.ndim == 1 or target.ndim == 2:
+        return target
+    if target.dtype.kind != "f":
+        return np.eye(predicted.shape[1])[target]
+    return np.stack([1 - target, target], axis=1)
 
 
 def _clause(error: PosterioriError) -> str:
@@ -408,39 +399,27 @@ def has_proper_prior(model: Any) -> bool:
         return is_number(prior) and prior > 0
 
 
-def _verdict(
-    name: str, check: Callable[[Any, CheckedRows], Check], model: Any, rows: CheckedRows
-) -> Check:
-    """The verdict, or "not checked" with the reason."""
-    try:
-        return check(model, rows)
-    except (NotChecked, PosterioriError) as error:
-        why = _clause(error) if isinstance(error, PosterioriError) else str(error)
-        return Check(name, "not checked", f"Not checked: {why}.")
-
-
-def _convergence(model: Any, rows: CheckedRows) -> Check:
+def _convergence(model: Any, rows: CheckedRows) -> Verdict:
     inner = _inner(model)
-    known = [part for part in (inner or [model]) if hasattr(part, "converged_") or _is_ours(part)]
-    if len(known) < len(inner or [model]):
-        name = type(next(part for part in inner or [model] if part not in known)).__name__
-        raise NotChecked(f"{name} does not say whether it converged")
-    stopped = [part for part in known if not getattr(part, "converged_", True)]
-    values = {"converged": not stopped}
-    if not stopped:
-        iterated = any(hasattr(part, "converged_") for part in known)
+    parts = inner or [model]
+    for part in parts:
+        if not (hasattr(part, "converged_") or _is_ours(part)):
+            raise NotChecked(f"{type(part).__name__} does not say whether it converged")
+    n_stopped = sum(not getattr(part, "converged_", True) for part in parts)
+    values, solution = {"converged": not n_stopped}, getattr(model, "solution_", None)
+    if not n_stopped:
+        iterated = any(hasattr(part, "converged_") for part in parts)
         said = "The iteration converged." if iterated else "The fit needs no iteration."
-        return Check("convergence", "good", said, values)
+        return Verdict("good", said, values, "")
+    said = f"{Status.MAX_ITERATIONS.value} Raise max_epochs, or use LogisticRegression."
     if inner:
-        said = f"{len(stopped)} of {len(inner)} inner fits did not converge. Call check() of each."
-    elif hasattr(model, "solution_"):
-        said = f"{model.solution_.status.value} {_ENDED[model.solution_.status]}"
-    else:
-        said = (
-            "The iteration was stopped before it converged. Raise max_epochs; where classes "
-            "overlap, use a model with probabilities, such as LogisticRegression."
+        said = f"{n_stopped} of {len(inner)} inner fits did not converge. Call check() of each."
+    elif solution is not None:
+        remedy = _REMEDIES.get(
+            solution.status, "Look at the scales of the columns, or set a prior."
         )
-    return Check("convergence", "bad", said, values)
+        said = f"{solution.status.value} {remedy}"
+    return Verdict("bad", said, values, "")
 
 
 def _inner(model: Any) -> list[Any]:
@@ -460,33 +439,29 @@ def _is_ours(model: Any) -> bool:
 def _require_likelihood(model: Any) -> None:
     if not hasattr(model, "_inference"):
         raise NotChecked(
-            "the inner fits have it; call check() of each of them"
-            if _inner(model)
-            else "the fit does not maximise a likelihood of the target given the columns"
+            "it needs a model fitted by likelihood; of inner fits, call check() of each"
         )
 
 
-def _separation(model: Any, rows: CheckedRows) -> Check:
+def _separation(model: Any, rows: CheckedRows) -> Verdict:
     _require_likelihood(model)
     if has_proper_prior(model):
         said = "Not needed: the prior keeps all coefficients finite."
-        return Check("separation", "good", said, {"kind": None, "columns": ()})
+        return Verdict("good", said, {"kind": None, "columns": ()}, "")
     found = model.separation_
     values = {"kind": found.kind, "columns": found.columns}
     if found.kind == "undecided":
         raise NotChecked("there are too many coefficients to decide it")
     if found.kind == "none":
-        return Check("separation", "good", "No coefficient diverges.", values, "fit")
-    diverge = "coefficient diverges" if len(found.columns) == 1 else "coefficients diverge"
+        return Verdict("good", "No coefficient diverges.", values, "fit")
     said = (
-        f"The {diverge} along {listed(found.columns)}: the likelihood has no maximum "
-        f"({'all' if found.kind == 'complete' else 'some'} rows are separated without error). Set "
-        "prior='jeffreys' or a number such as prior=1.0, or drop the columns."
+        f"The coefficients of {listed(found.columns)} diverge: the likelihood has no maximum "
+        f"({found.kind} separation). Set prior='jeffreys' or prior=1.0, or drop the columns."
     )
-    return Check("separation", "bad", said, values, "fit")
+    return Verdict("bad", said, values, "fit")
 
 
-def _collinearity(model: Any, rows: CheckedRows) -> Check:
+def _collinearity(model: Any, rows: CheckedRows) -> Verdict:
     if rows.rows is None or rows.columns is None:
         raise NotChecked(rows.why)
     if rows.rows.n_rows < 2:
@@ -499,62 +474,50 @@ def _collinearity(model: Any, rows: CheckedRows) -> Check:
         found = collinearity_of(rows.rows, rows.columns, bool(intercept))
     except MissingValueError:
         raise NotChecked("some entries are missing") from None
-    near, said = found.dependencies(), ""
+    near, said = found.dependencies(), []
     if near:
         more = f", and {len(near) - 3} more" if len(near) > 3 else ""
         named = [f"{listed(each.columns)} (condition index {each.index:.3g})" for each in near[:3]]
-        said = f"Nearly linearly dependent are {'; '.join(named)}{more}. {_harm(model)}"
+        remedy = ", or set a prior" if getattr(model, "prior", 0) is None else ""
+        said.append(
+            f"Nearly linearly dependent are {'; '.join(named)}{more}. Do not interpret their "
+            f"effects one by one; drop or merge some of these columns{remedy}."
+        )
     if found.constant:
-        said += f" Constant, and better dropped: {listed(found.constant)}."
+        said.append(f"Constant, and better dropped: {listed(found.constant)}.")
+    word: Word = "warning" if said else "good"
     if not said:
-        said = (
+        said.append(
             f"The columns are not collinear: the largest condition index is {found.largest:.3g} "
             f"(a warning from {LARGE:g} on)."
         )
-    word: Word = "bad" if found.largest > VERY_LARGE else "good"
-    word = "warning" if word == "good" and (near or found.constant) else word
     values = {"largest": found.largest, "indices": found.indices, "dependencies": near}
-    return Check("collinearity", word, said.strip(), values, rows.name)
+    return Verdict("bad" if found.largest > VERY_LARGE else word, " ".join(said), values)
 
 
-def _harm(model: Any) -> str:
-    """What collinear columns do to a model, and what to do."""
-    if not hasattr(model, "_inference"):
-        return "Their separate effects are not determined; drop or merge some of these columns."
-    if has_proper_prior(model):
-        return "The prior shares their effect among them: do not interpret them one by one."
-    return (
-        "Their coefficients have large errors, though predictions suffer little. Drop or merge "
-        "some of these columns, or set a prior."
-    )
-
-
-def _influence(model: Any, rows: CheckedRows) -> Check:
+def _influence(model: Any, rows: CheckedRows) -> Verdict:
     _require_likelihood(model)
     found = influence_of(model._inference)
-    distant, levered = found.by_distance(), found.by_leverage()
-    first, high = distant[0], levered[0]
-    most = float(found.distance[first])
-    values = {"rows": found.row[distant].tolist(), "distances": found.distance[distant].tolist()}
-    if most <= _DISTANT:
+    distant, high = found.by_distance(), found.by_leverage()[0]
+    row, distance = found.row[distant].tolist(), found.distance[distant].tolist()
+    values = {"rows": row, "distances": distance}
+    if distance[0] <= _DISTANT:
         said = (
-            f"No single row moves the coefficients much: the largest Cook's distance is {most:.2g} "
-            f"(row {found.row[first]}), the largest leverage {found.leverage[high]:.2g} (row "
-            f"{found.row[high]})."
+            f"No single row moves the coefficients much: the largest Cook's distance is "
+            f"{distance[0]:.2g} (row {row[0]}), the largest leverage {found.leverage[high]:.2g} "
+            f"(row {found.row[high]})."
         )
-        return Check("influence", "good", said, values, "fit")
-    large = [i for i in distant if found.distance[i] > _DISTANT]
-    named = ", ".join(f"row {found.row[i]} ({found.distance[i]:.2g})" for i in large)
+        return Verdict("good", said, values, "fit")
+    large = [f"row {i} ({d:.2g})" for i, d in zip(row, distance, strict=True) if d > _DISTANT]
     said = (
-        f"The coefficients depend on single rows, by Cook's distance: {named}. Inspect their "
-        "entries and targets, and fit without them to see what changes."
+        f"The coefficients depend on single rows, by Cook's distance: {', '.join(large)}. Inspect "
+        "them, and fit without them to see what changes."
     )
-    return Check("influence", "bad" if most > _FAR else "warning", said, values, "fit")
+    return Verdict("bad" if distance[0] > _FAR else "warning", said, values, "fit")
 
 
-def _dispersion(model: Any, rows: CheckedRows) -> Check:
-    outcomes = rows.judged()
-    z, weight, excess = _pearson(model, outcomes)
+def _dispersion(model: Any, rows: CheckedRows) -> Verdict:
+    z, weight, excess = _pearson(model, *rows.judged())
     df = weight.sum() - (model.n_parameters_ if rows.name == "fit" else 0)
     if df <= 0:
         raise NotChecked("there are no more rows than coefficients")
@@ -562,30 +525,23 @@ def _dispersion(model: Any, rows: CheckedRows) -> Check:
     # The variance of z² is two plus the excess kurtosis of the target.
     p_value = float(ndtr(-(ratio - 1) * df / np.sqrt(weight @ (2 + excess))))
     values = {"dispersion": ratio, "p_value": p_value, "df": float(df)}
-    said = f"Pearson chi2/df is {ratio:.3g} (p {p_text(p_value)})"
-    word = _word(p_value)
+    found, word = f"Pearson chi2/df is {ratio:.3g} (p {p_text(p_value)})", _word(p_value)
     if word == "good":
-        said = f"The targets vary no more than the model says: {said}."
-        return Check("dispersion", "good", said, values, rows.name)
-    word = "bad" if ratio >= _OVERDISPERSED and word == "bad" else "warning"
+        return Verdict("good", f"The targets vary no more than the model says: {found}.", values)
     said = (
-        f"Overdispersion: the targets vary more than the model says. {said}. The model's standard "
-        "errors are too small; use tidy(errors='robust') and summary(errors='robust'), or add "
-        "columns that explain the variation."
+        f"Overdispersion: the targets vary more than the model says. {found}. Standard errors are "
+        "too small: use tidy(errors='robust'), or add columns that explain the variation."
     )
-    return Check("dispersion", word, said, values, rows.name)
+    return Verdict("warning" if ratio < _OVERDISPERSED else word, said, values)
 
 
-def _pearson(model: Any, outcomes: Outcomes) -> tuple[Array, Array, Array]:
+def _pearson(model: Any, p: Array, t: Array, weight: Array) -> tuple[Array, Array, Array]:
     """Pearson residuals of counts or of groups of labels, weights, and excess kurtoses."""
-    p, t, weight = outcomes.predicted, outcomes.target, outcomes.weight
-    if p.ndim == 1:
-        if model.family != "poisson":
-            raise NotChecked("it is for counts and for grouped labels")
+    if p.ndim == 1 and model.family == "poisson":
         return (t - p) / np.sqrt(p), weight, 1 / p
-    share, second = t if t.ndim == 1 else t[:, 1], p[:, 1]
-    if p.shape[1] > 2 or not ((share > 0) & (share < 1)).any():
+    if p.ndim == 1 or p.shape[1] > 2 or not ((t > 0) & (t < 1)).any():
         raise NotChecked("it is for counts and for grouped labels of two classes")
+    share, second = t[:, 1], p[:, 1]
     variance = second * (1 - second) / weight
     kurtosis = 1 / (weight**2 * variance) - 6 / weight
     return (share - second) / np.sqrt(variance), np.ones(len(second)), kurtosis
@@ -597,121 +553,92 @@ def _word(p_value: float) -> Word:
     return "bad" if p_value < _VERY_UNLIKELY else "warning"
 
 
-def _residuals(model: Any, rows: CheckedRows) -> Check:
+def _residuals(model: Any, rows: CheckedRows) -> Verdict:
     """Whether targets are on average what was predicted, at every prediction."""
-    outcomes = rows.judged(on_fit=False)
-    found, labels = _binned(model, outcomes), [None]
-    if not is_regressor(model):
-        classes = model.classes_.tolist()
-        labels = classes[1:] if len(classes) == 2 else classes
+    found = _binned(model, *rows.judged(on_fit=False))
+    labels = getattr(model, "classes_", np.array([None]))
     chances = [min(each.p_value * len(found), 1.0) for each in found]
     k = int(np.argmin(chances))
-    each, label, chance = found[k], labels[k], chances[k]
+    each, label, chance = found[k], labels[-len(found) :].tolist()[k], chances[k]
     m, i = len(each.n), each.worst
     of_class = "" if label is None else f" of class {label!r}"
     said = (
         f"{int(each.outside.sum())} of {m} bins of similar predictions{of_class} are more than two "
         f"standard errors from their mean target, where {m * OUTSIDE:.1f} are expected"
-        f"{_sample_text(outcomes)}"
+        f"{rows.note}"
     )
     word = _word(chance)
-    if word == "good":
-        said += "."
-    else:
+    if word != "good":
         said += (
             f" (p {p_text(chance)}). The farthest: predicted {each.predicted[i]:.3g}, observed "
             f"{each.observed[i]:.3g} ({each.n[i]:.4g} rows). An effect may be nonlinear or an "
-            "interaction: add a power, a basis or a product of columns."
+            "interaction: add a power, a basis or a product of columns"
         )
-    values = {"p_value": chance, "label": label, "bins": each}
-    return Check("residuals", word, said, values, rows.name)
+    return Verdict(word, f"{said}.", {"p_value": chance, "label": label, "bins": each})
 
 
-def _binned(model: Any, outcomes: Outcomes) -> list[Any]:
+def _binned(model: Any, p: Array, t: Array, weight: Array) -> list[BinnedResiduals]:
     """Of the second of two classes, of each of more, or of the number."""
-    ratio = _overdispersion(model, outcomes)
-    whole = outcomes.by_class()
-    p, t, weight = whole.predicted, whole.target, whole.weight
+    ratio = 1.0  # Pearson's χ²/n where that is larger: overdispersion is no curvature
+    with suppress(NotChecked):
+        z, counts, _ = _pearson(model, p, t, weight)
+        ratio = max(float(counts @ z**2 / counts.sum()), 1.0)
     if p.ndim == 1:
         variance = ratio * model._variance(p)
         if not (variance > 0).all():
             raise NotChecked("the fit meets every target")
-        return [binned_residuals(p, t.astype(np.float64), variance, weight)]
-    K = p.shape[1]
-    return [
-        binned_residuals(
-            p[:, k], (t == k).astype(np.float64), ratio * p[:, k] * (1 - p[:, k]), weight
-        )
-        for k in ([1] if K == 2 else range(K))
-    ]
+        return [binned_residuals(p, t, variance, weight)]
+    variance = ratio * p * (1 - p)
+    classes = range(int(p.shape[1] == 2), p.shape[1])
+    return [binned_residuals(p[:, k], t[:, k], variance[:, k], weight) for k in classes]
 
 
-def _overdispersion(model: Any, outcomes: Outcomes) -> float:
-    """Pearson's χ²/n where that is large: overdispersion is no curvature."""
-    try:
-        z, weight, _ = _pearson(model, outcomes)
-    except NotChecked:
-        return 1.0
-    return max(float(weight @ z**2 / weight.sum()), 1.0)
-
-
-def _sample_text(outcomes: Outcomes) -> str:
-    return f" (in a sample of {len(outcomes.weight):,} rows)" if outcomes.sampled else ""
-
-
-def _calibration(model: Any, rows: CheckedRows) -> Check:
+def _calibration(model: Any, rows: CheckedRows) -> Verdict:
     """Whether classes occur as often as their probabilities say."""
     if is_regressor(model):
         raise NotChecked("the target is a number, not a class")
-    outcomes = rows.judged(on_fit=False).by_class()
-    found = calibration_error(
-        outcomes.target,
-        outcomes.predicted,
-        classes=np.arange(outcomes.predicted.shape[1]),
-        sample_weight=outcomes.weight,
-    )
+    p, t, weight = rows.judged(on_fit=False)
+    row, code = np.nonzero(weight[:, None] * t)  # a row of shares is a row for each of its classes
+    each = weight[row] * t[row, code]
+    classes = np.arange(p.shape[1])
+    found = calibration_error(code, p[row], classes=classes, sample_weight=each)
     p_value, z = found.spiegelhalter.p_value, found.spiegelhalter.z
     word = _word(p_value)
     word = "warning" if word == "bad" and found.expected < _SMALL else word
     error = (
-        f"probabilities differ from rates by {found.expected:.2g} on average"
-        f"{_sample_text(outcomes)}, where chance makes {found.expected_by_chance:.2g} "
-        f"(Spiegelhalter's p {p_text(p_value)})"
+        f"probabilities differ from rates by {found.expected:.2g} on average{rows.note}, where "
+        f"chance makes {found.expected_by_chance:.2g} (Spiegelhalter's p {p_text(p_value)})"
     )
     if word == "good":
         said = f"Classes occur as often as predicted: {error}."
-    elif z > 0:
-        said = (
-            f"The model is overconfident: {error}. Wrap it in a CalibratedClassifier, or drop "
-            "columns that repeat each other."
-        )
     else:
-        said = (
-            f"The model is underconfident: {error}. Wrap it in a CalibratedClassifier, or weaken "
-            "the prior."
+        which, remedy = (
+            ("overconfident", "drop columns that repeat each other")
+            if z > 0
+            else ("underconfident", "weaken the prior")
         )
+        said = f"The model is {which}: {error}. Wrap it in a CalibratedClassifier, or {remedy}."
     if rows.name == "fit":
         said += " The rows of the fit are optimistic: pass others, X and y."
-    values = {"p_value": p_value, "error": found}
-    return Check("calibration", word, said, values, rows.name)
+    return Verdict(word, said, {"p_value": p_value, "error": found})
 
 
-def _approximation(model: Any, rows: CheckedRows) -> Check:
+def _approximation(model: Any, rows: CheckedRows) -> Verdict:
     if not hasattr(type(model), "approximation_check_"):
         raise NotChecked("there is no posterior over coefficients")
     found = model.approximation_check_
     values = {name: getattr(found, name) for name in ("word", "k_hat", "discrepancy")}
     words: dict[str, Word] = {"good": "good", "usable": "warning", "poor": "bad"}
-    return Check("approximation", words[found.word], str(found), values, "fit")
+    return Verdict(words[found.word], str(found), values, "fit")
 
 
-_CHECKS: dict[str, Callable[[Any, CheckedRows], Check]] = {
-    "convergence": _convergence,
-    "separation": _separation,
-    "collinearity": _collinearity,
-    "influence": _influence,
-    "dispersion": _dispersion,
-    "residuals": _residuals,
-    "calibration": _calibration,
-    "approximation": _approximation,
+_CHECKS: dict[str, tuple[str, Callable[[Any, CheckedRows], Verdict]]] = {
+    "convergence": ("C101", _convergence),
+    "separation": ("C102", _separation),
+    "collinearity": ("C103", _collinearity),
+    "influence": ("C104", _influence),
+    "dispersion": ("C105", _dispersion),
+    "residuals": ("C106", _residuals),
+    "calibration": ("C107", _calibration),
+    "approximation": ("C108", _approximation),
 }

@@ -27,6 +27,7 @@ from posteriori.errors import (
 from posteriori.inspection.mean_estimates import (
     DeltaEstimates,
     Estimates,
+    Kind,
     PosteriorEstimates,
     ProbabilityEstimates,
 )
@@ -47,7 +48,6 @@ from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.scan import is_source
 from posteriori.rows.schema import Schema, known_levels
 from posteriori.rows.target import read_offset, read_weight
-from posteriori.rows.threads import map_in_order
 from posteriori.typing import Array, Labels
 
 ChangeName = Literal["sd", "iqr", "minmax"]
@@ -59,8 +59,7 @@ At: TypeAlias = Literal["mean"] | Mapping[str, Any] | None
 """The rows as they are, the typical row, or the rows with these values in some columns."""
 
 _PART_ENTRIES = 2**22
-_PART_ROWS = 2**14
-"""Bounds of the rows that are computed at a time, by the numbers that they need."""
+"""Numbers in the widest temporary."""
 
 _FOUR_STEPS = ((8, 1), (-8, -1), (-1, 2), (1, -2))
 """Twelve times the derivative at zero: factors, and the steps at which values are taken."""
@@ -68,12 +67,8 @@ _FOUR_STEPS = ((8, 1), (-8, -1), (-1, 2), (1, -2))
 _CHECKED_ROWS = 1000
 """Rows by which probabilities are checked to be smooth."""
 
-_UNLIKE = 0.2
-"""The difference of slopes over a step and over twice that, as a share of the larger, from which on
-a probability jumps."""
-
-_ROUNDING, _MOVED = 1e-6, 1e-3
-"""Changes of a probability: by rounding to single precision, and by a column that matters."""
+_MOVED = 1e-3
+"""The change of a probability by a column that matters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,15 +108,20 @@ class EffectColumn:
         return float(levels[np.bincount(places, self.weight * (self.values >= 0)).argmax()])
 
     @property
+    def spread(self) -> float:
+        """The standard deviation or, where that is zero, the size of the entries."""
+        return self.deviation or float(abs(self.values).max()) or 1.0
+
+    @property
     def small_step(self) -> float:
         """A step h over which differences of the fourth order stand for derivatives.
 
         In standard deviations, h⁴ and the rounding of entries divided by h are alike; positive
         entries stay positive.
         """
-        largest = float(abs(self.values).max()) or 1.0
-        spread, smallest = self.deviation or largest, float(self.values.min())
-        step = spread * (np.finfo(np.float64).eps * max(1.0, largest / spread)) ** 0.2
+        largest, smallest = float(abs(self.values).max()), float(self.values.min())
+        rounding = np.finfo(np.float64).eps * max(1.0, largest / self.spread)
+        step = float(self.spread * rounding**0.2)
         return min(step, 0.02 * smallest) if smallest > 0 else step
 
 
@@ -134,10 +134,11 @@ Effect = Callable[[Part, Array | None], Array]
 
 @dataclass(frozen=True, eq=False)
 class EffectRows:
-    """Rows with the columns that the user knows, which can be changed, and a model's estimates.
+    """Rows with the columns of X, which can be changed, and a model's estimates.
 
     `read` makes of X with other entries what the estimates take; without it the model reads
-    `table` as it is. `changes` are made first; `labels` say which values were chosen.
+    `table` as it is. `changes` are made first; `labels` say which values were chosen. The model
+    has these `classes`, and gives frames of the `backend`.
     """
 
     estimates: Estimates
@@ -146,6 +147,8 @@ class EffectRows:
     offset: Array | None = None
     X: Any = None
     read: Callable[[Any], Any] | None = None
+    classes: Labels | None = None
+    backend: str | None = None
     changes: Changes = ()
     labels: Mapping[str, Any] = field(default_factory=dict)
 
@@ -166,51 +169,49 @@ class EffectRows:
     def part(self, low: int, high: int, changes: Changes = ()) -> Any:
         """Some of the rows with these changes, as the estimates take them."""
         features, changes = self.table.cut(low, high), [*self.changes, *changes]
-        offset = None if self.offset is None else self.offset[low:high]
         if self.read is None:
-            X = changed_features(features, self.schema, changes)
-            return Block(X, None, None, low, None, offset)
-        X = pick_rows(self.X, np.arange(low, high))
-        found = self.read(changed_table(X, Table(features, self.schema), changes))
-        if not isinstance(found, MemoryRows):
-            return found
-        return Block(found.table.cut(0, high - low), None, None, low, None, offset)
-
-    def evaluate(self, effect: Effect, table: Callable[[Any], Array], average: bool) -> Array:
-        """The `table` (..., c) of the average effect, or that of each row (n, ..., c)."""
-        n, size = self.table.n_rows, _PART_ENTRIES // max(self.estimates.entries, 1)
-        size = min(max(size, 1), _PART_ROWS)
-        cuts = [(low, min(low + size, n)) for low in range(0, n, size)]
-        weight = np.ones(n) if self.weight is None else self.weight
-        found: list[Array] = []
-
-        def of_part(cut: tuple[int, int]) -> Array:
-            part = partial(self.part, *cut)
-            if not average:
-                return table(effect(part, None))
-            return effect(part, weight[slice(*cut)])
-
-        # Tasks of the pool must not wait for others, as those that read X anew may.
-        if self.read is not None:
-            found = [of_part(cut) for cut in cuts]
+            features = changed_features(features, self.schema, changes)
         else:
-            map_in_order(of_part, cuts, found.append)
-        return table(sum(found) / weight.sum()) if average else np.concatenate(found)
+            X = pick_rows(self.X, np.arange(low, high))
+            found = self.read(changed_table(X, Table(features, self.schema), changes))
+            if not isinstance(found, MemoryRows):
+                return found
+            features = found.table.cut(0, high - low)
+        offset = None if self.offset is None else self.offset[low:high]
+        return Block(features, None, None, low, None, offset)
+
+    def evaluate(self, effect: Effect, average: bool, kind: Kind = "difference") -> Array:
+        """The table (..., c) of the average effect, or that of each row (n, ..., c)."""
+        estimates, n = self.estimates, self.table.n_rows
+        size = max(_PART_ENTRIES // estimates.entries, 1)
+        weight = np.ones(n) if self.weight is None else self.weight
+        found = []
+        for low in range(0, n, size):
+            part = partial(self.part, low, min(low + size, n))
+            if average:
+                found.append(effect(part, weight[low : low + size]))
+                continue
+            rows = estimates.table(effect(part, None), kind)
+            if kind == "row" and estimates.row_interval is not None:
+                rows[..., 2:] = estimates.row_interval(part()).reshape(*rows.shape[:-1], 2)
+            found.append(rows)
+        if not average:
+            return np.concatenate(found)
+        return estimates.table(sum(found) / weight.sum(), kind)
 
     def typical(self) -> "EffectRows":
         """One row: means of numbers, most frequent levels and booleans."""
-        changes = [set_to(j, self._typical_value(j)) for j in range(len(self.schema))]
-        first, X, offset = self.table.cut(0, 1), self.X, self.offset
-        if self.read is not None:
-            X = changed_table(pick_rows(X, np.arange(1)), Table(first, self.schema), changes)
+        changes = []
+        for j, column in enumerate(self.schema.columns):
+            entries = self.column(j)
+            is_number = column.kind == "numeric"
+            changes.append(set_to(j, entries.mean if is_number else entries.most_frequent))
+        table, X, offset = Table(self.table.cut(0, 1), self.schema), self.X, self.offset
+        if X is not None:
+            X = pick_rows(X, np.arange(1))
         if offset is not None:
             offset = np.average(offset, axis=0, weights=self.weight)[None]
-        table = Table(changed_features(first, self.schema, changes), self.schema)
-        return replace(self, table=table, weight=None, offset=offset, X=X)
-
-    def _typical_value(self, j: int) -> float:
-        column, is_number = self.column(j), self.schema.columns[j].kind == "numeric"
-        return column.mean if is_number else column.most_frequent
+        return replace(self, table=table, weight=None, offset=offset, X=X, changes=changes)
 
 
 class Contrast(NamedTuple):
@@ -222,19 +223,12 @@ class Contrast(NamedTuple):
     high: Changes
 
 
-class EffectContext(NamedTuple):
-    """The rows for effects of a model; `p_values` is None where nothing is tested."""
-
-    rows: EffectRows
-    classes: Labels | None
-    backend: str | None
-    p_values: Callable[[Array], Array] | None = None
+Line: TypeAlias = tuple[Mapping[str, Any], Array]
+"""Labels of the same numbers of every class (K, c), or of every row and class (n, K, c)."""
 
 
-def _frame(
-    context: EffectContext, lines: Sequence[tuple[Mapping[str, Any], Array]], tested: bool = True
-) -> Any:
-    """A data frame of labels and their numbers (K, c), or (n, K, c) row by row."""
+def _frame(of: EffectRows, lines: Sequence[Line], tested: bool = True) -> Any:
+    """The lines as a data frame."""
     columns: dict[str, list[Any]] = {}
     for labels, found in lines:
         *n, K, _ = found.shape
@@ -242,23 +236,25 @@ def _frame(
         repeated = {name: [value] * size for name, value in labels.items()}
         if n:
             repeated["row"] = np.repeat(np.arange(n[0]), K).tolist()
-        if context.classes is not None:
-            repeated["class"] = context.classes[-K:].tolist() * (size // K)
+        if of.classes is not None:
+            repeated["class"] = of.classes[-K:].tolist() * (size // K)
         for name, values in repeated.items():
             columns.setdefault(name, []).extend(values)
     numbers = np.concatenate([found.reshape(-1, found.shape[-1]) for _, found in lines]).T
-    estimate, *rest = numbers
-    out = {"estimate": estimate}
-    if rest:
-        error, low, high = rest
-        out["std_error"] = error
-        if tested and context.p_values is not None:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                statistic = np.where(np.isinf(error) | (estimate == 0), 0.0, estimate / error)
-            out |= {"statistic": statistic, "p_value": context.p_values(statistic)}
-        out |= {"conf_low": low, "conf_high": high}
-    columns |= {name: values.tolist() for name, values in out.items()}
-    return make_frame(columns, context.backend)
+    out = dict(zip(("estimate", "std_error", "conf_low", "conf_high"), numbers, strict=False))
+    if tested and isinstance(of.estimates, DeltaEstimates) and len(numbers) > 1:
+        estimate, error, low, high = numbers
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistic = np.where(np.isinf(error) | (estimate == 0), 0.0, estimate / error)
+        tests = {"statistic": statistic, "p_value": of.estimates.inference.p_values(statistic)}
+        out = {
+            "estimate": estimate,
+            "std_error": error,
+            **tests,
+            "conf_low": low,
+            "conf_high": high,
+        }
+    return make_frame(columns | {name: each.tolist() for name, each in out.items()}, of.backend)
 
 
 def predictions(
@@ -306,20 +302,15 @@ def predictions(
     0      1      1     0.139      0.213     0.005      0.840
     1      4      1     0.861      0.213     0.160      0.995
     """
-    context = _context(model, X, level, average, sample_weight, offset)
-    estimates = context.rows.estimates
-    if at is None and not average:
-        found = context.rows.evaluate(lambda part, _: part(), estimates.row_table, False)
-        return _frame(context, [({}, found)], tested=False)
+    rows = _effect_rows(model, X, level, average, sample_weight, offset)
+    estimates, by_row = rows.estimates, at is None and not average
 
-    def mean(part: Part, weight: Array | None) -> Array:
+    def means(part: Part, weight: Array | None) -> Array:
         return estimates.means(part(), weight)
 
-    lines = [
-        (rows.labels, rows.evaluate(mean, estimates.mean_table, True))
-        for rows in _places(context.rows, at)
-    ]
-    return _frame(context, lines, tested=False)
+    kind: Kind = "row" if by_row else "mean"
+    lines = [(each.labels, each.evaluate(means, not by_row, kind)) for each in _places(rows, at)]
+    return _frame(rows, lines, tested=False)
 
 
 def comparisons(
@@ -361,18 +352,18 @@ def comparisons(
       term  contrast  class  estimate  std_error
     0   x0  q1 to q3      1     0.721      0.328
     """
-    context = _context(model, X, level, average, sample_weight, offset)
-    estimates, names = context.rows.estimates, context.rows.schema.names
-    contrasts, lines = _contrasts(context.rows, columns, change), []
-    for rows, one in product(_places(context.rows, at), contrasts):
+    rows = _effect_rows(model, X, level, average, sample_weight, offset)
+    contrasts, lines = _contrasts(rows, columns, change), []
+    for each, one in product(_places(rows, at), contrasts):
 
         def difference(part: Part, weight: Array | None, one: Contrast = one) -> Array:
-            found = estimates.means(part(one.high), weight)
-            return found - estimates.means(part(one.low), weight)
+            high, low = (rows.estimates.means(part(end), weight) for end in (one.high, one.low))
+            return high - low
 
-        found = rows.evaluate(difference, estimates.table, average or at is not None)
-        lines.append(({**rows.labels, "term": names[one.column], "contrast": one.label}, found))
-    return _frame(context, lines)
+        found = each.evaluate(difference, average or at is not None)
+        term = rows.schema.names[one.column]
+        lines.append(({**each.labels, "term": term, "contrast": one.label}, found))
+    return _frame(rows, lines)
 
 
 def slopes(
@@ -413,14 +404,14 @@ def slopes(
       term  class  estimate  std_error  conf_low  conf_high
     0   x0      1     0.159      0.022     0.115      0.202
     """
-    context = _context(model, X, level, average, sample_weight, offset)
-    columns = _numeric_columns(context.rows.schema, columns)
-    slope, table = _slope_effect(context.rows, columns)
-    terms, lines = [{"term": context.rows.schema.names[j]} for j in columns], []
-    for rows in _places(context.rows, at):
-        found = rows.evaluate(slope, table, average or at is not None)
-        lines += [({**rows.labels, **term}, found[..., i, :, :]) for i, term in enumerate(terms)]
-    return _frame(context, lines)
+    rows = _effect_rows(model, X, level, average, sample_weight, offset)
+    places = _numeric_columns(rows.schema, columns)
+    slope, lines = _slope_effect(rows, places), []
+    for each in _places(rows, at):
+        found = each.evaluate(slope, average or at is not None, "derivative")
+        for i, j in enumerate(places):
+            lines.append(({**each.labels, "term": rows.schema.names[j]}, found[..., i, :, :]))
+    return _frame(rows, lines)
 
 
 def predict_interval(model: Any, X: Any, level: float = 0.95, **given: Any) -> Array:
@@ -447,15 +438,15 @@ def predict_interval(model: Any, X: Any, level: float = 0.95, **given: Any) -> A
 
 def last_step(model: Any) -> tuple[Any, Callable[[Any], Any]]:
     """The last step of a pipeline and the transformation before it; any other model by itself."""
-    if not isinstance(model, Pipeline) or len(model) == 1:
-        return model[-1] if isinstance(model, Pipeline) else model, lambda X: X
+    if not isinstance(model, Pipeline):
+        return model, lambda X: X
     check_is_fitted(model)
-    return model[-1], model[:-1].transform
+    return model[-1], model[:-1].transform if len(model) > 1 else lambda X: X
 
 
-def _context(
+def _effect_rows(
     model: Any, X: Any, level: float, average: Any, sample_weight: Any, offset: Any
-) -> EffectContext:
+) -> EffectRows:
     """The rows and the estimates for the effects of a fitted model."""
     check_fraction("level", level)
     check_flag("average", average)
@@ -465,97 +456,85 @@ def _context(
             "Effects are computed for rows in memory, and X is read batch by batch.",
             "Pass a sample of the rows.",
         )
-    last, transform = last_step(model)
-    classes, inference = getattr(last, "classes_", None), getattr(last, "_inference", None)
-    backend = (None if X is None else backend_of(X)) or getattr(last, "_frame_backend", None)
     if X is None and not (sample_weight is None and offset is None):
         raise ParameterError("sample_weight or offset was given without X.", "Pass X too.")
+    last, transform = last_step(model)
+    inference, classes = getattr(last, "_inference", None), getattr(last, "classes_", None)
+    backend = (None if X is None else backend_of(X)) or getattr(last, "_frame_backend", None)
+    estimates: Estimates
     if inference is None:
         offset_argument(model, offset)
-        return EffectContext(_probability_rows(model, X, sample_weight), classes, backend)
-    estimates: Estimates
+        if not hasattr(model, "predict_proba"):
+            raise ParameterError(
+                f"{type(model).__name__} gives no probabilities, so there are no effects on them.",
+                "Use a model that has predict_proba, such as LogisticRegression.",
+            )
+        if X is None:
+            raise _no_rows(model)
+        if getattr(model, "formula_", None) is not None:
+            model._new_rows(X)  # errors that name columns and rows
+        table, estimates = _user_table(model, X), ProbabilityEstimates(model)
+        weight = read_weight(sample_weight, table.n_rows)
+        X = as_pickable(X)
+        return EffectRows(estimates, table, weight, None, X, lambda new: new, classes, backend)
     if hasattr(last, "posterior_"):
-        estimates, p_values = PosteriorEstimates.of(last, level), None
+        estimates = PosteriorEstimates.of(last, level)
     else:
         estimates = DeltaEstimates.of(inference, last._link(), level)
-        p_values = inference.p_values
     if X is None:
         X, own = _rows_of_fit(model)
     else:
         own = last._new_rows(transform(X))
         own = replace(own, weight=read_weight(sample_weight, own.n_rows))
         if offset is not None:
-            own = replace(own, offset=read_offset(offset, own.n_rows, len(estimates.theta)))
-    rows = EffectRows(estimates, own.table, own.weight, own.offset)
-    if X is not None and not (last is model and last.formula_ is None):
-        X = as_pickable(X)
-        table = _formula_table(X, last.formula_) if last is model else read_features(X)
-        rows = replace(rows, table=table, X=X, read=lambda new: last._new_rows(transform(new)))
-    return EffectContext(rows, classes, backend, p_values)
+            A = estimates.coefficient_map.coordinates.n_activations
+            own = replace(own, offset=read_offset(offset, own.n_rows, A))
+    rows = EffectRows(estimates, own.table, own.weight, own.offset, None, None, classes, backend)
+    if X is None or (last is model and last.formula_ is None):
+        return rows
+    X = as_pickable(X)
+    table = _user_table(model, X)
+    return replace(rows, table=table, X=X, read=lambda new: last._new_rows(transform(new)))
 
 
-def _formula_table(X: Any, formula: Any) -> Table:
-    """The columns of the user's frame that a formula uses."""
-    frame = cast(Any, as_frame(X))
-    return read_features(frame.select(formula.schema.names).to_native(), formula.schema)
-
-
-def _probability_rows(model: Any, X: Any, sample_weight: Any) -> EffectRows:
-    """Rows for a model of which only `predict_proba` is known."""
-    name = type(model).__name__
-    if not hasattr(model, "predict_proba"):
-        raise ParameterError(
-            f"{name} gives no probabilities, so there are no effects on them.",
-            "Use a model that has predict_proba, such as LogisticRegression.",
-        )
-    if X is None:
-        raise _no_rows(name)
-    formula = getattr(model, "formula_", None)
+def _user_table(model: Any, X: Any) -> Table:
+    """The columns of X; after a fit by a formula, those that it uses."""
+    formula, schema = getattr(model, "formula_", None), getattr(model, "schema_", None)
     if formula is not None:
-        model._new_rows(X)
-        table = _formula_table(X, formula)
-    else:
-        table = read_features(X, getattr(model, "schema_", None), name)
-    weight = read_weight(sample_weight, table.n_rows)
-    estimates = ProbabilityEstimates(model)
-    return EffectRows(estimates, table, weight, None, as_pickable(X), lambda new: new)
+        X, schema = cast(Any, as_frame(X)).select(formula.schema.names).to_native(), formula.schema
+    return read_features(X, schema, type(model).__name__)
 
 
 def _rows_of_fit(model: Any) -> tuple[Any, MemoryRows]:
-    """The rows that a model was fitted to, all of them, and the data of its formula, if any."""
-    name, earlier = type(model).__name__, getattr(model, "_earlier", None)
+    """The data of the formula of a fit, if any, and the rows that the model was fitted to."""
+    earlier = getattr(model, "_earlier", None)
     if isinstance(model, Pipeline) or (earlier is not None and earlier.n_fits):
-        raise _no_rows(name)
+        raise _no_rows(model)
     try:
         rows = model._inference.objective.rows
     except InferenceError:
-        raise _no_rows(name) from None
-    if not rows.in_memory:
-        raise _no_rows(name)
+        raise _no_rows(model) from None
+    data = None if model.formula_ is None else model.formula_.data
+    if not rows.in_memory or (data is None and model.formula_ is not None):
+        raise _no_rows(model)
     model._inference.goodness.check_rows()
-    if model.formula_ is None:
-        return None, rows
-    if model.formula_.data is None:
-        raise _no_rows(name)
-    return model.formula_.data, rows
+    return data, rows
 
 
-def _no_rows(name: str) -> ParameterError:
+def _no_rows(model: Any) -> ParameterError:
     return ParameterError(
-        f"This {name} has not kept in memory the rows that it was fitted to.",
+        f"This {type(model).__name__} has not kept in memory the rows that it was fitted to.",
         "Pass X: the rows to average over.",
     )
 
 
-def _slope_effect(
-    rows: EffectRows, columns: Sequence[int]
-) -> tuple[Effect, Callable[[Array], Array]]:
-    """Slopes (..., J, K, 1 + m) of some rows, and what makes a table of them."""
+def _slope_effect(rows: EffectRows, columns: Sequence[int]) -> Effect:
+    """Slopes (..., J, K, 1 + m) of some rows."""
     estimates = rows.estimates
     if rows.read is None and not isinstance(estimates, ProbabilityEstimates):
         positions = estimates.coefficient_map.columns.positions
         places = np.concatenate([positions[j] for j in columns])
-        return lambda part, weight: estimates.slopes(part(), places, weight), estimates.table
+        return lambda part, weight: estimates.slopes(part(), places, weight)
     if isinstance(estimates, ProbabilityEstimates):
         for j in columns:
             _check_smooth(rows, estimates, j)
@@ -570,28 +549,23 @@ def _slope_effect(
             found.append(sum(each) / (12 * h))
         return np.stack(found, axis=-3)
 
-    return by_differences, estimates.derivative_table
+    return by_differences
 
 
 def _check_smooth(rows: EffectRows, estimates: ProbabilityEstimates, j: int) -> None:
-    """An error if probabilities change in steps with a column."""
+    """An error if probabilities change in steps with a column.
+
+    They then stay equal over a tiny step in most rows in which they move over a large one.
+    """
     column, n = rows.column(j), min(rows.table.n_rows, _CHECKED_ROWS)
 
-    def moved(change: Change) -> Array:
-        return estimates.means(rows.part(0, n, [change]))[..., 0]
+    def moved(step: float) -> Array:
+        up, down = (estimates.means(rows.part(0, n, [add_to(j, s)])) for s in (step, -step))
+        return cast(Array, abs(up - down).max(axis=(1, 2)))
 
-    near = np.stack([moved(add_to(j, k * column.small_step)) for _, k in _FOUR_STEPS])
-    one, two = (near[0] - near[1]) / 2, (near[2] - near[3]) / 4
-    size = float(np.maximum(abs(one), abs(two)).mean())
-    jumps = abs(one - two).mean() > max(_ROUNDING, _UNLIKE * size)
-    still = (near == near[0]).all(axis=(0, 2))
-    if still.any() and not jumps:
-        low, high = column.quantile(0.1), column.quantile(0.9)
-        if low == high:
-            low, high = low / 16, 2 * low + (1.0 if low >= 0 else -1.0)
-        far = (abs(moved(set_to(j, high)) - moved(set_to(j, low))) > _MOVED).any(axis=1)
-        jumps = int((still & far).sum()) > 0.5 * int(far.sum())
-    if jumps:
+    matters = moved(2 * column.spread) > _MOVED
+    still = matters & (moved(column.small_step / 100) == 0)
+    if still.sum() > 0.5 * matters.sum():
         raise ParameterError(
             f"The probabilities of {type(estimates.model).__name__} change in steps, so that they "
             "have no slopes.",
@@ -599,40 +573,42 @@ def _check_smooth(rows: EffectRows, estimates: ProbabilityEstimates, j: int) -> 
         )
 
 
+def _as_list(values: Any) -> list[Any]:
+    """One value, or several."""
+    return [values] if isinstance(values, str) or np.ndim(values) == 0 else list(values)
+
+
+def _position(schema: Schema, name: Any) -> int:
+    """The position of the column of this name or, if columns have none, of this number."""
+    if not schema.named and is_number(name) and name in range(len(schema)):
+        return int(name)
+    if not isinstance(name, str) or name not in schema.names:
+        raise ColumnNameError(
+            f"{name!r} is no column of the rows.", f"Use {either(schema.names[:8])}."
+        )
+    return schema.names.index(name)
+
+
 def _column_places(schema: Schema, columns: Any) -> list[int]:
     """Positions of the columns named, by one name or several; of all for None."""
     if columns is None:
         return list(range(len(schema)))
-    names = [columns] if isinstance(columns, str) or np.ndim(columns) == 0 else list(columns)
-    return [_position(schema, name) for name in names]
-
-
-def _position(schema: Schema, name: Any) -> int:
-    is_place = isinstance(name, int | np.integer) and not isinstance(name, bool)
-    if is_place and not schema.named and 0 <= name < len(schema):
-        return int(name)
-    if not isinstance(name, str) or name not in schema.names:
-        known = schema.names
-        more = f" (and {len(known) - 8} more)" if len(known) > 8 else ""
-        raise ColumnNameError(
-            f"{name!r} is no column of the rows.", f"Use {either(known[:8])}{more}."
-        )
-    return schema.names.index(name)
+    return [_position(schema, name) for name in _as_list(columns)]
 
 
 def _numeric_columns(schema: Schema, columns: Any) -> list[int]:
     """Those of the columns named that have slopes; an error if one was named that has none."""
     places = _column_places(schema, columns)
-    numeric = [j for j in places if schema.columns[j].kind == "numeric"]
-    if columns is not None and len(numeric) < len(places):
-        j = next(j for j in places if schema.columns[j].kind != "numeric")
+    others = [j for j in places if schema.columns[j].kind != "numeric"]
+    if others and columns is not None:
         raise ParameterError(
-            f"There is no slope in {schema.describe(j)}, which is {schema.columns[j].kind}.",
+            f"There is no slope in {schema.describe(others[0])}, which is "
+            f"{schema.columns[others[0]].kind}.",
             "Use comparisons, which compare one level with another.",
         )
-    if not numeric:
+    if len(others) == len(places):
         raise ParameterError("None of the columns is numeric.", "Use comparisons.")
-    return numeric
+    return [j for j in places if j not in others]
 
 
 def _contrasts(rows: EffectRows, columns: Any, change: ChangeLike) -> list[Contrast]:
@@ -668,21 +644,21 @@ def _numeric_contrast(rows: EffectRows, j: int, change: ChangeLike) -> Contrast:
     if not isinstance(change, str):
         low, high = cast(tuple[float, float], change)
         return Contrast(j, f"{low:g} to {high:g}", [set_to(j, low)], [set_to(j, high)])
-    column, name = rows.column(j), rows.schema.describe(j)
-    low, high = {
-        "sd": (0.0, column.deviation),
-        "iqr": (column.quantile(0.25), column.quantile(0.75)),
-        "minmax": (column.quantile(0.0), column.quantile(1.0)),
-    }[change]
+    column = rows.column(j)
+    if change == "sd":
+        low, high, label = 0.0, column.deviation, "+1 sd"
+    elif change == "iqr":
+        low, high, label = column.quantile(0.25), column.quantile(0.75), "q1 to q3"
+    else:
+        low, high, label = column.quantile(0.0), column.quantile(1.0), "min to max"
     if low == high:
-        what = "has equal quartiles" if change == "iqr" else "does not vary"
+        name = rows.schema.describe(j)
         raise ParameterError(
-            f"{name[0].upper()}{name[1:]} {what} in these rows, so change={change!r} is no change.",
+            f"change={change!r} is no change of {name} in these rows.",
             "Pass change=(low, high), or more rows.",
         )
     if change == "sd":
-        return Contrast(j, "+1 sd", (), [add_to(j, high)])
-    label = "q1 to q3" if change == "iqr" else "min to max"
+        return Contrast(j, label, (), [add_to(j, high)])
     return Contrast(j, label, [set_to(j, low)], [set_to(j, high)])
 
 
@@ -699,19 +675,15 @@ def _places(rows: EffectRows, at: At) -> list[EffectRows]:
     choices = []
     for name, values in at.items():
         j = _position(rows.schema, name)
-        alone = isinstance(values, str) or np.ndim(values) == 0
-        chosen = [values] if alone else list(values)
-        choices.append([(name, value, _set_value(rows.schema, j, value)) for value in chosen])
-    if not all(choices):
-        raise ParameterError("at= has a column without a value.", "Give one value or several.")
-    return [
-        replace(
-            rows,
-            labels={f"at_{name}": value for name, value, _ in chosen},
-            changes=[change for _, _, change in chosen],
-        )
-        for chosen in product(*choices)
-    ]
+        chosen = [(value, _set_value(rows.schema, j, value)) for value in _as_list(values)]
+        if not chosen:
+            raise ParameterError("at= has a column without a value.", "Give one value or several.")
+        choices.append(chosen)
+    found = []
+    for each in product(*choices):
+        labels = {f"at_{name}": value for name, (value, _) in zip(at, each, strict=True)}
+        found.append(replace(rows, labels=labels, changes=[change for _, change in each]))
+    return found
 
 
 def _set_value(schema: Schema, j: int, value: Any) -> Change:

@@ -1,34 +1,36 @@
 """What each column contributes to the log odds of one row, as text, HTML or a frame."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
-from math import fsum
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from posteriori.arguments import either
 from posteriori.design.columns import Columns
 from posteriori.errors import (
+    ColumnNameError,
     DomainError,
     NotLinearError,
     ParameterError,
     ShapeError,
 )
 from posteriori.inspection.effects import last_step
-from posteriori.inspection.results import predicted_log_probabilities
+from posteriori.inspection.results import offset_argument, predicted_log_probabilities
 from posteriori.inspection.summary import Summary, TextTable
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit
-from posteriori.rows.block import Block, check_finite
+from posteriori.rows.block import check_finite
 from posteriori.rows.changes import entries_of
 from posteriori.rows.features import Table, as_frame, read_features
 from posteriori.rows.frames import backend_of, make_frame
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import HandleUnknown, Schema
+from posteriori.rows.target import read_offset
 from posteriori.typing import Array
 
 _MOST = 50
@@ -63,10 +65,10 @@ class Explanation:
     notes: tuple[str, ...] = ()
     backend: str | None = None
 
-    @cached_property
+    @property
     def total(self) -> float:
         """The log odds, or the activation, of the row."""
-        return fsum([self.baseline, *self.contributions])
+        return self.baseline + sum(self.contributions)
 
     @property
     def cumulative(self) -> tuple[float, ...]:
@@ -86,7 +88,7 @@ class Explanation:
         is_text = not all(isinstance(value, float) for value in self.values)
         columns: dict[str, list[Any]] = {
             "term": list(self.terms),
-            "value": [_text(v) if is_text else v for v in self.values],
+            "value": [_text(value) if is_text else value for value in self.values],
             "contribution": list(self.contributions),
             "cumulative": list(self.cumulative),
         }
@@ -98,56 +100,35 @@ class Explanation:
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
 
-    @property
-    def title(self) -> str:
-        """What is explained."""
-        what = self.scale.capitalize()
-        if self.label is None:
-            return f"{what} of one row"
-        return f"{what} of {self.label} against {self.against}, for one row"
-
     def summary(self) -> Summary:
         """The table as text, HTML or LaTeX: the baseline, the columns, and the total."""
-        start = f"{self.baseline:.4g}"
+        title, what, start = f"{self.scale.capitalize()} of", "Mean", f"{self.baseline:.4g}"
+        if self.label is not None:
+            title += f" {self.label} against {self.against}, for"
+            what = f"Probability of {self.label}"
+        notes = [] if self.mean is None else [f"{what}: {self.mean:.4g}"]
         each = zip(self.terms, self.values, self.contributions, self.cumulative, strict=True)
         rows = [(term, _text(v), f"{c:+.4g}", f"{total:.4g}") for term, v, c, total in each]
-        rows = [
-            (f"baseline ({self.reference})", "", start, start),
-            *rows[:_MOST],
-            ("total", "", "", f"{self.total:.4g}"),
-        ]
-        notes, hidden = list(self.notes), len(self.terms) - _MOST
-        if self.mean is not None:
-            what = "Mean" if self.label is None else f"Probability of {self.label}"
-            notes.insert(0, f"{what}: {self.mean:.4g}")
-        if hidden > 0:
-            notes.insert(0, f"{hidden} more columns: see to_frame().")
+        rows = [(f"baseline ({self.reference})", "", start, start), *rows[:_MOST]]
+        rows.append(("total", "", "", f"{self.total:.4g}"))
         names = ("", "value", "contribution", "cumulative")
-        return Summary(self.title, ((), ()), TextTable(names, rows, {}), notes)
+        table = TextTable(names, rows, {}, total=len(self.terms) + 2)
+        return Summary(f"{title} one row", ((), ()), table, [*notes, *self.notes])
 
 
 def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-class Parts(NamedTuple):
-    """A sum: where it begins (A,), what the columns add (columns, A), and of which row it begins.
-
-    A is the number of activations.
-    """
-
-    baseline: Array
-    added: Array
-    reference: str
-
-
-def explain(model: Any, x: Any, *, label: Any = None, against: Any = None) -> Explanation:
+def explain(
+    model: Any, x: Any, *, label: Any = None, against: Any = None, offset: Any = None
+) -> Explanation:
     """The contribution of each column to the log odds of one row, by a fitted linear model.
 
     ln p(C_k|x)/p(C_l|x) = w₀ + wᵀm + Σ_j w_j (x_j - m_j), with m the mean row: the parts add up to
     the log odds, exactly. A categorical column is one part. Links other than the logit and models
     without probabilities have their activation instead of log odds. m is where the fit centred its
-    columns, on their means or (of very many rows) those of a sample; models that know no means
+    columns, on their means or (of very many rows) those of a sample; models without means
     begin at zero. For `NaiveBayes` the baseline is the ratio of the priors, and a column adds
     ln p(x_j|C_k) - ln p(x_j|C_l), nothing where it is missing. For `BayesianLogisticRegression` w
     is the mean of the posterior, and the averaged probability is less extreme.
@@ -160,6 +141,8 @@ def explain(model: Any, x: Any, *, label: Any = None, against: Any = None) -> Ex
     label, against : the classes whose odds are explained
         By default the second of two classes against the first; of more, the most probable class
         of the row against the next.
+    offset : that of the row, for models with offsets: a number or, for more than two classes, one
+        a class. It is a contribution of its own.
 
     >>> from posteriori import LogisticRegression
     >>> X = [[0.0, 3.0], [1.0, 1.0], [2.0, 0.0], [3.0, 2.0], [4.0, 4.0], [5.0, 1.0]]
@@ -179,107 +162,104 @@ def explain(model: Any, x: Any, *, label: Any = None, against: Any = None) -> Ex
     last, transform = last_step(model)
     check_is_fitted(last)
     X, rows = _one_row(model, last, transform, x)
-    parts = _parts(last, rows)
+    baseline, added, reference = _parts(last, rows)
+    names, values = [*_names(model, last, rows.schema)], _values(rows.table)
+    given = offset_argument(last, offset)
+    if given:
+        own = np.reshape(offset, 1 if len(baseline) == 1 else (1, -1))
+        given["offset"] = own = read_offset(own, 1, len(baseline))
+        names, values = [*names, "offset"], [*values, own[0].tolist()]
+        added = np.vstack([added, own.reshape(1, -1)])
     classes = getattr(last, "classes_", None)
-    if classes is None:
-        k, j = _no_classes(label, against)
-    else:
-        k, j = _two(classes.tolist(), _activations(parts, len(classes)), label, against)
-    baseline, added = _difference(parts, k, j)
-    _check_sum(baseline, added, rows.schema)
-    order = np.argsort(-abs(added), kind="stable")
-    names, values = _names(model, last, rows.schema), _values(rows.table)
-    averaged = (_AVERAGED,) if hasattr(last, "posterior_") else ()
-    return Explanation(
-        _scale(last, X, k, j, fsum([baseline, *added])),
-        None if classes is None else classes.tolist()[k],
-        None if classes is None else classes.tolist()[j],
-        parts.reference,
-        float(baseline),
-        tuple(names[i] for i in order),
-        tuple(values[i] for i in order),
-        tuple(added[order].tolist()),
-        _mean(last, X, k),
-        averaged,
-        backend_of(x) or getattr(last, "_frame_backend", None),
-    )
+    if len(baseline) == 1:  # one activation: that of the second class, or of the number
+        baseline, added = np.append(0.0, baseline), np.insert(added, 0, 0.0, axis=1)
+    if classes is None and (label is not None or against is not None):
+        raise ParameterError(
+            "The target is a number, and has no classes.", "Leave label and against out."
+        )
+    labels = [None, None] if classes is None else classes.tolist()
+    k, j = _two(labels, baseline + added.sum(axis=0), label, against)
+    with np.errstate(invalid="ignore"):
+        start, contributions = float(baseline[k] - baseline[j]), added[:, k] - added[:, j]
+    _check_finite(start, contributions, rows.schema)
+    order = np.argsort(-abs(contributions), kind="stable")
+    scale, mean = _scale_and_mean(last, X, k, j, start + contributions.sum(), given)
+    notes = (_AVERAGED,) if hasattr(last, "posterior_") else ()
+    backend = backend_of(x) or getattr(last, "_frame_backend", None)
+    terms, entries = (tuple(each[i] for i in order) for each in (names, values))
+    parts, odds = tuple(contributions[order].tolist()), (labels[k], labels[j])
+    return Explanation(scale, *odds, reference, start, terms, entries, parts, mean, notes, backend)
 
 
 def _one_row(
     model: Any, last: Any, transform: Callable[[Any], Any], x: Any
 ) -> tuple[Any, MemoryRows]:
     """The row as the last step of the model takes it, and as it is read."""
-    if not hasattr(last, "_new_rows") and not hasattr(last, "coef_"):
+    ours, names = hasattr(last, "_new_rows"), getattr(model, "feature_names_in_", None)
+    if not ours and not hasattr(last, "coef_"):
         raise _not_linear(last)
     if getattr(last, "formula_", None) is not None:
-        schema = last.formula_.schema
-    elif last is model and hasattr(last, "schema_"):
-        schema = last.schema_
-    elif hasattr(model, "feature_names_in_"):
-        schema = Schema.of_names(model.feature_names_in_.tolist())
-    else:
-        schema = None
-    X = transform(_as_table(x, schema, getattr(last, "_frame_backend", None)))
-    name = type(last).__name__
-    ours = hasattr(last, "_new_rows")
-    rows = last._new_rows(X) if ours else MemoryRows(read_features(X, None, name))
+        names = last.formula_.schema.names
+    X = transform(_as_table(x, names, getattr(last, "_frame_backend", None)))
+    rows = last._new_rows(X) if ours else MemoryRows(read_features(X, None, type(last).__name__))
     if rows.n_rows != 1:
         raise ShapeError(f"x has {rows.n_rows} rows.", "Explain one row at a time: X[:1].")
     return X, rows
 
 
-def _as_table(x: Any, schema: Schema | None, backend: str | None) -> Any:
-    """A row in any form as a table that the model reads."""
+def _as_table(x: Any, names: Sequence[str] | None, backend: str | None) -> Any:
+    """A row in any form as a table; `names` are those of a model's columns, if they have some."""
     if as_frame(x) is not None or sparse.issparse(x):
         return x
-    is_named = schema is not None and schema.named
-    if schema is not None and isinstance(x, Mapping) and not is_named:
-        x = [list(x.values())[i] for i in schema.order_of(list(x))]
-    if np.ndim(x) > 1 or (np.ndim(x) == 0 and not isinstance(x, Mapping)):
-        return x
-    if schema is not None and is_named and not hasattr(x, "items"):
-        if len(x) != len(schema):
-            raise ShapeError(
-                f"x has {len(x)} entries, but the model has {len(schema)} columns.",
-                "Pass one entry a column.",
-            )
-        x = dict(zip(schema.names, x, strict=True))
-    if is_named:
+    if names is None and isinstance(x, Mapping):
+        raise ColumnNameError(
+            f"x names column {next(iter(x), None)!r}, but the model was fitted without names.",
+            "Pass one entry a column, in their order.",
+        )
+    if names is not None and hasattr(x, "items"):  # a dict or a Series
         return make_frame({name: [value] for name, value in x.items()}, backend)
-    entries = list(x)
-    is_text = any(isinstance(value, str) for value in entries)
-    return np.array([entries], dtype=object if is_text else None)
+    if np.ndim(x) != 1:
+        return x
+    if names is None:
+        is_text = any(isinstance(value, str) for value in x)
+        return np.array([list(x)], dtype=object if is_text else None)
+    if len(x) != len(names):
+        raise ShapeError(
+            f"x has {len(x)} entries, but the model has {len(names)} columns.",
+            "Pass one entry a column.",
+        )
+    return make_frame({name: [value] for name, value in zip(names, x, strict=True)}, backend)
 
 
 def _names(model: Any, last: Any, schema: Schema) -> tuple[str, ...]:
     """The columns of the last step; of unnamed ones those that the steps before it give."""
-    if model is last or schema.named:
-        return schema.names
-    try:
-        return tuple(model[:-1].get_feature_names_out())
-    except (AttributeError, ValueError):  # a step may know no names
-        return schema.names
+    if model is not last and not schema.named:
+        with suppress(AttributeError, ValueError):  # a step may have no names
+            return tuple(model[:-1].get_feature_names_out())
+    return schema.names
 
 
-def _parts(model: Any, rows: MemoryRows) -> Parts:
-    block = Block(rows.table.cut(0, 1), None, None, 0)
+def _parts(model: Any, rows: MemoryRows) -> tuple[Array, Array, str]:
+    """Where the activations begin (A,), what the columns add (columns, A), and of which row."""
+    block = rows.block()
     if hasattr(model, "_column_densities"):
-        return Parts(model._log_priors, model._column_densities(block.X), "the class priors")
+        return model._log_priors, model._column_densities(block.X), "the class priors"
     if hasattr(model, "_linear_function"):
         linear = model._linear_function()
     elif hasattr(model, "coef_"):
         linear = Linear(np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_), None)
     else:
         raise _not_linear(model)
-    centre, reference = _mean_row(model, len(linear.weights))
+    centre = _mean_row(model)
+    reference = "all columns zero" if centre is None else "the mean row"
+    centre = np.zeros(len(linear.weights)) if centre is None else centre
     check_finite(block, rows.schema)
     unknown: HandleUnknown = getattr(model, "handle_unknown", "error")
-    phi = Columns(rows.schema, unknown).design(block).array()[0]
-    each = (phi - centre)[:, None] * linear.weights
+    columns = Columns(rows.schema, unknown)
+    each = (columns.design(block).array()[0] - centre)[:, None] * linear.weights
     with np.errstate(invalid="ignore"):
         baseline = linear(centre[None])[0]
-    positions = Columns(rows.schema).positions
-    return Parts(baseline, np.stack([each[at].sum(axis=0) for at in positions]), reference)
+    return baseline, np.stack([each[at].sum(axis=0) for at in columns.positions]), reference
 
 
 def _not_linear(model: Any) -> NotLinearError:
@@ -290,63 +270,32 @@ def _not_linear(model: Any) -> NotLinearError:
     )
 
 
-def _mean_row(model: Any, n_columns: int) -> tuple[Array, str]:
-    """The mean of the design columns, where it is known, and its name."""
-    inference = getattr(model, "_inference", None)
-    if inference is not None:
-        return inference.coefficient_map.standard.centre, "the mean row"
-    if hasattr(model, "xbar_"):
-        return model.xbar_, "the mean row"
+def _mean_row(model: Any) -> Array | None:
+    """The mean of the design columns, where it is known."""
+    if hasattr(model, "_inference"):
+        return cast(Array, model._inference.coefficient_map.standard.centre)
     if hasattr(model, "means_") and hasattr(model, "priors_") and np.isfinite(model.means_).all():
-        return model.priors_ @ model.means_, "the mean row"
-    return np.zeros(n_columns), "all columns zero"
+        return cast(Array, model.priors_ @ model.means_)
+    return getattr(model, "xbar_", None)
 
 
-def _activations(parts: Parts, n_classes: int) -> Array:
-    """One a class, to find the most probable ones by."""
-    a = parts.baseline + parts.added.sum(axis=0)
-    return a if len(a) == n_classes else np.array([0.0, a[0]])
-
-
-def _two(classes: list[Any], a: Array, label: Any, against: Any) -> tuple[int, int]:
-    """The places of the two classes."""
-    chosen = [None if one is None else _place(classes, one) for one in (label, against)]
-    if chosen[0] is not None and chosen[0] == chosen[1]:
+def _two(labels: list[Any], a: Array, label: Any, against: Any) -> tuple[int, int]:
+    """The places of the two classes; `a` has an activation a class."""
+    for wanted in (label, against):
+        if wanted is not None and wanted not in labels:
+            raise ParameterError(
+                f"{wanted!r} is not a class of the fit.", f"Use {either(labels[:8])}."
+            )
+    if label is not None and label == against:
         raise ParameterError(f"Class {label!r} has no odds against itself.", "Name two classes.")
-    default = [1, 0] if len(classes) == 2 else np.argsort(-a, kind="stable").tolist()
+    default = [1, 0] if len(labels) == 2 else np.argsort(-a, kind="stable").tolist()
+    chosen = [None if wanted is None else labels.index(wanted) for wanted in (label, against)]
     free = [k for k in default if k not in chosen]
     k, j = (free.pop(0) if one is None else one for one in chosen)
     return k, j
 
 
-def _place(classes: list[Any], label: Any) -> int:
-    if label not in classes:
-        raise ParameterError(
-            f"{label!r} is not a class of the fit.",
-            f"The classes are {', '.join(map(repr, classes[:8]))}.",
-        )
-    return classes.index(label)
-
-
-def _no_classes(label: Any, against: Any) -> tuple[int, int]:
-    if label is not None or against is not None:
-        raise ParameterError(
-            "The target is a number, and has no classes.", "Leave label and against out."
-        )
-    return 1, 0
-
-
-def _difference(parts: Parts, k: int, j: int) -> tuple[float, Array]:
-    """Baseline and parts of class k less those of class j."""
-    if len(parts.baseline) == 1:
-        sign = 1.0 if k == 1 else -1.0
-        return sign * float(parts.baseline[0]), sign * parts.added[:, 0]
-    with np.errstate(invalid="ignore"):
-        added = parts.added[:, k] - parts.added[:, j]
-        return float(parts.baseline[k] - parts.baseline[j]), added
-
-
-def _check_sum(baseline: float, added: Array, schema: Schema) -> None:
+def _check_finite(baseline: float, added: Array, schema: Schema) -> None:
     if not np.isfinite(baseline):
         raise ParameterError(
             "One of the classes has the prior zero, and so no odds.", "Name another class."
@@ -362,33 +311,31 @@ def _check_sum(baseline: float, added: Array, schema: Schema) -> None:
 
 def _values(table: Table) -> list[Any]:
     """The entries of a row: numbers, booleans, levels, or a word for what is missing."""
-    return [_value(table, j) for j in range(len(table.schema))]
+    found: list[Any] = []
+    for j, column in enumerate(table.schema.columns):
+        entry, is_level = entries_of(table, j)[0], column.kind == "categorical"
+        if is_level and entry >= 0:
+            found.append(column.levels[entry])
+        elif column.unseen is not None:
+            found.append(column.unseen.level)
+        elif is_level or np.isnan(entry):
+            found.append("missing")
+        else:
+            found.append(bool(entry) if column.kind == "boolean" else float(entry))
+    return found
 
 
-def _value(table: Table, j: int) -> Any:
-    column, entry = table.schema.columns[j], entries_of(table, j)[0]
-    if column.kind == "categorical" and entry >= 0:
-        return column.levels[entry]
-    if column.unseen is not None:
-        return column.unseen.level
-    if (entry < 0 and column.kind == "categorical") or np.isnan(entry):
-        return "missing"
-    return bool(entry) if column.kind == "boolean" else float(entry)
-
-
-def _scale(model: Any, X: Any, k: int, j: int, total: float) -> str:
-    """What is added up: log odds, unless there are no probabilities or the link is another."""
+def _scale_and_mean(
+    model: Any, X: Any, k: int, j: int, total: float, given: dict[str, Any]
+) -> tuple[str, float | None]:
+    """What is added up, log odds unless the link is another, and the mean or probability."""
     if not hasattr(model, "predict_proba"):
-        return "activation"
+        has_mean = not hasattr(model, "classes_")
+        return "activation", float(model.predict(X, **given)[0]) if has_mean else None
+    mean = float(model.predict_proba(X, **given)[0, k])
     if hasattr(model, "_link") and len(model.classes_) == 2:
-        return "log odds" if isinstance(model._link(), Logit) else "activation"
+        return "log odds" if isinstance(model._link(), Logit) else "activation", mean
     if hasattr(model, "_new_rows"):
-        return "log odds"
+        return "log odds", mean
     logs = predicted_log_probabilities(model, X)[0]
-    return "log odds" if np.isclose(logs[k] - logs[j], total, rtol=1e-6) else "activation"
-
-
-def _mean(model: Any, X: Any, k: int) -> float | None:
-    if hasattr(model, "predict_proba"):
-        return float(model.predict_proba(X)[0, k])
-    return None if hasattr(model, "classes_") else float(model.predict(X)[0])
+    return "log odds" if np.isclose(logs[k] - logs[j], total, rtol=1e-6) else "activation", mean

@@ -57,7 +57,7 @@ _JEFFREYS = "Standard errors by the expected information, without the prior, as 
 
 @dataclass(frozen=True, eq=False)
 class About:
-    """What a model says of a fit that its likelihood does not know.
+    """What a summary says of a fit beside its likelihood.
 
     prior: in words, empty for none. labels: the classes, None for a target that is a number.
     facts: further lines of the page, notes: further footnotes. method: how the coefficients were
@@ -82,9 +82,8 @@ class About:
 def glance_of(inference: Inference, about: About) -> dict[str, list[Any]]:
     """One number a name, as a table of one row."""
     goodness = inference.goodness
-    weight = goodness.n_obs
     found: dict[str, Any] = {
-        "n_obs": int(weight) if weight == int(weight) else weight,
+        "n_obs": _whole(goodness.n_obs),
         "n_parameters": inference.n_parameters,
         "log_likelihood": goodness.log_likelihood,
         "deviance": goodness.deviance,
@@ -96,6 +95,11 @@ def glance_of(inference: Inference, about: About) -> dict[str, list[Any]]:
         found["dispersion"] = goodness.dispersion
     found |= {"converged": about.converged, "n_iter": about.n_iter, "solver": about.solver}
     return {name: [value] for name, value in found.items()}
+
+
+def _whole(weight: float) -> float:
+    """A number of rows, as an integer if it is one."""
+    return int(weight) if weight == int(weight) else weight
 
 
 def summary_of(
@@ -119,22 +123,22 @@ def summary_of(
         left.append(("Classes", ", ".join(map(str, names))))
     steps = f"{about.n_iter} step{'s' * (about.n_iter != 1)}"
     left += [("Solver", f"{about.solver}, {steps}"), ("Converged", _value_text(about.converged))]
-    found = glance_of(inference, about)
     right = [
-        (_HEADINGS[name], fact_text(found[name][0]))
-        for name in list(_HEADINGS)[2:]
-        if name in found
+        (_HEADINGS[name], fact_text(value))
+        for name, (value,) in glance_of(inference, about).items()
+        if name in _HEADINGS and name not in ("n_obs", "n_iter")
     ]
-    statistic = "t" if goodness.estimates_dispersion else "z"
     notes = [*_notes(inference, about, errors), *about.notes]
     notes += [_RATIOS] * odds_ratios + [_PROFILE] * (intervals == "profile")
     method = about.method or ("posterior mode" if about.prior else "maximum likelihood")
+    statistic = "t" if goodness.estimates_dispersion else "z"
     table = TextTable.of_coefficients(coefficients, level, statistic)
     return Summary(f"{about.name}, fitted by {method}", (left, right), table, notes)
 
 
 def _notes(inference: Inference, about: About, errors: Errors) -> list[str]:
     notes, goodness = [], inference.goodness
+    dependent = inference.coefficient_map.dependent
     if about.prior and errors != "robust":
         jeffreys = about.prior == "jeffreys" and errors == "model"
         usual = _JEFFREYS if jeffreys else _POSTERIOR
@@ -146,10 +150,10 @@ def _notes(inference: Inference, about: About, errors: Errors) -> list[str]:
             f"t with {number_text(goodness.freedom)} degrees of freedom: the dispersion "
             "is Pearson's estimate."
         )
-    if inference.coefficient_map.dependent:
+    if dependent:
         notes.append(
-            f"{listed(inference.coefficient_map.dependent)} depend on each other linearly, or are "
-            "constant: of all coefficients with the same likelihood these have the smallest norm."
+            f"{listed(dependent)} depend on each other linearly, or are constant: of all "
+            "coefficients with the same likelihood these have the smallest norm."
         )
     return notes
 
@@ -194,7 +198,7 @@ def _known_facts(model: Any) -> dict[str, Any]:
     n_obs, classes = model._n_obs(), getattr(model, "classes_", None)
     value, k = getattr(model, "log_likelihood_", None), getattr(model, "n_parameters_", None)
     found: dict[str, Any] = {
-        "n_obs": int(n_obs) if n_obs is not None and n_obs == int(n_obs) else n_obs,
+        "n_obs": None if n_obs is None else _whole(n_obs),
         "n_columns": getattr(model, "n_features_in_", None),
         "n_classes": None if classes is None else len(classes),
         "n_parameters": k,
@@ -295,12 +299,16 @@ def _added(model: Any, X: Any, y: Any, given: dict[str, Any]) -> dict[str, list[
             added["residual"] = (as_vector(y).astype(np.float64) - found).tolist()
         return added
     added = {"predicted": found.tolist()}
-    if hasattr(model, "predict_proba"):
-        logs = predicted_log_probabilities(model, X, **given)
-        columns = np.exp(logs).T.tolist()
-        added |= {f"p_{label}": p for label, p in zip(labels.tolist(), columns, strict=True)}
-        if y is not None:
-            added["log_loss"] = _log_loss(logs, y, labels).tolist()
+    if not hasattr(model, "predict_proba"):
+        return added
+    logs = predicted_log_probabilities(model, X, **given)
+    for label, column in zip(labels.tolist(), np.exp(logs).T, strict=True):
+        added[f"p_{label}"] = column.tolist()
+    if y is not None:
+        _, codes = read_target(y, len(logs), known=labels)
+        if codes.ndim == 2:
+            raise LabelError("augment needs a label a row, and y is soft.", "Pass one label a row.")
+        added["log_loss"] = (-logs[np.arange(len(logs)), cast(Codes, codes)]).tolist()
     return added
 
 
@@ -310,10 +318,3 @@ def predicted_log_probabilities(model: Any, X: Any, **given: Any) -> Array:
         if hasattr(model, "predict_log_proba"):
             return np.asarray(model.predict_log_proba(X, **given))
         return np.log(model.predict_proba(X, **given))
-
-
-def _log_loss(logs: Array, y: Any, classes: Labels) -> Array:
-    _, codes = read_target(y, len(logs), known=classes)
-    if codes.ndim == 2:
-        raise LabelError("augment needs a label a row, and y is soft.", "Pass one label a row.")
-    return -np.take_along_axis(logs, cast(Codes, codes)[:, None], axis=1)[:, 0]

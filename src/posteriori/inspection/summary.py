@@ -11,6 +11,7 @@ import numpy as np
 
 from posteriori.posterior.coefficient_table import Coefficients
 from posteriori.rows.frames import make_frame
+from posteriori.typing import Array
 
 _WIDTH = 78
 """Characters of a line; more if the names of the terms need them."""
@@ -61,18 +62,18 @@ class TextTable:
     def of_coefficients(cls, found: Coefficients, level: float, statistic: str) -> "TextTable":
         """The table of coefficients, whose statistic is called "z" or "t"."""
         tail, n = (1 - level) / 2, min(len(found.terms), _MOST_ROWS)
-        estimate = "odds ratio" if found.odds_ratios else "estimate"
-        four = (found.estimate, found.std_error, found.conf_low, found.conf_high)
-        numbers = [_with_decimals([float(column[i]) for column in four]) for i in range(n)]
-        first, error, low, high = (aligned(list(column)) for column in zip(*numbers, strict=True))
-        tests: list[list[str]] = []
+        four = np.stack([found.estimate, found.std_error, found.conf_low, found.conf_high], axis=1)
+        first, error, low, high = map(aligned, zip(*map(_with_decimals, four[:n]), strict=True))
+        columns: list[Sequence[str]] = [found.terms[:n], first, error, low, high]
+        names = ["", "odds ratio" if found.odds_ratios else "estimate", "std error"]
+        names[2] += " (log)" * found.odds_ratios
+        names += [f"[{tail:.4g}", f"{1 - tail:.4g}]"]
         if found.statistic is not None and found.p_value is not None:
             z = [f"{z:.2f}" if abs(z) < 1e5 else f"{z:.2e}" for z in found.statistic[:n]]
-            tests = [z, [p_text(p) for p in found.p_value[:n]]]
-        rows = list(zip(found.terms[:n], first, error, *tests, low, high, strict=True))
-        names = ["", estimate, "std error", *([statistic, "p"] if tests else [])]
-        names += [f"[{tail:.4g}", f"{1 - tail:.4g}]"]
+            columns[3:3] = [z, [p_text(p) for p in found.p_value[:n]]]
+            names[3:3] = [statistic, "p"]
         headings = [f"{label} against {found.reference}" for label in found.classes or ()]
+        rows = list(zip(*columns, strict=True))
         return cls(names, rows, found.columns(), headings, len(found.terms))
 
 
@@ -98,8 +99,7 @@ class Summary:
     def text(self) -> str:
         """The summary in plain characters, 78 a line or more if long names need them."""
         names, blocks = self.table.names, self.table.blocks
-        is_blocked = any(heading for heading, _ in blocks)
-        indent = "  " if is_blocked else ""
+        indent = "  " if any(heading for heading, _ in blocks) else ""
         rows = [[indent + row[0], *row[1:]] for _, part in blocks for row in part]
         widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
         rest = sum(widths[1:]) + 2 * (len(widths) - 1)
@@ -115,7 +115,7 @@ class Summary:
             lines += [*_beside(*self.facts, width), "-" * width]
         lines.append(line(names))
         for heading, part in blocks:
-            lines += ["-" * width, *([heading] if is_blocked else [])]
+            lines += ["-" * width, *([heading] if indent else [])]
             lines += [line([indent + row[0], *row[1:]]) for row in part]
         lines.append("=" * width)
         for note in self._all_notes():
@@ -207,18 +207,17 @@ def _cell(value: Any) -> str:
     return f"{value:#.4g}".rstrip(".") if isinstance(value, float) else str(value)
 
 
-def _with_decimals(numbers: list[float]) -> list[str]:
+def _with_decimals(numbers: Array) -> list[str]:
     """Estimate, error and ends with the decimals that the error deserves."""
-    estimate, error = numbers[:2]
-    unit = next((v for v in (error, abs(estimate)) if np.isfinite(v) and v > 0), 1.0)
-    largest = max((abs(v) for v in numbers if np.isfinite(v)), default=0.0)
-    if largest >= _LARGE or unit < _SMALL:
+    sizes = abs(numbers)
+    unit = next((v for v in (sizes[1], sizes[0]) if np.isfinite(v) and v > 0), 1.0)
+    if sizes.max(initial=0.0, where=np.isfinite(sizes)) >= _LARGE or unit < _SMALL:
         return [f"{v:.{_DIGITS}e}" for v in numbers]
     decimals = max(_DIGITS - 1 - int(np.floor(np.log10(unit))), 0)
     return [f"{v:.{decimals}f}" for v in numbers]
 
 
-def aligned(cells: list[str]) -> list[str]:
+def aligned(cells: Sequence[str]) -> list[str]:
     """Cells padded at the right, so that their points stand under each other.
 
     Powers of ten, and what is not a number, stay at the right.
@@ -226,13 +225,13 @@ def aligned(cells: list[str]) -> list[str]:
     >>> aligned(["-39.17", "0.3726", "1.000e-09"])
     ['-39.17  ', '0.3726', '1.000e-09']
     """
-    plain = [bool(cell) and not set(cell) - set("0123456789.-") for cell in cells]
-    decimals = [len(cell.partition(".")[2]) for cell in cells]
-    most = max((own for own, is_plain in zip(decimals, plain, strict=True) if is_plain), default=0)
-    return [
-        cell + " " * (most - own) if is_plain else cell
-        for cell, own, is_plain in zip(cells, decimals, plain, strict=True)
+    decimals = [
+        len(cell.partition(".")[2]) if cell and not set(cell) - set("0123456789.-") else None
+        for cell in cells
     ]
+    most = max((own for own in decimals if own is not None), default=0)
+    pairs = zip(cells, decimals, strict=True)
+    return [cell if own is None else cell + " " * (most - own) for cell, own in pairs]
 
 
 def p_text(p: float) -> str:
@@ -250,9 +249,7 @@ def number_text(value: float) -> str:
     >>> number_text(569.0), number_text(-73.0652), number_text(1234567.891), number_text(0.01234)
     ('569', '-73.07', '1234567.89', '0.01234')
     """
-    if np.isfinite(value) and value == round(value) and abs(value) < 1e15:
-        return f"{value:.0f}"
-    return f"{value:.2f}" if abs(value) >= 1 else f"{value:.4g}"
+    return f"{value:.0f}" if value == np.round(value) else fact_text(value)
 
 
 def fact_text(value: float) -> str:
@@ -261,5 +258,4 @@ def fact_text(value: float) -> str:
     >>> fact_text(-73.0652), fact_text(6.0), fact_text(0.01234)
     ('-73.07', '6.00', '0.01234')
     """
-    is_whole = np.isfinite(value) and value == round(value) and abs(value) < 1e15
-    return f"{value:.2f}" if is_whole else number_text(value)
+    return f"{value:.2f}" if value == 0 or abs(value) >= 1 else f"{value:.4g}"

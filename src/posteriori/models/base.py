@@ -169,14 +169,16 @@ class Estimator(BaseEstimator):
 
         return slopes(self, X, **given)
 
-    def explain(self, x: Any, *, label: Any = None, against: Any = None) -> "Explanation":
+    def explain(
+        self, x: Any, *, label: Any = None, against: Any = None, offset: Any = None
+    ) -> "Explanation":
         """What each column contributes to the log odds of one row.
 
         See `posteriori.inspection.explain.explain`.
         """
         from posteriori.inspection.explain import explain
 
-        return explain(self, x, label=label, against=against)
+        return explain(self, x, label=label, against=against, offset=offset)
 
     def check(
         self,

@@ -21,19 +21,15 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.special import expit
 
-from posteriori.design.matrix import Design
-from posteriori.errors import DomainError, ScaleError
+from posteriori.errors import DomainError
 from posteriori.likelihood.links import Link
 from posteriori.likelihood.log_arithmetic import quiet
 from posteriori.likelihood.softmax import log_probabilities
 from posteriori.linalg import cholesky
 from posteriori.posterior.coefficient_table import CoefficientMap
 from posteriori.posterior.inference import Inference
-from posteriori.rows.block import Block, check_finite, take_block
+from posteriori.rows.block import Block, take_block
 from posteriori.typing import Array
-
-_DECIDED = 1e100
-"""Activations of several classes that may as well be this large."""
 
 _OUTSIDE = 1e-6
 """By how much the activation of a row, its entries being of the size of one, may depend on
@@ -45,7 +41,7 @@ _PART_ENTRIES = 2**20
 
 @dataclass(frozen=True, eq=False)
 class ActivationGaussian:
-    """What the parameters' Gaussian says of the activations of rows.
+    """The Gaussian of the activations of rows, from that of the parameters.
 
     `theta` (K, q) is the mean for standardised columns; `root` (K, q, p) has V for each entry
     of it.
@@ -58,32 +54,27 @@ class ActivationGaussian:
     @classmethod
     def of(cls, coef_map: CoefficientMap, w: Array, root: Array) -> "ActivationGaussian":
         """That of free parameters with mean w (p,) and covariance VVᵀ, V (p, k) being the root."""
-        return cls(coef_map, coef_map.coordinates.expand(w), expand_columns(coef_map, root))
+        return cls(coef_map, coef_map.coordinates.expand(w), coef_map.expand(root))
 
     @property
     def entries(self) -> int:
         """Numbers that a row needs."""
         return len(self.theta) * self.root.shape[-1]
 
+    def mean_and_deviations(self, block: Block) -> tuple[Array, Array]:
+        """The means (n, K), and how far activations move along V's columns, D (n, K, p)."""
+        design = self.coefficient_map.design(block)
+        mean = self.coefficient_map.activations(design, self.theta, block)
+        return mean, self.coefficient_map.along(design, self.root)
+
     def moments(self, block: Block) -> tuple[Array, Array]:
         """Means (n,) and variances (n,) of one activation, or (n, K) and (n, K, K) of more."""
-        design = standardised(self.coefficient_map, block)
-        mean, deviations = self.mean(design, block), self.deviations(design)
+        mean, deviations = self.mean_and_deviations(block)
         if len(self.theta) == 1:
             return mean[:, 0], np.square(deviations).sum(axis=2)[:, 0]
-        # Beyond this all is decided, and products of deviations would leave the doubles.
-        size = np.maximum(abs(mean).max(axis=1), abs(deviations).max(axis=(1, 2), initial=0.0))
-        unit = np.minimum(1.0, _DECIDED / np.maximum(size, 1.0))
-        mean, deviations = mean * unit[:, None], deviations * unit[:, None, None]
-        return mean, deviations @ deviations.swapaxes(1, 2)
-
-    def mean(self, design: Design, block: Block) -> Array:
-        """The means (n, K) of a block, whose standardised design is at hand."""
-        return _mean(self.coefficient_map, self.theta, design, block)
-
-    def deviations(self, design: Design) -> Array:
-        """D (n, K, p): how far the activations move along each column of the root."""
-        return along(self.coefficient_map, design, self.root)
+        covariance = deviations @ deviations.swapaxes(1, 2)
+        self.coefficient_map.check_doubles(covariance, block)
+        return mean, covariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,14 +101,9 @@ class DiagonalActivations:
 
     def moments(self, block: Block) -> tuple[Array, Array]:
         """Means (n,) and variances (n,) of one activation, or (n, K) and (n, K, K) of more."""
-        design, first = (
-            standardised(self.coefficient_map, block),
-            int(self.coefficient_map.standard.intercept),
-        )
-        mean, B = (
-            _mean(self.coefficient_map, self.theta, design, block),
-            self.coefficient_map.coordinates.contrasts,
-        )
+        coef_map, first = self.coefficient_map, int(self.coefficient_map.standard.intercept)
+        design, B = coef_map.design(block), coef_map.coordinates.contrasts
+        mean = coef_map.activations(design, self.theta, block)
         each = np.square(design.array()) @ self.variance[:, first:].T
         each += self.variance[:, :first].sum(axis=1)
         if len(self.theta) == 1:
@@ -145,7 +131,7 @@ class FromGaussian:
 class FromDraws:
     """The kernel: a block of rows to a function (n, ...) of draws (n, K, S) of their activations.
 
-    `theta` (K, S, q) has draws of the parameters for standardised columns.
+    `theta` (K, q, S) has draws of the parameters for standardised columns.
     """
 
     coefficient_map: CoefficientMap
@@ -157,28 +143,16 @@ class FromDraws:
         cls, coef_map: CoefficientMap, draws: Array, function: Callable[[Array], Array]
     ) -> "FromDraws":
         """That of draws (S, p) of the free parameters."""
-        return cls(
-            coef_map, np.stack([coef_map.coordinates.expand(w) for w in draws], axis=1), function
-        )
+        return cls(coef_map, coef_map.expand(draws.T), function)
 
     @quiet
     def __call__(self, block: Block) -> Array:
-        K, S, _ = self.theta.shape
+        K, _, S = self.theta.shape
         return np.concatenate([self.function(self._drawn(p)) for p in split_block(block, K * S)])
 
     def _drawn(self, block: Block) -> Array:
-        K, S, q = self.theta.shape
-        design = standardised(self.coefficient_map, block)
-        a = _times(self.coefficient_map, design, self.theta.reshape(K * S, q).T)
-        return _with_offset(self.coefficient_map, a.reshape(-1, K, S), block)
-
-
-def expand_columns(coef_map: CoefficientMap, directions: Array) -> Array:
-    """Directions (p, k) of the free parameters as (K, q, k) of Θ."""
-    expand, coordinates = coef_map.coordinates.expand, coef_map.coordinates
-    if not directions.shape[1]:
-        return np.empty((coordinates.n_activations, coordinates.q, 0))
-    return np.stack([expand(column) for column in directions.T], axis=-1)
+        design = self.coefficient_map.design(block)
+        return self.coefficient_map.activations(design, self.theta, block)
 
 
 def split_block(block: Block, entries: int) -> Iterator[Block]:
@@ -191,69 +165,29 @@ def split_block(block: Block, entries: int) -> Iterator[Block]:
         yield take_block(block, np.arange(low, min(low + rows, n)))
 
 
-def standardised(coef_map: CoefficientMap, block: Block) -> Design:
-    """The design of a block in centred, scaled columns."""
-    standard = coef_map.standard
-    return coef_map.columns.design(block).shifted(standard.centre).scaled(standard.scale)
-
-
-def along(coef_map: CoefficientMap, design: Design, directions: Array) -> Array:
-    """How far activations move (n, K, k) along directions (K, q, k) of Θ."""
-    return np.stack([_times(coef_map, design, one) for one in directions], axis=1)
-
-
-def _times(coef_map: CoefficientMap, design: Design, theta: Array) -> Array:
-    """φᵀθ with θ (q,) or (q, k)."""
-    if not coef_map.standard.intercept:
-        return design.times(theta)
-    return design.times(theta[1:]) + theta[0]
-
-
-def _mean(coef_map: CoefficientMap, theta: Array, design: Design, block: Block) -> Array:
-    """The means (n, K) of the activations of Θ (K, q)."""
-    a = np.stack([_times(coef_map, design, row) for row in theta], axis=-1)
-    return _with_offset(coef_map, a, block)
-
-
-def _with_offset(coef_map: CoefficientMap, a: Array, block: Block) -> Array:
-    """Activations (n, K) or (n, K, S) plus the offsets; an error if one is beyond the doubles."""
-    finite = np.isfinite(a).reshape(len(a), -1).all(axis=1)
-    if not finite.all():
-        check_finite(block, coef_map.columns.schema)
-        raise ScaleError(
-            f"The activations of row {block.row(int(np.argmin(finite)))} do not fit in a double: "
-            "an entry is too large for the coefficients.",
-            "Look at its entries; drop the row, or divide the column by a large number.",
-        )
-    if block.offset is not None:
-        a += block.offset.reshape(a.shape[:2] + (1,) * (a.ndim - 2))
-    return a
-
-
 @dataclass(frozen=True, eq=False)
 class MeanInterval:
     """The kernel: a block of rows to the ends (n, 2), or (n, K, 2), of an interval for their means.
 
-    `activations` knows their uncertainty; `quantile` says how many standard errors there are to
-    either side. `open` (K, q, k), if it is there, has directions that no row of the fit determines:
-    where they matter, errors are infinite.
+    `quantile` is the number of standard errors to either side. The last `n_undetermined` columns
+    of the root of `activations` are directions that no row of the fit determines: where they
+    matter, errors are infinite.
     """
 
     activations: ActivationGaussian
     link: Link
     quantile: float
-    open: Array | None = None
+    n_undetermined: int
 
     @classmethod
     def of(cls, inference: Inference, link: Link, level: float) -> "MeanInterval":
         """That of a fit, for a share `level` of the probability."""
-        quantile, covariance = inference.quantile(level), inference.free_covariance()
-        coef_map, determined = inference.coefficient_map, inference.determined
-        undetermined = (
-            None if determined is None else expand_columns(coef_map, null_space(determined.T))
-        )
-        activations = ActivationGaussian.of(coef_map, inference.w, root_of(covariance))
-        return cls(activations, link, quantile, undetermined)
+        quantile, root = inference.quantile(level), root_of(inference.free_covariance())
+        determined = inference.determined
+        rest = root[:, :0] if determined is None else null_space(determined.T)
+        root = np.column_stack([root, rest])
+        activations = ActivationGaussian.of(inference.coefficient_map, inference.w, root)
+        return cls(activations, link, quantile, rest.shape[1])
 
     @quiet
     def __call__(self, block: Block) -> Array:
@@ -261,23 +195,17 @@ class MeanInterval:
         return np.concatenate([self._of_part(part) for part in parts])
 
     def _of_part(self, block: Block) -> Array:
-        design = standardised(self.activations.coefficient_map, block)
-        a = self.activations.mean(design, block)
-        if a.shape[1] == 1:
-            away = self._errors(design, np.ones((len(a), 1, 1)))
+        a, deviations = self.activations.mean_and_deviations(block)
+        is_one = a.shape[1] == 1
+        log_odds, slopes = (a, np.ones((len(a), 1, 1))) if is_one else log_odds_of_each(a)
+        moved = slopes @ deviations
+        p = moved.shape[2] - self.n_undetermined
+        away = self.quantile * np.linalg.norm(moved[..., :p], axis=2)
+        away[np.linalg.norm(moved[..., p:], axis=2) > _OUTSIDE] = np.inf
+        if is_one:
             check_inside(self.link, a[:, 0], block)
             return ends_of_one(self.link, a[:, 0], away[:, 0])
-        log_odds, slopes = log_odds_of_each(a)
-        away = self._errors(design, slopes)
         return cast(Array, expit(np.stack([log_odds - away, log_odds + away], axis=-1)))
-
-    def _errors(self, design: Design, slopes: Array) -> Array:
-        """`quantile` standard errors (n, k) of functions with these `slopes` (n, k, K) in a."""
-        error = self.quantile * np.linalg.norm(slopes @ self.activations.deviations(design), axis=2)
-        if self.open is None or not self.open.shape[-1]:
-            return error
-        moved = slopes @ along(self.activations.coefficient_map, design, self.open)
-        return np.where(np.linalg.norm(moved, axis=2) > _OUTSIDE, np.inf, error)
 
 
 def check_inside(link: Link, a: Array, block: Block) -> None:

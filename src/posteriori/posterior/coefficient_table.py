@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from posteriori.design.columns import Columns
+from posteriori.design.matrix import Design
 from posteriori.design.standardise import Standard
+from posteriori.errors import ScaleError
 from posteriori.posterior.log_posterior import Coordinates, LogPosterior
+from posteriori.rows.block import Block, check_finite
 from posteriori.typing import Array
 
 INTERCEPT = "intercept"
@@ -87,8 +90,9 @@ class CoefficientMap:
 
     def covariance(self, free: Array) -> Array:
         """Their covariance from that of the free ones (p, p)."""
+        scaled = self.directions @ free @ self.directions.T
         with np.errstate(over="ignore"):
-            return self._scaled_covariance(free) / self.unit / self.unit[:, None]
+            return (scaled + scaled.T) / 2 / self.unit / self.unit[:, None]
 
     def standard_errors(self, free: Array) -> Array:
         """The roots of its diagonal, which fit in doubles where the squares do not."""
@@ -123,9 +127,45 @@ class CoefficientMap:
             if not free and term != INTERCEPT
         )
 
-    def _scaled_covariance(self, free: Array) -> Array:
-        found = self.directions @ free @ self.directions.T
-        return (found + found.T) / 2
+    def design(self, block: Block) -> Design:
+        """The design of a block in centred, scaled columns, without the intercept."""
+        found = self.columns.design(block)
+        return found.shifted(self.standard.centre).scaled(self.standard.scale)
+
+    def times(self, design: Design, theta: Array) -> Array:
+        """φᵀθ of each row, for θ (q,) or (q, k)."""
+        if not self.standard.intercept:
+            return design.times(theta)
+        return design.times(theta[1:]) + theta[0]
+
+    def along(self, design: Design, theta: Array) -> Array:
+        """Θφ of each row: (n, K) for Θ (K, q), (n, K, k) for k of them, (K, q, k)."""
+        return np.stack([self.times(design, each) for each in theta], axis=1)
+
+    def activations(self, design: Design, theta: Array, block: Block) -> Array:
+        """The same with the offsets; an error if an activation is too large for a double."""
+        a = self.along(design, theta)
+        self.check_doubles(a, block)
+        if block.offset is not None:
+            a += block.offset.reshape(a.shape[:2] + (1,) * (a.ndim - 2))
+        return a
+
+    def check_doubles(self, values: Array, block: Block) -> None:
+        """An error for the first row of a block with values (n, ...) that are not finite."""
+        finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+        if not finite.all():
+            check_finite(block, self.columns.schema)
+            raise ScaleError(
+                f"The activations of row {block.row(int(np.argmin(finite)))} do not fit in a "
+                "double: an entry is too large for the coefficients.",
+                "Look at its entries; drop the row, or divide the column by a large number.",
+            )
+
+    def expand(self, directions: Array) -> Array:
+        """Directions (p, k) of the free parameters as (K, q, k) of Θ."""
+        size = self.coordinates.n_activations, self.coordinates.q, directions.shape[1]
+        expanded = [self.coordinates.expand(column) for column in directions.T]
+        return np.stack(expanded, axis=-1) if expanded else np.empty(size)
 
     def _scaled(self, w: Array) -> Array:
         """Parameters for scaled columns, of k vectors w (k, p)."""

@@ -119,9 +119,9 @@ def decompose(products: Array) -> tuple[Array, Array]:
     correlation, _ = unit_diagonal(products)
     values, vectors = np.linalg.eigh(correlation)
     least = np.finfo(np.float64).eps * len(values) * values.max(initial=0.0)
-    held = np.maximum(values, least)
-    ratio = np.divide(values.max(initial=0.0), held, out=np.ones_like(held), where=held > 0)
-    shares = np.divide(vectors**2, held, out=np.ones_like(vectors), where=held > 0).T
+    lam = np.maximum(values, least)
+    ratio = np.divide(values.max(initial=0.0), lam, out=np.ones_like(lam), where=lam > 0)
+    shares = np.divide(vectors**2, lam, out=np.ones_like(vectors), where=lam > 0).T
     indices = np.where(values > least, np.sqrt(ratio), np.inf)
     return indices, shares / shares.sum(axis=0)
 

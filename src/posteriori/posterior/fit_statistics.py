@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import cast
 
 import numpy as np
+from scipy.optimize import minimize
 
 from posteriori.errors import InferenceError
 from posteriori.likelihood.binary_losses import LogisticLoss
@@ -20,8 +21,6 @@ from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
 from posteriori.rows.block import Block
 from posteriori.rows.threads import one_blas_thread
-from posteriori.solve.newton import scoring
-from posteriori.solve.objective import Curvature, Local
 from posteriori.statistics.glm_domain import GatherLogLevel
 from posteriori.statistics.goodness_of_fit import (
     ConstantActivation,
@@ -32,17 +31,17 @@ from posteriori.statistics.goodness_of_fit import (
     GatherFamilyFit,
     negative_entropy,
 )
-from posteriori.statistics.local_quadratic import LocalQuadratic, Target, weighted
+from posteriori.statistics.local_quadratic import Target
 from posteriori.typing import Array
 
 _MOVED, _ROUNDING = 1e-3, 1e-10
 """By how much, plainly and beside its size, the loss can differ on the rows of the fit."""
 
-_TOLERANCE = 1e-8
-"""Standard errors from the optimum of the intercepts of the null model."""
+_TOLERANCE, _CONVERGED = 1e-10, 1e-6
+"""The gradient of the mean loss in the intercepts of the null model, and the most it may be."""
 
-_MOST_DOUBLINGS = 40
-"""How often the way to a start inside the domain of a link is doubled."""
+_OUTSIDE, _MOST_DOUBLINGS = 1e10, 40
+"""The mean loss where offsets leave the domain of a link, and how often a way inside is doubled."""
 
 _NOTHING = 1e-15
 """A deviance of this size, beside the log-likelihood, is rounding."""
@@ -109,8 +108,7 @@ class FitStatistics:
     def without_rows(self) -> "FitStatistics":
         """All of it, without the rows."""
         if self.can_be_computed:
-            _ = self._sums
-            for name in ("log_likelihood", "null_deviance"):
+            for name in ("_sums", "log_likelihood", "null_deviance"):
                 with suppress(InferenceError):
                     getattr(self, name)
         out = copy(self)
@@ -124,20 +122,23 @@ class FitStatistics:
     def _sums_at(self, dispersion: float) -> FitSums:
         objective = rows_needed(self._objective, self.no_rows)
         loss, target = objective.loss, objective.target
-        if self._family is None and self._known is not None:
+        if self._family is None:
+            if self._known is None:
+                self.check_rows()
             with one_blas_thread():
                 found = objective.rows.map_sum(GatherClassTargets(loss, target))
-            return found.with_loss(self._known)
+            return found.with_loss(cast(float, self._known))
         fitted = Fitted(objective.kernel(self._w))
-        kernel = (
-            GatherClassFit(loss, target, fitted)
-            if self._family is None
-            else GatherFamilyFit(cast(Loss, loss), self._family, target, fitted, dispersion)
-        )
+        kernel = GatherFamilyFit(cast(Loss, loss), self._family, target, fitted, dispersion)
         with one_blas_thread():
             found = objective.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
         if self._loss is not None:
             check_same_rows(self._loss, found.loss)
+        if not np.isfinite([found.deviance, found.pearson]).all():
+            raise InferenceError(
+                "The deviance does not fit in a double: some mean is far from its target.",
+                "Look at the offsets and the scales of the columns, and whether the fit converged.",
+            )
         return found
 
     @property
@@ -176,13 +177,7 @@ class FitStatistics:
                 f"{self.n_parameters} parameters.",
                 "Fit fewer columns, or more rows.",
             )
-        dispersion = self._sums.pearson / self.freedom
-        if not np.isfinite(dispersion):
-            raise InferenceError(
-                "The dispersion does not fit in a double: some mean is far from its target.",
-                "Look at the offsets and the scales of the columns, and whether the fit converged.",
-            )
-        return dispersion
+        return self._sums.pearson / self.freedom
 
     @cached_property
     def log_likelihood(self) -> float:
@@ -285,26 +280,41 @@ def _intercepts(objective: LogPosterior, fitted: FitSums) -> Array:
     if isinstance(objective.loss, Loss) and objective.loss.log_power is not None:
         kernel = GatherLogLevel(objective.target, objective.loss.log_power)
         return np.array([objective.rows.map_sum(kernel).intercept])
-    start = np.where(np.isfinite(start), start, 0.0) - fitted.mean_offset
-    contrasts = objective.coordinates.contrasts
-    free = _Intercepts(objective, contrasts)
-    solution = scoring(free, _inside(free, contrasts.T @ start))
-    if not solution.converged:
+    contrasts, scale = objective.coordinates.contrasts, 1 / fitted.weight
+
+    def mean_loss(free: Array) -> tuple[float, Array]:
+        kernel = _GatherLevel(objective.loss, objective.target, contrasts @ free)
+        value, *gradient = scale * objective.rows.map_sum(kernel)
+        inside = np.isfinite(value)
+        return (value, contrasts.T @ gradient) if inside else (_OUTSIDE, np.zeros(len(free)))
+
+    start = contrasts.T @ (np.where(np.isfinite(start), start, 0.0) - fitted.mean_offset)
+    # Offsets may leave the domain of a link: the start then moves to either side, ever farther.
+    moves = [0.0, *(side * 2.0**k for k in range(_MOST_DOUBLINGS) for side in (1, -1))]
+    starts = (start + move * (1 + abs(start)) for move in moves)
+    start = next((there for there in starts if mean_loss(there)[0] < _OUTSIDE), start)
+    found = minimize(mean_loss, start, jac=True, options={"gtol": _TOLERANCE})
+    if not abs(found.jac).max() < _CONVERGED:
         raise InferenceError(
-            f"The model without columns could not be fitted. {solution.status.value}",
+            f"The model without columns could not be fitted. {found.message}",
             "The offsets may be too large: check them, the largest first.",
         )
-    return contrasts @ solution.parameters
+    return contrasts @ found.x
 
 
-def _inside(objective: "_Intercepts", start: Array) -> Array:
-    """The start, or one to either side of it that the offsets of all rows allow."""
-    for reach in (0.0, *2.0 ** np.arange(_MOST_DOUBLINGS)):
-        for side in (1.0, -1.0):
-            there: Array = start + side * reach * (1 + abs(start))
-            if len(start) > 1 or np.isfinite(objective(there, "none").value):
-                return there
-    return start
+@dataclass(frozen=True, eq=False)
+class _GatherLevel:
+    """The kernel: a block to the loss of an activation (K,) in every row, and its gradient."""
+
+    loss: Loss | ClassLoss
+    target: Target
+    level: Array
+
+    def __call__(self, block: Block) -> Array:
+        a, t = ConstantActivation(self.level)(block), self.target(block)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
+            value, residual = self.loss.sum_and_gradient(a, t, block.weight)
+            return np.append(value, residual.sum(axis=0))
 
 
 def _level_of(loss: Loss | ClassLoss, mean: Array) -> Array:
@@ -314,42 +324,3 @@ def _level_of(loss: Loss | ClassLoss, mean: Array) -> Array:
             return np.log(mean) if isinstance(loss, SoftmaxLoss) else np.full(len(mean), np.nan)
         # The loss of signed labels is logistic too, and the mean is one of shares.
         return (LogisticLoss() if isinstance(loss, LogisticLoss) else loss).activation(mean)
-
-
-@dataclass(frozen=True, eq=False)
-class _Intercepts:
-    """-ln p(t|w) with the intercepts alone free; a solver's `Objective`."""
-
-    of: LogPosterior
-    contrasts: Array
-    hessian_cost: float = 1.0
-    unit: float = 1.0
-    row_fraction: float = 1.0
-    tolerance: float = _TOLERANCE
-
-    @property
-    def n_rows(self) -> int:
-        return self.of.n_rows
-
-    def __call__(self, w: Array, hessian: Curvature) -> Local:
-        level = ConstantActivation(self.contrasts @ w)
-        found = self.of.rows.map_sum(_GatherLevel(self.of.loss, self.of.target, level))
-        curved = self.contrasts.T @ cast(Array, found.hessian) @ self.contrasts
-        return Local(found.value, self.contrasts.T @ found.gradient, curved)
-
-
-@dataclass(frozen=True, eq=False)
-class _GatherLevel:
-    """The kernel: value, gradient (K,) and expected information (K, K) in the intercepts."""
-
-    loss: Loss | ClassLoss
-    target: Target
-    level: ConstantActivation
-
-    def __call__(self, block: Block) -> LocalQuadratic:
-        a, t, weight = self.level(block), self.target(block), block.weight
-        with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
-            curved = weighted(self.loss.information(a), weight).sum(axis=0)
-            value, residual = self.loss.sum_and_gradient(a, t, weight)
-            gradient = np.atleast_1d(residual.sum(axis=0))
-        return LocalQuadratic(value, gradient, np.reshape(curved, (len(gradient), -1)))

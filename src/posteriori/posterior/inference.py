@@ -249,14 +249,17 @@ class Inference:
         exact = objective.has_exact_hessian
         objective = replace(objective, information="observed" if exact else "expected")
         self.goodness.check_rows()
-        far = self.undetermined(directions)
+        if self.undetermined(directions).any():
+            raise InferenceError(
+                "The classes can be separated, so that the likelihood has no maximum and some "
+                "coefficients no profile.",
+                "Use prior='jeffreys', or intervals='wald'.",
+            )
         out = np.empty((len(directions), 3))
         with one_blas_thread():
             hessian = cast(Array, objective(self.w, "full").hessian)
             for j, (m, name) in enumerate(zip(directions, self.coefficient_map.names, strict=True)):
-                profile = Profile(
-                    objective, self.w, self._value, hessian, m, name, infinite=bool(far[j])
-                )
+                profile = Profile(objective, self.w, self._value, hessian, m, name)
                 ends = [profile.end(rise, side) for side in (-1.0, 1.0)]
                 out[j] = *ends, profile.likelihood_ratio() / np.sqrt(dispersion)
         out[:, :2] /= self.coefficient_map.unit[:, None]

@@ -9,7 +9,6 @@ close to a straight line in x. An end of an interval is the x with |r(x)| = √(
 likelihood ratio test of mᵀw = 0 has the statistic r(-mᵀŵ).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,15 +32,6 @@ _EXACT = 1e-10
 _BEYOND, _GROWTH, _FARTHEST = 1.05, 3.0, 1e6
 """How far beyond the end that a straight line predicts, how much farther at most than before, and
 when an end is called infinite: in distances of the first place."""
-
-_LITTLE = 1e-3
-"""Share of the rise below which a place is inside, without the optimum of the others."""
-
-_FAR = 1e3
-"""Where the profile of an infinite estimate has not risen so far from zero, it never does."""
-
-_NOTHING = 1e-6
-"""A rise of the objective below this counts as zero for an infinite estimate."""
 
 _MOST_STEPS = 60
 
@@ -76,9 +66,7 @@ class _Constrained:
 class Profile:
     """The profile of mᵀw about the optimum `w`, where the objective has the value `least`.
 
-    `hessian` is that at the optimum, `name` that of the parameter, for errors. Where the estimate
-    is infinite, as on separated classes, w is a place far out, and `least` the infimum; x is then
-    mᵀw itself, and points start from zero.
+    `hessian` is that at the optimum, `name` that of the parameter, for errors.
     """
 
     objective: LogPosterior
@@ -87,7 +75,6 @@ class Profile:
     hessian: Array
     m: Array
     name: str
-    infinite: bool = False
 
     def __post_init__(self) -> None:
         N = self._null = np.linalg.qr(self.m[:, None], mode="complete")[0][:, 1:]
@@ -97,11 +84,9 @@ class Profile:
         )
         self._curvature = float(self._along @ self.hessian @ self._along)
         self._known: dict[float, tuple[Array, float]] = {0.0: (self.w, 0.0)}
-        if self.infinite:
-            self._known, self._along = {}, unit
 
-    def risen(self, x: float, little: float = 0.0) -> float:
-        """f_m(x) - f(ŵ), or less than `little`; infinite where w has no likelihood."""
+    def risen(self, x: float) -> float:
+        """f_m(x) - f(ŵ); infinite where w has no likelihood."""
         if x not in self._known:
             start = self._start(x)
             if start is None:
@@ -109,35 +94,30 @@ class Profile:
             starts = [start]
             if not self.objective.has_exact_hessian:  # nor convex: Jeffreys' prior
                 starts.append(self.w + x * self._along)
-            found, start = min(
-                ((self._constrained_optimum(each, little), each) for each in starts),
-                key=lambda pair: pair[0].value,
-            )
-            if found.value < self.least - _CONVERGED:
+            found = [(self._constrained_optimum(each), each) for each in starts]
+            best, start = min(found, key=lambda pair: pair[0].value)
+            if best.value < self.least - _CONVERGED:
                 raise InferenceError(
                     f"The profile of {self.name} lies below the optimum: the fit has not "
                     "converged, or has several optima.",
                     "Raise max_iter, set a prior, or use intervals='wald'.",
                 )
-            w = start + self._null @ found.parameters
-            self._known[x] = w, max(found.value - self.least, 0.0)
+            w = start + self._null @ best.parameters
+            self._known[x] = w, max(best.value - self.least, 0.0)
         return self._known[x][1]
 
-    def _constrained_optimum(self, start: Array, little: float) -> Solution[Array, Iteration]:
+    def _constrained_optimum(self, start: Array) -> Solution[Array, Iteration]:
         """The v that minimise f(start + Nv)."""
         return scoring(
             _Constrained(self.objective, start, self._null),
             np.zeros(self._null.shape[1]),
             max_iter=_MOST_STEPS,
             exact=self.objective.has_exact_hessian,
-            low_enough=self.least + little if little > 0 else -np.inf,
         )
 
     def _start(self, x: float) -> Array | None:
         """By the line through the two nearest points known, on this side of the optimum."""
         side = [place for place in self._known if place * x >= 0]
-        if not side:
-            return x * self._along
         near, *others = sorted(side, key=lambda place: abs(place - x))
         w = self._known[near][0]
         along = (w - self._known[others[0]][0]) / (near - others[0]) if others else self._along
@@ -152,13 +132,11 @@ class Profile:
 
         Infinite where it never does.
         """
-        wanted, little = float(np.sqrt(2 * rise)), _LITTLE * rise
+        wanted = float(np.sqrt(2 * rise))
 
         def missing(x: float) -> float:
-            return float(np.sqrt(2 * min(self.risen(side * x, little), 1e6 * rise))) - wanted
+            return float(np.sqrt(2 * min(self.risen(side * x), 1e6 * rise))) - wanted
 
-        if self.infinite:
-            return self._only_end(missing, side)
         if not self._curvature > 0:
             return side * np.inf
         first = float(np.sqrt(2 * rise / self._curvature))
@@ -174,23 +152,7 @@ class Profile:
         x = brentq(missing, inside, outside, rtol=_EXACT, xtol=_EXACT * outside)
         return float(self.m @ self.w) + side * x
 
-    def _only_end(self, missing: Callable[[float], float], side: float) -> float:
-        """The end opposite to an infinite estimate: beyond zero, or between zero and the estimate.
-
-        `missing` is a function of side · mᵀw.
-        """
-        if side * float(self.m @ self.w) > 0:
-            return side * np.inf
-        zero_is_outside = missing(0.0) > 0
-        near, far = 0.0, -1.0 if zero_is_outside else 1.0
-        while (missing(far) > 0) == zero_is_outside:
-            near, far = far, _GROWTH * far
-            if abs(far) > _FAR:
-                return side * np.inf
-        return side * float(brentq(missing, near, far, rtol=_EXACT, xtol=_EXACT))
-
     def likelihood_ratio(self) -> float:
         """The signed root of the likelihood ratio against mᵀw = 0."""
         estimate = float(self.m @ self.w)
-        risen = self.risen(0.0, _NOTHING) if self.infinite else self.risen(-estimate)
-        return float(np.sign(estimate) * np.sqrt(2 * risen))
+        return float(np.sign(estimate) * np.sqrt(2 * self.risen(-estimate)))

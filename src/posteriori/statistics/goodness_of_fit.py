@@ -122,24 +122,12 @@ class GatherFamilyFit:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             a = self.activation(block)
             mean = self.loss.mean(a)
-            pearson = _total(self.family.pearson(t, mean), weight)
-            deviance = self.family.deviance(t, mean)
-            log_density = self.family.log_likelihood(t, mean, self.dispersion)
-            lost = ~(np.isfinite(deviance) & np.isfinite(log_density))
-            if lost.any():
-                deviance[lost], log_density[lost] = self._by_activation(a[lost], t[lost])
             loss, _ = self.loss.sum_and_gradient(a, t, weight)
-            sums = _total(log_density, weight), _total(deviance, weight)
-        return FitSums(*_means(t, block), block.offset is not None, *sums, loss, pearson)
-
-    def _by_activation(self, a: Array, t: Array) -> tuple[Array, Array]:
-        """Deviance and ln p where the mean is beyond the doubles, though its logarithm is not."""
-        value = self.loss.value(a, t)
-        deviance = 2 * (value - self.loss.value(self.loss.activation(t), t))
-        if self.family.dispersion_fixed:
-            return deviance, -(value + self.loss.constant(t))
-        best = self.family.log_likelihood(t, t, self.dispersion)
-        return deviance, best - deviance / (2 * self.dispersion)
+            log_density = self.family.log_likelihood(t, mean, self.dispersion)
+            each = log_density, self.family.deviance(t, mean), self.family.pearson(t, mean)
+            log_likelihood, deviance, pearson = (_total(values, weight) for values in each)
+        of_target = *_means(t, block), block.offset is not None
+        return FitSums(*of_target, log_likelihood, deviance, loss, pearson)
 
 
 def shares(loss: Loss | ClassLoss, t: Array) -> Array:

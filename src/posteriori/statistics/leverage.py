@@ -7,7 +7,6 @@ the activations of a row φ; Q = Σ_j u_j u_jᵀ (c, c) is their covariance by I
 w, the gradient g (c,) and the curvature A (c, c) in its activations.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -63,12 +62,12 @@ class GatherLeverage:
         at, has_intercept = self.at, self.at.standard.intercept
         with np.errstate(over="ignore", invalid="ignore"):
             design, a = at.design_and_activations(block)
+            Q = spread_of(design, self.directions, has_intercept)
             if isinstance(at.loss, Loss):
-                lengths = self._lengths(design)
                 curvature, derivative = self._curvature(at.loss, a, block)
-                h, slope = curvature * lengths, 0.5 * derivative * lengths
+                h, slope = curvature * Q[:, 0, 0], 0.5 * derivative * Q[:, 0, 0]
             else:
-                h, slope = softmax_leverage(probabilities(a), self._distances(design))
+                h, slope = softmax_leverage(probabilities(a), Q)
             h, slope = weighted(h, block.weight), weighted(slope, block.weight)
             return Leverage(float(h.sum()), gradient_of(design, slope, has_intercept))
 
@@ -80,49 +79,34 @@ class GatherLeverage:
         above, below = loss.curvature(a + step, t), loss.curvature(a - step, t)
         return loss.curvature(a, t), (above - below) / (2 * step)
 
-    def _lengths(self, design: Design) -> Array:
-        """Σ_j u_j² of each row (n,)."""
-        return cast(Array, sum(np.einsum("jcn,jcn->n", u, u) for u in self._added(design)))
 
-    def _distances(self, design: Design) -> Array:
-        """Σ_j (u_jk - u_jl)² of each pair of classes and each row (K, K, n)."""
-        K = self.directions.shape[1]
-        found = np.zeros((K, K, design.shape[0]))
-        for u in self._added(design):
-            for k in range(K):
-                for other in range(k):
-                    apart = u[:, k] - u[:, other]
-                    found[k, other] += np.einsum("jn,jn->n", apart, apart)
-        return found + found.swapaxes(0, 1)
-
-    def _added(self, design: Design) -> Iterator[Array]:
-        return added_activations(design, self.directions, self.at.standard.intercept)
-
-
-def added_activations(design: Design, directions: Array, has_intercept: bool) -> Iterator[Array]:
-    """u (j, c, n) of all directions (p, c, q), some at a time."""
+def spread_of(design: Design, directions: Array, has_intercept: bool) -> Array:
+    """Q = Σ_j u_j u_jᵀ of each row (n, c, c) for directions (p, c, q), some at a time."""
     (p, c, q), n = directions.shape, design.shape[0]
-    step = max(1, _PART_ENTRIES // max(1, n * c))
+    found, step = np.zeros((n, c, c)), max(1, _PART_ENTRIES // max(1, n * c))
     for low in range(0, p, step):
-        some = directions[low : low + step]
-        u = activations(design, some.reshape(-1, q), has_intercept, None)
-        yield u.T.reshape(len(some), c, n)
+        some = directions[low : low + step].reshape(-1, q)
+        u = activations(design, some, has_intercept, None).reshape(n, len(some) // c, c)
+        if c > 1:  # only differences change the probabilities
+            u -= u.mean(axis=2, keepdims=True)
+        found += np.einsum("njc,njd->ncd", u, u)
+    return found
 
 
-def softmax_leverage(p: Array, distances: Array) -> tuple[Array, Array]:
+def softmax_leverage(p: Array, Q: Array) -> tuple[Array, Array]:
     """tr(QA) (n,) for A = diag(p) - ppᵀ, and half its derivative in a (n, K).
 
-    Given D_kl = Q_kk + Q_ll - 2Q_kl (K, K, n), tr(QA) = ½ pᵀDp. As ∂p_k/∂a_m = p_k(δ_km - p_m)
-    (4.106), half its derivative is ½ p_m((Dp)_m - pᵀDp), where no digit is lost as p nears one.
+    With r_k = Q_kk - 2(Qp)_k, as ∂p_k/∂a_m = p_k(δ_km - p_m) (4.106), half the derivative is
+    ½ p_m(r_m - pᵀr).
 
-    >>> D = np.array([[0.0, 2.0], [2.0, 0.0]])[:, :, None]  # tr(QA) = 2p(1 - p)
-    >>> softmax_leverage(np.array([[0.25, 0.75]]), D)
+    >>> Q = np.array([[[2.0, 0.0], [0.0, 0.0]]])  # tr(QA) = 2p(1 - p)
+    >>> softmax_leverage(np.array([[0.25, 0.75]]), Q)
     (array([0.375]), array([[ 0.09375, -0.09375]]))
     """
-    own = p.T
-    Dp = np.einsum("kln,ln->kn", distances, own)
-    twice = (own * Dp).sum(axis=0)
-    return 0.5 * twice, 0.5 * (own * (Dp - twice)).T
+    own, mixed = np.einsum("nkk->nk", Q), np.einsum("nkl,nl->nk", Q, p)
+    r = own - 2 * mixed
+    slope = 0.5 * p * (r - (p * r).sum(axis=1, keepdims=True))
+    return (p * (own - mixed)).sum(axis=1), slope
 
 
 _ALONE = 1e-9
@@ -195,20 +179,12 @@ class GatherInfluence:
             c, t = self.directions.shape[1], self.at.target(block)
             gradient = self.at.loss.gradient(a, t).reshape(-1, c)
             curvature = self.at.loss.information(a).reshape(-1, c, c)
-            spread = self._spread(design)
+            spread = spread_of(design, self.directions, self.at.standard.intercept)
             own = weight[:, None, None] * (curvature @ spread)
             v = row_removed(own, weight[:, None] * gradient)
             distance = np.einsum("nc,ncd,nd->n", v, spread, v) / self.size
         distance[np.isnan(distance)] = np.inf
         return largest(self.most, block.numbers, distance, np.einsum("ncc->n", own))
-
-    def _spread(self, design: Design) -> Array:
-        """Q of each row (n, c, c)."""
-        c = self.directions.shape[1]
-        found = np.zeros((design.shape[0], c, c))
-        for u in added_activations(design, self.directions, self.at.standard.intercept):
-            found += np.einsum("jcn,jdn->ncd", u, u)
-        return found
 
 
 def row_removed(own: Array, gradient: Array) -> Array:
