@@ -14,7 +14,7 @@ from posteriori.likelihood.class_densities import DiagonalGaussians, FullGaussia
 from posteriori.likelihood.feature_families import Gaussian
 from posteriori.rows.block import Mixed
 from posteriori.rows.schema import Column, Schema
-from posteriori.solve.closed_form import factorise
+from posteriori.solve.closed_form import GroupMoments
 
 X, Y = correlated_rows(40, 4, 3, seed=2)
 MEANS = np.array([X[k == Y].mean(axis=0) for k in range(3)])
@@ -24,8 +24,9 @@ SPREAD = np.array([X[k == Y].std(axis=0) for k in range(3)])
 
 
 def full(groups, far=0.0):
-    zeros = np.zeros(4)
-    factors = [factorise(S, np.diagonal(S), zeros, 10.0, None).factor for S in SIGMAS]
+    variances = [(S, 10.0, np.diagonal(S), np.zeros(4)) for S in SIGMAS]
+    each = [GroupMoments("", COLUMNS.schema, *one) for one in variances]
+    factors = [one.factorise(np.arange(4), None).factor for one in each]
     return FullGaussians(MEANS + far, tuple(factors[: max(groups) + 1]), np.array(groups))
 
 
@@ -48,8 +49,8 @@ def test_factors_and_sparse_rows_have_the_density_of_their_indicators(shared):
     numbers = random.normal(size=(4, 2))
     matrix = np.column_stack([numbers[:, 0], codes == 1, codes == 2, numbers[:, 1]])
     sd = np.full((3, 4), 0.6) if shared else SPREAD
-    family = Gaussian(random.normal(size=(3, 4)), np.where(np.arange(4) == 2, np.inf, sd))
-    densities = DiagonalGaussians(family, shared)
+    sd = np.where(np.arange(4) == 2, np.inf, sd)
+    densities = DiagonalGaussians(Gaussian(random.normal(size=(3, 4)), sd, shared))
     right = densities.log_density(matrix, COLUMNS)
     found = densities.log_density(Mixed(numbers, codes), Columns(schema))
     assert_allclose(found, right, rtol=1e-12)

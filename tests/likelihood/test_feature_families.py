@@ -17,7 +17,6 @@ from posteriori.likelihood.feature_families import (
     Exponential,
     Gaussian,
     Poisson,
-    SharedGaussian,
     TableLabels,
     estimate_gaussian,
     read_families,
@@ -41,7 +40,7 @@ FITTED = {
     "poisson": Poisson(5 * MEAN),
     "exponential": Exponential(5 * MEAN),
     "gaussian": Gaussian(MEAN, 2 * MEAN),
-    "shared gaussian": SharedGaussian(MEAN, np.array([[0.5, 2.0]] * 2)),
+    "shared gaussian": Gaussian(MEAN, np.array([[0.5, 2.0]] * 2), True),
     "categorical": categorical(LEVELS, TABLES),
 }
 DISTRIBUTIONS = {  # ln p of column j in class k
@@ -78,7 +77,7 @@ def test_densities_are_those_of_scipy_with_missing_entries_left_out(name):
     np.testing.assert_allclose(family.log_density(x), right, rtol=1e-12, atol=1e-12)
     thin = family.log_density(sparse.csr_array(x))
     np.testing.assert_allclose(thin, right, rtol=1e-11, atol=1e-11)
-    if hasattr(family, "form"):
+    if family.form is not None:
         gaps = np.diff(family.form(x)), np.diff(right)
         np.testing.assert_allclose(*gaps, rtol=1e-11, atol=1e-11)
     x[1, 0] = x[2, 1] = x[3, 0] = x[3, 1] = np.nan
@@ -124,7 +123,6 @@ def test_a_class_without_rows_has_the_parameters_of_all_rows(family):
     [
         (Exponential.estimate, [[1.0], [0.0]], DomainError, "class 'b' in column 'col0' is zero"),
         (Exponential.estimate, [[1.0], [np.inf]], ScaleError, "col0"),
-        (Exponential.estimate, [[1e-310]] * 2, ScaleError, "col0"),
         (Poisson.estimate, [[1.0], [np.inf]], ScaleError, "col0"),
     ],
 )
@@ -163,7 +161,6 @@ def test_families_come_from_the_types_of_the_columns():
         ({"c": "poisson"}, "Column 'c' is categorical"),
         ({"z": "poisson"}, "column 'z', which is not there"),
         ({7: "poisson"}, "column 7, which is not there"),
-        ({"n": "poisson", 0: "gaussian"}, "twice"),
     ],
 )
 def test_families_that_cannot_be_are_named(family, words):

@@ -12,9 +12,10 @@ from posteriori import GaussianClassifier
 from posteriori.design.columns import Columns
 from posteriori.errors import ParameterError, SingularCovarianceError
 from posteriori.rows.in_memory import read_rows
+from posteriori.rows.schema import Schema
 from posteriori.solve.closed_form import (
+    GroupMoments,
     check_shrinkage,
-    factorise,
     group_covariances,
     least_squares,
     oracle_shrinkage,
@@ -28,8 +29,9 @@ SIGMA = np.cov(ROWS, rowvar=False)
 
 
 def factor_of(covariance, shrinkage=None, n=30.0, overall=None):
-    overall = np.diagonal(covariance) if overall is None else overall
-    return factorise(covariance, overall, np.zeros(len(covariance)), n, shrinkage)
+    d, overall = len(covariance), np.diagonal(covariance) if overall is None else overall
+    group = GroupMoments("", Schema.unnamed(d), covariance, n, overall, np.zeros(d))
+    return group.factorise(np.arange(d), shrinkage)
 
 
 def test_automatic_shrinkage_is_the_oracle_approximation_of_standardised_rows():

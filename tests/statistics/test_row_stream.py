@@ -1,7 +1,5 @@
 """Rows one after the other: standardised, in their order or a random one, from any source."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +8,6 @@ from rows import sources
 from scipy import sparse
 
 from posteriori import scan
-from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
 from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.rows import files
@@ -27,10 +24,8 @@ FRAME = pd.DataFrame(X, columns=list("abc")).assign(y=Y, w=WEIGHT)
 CENTRE = np.array([1.0, 2.0, 3.0])
 
 
-def stream_of(rows, unit=1.0):
-    columns = Columns(rows.schema)
-    m = len(columns.names)
-    return RowStream(rows, Standard(CENTRE[:m], np.full(m, 2.0), True), unit)
+def stream_of(rows, **settings):
+    return RowStream(rows, Standard(CENTRE, np.full(3, 2.0), True), **settings)
 
 
 def whole(stream, seed=None):
@@ -38,8 +33,8 @@ def whole(stream, seed=None):
     return tuple(map(np.concatenate, zip(*stream.segments(random), strict=True)))
 
 
-@pytest.fixture(params=[0, 2**24], ids=["read in every epoch", "laid out"])
-def laid_out(request, monkeypatch):
+@pytest.fixture(params=[0, 2**24], ids=["read in every epoch", "read once"])
+def read_once(request, monkeypatch):
     monkeypatch.setattr(row_stream, "LAID_OUT", request.param)
     monkeypatch.setattr(row_stream, "_SEGMENT", 40)
     monkeypatch.setattr(files, "BATCH_ENTRIES", 5 * 70)
@@ -57,81 +52,64 @@ def scanned(kind):
 SOURCES = {
     "array": lambda folder: read_rows(X, Y, WEIGHT),
     "sparse": lambda folder: read_rows(sparse.csr_array(X), Y, WEIGHT),
-    "frame": lambda folder: read_rows(FRAME[list("abc")], Y, WEIGHT),
     "Parquet": scanned(sources.parquet),
-    "CSV": scanned(sources.csv),
-    "IPC": scanned(sources.ipc),
     "Dask": scanned(sources.delayed),
 }
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-def test_rows_come_standardised_in_their_order_or_a_random_one(source, laid_out, tmp_path):
-    stream, kept = stream_of(source(tmp_path), unit=2.0), WEIGHT > 0
+def test_rows_come_standardised_in_their_order_or_a_random_one(source, read_once, tmp_path):
+    stream, kept = stream_of(source(tmp_path)), WEIGHT > 0
     rows, codes, weight = whole(stream)
     assert_array_equal(codes, Y[kept])
-    assert_array_equal(weight, WEIGHT[kept] / 2)
+    assert_array_equal(weight, WEIGHT[kept])
+    assert stream.mean(lambda segment: segment.weight) == pytest.approx(WEIGHT[kept].mean())
     assert_allclose(rows[:, 1:], (X[kept] - CENTRE) / 2.0, rtol=1e-12, atol=1e-14)
     assert_array_equal(rows[:, 0], 1.0)
-    shuffled = [whole(stream, seed) for seed in (0, 0, 1)]
-    for a, b in zip(shuffled[0], shuffled[1], strict=True):
-        assert_array_equal(a, b)
-    for values, *_ in shuffled:
+    shuffled = [whole(stream, seed)[0] for seed in (0, 0, 1)]
+    assert_array_equal(shuffled[0], shuffled[1])
+    assert not np.array_equal(shuffled[0], shuffled[2])
+    for values in shuffled:
         assert not np.array_equal(values, rows)
         assert_array_equal(np.sort(values[:, 1]), np.sort(rows[:, 1]))
-    assert not np.array_equal(shuffled[0][0], shuffled[2][0])
-    if laid_out or not hasattr(stream.rows, "log"):
-        order = np.random.default_rng(0).permutation(kept.sum())
-        assert_array_equal(shuffled[0][0], rows[order])
 
 
-@pytest.mark.parametrize("source", ["Parquet", "Dask"])
-def test_a_source_is_read_in_a_random_order_of_batches(source, tmp_path):
-    rows = SOURCES[source](tmp_path)
+def test_a_source_is_read_in_a_random_order_of_batches_and_once_if_it_is_small(read_once, tmp_path):
+    rows = SOURCES["Parquet"](tmp_path)
     sizes = [batch.n_rows for batch in rows.batches()]
-    assert len(sizes) > 2
-    passes = rows.log.passes
     starts = [batch.start for batch in rows.batches(np.random.default_rng(0))]
     assert starts != sorted(starts)
     assert sorted(starts) == np.cumsum([0, *sizes[:-1]]).tolist()
-    assert rows.log.passes == passes + 1
-    assert rows.progress.now.is_last
-
-
-def test_rows_are_read_once_where_they_are_few(laid_out, tmp_path):
-    rows = SOURCES["Parquet"](tmp_path)
-    stream = stream_of(rows, unit=None)
-    passes = rows.log.passes
+    stream, passes = stream_of(rows), rows.log.passes
     for _ in range(3):
         whole(stream)
-    assert rows.log.passes - passes == (1 if laid_out else 4)  # and one for the mean weight
+    assert rows.log.passes - passes == (1 if read_once else 3)
 
 
-def test_segments_are_about_as_large_as_asked_for(laid_out):
-    assert [len(part.codes) for part in stream_of(read_rows(X, Y)).segments()] == [64] * 6 + [16]
-
-
-def test_soft_rows_become_one_row_for_each_class_that_shares_them(laid_out):
+def test_soft_rows_become_one_row_for_each_class_that_shares_them(read_once):
     soft = np.array([[0.25, 0.75], [1.0, 0.0], [0.0, 1.0]])
-    stream = stream_of(read_rows(X[:3], soft, [2.0, 1.0, 1.0]), unit=None)
-    rows, codes, weight = whole(stream)
+    rows, codes, weight = whole(stream_of(read_rows(X[:3], soft, [2.0, 1.0, 1.0])))
     assert codes.tolist() == [0, 1, 0, 1]
-    assert stream.weight_unit == 1.0
     assert weight.tolist() == [0.5, 1.5, 1.0, 1.0]
     assert_allclose(rows[:, 1:], (X[[0, 0, 1, 2]] - CENTRE) / 2.0)
 
 
-def test_weights_are_relative_to_their_mean_unless_a_unit_is_given(laid_out):
-    stream = stream_of(read_rows(X, Y, 1.0 + Y), unit=None)
-    assert stream.weight_unit == pytest.approx(1.0 + Y.mean())
-    assert_allclose(whole(stream)[2], (1.0 + Y) / (1.0 + Y.mean()))
-    assert_allclose(whole(replace(stream, unit=0.5))[2], 2.0 + 2.0 * Y)
+def test_equal_rows_are_one_row_whatever_their_order():
+    order = np.random.default_rng(0).permutation(np.tile(np.arange(5), 3))
+    for codes, n in ((Y[:5][order], 5), (np.arange(15) % 3, None)):
+        rows, found, weight = whole(stream_of(read_rows(X[order], codes), distinct=True))
+        assert weight.sum() == 15
+        if n is not None:
+            assert weight.tolist() == [3.0] * n
+            again = whole(stream_of(read_rows(X[:5], Y[:5], np.full(5, 3.0)), distinct=True))
+            for a, b in zip((rows, found, weight), again, strict=True):
+                assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize(
     ("value", "error"), [(np.nan, MissingValueError), (np.inf, InfiniteValueError)]
 )
-def test_entries_that_are_no_numbers_are_named(value, error, laid_out):
+def test_entries_that_are_no_numbers_are_named(value, error, read_once):
     spoilt = X.copy()
     spoilt[7, 1] = value
     with pytest.raises(error, match="row 7, column 1"):

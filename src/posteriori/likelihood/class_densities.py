@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 
 from posteriori.design.columns import Columns
-from posteriori.likelihood.feature_families import Gaussian, SharedGaussian, in_parts
-from posteriori.likelihood.linear_activations import Linear, is_near_zero
+from posteriori.likelihood.feature_families import Gaussian, in_parts
+from posteriori.likelihood.linear_activations import Linear
 from posteriori.linalg import cholesky, solve_lower
 from posteriori.rows.block import Block, Features, Mixed
 from posteriori.typing import Array, Codes
@@ -38,10 +38,6 @@ class Factor:
     lower: Array
     kept: Codes
 
-    @classmethod
-    def of_full_rank(cls, scale: Array, lower: Array) -> "Factor":
-        return cls(scale, lower, np.arange(len(scale)))
-
     @property
     def log_determinant(self) -> float:
         """ln |Σ| of the columns kept."""
@@ -59,7 +55,7 @@ class Factor:
         """The factor of the covariance of some of the columns kept."""
         lower = cholesky(self.lower[columns] @ self.lower[columns].T)
         assert lower is not None, "a principal part of a positive definite matrix is one too"
-        return Factor.of_full_rank(self.scale[columns], lower)
+        return Factor(self.scale[columns], lower, np.arange(len(columns)))
 
     def covariance(self) -> Array:
         """Σ itself."""
@@ -68,17 +64,6 @@ class Factor:
     def times_unit(self, unit: Array | float) -> "Factor":
         """The factor in units of one, where this one is in multiples of `unit`."""
         return replace(self, scale=self.scale * unit)
-
-    def with_columns(self, kept: Codes, relation: Array) -> "Factor":
-        """The factor of all columns, where this is that of `kept`, and x = relation x_kept (d, r)
-        for the others and themselves."""
-        rows = relation * self.scale @ self.lower
-        scale = np.sqrt((rows**2).sum(axis=1))
-        scale = np.where(scale > 0, scale, 1.0)
-        scale[kept] = self.scale
-        lower = rows / scale[:, None]
-        lower[kept] = self.lower
-        return Factor(scale, lower, kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +80,8 @@ class FullGaussians:
 
     @cached_property
     def centre(self) -> Array:
-        """The mean of the class means, or zero where subtracting it gains no digits."""
-        centre = self.mean.mean(axis=0)
-        near = all(is_near_zero(centre, A) for A in self.whiteners)
-        return np.zeros_like(centre) if near else centre
+        """The mean of the class means, which is subtracted first: no digits are lost far away."""
+        return self.mean.mean(axis=0)
 
     @cached_property
     def white_means(self) -> Array:
@@ -128,9 +111,8 @@ class FullGaussians:
         return np.concatenate([density(columns.design(part).array()) for part in parts])
 
     def _complete(self, X: Array) -> Array:
-        if self.centre.any():
-            X = X - self.centre
         out = np.empty((len(X), len(self.mean)))
+        X = X - self.centre
         for g, whitener in enumerate(self.whiteners):
             white = X @ whitener
             for k in np.flatnonzero(self.groups == g):
@@ -158,10 +140,8 @@ class FullGaussians:
     def linear(self, log_priors: Array) -> Linear | None:
         if len(self.factors) > 1:
             return None
-        whitener, centre = self.whiteners[0], self.mean.mean(axis=0)
-        white = (self.mean - centre) @ whitener
-        bias = log_priors - 0.5 * (white**2).sum(axis=1)
-        return Linear.about(centre, whitener @ white.T, bias)
+        bias = log_priors - 0.5 * (self.white_means**2).sum(axis=1)
+        return Linear.about(self.centre, self.whiteners[0] @ self.white_means.T, bias)
 
     def quadratic(self) -> tuple[Array, Array, Array]:
         whiteners = [self.whiteners[g] for g in self.groups]
@@ -193,11 +173,10 @@ class FullGaussians:
 class DiagonalGaussians:
     """Densities whose columns are independent: the Gaussian family of features, by class.
 
-    With `shared`, one standard deviation serves all classes and columns: Σ = λI.
+    If that is `shared`, one standard deviation serves all classes and columns: Σ = λI.
     """
 
     family: Gaussian
-    shared: bool
 
     @property
     def mean(self) -> Array:
@@ -224,10 +203,8 @@ class DiagonalGaussians:
         return found
 
     def linear(self, log_priors: Array) -> Linear | None:
-        if not self.shared:
-            return None
-        form = SharedGaussian(self.mean, self.family.sd).form
-        return replace(form, bias=form.bias + log_priors)
+        form = self.family.form
+        return None if form is None else replace(form, bias=form.bias + log_priors)
 
     def quadratic(self) -> tuple[Array, Array, Array]:
         white = self.mean / self.family.sd
@@ -242,12 +219,12 @@ class DiagonalGaussians:
     def covariances(self) -> Array:
         """Σ_k (K, d, d), or Σ (d, d) where there is only one; zero for columns left out."""
         found = _diagonals(np.where(np.isfinite(self.family.sd), self.family.sd, 0.0) ** 2)
-        return found[0] if self.shared else found
+        return found[0] if self.family.shared else found
 
     @property
     def n_parameters(self) -> int:
         used = int(np.isfinite(self.family.sd).sum())
-        return used + (1 if self.shared else used)
+        return used + (1 if self.family.shared else used)
 
 
 def _log_density(family: Gaussian, X: Array, missing: bool) -> Array:

@@ -42,12 +42,6 @@ Levels: TypeAlias = tuple[tuple[Any, ...], ...]
 CONSTANT = 1e-13
 """A column is called constant when its spread is below this part of its size."""
 
-_SMALLEST = 1e-300
-"""Means below this have reciprocals beyond the doubles."""
-
-_ROUNDING = 1e-12
-"""A share of the weight below this is what adding up weights leaves of zero."""
-
 _FAR = 300.0
 """Standard deviations between a mean and the centre beyond which a square is not multiplied out."""
 
@@ -99,21 +93,28 @@ class Family(ABC):
 
     `log_density` is for complete rows inside the domain, and may be NaN for others;
     `marginal_log_density` is that of the entries that are not missing. `domain` says in words what
-    the entries must be, None for any number; `summary` names the statistic to estimate from.
+    the entries must be, None for any number; `summary` names the statistic to estimate from. The
+    linear function `form` alone tells the classes apart (4.86); None where ln p(x|C_k) is not
+    linear in x.
     """
 
     name: ClassVar[str]
     domain: ClassVar[str | None] = None
     summary: ClassVar[Literal["sums", "moments", "counts"]] = "sums"
 
+    @property
+    def form(self) -> Linear | None:
+        return None
+
     @staticmethod
     def outside(x: Array) -> Mask:
         """Which entries have no density because no value of the family can be such."""
         return np.zeros(x.shape, dtype=np.bool_)
 
-    @abstractmethod
     def log_density(self, x: Entries) -> Array:
         """ln p(x|C_k) (n, K); may be NaN in rows with a missing or impossible entry."""
+        values = in_parts(self.marginal_log_density, x) if self.form is None else self.form(x)
+        return self.mark_outside(values, x)
 
     @abstractmethod
     def marginal_log_density(self, x: Array) -> Array:
@@ -138,18 +139,17 @@ class Family(ABC):
 
     def mark_outside(self, values: Array, x: Entries) -> Array:
         """`values` (n, K) with NaN in the rows that have an entry outside the domain."""
-        if self.domain is None:
-            return values
-        if isinstance(x, sparse.csr_array):
-            values[_row_numbers(x)[self.outside(x.data)]] = np.nan
-        else:
-            values[self.outside(x).any(axis=1)] = np.nan
+        if self.domain is not None:
+            values[changed_entries(x, self.outside).sum(axis=1) > 0] = np.nan
         return values
 
 
-def _row_numbers(x: sparse.csr_array) -> Codes:
-    """The row of each stored entry."""
-    return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+def changed_entries(X: Any, change: Callable[[Array], Any]) -> Any:
+    """A copy of a matrix with other numbers in place of those stored."""
+    X = X.copy()
+    values = X.data if isinstance(X, sparse.csr_array) else X
+    values[:] = change(values)
+    return X
 
 
 def in_parts(function: Callable[[Any], Array], x: Entries) -> Array:
@@ -171,36 +171,13 @@ class NumberFamily(Family):
         each = [np.nansum(self.entries(x, k), axis=1) for k in range(len(self.mean))]
         return np.stack(each, axis=1)
 
-
-@dataclass(frozen=True)
-class LinearFamily(NumberFamily):
-    """A family with u(x) = x: ln p(x|C_k) = ln h(x) + a linear function of x (4.84).
-
-    The linear part, `form`, alone tells the classes apart (4.86). `impossible` is positive where a
-    class cannot give rise to a row at all, None where there is no such class.
-    """
-
-    @property
-    @abstractmethod
-    def form(self) -> Linear: ...
-
-    @property
-    def impossible(self) -> Linear | None:
-        return None
-
-    def log_density(self, x: Entries) -> Array:
-        values = self.form(x)
-        if self.impossible is not None:
-            values[self.impossible(x) > 0] = -np.inf
-        return self.mark_outside(values, x)
-
     @property
     def n_parameters(self) -> int:
         return self.mean.size
 
 
 @dataclass(frozen=True)
-class Bernoulli(LinearFamily):
+class Bernoulli(NumberFamily):
     """x is one with probability μ and zero otherwise (4.81): `mean` = μ, `rest` = 1 - μ (K, m).
 
     ln p = x ln μ + (1 - x) ln(1 - μ), hence λ = ln μ/(1 - μ), ln g = ln(1 - μ).
@@ -222,8 +199,7 @@ class Bernoulli(LinearFamily):
         if pseudocount == 0:
             count, total = places.fill_vacant(count), places.fill_vacant(total)
             places.check_counted(count)
-        rest = count - total
-        rest = np.where(rest > _ROUNDING * count, rest, 0.0)
+        rest = np.maximum(count - total, 0.0)
         weight = count + 2 * pseudocount
         return cls((total + pseudocount) / weight, (rest + pseudocount) / weight)
 
@@ -235,17 +211,11 @@ class Bernoulli(LinearFamily):
         return xlogy(x, self.mean[k]) + xlogy(1 - x, self.rest[k])
 
     @cached_property
-    def form(self) -> Linear:
-        certain = (self.mean == 0) | (self.rest == 0)
-        one, zero = (np.log(np.where(certain, 1.0, p)) for p in (self.mean, self.rest))
-        return Linear((one - zero).T, zero.sum(axis=1), None)
-
-    @cached_property
-    def impossible(self) -> Linear | None:
-        never, always = 1.0 * (self.mean == 0), 1.0 * (self.rest == 0)
-        if not (never.any() or always.any()):
+    def form(self) -> Linear | None:
+        if not (self.mean.all() and self.rest.all()):
             return None
-        return Linear((never - always).T, always.sum(axis=1), None)
+        zero = np.log(self.rest)
+        return Linear((np.log(self.mean) - zero).T, zero.sum(axis=1), None)
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         return (random.random((n, self.mean.shape[1])) < self.mean[k]).astype(np.float64)
@@ -255,7 +225,7 @@ class Bernoulli(LinearFamily):
 
 
 @dataclass(frozen=True)
-class MeanFamily(LinearFamily):
+class MeanFamily(NumberFamily):
     """A family with one parameter, its mean; a pseudocount has no part in it."""
 
     @classmethod
@@ -264,12 +234,11 @@ class MeanFamily(LinearFamily):
         count, total = places.fill_vacant(count), places.fill_vacant(total)
         places.check_counted(count)
         mean = total / count
-        bad = ~np.isfinite(mean) | ((mean > 0) & (mean < _SMALLEST))
-        if bad.any():
-            _, column = places.first(bad)
+        if not np.isfinite(mean).all():
+            _, column = places.first(~np.isfinite(mean))
             raise ScaleError(
-                f"The entries of {column} are too large or too small.",
-                "Divide or multiply them by a power of ten.",
+                f"The entries of {column} are too large to be added up.",
+                "Divide them by a power of ten.",
             )
         return cls(mean)
 
@@ -299,22 +268,18 @@ class Poisson(MeanFamily):
         return xlogy(x, self.mean[k]) - self.mean[k] - gammaln(x + 1)
 
     @cached_property
-    def form(self) -> Linear:
-        weights = np.log(np.where(self.mean == 0, 1.0, self.mean))
-        return Linear(weights.T, -self.mean.sum(axis=1), None)
-
-    @cached_property
-    def impossible(self) -> Linear | None:
-        never = self.mean == 0
-        return Linear(1.0 * never.T, np.zeros(len(never)), None) if never.any() else None
+    def form(self) -> Linear | None:
+        return (
+            Linear(np.log(self.mean).T, -self.mean.sum(axis=1), None) if self.mean.all() else None
+        )
 
     def log_density(self, x: Entries) -> Array:
-        values = super().log_density(x)
-        if isinstance(x, sparse.csr_array):
-            base = np.bincount(_row_numbers(x), gammaln(x.data + 1), minlength=x.shape[0])
-        else:
-            base = gammaln(x + 1).sum(axis=1)
-        return values - base[:, None]
+        never = self.mean == 0
+        values: Array = x @ np.log(np.where(never, 1.0, self.mean)).T - self.mean.sum(axis=1)
+        values -= changed_entries(x, lambda stored: gammaln(stored + 1)).sum(axis=1)[:, None]
+        if never.any():
+            values[x @ (1.0 * never.T) > 0] = -np.inf
+        return self.mark_outside(values, x)
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         return random.poisson(self.mean[k], (n, self.mean.shape[1])).astype(np.float64)
@@ -353,7 +318,7 @@ class Exponential(MeanFamily):
         return -x / self.mean[k] - np.log(self.mean[k])
 
     @cached_property
-    def form(self) -> Linear:
+    def form(self) -> Linear | None:
         return Linear(-1 / self.mean.T, -np.log(self.mean).sum(axis=1), None)
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
@@ -364,16 +329,27 @@ class Exponential(MeanFamily):
 class Gaussian(NumberFamily):
     """N(x|μ_k, σ_k²), with `sd` σ (K, m), infinite for columns that are left out.
 
-    ln p = -½ ((x - μ)/σ)² - ln σ - ½ ln 2π: the boundaries are quadratic.
+    ln p = -½ ((x - μ)/σ)² - ln σ - ½ ln 2π: the boundaries are quadratic, or linear where all
+    classes have the same `sd` (`shared`).
 
     >>> Gaussian(np.array([[0.0]]), np.array([[1.0]])).marginal_log_density(np.array([[2.0]]))
     array([[-2.91893853]])
     """
 
     sd: Array
+    shared: bool = False
 
     name = "gaussian"
     summary = "moments"
+
+    @cached_property
+    def form(self) -> Linear | None:
+        """About a common c: (x - c)(μ - c)/σ² - ½ ((μ - c)/σ)²."""
+        if not self.shared:
+            return None
+        centre = self.mean.mean(axis=0)
+        step = (self.mean - centre) / self.sd
+        return Linear.about(centre, (step / self.sd).T, -0.5 * (step**2).sum(axis=1))
 
     @cached_property
     def log_normaliser(self) -> Array:
@@ -401,31 +377,11 @@ class Gaussian(NumberFamily):
 
     @property
     def n_parameters(self) -> int:
-        return 2 * int(np.isfinite(self.sd).sum())
+        K, columns = len(self.mean), int(np.isfinite(self.sd[0]).sum())
+        return (K + (1 if self.shared else K)) * columns
 
     def column(self, j: int) -> dict[str, Any]:
         return {"mean": self.mean[:, j], "sd": _spread(self.sd[:, j])}
-
-
-@dataclass(frozen=True)
-class SharedGaussian(Gaussian):
-    """N(x|μ_k, σ²), with the same `sd` in all classes: the boundaries are linear.
-
-    >>> model = SharedGaussian(np.array([[0.0], [1.0]]), np.ones((2, 1)))
-    >>> model.marginal_log_density(np.array([[0.5]]))
-    array([[-1.04393853, -1.04393853]])
-    """
-
-    @cached_property
-    def form(self) -> Linear:
-        """About a common c: (x - c)(μ - c)/σ² - ½ ((μ - c)/σ)²."""
-        centre = self.mean.mean(axis=0)
-        step = (self.mean - centre) / self.sd
-        return Linear.about(centre, (step / self.sd).T, -0.5 * (step**2).sum(axis=1))
-
-    @property
-    def n_parameters(self) -> int:
-        return (len(self.mean) + 1) * int(np.isfinite(self.sd[0]).sum())
 
 
 def estimate_gaussian(
@@ -456,7 +412,7 @@ def estimate_gaussian(
     sd = np.where(flat, overall / np.sqrt(count + 1), np.where(vacant, overall, sd))
     _warn_of_flat_columns(flat, overall == 0, places)
     sd = np.broadcast_to(np.where(overall == 0, np.inf, sd), mean.shape)
-    return SharedGaussian(mean, sd) if shared else Gaussian(mean, sd)
+    return Gaussian(mean, sd, shared)
 
 
 def check_freedom(count: Array, taken: float, squares: Array) -> None:
@@ -573,9 +529,8 @@ class Categorical(Family):
             values += table[self._codes(x, j)]
         return values
 
-    def log_density(self, x: Entries) -> Array:
-        values = in_parts(self.marginal_log_density, x)
-        return values if self.coded else self.mark_outside(values, x)
+    def mark_outside(self, values: Array, x: Entries) -> Array:
+        return values if self.coded else super().mark_outside(values, x)
 
     def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
         drawn = np.empty((n, len(self.tables)))
@@ -653,8 +608,6 @@ def read_families(family: FamilyLike, schema: Schema) -> tuple[str, ...]:
                 f"family names a column {key!r}, which is not there.",
                 f"The columns are {schema.describe_all(range(len(schema)))}.",
             )
-        if j in chosen:
-            raise ParameterError("family names a column twice.", "Name each column once.")
         chosen[int(j)] = name
         if not isinstance(name, str) or name not in ("auto", *FAMILIES):
             raise ParameterError(

@@ -1,7 +1,7 @@
 """Fixed basis functions φ_j(x) (4.3.1) as transformers: Gaussians about centres, and sigmoids.
 
-Conventions: n rows, d columns, m functions; centres in the units of the data. A `rate` is one over
-a width, in the units of the data; a rate of zero leaves a column out. Polynomials are
+Conventions: n rows, d columns, m functions; centres and `scale`, the width of the functions in
+each column, in the units of the data. A column of infinite scale is left out. Polynomials are
 scikit-learn's `PolynomialFeatures`.
 """
 
@@ -17,18 +17,17 @@ from scipy.spatial.distance import cdist
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cluster import KMeans
-from sklearn.utils import check_random_state
-from sklearn.utils.random import sample_without_replacement
+from sklearn.utils import check_array, check_random_state, resample
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from posteriori.arguments import check_choice, check_count, is_number
-from posteriori.errors import ColumnTypeError, ParameterError, ScaleError, ShapeError
+from posteriori.errors import ColumnTypeError, ParameterError, ShapeError
 from posteriori.rows.block import Block, check_finite
 from posteriori.rows.features import Table, as_frame, read_features
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Schema
 from posteriori.rows.threads import one_blas_thread
-from posteriori.typing import Array, Codes
+from posteriori.typing import Array
 
 Placement = Literal["data", "grid"]
 Units = Literal["standardised", "original"]
@@ -44,11 +43,14 @@ _KMEANS_STEPS = 20
 _PER_COLUMN = 5
 """Default number of grid points, or of sigmoids, per column."""
 
+_LEAST = 1e-150
+"""Widths below this have reciprocals whose squares are beyond the doubles."""
+
 
 class BasisTransformer(TransformerMixin, BaseEstimator):
     """Columns of basis functions of the rows, by their centres and widths."""
 
-    centres: int | ArrayLike | None
+    centres: Any
     placement: Placement
     width: float | None
     units: Units
@@ -77,11 +79,11 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
         table = self._read(X, None)
         rows = dense(Block(table.cut(0, table.n_rows), None, None, 0), table.schema)
         random = check_random_state(self.random_state)
-        chosen = np.arange(len(rows))
+        sample = rows
         if len(rows) > _SAMPLE:
-            chosen = np.sort(sample_without_replacement(len(rows), _SAMPLE, random_state=random))
+            sample = resample(rows, replace=False, n_samples=_SAMPLE, random_state=random)
         with one_blas_thread():
-            self._place(rows, rows[chosen], table.schema, random)
+            self._place(rows, sample, table.schema, random)
         self.schema_, self.n_features_in_ = table.schema, len(table.schema)
         if table.schema.named:
             self.feature_names_in_ = np.array(table.schema.names, dtype=object)
@@ -121,16 +123,12 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         check_choice("placement", self.placement, get_args(Placement))
         check_choice("units", self.units, get_args(Units))
-        if self.centres is None or isinstance(self.centres, int | float | np.number):
+        if np.ndim(self.centres) == 0:
             check_count("centres", self.centres, "centres", none=True)
-        if self.width is not None and not (is_number(self.width) and 0 < self.width < np.inf):
+        if self.width is not None and not (is_number(self.width) and _LEAST < self.width < np.inf):
             raise ParameterError(
                 f"width={self.width!r} is out of range.", "Use a positive number, or None."
             )
-
-    def _number(self) -> int | None:
-        """How many centres are wanted; None where they are given, or not."""
-        return int(self.centres) if isinstance(self.centres, int | np.integer) else None
 
     def _unit(self, spread: Array) -> Array:
         """The length of one in each column (d,)."""
@@ -161,9 +159,8 @@ class GaussianBasis(ClassNamePrefixFeaturesOutMixin, BasisTransformer):
         combination.
     width : None or a number
         The s of all functions, in standard deviations (or the units of X). By default the spacing
-        of the centres: the median distance of a centre from its nearest neighbour; on a grid, the
-        root mean square spacing of its columns; for a single centre, the root mean square distance
-        of the rows from their mean.
+        of the centres: the median distance of a centre from its nearest neighbour; for a single
+        centre, the root mean square distance of the rows from their mean.
     units : "standardised" or "original"
         Whether distances are in standard deviations of each column, or in units of X.
     random_state : int, RandomState or None
@@ -193,12 +190,11 @@ class GaussianBasis(ClassNamePrefixFeaturesOutMixin, BasisTransformer):
 
     centres_: Array
     width_: float
-    _rate: Array
+    _scale: Array
 
     def _values(self, X: Array) -> Array:
-        used = np.flatnonzero(self._rate)
         with np.errstate(over="ignore", under="ignore"):
-            x, centres = (points[:, used] * self._rate[used] for points in (X, self.centres_))
+            x, centres = X / self._scale, self.centres_ / self._scale
             return np.exp(-0.5 * cdist(x, centres, "sqeuclidean"))
 
     @property
@@ -206,20 +202,15 @@ class GaussianBasis(ClassNamePrefixFeaturesOutMixin, BasisTransformer):
         return len(self.centres_)
 
     def _place(self, X: Array, sample: Array, schema: Schema, random: Any) -> None:
-        spread, gap = spread_of(X), None
-        unit = self._unit(spread)
-        if self.centres is not None and self._number() is None:
+        unit, mean = self._unit(spread_of(X)), X.mean(axis=0)
+        if np.ndim(self.centres):
             centres = read_centres(self.centres, schema)
         elif self.placement == "grid":
-            axes = grid_axes(X, self._number() or _PER_COLUMN)
-            centres, gap = grid(axes), grid_spacing(axes, unit)
+            centres = grid(grid_axes(X, self.centres or _PER_COLUMN))
         else:
-            centres = kmeans_centres(sample, unit, self._number(), random)
-        varies = np.isfinite(spread)
-        around = (centres - X.mean(axis=0)) / unit
-        width = self.width or gap or neighbour_spacing(around, spread[varies] / unit[varies])
-        self._rate = rates(width * unit, schema)
-        self.centres_, self.width_ = centres, float(width)
+            centres = kmeans_centres(sample, unit, self.centres, random)
+        self.width_ = self.width or neighbour_spacing((centres - mean) / unit, (X - mean) / unit)
+        self._scale, self.centres_ = self.width_ * unit, centres
 
 
 class SigmoidBasis(BasisTransformer):
@@ -265,33 +256,31 @@ class SigmoidBasis(BasisTransformer):
 
     centres_: list[Array]
     width_: Array
-    _column: Codes
-    _rate: Array
 
     def _values(self, X: Array) -> Array:
-        steps = X[:, self._column] - np.concatenate(self.centres_)
+        parts = zip(X.T, self.centres_, self.width_, strict=True)
         with np.errstate(over="ignore", under="ignore"):
-            return cast(Array, expit(steps * self._rate))
+            steps = [(x[:, None] - centres) / width for x, centres, width in parts]
+            return cast(Array, expit(np.hstack(steps)))
 
     @property
     def _n_features_out(self) -> int:
-        return len(self._column)
+        return sum(map(len, self.centres_))
 
     def _place(self, X: Array, sample: Array, schema: Schema, random: Any) -> None:
-        number = _PER_COLUMN if self.centres is None else self._number()
-        if number is None:
+        if np.ndim(self.centres):
             centres = list(read_centres(self.centres, schema, by_column=True).T)
         elif self.placement == "grid":
-            centres = grid_axes(X, number)
+            centres = grid_axes(X, self.centres or _PER_COLUMN)
         else:
-            quantiles = np.quantile(sample, midpoints(0.0, 1.0, number), axis=0)
-            centres = [np.unique(steps) for steps in quantiles.T]
+            middles = midpoints(0.0, 1.0, self.centres or _PER_COLUMN)
+            centres = [np.unique(steps) for steps in np.quantile(sample, middles, axis=0).T]
         spread = spread_of(X)
-        gaps = np.array(list(map(column_spacing, centres, spread)))
-        width = 0.5 * gaps if self.width is None else self.width * self._unit(spread)
-        column = np.repeat(np.arange(len(centres)), [len(steps) for steps in centres])
-        self._rate = rates(width, schema)[column]
-        self._column, self.centres_, self.width_ = column, centres, width
+        if self.width is None:
+            width = 0.5 * np.array(list(map(column_spacing, centres, spread)))
+        else:
+            width = self.width * self._unit(spread)
+        self.centres_, self.width_ = centres, width
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the functions: age_sigmoid0, age_sigmoid1, ..."""
@@ -311,7 +300,8 @@ def dense(block: Block, schema: Schema) -> Array:
 
 def spread_of(X: Array) -> Array:
     """The standard deviation of each column, infinite for columns that are constant."""
-    return np.where(X.min(axis=0) < X.max(axis=0), X.std(axis=0), np.inf)
+    spread = X.std(axis=0)
+    return np.where((X.min(axis=0) < X.max(axis=0)) & (spread > _LEAST), spread, np.inf)
 
 
 def midpoints(low: float, high: float, number: int) -> Array:
@@ -366,20 +356,20 @@ def kmeans_centres(points: Array, unit: Array, number: int | None, random: Any) 
     return cast(Array, found.cluster_centers_ * scale + points.mean(axis=0))
 
 
-def neighbour_spacing(points: Array, spread: Array) -> float:
-    """Median distance of a point from its nearest neighbour.
+def neighbour_spacing(centres: Array, rows: Array) -> float:
+    """Median distance of a centre from its nearest neighbour.
 
-    For a single point, the root mean square distance of rows from their mean, whose columns vary
-    with the standard deviations `spread`; for rows that are all alike, one.
+    For a single centre, the root mean square distance of `rows` from their mean, which is zero;
+    one for rows that are all alike.
 
-    >>> neighbour_spacing(np.array([[0.0], [1.0], [3.0], [6.0]]), np.array([1.0]))
+    >>> neighbour_spacing(np.array([[0.0], [1.0], [3.0], [6.0]]), np.ones((1, 1)))
     1.5
-    >>> neighbour_spacing(np.array([[0.0, 0.0]]), np.array([3.0, 4.0]))
+    >>> neighbour_spacing(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [-3.0, -4.0]]))
     5.0
     """
-    if len(points) == 1:
-        return float(np.linalg.norm(spread)) or 1.0
-    distance, _ = KDTree(points).query(points, k=2)
+    if len(centres) == 1:
+        return float(np.sqrt(np.square(rows).sum(axis=1).mean())) or 1.0
+    distance, _ = KDTree(centres).query(centres, k=2)
     found = float(np.median(distance[:, 1]))
     if found == 0:
         raise ParameterError(
@@ -387,17 +377,6 @@ def neighbour_spacing(points: Array, spread: Array) -> float:
             "Pass the width, or centres that differ.",
         )
     return found
-
-
-def grid_spacing(axes: Sequence[Array], unit: Array) -> float | None:
-    """Root mean square of the spacings of the axes, in units (d,); None for a single point.
-
-    >>> grid_spacing([np.array([0.0, 3.0]), np.array([0.0, 8.0]), np.zeros(1)], np.array([1, 2, 1]))
-    3.5355339059327378
-    """
-    pairs = zip(axes, unit, strict=True)
-    gaps = [(axis[1] - axis[0]) / one for axis, one in pairs if len(axis) > 1]
-    return float(np.sqrt(np.mean(np.square(gaps)))) if gaps else None
 
 
 def column_spacing(steps: Array, spread: float) -> float:
@@ -410,19 +389,6 @@ def column_spacing(steps: Array, spread: float) -> float:
     return float(np.median(gaps)) if len(gaps) else spread
 
 
-def rates(width: Array, schema: Schema) -> Array:
-    """One over the width in each column; zero where that is infinite, as for constant columns."""
-    with np.errstate(over="ignore", divide="ignore"):
-        rate = 1 / width
-    if np.isinf(rate).any():
-        raise ScaleError(
-            "The width of the functions is too small in "
-            f"{schema.describe_all(np.flatnonzero(np.isinf(rate)))}.",
-            "Multiply the column by a constant that brings it near one.",
-        )
-    return rate
-
-
 def read_centres(centres: Any, schema: Schema, *, by_column: bool = False) -> Array:
     """Centres (m, d) as the user gave them; those of a data frame by the names of its columns.
 
@@ -432,25 +398,15 @@ def read_centres(centres: Any, schema: Schema, *, by_column: bool = False) -> Ar
     if as_frame(centres) is not None:
         table = read_features(centres, schema, "The basis")
         return np.array(dense(Block(table.cut(0, table.n_rows), None, None, 0), schema))
-    points = _numbers(centres)
+    points = check_array(
+        centres, dtype=np.float64, ensure_2d=False, copy=True, input_name="centres"
+    )
     if points.ndim == 1 and (by_column or d == 1):
         points = np.repeat(points[:, None], d, axis=1)
-    if points.ndim != 2 or points.shape[1] != d or len(points) == 0:
+    if points.ndim != 2 or points.shape[1] != d:
         shapes = f"(m,) for all columns alike, or (m, {d})" if by_column else f"(m, {d})"
         raise ShapeError(
             f"centres has shape {points.shape}, but X has {d} columns.",
             f"Pass an array of shape {shapes}.",
         )
-    return points
-
-
-def _numbers(centres: Any) -> Array:
-    try:
-        numbers = np.array(centres, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"centres={centres!r} is not understood.", "Pass a number of centres, or an array."
-        ) from error
-    if not np.isfinite(numbers).all():
-        raise ParameterError("centres holds NaN or infinity.", "Pass finite numbers.")
-    return numbers
+    return cast(Array, points)

@@ -15,8 +15,6 @@ from posteriori.likelihood.feature_families import (
     Categorical,
     Family,
     FamilyLike,
-    LinearFamily,
-    SharedGaussian,
     TableLabels,
     estimate_gaussian,
     in_parts,
@@ -167,7 +165,7 @@ class NaiveBayes(FromStatistics):
 
     def _prepare(self) -> None:
         self._linear = None
-        forms = [_linear_form(family) for _, family in self._parts]
+        forms = [family.form for _, family in self._parts]
         if None not in forms:
             columns = [group.columns for group, _ in self._parts]
             self._linear = _joined(columns, cast(list[Linear], forms), self._log_priors)
@@ -282,7 +280,7 @@ class NaiveBayes(FromStatistics):
         }
 
     def _not_linear(self) -> NotLinearError:
-        curved = [j for group, f in self._parts if _linear_form(f) is None for j in group.columns]
+        curved = [j for group, f in self._parts if f.form is None for j in group.columns]
         return NotLinearError(
             f"The boundary is not linear in {self.schema_.describe_all(sorted(curved))}.",
             "coef_ needs poisson, exponential or bernoulli columns (with a pseudocount where a "
@@ -295,13 +293,6 @@ def _numbers_of(found: dict[str, Any], k: int) -> list[tuple[str, float]]:
     if "levels" in found:
         return list(zip(map(str, found["levels"]), found["probability"][k], strict=True))
     return [(name, values[k]) for name, values in found.items()]
-
-
-def _linear_form(family: Family) -> Linear | None:
-    """The part of the log density that differs between classes, where it is linear in x."""
-    if isinstance(family, LinearFamily):
-        return family.form if family.impossible is None else None
-    return family.form if isinstance(family, SharedGaussian) else None
 
 
 def _joined(columns: list[Codes], forms: list[Linear], log_priors: Array) -> Linear:

@@ -1,7 +1,6 @@
 """The perceptron and the adaline: linear discriminants trained row after row (4.1.7)."""
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any, Self, cast, get_args
 
 import numpy as np
@@ -33,7 +32,7 @@ from posteriori.solve.perceptron import (
 )
 from posteriori.solve.separation import are_separable
 from posteriori.statistics.column_moments import column_spread
-from posteriori.statistics.row_stream import RowStream
+from posteriori.statistics.row_stream import RowStream, Segment
 from posteriori.statistics.separation_margins import pair_sums
 from posteriori.typing import Array, Labels
 
@@ -53,22 +52,22 @@ class RowByRow(Classifier):
     converged_: bool
     _linear: Linear
     _standard: Standard
-    _weight_unit: float
+    _random: Random
 
     def _fit_rows(self, rows: FitRows) -> None:
         self._check_parameters()
-        self._learn(rows, self._first_stream(rows), self._random())
+        self._learn(self._begin(rows))
 
     @abstractmethod
-    def _begin(self, mean_square: float) -> None:
-        """Set the initial weights, given the mean of |φ|²."""
+    def _set_start(self, stream: RowStream) -> None:
+        """Set the initial weights."""
 
     @abstractmethod
-    def _learn(self, rows: FitRows, stream: RowStream, random: Random) -> None:
+    def _learn(self, stream: RowStream) -> None:
         """Epochs until convergence."""
 
     @abstractmethod
-    def _learn_once(self, stream: RowStream, random: Random) -> None:
+    def _learn_once(self, stream: RowStream) -> None:
         """One epoch."""
 
     def partial_fit(
@@ -82,13 +81,12 @@ class RowByRow(Classifier):
         with self._all_or_nothing():
             self._check_parameters()
             if hasattr(self, "_standard"):
-                rows = self._read_more(X, y, classes, sample_weight)
-                stream = self._stream(rows, self._weight_unit)
-                self._learn_once(stream, self._random(self.n_iter_))
+                stream = self._stream(self._read_more(X, y, classes, sample_weight))
             else:
                 rows = self._read(X, y, sample_weight, classes)
                 self._remember(rows.schema, cast(Labels, rows.classes))
-                self._learn_once(self._first_stream(rows), self._random())
+                stream = self._begin(rows)
+            self._learn_once(stream)
         return self
 
     def _read_more(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> FitRows:
@@ -104,44 +102,26 @@ class RowByRow(Classifier):
             )
         return rows
 
-    def _first_stream(self, rows: FitRows) -> RowStream:
-        """The rows, with the centre and scale of their columns.
-
-        A constant column is divided by its size.
-        """
+    def _begin(self, rows: FitRows) -> RowStream:
+        """The rows in columns standardised by them; a constant column is divided by its size."""
         mean, deviation = column_spread(rows, Columns(rows.schema))
+        scale = np.ones_like(mean)
         if self.standardise:
             size = np.where(mean == 0, 1.0, abs(mean))
             scale = np.where(deviation > CONSTANT * abs(mean), deviation, size)
-            self._standard = Standard(mean, scale, True)
-            mean_square = 1.0 + float(np.sum((deviation / scale) ** 2))
-        else:
-            self._standard = Standard(np.zeros_like(mean), np.ones_like(mean), True)
-            mean_square = 1.0 + float(np.sum(mean**2 + deviation**2))
+        self._standard = Standard(mean if self.standardise else np.zeros_like(mean), scale, True)
         stream = self._stream(rows)
-        self._weight_unit = stream.weight_unit
-        self._begin(mean_square)
+        self._random = as_generator(self.random_state) if self.shuffle else None
+        self._set_start(stream)
         return stream
 
-    def _stream(self, rows: FitRows, unit: float | None = None) -> RowStream:
-        return RowStream(rows, self._standard, unit, bool(self.shuffle))
-
-    def _random(self, n_epochs: int = 0) -> Random:
-        """The generator of the order of rows, after `n_epochs` epochs."""
-        if not self.shuffle:
-            return None
-        seed = self.random_state
-        if n_epochs and isinstance(seed, int | np.integer):
-            seed = [int(seed), n_epochs]  # another order than in those epochs
-        return as_generator(seed)
+    def _stream(self, rows: FitRows) -> RowStream:
+        return RowStream(rows, self._standard, bool(self.shuffle))
 
     def _set_weights(self, weights: Array) -> None:
-        """Activations in the user's columns from W (p, c) of the standardised ones."""
-        slopes, bias = weights[1:], weights[0]
-        if weights.shape[1] == 1:  # half of the activation for each class
-            slopes, bias = slopes * [-0.5, 0.5], bias * [-0.5, 0.5]
-        standard = self._standard
-        self._linear = Linear.about(standard.centre, slopes / standard.scale[:, None], bias)
+        """Activations in the user's columns from W (p, K) of the standardised ones."""
+        slopes = weights[1:] / self._standard.scale[:, None]
+        self._linear = Linear.about(self._standard.centre, slopes, weights[0])
 
     def _check_parameters(self) -> None:
         check_count("max_epochs", self.max_epochs, "epochs")
@@ -198,8 +178,8 @@ class Perceptron(RowByRow):
     n_parameters_.
 
     Without convergence, a `ConvergenceWarning` says whether the classes can be separated, and the
-    weights are those with the fewest mistakes, of those at the end of each epoch and their means.
-    With `averaged=True`, classes that overlap give no warning.
+    weights are the mean over all rows visited, as with `averaged=True`; with that, classes that
+    overlap give no warning.
 
     Datasets of up to 16 million numbers are read into memory once. Larger ones are read in every
     epoch, with `shuffle=True` in a random order of batches (row groups of Parquet files, chunks of
@@ -266,11 +246,15 @@ class Perceptron(RowByRow):
         finally:
             del self._start
 
-    def _begin(self, mean_square: float) -> None:
+    def _set_start(self, stream: RowStream) -> None:
         c, d = 1 if len(self.classes_) == 2 else len(self.classes_), len(self._standard.scale)
         coef, intercept = self._given("coef_init", (c, d)), self._given("intercept_init", (c,))
         bias = intercept + coef @ self._standard.centre
-        self._state = PerceptronState.at(np.vstack([bias, (coef * self._standard.scale).T]))
+        weights = np.vstack([bias, (coef * self._standard.scale).T])
+        if c == 1:  # half of w for each class
+            weights = weights * [-0.5, 0.5]
+        unit = stream.mean(lambda segment: segment.weight)
+        self._state = PerceptronState(weights, np.zeros_like(weights), unit)
 
     def _given(self, name: str, shape: tuple[int, ...]) -> Array:
         """Initial weights; (d,) or a number may stand for the shape if their size is right."""
@@ -283,60 +267,60 @@ class Perceptron(RowByRow):
                 f"{name} is not an array of numbers of shape {shape}.", "Use the shape of coef_."
             ) from None
 
-    def _learn(self, rows: FitRows, stream: RowStream, random: Random) -> None:
-        averaged, path = bool(self.averaged), [self._state.weights]
-        found = perceptron(
+    def _learn(self, stream: RowStream) -> None:
+        path = [self._state.weights]
+        state, self.converged_, self.separable_ = perceptron(
             stream,
             self._state,
-            range(self.max_epochs),
-            random,
-            lambda: are_separable(pair_sums(rows, len(self.classes_))),
-            averaged=averaged,
-            path=path if self.keep_path else None,
+            self.max_epochs,
+            self._random,
+            lambda: are_separable(pair_sums(stream.rows, len(self.classes_))),
+            path if self.keep_path else None,
         )
-        self.separable_, self.converged_ = found.separable, found.converged
-        if not found.converged:
-            self._warn(found.state.n_epochs)
-        state = found.state if averaged else replace(found.state, weights=found.weights)
-        self._set_state(state, found.weights)
+        self._set_state(state, self.averaged or not self.converged_)
+        if not self.converged_:
+            self._warn()
         self.__dict__.pop("path_", None)
         if self.keep_path:
             self.path_ = self._in_units(np.array(path))
 
     def _in_units(self, path: Array) -> Array:
-        """Weights (u, p, c) of the standardised columns as intercepts and coefficients."""
+        """Weights (u, p, K) of the standardised columns as intercepts and coefficients."""
         slopes = path[:, 1:] / self._standard.scale[:, None]
         bias = path[:, :1] - self._standard.centre @ slopes[:, None]
         found = np.concatenate([bias, slopes], axis=1).swapaxes(1, 2)
-        return found if found.shape[1] == 1 else found - found.mean(axis=1, keepdims=True)
+        if found.shape[1] == 2:
+            return found[:, 1:] - found[:, :1]
+        return found - found.mean(axis=1, keepdims=True)
 
-    def _learn_once(self, stream: RowStream, random: Random) -> None:
+    def _learn_once(self, stream: RowStream) -> None:
         before = self._state.n_updates
-        state = perceptron_epoch(self._state, stream, random)
-        self._set_state(state, state.mean() if self.averaged else state.weights)
-        self.converged_, self.separable_ = state.n_updates == before, None
+        self._set_state(perceptron_epoch(self._state, stream, self._random), self.averaged)
+        self.converged_, self.separable_ = self.n_updates_ == before, None
 
-    def _set_state(self, state: PerceptronState, weights: Array) -> None:
+    def _set_state(self, state: PerceptronState, averaged: bool) -> None:
         self._state = state
         self.n_updates_, self.n_iter_ = state.n_updates, state.n_epochs
-        self._set_weights(weights)
+        self._set_weights(state.mean() if averaged else state.weights)
 
-    def _warn(self, n_epochs: int) -> None:
-        epochs = f"{n_epochs} epoch{'s' * (n_epochs > 1)}"
-        used = "mean of the weights is" if self.averaged else "weights with the fewest mistakes are"
+    def _warn(self) -> None:
+        epochs = f"{self.n_iter_} epoch{'s' * (self.n_iter_ > 1)}"
         if self.separable_ is not False:
             possible = "The classes can be separated, but the" if self.separable_ else "The"
-            problem = f"{possible} perceptron did not converge in {epochs}; the {used} used."
-            warn(ConvergenceWarning(problem, "Raise max_epochs."))
+            problem = f"{possible} perceptron did not converge in {epochs}"
+            remedy = "Raise max_epochs."
         elif not self.averaged:
-            warn(
-                ConvergenceWarning(
-                    "No linear function separates the classes, by a linear program. The "
-                    f"perceptron was stopped after {epochs}; the {used} used.",
-                    "Use a model for classes that overlap, such as LogisticRegression, or "
-                    "averaged=True.",
-                )
+            problem = (
+                "No linear function separates the classes, by a linear program. The perceptron was "
+                f"stopped after {epochs}"
             )
+            remedy = (
+                "Use a model for classes that overlap, such as LogisticRegression, or "
+                "averaged=True."
+            )
+        else:
+            return
+        warn(ConvergenceWarning(f"{problem}; the mean of the weights is used.", remedy))
 
 
 class Adaline(RowByRow):
@@ -399,48 +383,37 @@ class Adaline(RowByRow):
         self.tol = tol
         self.handle_unknown = handle_unknown
 
-    def _begin(self, mean_square: float) -> None:
-        K = len(self.classes_)
-        self._last = self._mean = np.zeros((len(self._standard.scale) + 1, 1 if K == 2 else K))
-        self._rate = float(self.learning_rate) / mean_square
+    def _set_start(self, stream: RowStream) -> None:
+        self._last = self._mean = np.zeros((len(self._standard.scale) + 1, len(self.classes_)))
+        self._rate = float(self.learning_rate) / stream.mean(_weighted_square)
         self.n_iter_ = self.n_updates_ = 0
 
-    def _learn(self, rows: FitRows, stream: RowStream, random: Random) -> None:
+    def _learn(self, stream: RowStream) -> None:
         for _ in range(self.max_epochs):
-            worst = self._epoch(stream, random)
+            self._learn_once(stream)
             if self.converged_:
-                break
-        else:
-            warn(
-                ConvergenceWarning(
-                    f"After {self.max_epochs} epochs a column still has a mean product of "
-                    f"{worst:.2g} with the errors, more than tol={self.tol}.",
-                    "Raise max_epochs or tol, or use LeastSquaresClassifier, the solution in "
-                    "closed form.",
-                )
+                return
+        warn(
+            ConvergenceWarning(
+                f"After {self.max_epochs} epochs a column still has a mean product with the errors "
+                f"of more than tol={self.tol}.",
+                "Raise max_epochs or tol, or use LeastSquaresClassifier, the solution in closed "
+                "form.",
             )
-        self._set_weights(self._mean)
+        )
 
-    def _learn_once(self, stream: RowStream, random: Random) -> None:
-        self._epoch(stream, random)
-        self._set_weights(self._mean)
-
-    def _epoch(self, stream: RowStream, random: Random) -> float:
-        """Epoch e: steps that fall as e^(-3/4), and a mean in which it counts e² times.
-
-        Returns the largest entry of the gradient at the mean.
-        """
-        self.n_iter_ += 1
-        e = self.n_iter_
+    def _learn_once(self, stream: RowStream) -> None:
+        """Epoch e: steps that fall as e^(-3/4), and a mean in which it counts e² times."""
+        e = self.n_iter_ = self.n_iter_ + 1
         self._last, mean, n_visits = adaline_epoch(
-            self._last, stream, self._rate * e**-0.75, random
+            self._last, stream, self._rate * e**-0.75, self._random
         )
         share = 6 * e / ((e + 1) * (2 * e + 1))  # e² out of 1 + 4 + ... + e²
         self._mean = self._mean + share * (mean - self._mean)
         self.n_updates_ += n_visits
-        worst = float(abs(squared_error_gradient(self._mean, stream)).max())
-        self.converged_ = worst <= self.tol
-        return worst
+        gradient = squared_error_gradient(self._mean, stream)
+        self.converged_ = bool(abs(gradient).max() <= self.tol)
+        self._set_weights(self._mean)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -451,3 +424,8 @@ class Adaline(RowByRow):
                     f"{name}={value!r} is out of range.",
                     "Use a positive number" + (" up to 1." if most == 1 else "."),
                 )
+
+
+def _weighted_square(segment: Segment) -> Array:
+    """The weight of each row times |φ|²."""
+    return segment.weight * np.einsum("ij,ij->i", segment.rows, segment.rows)

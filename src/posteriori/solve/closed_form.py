@@ -16,15 +16,14 @@ A covariance that maximum likelihood leaves singular has no density. What then h
 The last two come with a warning.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
+from posteriori.arguments import is_number
 from posteriori.design.columns import Columns
 from posteriori.errors import (
     ParameterError,
@@ -40,7 +39,8 @@ from posteriori.likelihood.feature_families import (
     estimate_gaussian,
     overall_spread,
 )
-from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, unit_diagonal
+from posteriori.linalg import COLLINEAR, cholesky, dependent_columns, solve_lower, unit_diagonal
+from posteriori.rows.schema import Schema
 from posteriori.solve.objective import Solution, Status
 from posteriori.statistics.column_moments import ColumnMoments
 from posteriori.statistics.moments import ExpectedMoments, Moments
@@ -61,18 +61,14 @@ def least_squares(
     W is the smallest solution where there are many. The rank is decided on correlations, so that
     units do not matter; the norm that is made smallest is that of the coefficients as they are.
     """
-    kept, dependent = np.flatnonzero(~constant), np.flatnonzero(constant)
-    coefficients = np.zeros_like(cross)
-    if len(kept):
-        matrix, scale = unit_diagonal(scatter[np.ix_(kept, kept)] + ridge * np.eye(len(kept)))
-        right, lost = cross[kept] / scale[:, None], dependent_columns(matrix)
-        lower = None if len(lost) else cholesky(matrix)
-        if lower is None:
-            coefficients[kept] = _smallest_solution(matrix, right, scale, len(lost))
-            dependent = np.union1d(kept[lost], dependent)
-        else:
-            coefficients[kept] = lapack.dpotrs(lower, right, lower=1)[0] / scale[:, None]
-    return coefficients, cast(Codes, dependent)
+    kept, coefficients = np.flatnonzero(~constant), np.zeros_like(cross)
+    matrix, scale = unit_diagonal(scatter[np.ix_(kept, kept)] + ridge * np.eye(len(kept)))
+    right, lost = cross[kept] / scale[:, None], dependent_columns(matrix)
+    if len(lost):
+        coefficients[kept] = _smallest_solution(matrix, right, scale, len(lost))
+    else:
+        coefficients[kept] = np.linalg.solve(matrix, right) / scale[:, None]
+    return coefficients, np.union1d(kept[lost], np.flatnonzero(constant))
 
 
 def _smallest_solution(matrix: Array, right: Array, scale: Array, deficiency: int) -> Array:
@@ -80,8 +76,7 @@ def _smallest_solution(matrix: Array, right: Array, scale: Array, deficiency: in
     values, vectors = np.linalg.eigh(matrix)
     basis, null = vectors[:, deficiency:], vectors[:, :deficiency] / scale[:, None]
     particular = basis @ ((basis.T @ right) / values[deficiency:, None]) / scale[:, None]
-    # Columns of the null space brought to one size, for units that differ by hundreds of powers.
-    null /= abs(null).max(axis=0)
+    null /= abs(null).max(axis=0)  # units may differ by hundreds of powers of ten
     return particular - null @ np.linalg.lstsq(null, particular)[0]
 
 
@@ -101,14 +96,15 @@ def fisher_directions(within: Factor, between: Array, freedom: float) -> tuple[A
 
 def check_shrinkage(shrinkage: object) -> None:
     """An error unless shrinkage is None, "auto" or a number from 0 to 1."""
-    if shrinkage is None or (isinstance(shrinkage, str) and shrinkage == "auto"):
-        return
-    if isinstance(shrinkage, bool | str) or not isinstance(shrinkage, int | float | np.number):
+    if isinstance(shrinkage, str):
+        known = shrinkage == "auto"
+    else:
+        known = shrinkage is None or (is_number(shrinkage) and 0 <= shrinkage <= 1)
+    if not known:
         raise ParameterError(
-            f"shrinkage={shrinkage!r} is not understood.", "Use None, 'auto' or a number in [0, 1]."
+            f"shrinkage={shrinkage!r} is not understood.",
+            "Use None, 'auto' or a number from 0 to 1.",
         )
-    if not 0 <= float(shrinkage) <= 1:
-        raise ParameterError(f"shrinkage={shrinkage} is out of range.", "Use a number in [0, 1].")
 
 
 def oracle_shrinkage(correlation: Array, n: float) -> float:
@@ -139,205 +135,166 @@ class Factored(NamedTuple):
     culprits: Codes
 
 
-def factorise(
-    covariance: Array, overall: Array, size: Array, n: float, shrinkage: Shrinkage
-) -> Factored:
-    """Factor a covariance, its correlations drawn towards zero by `shrinkage`.
+@dataclass(frozen=True, eq=False)
+class GroupMoments:
+    """The covariance (d, d) of a group of classes, and what is needed to make it regular.
 
-    A column that is constant here, judged against its `size` (d,), is drawn towards its variance
-    in all rows, `overall` (d,).
+    name: whose covariance it is, in words; n: its degrees of freedom; overall: the variances of the
+    columns in all rows (d,); size: the largest means of the columns (d,).
     """
-    flat = np.sqrt(np.diagonal(covariance)) <= CONSTANT * size
-    target = np.where(flat, overall, np.diagonal(covariance))
-    scale = np.sqrt(np.where(target > 0, target, 1.0))
-    correlation = covariance / scale / scale[:, None]
-    correlation[flat, :] = correlation[:, flat] = 0.0
-    amount = oracle_shrinkage(correlation, n) if shrinkage == "auto" else float(shrinkage or 0.0)
-    correlation *= 1 - amount
-    np.fill_diagonal(correlation, np.where(flat, amount, 1.0))
-    lost = flat & ((amount == 0) | (np.sqrt(overall) <= CONSTANT * size))
-    if lost.any():
-        return Factored(None, amount, cast(Codes, np.flatnonzero(lost)))
-    lower = cholesky(correlation)
-    if lower is None or (np.diagonal(lower) ** 2 < COLLINEAR * np.diagonal(correlation)).any():
-        return Factored(None, amount, dependent_columns(correlation))
-    return Factored(Factor.of_full_rank(scale, lower), amount, cast(Codes, np.flatnonzero(flat)))
 
+    name: str
+    schema: Schema
+    covariance: Array
+    n: float
+    overall: Array
+    size: Array
 
-@dataclass(frozen=True, eq=False)
-class GroupCovariances:
-    """A factor and the shrinkage used a group, and what the user should hear of them."""
+    def factorise(self, kept: Codes, shrinkage: Shrinkage) -> Factored:
+        """Factor the covariance, its correlations drawn towards zero by `shrinkage`.
 
-    factors: tuple[Factor, ...]
-    shrinkage: Array
-    caveats: tuple[SingularCovarianceWarning, ...] = ()
+        The columns `kept` are to be independent, and the others linear functions of these. A column
+        that is constant here, judged against its size, is drawn towards its variance in all rows.
+        """
+        part, size = self.covariance[np.ix_(kept, kept)], self.size[kept]
+        flat = np.sqrt(np.diagonal(part)) <= CONSTANT * size
+        target = np.where(flat, self.overall[kept], np.diagonal(part))
+        scale = np.sqrt(np.where(target > 0, target, 1.0))
+        correlation = part / scale / scale[:, None]
+        correlation[flat, :] = correlation[:, flat] = 0.0
+        amount = float(shrinkage or 0.0) if shrinkage != "auto" else 0.0
+        if shrinkage == "auto":
+            amount = oracle_shrinkage(correlation, self.n)
+        correlation *= 1 - amount
+        np.fill_diagonal(correlation, np.where(flat, amount, 1.0))
+        lost = flat & ((amount == 0) | (np.sqrt(self.overall[kept]) <= CONSTANT * size))
+        if lost.any():
+            return Factored(None, amount, kept[lost])
+        lower = cholesky(correlation)
+        if lower is None or (np.diagonal(lower) ** 2 < COLLINEAR * np.diagonal(correlation)).any():
+            return Factored(None, amount, kept[dependent_columns(correlation)])
+        return Factored(self._of_all_columns(kept, scale, lower), amount, kept[flat])
 
+    def _of_all_columns(self, kept: Codes, scale: Array, lower: Array) -> Factor:
+        """The factor of all columns, from the scale and factor of those that are kept."""
+        rest = np.delete(np.arange(len(self.size)), kept)
+        every = np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
+        every = np.where(every > 0, every, 1.0)
+        every[kept] = scale
+        rows = np.zeros((len(every), len(kept)))
+        rows[kept] = lower
+        across = self.covariance[np.ix_(kept, rest)] / scale[:, None] / every[rest]
+        rows[rest] = solve_lower(lower, across).T
+        return Factor(every, rows, kept)
 
-def group_covariances(
-    moments: Moments, groups: Codes, shrinkage: Shrinkage, divisor: Divisor
-) -> GroupCovariances:
-    """The covariance of each group of classes as a factor; `groups` (K,) has their numbers."""
-    return _Groups(moments, groups, divisor).covariances(shrinkage)
-
-
-@dataclass(frozen=True, eq=False)
-class _Groups:
-    """The moments of groups of classes, and how their covariances are made regular."""
-
-    moments: Moments
-    groups: Codes
-    divisor: Divisor
-
-    @cached_property
-    def scatter(self) -> Array:
-        """That of each group (G, d, d)."""
-        own = self.moments.scatter
-        if self.moments.pooled or np.array_equal(self.groups, np.arange(len(own))):
-            return own
-        scatter = np.zeros((self.groups.max() + 1, *own.shape[1:]))
-        np.add.at(scatter, self.groups, own)
-        return scatter
-
-    @cached_property
-    def total(self) -> tuple[float, Array, Array]:
-        """Count, mean and scatter of all rows."""
-        return self.moments.total()
-
-    def covariances(self, shrinkage: Shrinkage) -> GroupCovariances:
-        columns = np.arange(self.moments.mean.shape[1])
-        found = self._factors(columns, shrinkage)
-        if all(one.factor is not None for one in found):
-            flat = [(g, one) for g, one in enumerate(found) if len(one.culprits)]
-            return _collect(found, [self._caveat(g, columns, one.culprits, one) for g, one in flat])
-        if shrinkage == 0:
-            g = next(g for g, one in enumerate(found) if one.factor is None)
-            raise self._singular(g, found[g].culprits)
-        return self._repaired(columns, shrinkage)
-
-    def _factors(self, columns: Codes, shrinkage: Shrinkage) -> list[Factored]:
-        return [self._factor(g, columns, shrinkage) for g in range(len(self.scatter))]
-
-    def _factor(self, g: int, columns: Codes, shrinkage: Shrinkage) -> Factored:
-        """The covariance of one group in some of the columns."""
-        count, members = self.moments.count, self._members(g)
-        if len(members) == 0:
-            identity = Factor.of_full_rank(np.ones(len(columns)), np.eye(len(columns)))
-            return Factored(identity, 0.0, np.empty(0, dtype=np.intp))
-        rows = float(count[members].sum())
-        scatter = self.scatter[g][np.ix_(columns, columns)]
-        if self.divisor == "unbiased":
-            check_freedom(np.array(rows), len(members), np.diagonal(scatter).max())
-        free = rows - len(members) if rows > len(members) else 1.0
-        n, _, total = self.total
-        return factorise(
-            scatter / (free if self.divisor == "unbiased" else rows),
-            np.diagonal(total)[columns] / n,
-            abs(self.moments.mean[members][:, columns]).max(axis=0),
-            max(free, 1.0),
-            shrinkage,
-        )
-
-    def _repaired(self, columns: Codes, shrinkage: Shrinkage) -> GroupCovariances:
-        """Leave out what is redundant in every row; if that is not enough, shrink."""
-        n, mean, total = self.total
-        varies = np.sqrt(np.diagonal(total) / n) > CONSTANT * abs(mean)
-        varying = np.flatnonzero(varies)
-        if len(varying) == 0:
-            raise SingularCovarianceError(
-                "No column varies: all rows are the same.", "Pass columns that vary."
-            )
-        correlation, _ = unit_diagonal(total[np.ix_(varying, varying)])
-        independent = np.delete(varying, dependent_columns(correlation))
-        for kept in (varying, independent):
-            found = self._factors(kept, shrinkage)
-            if all(one.factor is not None for one in found):
-                return self._of_all_columns(found, kept)
-        return self._shrunk(varying)
-
-    def _shrunk(self, kept: Codes) -> GroupCovariances:
-        """Singular groups by the oracle shrinkage: their rows are too few, or do not vary."""
-        found, caveats = self._factors(kept, None), []
-        for g, singular in enumerate(found):
-            if singular.factor is None:
-                culprits = kept[singular.culprits]
-                found[g] = self._factor(g, kept, "auto")
-                if found[g].factor is None:
-                    raise self._singular(g, culprits)
-                caveats.append(self._caveat(g, kept, culprits, found[g]))
-        return self._of_all_columns(found, kept, caveats)
-
-    def _of_all_columns(
-        self,
-        found: list[Factored],
-        kept: Codes,
-        caveats: Sequence[SingularCovarianceWarning] = (),
-    ) -> GroupCovariances:
-        """Factors of the columns kept as factors of all columns, which are functions of these."""
-        _, _, total = self.total
-        inner, scale = unit_diagonal(total[np.ix_(kept, kept)])
-        outer = total[kept] / scale[:, None]
-        relation = (np.linalg.lstsq(inner, outer, rcond=COLLINEAR)[0] / scale[:, None]).T
-        relation[kept] = np.eye(len(kept))
-        whole = [
-            one._replace(factor=one.factor and one.factor.with_columns(kept, relation))
-            for one in found
-        ]
-        lost = np.setdiff1d(np.arange(len(total)), kept)
-        if len(lost):
-            left_out = SingularCovarianceWarning(
-                f"The values in {self._words(lost)} never change (to 13 digits) or can be computed "
-                "from the other columns; they were left out.",
-                "Drop what is redundant, or set shrinkage=0.0 to have an error instead.",
-            )
-            caveats = (left_out, *caveats)
-        return _collect(whole, caveats)
-
-    def _members(self, g: int) -> Codes:
-        """The classes of a group that have rows."""
-        return np.flatnonzero((self.groups == g) & (self.moments.count > 0))
-
-    def _words(self, columns: Codes) -> str:
-        return Columns(self.moments.schema).as_schema().describe_all(columns)
-
-    def _describe(self, g: int) -> str:
-        """Whose covariance it is, and of how many rows."""
-        members = self._members(g)
-        labels = [repr(label) for label in self.moments.classes[members].tolist()]
-        if len(members) == len(self.moments.classes):
-            whose = "the classes together"
-        else:
-            whose = f"class{'es' if len(labels) > 1 else ''} {', '.join(labels[:6])}"
-        return f"The covariance of {whose} ({self.moments.count[members].sum():g} rows)"
-
-    def _singular(self, g: int, culprits: Codes) -> SingularCovarianceError:
+    def error(self, culprits: Codes) -> SingularCovarianceError:
         return SingularCovarianceError(
-            f"{self._describe(g)} is singular: {self._words(culprits)} cannot be told from "
+            f"{self.name} is singular: {self.schema.describe_all(culprits)} cannot be told from "
             "constants or from linear functions of the other columns.",
             "Drop such columns, set shrinkage='auto', or use covariance='diagonal'.",
         )
 
-    def _caveat(
-        self, g: int, kept: Codes, culprits: Codes, found: Factored
-    ) -> SingularCovarianceWarning:
-        """What was done to a singular covariance of the columns kept."""
-        amount, constant = found.shrinkage, kept[found.culprits]
+    def caveat(self, culprits: Codes, found: Factored) -> SingularCovarianceWarning:
+        """What was done because of the culprits."""
         replaced = (
-            f" The variance of {self._words(constant)}, which is zero there, was replaced by "
-            f"{amount:.3g} times the variance in all rows."
+            f" The variance of {self.schema.describe_all(found.culprits)}, which is zero there, "
+            f"was replaced by {found.shrinkage:.3g} times the variance in all rows."
         )
         return SingularCovarianceWarning(
-            f"{self._describe(g)} is singular in {self._words(culprits)}; its correlations were "
-            f"shrunk by {amount:.3g} towards zero.{replaced if len(constant) else ''}",
+            f"{self.name} is singular in {self.schema.describe_all(culprits)}; its correlations "
+            f"were shrunk by {found.shrinkage:.3g} towards zero."
+            f"{replaced if len(found.culprits) else ''}",
             "Pass more rows or fewer columns, set shrinkage yourself, or use "
             "covariance='diagonal'.",
         )
 
 
-def _collect(
-    found: list[Factored], caveats: Sequence[SingularCovarianceWarning]
+class GroupCovariances(NamedTuple):
+    """A factor and the shrinkage used a group, and what the user is warned of."""
+
+    factors: tuple[Factor, ...]
+    shrinkage: Array
+    caveats: tuple[SingularCovarianceWarning, ...]
+
+
+def group_covariances(
+    moments: Moments, groups: Codes, shrinkage: Shrinkage, divisor: Divisor
 ) -> GroupCovariances:
-    factors = tuple(one.factor for one in found if one.factor is not None)
+    """The covariance of each group of classes as a factor; `groups` (K,) has their numbers.
+
+    Where one is singular, columns that are redundant in every row are left out; if that is not
+    enough, because rows are too few, the singular ones are shrunk.
+    """
+    n, mean, total = moments.total()
+    overall, schema = np.diagonal(total) / n, Columns(moments.schema).as_schema()
+    each = [_group(moments, groups == g, divisor, overall, schema) for g in range(groups.max() + 1)]
+    varying = np.flatnonzero(np.sqrt(overall) > CONSTANT * abs(mean))
+    if len(varying) == 0:
+        raise SingularCovarianceError(
+            "No column varies: all rows are the same.", "Pass columns that vary."
+        )
+    culprits: dict[int, Codes] = {}
+    for kept in _choices(varying, total):
+        found = [group.factorise(kept, shrinkage) for group in each]
+        culprits = {g: one.culprits for g, one in enumerate(found) if len(one.culprits)}
+        bad = [g for g, one in enumerate(found) if one.factor is None]
+        if bad and shrinkage == 0:
+            raise each[bad[0]].error(culprits[bad[0]])
+        if not bad:
+            break
+    else:
+        kept, found = varying, [group.factorise(varying, None) for group in each]
+        culprits = {g: one.culprits for g, one in enumerate(found) if one.factor is None}
+        for g in culprits:
+            found[g] = each[g].factorise(varying, "auto")
+            if found[g].factor is None:
+                raise each[g].error(culprits[g])
+    caveats = [each[g].caveat(columns, found[g]) for g, columns in culprits.items()]
+    lost = np.setdiff1d(np.arange(len(mean)), kept)
+    if len(lost):
+        left_out = SingularCovarianceWarning(
+            f"The values in {schema.describe_all(lost)} never change (to 13 digits) or can be "
+            "computed from the other columns; they were left out.",
+            "Drop what is redundant, or set shrinkage=0.0 to have an error instead.",
+        )
+        caveats.insert(0, left_out)
+    factors = tuple(cast(Factor, one.factor) for one in found)
     return GroupCovariances(factors, np.array([one.shrinkage for one in found]), tuple(caveats))
+
+
+def _choices(varying: Codes, total: Array) -> Iterator[Codes]:
+    """Columns to keep: all, those that vary, and those that do not depend on others in all rows."""
+    yield np.arange(len(total))
+    yield varying
+    correlation, _ = unit_diagonal(total[np.ix_(varying, varying)])
+    yield np.delete(varying, dependent_columns(correlation))
+
+
+def _group(
+    moments: Moments, chosen: NDArray[np.bool_], divisor: Divisor, overall: Array, schema: Schema
+) -> GroupMoments:
+    """The moments of the classes chosen (K,); unit covariance where they have no rows."""
+    members = np.flatnonzero(chosen & (moments.count > 0))
+    rows, d = float(moments.count[members].sum()), len(overall)
+    labels = [repr(label) for label in moments.classes[members].tolist()]
+    name = f"class{'es' if len(labels) > 1 else ''} {', '.join(labels[:6])}"
+    if len(members) == len(moments.classes):
+        name = "the classes together"
+    name = f"The covariance of {name} ({rows:g} rows)"
+    if len(members) == 0:
+        return GroupMoments(name, schema, np.eye(d), 1.0, overall, np.zeros(d))
+    scatter = moments.scatter[0] if moments.pooled else moments.scatter[members].sum(axis=0)
+    if divisor == "unbiased":
+        check_freedom(np.array(rows), len(members), np.diagonal(scatter).max())
+    free = rows - len(members) if rows > len(members) else 1.0
+    return GroupMoments(
+        name,
+        schema,
+        scatter / (free if divisor == "unbiased" else rows),
+        max(free, 1.0),
+        overall,
+        abs(moments.mean[members]).max(axis=0),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,7 +326,7 @@ def diagonal_estimate(sums: ColumnMoments, divisor: Divisor) -> Estimate:
     family = estimate_gaussian(
         sums.count, sums.mean, sums.scatter, shared=False, places=_places(sums), taken=taken
     )
-    return _independent(sums, family, shared=False)
+    return _independent(sums, family)
 
 
 def _places(sums: ColumnMoments) -> TableLabels:
@@ -397,14 +354,14 @@ def isotropic_estimate(sums: ColumnMoments, divisor: Divisor) -> Estimate:
     spread = np.sqrt(sums.scatter[:, varies].sum() / (total - taken))
     centre, _ = overall_spread(sums.count, sums.mean, sums.scatter)
     mean = np.where(sums.class_count[:, None] > 0, sums.mean, centre)
-    return _independent(sums, Gaussian(mean, np.full(mean.shape, spread)), shared=True)
+    return _independent(sums, Gaussian(mean, np.full(mean.shape, spread), shared=True))
 
 
-def _independent(sums: ColumnMoments, family: Gaussian, *, shared: bool) -> Estimate:
+def _independent(sums: ColumnMoments, family: Gaussian) -> Estimate:
     """The densities, and the log-likelihood of the entries present."""
     squares = sums.scatter / family.sd / family.sd
     log_likelihood = -float((sums.count * family.log_normaliser + 0.5 * squares).sum())
-    return Estimate(DiagonalGaussians(family, shared), log_likelihood, np.zeros(1))
+    return Estimate(DiagonalGaussians(family), log_likelihood, np.zeros(1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ Conventions: n rows, m columns of one family, K classes, L levels of a column. C
 whose family is categorical have the distinct numbers as levels. Missing entries are left out.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import add
@@ -16,7 +16,7 @@ from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.errors import DomainError, StatisticsError
-from posteriori.likelihood.feature_families import FAMILIES
+from posteriori.likelihood.feature_families import FAMILIES, changed_entries
 from posteriori.rows.block import Block, Features, Mixed, check_finite, find_bad
 from posteriori.rows.schema import Schema, merge_orders
 from posteriori.statistics.column_moments import ColumnMoments, GatherColumnMoments
@@ -266,14 +266,6 @@ class GatherSums:
         """Sum of each column in each class (K, m)."""
         design = Columns(self.schema).design(replace(block, X=X))
         return class_sums(design, block, len(self.classes))
-
-
-def changed_entries(X: Any, change: Callable[[Array], Any]) -> Any:
-    """A copy of a matrix with other numbers in the place of those stored."""
-    X = X.copy()
-    values = X.data if isinstance(X, sparse.csr_array) else X
-    values[:] = change(values)
-    return X
 
 
 Part: TypeAlias = Sums | ColumnMoments | Counts

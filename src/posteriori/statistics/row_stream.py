@@ -3,7 +3,7 @@
 Conventions: n rows, m design columns, p = m + 1 parameters, the intercept first.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
@@ -21,7 +21,7 @@ LAID_OUT = 2**24
 """Up to this many numbers (128 MiB), the rows are read and standardised once, not every epoch."""
 
 _SEGMENT = 2**17
-"""Numbers in a segment: a mebibyte of doubles."""
+"""Numbers that are standardised at a time: a mebibyte of doubles."""
 
 
 class Segment(NamedTuple):
@@ -34,83 +34,73 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowStream:
-    """Rows in standardised columns, with their weights in multiples of a unit.
+    """Rows in standardised columns.
 
-    The unit is the mean weight unless it is given. A row with a soft label becomes one row for each
-    class that shares it, in proportion to its share. With `distinct`, rows that are few are each
-    visited once, with the weight of all that equal them, in an order that depends on them alone.
+    A row with a soft label becomes one row for each class that shares it, in proportion to its
+    share. With `distinct`, equal rows of a dataset that is read once become one row with the sum of
+    their weights, in an order that depends on the rows alone.
     """
 
     rows: FitRows
     standard: Standard
-    unit: float | None = None
     distinct: bool = False
 
     def segments(self, random: np.random.Generator | None = None) -> Iterator[Segment]:
         """All rows in their order, or in a random one.
 
-        Rows that are few, or in memory, are permuted; of a larger source, the batches are visited
-        in a random order, and the rows of each in a random order.
+        Of a large source, the batches are visited in a random order, and the rows of each in a
+        random order.
         """
-        for rows, codes, weight in self._read(random):
-            yield Segment(rows, codes, weight / self.weight_unit)
+        whole = self._whole
+        if whole is None:
+            yield from self._read(random)
+        else:
+            order = _order(len(whole.codes), random)
+            yield Segment(whole.rows[order], whole.codes[order], whole.weight[order])
 
-    @cached_property
-    def weight_unit(self) -> float:
-        """What weights are divided by."""
-        if self.unit is not None:
-            return self.unit
-        sums = [(segment.weight.sum(), len(segment.weight)) for segment in self._read()]
-        total, count = np.sum(sums, axis=0)
+    def mean(self, values: Callable[[Segment], Array]) -> float:
+        """The mean over the rows of a number that `values` gives for each."""
+        parts = [(values(segment).sum(), len(segment.codes)) for segment in self.segments()]
+        total, count = np.sum(parts, axis=0)
         return float(total / count)
 
-    def _read(self, random: np.random.Generator | None = None) -> Iterator[Segment]:
-        """The same with the weights as they are."""
-        whole = self._laid_out
-        if whole is None:
-            yield from self._standardised(random)
-            return
-        for chosen in self._runs(len(whole.codes), random):
-            yield Segment(whole.rows[chosen], whole.codes[chosen], whole.weight[chosen])
-
     @cached_property
-    def _laid_out(self) -> Segment | None:
+    def _whole(self) -> Segment | None:
         """All rows, where they are few."""
-        n_rows = self.rows.n_rows
-        if self.rows.soft:
-            n_rows *= len(cast(Labels, self.rows.classes))
-        if n_rows * self._n_parameters > LAID_OUT:
+        n_classes = len(cast(Labels, self.rows.classes)) if self.rows.soft else 1
+        if self.rows.n_rows * n_classes * self._n_parameters > LAID_OUT:
             return None
-        whole = Segment(*map(np.concatenate, zip(*self._standardised(), strict=True)))
-        return _distinct(whole) if self.distinct else whole
+        whole = Segment(*map(np.concatenate, zip(*self._read(), strict=True)))
+        return _merge_equal_rows(whole) if self.distinct else whole
 
     @property
     def _n_parameters(self) -> int:
         return len(self.standard.scale) + 1
 
-    def _standardised(self, random: np.random.Generator | None = None) -> Iterator[Segment]:
+    def _read(self, random: np.random.Generator | None = None) -> Iterator[Segment]:
         columns = Columns(self.rows.schema)
+        size = max(64, _SEGMENT // self._n_parameters)
         for batch in self.rows.batches(random):
             block = batch.block()
-            block = replace(block, weight=weights_of(block))
-            own, codes, weight = hard_labels(block)
-            places = np.arange(block.X.shape[0])[own]
-            for chosen in self._runs(len(codes), random):
-                design = columns.design(take_block(block, places[chosen]))
+            own, codes, weight = hard_labels(replace(block, weight=weights_of(block)))
+            positions = np.arange(block.X.shape[0])[own]
+            order = _order(len(codes), random)
+            for low in range(0, len(order), size):
+                chosen = order[low : low + size]
+                design = columns.design(take_block(block, positions[chosen]))
                 rows = design.shifted(self.standard.centre).scaled(self.standard.scale).array()
-                rows = np.column_stack([np.ones(len(rows)), rows])
                 if not np.isfinite(rows).all():
                     check_finite(block, batch.schema)
+                rows = np.column_stack([np.ones(len(rows)), rows])
                 yield Segment(rows, codes[chosen], cast(Array, weight)[chosen])
 
-    def _runs(self, n: int, random: np.random.Generator | None) -> Iterator[Codes]:
-        """The places of n rows in their order or a random one, a segment at a time."""
-        order = np.arange(n) if random is None else random.permutation(n)
-        size = max(64, _SEGMENT // self._n_parameters)
-        return (order[low : low + size] for low in range(0, n, size))
+
+def _order(n: int, random: np.random.Generator | None) -> Codes:
+    """The positions of n rows in their order or a random one."""
+    return np.arange(n) if random is None else random.permutation(n)
 
 
-def _distinct(whole: Segment) -> Segment:
+def _merge_equal_rows(whole: Segment) -> Segment:
     """Each row once with the weight of all that equal it, whatever the order of rows or columns."""
     size = np.einsum("ij,ij->i", whole.rows, whole.rows).round(9)
     order = np.lexsort((whole.codes, *whole.rows.T, size))
