@@ -31,6 +31,15 @@ def check_fraction(name: str, value: Any) -> None:
         )
 
 
+def check_number(name: str, value: Any, *, positive: bool = False, most: float = np.inf) -> None:
+    """An error unless this is a finite number from zero to `most`; above zero, if `positive`."""
+    inside = is_number(value) and 0 <= value <= most and value < np.inf
+    if not inside or (positive and value == 0):
+        least = "a positive number" if positive else "a finite number of zero or more"
+        up_to = f" up to {most:g}" if most < np.inf else ""
+        raise ParameterError(f"{name}={value!r} is out of range.", f"Use {least}{up_to}.")
+
+
 def check_count(name: str, value: Any, what: str, *, none: bool = False) -> None:
     """An error unless this is a whole number from one on or, where `none`, None."""
     if value is None and none:

@@ -10,13 +10,13 @@ linear, else None, and `quadratic`: A (K, d, d), b (K, d) and c (K,) with
 ln p(x|C_k) = xᵀA_k x + b_kᵀx + c_k.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from posteriori.design.columns import Columns
+from posteriori.errors import ShapeError
 from posteriori.likelihood.feature_families import Gaussian, in_parts
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.linalg import cholesky, solve_lower
@@ -24,6 +24,9 @@ from posteriori.rows.block import Block, Features, Mixed
 from posteriori.typing import Array, Codes
 
 _LOG_2PI = float(np.log(2 * np.pi))
+
+_MOST_ENTRIES = 2**29
+"""Entries of diagonal matrices that are written out: 4 GiB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,11 +135,6 @@ class FullGaussians:
             out[rows] = part._complete(X[np.ix_(rows, columns)])
         return out
 
-    def of_classes(self, classes: Sequence[int]) -> "FullGaussians":
-        """Those of some of the classes."""
-        used, groups = np.unique(self.groups[classes], return_inverse=True)
-        return FullGaussians(self.mean[classes], tuple(self.factors[g] for g in used), groups)
-
     def linear(self, log_priors: Array) -> Linear | None:
         if len(self.factors) > 1:
             return None
@@ -162,6 +160,11 @@ class FullGaussians:
         """Σ_k (K, d, d), or Σ (d, d) where there is only one."""
         found = np.array([factor.covariance() for factor in self.factors])
         return found[0] if len(found) == 1 else found[self.groups]
+
+    def deviations(self) -> Array:
+        """The standard deviation of each column in each class (K, d)."""
+        found = np.array([np.sqrt((f.lower**2).sum(axis=1)) * f.scale for f in self.factors])
+        return found[self.groups]
 
     @property
     def n_parameters(self) -> int:
@@ -218,8 +221,12 @@ class DiagonalGaussians:
 
     def covariances(self) -> Array:
         """Σ_k (K, d, d), or Σ (d, d) where there is only one; zero for columns left out."""
-        found = _diagonals(np.where(np.isfinite(self.family.sd), self.family.sd, 0.0) ** 2)
-        return found[0] if self.family.shared else found
+        variances = self.deviations() ** 2
+        return _diagonals(variances[:1])[0] if self.family.shared else _diagonals(variances)
+
+    def deviations(self) -> Array:
+        """The standard deviation of each column in each class (K, d); zero for those left out."""
+        return np.where(np.isfinite(self.family.sd), self.family.sd, 0.0)
 
     @property
     def n_parameters(self) -> int:
@@ -233,4 +240,9 @@ def _log_density(family: Gaussian, X: Array, missing: bool) -> Array:
 
 def _diagonals(values: Array) -> Array:
     """Diagonal matrices (K, d, d) of the rows of `values` (K, d)."""
+    if values.size * values.shape[1] > _MOST_ENTRIES:
+        raise ShapeError(
+            f"Matrices of {values.shape[1]:,} columns do not fit in memory.",
+            "tidy() has the means and standard deviations of the columns.",
+        )
     return values[:, :, None] * np.eye(values.shape[1])

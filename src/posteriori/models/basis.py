@@ -20,7 +20,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_array, check_random_state, resample
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from posteriori.arguments import check_choice, check_count, is_number
+from posteriori.arguments import check_choice, check_count, check_number
 from posteriori.errors import ColumnTypeError, ParameterError, ShapeError
 from posteriori.rows.block import Block, check_finite
 from posteriori.rows.features import Table, as_frame, read_features
@@ -125,10 +125,8 @@ class BasisTransformer(TransformerMixin, BaseEstimator):
         check_choice("units", self.units, get_args(Units))
         if np.ndim(self.centres) == 0:
             check_count("centres", self.centres, "centres", none=True)
-        if self.width is not None and not (is_number(self.width) and _LEAST < self.width < np.inf):
-            raise ParameterError(
-                f"width={self.width!r} is out of range.", "Use a positive number, or None."
-            )
+        if self.width is not None:
+            check_number("width", self.width, positive=True)
 
     def _unit(self, spread: Array) -> Array:
         """The length of one in each column (d,)."""

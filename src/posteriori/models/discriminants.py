@@ -5,7 +5,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from posteriori.arguments import check_choice, is_number
+from posteriori.arguments import check_choice, check_count, check_number
 from posteriori.decision.class_priors import log_priors
 from posteriori.design.columns import Columns
 from posteriori.errors import (
@@ -20,7 +20,6 @@ from posteriori.linalg import read_only
 from posteriori.models.from_statistics import FromStatistics
 from posteriori.models.gaussian import gather_moments
 from posteriori.rows.block import Rows
-from posteriori.rows.source import FitRows
 from posteriori.solve.closed_form import (
     Divisor,
     Shrinkage,
@@ -89,11 +88,6 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, From
         self.threshold = threshold
         self.shrinkage = shrinkage
 
-    def _fit_rows(self, rows: FitRows) -> None:
-        K, d = len(cast(Labels, rows.classes)), len(Columns(rows.schema).names)
-        self._check_components(min(K - 1, d), f"{K} classes in {d} columns")
-        super()._fit_rows(rows)
-
     def _gather(self, rows: Rows, before: Any = None) -> Moments:
         return gather_moments(rows, self, pooled=True)
 
@@ -102,7 +96,7 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, From
 
     def _estimate(self, statistic: Moments) -> None:
         moments, K = statistic.with_vacant_classes_centred(), int(np.count_nonzero(statistic.count))
-        kept = self._components(K, moments.mean.shape[1])
+        kept = self._n_directions(K, moments.mean.shape[1])
         n, mean, _ = moments.total()
         # Weights may sum to K or less: then the variance is the scatter over n.
         divisor, freedom = ("unbiased", n - K) if n > K else ("ml", n)
@@ -139,28 +133,21 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, From
     def _check_parameters(self, classes: Labels) -> None:
         check_shrinkage(self.shrinkage)
         check_choice("threshold", self.threshold, ("gaussian", "midpoint"))
+        check_count("n_components", self.n_components, "directions", none=True)
 
-    def _check_components(self, most: int, of: str) -> None:
-        wanted = self.n_components
-        if wanted is not None and not (
-            isinstance(wanted, int | np.integer) and 1 <= wanted <= most
-        ):
-            raise ParameterError(
-                f"n_components={wanted!r}, but {of} have 1 to {most} directions.",
-                "Use a smaller number, or None for all.",
-            )
-
-    def _components(self, n_seen: int, n_columns: int) -> int:
+    def _n_directions(self, K: int, d: int) -> int:
         """The number of directions; an error while too few classes have rows."""
-        self._check_components(n_columns, f"{n_columns} columns")
-        needed = 2 if self.n_components is None else int(self.n_components) + 1
-        if n_seen < needed:
-            raise LabelError(
-                f"There are rows of {n_seen} class{'es' * (n_seen > 1)}; {needed - 1} "
-                f"direction{'s' * (needed > 2)} between classes need {needed}.",
-                "Pass rows of more classes.",
+        most = min(K - 1, d)
+        wanted = most if self.n_components is None else int(self.n_components)
+        if not 1 <= wanted <= most:
+            error = ParameterError if wanted > d else LabelError
+            asked = "" if self.n_components is None else f", not {wanted} as n_components says"
+            raise error(
+                f"Rows of {K} class{'es' * (K > 1)} in {d} column{'s' * (d > 1)} have at most "
+                f"{most} directions between classes{asked}.",
+                "Use a smaller n_components, None for all, or rows of more classes.",
             )
-        return min(n_seen - 1, n_columns) if self.n_components is None else needed - 1
+        return wanted
 
     def transform(self, X: Any) -> Array:
         """The projection wᵀ(x - m) of each row onto each direction, (n, components)."""
@@ -271,10 +258,7 @@ class LeastSquaresClassifier(FromStatistics):
                 f"coding='fisher' is for two classes; y has {len(classes)}.",
                 "Use coding='one-of-k', or FisherDiscriminant.",
             )
-        if not (is_number(self.ridge) and 0 <= self.ridge < np.inf):
-            raise ParameterError(
-                f"ridge={self.ridge!r} is out of range.", "Use a number of zero or more."
-            )
+        check_number("ridge", self.ridge)
 
     def _code(self, moments: Moments) -> Array:
         """The targets as a map of the 1-of-K code (K, outputs)."""

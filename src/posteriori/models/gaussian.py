@@ -20,7 +20,6 @@ from posteriori.errors import (
 from posteriori.likelihood.class_densities import DiagonalGaussians, FullGaussians
 from posteriori.linalg import read_only
 from posteriori.models.from_statistics import FromStatistics
-from posteriori.models.linear import Hyperplane
 from posteriori.rows.block import Features, Rows
 from posteriori.rows.source import FitRows
 from posteriori.solve.closed_form import (
@@ -256,8 +255,7 @@ class GaussianClassifier(FromStatistics):
 
     def _parameter_columns(self) -> dict[str, list[Any]]:
         terms, K = Columns(self.schema_).names, len(self.classes_)
-        sd = np.sqrt(np.diagonal(self.covariances_, axis1=-2, axis2=-1))
-        sd = np.broadcast_to(sd, self.means_.shape)
+        sd = self._densities.deviations()
         count = self.class_count_[:, None]
         std_error = np.divide(sd, np.sqrt(count), out=np.full(sd.shape, np.inf), where=count > 0)
         return {
@@ -282,18 +280,6 @@ class GaussianClassifier(FromStatistics):
             raise NotLinearError("All boundaries are linear.", "See coef_ and intercept_.")
         matrix, linear, constant = self._densities.quadratic()
         return Quadratic(matrix, linear, constant + self._log_priors)
-
-    def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane:
-        """The boundary between two classes (4.10), where they share a covariance."""
-        self._known_classes()
-        labels, densities = self.classes_.tolist(), self._densities
-        pair = [labels.index(label) for label in (second, first) if label in labels]
-        if self._linear is None and isinstance(densities, FullGaussians) and len(pair) == 2:
-            linear = densities.of_classes(pair).linear(self._log_priors[pair])
-            if linear is not None:
-                coef, intercept = linear.coefficients()
-                return Hyperplane(coef[0], float(intercept[0]))
-        return super().hyperplane(first, second)
 
 
 def gather_moments(rows: Rows, model: Any, *, pooled: bool) -> Moments:

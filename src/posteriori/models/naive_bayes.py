@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from posteriori.arguments import is_number
+from posteriori.arguments import check_number
 from posteriori.decision.class_priors import PriorsLike
-from posteriori.errors import NotLinearError, ParameterError, StatisticsError
+from posteriori.errors import NotLinearError, StatisticsError
 from posteriori.likelihood.feature_families import (
     ONE_PARAMETER,
     Categorical,
@@ -108,11 +108,7 @@ class NaiveBayes(FromStatistics):
     _parts: list[tuple[Group, Family]]
 
     def _check_parameters(self, classes: Labels) -> None:
-        if not (is_number(self.pseudocount) and 0 <= self.pseudocount < np.inf):
-            raise ParameterError(
-                f"pseudocount={self.pseudocount!r} is out of range.",
-                "Use a finite number, zero or more.",
-            )
+        check_number("pseudocount", self.pseudocount)
 
     def _gather(self, rows: Rows, before: FamilySums | None = None) -> FamilySums:
         if before is None or self.family != "auto":
@@ -171,21 +167,18 @@ class NaiveBayes(FromStatistics):
             self._linear = _joined(columns, cast(list[Linear], forms), self._log_priors)
 
     def _log_density(self, X: Features) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):
-            parts = (family.log_density(group.values(X)) for group, family in self._parts)
-            return cast(Array, sum(parts))
+        parts = (family.log_density(group.values(X)) for group, family in self._parts)
+        return cast(Array, sum(parts))
 
     def _activations(self, X: Features) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = super()._activations(X)  # (4.86) where it is linear
+        values = super()._activations(X)  # (4.86) where it is linear
         for group, family in self._parts if self._linear is not None else ():
             family.mark_outside(values, group.values(X))
         return values
 
     def _marginal(self, X: Features) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):
-            parts = (in_parts(f.marginal_log_density, g.values(X)) for g, f in self._parts)
-            return cast(Array, sum(parts)) + self._log_priors
+        parts = (in_parts(f.marginal_log_density, g.values(X)) for g, f in self._parts)
+        return cast(Array, sum(parts)) + self._log_priors
 
     def _column_densities(self, X: Features) -> Array:
         """ln p(x_j|C_k) of each column of one row (d, K); zero where an entry is missing."""

@@ -5,13 +5,12 @@ from typing import Any, Self, cast, get_args
 
 import numpy as np
 
-from posteriori.arguments import as_generator, check_choice, check_count, check_flag, is_number
+from posteriori.arguments import as_generator, check_choice, check_count, check_flag, check_number
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
 from posteriori.errors import (
     ConvergenceWarning,
     LabelError,
-    ParameterError,
     ShapeError,
     warn,
 )
@@ -417,13 +416,8 @@ class Adaline(RowByRow):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name, most in (("learning_rate", 1.0), ("tol", np.inf)):
-            value = getattr(self, name)
-            if not (is_number(value) and 0 < value <= most and value < np.inf):
-                raise ParameterError(
-                    f"{name}={value!r} is out of range.",
-                    "Use a positive number" + (" up to 1." if most == 1 else "."),
-                )
+        check_number("learning_rate", self.learning_rate, positive=True, most=1.0)
+        check_number("tol", self.tol, positive=True)
 
 
 def _weighted_square(segment: Segment) -> Array:
