@@ -39,7 +39,6 @@ DATA = {
 MIX = {0: "gaussian", 1: "bernoulli", 2: "categorical", 3: "poisson", 4: "exponential"}
 DATA["mixed"] = np.column_stack([DATA[name][:, 0] for name in MIX.values()])
 
-of_each_family = pytest.mark.parametrize("family", [*MIX.values()])
 of_each_data = pytest.mark.parametrize("data", DATA)
 weights = pytest.mark.parametrize("weight", [None, W], ids=["unweighted", "weighted"])
 
@@ -274,20 +273,6 @@ def test_constant_columns_and_classes_of_one_row_are_warned_of():
         model = NaiveBayes().fit(X, y)
     assert np.isfinite(model.predict_log_proba(X)).all()
     assert NaiveBayes(shared_scale=True).fit(X, y).predict(X[-1:]).tolist() == [3]
-
-
-@of_each_family
-@pytest.mark.parametrize("pseudocount", [0.0, 1.0])
-def test_a_class_without_rows_has_probability_zero_until_they_come(family, pseudocount):
-    X, seen = DATA[family], Y < 2
-    model = NaiveBayes(family=family, pseudocount=pseudocount)
-    plain = clone(model).fit(X[seen], Y[seen])
-    model.partial_fit(X[seen], Y[seen], classes=[0, 1, 2])
-    found = model.predict_proba(X[seen])
-    assert (found[:, 2] == 0).all()
-    same(found[:, :2], plain.predict_proba(X[seen]))
-    model.partial_fit(X[~seen], Y[~seen])
-    same(model.predict_proba(X), clone(model).fit(X, Y).predict_proba(X))
 
 
 def test_zero_counts_and_means_without_pseudocount_are_impossible():

@@ -105,6 +105,24 @@ def test_separable_classes_are_separated(data, averaged):
     assert averaged or model.score(*data) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("model", "data", "words", "remedy"),
+    [
+        (Perceptron(max_epochs=1), LINE, "can be separated, but .* in 1 epoch", "Raise max_epochs"),
+        (Adaline(max_epochs=2, tol=1e-8), WINE, "After 2 epochs a column", "LeastSquaresCl"),
+    ],
+    ids=["perceptron", "adaline"],
+)
+def test_too_few_epochs_are_warned_of(model, data, words, remedy):
+    with pytest.warns(ConvergenceWarning, match=words) as caught:
+        model.set_params(random_state=0).fit(*data)
+    assert remedy in caught[0].message.remedy
+    assert not model.converged_
+    assert model.n_iter_ == model.max_epochs
+    assert getattr(model, "separable_", True) is True
+    assert model.score(*data) > 0.9
+
+
 def test_classes_that_overlap_are_detected_by_a_linear_program():
     touching = np.array([[0.0], [1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
     for (X, y), score in ((IRIS, 0.95), (touching, 0.75)):
@@ -115,15 +133,6 @@ def test_classes_that_overlap_are_detected_by_a_linear_program():
         assert not model.converged_
         assert model.separable_ is False
         assert model.score(X, y) >= score
-
-
-def test_too_few_epochs_are_warned_of():
-    with pytest.warns(ConvergenceWarning, match="can be separated, but .* in 1 epoch") as caught:
-        model = Perceptron(max_epochs=1, random_state=0).fit(*LINE)
-    assert caught[0].message.remedy == "Raise max_epochs."
-    assert not model.converged_
-    assert model.separable_ is True
-    assert model.score(*LINE) > 0.9
 
 
 @BOTH
@@ -147,14 +156,6 @@ def test_the_adaline_goes_to_the_least_squares_solution(data):
     assert gap < 0.02
     loose = model.set_params(tol=1e-2).fit(X, y, sample_weight=weight).decision_function(X)
     assert gap < np.sqrt(np.mean((loose - expected) ** 2))
-
-
-def test_an_adaline_without_convergence_is_warned_of():
-    with pytest.warns(ConvergenceWarning, match="After 2 epochs a column still has") as caught:
-        model = Adaline(random_state=0, max_epochs=2, tol=1e-8).fit(*WINE)
-    assert "LeastSquaresClassifier" in caught[0].message.remedy
-    assert not model.converged_
-    assert (model.n_iter_, model.n_updates_) == (2, 2 * 178)
 
 
 @pytest.mark.parametrize(

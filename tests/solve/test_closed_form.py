@@ -77,7 +77,7 @@ def covariances(X, y, groups, shrinkage=None, divisor="ml"):
 def test_automatic_shrinkage_counts_the_degrees_of_freedom_of_each_group():
     found = covariances(X, Y, PAIR, "auto")
     for amount, group in zip(found.shrinkage, [[0, 2], [1]], strict=True):
-        scatter = sum((Y == k).sum() * np.cov(X[Y == k].T, ddof=0) for k in group)
+        scatter = sum((k == Y).sum() * np.cov(X[k == Y].T, ddof=0) for k in group)
         scale = np.sqrt(np.diagonal(scatter))
         freedom = np.isin(Y, group).sum() - len(group)
         expected = oracle_shrinkage(scatter / scale / scale[:, None], freedom)

@@ -8,7 +8,6 @@ from scipy import sparse
 from statistics_registry import STATISTICS
 
 from posteriori.design.columns import Columns
-from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.rows.in_memory import read_rows
 from posteriori.statistics.column_moments import column_spread
 
@@ -51,27 +50,12 @@ def test_a_column_that_a_class_never_has_counts_nothing(source):
 # All rows as one class.
 
 
-def spread_of(X, weight=None):
-    rows = read_rows(X, np.arange(X.shape[0]) % 2, weight)
-    return column_spread(rows, Columns(rows.schema))
-
-
 @dense_and_sparse
 def test_mean_and_deviation_are_those_of_numpy(source):
     X = rng.normal([1e8, 0.0, -3.0], [1.0, 2.0, 0.0], (500, 3))
     times = rng.integers(1, 4, 500)
-    mean, deviation = spread_of(source(X), times)
+    rows = read_rows(source(X), np.arange(500) % 2, times)
+    mean, deviation = column_spread(rows, Columns(rows.schema))
     np.testing.assert_allclose(mean, np.repeat(X, times, axis=0).mean(axis=0), rtol=1e-14)
     expected = np.repeat(X, times, axis=0).std(axis=0)
     np.testing.assert_allclose(deviation, expected, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("bad", "error"), [(np.nan, MissingValueError), (-np.inf, InfiniteValueError)]
-)
-@dense_and_sparse
-def test_an_entry_that_is_no_number_is_named(source, bad, error):
-    X = rng.normal(size=(40_000, 5))
-    X[31_234, 3] = bad
-    with pytest.raises(error, match="row 31234, column 3"):
-        spread_of(source(X))

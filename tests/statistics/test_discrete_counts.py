@@ -67,14 +67,6 @@ def test_distinct_numbers_of_any_kind():
         np.testing.assert_array_equal(np.array([*levels, np.nan])[codes], x)
 
 
-def test_infinite_states_are_an_error():
-    bad = X.copy()
-    bad[7, 1] = np.inf
-    for kernel in (GatherCounts, GatherSums):
-        with pytest.raises(InfiniteValueError, match="row 7, column 1"):
-            gathered(kernel, bad, Y)
-
-
 def test_statistics_of_other_columns_or_families_do_not_add():
     with pytest.raises(StatisticsError, match="poisson and for categorical"):
         by_family(X, Y, family="poisson") + by_family(X, Y, family={0: "poisson", 1: "categorical"})
