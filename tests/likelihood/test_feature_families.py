@@ -36,7 +36,7 @@ def categorical(levels, tables):
 
 
 FITTED = {
-    "bernoulli": Bernoulli(MEAN, 1 - MEAN),
+    "bernoulli": Bernoulli(MEAN),
     "poisson": Poisson(5 * MEAN),
     "exponential": Exponential(5 * MEAN),
     "gaussian": Gaussian(MEAN, 2 * MEAN),

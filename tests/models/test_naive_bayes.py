@@ -281,6 +281,10 @@ def test_zero_counts_and_means_without_pseudocount_are_impossible():
     same(model.predict_proba([[1, 1], [0, 1], [np.nan, 1]]), [[1, 0], [0, 1], [1 / 3, 2 / 3]])
     with pytest.raises(ScaleError, match="Row 1"):
         model.predict_proba([[1, 1], [0, 0]])
+    tenths = NaiveBayes(family="bernoulli", pseudocount=0).fit(
+        [[1]] * 3 + [[0]], list("aaab"), [0.1, 0.2, 0.3, 0.4]
+    )
+    assert tenths.parameters_["x0"]["probability"].tolist() == [1.0, 0.0]
     model = NaiveBayes(family="poisson").fit([[0], [0], [2], [1]], ["a", "a", "b", "b"])
     low = np.exp(-1.5)
     same(model.predict_proba([[0], [3]]), [[1 / (1 + low), low / (1 + low)], [0, 1]])

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln, logit, xlogy
 
 from posteriori.errors import (
     DomainError,
@@ -41,6 +41,9 @@ Levels: TypeAlias = tuple[tuple[Any, ...], ...]
 
 CONSTANT = 1e-13
 """A column is called constant when its spread is below this part of its size."""
+
+_ROUNDING = 1e-12
+"""A share of the weight below this is what adding up weights leaves of zero."""
 
 _FAR = 300.0
 """Standard deviations between a mean and the centre beyond which a square is not multiplied out."""
@@ -171,79 +174,77 @@ class NumberFamily(Family):
         each = [np.nansum(self.entries(x, k), axis=1) for k in range(len(self.mean))]
         return np.stack(each, axis=1)
 
-    @property
-    def n_parameters(self) -> int:
-        return self.mean.size
-
-
-@dataclass(frozen=True)
-class Bernoulli(NumberFamily):
-    """x is one with probability μ and zero otherwise (4.81): `mean` = μ, `rest` = 1 - μ (K, m).
-
-    ln p = x ln μ + (1 - x) ln(1 - μ), hence λ = ln μ/(1 - μ), ln g = ln(1 - μ).
-
-    >>> family = Bernoulli(np.array([[0.25]]), np.array([[0.75]]))
-    >>> family.marginal_log_density(np.array([[1.0], [np.nan]]))
-    array([[-1.38629436],
-           [ 0.        ]])
-    """
-
-    rest: Array
-
-    name = "bernoulli"
-    domain = "0 or 1"
-
-    @classmethod
-    def estimate(cls, count: Array, total: Array, pseudocount: float, places: TableLabels) -> Self:
-        """μ = (Σx + α) / (N + 2α)."""
-        if pseudocount == 0:
-            count, total = places.fill_vacant(count), places.fill_vacant(total)
-            places.check_counted(count)
-        rest = np.maximum(count - total, 0.0)
-        weight = count + 2 * pseudocount
-        return cls((total + pseudocount) / weight, (rest + pseudocount) / weight)
-
-    @staticmethod
-    def outside(x: Array) -> Mask:
-        return (x != 0) & (x != 1) & ~np.isnan(x)
-
-    def entries(self, x: Array, k: int) -> Array:
-        return xlogy(x, self.mean[k]) + xlogy(1 - x, self.rest[k])
-
-    @cached_property
-    def form(self) -> Linear | None:
-        if not (self.mean.all() and self.rest.all()):
-            return None
-        zero = np.log(self.rest)
-        return Linear((np.log(self.mean) - zero).T, zero.sum(axis=1), None)
-
-    def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
-        return (random.random((n, self.mean.shape[1])) < self.mean[k]).astype(np.float64)
-
-    def column(self, j: int) -> dict[str, Any]:
-        return {"probability": self.mean[:, j]}
-
 
 @dataclass(frozen=True)
 class MeanFamily(NumberFamily):
-    """A family with one parameter, its mean; a pseudocount has no part in it."""
+    """A family with u(x) = x and one parameter, its mean.
+
+    Each of `states` counts `pseudocount` times as if it had been observed.
+    """
+
+    states: ClassVar[tuple[float, ...]] = ()
+    parameter: ClassVar[str] = "mean"
 
     @classmethod
     def estimate(cls, count: Array, total: Array, pseudocount: float, places: TableLabels) -> Self:
-        """μ = Σx / N, the mean of all rows standing in for a class that has none yet."""
-        count, total = places.fill_vacant(count), places.fill_vacant(total)
-        places.check_counted(count)
-        mean = total / count
+        """μ = (Σx + α Σ states) / (N + α |states|).
+
+        Without pseudocounts, the mean of all rows stands in for a class that has none yet.
+        """
+        if pseudocount == 0 or not cls.states:
+            count, total = places.fill_vacant(count), places.fill_vacant(total)
+            places.check_counted(count)
+        mean = (total + pseudocount * sum(cls.states)) / (count + pseudocount * len(cls.states))
         if not np.isfinite(mean).all():
             _, column = places.first(~np.isfinite(mean))
             raise ScaleError(
                 f"The entries of {column} are too large to be added up.",
                 "Divide them by a power of ten.",
             )
+        if cls.states and pseudocount == 0:
+            mean = np.where(mean > 1 - _ROUNDING, 1.0, mean)
         return cls(mean)
 
+    @property
+    def n_parameters(self) -> int:
+        return self.mean.size
+
     def column(self, j: int) -> dict[str, Any]:
-        return {"mean": self.mean[:, j]}
+        return {self.parameter: self.mean[:, j]}
+
+
+@dataclass(frozen=True)
+class Bernoulli(MeanFamily):
+    """x is one with probability μ and zero otherwise (4.81).
+
+    ln p = x ln μ + (1 - x) ln(1 - μ), hence λ = ln μ/(1 - μ), ln g = ln(1 - μ).
+
+    >>> family = Bernoulli(np.array([[0.25]]))
+    >>> family.marginal_log_density(np.array([[1.0], [np.nan]]))
+    array([[-1.38629436],
+           [ 0.        ]])
+    """
+
+    name = "bernoulli"
+    domain = "0 or 1"
+    states = (0.0, 1.0)
+    parameter = "probability"
+
+    @staticmethod
+    def outside(x: Array) -> Mask:
+        return (x != 0) & (x != 1) & ~np.isnan(x)
+
+    def entries(self, x: Array, k: int) -> Array:
+        return xlogy(x, self.mean[k]) + xlogy(1 - x, 1 - self.mean[k])
+
+    @cached_property
+    def form(self) -> Linear | None:
+        if not ((self.mean > 0) & (self.mean < 1)).all():
+            return None
+        return Linear(logit(self.mean).T, np.log1p(-self.mean).sum(axis=1), None)
+
+    def draw(self, k: int, n: int, random: np.random.Generator) -> Array:
+        return (random.random((n, self.mean.shape[1])) < self.mean[k]).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -568,18 +569,10 @@ def codes_among(levels: Sequence[float], x: Array) -> NDArray[np.intp]:
     return codes
 
 
-ONE_PARAMETER: dict[str, type[Bernoulli] | type[Poisson] | type[Exponential]] = {
-    family.name: family for family in (Bernoulli, Poisson, Exponential)
-}
-"""Families with u(x) = x whose parameter follows from a count and a sum."""
-
 FAMILIES: dict[str, type[Family]] = {
-    **ONE_PARAMETER,
-    Gaussian.name: Gaussian,
-    Categorical.name: Categorical,
+    family.name: family for family in (Bernoulli, Poisson, Exponential, Gaussian, Categorical)
 }
 """All families by name."""
-
 
 FamilyLike: TypeAlias = str | Mapping[Any, str]
 """The name of a family, "auto", or names by column name or place."""

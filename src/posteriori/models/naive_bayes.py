@@ -11,10 +11,11 @@ from posteriori.arguments import check_number
 from posteriori.decision.class_priors import PriorsLike
 from posteriori.errors import NotLinearError, StatisticsError
 from posteriori.likelihood.feature_families import (
-    ONE_PARAMETER,
+    FAMILIES,
     Categorical,
     Family,
     FamilyLike,
+    MeanFamily,
     TableLabels,
     estimate_gaussian,
     in_parts,
@@ -157,7 +158,8 @@ class NaiveBayes(FromStatistics):
                 part.levels, part.tables, self.pseudocount, places, coded=group.coded
             )
         count = np.broadcast_to(part.count, part.total.shape)
-        return ONE_PARAMETER[group.family].estimate(count, part.total, self.pseudocount, places)
+        family = cast(type[MeanFamily], FAMILIES[group.family])
+        return family.estimate(count, part.total, self.pseudocount, places)
 
     def _prepare(self) -> None:
         self._linear = None
