@@ -120,8 +120,16 @@ def test_the_midpoint_is_the_nearest_projected_mean():
     [
         ({"n_components": 0}, ParameterError, "n_components=0"),
         ({"n_components": 1.5}, ParameterError, "n_components=1.5"),
-        ({"n_components": 5}, ParameterError, "3 classes in 4 columns have at most 2 .*, not 5"),
-        ({"n_components": 3}, LabelError, "3 classes in 4 columns have at most 2 .*, not 3"),
+        (
+            {"n_components": 5},
+            ParameterError,
+            "4 columns have at most 2 .* n_components=5",
+        ),
+        (
+            {"n_components": 3},
+            LabelError,
+            "4 columns have at most 2 .* n_components=3",
+        ),
         ({"threshold": "best"}, ParameterError, "threshold"),
         ({"shrinkage": 3}, ParameterError, "shrinkage"),
     ],

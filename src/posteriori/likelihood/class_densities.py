@@ -2,8 +2,8 @@
 
 Conventions: n rows, d columns, K classes, G groups of classes that share a covariance. A
 covariance is stored as Σ = D L Lᵀ D with D = diag(scale) and L Lᵀ the correlations, so that the
-units of the columns cannot spoil the factor. No inverse is ever formed: what prediction needs is
-L⁻¹D⁻¹(x - μ), by forward substitution.
+accuracy of the factor does not depend on the units of the columns. No inverse is formed: prediction
+needs L⁻¹D⁻¹(x - μ), by forward substitution.
 
 Both kinds of densities have `linear`, the activations (4.68)-(4.70) where the boundaries are
 linear, else None, and `quadratic`: A (K, d, d), b (K, d) and c (K,) with

@@ -189,7 +189,7 @@ class MeanFamily(NumberFamily):
     def estimate(cls, count: Array, total: Array, pseudocount: float, places: TableLabels) -> Self:
         """μ = (Σx + α Σ states) / (N + α |states|).
 
-        Without pseudocounts, the mean of all rows stands in for a class that has none yet.
+        Without pseudocounts, a class that has no rows yet has the mean of all rows.
         """
         if pseudocount == 0 or not cls.states:
             count, total = places.fill_vacant(count), places.fill_vacant(total)
@@ -396,9 +396,10 @@ def estimate_gaussian(
 ) -> Gaussian:
     """Means and variances Σ(x - μ)²/(N - taken).
 
-    A column that is the same in all rows is left out. Where one is constant in a class only (with
-    `shared`, in every class), it is given the variance that one more row, as far out as rows are
-    overall, would have made. A class without rows is described by all rows together.
+    A column that is constant in all rows is left out. Where one is constant in a class only (with
+    `shared`, in every class), its variance is replaced by 1/(N + 1) of that in all rows: about what
+    one more row, one standard deviation away, would give. A class without rows has the parameters
+    of all rows together.
     """
     vacant = places.vacant[:, None]
     places.check_counted(np.where(vacant, 1.0, count))
@@ -450,7 +451,7 @@ def _warn_of_flat_columns(flat: Mask, lost: Mask, places: TableLabels) -> None:
             warn(
                 SingularCovarianceWarning(
                     f"The variance of {places.all_columns(columns)} is zero in {where}; it was "
-                    "given what one more row of the overall spread would make.",
+                    "replaced by 1/(N + 1) of the variance in all rows.",
                     "Pass more rows, or drop what does not vary.",
                 )
             )

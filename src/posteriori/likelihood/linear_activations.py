@@ -15,7 +15,7 @@ from posteriori.rows.schema import HandleUnknown, Schema
 from posteriori.typing import Array
 
 NEAR_ZERO = 1e4
-"""Below this size of wᵀc, the centre c need not be taken off first: twelve digits are left."""
+"""If wᵀc is smaller than this, wᵀx - wᵀc is exact to twelve digits, and x - c is not needed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,5 +75,5 @@ def contrasts(weights: Array, bias: Array) -> tuple[Array, Array]:
 
 
 def is_near_zero(centre: Array, weights: Array) -> bool:
-    """Whether (x - centre)ᵀw can be had from xᵀw without loss of digits."""
+    """Whether xᵀw - centreᵀw is (x - centre)ᵀw without loss of digits."""
     return bool((abs(centre) @ abs(weights)).max(initial=0.0) < NEAR_ZERO)

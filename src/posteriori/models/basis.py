@@ -308,8 +308,7 @@ def midpoints(low: float, high: float, number: int) -> Array:
     >>> midpoints(0.0, 3.0, 3), midpoints(2.0, 2.0, 3)
     (array([0.5, 1.5, 2.5]), array([2.]))
     """
-    share = (np.arange(number) + 0.5) / number
-    return np.unique(low * (1 - share) + high * share) if low < high else np.array([low])
+    return np.unique(np.linspace(low, high, 2 * number + 1)[1::2])
 
 
 def grid_axes(X: Array, number: int) -> list[Array]:

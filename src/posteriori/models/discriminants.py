@@ -141,10 +141,10 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, From
         wanted = most if self.n_components is None else int(self.n_components)
         if not 1 <= wanted <= most:
             error = ParameterError if wanted > d else LabelError
-            asked = "" if self.n_components is None else f", not {wanted} as n_components says"
+            given = "" if self.n_components is None else f", not n_components={wanted}"
             raise error(
                 f"Rows of {K} class{'es' * (K > 1)} in {d} column{'s' * (d > 1)} have at most "
-                f"{most} directions between classes{asked}.",
+                f"{most} directions between classes{given}.",
                 "Use a smaller n_components, None for all, or rows of more classes.",
             )
         return wanted

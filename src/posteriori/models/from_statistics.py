@@ -206,8 +206,8 @@ class FromStatistics(Classifier):
         if not self._is_generative:
             return super()._no_answer(row)
         return ScaleError(
-            "Row {row} has density zero in every class: it lies too far from all of them, or "
-            "has a level or count that none of them can give.",
+            "Row {row} has density zero in every class: it is too far from all of them, or has a "
+            "level or count that is impossible in each of them.",
             "Correct or drop the row, or fit with a pseudocount.",
             row,
         )

@@ -189,8 +189,8 @@ class GroupMoments:
 
     def error(self, culprits: Codes) -> SingularCovarianceError:
         return SingularCovarianceError(
-            f"{self.name} is singular: {self.schema.describe_all(culprits)} cannot be told from "
-            "constants or from linear functions of the other columns.",
+            f"{self.name} is singular: {self.schema.describe_all(culprits)} are constant or "
+            "linear functions of the other columns, to 13 digits.",
             "Drop such columns, set shrinkage='auto', or use covariance='diagonal'.",
         )
 
