@@ -53,51 +53,47 @@ def with_gaps(X):
 
 
 @of_any_kind
-@pytest.mark.parametrize("estimate", ["ml", "unbiased"])
-def test_numbers_are_those_of_fifty_digits(kind, estimate):
-    model = GaussianClassifier(covariance=kind, estimate=estimate).fit(X, NAMES)
-    exact = exact_model(kind, unbiased=estimate == "unbiased")
+@pytest.mark.parametrize("case", ["ml", "unbiased", "weights and soft labels"])
+def test_numbers_are_those_of_fifty_digits(kind, case):
+    settings, y, weight, member = {}, NAMES, None, shares(NAMES, CLASSES)
+    if case == "unbiased":
+        settings = {"estimate": "unbiased"}
+    if case == "weights and soft labels":
+        random = np.random.default_rng(1)
+        weight, y = random.uniform(0.2, 2, size=36), random.dirichlet(np.ones(3), size=36)
+        member = y * weight[:, None]
+    model = GaussianClassifier(covariance=kind, **settings)
+    model.fit(X, y, sample_weight=weight, classes=CLASSES if y.ndim == 2 else None)
+    exact = exact_model(kind, member, unbiased=case == "unbiased")
     covariances = np.broadcast_to(model.covariances_, (3, 3, 3))
     assert_allclose(model.means_, doubles(exact.means), rtol=1e-13)
     assert_allclose(covariances, doubles(exact.covariances), rtol=1e-12, atol=1e-15)
     assert_allclose(model.priors_, doubles(exact.priors), rtol=1e-15)
-    some = X[::4]
-    posteriors = doubles(exact.posteriors(some))
-    assert_allclose(model.predict_proba(some), posteriors, rtol=1e-11, atol=1e-13)
-    assert_allclose(model.score_samples(some), doubles(exact.log_density(some)), rtol=1e-12)
-    joint = exact.log_joint(X)
-    assert_allclose(model.log_likelihood_, doubles(joint[np.arange(36), Y].sum()), rtol=1e-12)
+    some, gaps = X[::4], with_gaps(X)
+    for rows in (some, gaps):
+        posteriors, scores = doubles(exact.posteriors(rows)), doubles(exact.log_density(rows))
+        assert_allclose(model.predict_proba(rows), posteriors, rtol=1e-11, atol=1e-13)
+        assert_allclose(model.score_samples(rows), scores, rtol=1e-12, atol=1e-12)
+    joint = (exact.log_joint(X) * member).sum()
+    assert_allclose(model.log_likelihood_, doubles(joint), rtol=1e-12)
     far = some * 40
     expected = doubles(exact.log_joint(far) - exact.log_density(far)[:, None])
     assert_allclose(model.predict_log_proba(far), expected, rtol=1e-10, atol=1e-11)
 
 
 @of_any_kind
-def test_missing_entries_are_integrated_out_in_prediction(kind):
+def test_priors_can_be_given_or_changed(kind):
     rows, priors = with_gaps(X), {"cat": 0.7, "ant": 0.1, "bee": 0.2}
-    plain = GaussianClassifier(covariance=kind).fit(X, NAMES)
     given = GaussianClassifier(covariance=kind, priors=priors).fit(X, NAMES)
-    other = plain.with_priors([0.1, 0.2, 0.7])
+    other = GaussianClassifier(covariance=kind).fit(X, NAMES).with_priors([0.1, 0.2, 0.7])
     assert not hasattr(other, "log_likelihood_")
     assert_array_equal(other.predict_proba(rows), given.predict_proba(rows))
-    for model, exact in (
-        (plain, exact_model(kind)),
-        (given, exact_model(kind, priors=[0.1, 0.2, 0.7])),
-    ):
-        posteriors = doubles(exact.posteriors(rows))
-        assert_allclose(model.predict_proba(rows), posteriors, rtol=1e-11, atol=1e-13)
-        scores = doubles(exact.log_density(rows))
-        assert_allclose(model.score_samples(rows), scores, rtol=1e-11, atol=1e-12)
+    posteriors = doubles(exact_model(kind, priors=[0.1, 0.2, 0.7]).posteriors(rows))
+    assert_allclose(given.predict_proba(rows), posteriors, rtol=1e-11, atol=1e-13)
 
 
 @of_any_kind
-def test_weights_and_soft_labels_count_as_shares_of_rows(kind):
-    random = np.random.default_rng(1)
-    weight, soft = random.uniform(0.2, 2, size=36), random.dirichlet(np.ones(3), size=36)
-    model = GaussianClassifier(covariance=kind)
-    model.fit(X, soft, sample_weight=weight, classes=CLASSES)
-    exact = exact_model(kind, soft * weight[:, None])
-    assert_allclose(model.predict_proba(X), doubles(exact.posteriors(X)), rtol=1e-10)
+def test_weights_too_small_for_unbiased_covariances_are_an_error(kind):
     with pytest.raises(WeightError, match="leave nothing"):
         GaussianClassifier(covariance=kind, estimate="unbiased").fit(X, NAMES, np.full(36, 1 / 36))
 
@@ -118,28 +114,16 @@ def test_numbers_are_those_of_scikit_learn():
     assert_allclose(ours, theirs, atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", ["shared", "isotropic"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_coefficients_are_the_log_density_ratio(kind, n_classes):
-    rows = n_classes > Y
-    model = GaussianClassifier(covariance=kind).fit(X[rows], NAMES[rows])
-    member = shares(NAMES[rows], CLASSES[:n_classes])
-    joint = doubles(Gaussians(X[rows], member, kind).log_joint(X))
-    activation = X @ model.coef_.T + model.intercept_
-    expected = joint[:, 1:] - joint[:, :1] if n_classes == 2 else joint - joint.mean(1)[:, None]
-    assert_allclose(activation, expected, rtol=1e-10, atol=1e-11)
-    with pytest.raises(NotLinearError):
-        _ = model.quadratic_
-
-
 @pytest.mark.parametrize("kind", ["full", "diagonal", [["ant", "cat"]]])
 def test_the_quadratic_form_is_the_log_joint_density(kind):
     model = GaussianClassifier(covariance=kind).fit(X, NAMES)
     A, b, c = model.quadratic_
     found = np.einsum("ni,kij,nj->nk", X, A, X) + X @ b.T + c
     assert_allclose(found, doubles(exact_model(kind).log_joint(X)), rtol=1e-10)
-    with pytest.raises(NotLinearError):
+    with pytest.raises(NotLinearError, match="See quadratic_"):
         _ = model.coef_
+    with pytest.raises(NotLinearError, match="See coef_"):
+        _ = GaussianClassifier().fit(X, NAMES).quadratic_
 
 
 @pytest.mark.parametrize(
@@ -170,18 +154,14 @@ def test_wrong_settings_are_an_error(settings, words):
         GaussianClassifier(**settings).fit(X, NAMES)
 
 
-def test_priors_are_a_copy_and_fitted_arrays_cannot_be_written_to():
+@pytest.mark.parametrize("kind", [GaussianClassifier, NaiveBayes])
+def test_priors_are_a_copy_that_cannot_be_written_to(kind):
     given = np.array([0.5, 0.25, 0.25])
-    for model in (GaussianClassifier(priors=given), NaiveBayes(priors=given)):
-        model.fit(X, NAMES)
-        with pytest.raises(ValueError, match="read-only"):
-            model.priors_[0] = 1.0
-        given[0] = 7.0
-        assert model.priors_[0] == 0.5
-        given[0] = 0.5
-    for values in NaiveBayes().fit(X, NAMES).parameters_["x0"].values():
-        with pytest.raises(ValueError, match="read-only"):
-            values[0] = 1.0
+    model = kind(priors=given).fit(X, NAMES)
+    given[0] = 7.0
+    assert model.priors_[0] == 0.5
+    with pytest.raises(ValueError, match="read-only"):
+        model.priors_[0] = 1.0
 
 
 @pytest.mark.parametrize("kind", ["diagonal", "isotropic"])
