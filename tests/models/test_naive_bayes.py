@@ -255,7 +255,7 @@ def test_statistics_keep_their_families():
     model = NaiveBayes(family="poisson").fit(DATA["poisson"], Y)
     merged = NaiveBayes.from_statistics(model.statistics_).partial_fit(DATA["poisson"], Y)
     assert merged.families_ == ("poisson",) * 3
-    with pytest.raises(StatisticsError, match=r"family of column 0 is poisson .* and gaussian"):
+    with pytest.raises(StatisticsError, match="family of column 0 is poisson in one and gaussian"):
         NaiveBayes.from_statistics(model.statistics_, family="gaussian")
 
 

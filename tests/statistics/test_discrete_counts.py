@@ -68,7 +68,7 @@ def test_distinct_numbers_of_any_kind():
 
 
 def test_statistics_of_other_columns_or_families_do_not_add():
-    with pytest.raises(StatisticsError, match="poisson and for categorical"):
+    with pytest.raises(StatisticsError, match="column 1 is poisson in one and categorical"):
         by_family(X, Y, family="poisson") + by_family(X, Y, family={0: "poisson", 1: "categorical"})
     with pytest.raises(StatisticsError, match="different columns"):
         by_family(X, Y, family="poisson") + by_family(X[:, :1], Y, family="poisson")

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from posteriori.arguments import check_number
 from posteriori.decision.class_priors import PriorsLike
-from posteriori.errors import NotLinearError, StatisticsError
+from posteriori.errors import NotLinearError
 from posteriori.likelihood.feature_families import (
     FAMILIES,
     Categorical,
@@ -33,6 +33,7 @@ from posteriori.statistics.discrete_counts import (
     Group,
     Part,
     check_domain,
+    check_families,
 )
 from posteriori.typing import Array, Codes, Labels
 
@@ -125,16 +126,9 @@ class NaiveBayes(FromStatistics):
 
     def _convert(self, statistics: FamilySums) -> FamilySums:
         """The families of the statistics must be those of the model; "auto" takes any."""
-        families = statistics.families
         if self.family != "auto":
             families = read_families(self.family, statistics.schema)
-        for j, (own, other) in enumerate(zip(families, statistics.families, strict=True)):
-            if own != other:
-                raise StatisticsError(
-                    f"The family of {statistics.schema.describe(j)} is {other} in the statistics "
-                    f"and {own} in the model.",
-                    "Set the family that the statistics were computed for.",
-                )
+            check_families(statistics.schema, statistics.families, families)
         return statistics
 
     def _estimate(self, statistic: FamilySums) -> None:

@@ -55,16 +55,21 @@ class FamilySums(ClassStatistic):
     def __add__(self, other: "FamilySums") -> "FamilySums":
         self, other = align_classes(self, other)
         schema = union_of_columns(self.schema, other.schema)
-        if self.families != other.families:
-            pairs = enumerate(zip(self.families, other.families, strict=True))
-            j, (here, there) = next((j, pair) for j, pair in pairs if pair[0] != pair[1])
-            raise StatisticsError(
-                f"The statistics take {schema.describe(j)} for {here} and for {there}.",
-                "Gather both with the same family setting.",
-            )
+        check_families(schema, self.families, other.families)
         parts = tuple(x + cast(Any, y) for x, y in zip(self.parts, other.parts, strict=True))
         count = self.class_count + other.class_count
         return FamilySums(self.classes, schema, self.families, count, parts)
+
+
+def check_families(schema: Schema, first: Sequence[str], second: Sequence[str]) -> None:
+    """An error that names the first column whose families differ."""
+    for j, (one, other) in enumerate(zip(first, second, strict=True)):
+        if one != other:
+            raise StatisticsError(
+                f"The family of {schema.describe(j)} is {one} in one and {other} in the other of "
+                "the statistics and models.",
+                "Use the same family setting for all of them.",
+            )
 
 
 @dataclass(frozen=True, eq=False)
