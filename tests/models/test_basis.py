@@ -109,9 +109,7 @@ def test_sigmoids_are_steps_of_each_column():
     single = SigmoidBasis(centres=1, placement="grid").fit(X)
     np.testing.assert_allclose(single.width_, 0.5 * X.std(axis=0), rtol=1e-12)
     np.testing.assert_allclose(np.ravel(single.centres_), (X.min(axis=0) + X.max(axis=0)) / 2)
-
-
-def test_equal_sigmoids_count_once_and_a_constant_column_gives_a_half():
+    # Equal sigmoids count once, and a constant column gives a half.
     X = np.column_stack([np.repeat([0.0, 1.0], 50), np.full(100, 7.0)])
     basis = SigmoidBasis(centres=4).fit(X)
     assert [len(steps) for steps in basis.centres_] == [2, 1]

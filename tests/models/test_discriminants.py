@@ -144,8 +144,6 @@ def test_frames_come_out_of_the_transform_with_names():
     out = FisherDiscriminant().set_output(transform="pandas").fit(frame, Y).transform(frame)
     assert list(out.columns) == ["fisherdiscriminant0", "fisherdiscriminant1"]
     assert_array_equal(out.index, frame.index)
-    assert_allclose(out.to_numpy(), FisherDiscriminant().fit(X, Y).transform(X), rtol=1e-12)
-    assert_array_equal(FisherDiscriminant().fit(X, Y).class_count_, np.bincount(Y))
 
 
 # Least squares.

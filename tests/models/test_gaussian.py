@@ -143,7 +143,7 @@ def test_parameters_are_counted(kind, count):
         ({"covariance": [["ant", "dog"]]}, "'dog', which is no class"),
         ({"covariance": [["ant"], ["ant", "bee"]]}, "twice"),
         ({"covariance": "diagonal", "shrinkage": 0.5}, "shrinkage is for correlations"),
-        ({"shrinkage": 2.0}, "shrinkage"),
+        *[({"shrinkage": bad}, "shrinkage") for bad in (-0.1, 1.1, np.nan, "oas", True, [0.5])],
         ({"estimate": "map"}, "estimate='map'"),
         ({"covariance": 5}, "covariance"),
         ({"covariance": ["ant", "bee"]}, "list of lists of labels"),

@@ -10,12 +10,10 @@ from oracle import correlated_rows
 
 from posteriori import GaussianClassifier
 from posteriori.design.columns import Columns
-from posteriori.errors import ParameterError
 from posteriori.rows.in_memory import read_rows
 from posteriori.rows.schema import Schema
 from posteriori.solve.closed_form import (
     GroupMoments,
-    check_shrinkage,
     group_covariances,
     least_squares,
     oracle_shrinkage,
@@ -54,14 +52,6 @@ def test_a_singular_covariance_names_the_columns():
     found = factor_of(np.diag([1.0, 0.0]), 0.25, overall=np.array([1.5, 0.0]))
     assert found.factor is None
     assert_array_equal(found.culprits, [1])
-
-
-def test_shrinkage_is_nothing_auto_or_a_share():
-    for good in (None, "auto", 0, 0.5, 1.0, np.float32(0.5)):
-        check_shrinkage(good)
-    for bad in (-0.1, 1.1, np.nan, np.inf, "oas", True, [0.5], {}):
-        with pytest.raises(ParameterError, match="shrinkage"):
-            check_shrinkage(bad)
 
 
 X, Y = correlated_rows(45, 4, 3, seed=1)

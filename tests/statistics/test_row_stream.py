@@ -94,18 +94,6 @@ def test_soft_rows_become_one_row_for_each_class_that_shares_them(read_once):
     assert_allclose(rows[:, 1:], (X[[0, 0, 1, 2]] - CENTRE) / 2.0)
 
 
-def test_equal_rows_are_one_row_whatever_their_order():
-    order = np.random.default_rng(0).permutation(np.tile(np.arange(5), 3))
-    for codes, n in ((Y[:5][order], 5), (np.arange(15) % 3, None)):
-        rows, found, weight = whole(stream_of(read_rows(X[order], codes), distinct=True))
-        assert weight.sum() == 15
-        if n is not None:
-            assert weight.tolist() == [3.0] * n
-            again = whole(stream_of(read_rows(X[:5], Y[:5], np.full(5, 3.0)), distinct=True))
-            for a, b in zip((rows, found, weight), again, strict=True):
-                assert_array_equal(a, b)
-
-
 @pytest.mark.parametrize(
     ("value", "error"), [(np.nan, MissingValueError), (np.inf, InfiniteValueError)]
 )

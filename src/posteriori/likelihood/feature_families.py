@@ -82,7 +82,7 @@ class TableLabels:
 
     def check_counted(self, count: Array) -> None:
         """An error where a class has rows, but none with an entry in some column."""
-        empty = count <= 0
+        empty = (count <= 0) & ~self.vacant[:, None]
         if empty.any():
             label, column = self.first(empty)
             raise MissingValueError(
@@ -402,7 +402,7 @@ def estimate_gaussian(
     of all rows together.
     """
     vacant = places.vacant[:, None]
-    places.check_counted(np.where(vacant, 1.0, count))
+    places.check_counted(count)
     centre, overall = overall_spread(count, mean, scatter)
     mean = np.where(vacant, centre, mean)
     if shared:

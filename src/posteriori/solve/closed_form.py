@@ -334,14 +334,9 @@ def _places(sums: ColumnMoments) -> TableLabels:
     return TableLabels(schema, np.arange(len(schema)), sums.classes, sums.class_count == 0)
 
 
-def _check_counted(sums: ColumnMoments) -> None:
-    """An error where a class has rows, but none with an entry in some column."""
-    _places(sums).check_counted(np.where(sums.class_count[:, None] > 0, sums.count, 1.0))
-
-
 def isotropic_estimate(sums: ColumnMoments, divisor: Divisor) -> Estimate:
     """One variance λ for all classes and columns (000: Σ = λI)."""
-    _check_counted(sums)
+    _places(sums).check_counted(sums.count)
     taken = sums.count[sums.class_count > 0].size if divisor == "unbiased" else 0
     total = float(sums.count.sum())
     check_freedom(np.array(total), taken, sums.scatter.max())
@@ -393,7 +388,7 @@ def incomplete_estimate(
     `expect(centre, scale, parameters)` is the E step: a sum over rows in the coordinates
     (x - centre) / scale, in which the steps are made. `sums` are those of the entries present.
     """
-    _check_counted(sums)
+    _places(sums).check_counted(sums.count)
     centre, overall = overall_spread(sums.count, sums.mean, sums.scatter)
     scale = np.sqrt(sums.scatter.sum(axis=0) / sums.count.sum(axis=0))  # within the classes
     scale, varies = np.where(scale > 0, scale, 1.0), overall > 0
