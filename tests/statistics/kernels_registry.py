@@ -146,7 +146,7 @@ FAMILIES = ("gaussian", "poisson", "categorical")
 
 
 def _constant(level):
-    return lambda block: np.broadcast_to(level, (block.X.shape[0], *np.shape(level)))
+    return lambda block: np.zeros((block.X.shape[0], *np.shape(level))) + level
 
 
 LEVEL, LEVELS = _constant(0.3), _constant([0.3, 0.0, -1.0])
