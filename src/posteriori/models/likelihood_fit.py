@@ -7,7 +7,7 @@ An estimator describes its fit by a `Plan`; `choose_prior` and `finish` carry it
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import ProbabilityLink
 from posteriori.likelihood.loss import Loss
 from posteriori.models.fitting import Prepared, Problem, is_large
-from posteriori.models.label_noise import Noise, NoisyFit
-from posteriori.models.linear import linear_function
 from posteriori.models.scoring import Solved, divided
 from posteriori.models.separation import (
     SeparationSearch,
@@ -47,6 +45,9 @@ from posteriori.solve.solvers import choose, solve
 from posteriori.statistics.goodness_of_fit import Fitted, GatherFamilyFit
 from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array
+
+if TYPE_CHECKING:
+    from posteriori.models.label_noise import Noise, NoisyFit
 
 Solver = Literal["auto", "newton", "newton-cg", "gradient", "coordinate", "sequential"]
 
@@ -89,7 +90,7 @@ class Plan:
     search: SeparationSearch
     link: ProbabilityLink | None = None
     family: TargetFamily | None = None
-    noise: Noise | None = None
+    noise: "Noise | None" = None
     jeffreys_errors: Information = "expected"
     keeps_hessian: bool = False
     remedies: str = ANY_PRIOR
@@ -115,7 +116,7 @@ class Fit:
     linear: Linear
     edge: str = ""
     penalised_log_likelihood: float | None = None
-    noisy: NoisyFit | None = None
+    noisy: "NoisyFit | None" = None
 
 
 def choose_prior(plan: Plan, prepared: Prepared) -> ChosenPrior:
@@ -179,7 +180,7 @@ def finish(plan: Plan, prepared: Prepared) -> Fit:
         inference.adopt(curvature)
     if determined is not None:
         inference.determined = determined
-    linear = linear_function(objective, w)
+    linear = objective.linear(w)
     names = solved.solver, solved.reason
     return Fit(solution, *names, inference, linear, solved.edge, penalised, noisy)
 
