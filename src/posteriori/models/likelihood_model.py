@@ -14,12 +14,12 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice, check_count, check_flag, check_fraction
-from posteriori.errors import InferenceError, ParameterError, ScaleError
+from posteriori.errors import InferenceError, ParameterError
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import log_probabilities, probabilities
-from posteriori.models.base import Classifier, anywhere, beyond_doubles
+from posteriori.models.base import Classifier, anywhere
 from posteriori.models.fitting import Problem, prepare, read_problem
 from posteriori.models.likelihood_fit import (
     Fit,
@@ -101,9 +101,6 @@ class LikelihoodModel(Classifier):
         """The activations of a block's rows, with their offsets (n, K)."""
         a = self._checked(block, self._activations)
         return a if block.offset is None else a + block.offset.reshape(len(a), -1)
-
-    def _no_answer(self, row: int) -> ScaleError:
-        return beyond_doubles(row)
 
     @anywhere
     def decision_function(self, X: Any, offset: Any = None) -> Array:
