@@ -104,7 +104,7 @@ def test_other_rows_are_answered_in_a_file(model, folder, run):
     [
         (["nothing"], 1, "Error: There is no file 'nothing'."),
         (["rows", "-t", "ill"], 1, "Error: target='ill' is not among the columns."),
-        (["rows"], 1, "was given rows without labels. Name their target."),
+        (["rows"], 1, "are without labels. Name their target."),
         (
             ["rows", "-t", "benign", "--set", "prior=odd"],
             1,

@@ -68,7 +68,7 @@ def test_odds_ratios_and_their_intervals_are_those_of_statsmodels():
     "model", [ProbitRegression(), GLM(family="poisson"), GLM(family="bernoulli", link="cloglog")]
 )
 def test_odds_ratios_of_other_links_are_an_error(model):
-    with pytest.raises(ParameterError, match="no logarithms of odds ratios"):
+    with pytest.raises(ParameterError, match="not logarithms of odds ratios"):
         model.fit(X, Y).tidy(odds_ratios=True)
 
 

@@ -25,7 +25,6 @@ from posteriori.statistics.discrete_counts import (
 )
 from posteriori.statistics.glm_domain import CountRows, GatherLogLevel, GatherTargetRange
 from posteriori.statistics.goodness_of_fit import (
-    ConstantActivation,
     Fitted,
     GatherClassFit,
     GatherClassTargets,
@@ -146,7 +145,11 @@ RAY, DIRECTION = RANDOM.normal(size=(2, K, D + 1))
 FAMILIES = ("gaussian", "poisson", "categorical")
 
 
-LEVEL, LEVELS = ConstantActivation(np.array([0.3])), ConstantActivation(np.array([0.3, 0.0, -1.0]))
+def _constant(level):
+    return lambda block: np.zeros((block.X.shape[0], *np.shape(level))) + level
+
+
+LEVEL, LEVELS = _constant(0.3), _constant([0.3, 0.0, -1.0])
 
 
 def _sign(block: Block) -> Any:

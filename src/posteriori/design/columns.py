@@ -86,6 +86,8 @@ class Columns:
     def design(self, block: Block) -> Design:
         """Φ without intercept for the rows of a block."""
         X = block.X
+        if not len(self.schema):
+            return Dense(np.empty((X.shape[0], 0)))
         if not isinstance(X, Mixed):
             return Sparse(X) if isinstance(X, sparse.csr_array) else Dense(X)
         parts: list[Design] = [Dense(X.numeric)] if X.numeric.shape[1] else []

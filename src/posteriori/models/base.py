@@ -56,7 +56,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """What an estimator learns within is forgotten if an error ends it."""
+    """Restore the attributes of an estimator if an error ends the block."""
     before = dict(vars(estimator))
     try:
         yield
@@ -66,7 +66,7 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
 
 
 def all_or_nothing(fit: F) -> F:
-    """The same for a method that fits."""
+    """A method that leaves the attributes of its estimator as they were if it fails."""
 
     @wraps(fit)
     def fitted(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -120,12 +120,12 @@ class Estimator(BaseEstimator):
         return None
 
     def augment(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> Any:
-        """The rows of X with what the model says of them, as a frame of the kind that X is.
+        """The rows of X with the predictions of the model, as a frame of the kind that X is.
 
-        Added are `predicted` and, if the model has probabilities, `p_` and the label of each
-        class. With labels y there is also `log_loss`, -ln p of the label. A model of a number has
-        `fitted` and, with y, `residual`. `sample_weight` becomes a column, and `offset` is added
-        to the activations.
+        The columns added are `predicted` and, if the model has probabilities, `p_` with the label
+        of each class. With labels y there is also `log_loss`, -ln p of the label. A GLM of numbers
+        has `fitted` and, with y, `residual`. `sample_weight` becomes a column, and `offset` is
+        added to the activations.
 
         >>> import pandas as pd
         >>> from posteriori import LogisticRegression
@@ -189,7 +189,7 @@ class Estimator(BaseEstimator):
         *,
         ignore: str | Iterable[str] = (),
     ) -> "Checks":
-        """What looks wrong with the fit: a verdict in words on each of eight subjects.
+        """Diagnostics of the fit: a verdict in words on each of eight subjects.
 
         See `posteriori.inspection.checks.check`.
         """
@@ -198,7 +198,7 @@ class Estimator(BaseEstimator):
         return check(self, X, y, sample_weight, offset, ignore=ignore)
 
     def _caveats(self) -> tuple[str, ...]:
-        """What to bear in mind of the fit, in a few words each."""
+        """Warnings about the fit, a few words each."""
         return () if getattr(self, "converged_", True) else ("it did not converge",)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -229,10 +229,10 @@ _NAMES = {
 
 
 def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method, for the rows of `scan` too: predict_proba(rows, to="predictions.parquet").
+    """The method, extended to datasets: predict_proba(rows, to="predictions.parquet").
 
-    The predictions are then written to a Parquet file, part by part, and its path is returned. For
-    a Dask collection they are a Dask array.
+    For the rows of `scan` the predictions are written to a Parquet file, batch by batch, and its
+    path is returned. For a Dask collection they are a Dask array.
     """
     what = _NAMES[method.__name__]
 
@@ -273,7 +273,7 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inside(model: Any) -> Any:
-    """The fitted model within all those that are around others."""
+    """The innermost fitted model of nested wrappers."""
     while True:
         if isinstance(model, FrozenEstimator):
             model = model.estimator
@@ -286,7 +286,7 @@ def inside(model: Any) -> Any:
 
 
 def known_to(fitted: Any, X: Any) -> Any:
-    """Rows in a kind of table that a model knows: those of others may know no Arrow."""
+    """Rows as a table that a model accepts: Arrow tables as pandas frames for other libraries."""
     if not is_arrow_table(X) or isinstance(fitted, Estimator) or find_spec("pandas") is None:
         return X
     return X.to_pandas()
@@ -313,25 +313,21 @@ def _kind(model: Any, name: str) -> tuple[tuple[int, ...], Any]:
 
 
 def check_alone(model: Any, *others: Any) -> None:
-    """An error where a model was given rows of a source, and more with them."""
+    """An error if labels or weights are passed beside rows that have their own."""
     if any(given is not None for given in others):
         raise ParameterError(
-            f"{type(model).__name__} was given rows, which have labels and weights of their own, "
-            "and others.",
-            "Pass the rows alone.",
+            f"The rows passed to {type(model).__name__} have labels and weights of their own.",
+            "Pass the rows alone, without y, sample_weight and classes.",
         )
 
 
 def check_offsets(rows: SourceRows, model: Any, method: str) -> None:
-    """An error for offsets that would count for nothing."""
+    """An error for offsets that the model does not use."""
     if rows.has_offsets and "offset" not in signature(getattr(model, method)).parameters:
         raise ParameterError(
-            f"{type(model).__name__} knows no offsets, and the rows have some.",
-            "Scan them without offset, or use a model of activations, such as LogisticRegression.",
+            f"{type(model).__name__} does not support offsets, but the rows have them.",
+            "Scan them without offset=, or use a model with offsets, such as LogisticRegression.",
         )
-
-
-_DOUBLE = np.dtype(np.float64)
 
 
 class Classifier(ClassifierMixin, Estimator):
@@ -439,7 +435,7 @@ class Classifier(ClassifierMixin, Estimator):
         """The rows; an error if they have no labels."""
         if rows.classes is None:
             name = type(self).__name__
-            raise LabelError(f"{name} was given rows without labels.", "Name their target.")
+            raise LabelError(f"The rows passed to {name} are without labels.", "Name their target.")
         return rows
 
     def _discover(self, rows: SourceRows) -> None:
@@ -448,7 +444,7 @@ class Classifier(ClassifierMixin, Estimator):
     def _make_rows(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any
     ) -> MemoryRows:
-        """What the user passed, as rows with classes."""
+        """The arguments of `fit` as rows with classes."""
         return read_rows(X, y, sample_weight, classes, model=type(self).__name__, **reading)
 
     def _read_formula(self, formula: str, data: Any) -> "tuple[Any, Any, Formula]":
@@ -458,7 +454,7 @@ class Classifier(ClassifierMixin, Estimator):
         found = read_formula(formula, data)
         if not found.formula.intercept and not hasattr(self, "fit_intercept"):
             raise ParameterError(
-                f"{type(self).__name__} always has an intercept, but the formula takes it out.",
+                f"{type(self).__name__} always has an intercept, but the formula removes it.",
                 "Leave out '- 1' or '+ 0'.",
             )
         return found.X, found.y, found.formula
@@ -485,17 +481,11 @@ class Classifier(ClassifierMixin, Estimator):
         """`link` of the activations of all rows, block by block, in `width` columns."""
         activate = activations or self._activations
         schema = self.schema_
-        if (
-            type(X) is np.ndarray
-            and X.dtype is _DOUBLE
-            and X.ndim == 2
-            and 0 < X.size < SERIAL_ENTRIES
-            and X.shape[1] == len(schema)
-            and not schema.named
-        ):
+        is_plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
+        fits = is_plain and X.shape[1] == len(schema) and not schema.named
+        if fits and 0 < X.size < SERIAL_ENTRIES:  # one check a row is enough
             with np.errstate(over="ignore", invalid="ignore"):
                 activation = activate(X)
-            # One comparison a row is all that a small clean request pays for being checked.
             if np.isfinite(activation.max(axis=1)).all():
                 return link(activation)
         rows = self._new_rows(X)
@@ -528,7 +518,7 @@ class Classifier(ClassifierMixin, Estimator):
         return activation
 
     def _no_answer(self, row: int) -> ScaleError:
-        """What to say of a row whose entries are all there, but none of whose activations is."""
+        """The error for a row of finite entries whose activations are not finite."""
         return beyond_doubles(row)
 
     @anywhere

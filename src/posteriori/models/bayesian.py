@@ -34,7 +34,6 @@ from posteriori.models.likelihood_fit import (
     finish,
 )
 from posteriori.models.likelihood_model import LikelihoodModel, with_offset
-from posteriori.models.linear import linear_function
 from posteriori.models.logistic import joined, rows_to_keep
 from posteriori.models.posteriors import (
     DIAGONAL,
@@ -785,7 +784,7 @@ class BayesianLogisticRegression(LikelihoodModel):
             draws = None if found.chains is None else found.chains.pooled
             covariance = self.posterior_.free_covariance
             self._inference = Inference.known(objective, mean, covariance, draws)
-            self._linear = linear_function(objective, mean)
+            self._linear = objective.linear(mean)
 
     def _adopt_prior(self, plan: Plan, found: Found) -> None:
         """The mode again, with the prior that the bound chose: `evidence_` is that of `prior_`."""

@@ -341,42 +341,32 @@ def _start(problem: Problem, found: TargetMean, objective: LogPosterior) -> Arra
 def _start_inside(problem: Problem, found: TargetMean, objective: LogPosterior) -> Array:
     """Coefficients with which every activation lies inside the domain of the link.
 
-    With an intercept there are no slopes. Without one they are those of a least squares fit to the
-    activation of the mean target, unless no slopes at all will do.
+    With an intercept there are no slopes, and the activation of the mean target belongs to the
+    mean offset, or to the smallest or the largest. Without one, and where zero lies outside, the
+    slopes are those of a least squares fit to that activation.
     """
-    domain = problem.domain
     level = float(cast(Loss, problem.loss).activation(found.mean)[0])
     start: Array = np.zeros(objective.coordinates.size)
-    least, most = offset_range(problem.rows)
-    low, high = domain.low - least, domain.high - most  # of the activations less offsets
-    if not low < high:
-        raise DomainError(
-            f"The offsets lie between {least:.6g} and {most:.6g}, which is too far apart for "
-            f"activations {domain.words}.",
-            "Use smaller offsets, or a link whose activations have no ends.",
-        )
-    if problem.intercept and np.isinf(domain.high):
-        start[0] = level - least
-    elif problem.intercept and np.isinf(domain.low):
-        start[0] = level - most
-    elif problem.intercept:
-        start[0] = low + (high - low) * (level - domain.low) / (domain.high - domain.low)
-    elif not low < 0 < high:
+    if problem.intercept:
+        offsets = float(found.mean_offset[0]), *offset_range(problem.rows)
+        starts = [np.append(level - offset, start[1:]) for offset in offsets]
+    elif problem.domain.low < 0 < problem.domain.high:
+        starts = [start]
+    else:
 
         def constant(block: Block) -> Array:
             return np.full(block.X.shape[0], level)
 
-        square = replace(objective, loss=SquaredLoss(), target=constant)
-        at_zero = replace(square, penalty=flat(len(start)))(start, "full")
-        solved = np.linalg.lstsq(cast(Array, at_zero.hessian), -at_zero.gradient)
-        start = cast(Array, solved[0])
-        if not np.isfinite(objective(start, "none").value):
-            raise DomainError(
-                "Without an intercept, no coefficients were found that give every row an "
-                f"activation {domain.words}.",
-                "Use fit_intercept=True, or a link whose activations have no ends.",
-            )
-    return start
+        square = replace(objective, loss=SquaredLoss(), target=constant, penalty=flat(len(start)))
+        here = square(start, "full")
+        starts = [np.linalg.lstsq(cast(Array, here.hessian), -here.gradient)[0]]
+    for start in starts:
+        if np.isfinite(objective(start, "none").value):
+            return start
+    raise DomainError(
+        f"No coefficients were found that give every row an activation {problem.domain.words}.",
+        "Use an intercept and smaller offsets, or a link that takes every activation.",
+    )
 
 
 def _identified(

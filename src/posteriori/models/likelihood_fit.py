@@ -7,7 +7,7 @@ An estimator describes its fit by a `Plan`; `choose_prior` and `finish` carry it
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import ProbabilityLink
 from posteriori.likelihood.loss import Loss
 from posteriori.models.fitting import Prepared, Problem, is_large
-from posteriori.models.label_noise import Noise, NoisyFit
-from posteriori.models.linear import linear_function
 from posteriori.models.scoring import Solved, divided
 from posteriori.models.separation import (
     SeparationSearch,
@@ -48,6 +46,9 @@ from posteriori.statistics.goodness_of_fit import Fitted, GatherFamilyFit
 from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array
 
+if TYPE_CHECKING:
+    from posteriori.models.label_noise import Noise, NoisyFit
+
 Solver = Literal["auto", "newton", "newton-cg", "gradient", "coordinate", "sequential"]
 
 ANY_PRIOR = (
@@ -55,7 +56,7 @@ ANY_PRIOR = (
     "columns."
 )
 A_NUMBER = "Set a number such as prior=1.0 for finite coefficients; or drop the columns."
-"""What helps against separation where Jeffreys' prior is not available, as in `partial_fit`."""
+"""Remedies for separation where Jeffreys' prior is not available, as in `partial_fit`."""
 
 _DAMPING = 0.01
 """A precision on the slopes of a subsample, from whose fit Firth's estimates start."""
@@ -89,7 +90,7 @@ class Plan:
     search: SeparationSearch
     link: ProbabilityLink | None = None
     family: TargetFamily | None = None
-    noise: Noise | None = None
+    noise: "Noise | None" = None
     jeffreys_errors: Information = "expected"
     keeps_hessian: bool = False
     remedies: str = ANY_PRIOR
@@ -115,11 +116,11 @@ class Fit:
     linear: Linear
     edge: str = ""
     penalised_log_likelihood: float | None = None
-    noisy: NoisyFit | None = None
+    noisy: "NoisyFit | None" = None
 
 
 def choose_prior(plan: Plan, prepared: Prepared) -> ChosenPrior:
-    """The problem with the prior that was named, or with label noise and a start for it."""
+    """The problem with the prior that is named, as "evidence" is, or with label noise."""
     if plan.noise is not None:
         return ChosenPrior(plan.noise.start(prepared))
     if plan.prior == "jeffreys":
@@ -179,7 +180,7 @@ def finish(plan: Plan, prepared: Prepared) -> Fit:
         inference.adopt(curvature)
     if determined is not None:
         inference.determined = determined
-    linear = linear_function(objective, w)
+    linear = objective.linear(w)
     names = solved.solver, solved.reason
     return Fit(solution, *names, inference, linear, solved.edge, penalised, noisy)
 
@@ -190,7 +191,7 @@ def _has_densities(family: TargetFamily | None) -> bool:
 
 
 def _solve_with_hessian(plan: Plan, prepared: Prepared) -> tuple[Solved, Array | None]:
-    """The optimum and the Hessian there, if the last steps of many rows can have it for nothing."""
+    """The optimum and the Hessian there, where the last steps give it at no extra cost."""
     full = prepared.objective
     if plan.problem.tol < _DIGITS or isinstance(full, JeffreysPosterior):
         return plan.solve(prepared, plan.search), None
@@ -210,8 +211,8 @@ def solver_of(name: Solver, tol: float, max_iter: int | None, keep_path: bool = 
     def optimum(prepared: Prepared, search: SeparationSearch) -> Solved:
         objective, levels = prepared.objective, prepared.levels
         if isinstance(objective, JeffreysPosterior):
-            held = objective.penalty.damped(_DAMPING, objective.standard.intercept)
-            some = [replace(each, penalty=held) for each in levels[:-1]]
+            damped = objective.penalty.damped(_DAMPING, objective.standard.intercept)
+            some = [replace(each, penalty=damped) for each in levels[:-1]]
             start = newton(some, prepared.start).parameters if some else prepared.start
             solution = scoring(objective, start, max_iter=max_iter or 200)
             return Solved(solution, "scoring", "Firth's equations have no other solver")
@@ -249,7 +250,7 @@ def with_chosen_prior(
 def with_dispersion(
     prepared: Prepared, kind: Chosen, optimum: Optimum, family: TargetFamily
 ) -> tuple[Prepared, str]:
-    """The same for a target whose dispersion s is open, the precisions being in units of 1/s.
+    """The same for a family with an estimated dispersion s, the precisions in units of 1/s.
 
     Precisions and s are chosen in turn. Given the precisions, the evidence of a Gaussian target
     is largest at s = χ²/(n - γ), with Pearson's χ² and the number γ of parameters that the data
@@ -258,7 +259,7 @@ def with_dispersion(
     """
     least = _LEAST * _dispersion(prepared.objective, prepared.start, family, 0.0)
     if least == 0.0:
-        return prepared, "not at all, as the target never changes"
+        return prepared, "not chosen, as the target is constant"
     dispersion = _dispersion(prepared.objective, optimum(prepared), family, 0.0)
     for _ in range(_ROUNDS):
         dispersion = max(dispersion, least)
@@ -277,7 +278,7 @@ def with_dispersion(
 
 
 def _determined(found: Prepared) -> float:
-    """γ = p - tr(P A⁻¹), the parameters that the data determine; none if they are too many."""
+    """γ = p - tr(P A⁻¹), the effective number of parameters; 0 if they are too many to compute."""
     precision = found.objective.penalty.precision
     if found.hessian is None:
         return 0.0
@@ -297,7 +298,7 @@ def _warn_of_exact_fit() -> None:
     warn(
         IdentifiabilityWarning(
             "The columns fit the target exactly, or nearly: the evidence grows as the dispersion "
-            f"gets smaller. {_LEAST:g} of that without slopes was taken.",
+            f"gets smaller. It was set to {_LEAST:g} times that of the model without slopes.",
             "Fit to more rows or fewer columns, or set a number as prior.",
         )
     )
@@ -311,9 +312,9 @@ def _warn_of_weakest(objective: LogPosterior, weakest: float) -> None:
         warn(
             IdentifiabilityWarning(
                 f"The evidence grows as the prior on {columns} gets weaker, as it does where "
-                "classes can be separated. The weakest prior that is tried was taken: a standard "
+                "classes can be separated. The weakest prior of the search was used: a standard "
                 f"deviation of {weakest**-0.5:g} for standardised columns.",
-                "Set a number as prior, which says how large coefficients may be.",
+                "Set prior to a number.",
             )
         )
 
@@ -323,9 +324,9 @@ def _warn_of_rank(prepared: Prepared) -> None:
     columns = prepared.objective.columns.as_schema().describe_all(prepared.dependent)
     warn(
         RankDeficiencyWarning(
-            f"{columns[0].upper()}{columns[1:]} can be computed from the other columns, or never "
-            f"change{'s' * (n_columns == 1)}. Of all coefficients with the same likelihood those "
-            "of smallest norm were taken.",
+            f"{columns[0].upper()}{columns[1:]} {'is' if n_columns == 1 else 'are'} constant or a "
+            "linear combination of other columns. Of all coefficients with the same likelihood, "
+            "those of smallest norm were taken.",
             "Drop such columns, or set a prior.",
         )
     )

@@ -14,12 +14,12 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice, check_count, check_flag, check_fraction
-from posteriori.errors import InferenceError, ParameterError, ScaleError
+from posteriori.errors import InferenceError, ParameterError
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import log_probabilities, probabilities
-from posteriori.models.base import Classifier, anywhere, beyond_doubles
+from posteriori.models.base import Classifier, anywhere
 from posteriori.models.fitting import Problem, prepare, read_problem
 from posteriori.models.likelihood_fit import (
     Fit,
@@ -101,9 +101,6 @@ class LikelihoodModel(Classifier):
         """The activations of a block's rows, with their offsets (n, K)."""
         a = self._checked(block, self._activations)
         return a if block.offset is None else a + block.offset.reshape(len(a), -1)
-
-    def _no_answer(self, row: int) -> ScaleError:
-        return beyond_doubles(row)
 
     @anywhere
     def decision_function(self, X: Any, offset: Any = None) -> Array:
@@ -218,8 +215,8 @@ class LikelihoodModel(Classifier):
     def evidence_(self) -> Evidence:
         """The evidence by Laplace's approximation in its parts (4.137): fit and Occam factor.
 
-        It needs a prior that holds every coefficient, the intercept too: without one, any two
-        models have evidences in no proportion, and this is an error.
+        It needs a proper prior on every coefficient, the intercept included; otherwise this is an
+        error.
 
         >>> from posteriori import GaussianPrior, LogisticRegression
         >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
@@ -231,7 +228,7 @@ class LikelihoodModel(Classifier):
 
     @property
     def log_evidence_(self) -> float:
-        """ln p(t), what is left once the coefficients are integrated out (4.137)."""
+        """ln p(t), the logarithm of the marginal likelihood (4.137)."""
         return self.evidence_.value
 
     def tidy(
@@ -251,7 +248,7 @@ class LikelihoodModel(Classifier):
 
         Parameters
         ----------
-        level : the probability that an interval is to have.
+        level : the coverage of the intervals.
         errors : "model", the curvature that is usual for the model; "observed" or "expected",
             that curvature by choice; "robust", the sandwich (HC0) about the observed curvature,
             right even where the model of the target's spread is not.
@@ -259,9 +256,9 @@ class LikelihoodModel(Classifier):
             that the likelihood ratio test (with the prior, if there is one) does not reject:
             infinite at a side where it never does. `statistic` is then the signed root of the
             likelihood ratio against zero, and `p_value` that of the test.
-        odds_ratios : estimate and ends as e to their power, by which the odds are multiplied where
-            the column grows by one; std_error stays that of the logarithm.
-        reference : the class that others are compared with; by default the first.
+        odds_ratios : estimates and ends are exponentiated: the factors by which the odds are
+            multiplied where the column increases by one; std_error stays on the log scale.
+        reference : the baseline class; by default the first.
         positive : of two classes the one whose probability is modelled; by default the second.
 
         >>> from posteriori import LogisticRegression
@@ -304,18 +301,18 @@ class LikelihoodModel(Classifier):
         return inference.against(known.index(reference))
 
     def _check_odds(self, wanted: bool) -> None:
-        """An error where coefficients are no logarithms of odds ratios."""
+        """An error where coefficients are not logarithms of odds ratios."""
         check_flag("odds_ratios", wanted)
         labels = getattr(self, "classes_", None)
         has_odds = labels is not None and (len(labels) > 2 or isinstance(self._link(), Logit))
         if wanted and not has_odds:
             raise ParameterError(
-                f"The coefficients of this {type(self).__name__} are no logarithms of odds ratios.",
-                "Use odds_ratios with the logit link, as LogisticRegression has it.",
+                f"Coefficients of this {type(self).__name__} are not logarithms of odds ratios.",
+                "Use odds_ratios=True with the logit link, as in LogisticRegression.",
             )
 
     def glance(self) -> Any:
-        """The fit as a frame with one row: likelihood, deviances, criteria, and how it ended.
+        """The fit as a frame with one row: likelihood, deviances, criteria and convergence.
 
         >>> from posteriori import LogisticRegression
         >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
@@ -338,10 +335,10 @@ class LikelihoodModel(Classifier):
         reference: Any = None,
         positive: Any = None,
     ) -> "Summary":
-        """The fit on one page, to print or to look at in a notebook; `.latex()` for a document.
+        """A summary of the fit, to print or to display in a notebook; `.latex()` for a document.
 
-        The arguments are those of `tidy`. Where there are no standard errors, as of more than 5,000
-        coefficients, it has the estimates alone, and says why.
+        The arguments are those of `tidy`. Where there are no standard errors, as with more than
+        5,000 coefficients, it has the estimates alone, and a note says why.
 
         >>> from posteriori import LogisticRegression
         >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
@@ -378,11 +375,11 @@ class LikelihoodModel(Classifier):
 
     @anywhere
     def predict_interval(self, X: Any, level: float = 0.95, offset: Any = None) -> Array:
-        """An interval for the mean of each row: for two classes the probability of the second.
+        """A confidence interval for the mean of each row: the probability of the second class.
 
-        Ends (n, 2); for more than two classes (n, K, 2), one interval a class. They are those of
-        the activation and so many standard errors to either side; for more than two classes of
-        the log odds of each class against the rest. With a prior the errors are those of the
+        The ends are (n, 2); for more than two classes (n, K, 2), one interval a class. The interval
+        is symmetric in the activation, or for more than two classes in the log odds of each class
+        against the rest, and then transformed. With a prior the standard errors are those of the
         posterior. The interval is for the mean, not for a single target.
 
         >>> from posteriori import LogisticRegression
@@ -421,7 +418,7 @@ class LikelihoodModel(Classifier):
         )
 
     def _summary_facts(self) -> tuple[tuple[str, str], ...]:
-        """Names and values that only this model has, for its page."""
+        """Names and values of facts that only this model has, for its summary."""
         return ()
 
     def _summary_notes(self) -> tuple[str, ...]:
@@ -457,7 +454,7 @@ class LikelihoodModel(Classifier):
         classes: Any = None,
         offset: Any = None,
     ) -> Self:
-        """Fit to rows X (n, d) and class labels y (n,), or to a `Rows` with both.
+        """Fit to rows X (n, d) and class labels y (n,), or to the rows of `scan` with both.
 
         X: array, sparse matrix or data frame; or a formula, with the data frame as y, as in
         fit("sick ~ age + C(region)", frame). y: labels of any sortable kind, or an (n, K)

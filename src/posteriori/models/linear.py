@@ -12,9 +12,7 @@ from scipy.linalg import norm
 
 from posteriori.design.columns import Columns
 from posteriori.errors import ColumnTypeError, ParameterError, ScaleError, ShapeError
-from posteriori.likelihood.linear_activations import Linear
 from posteriori.linalg import read_only
-from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.rows.block import Block, check_finite
 from posteriori.rows.features import read_features
 from posteriori.rows.in_memory import MemoryRows
@@ -187,20 +185,3 @@ def _one_row_a_class(model: Any) -> tuple[Array, Array]:
     if len(model.classes_) > 2:
         return W, offsets
     return np.vstack([np.zeros_like(W), W]), np.concatenate([np.zeros(1), offsets])
-
-
-def linear_function(objective: LogPosterior, w: Array) -> Linear:
-    """The activations that free parameters w give, in the user's units."""
-    standard = objective.standard
-    theta = objective.coordinates.expand(w)
-    with np.errstate(over="ignore"):
-        weights = (theta[:, int(standard.intercept) :] / standard.scale).T
-    if not np.isfinite(weights).all():
-        j = int(np.argmax(~np.isfinite(weights).all(axis=1)))
-        raise ScaleError(
-            f"The coefficients of {objective.columns.as_schema().describe(j)} do not fit in a "
-            "double.",
-            "Multiply the column by a large number.",
-        )
-    bias = theta[:, 0] if standard.intercept else np.zeros(len(theta))
-    return Linear.about(standard.centre, weights, bias)

@@ -4,12 +4,12 @@
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from posteriori.arguments import names_of_others
+from posteriori.arguments import is_number, names_of_others
 from posteriori.errors import (
     ConvergenceWarning,
     InferenceError,
@@ -21,18 +21,8 @@ from posteriori.likelihood.links import PROBABILITY_LINKS, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.fitting import Problem, prepare
-from posteriori.models.label_noise import (
-    LabelNoise,
-    NoisyLoss,
-    label_probabilities,
-    noise_fact,
-    read_label_noise,
-    solver_of_noise,
-    wrong_label_probability,
-)
 from posteriori.models.likelihood_fit import A_NUMBER, Fit, Plan, Solver, finish, solver_of
 from posteriori.models.likelihood_model import LikelihoodModel
-from posteriori.models.linear import linear_function
 from posteriori.models.separation import SeparationSearch
 from posteriori.posterior.coefficient_table import CoefficientMap
 from posteriori.posterior.inference import Inference, inverse_of
@@ -46,6 +36,9 @@ from posteriori.solve.objective import Iteration, Solution
 from posteriori.solve.online_update import BROAD, QuadraticApproximation, online_update
 from posteriori.statistics.row_sample import join_rows, sample_rows, thin_rows
 from posteriori.typing import Array
+
+if TYPE_CHECKING:
+    from posteriori.models.label_noise import LabelNoise, Noise, NoisyLoss
 
 _LEAST, _ENOUGH = 5, 20
 """Rows a parameter that are kept at least, and if they are not too many numbers."""
@@ -212,7 +205,7 @@ class LogisticRegression(LikelihoodModel):
 
     label_noise_: float | tuple[float, float]
     label_noise_error_: float | None
-    _noisy_loss: NoisyLoss | None
+    _noisy_loss: "NoisyLoss | None"
 
     @available_if(_learns_in_batches)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -356,7 +349,7 @@ class LogisticRegression(LikelihoodModel):
             CoefficientMap.of(objective), w, quadratic.precision
         )
         self._search = SeparationSearch(len(self.classes_))
-        self._linear = linear_function(objective, w)
+        self._linear = objective.linear(w)
         if not determined:
             _warn_of_gaps()
 
@@ -365,7 +358,7 @@ class LogisticRegression(LikelihoodModel):
         self,
         *,
         prior: PriorLike | PriorName = None,
-        label_noise: LabelNoise = 0.0,
+        label_noise: "LabelNoise" = 0.0,
         solver: Solver = "auto",
         fit_intercept: bool = True,
         tol: float = 1e-4,
@@ -384,7 +377,7 @@ class LogisticRegression(LikelihoodModel):
 
     def _plan(self, rows: FitRows) -> Plan:
         plan = super()._plan(rows)
-        noise = read_label_noise(self.label_noise, plan.search.n_classes)
+        noise = self._noise(plan.search.n_classes)
         if self.keep_path:
             by_newton = noise is None and self.prior != "jeffreys"
             if not (by_newton and self.solver in ("auto", "newton")):
@@ -406,6 +399,8 @@ class LogisticRegression(LikelihoodModel):
                 "is not convex.",
                 "Use solver='auto' or 'newton'.",
             )
+        from posteriori.models.label_noise import solver_of_noise
+
         # With labels that may be wrong, a maximum proves nothing of the labels themselves.
         search = replace(plan.search, during_fit=False)
         return replace(plan, noise=noise, solve=solver_of_noise(self.max_iter), search=search)
@@ -413,8 +408,15 @@ class LogisticRegression(LikelihoodModel):
     def _loss(self, n_classes: int, soft: bool) -> Loss | ClassLoss:
         if n_classes > 2:
             return SoftmaxLoss()
-        noisy = read_label_noise(self.label_noise, 2) is not None
-        return LogisticLoss() if soft or noisy else SignedLogisticLoss()
+        return LogisticLoss() if soft or self._noise(2) is not None else SignedLogisticLoss()
+
+    def _noise(self, n_classes: int) -> "Noise | None":
+        """The label noise that was requested; None for no noise."""
+        if is_number(self.label_noise) and self.label_noise == 0:
+            return None
+        from posteriori.models.label_noise import read_label_noise
+
+        return read_label_noise(self.label_noise, n_classes)
 
     def _link(self) -> ProbabilityLink:
         return PROBABILITY_LINKS["logit"]
@@ -442,7 +444,11 @@ class LogisticRegression(LikelihoodModel):
 
     def _predicted(self, block: Block) -> Array:
         found = super()._predicted(block)
-        return found if self._noisy_loss is None else label_probabilities(self._noisy_loss, found)
+        if self._noisy_loss is None:
+            return found
+        from posteriori.models.label_noise import label_probabilities
+
+        return label_probabilities(self._noisy_loss, found)
 
     def _check_sequential(self) -> None:
         """An error where the settings need all rows at once, so that there is no partial_fit."""
@@ -451,7 +457,7 @@ class LogisticRegression(LikelihoodModel):
                 f"prior={self.prior!r} needs all rows at once.",
                 "Use None, a number or a GaussianPrior, or fit.",
             )
-        if read_label_noise(self.label_noise, 2) is not None:
+        if self._noise(2) is not None:
             raise ParameterError(
                 "partial_fit has no label noise, whose likelihood has no quadratic approximation.",
                 "Use label_noise=0.0, or fit.",
@@ -461,6 +467,8 @@ class LogisticRegression(LikelihoodModel):
         facts = super()._summary_facts()
         if self._noisy_loss is None:
             return facts
+        from posteriori.models.label_noise import noise_fact
+
         return (*facts, noise_fact(self.label_noise_, self.label_noise_error_))
 
     def mislabelled_probability(self, X: Any, y: Any, offset: Any = None) -> Array:
@@ -474,6 +482,8 @@ class LogisticRegression(LikelihoodModel):
         >>> model.mislabelled_probability(X, y).round(2)
         array([0.  , 0.01, 0.02, 0.08, 0.03, 0.01, 0.39])
         """
+        from posteriori.models.label_noise import wrong_label_probability
+
         K = len(self._known_classes())
         activation = self._evaluate_with(X, offset, lambda a: a, 1 if K == 2 else K)
         return wrong_label_probability(self._noisy_loss, activation, y, self.classes_)

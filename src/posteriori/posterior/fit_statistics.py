@@ -6,24 +6,25 @@ the fit has one, and the offsets. Without offsets its mean is the mean target, w
 
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
 import numpy as np
-from scipy.optimize import minimize
 
+from posteriori.design.columns import Columns
+from posteriori.design.standardise import Standard
 from posteriori.errors import InferenceError
 from posteriori.likelihood.binary_losses import LogisticLoss
 from posteriori.likelihood.glm_families import SquaredLoss, TargetFamily
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
-from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
-from posteriori.rows.block import Block
+from posteriori.posterior.log_posterior import BLOCK_ENTRIES, Coordinates, LogPosterior
+from posteriori.posterior.priors import flat
+from posteriori.rows.schema import Schema
 from posteriori.rows.threads import one_blas_thread
-from posteriori.statistics.glm_domain import GatherLogLevel
+from posteriori.solve.newton import scoring
+from posteriori.statistics.glm_domain import offset_range
 from posteriori.statistics.goodness_of_fit import (
-    ConstantActivation,
     FitSums,
     Fitted,
     GatherClassFit,
@@ -31,17 +32,14 @@ from posteriori.statistics.goodness_of_fit import (
     GatherFamilyFit,
     negative_entropy,
 )
-from posteriori.statistics.local_quadratic import Target
+from posteriori.statistics.local_quadratic import GatherQuadratic
 from posteriori.typing import Array
 
 _MOVED, _ROUNDING = 1e-3, 1e-10
 """By how much, plainly and beside its size, the loss can differ on the rows of the fit."""
 
-_TOLERANCE, _CONVERGED = 1e-10, 1e-6
-"""The gradient of the mean loss in the intercepts of the null model, and the most it may be."""
-
-_OUTSIDE, _MOST_DOUBLINGS = 1e10, 40
-"""The mean loss where offsets leave the domain of a link, and how often a way inside is doubled."""
+_TOLERANCE = 1e-10
+"""Standard errors from the intercepts of the null model."""
 
 _NOTHING = 1e-15
 """A deviance of this size, beside the log-likelihood, is rounding."""
@@ -250,13 +248,14 @@ def check_same_rows(before: float, now: float) -> None:
 def null_deviance(objective: LogPosterior, fitted: FitSums, family: TargetFamily | None) -> float:
     """The deviance of the model without columns, given the sums at the fit."""
     loss, target = objective.loss, objective.target
+    level = _level_of(loss, fitted.mean)
     constant = objective.standard.intercept and not fitted.has_offset
-    if family is None and constant and np.isfinite(_level_of(loss, fitted.mean)).all():
+    if family is None and constant and np.isfinite(level).all():
         return _at_mean(loss, fitted)
-    level = ConstantActivation(_intercepts(objective, fitted))
+    activation = Fitted(_null_model(objective, level, fitted.mean_offset))
     if family is None:
-        return objective.rows.map_sum(GatherClassFit(loss, target, level)).deviance
-    kernel = GatherFamilyFit(cast(Loss, loss), family, target, level)
+        return objective.rows.map_sum(GatherClassFit(loss, target, activation)).deviance
+    kernel = GatherFamilyFit(cast(Loss, loss), family, target, activation)
     return objective.rows.map_sum(kernel).deviance
 
 
@@ -270,51 +269,34 @@ def _at_mean(loss: Loss | ClassLoss, fitted: FitSums) -> float:
     return 2 * (saturated - fitted.weight * float(negative_entropy(mean)[0]))
 
 
-def _intercepts(objective: LogPosterior, fitted: FitSums) -> Array:
-    """The intercepts (K,) of the model without columns; zero where there are none."""
-    if not objective.standard.intercept:
-        return np.zeros(objective.coordinates.n_activations)
-    start = _level_of(objective.loss, fitted.mean)
-    if not (fitted.has_offset or np.isnan(start).any()):
-        return start
-    if isinstance(objective.loss, Loss) and objective.loss.log_power is not None:
-        kernel = GatherLogLevel(objective.target, objective.loss.log_power)
-        return np.array([objective.rows.map_sum(kernel).intercept])
-    contrasts, scale = objective.coordinates.contrasts, 1 / fitted.weight
-
-    def mean_loss(free: Array) -> tuple[float, Array]:
-        kernel = _GatherLevel(objective.loss, objective.target, contrasts @ free)
-        value, *gradient = scale * objective.rows.map_sum(kernel)
-        inside = np.isfinite(value)
-        return (value, contrasts.T @ gradient) if inside else (_OUTSIDE, np.zeros(len(free)))
-
-    start = contrasts.T @ (np.where(np.isfinite(start), start, 0.0) - fitted.mean_offset)
-    # Offsets may leave the domain of a link: the start then moves to either side, ever farther.
-    moves = [0.0, *(side * 2.0**k for k in range(_MOST_DOUBLINGS) for side in (1, -1))]
-    starts = (start + move * (1 + abs(start)) for move in moves)
-    start = next((there for there in starts if mean_loss(there)[0] < _OUTSIDE), start)
-    found = minimize(mean_loss, start, jac=True, options={"gtol": _TOLERANCE})
-    if not abs(found.jac).max() < _CONVERGED:
+def _null_model(objective: LogPosterior, level: Array, mean_offset: Array) -> GatherQuadratic:
+    """The model without columns, fitted by maximum likelihood from activations near `level`."""
+    first = objective.standard.intercept
+    null = LogPosterior(
+        objective.rows,
+        Columns(Schema((), named=False)),
+        Standard(np.zeros(0), np.ones(0), first),
+        objective.loss,
+        objective.target,
+        flat(int(first)),
+        Coordinates(objective.coordinates.n_activations, int(first)),
+        _TOLERANCE,
+        "expected",
+        mean_weight=objective.mean_weight,
+    )
+    if not first:
+        return null.kernel(np.empty(0))
+    level = null.coordinates.contrasts.T @ np.where(np.isfinite(level), level, 0.0)
+    moves = null.coordinates.contrasts.T @ mean_offset, *offset_range(objective.rows)
+    starts = [level - move for move in moves]  # the offsets may leave the domain of the link
+    inside = (start for start in starts if np.isfinite(null(start, "none").value))
+    solution = scoring(null, next(inside, level))
+    if not solution.converged:
         raise InferenceError(
-            f"The model without columns could not be fitted. {found.message}",
+            f"The model without columns could not be fitted. {solution.status.value}",
             "The offsets may be too large: check them, the largest first.",
         )
-    return contrasts @ found.x
-
-
-@dataclass(frozen=True, eq=False)
-class _GatherLevel:
-    """The kernel: a block to the loss of an activation (K,) in every row, and its gradient."""
-
-    loss: Loss | ClassLoss
-    target: Target
-    level: Array
-
-    def __call__(self, block: Block) -> Array:
-        a, t = ConstantActivation(self.level)(block), self.target(block)
-        with np.errstate(over="ignore", invalid="ignore"):  # infinite outside of a domain
-            value, residual = self.loss.sum_and_gradient(a, t, block.weight)
-            return np.append(value, residual.sum(axis=0))
+    return null.kernel(solution.parameters)
 
 
 def _level_of(loss: Loss | ClassLoss, mean: Array) -> Array:

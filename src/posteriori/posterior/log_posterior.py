@@ -16,6 +16,8 @@ from scipy.linalg import helmert
 from posteriori.design.columns import Columns
 from posteriori.design.matrix import Design
 from posteriori.design.standardise import Standard
+from posteriori.errors import ScaleError
+from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.posterior.priors import Penalty
 from posteriori.rows.block import Rows
@@ -189,6 +191,21 @@ class LogPosterior:
             return self.factor * inward + self.coordinates.contract_vectors(of_prior)
 
         return times
+
+    def linear(self, w: Array) -> Linear:
+        """The activations that free parameters w give, in the user's units."""
+        standard, theta = self.standard, self.coordinates.expand(w)
+        with np.errstate(over="ignore"):
+            weights = (theta[:, int(standard.intercept) :] / standard.scale).T
+        if not np.isfinite(weights).all():
+            j = int(np.argmax(~np.isfinite(weights).all(axis=1)))
+            raise ScaleError(
+                f"The coefficients of {self.columns.as_schema().describe(j)} do not fit in a "
+                "double.",
+                "Multiply the column by a large number.",
+            )
+        bias = theta[:, 0] if standard.intercept else np.zeros(len(theta))
+        return Linear.about(standard.centre, weights, bias)
 
     def leverage(self, w: Array, roots: Array, information: Information) -> Leverage:
         """Leverages at w, where rootsᵀ roots, a direction in each row, inverts the information."""

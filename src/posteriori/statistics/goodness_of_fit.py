@@ -68,18 +68,6 @@ class Fitted:
 
 
 @dataclass(frozen=True, eq=False)
-class ConstantActivation:
-    """The same activation (c,) in every row, but for the offsets."""
-
-    level: Array
-
-    def __call__(self, block: Block) -> Array:
-        level = self.level[0] if len(self.level) == 1 else self.level
-        shape = (block.X.shape[0], *np.shape(level))
-        return np.broadcast_to(level, shape) + (0.0 if block.offset is None else block.offset)
-
-
-@dataclass(frozen=True, eq=False)
 class GatherClassFit:
     """The kernel for classes, whose saturated ln p is Σ_k t_k ln t_k: zero for hard labels."""
 

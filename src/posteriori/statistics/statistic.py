@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from posteriori.design.matrix import Dense, Design, Sparse
 from posteriori.errors import LabelError, StatisticsError
 from posteriori.linalg import transpose_matmul
-from posteriori.rows.block import Block
+from posteriori.rows.block import Block, take_rows
 from posteriori.rows.schema import Column, Schema, merge_columns
 from posteriori.rows.target import merge_classes
 from posteriori.typing import Array, Codes, Labels
@@ -265,7 +265,7 @@ def rows_by_class(
     for k, own in enumerate(np.split(order, ends[:-1])):
         if len(own):
             rows = own if isinstance(places, slice) else places[own]
-            yield k, X.take(rows, axis=0, mode="clip"), None if weight is None else weight[own]
+            yield k, cast(Array, take_rows(X, rows)), None if weight is None else weight[own]
 
 
 def centred(X: Array, weight: Array | None) -> tuple[float, Array, Array]:
