@@ -20,7 +20,7 @@ from posteriori.models.base import Classifier
 from posteriori.rows.block import Features
 from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
-from posteriori.rows.target import read_classes, same_classes
+from posteriori.rows.target import same_classes
 from posteriori.solve.perceptron import (
     PerceptronState,
     Random,
@@ -92,10 +92,9 @@ class RowByRow(Classifier):
         rows = self._read(
             X, y, sample_weight, None, schema=self.schema_, known_classes=self.classes_
         )
-        found = cast(Labels, rows.classes if classes is None else read_classes(classes))
-        if not same_classes(found, self.classes_):
+        if not same_classes(rows.classes if classes is None else classes, self.classes_):
             raise LabelError(
-                f"The batch has the classes {found.tolist()[:8]}, the first batch "
+                "The classes of the batch are not those of the first one, "
                 f"{self.classes_.tolist()[:8]}.",
                 "Name all classes in the first call of partial_fit.",
             )

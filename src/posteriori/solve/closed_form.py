@@ -162,9 +162,10 @@ class GroupMoments:
         scale = np.sqrt(np.where(target > 0, target, 1.0))
         correlation = part / scale / scale[:, None]
         correlation[flat, :] = correlation[:, flat] = 0.0
-        amount = float(shrinkage or 0.0) if shrinkage != "auto" else 0.0
-        if shrinkage == "auto":
+        if isinstance(shrinkage, str):
             amount = oracle_shrinkage(correlation, self.n)
+        else:
+            amount = float(shrinkage or 0.0)
         correlation *= 1 - amount
         np.fill_diagonal(correlation, np.where(flat, amount, 1.0))
         lost = flat & ((amount == 0) | (np.sqrt(self.overall[kept]) <= CONSTANT * size))
@@ -188,9 +189,10 @@ class GroupMoments:
         return Factor(every, rows, kept)
 
     def error(self, culprits: Codes) -> SingularCovarianceError:
+        """The error that names the culprits."""
         return SingularCovarianceError(
-            f"{self.name} is singular: {self.schema.describe_all(culprits)} are constant or "
-            "linear functions of the other columns, to 13 digits.",
+            f"{self.name} is singular: {self.schema.describe_all(culprits)} cannot be "
+            "distinguished from constants or from linear functions of the other columns.",
             "Drop such columns, set shrinkage='auto', or use covariance='diagonal'.",
         )
 

@@ -53,7 +53,8 @@ Present = NDArray[np.bool_]
 _LOG_2PI = float(np.log(2 * np.pi))
 
 _DIGITS_KEPT = 1e-4
-"""Share of a sum of squares about the common centre that must be left about the class means."""
+"""Least ratio of the sum of squares about the class means to that about the common centre, at which
+the difference of the sums of products has enough digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,13 +153,13 @@ class GatherMoments:
         mean = over(sums, class_counts(block, len(self.classes))[:, None])
         squares = np.diagonal(products).copy()
         products -= sums.T @ mean
-        kept = keeps_digits(np.diagonal(products), squares)
+        exact = np.diagonal(products) >= _DIGITS_KEPT * squares
         if block.weight is None and not is_soft(block):
-            kept = kept[self.columns.numeric]  # sums of indicators are exact
-        return self._statistic(block, mean + centre, products[None]) if kept.all() else None
+            exact = exact[self.columns.numeric]  # sums of indicators are exact
+        return self._statistic(block, mean + centre, products[None]) if exact.all() else None
 
     def _about_centre(self, block: Block) -> tuple[Design, Array]:
-        """The design, with dense columns that are far from zero moved by about their mean."""
+        """The design, with dense columns that are far from zero centred near their means."""
         design, X = self.columns.design(block), block.X
         centre = np.zeros(design.shape[1])
         if not isinstance(X, csr_array):
@@ -188,11 +189,6 @@ def far_centre(X: Array) -> Array | float:
     sample = X[:: max(1, len(X) // 64)]
     centre = sample[0] + (sample - sample[0]).mean(axis=0)  # exact for constant columns
     return 0.0 if (centre**2 <= sample.var(axis=0)).all() else centre
-
-
-def keeps_digits(scatter: Array, squares: Array) -> NDArray[np.bool_]:
-    """Where enough of the sums of squares about the common centre is left about the means."""
-    return scatter >= _DIGITS_KEPT * squares
 
 
 @dataclass(frozen=True, eq=False)
