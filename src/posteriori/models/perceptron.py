@@ -325,9 +325,9 @@ class Adaline(RowByRow):
     """Widrow and Hoff's adaptive linear element: least squares, row after row.
 
     W ← W + η_n φ_n (t_n - Wᵀφ_n)ᵀ, the least-mean-squares rule, with the 1-of-K code as targets:
-    with two classes, the difference of their activations has the targets -1 and +1. The steps decrease from epoch to epoch, and the mean of W
-    over all rows visited, in which later epochs count more, converges to the solution of
-    `LeastSquaresClassifier`.
+    with two classes, the difference of their activations has the targets -1 and +1. The steps
+    decrease from epoch to epoch, and the mean of W over all rows visited, in which later epochs
+    count more, converges to the solution of `LeastSquaresClassifier`.
 
     Parameters
     ----------
