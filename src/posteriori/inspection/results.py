@@ -4,6 +4,7 @@
 too. `glance_of` and `summary_of` are those of models fitted by likelihood.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, cast
@@ -158,7 +159,7 @@ def _notes(inference: Inference, about: About, errors: Errors) -> list[str]:
     return notes
 
 
-def listed(names: tuple[str, ...]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Names with commas, the first few of many."""
     rest = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(names[:_LISTED]) + rest

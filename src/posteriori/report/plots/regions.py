@@ -5,6 +5,7 @@ Conventions: n rows, m points along each side of a plane, K classes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.ndimage import distance_transform_edt, gaussian_filter
+from scipy.ndimage import gaussian_filter
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice
@@ -31,18 +32,14 @@ from posteriori.typing import Array, Codes
 
 _MARGIN = 0.08
 _FAINTEST, _STRONGEST = 0.06, 0.45
-_GREYS = 0.97, 0.74
-"""The lightest and the darkest grey of actions."""
-
+_GREYS = 0.85, 0.7, 0.95, 0.6
+"""Of the regions of actions."""
 
 _TAIL = 1e-4
 """The probability that a curve leaves out at either end."""
 
 _BINS = 25
 """Of the histogram of a continuous column."""
-
-_MOST_BARS = 40
-"""With more values than this, a discrete column has curves instead of bars."""
 
 Generative = GaussianClassifier | NaiveBayes
 Entries = tuple[Array, Codes, Array]
@@ -82,8 +79,8 @@ def decision_regions(
     Fisher's plane loses nothing; for others, a row may be classified differently from the point
     where it is drawn.
 
-    A model that decides for actions, as `DecidingClassifier` does, has grey regions with the names
-    of the actions. `resolution` is the number of points along each side.
+    A model that decides for actions, as `DecidingClassifier` does, has grey regions for the
+    actions. `resolution` is the number of points along each side.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -135,9 +132,14 @@ def posterior_surface(
     axes, edges = style.new_axes(ax), np.linspace(0, 1, 11)
     strength = _FAINTEST + _STRONGEST * (edges[:-1] + edges[1:]) / 2
     shades = style.tinted(style.class_colours(len(classes))[k], strength)
-    axes.contourf(found.horizontal, found.vertical, share, levels=edges, colors=shades)
+    shaded = axes.contourf(found.horizontal, found.vertical, share, levels=edges, colors=shades)
+    axes.figure.colorbar(shaded, ax=axes)
     style.draw_rows(axes, found.points, codes, classes, found.labels)
-    _draw_levels(axes, found, share)
+    levels = [p for p in edges if share.min() < p < share.max()]
+    if levels:
+        widths = [2.0 if p == 0.5 else 0.8 for p in levels]
+        look: dict[str, Any] = {"levels": levels, "colors": style.GREY, "linewidths": widths}
+        axes.contour(found.horizontal, found.vertical, share, **look)
     axes.set_title(f"probability of class {classes.tolist()[k]}")
     return axes
 
@@ -226,46 +228,26 @@ def _draw_regions(
     axes: Axes, plane: Plane, model: Any, classes: list[Any], chosen: NDArray[Any]
 ) -> None:
     """A region for each class or action that is `chosen` (m, m), with its boundary."""
-    strength = np.full(plane.shape, _STRONGEST)
-    proba = None
+    strength = np.full((*plane.shape, len(classes)), _STRONGEST)
     if hasattr(model, "predict_proba"):
-        proba = style.probabilities(model, plane.grid_rows).reshape(*plane.shape, -1)
-    names = sorted(set(chosen.ravel().tolist()), key=str)
-    greys = iter(np.linspace(*_GREYS, len(set(names) - set(classes))))
-    image = np.empty((*plane.shape, 3))
-    for name in names:
+        K, proba = len(classes), style.probabilities(model, plane.grid_rows)
+        sureness = np.maximum(proba.reshape(strength.shape) * K - 1, 0.0) / (K - 1)
+        strength = _FAINTEST + (_STRONGEST - _FAINTEST) * sureness
+    image, greys = np.empty((*plane.shape, 3)), cycle(_GREYS)
+    for name in sorted(set(chosen.ravel().tolist()), key=str):
         inside = chosen == name
         if name in classes:
             k = classes.index(name)
-            if proba is not None:  # from 1/K on
-                sureness = (proba[..., k] * len(classes) - 1) / (len(classes) - 1)
-                strength = _FAINTEST + (_STRONGEST - _FAINTEST) * np.maximum(sureness, 0.0)
-            image[inside] = style.tinted(style.class_colours(k + 1)[k], strength[inside])
+            image[inside] = style.tinted(style.class_colours(k + 1)[k], strength[inside, k])
         else:
-            image[inside] = next(greys)
-            depth = distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
-            row, column = np.unravel_index(depth.argmax(), depth.shape)
-            place = plane.horizontal[column], plane.vertical[row]
-            style.write_label(axes, place, "reject" if name is None else str(name))
+            image[inside] = grey = next(greys)
+            label = "reject" if name is None else str(name)
+            axes.fill([], [], color=str(grey), edgecolor="0.25", label=label)
         if not inside.all():
             line: dict[str, Any] = {"levels": [0.5], "colors": "0.25", "linewidths": 0.8}
             smooth = gaussian_filter(inside.astype(np.float64), 1.0)
             axes.contour(plane.horizontal, plane.vertical, smooth, **line)
     axes.pcolormesh(plane.horizontal, plane.vertical, image, shading="nearest", rasterized=True)
-
-
-def _draw_levels(axes: Axes, plane: Plane, share: Array) -> None:
-    """Lines of equal probability, each with its number; the numbers do not overlap."""
-    levels = [p for p in np.arange(1, 10) / 10 if share.min() < p < share.max()]
-    if not levels:
-        return
-    look: dict[str, Any] = {"levels": levels, "colors": style.GREY}
-    look["linewidths"] = [2.0 if level == 0.5 else 0.8 for level in levels]
-    drawn = axes.contour(plane.horizontal, plane.vertical, share, **look)
-    for level, lines in zip(levels, drawn.allsegs, strict=True):
-        longest = max(lines, key=len)
-        place = longest[round(level * (len(longest) - 1))]  # each farther along its line
-        style.write_label(axes, place, f"{level:.1f}", edgecolor="none")
 
 
 def class_densities(
@@ -301,37 +283,34 @@ def class_densities(
     check_is_fitted(model)
     j = style.position_of(column, model.schema_.names)
     values, codes, weight = _entries(model, X, y, j, sample_weight)
-    found, name = _distributions(model, j), model.schema_.columns[j]
+    found, column_of = _distributions(model, j), model.schema_.columns[j]
     axes, is_discrete = style.new_axes(ax), hasattr(found[0], "pmf")
-    if name.kind == "categorical":
-        style.set_ticks(axes, list(map(str, name.levels)))
+    if column_of.kind == "categorical":
+        style.set_ticks(axes, list(map(str, column_of.levels)))
     elif is_discrete:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     states, edges = _states(found, values), np.histogram_bin_edges(values, _BINS)
-    few, width = len(states) <= _MOST_BARS, 0.8 / len(found)
+    width = 0.8 / len(found)
     for k, (label, each) in enumerate(zip(map(str, model.classes_.tolist()), found, strict=True)):
         own, scale = codes == k, float(model.priors_[k]) if weighted else 1.0
-        total = weight[own].sum()
+        total, look = weight[own].sum(), dict[str, Any](color=style.colour_of(k))
         if is_discrete:
-            x = states + ((k + 0.5) * width - 0.4 if few else 0.0)
-            if few:
-                axes.bar(x, scale * each.pmf(states), width, color=style.colour_of(k), label=label)
-            else:
-                axes.plot(x, scale * each.pmf(states), label=label, **style.line_style(k))
-            if total:
-                share = np.bincount(values[own].astype(int), weight[own], states[-1] + 1)[states]
-                share[share == 0] = np.nan  # no marker
-                look = style.point_style(k) | {"label": None if k else "rows"}
-                axes.plot(x, scale * share / total, **look)
+            x = states + (k + 0.5) * width - 0.4
+            axes.bar(x, scale * each.pmf(states), width, label=label, **look)
         else:
             x = np.linspace(each.ppf(_TAIL), each.ppf(1 - _TAIL), 201)
             axes.plot(x, scale * each.pdf(x), label=label, linewidth=2, **style.line_style(k))
-            if total:
-                height = np.histogram(values[own], edges, weights=weight[own], density=True)[0]
-                axes.stairs(scale * height, edges, fill=True, color=style.colour_of(k), alpha=0.25)
+        if total and is_discrete:
+            share = np.bincount(values[own].astype(int), weight[own], states[-1] + 1)[states]
+            share[share == 0] = np.nan  # no marker
+            rows = style.point_style(k) | {"label": None if k else "rows"}
+            axes.plot(x, scale * share / total, **rows)
+        elif total:
+            height = np.histogram(values[own], edges, weights=weight[own], density=True)[0]
+            axes.stairs(scale * height, edges, fill=True, alpha=0.25, **look)
     what = "probability" if is_discrete else "density"
     axes.set_ylabel(f"{what} in the class" + " × prior of the class" * bool(weighted))
-    axes.set(xlabel=name.name, ylim=(0, None))
+    axes.set(xlabel=column_of.name, ylim=(0, None))
     style.add_legend(axes, title="class", handlelength=3.5)
     return axes
 

@@ -81,12 +81,6 @@ def set_ticks(axes: Axes, words: Sequence[str]) -> None:
     axes.set_xticks(range(len(words)), words, **turned if sum(map(len, words)) > 55 else {})
 
 
-def write_label(axes: Axes, point: Any, text: str, edgecolor: str = "black") -> None:
-    """Text in a white box around a point."""
-    box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": edgecolor}
-    axes.annotate(text, point, ha="center", va="center", fontsize=8, zorder=4, bbox=box)
-
-
 def draw_rows(
     axes: Axes, points: Array, codes: Codes, classes: Labels, labels: Sequence[str]
 ) -> None:
