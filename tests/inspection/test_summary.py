@@ -103,11 +103,11 @@ def test_notes_name_dependent_columns_and_coefficients_that_diverge():
     with pytest.warns(RankDeficiencyWarning):
         model = LogisticRegression().fit(X.assign(twice=2 * X["GPA"], flat=1.0), Y)
     note = str(model.summary()).split("* ")[-1]
-    assert note.startswith("GPA, twice, flat depend on each other linearly")
+    assert note.startswith("'GPA', 'twice', 'flat' depend on each other linearly")
     one = pd.DataFrame({"a": [-2.0, -1, 0, 0, 1, 2, 0, 0], "b": [1.0, 2, 1, 2, 1, 3, 3, 4]})
     with pytest.warns(SeparationWarning):
         page = LogisticRegression().fit(one, [0, 0, 0, 1, 1, 1, 0, 1]).summary()
-    assert "The coefficient of a diverges" in " ".join(str(page).split())
+    assert "The coefficient of 'a' diverges" in " ".join(str(page).split())
 
 
 @pytest.mark.parametrize("prior", [None, "jeffreys"])

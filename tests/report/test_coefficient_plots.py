@@ -23,13 +23,12 @@ from posteriori import (
 )
 from posteriori.errors import InferenceError, ParameterError, SeparationWarning
 from posteriori.report.plots import (
-    COLOURS,
-    MARKERS,
     convergence,
     evidence_curve,
     forest,
     prior_and_posterior,
 )
+from posteriori.report.plots.style import COLOURS, MARKERS
 from posteriori.solve.objective import Iteration, Solution, Status
 
 COLUMNS = ["mean radius", "mean texture", "mean symmetry"]

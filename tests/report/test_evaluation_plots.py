@@ -13,14 +13,12 @@ from sklearn.metrics import confusion_matrix
 from posteriori import LeastSquaresClassifier, LogisticRegression, decide
 from posteriori.errors import LabelError, MissingValueError, ParameterError, ShapeError
 from posteriori.report.plots import (
-    COLOURS,
-    LINES,
-    MARKERS,
     calibration,
     confusion,
     reject_curve,
     residuals,
 )
+from posteriori.report.plots.style import COLOURS, LINES, MARKERS
 
 
 @pytest.fixture(scope="module")

@@ -22,13 +22,12 @@ from posteriori import (
 )
 from posteriori.errors import LabelError, LevelError, MissingValueError, ParameterError, ShapeError
 from posteriori.report.plots import (
-    COLOURS,
-    class_colours,
     class_densities,
     decision_regions,
     density_ellipses,
     posterior_surface,
 )
+from posteriori.report.plots.style import COLOURS, class_colours
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from posteriori.decision.calibration import (
 )
 from posteriori.design.columns import Columns
 from posteriori.errors import InferenceError, MissingValueError, ParameterError, PosterioriError
-from posteriori.inspection.results import listed, offset_argument
+from posteriori.inspection.results import offset_argument
 from posteriori.inspection.summary import p_text
 from posteriori.posterior.diagnostics import LARGE, VERY_LARGE, collinearity_of, influence_of
 from posteriori.posterior.log_posterior import WIDE
@@ -33,6 +33,7 @@ from posteriori.rows.features import read_features
 from posteriori.rows.frames import make_frame
 from posteriori.rows.in_memory import MemoryRows, check_aligned
 from posteriori.rows.scan import as_source, is_source
+from posteriori.rows.schema import listed
 from posteriori.rows.source import FitRows
 from posteriori.rows.target import read_real_target, read_target, read_weight
 from posteriori.rows.threads import one_blas_thread
@@ -436,7 +437,7 @@ def _collinearity(model: Any, rows: CheckedRows) -> Finding:
         named = [f"{listed(each.columns)} (condition index {each.index:.3g})" for each in near]
         remedy = ", or set a prior" if getattr(model, "prior", 0) is None else ""
         said.append(
-            f"Nearly linearly dependent are {listed(named)}. Do not interpret their "
+            f"Nearly linearly dependent are {'; '.join(named)}. Do not interpret their "
             f"effects one by one; drop or merge some of these columns{remedy}."
         )
     if found.constant:

@@ -4,7 +4,6 @@
 too. `glance_of` and `summary_of` are those of models fitted by likelihood.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, cast
@@ -15,16 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from posteriori.design.columns import Columns
 from posteriori.errors import ColumnNameError, LabelError, ParameterError
-from posteriori.inspection.summary import Summary, TextTable, fact_text, number_text
+from posteriori.inspection.summary import Summary, TextTable, number_text
 from posteriori.posterior.coefficient_table import INTERCEPT
 from posteriori.posterior.inference import Errors, Inference, Intervals
 from posteriori.rows.features import as_frame
 from posteriori.rows.frames import as_pickable, make_frame
+from posteriori.rows.schema import listed
 from posteriori.rows.target import as_vector, read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
-
-_LISTED = 8
-"""Names that a note lists."""
 
 _HEADINGS = {
     "n_obs": "Rows",
@@ -125,7 +122,7 @@ def summary_of(
     steps = f"{about.n_iter} step{'s' * (about.n_iter != 1)}"
     left += [("Solver", f"{about.solver}, {steps}"), ("Converged", _value_text(about.converged))]
     right = [
-        (_HEADINGS[name], fact_text(value))
+        (_HEADINGS[name], number_text(value))
         for name, (value,) in glance_of(inference, about).items()
         if name in _HEADINGS and name not in ("n_obs", "n_iter")
     ]
@@ -157,12 +154,6 @@ def _notes(inference: Inference, about: About, errors: Errors) -> list[str]:
             "coefficients with the same likelihood these have the smallest norm."
         )
     return notes
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names with commas, the first few of many."""
-    rest = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + rest
 
 
 def tidy(model: Any) -> Any:

@@ -244,18 +244,11 @@ def p_text(p: float) -> str:
 
 
 def number_text(value: float) -> str:
-    """A fact that is a number: whole ones as they are, others with six digits or two decimals.
+    """A fact that is a number: whole ones as they are, others with two decimals or four digits.
 
     >>> number_text(569.0), number_text(-73.0652), number_text(1234567.891), number_text(0.01234)
     ('569', '-73.07', '1234567.89', '0.01234')
     """
-    return f"{value:.0f}" if value == np.round(value) else fact_text(value)
-
-
-def fact_text(value: float) -> str:
-    """The same for what is only by chance a whole number.
-
-    >>> fact_text(-73.0652), fact_text(6.0), fact_text(0.01234)
-    ('-73.07', '6.00', '0.01234')
-    """
-    return f"{value:.2f}" if value == 0 or abs(value) >= 1 else f"{value:.4g}"
+    if value == np.round(value):
+        return f"{value:.0f}"
+    return f"{value:.2f}" if abs(value) >= 1 else f"{value:.4g}"

@@ -17,8 +17,8 @@ from posteriori.errors import (
     ParameterError,
     warn,
 )
-from posteriori.inspection.results import About, glance_of, listed
-from posteriori.inspection.summary import Summary, fact_text, number_text
+from posteriori.inspection.results import About, glance_of
+from posteriori.inspection.summary import Summary, number_text
 from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.links import PROBABILITY_LINKS, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
@@ -68,7 +68,7 @@ from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.rows.block import Block
 from posteriori.rows.frames import make_frame
 from posteriori.rows.in_memory import MemoryRows
-from posteriori.rows.schema import HandleUnknown
+from posteriori.rows.schema import HandleUnknown, listed
 from posteriori.rows.source import FitRows
 from posteriori.rows.threads import one_blas_thread
 from posteriori.statistics.column_moments import column_spread
@@ -346,7 +346,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         if value is not None:
             error = self.log_evidence_error_
             give = "" if error is None else f" ± {error:.2g}"
-            facts.append(("Log evidence", fact_text(value) + give))
+            facts.append(("Log evidence", number_text(value) + give))
         if isinstance(self._found.gaussian, DiagonalGaussian):
             facts.append(("Posterior", "diagonal"))
         return tuple(facts)

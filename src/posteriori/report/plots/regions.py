@@ -19,12 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 from posteriori.arguments import check_choice
 from posteriori.decision.probabilities import class_place
 from posteriori.design.columns import Columns
-from posteriori.errors import LevelError, ParameterError
+from posteriori.errors import ParameterError
 from posteriori.models.discriminants import FisherDiscriminant
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.naive_bayes import NaiveBayes
 from posteriori.report.plots import style
-from posteriori.rows.block import MISSING, UNSEEN
 from posteriori.rows.changes import Change, changed_table, entries_of
 from posteriori.rows.features import Table, as_frame, read_features
 from posteriori.rows.frames import as_pickable, pick_rows
@@ -43,7 +42,7 @@ _BINS = 25
 
 Generative = GaussianClassifier | NaiveBayes
 Entries = tuple[Array, Codes, Array]
-"""Entries of a column that are not missing, the classes of their rows, and weights (n,)."""
+"""Finite entries of a column, or known levels, the classes of their rows, and weights (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +263,8 @@ def class_densities(
 
     With `weighted`, each is multiplied by the prior p(C_k), so that the class of the highest curve
     is the most probable one given this column alone (4.57). With X and y, the rows of each class
-    are drawn too: as a histogram, or as markers on the bars. Missing entries are left out.
+    are drawn too: as a histogram, or as markers on the bars. Entries that are missing or infinite,
+    and levels that were not in the fit, are left out.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -429,19 +429,9 @@ def _entries(model: Generative, X: Any, y: Any, j: int, sample_weight: Any) -> E
     if X is None:
         return np.empty(0), np.empty(0, dtype=np.intp), np.empty(0)
     table = read_features(X, model.schema_, type(model).__name__)
-    if j in table.schema.categorical:
-        values = entries_of(table, j)
-        missing = values == MISSING
-    else:
-        values = style.numbers_of(table, [j], missing=True)[:, 0]
-        missing = np.isnan(values)
-    if (values == UNSEEN).any() and j in table.schema.categorical:
-        row = int((values == UNSEEN).argmax())
-        raise LevelError(
-            f"Row {row} of {table.schema.describe(j)} has a level that was not in the fit.",
-            "Drop such rows.",
-        )
+    values = entries_of(table, j)
     codes = style.codes_of(y, model.classes_, len(values))
     weight = style.weights_of(sample_weight, len(values))
-    kept = ~missing & (weight > 0)
+    known = values >= 0 if j in table.schema.categorical else np.isfinite(values)
+    kept = known & (weight > 0)
     return values[kept], codes[kept], weight[kept]

@@ -123,16 +123,17 @@ def two_positions(columns: Sequence[Any] | None, names: Sequence[str]) -> list[i
     return pair
 
 
-def numbers_of(table: Table, columns: Sequence[int], missing: bool = False) -> Array:
-    """Columns (n, m) of finite numbers, or missing entries where these are allowed."""
+def numbers_of(table: Table, columns: Sequence[int]) -> Array:
+    """Columns (n, m) of finite numbers."""
     for j in columns:
         name, values = table.schema.describe(j), entries_of(table, j)
         if j in table.schema.categorical:
             raise ShapeError(f"{name.capitalize()} is not numeric.", "Choose numeric columns.")
-        bad = np.isinf(values) if missing else ~np.isfinite(values)
+        bad = ~np.isfinite(values)
         if bad.any():
-            what = "infinite" if missing else "missing or infinite"
-            raise MissingValueError(f"Row {bad.argmax()} of {name} is {what}.", "Drop such rows.")
+            raise MissingValueError(
+                f"Row {bad.argmax()} of {name} is missing or infinite.", "Drop such rows."
+            )
     return np.column_stack([entries_of(table, j) for j in columns])
 
 
