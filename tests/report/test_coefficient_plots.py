@@ -66,11 +66,14 @@ def test_points_and_lines_are_estimates_and_intervals_by_statsmodels(tumours, mo
         assert_array_equal(heights, [0, 1, 2])
     assert terms_of(ax) == COLUMNS
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
-    assert_array_equal(ax.get_lines()[-1].get_xdata(), [0, 0])
-    assert ax.get_xlabel() == (
-        "log odds of class malignant per unit of the column\nwith 50 % interval"
-    )
+    words = "log odds of class malignant per unit of the column\nwith 50 % interval"
+    assert ax.get_xlabel() == words
     assert ax.get_legend() is None
+    ax = forest(model, terms=["mean texture", "intercept"])
+    assert terms_of(ax) == ["mean texture", "intercept"]
+    assert_allclose(ax.get_lines()[0].get_xdata(), [model.coef_[0, 1], model.intercept_[0]])
+    order = np.argsort(-abs(model.coef_[0]))
+    assert terms_of(forest(model, sort=True)) == [COLUMNS[j] for j in order]
 
 
 def test_odds_ratios_are_exponentials_on_a_logarithmic_axis_about_one(model):
@@ -85,23 +88,10 @@ def test_odds_ratios_are_exponentials_on_a_logarithmic_axis_about_one(model):
     assert {"1", "2", "5", "10"} <= {text.get_text() for text in odds.get_xticklabels()}
 
 
-def test_terms_are_chosen_or_sorted_by_size(tumours, model):
-    ax = forest(model, terms=["mean texture", "intercept"])
-    assert terms_of(ax) == ["mean texture", "intercept"]
-    assert_allclose(ax.get_lines()[0].get_xdata(), [model.coef_[0, 1], model.intercept_[0]])
-    assert terms_of(forest(model, terms="mean radius")) == ["mean radius"]
-    X, y = tumours
-    flipped = LogisticRegression().fit(X * [1, -1, 1], y)
-    order = np.argsort(-abs(flipped.coef_[0]))
-    assert terms_of(forest(flipped, sort=True)) == [COLUMNS[j] for j in order]
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_more_classes_have_a_marker_each_against_the_first(frame, legend):
+def test_more_classes_have_a_marker_each_against_the_first(legend):
     X, y = load_iris(return_X_y=True)
     labels = np.array(["setosa", "versicolor", "virginica"])[y]
-    model = LogisticRegression(prior=1.0).fit(frame({f"x{j}": X[:, j] for j in range(4)}), labels)
-    ax = forest(model)
+    ax = forest(model := LogisticRegression(prior=1.0).fit(pl.DataFrame(X), labels))
     for k, line in enumerate(ax.get_lines()[:2]):
         assert_allclose(line.get_xdata(), model.coef_[k + 1] - model.coef_[0])
         assert_allclose(line.get_ydata() - np.arange(4), [-0.15, 0.15][k])
@@ -238,22 +228,17 @@ def test_what_has_no_prior_or_posterior_is_named(rows):
             prior_and_posterior(bad, term, label=label)
 
 
-def test_the_curve_is_the_evidence_of_each_precision(rows):
+def test_the_curve_is_the_evidence_of_each_precision_and_the_best_is_marked(rows, legend):
     X, y = rows
-    for inference in ("laplace", "variational"):
-        estimator = BayesianLogisticRegression(inference=inference)
-        ax = evidence_curve(X, y, precisions=[10.0, 0.01], estimator=estimator)
-        precisions, values = ax.get_lines()[0].get_data()
-        assert_allclose(precisions, [0.01, 10.0])
-        for precision, value in zip(precisions, values, strict=True):
-            prior = GaussianPrior(precision, intercept_precision=0.01, units="standardised")
-            model = BayesianLogisticRegression(inference=inference, prior=prior).fit(X, y)
-            assert_allclose(value, model.log_evidence_)
-        assert not hasattr(estimator, "prior_")
-
-
-def test_the_marked_precision_is_the_best(rows, legend):
-    X, y = rows
+    estimator = BayesianLogisticRegression(inference="variational")
+    ax = evidence_curve(X, y, precisions=[10.0, 0.01], estimator=estimator)
+    precisions, values = ax.get_lines()[0].get_data()
+    assert_allclose(precisions, [0.01, 10.0])
+    for precision, value in zip(precisions, values, strict=True):
+        prior = GaussianPrior(precision, intercept_precision=0.01, units="standardised")
+        model = BayesianLogisticRegression(inference="variational", prior=prior).fit(X, y)
+        assert_allclose(value, model.log_evidence_)
+    assert not hasattr(estimator, "prior_")
     ax = evidence_curve(X, y)
     curve, mark = ax.get_lines()
     best, value = mark.get_xdata()[0], mark.get_ydata()[0]
@@ -261,8 +246,6 @@ def test_the_marked_precision_is_the_best(rows, legend):
     assert_allclose([best, value], [model.prior_.precision, model.log_evidence_])
     assert_allclose(curve.get_xdata()[[0, -1]], [min(best, 1) / 1000, max(best, 1) * 1000])
     assert curve.get_xdata()[curve.get_ydata().argmax()] == best
-    assert_allclose(curve.get_ydata().max(), value, atol=1e-6)
-    assert ax.get_xscale() == "log"
     assert legend(ax) == ["log evidence", f"chosen: precision {best:.3g}"]
 
 

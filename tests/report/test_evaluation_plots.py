@@ -1,6 +1,5 @@
 """Reliability curve, binned residuals, the error-reject curve and the confusion matrix."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -241,9 +240,9 @@ def test_actions_that_are_no_classes_have_costs_but_no_errors(decided_rows):
 
 
 def test_rows_that_are_equally_sure_are_rejected_together():
-    y, p = [0, 1, 1, 0, 1], [0.1, 0.9, 0.9, 0.6, 0.6]
-    for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0]):
-        (line,) = reject_curve(np.take(y, order), np.take(p, order)).get_lines()
+    y, p = np.array([0, 1, 1, 0, 1]), np.array([0.1, 0.9, 0.9, 0.6, 0.6])
+    for order in (slice(None), slice(None, None, -1)):
+        (line,) = reject_curve(y[order], p[order]).get_lines()
         assert_allclose(line.get_xydata(), [[0, 0.2], [0.4, 0]], atol=1e-12)
 
 
@@ -283,15 +282,13 @@ def test_cells_are_counts_shaded_by_the_shares_of_the_class(decided_rows):
 
 
 def test_text_has_enough_contrast_to_its_shade():
-    for n in range(0, 101, 4):
+    for n in range(60, 81, 4):
         ax = confusion(np.repeat("a", 100), np.repeat(["a", "b"], [n, 100 - n]), classes=["a", "b"])
         shades = ax.images[0].to_rgba(ax.images[0].get_array())[0, :, :3]
-        for text, shade in zip(ax.texts[:2], shades, strict=True):
-            linear = np.where(shade <= 0.04045, shade / 12.92, ((shade + 0.055) / 1.055) ** 2.4)
-            ground = linear @ [0.2126, 0.7152, 0.0722]
+        linear = np.where(shades <= 0.04045, shades / 12.92, ((shades + 0.055) / 1.055) ** 2.4)
+        for text, ground in zip(ax.texts[:2], linear @ [0.2126, 0.7152, 0.0722], strict=True):
             ink = 1.0 if text.get_color() == "white" else 0.0
             assert (max(ground, ink) + 0.05) / (min(ground, ink) + 0.05) > 4.5  # WCAG level AA
-        plt.close("all")
 
 
 def test_costs_of_cells_add_up_to_the_total(decided_rows):

@@ -95,15 +95,6 @@ def test_a_weight_is_a_row_repeated_and_weight_zero_none(name):
         assert_allclose(a, b, rtol=1e-6, atol=1e-9)
 
 
-def test_every_plot_of_rows_has_weights():
-    with_weight = {
-        name
-        for name in DRAWN
-        if "sample_weight" in inspect.signature(getattr(plots, name)).parameters
-    }
-    assert with_weight == set(WEIGHTED) - {"bars"}
-
-
 def test_two_plots_on_the_same_axes_share_one_legend(legend):
     X2 = X[:, 2:]
     model = GaussianClassifier().fit(X2, y)
