@@ -146,10 +146,10 @@ def test_a_page_without_standard_errors_has_the_estimates_and_says_why(model, mo
 def test_what_is_not_finite_can_be_printed_and_long_tables_end_early():
     numbers = np.array([np.inf, np.nan, 0.0, -1e300])
     found = Coefficients(tuple("abcd"), None, *[numbers] * 3, np.full(4, np.nan), *[numbers] * 2)
-    text = str(Summary("Title", ((), ()), TextTable.of_coefficients(found, 0.95, "z")))
+    text = str(Summary("Title", (), TextTable.of_coefficients(found, 0.95, "z")))
     assert re.search("a +inf +inf +inf +nan +inf +inf", text)
     assert "-1.0000e+300" in text
     found = Coefficients(tuple(map(str, range(450))), None, *[np.ones(450)] * 6)
-    text = str(Summary("Title", ((), ()), TextTable.of_coefficients(found, 0.95, "z")))
+    text = str(Summary("Title", (), TextTable.of_coefficients(found, 0.95, "z")))
     assert "250 more rows: see to_frame()." in text
     assert len(text.splitlines()) < 210

@@ -112,7 +112,7 @@ class Explanation:
         rows.append(("total", "", "", f"{self.total:.4g}"))
         names = ("", "value", "contribution", "cumulative")
         table = TextTable(names, rows, {}, total=len(self.terms) + 2)
-        return Summary(f"{title} one row", ((), ()), table, [*notes, *self.notes])
+        return Summary(f"{title} one row", (), table, [*notes, *self.notes])
 
 
 def _text(value: Any) -> str:

@@ -113,15 +113,15 @@ def summary_of(
     coefficients = coefficients.as_odds_ratios() if odds_ratios else coefficients
     coefficients = coefficients.as_posterior() if about.is_posterior else coefficients
     goodness, names = inference.goodness, [] if about.labels is None else about.labels.tolist()
-    left = [("Rows", number_text(goodness.n_obs)), ("Parameters", str(inference.n_parameters))]
-    left += [*([("Prior", about.prior)] if about.prior else []), *about.facts]
-    if len(names) == 2:
-        left.append(("Class", f"{names[1]} against {names[0]}"))
-    elif names:
-        left.append(("Classes", ", ".join(map(str, names))))
     steps = f"{about.n_iter} step{'s' * (about.n_iter != 1)}"
-    left += [("Solver", f"{about.solver}, {steps}"), ("Converged", _value_text(about.converged))]
-    right = [
+    facts = [("Rows", number_text(goodness.n_obs)), ("Parameters", str(inference.n_parameters))]
+    facts += [*([("Prior", about.prior)] if about.prior else []), *about.facts]
+    if len(names) == 2:
+        facts.append(("Class", f"{names[1]} against {names[0]}"))
+    elif names:
+        facts.append(("Classes", ", ".join(map(str, names))))
+    facts += [("Solver", f"{about.solver}, {steps}"), ("Converged", _value_text(about.converged))]
+    facts += [
         (_HEADINGS[name], number_text(value))
         for name, (value,) in glance_of(inference, about).items()
         if name in _HEADINGS and name not in ("n_obs", "n_iter")
@@ -131,7 +131,7 @@ def summary_of(
     method = about.method or ("posterior mode" if about.prior else "maximum likelihood")
     statistic = "t" if goodness.estimates_dispersion else "z"
     table = TextTable.of_coefficients(coefficients, level, statistic)
-    return Summary(f"{about.name}, fitted by {method}", (left, right), table, notes)
+    return Summary(f"{about.name}, fitted by {method}", facts, table, notes)
 
 
 def _notes(inference: Inference, about: About, errors: Errors) -> list[str]:
@@ -174,12 +174,11 @@ def summary(model: Any) -> Summary:
     check_is_fitted(model)
     facts = [(_heading(name), _value_text(value)) for name, value in _known_facts(model).items()]
     facts += passes_text(model)
-    half = (len(facts) + 1) // 2
     notes = [f"Estimates are {model._estimates}."] if model._estimates else []
     notes += [f"{caveat[0].upper()}{caveat[1:]}." for caveat in model._caveats()]
     return Summary(
         f"{type(model).__name__}, fitted",
-        (facts[:half], facts[half:]),
+        facts,
         TextTable.of_parameters(model._parameter_columns()),
         notes,
     )

@@ -1,6 +1,6 @@
 """A summary: facts, a table and notes, as text, HTML or LaTeX."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import groupby, zip_longest
@@ -81,11 +81,11 @@ class TextTable:
 class Summary:
     """What `summary()` returns: printed as text, shown as HTML in a notebook, and `latex()`.
 
-    `facts` are two columns of names and values.
+    `facts` are names and values, shown in two columns.
     """
 
     title: str
-    facts: tuple[Facts, Facts]
+    facts: Facts
     table: TextTable
     notes: Sequence[str] = field(default=())
 
@@ -111,8 +111,12 @@ class Summary:
             return "  ".join([cells[0].ljust(widths[0]), *numbers]).rstrip()
 
         lines = [self.title, "=" * width]
-        if any(self.facts):
-            lines += [*_beside(*self.facts, width), "-" * width]
+        if self.facts:
+            half = (width - 4) // 2
+            for left, right in self._beside():
+                ends = _fact_text(left, half), _fact_text(right, width - half - 4)
+                lines.append("    ".join(ends).rstrip())
+            lines.append("-" * width)
         lines.append(line(names))
         for heading, part in blocks:
             lines += ["-" * width, *([heading] if indent else [])]
@@ -122,6 +126,11 @@ class Summary:
             lines += wrap(note, width, subsequent_indent="  ", initial_indent="* ")
         return "\n".join(lines)
 
+    def _beside(self) -> Iterable[tuple[tuple[str, str], tuple[str, str]]]:
+        """The facts of the left and of the right column, line by line."""
+        half = (len(self.facts) + 1) // 2
+        return zip_longest(self.facts[:half], self.facts[half:], fillvalue=("", ""))
+
     def _all_notes(self) -> list[str]:
         left = self.table.total - len(self.table.rows)
         return [*([f"{left} more rows: see to_frame()."] if left > 0 else []), *self.notes]
@@ -130,7 +139,7 @@ class Summary:
         """The same for a notebook."""
         facts = "".join(
             f"<tr>{''.join(f'<th>{escape(n)}</th><td>{escape(v)}</td>' for n, v in pair)}</tr>"
-            for pair in zip_longest(*self.facts, fillvalue=("", ""))
+            for pair in self._beside()
         )
         head = "".join(f"<th>{escape(name)}</th>" for name in self.table.names)
         style, body = "text-align: right; white-space: pre; font-family: monospace", ""
@@ -149,8 +158,7 @@ class Summary:
 
     def latex(self) -> str:
         """The same as two tables and a list for a LaTeX document, without packages."""
-        pairs = zip_longest(*self.facts, fillvalue=("", ""))
-        facts = [_tex_row((*left, *right)) for left, right in pairs]
+        facts = [_tex_row((*left, *right)) for left, right in self._beside()]
         rows, width = [_tex_row(self.table.names)], len(self.table.names)
         for heading, part in self.table.blocks:
             rows.append("\\hline")
@@ -164,14 +172,8 @@ class Summary:
         return "\n".join([*lines, *(f"\\noindent {_tex(n)}\\par" for n in self._all_notes())])
 
 
-def _beside(left: Facts, right: Facts, width: int) -> list[str]:
-    """Two columns of facts, names at the left and values at the right of each."""
-    half = (width - 4) // 2
-    return [
-        f"{name} {value.rjust(half - len(name) - 1)}    "
-        f"{other} {found.rjust(width - half - len(other) - 5)}".rstrip()
-        for (name, value), (other, found) in zip_longest(left, right, fillvalue=("", ""))
-    ]
+def _fact_text(fact: tuple[str, str], width: int) -> str:
+    return f"{fact[0]} {fact[1].rjust(width - len(fact[0]) - 1)}"
 
 
 def _tex_row(cells: Sequence[str]) -> str:

@@ -298,10 +298,10 @@ class BayesianLogisticRegression(LikelihoodModel):
         self._check_at_mode(errors, intervals)
         shown = {"odds_ratios": odds_ratios, "reference": reference, "positive": positive}
         found = super().summary(level, errors, intervals=intervals, **shown)
-        (name, last), *left = found.facts[0]
+        (name, last), *rest = found.facts
         if not self._earlier.n_fits or name != "Rows":
             return found
-        return replace(found, facts=([("Rows of the last fit", last), *left], found.facts[1]))
+        return replace(found, facts=[("Rows of the last fit", last), *rest])
 
     def _check_at_mode(self, errors: Errors, intervals: Intervals) -> None:
         self._known_classes()

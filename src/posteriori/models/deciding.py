@@ -138,8 +138,7 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
     def summary(self) -> Summary:
         """The estimator on one page, with the losses, actions, reject cost and threshold."""
         page, rule, actions = super().summary(), self.rule_, self.actions_.tolist()
-        left, right = page.facts
-        facts = [*right, ("Actions", str(len(actions)))]
+        facts = [*page.facts, ("Actions", str(len(actions)))]
         if self.reject_cost is not None:
             facts.append(("Reject cost", f"{self.reject_cost:g}"))
         if rule.threshold is not None:
@@ -148,7 +147,7 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
         for label, row in zip(self.classes_.tolist(), rule.loss.values.tolist(), strict=True):
             losses = [f"{action!r} {loss:g}" for action, loss in zip(actions, row, strict=True)]
             notes.append(f"Losses in class {label!r}: {', '.join(losses)}.")
-        return replace(page, facts=(left, facts), notes=(*notes, *page.notes))
+        return replace(page, facts=facts, notes=(*notes, *page.notes))
 
     def decide(self, X: Any, *, loss: LossLike | None = None, reject_cost: Any = None) -> Decisions:
         """The decision of each row, with its expected loss.

@@ -63,7 +63,7 @@ def _compared(title: str, columns: dict[str, list[Any]], backend: str | None) ->
     table = TextTable(headings, list(zip(*cells, strict=True)), columns)
     pairs = zip(columns["model"], columns["note"], strict=True)
     notes = [f"{model}: {note}." for model, note in pairs if note]
-    return Comparison(title, ((), ()), table, notes, backend)
+    return Comparison(title, (), table, notes, backend)
 
 
 def compare(
