@@ -183,7 +183,7 @@ def test_counts_of_groups_are_as_many_rows():
         assert grouped[name].values["p_value"] == pytest.approx(expected)
 
 
-def test_separated_classes_are_told_by_their_columns():
+def test_columns_that_separate_the_classes_are_named():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     with pytest.warns(SeparationWarning):
         model = LogisticRegression().fit(frame[["b"]], (X[:, 1] > 0).astype(int))

@@ -78,7 +78,7 @@ def test_contrasts_are_with_whichever_class_is_asked_for(reference):
         model.summary(positive=reference)
 
 
-def test_classifiers_of_pairs_are_told_one_by_one():
+def test_classifiers_of_pairs_are_listed_one_by_one():
     model = OneVersusOne(estimator=LogisticRegression(prior=1.0)).fit(FLOWERS, KINDS)
     found = model.tidy()
     assert found["classifier"].unique().tolist() == [

@@ -1,4 +1,4 @@
-"""The page of a fit: what it says, how wide it is, and that HTML is escaped."""
+"""Summaries of fits: facts, numbers, notes, and how they are printed."""
 
 import re
 
@@ -46,11 +46,11 @@ def iris(prior=1.0):
     return LogisticRegression(prior=prior).fit(noisy, data.target_names[data.target])
 
 
-def test_the_page_is_what_statisticians_know():
+def test_the_summary_has_the_usual_layout():
     assert str(spector().summary()) == PAGE
 
 
-def test_numbers_on_the_page_are_those_of_tidy():
+def test_numbers_of_the_summary_are_those_of_tidy():
     model = iris()
     found, page = model.tidy(errors="robust"), model.summary(errors="robust")
     rows = [line for line in str(page).splitlines() if re.match(r"  \w", line)]
@@ -118,7 +118,7 @@ def test_profile_intervals_come_with_likelihood_ratio_tests(prior):
     assert "likelihood ratio" in " ".join(str(page).split())
 
 
-def test_rates_of_wrong_labels_are_on_the_page():
+def test_rates_of_wrong_labels_are_shown():
     X, y, _ = labels_with_flips(300, (0.1, 0.1), seed=3, slopes=np.array([2.5, -1.0]))
     model = LogisticRegression(label_noise="estimate").fit(X, y)
     rate = re.escape(f"{model.label_noise_:.4g} (s.e. {model.label_noise_error_:.4g})")
@@ -128,7 +128,7 @@ def test_rates_of_wrong_labels_are_on_the_page():
     assert "Wrong labels" not in str(LogisticRegression().fit(X, y).summary())
 
 
-def test_a_page_of_odds_ratios_says_that_errors_are_on_the_log_scale():
+def test_a_summary_of_odds_ratios_says_that_errors_are_on_the_log_scale():
     page = LogisticRegression().fit(X, Y).summary(odds_ratios=True)
     assert re.search("odds ratio +std error [(]log[)]", str(page))
     assert re.search(r"GPA +16\.880 +1\.263", str(page))
@@ -136,7 +136,7 @@ def test_a_page_of_odds_ratios_says_that_errors_are_on_the_log_scale():
 
 
 @pytest.mark.parametrize("model", [LogisticRegression(prior=1.0), GLM(family="poisson", prior=1.0)])
-def test_a_page_without_standard_errors_has_the_estimates_and_says_why(model, monkeypatch):
+def test_a_summary_without_standard_errors_has_the_estimates_and_says_why(model, monkeypatch):
     monkeypatch.setattr(objectives, "WIDE", 3)
     page = str(model.fit(X, Y).summary())
     assert f"{np.atleast_2d(model.coef_)[0, 0]:#.4g}" in page

@@ -10,7 +10,6 @@ from sklearn.datasets import load_iris
 
 from posteriori import BayesianLogisticRegression, GaussianClassifier, NaiveBayes
 from posteriori.report import plots
-from posteriori.report.plots import style
 
 X, CODES = load_iris(return_X_y=True)
 y = np.array(["setosa", "versicolor", "virginica"])[CODES]
@@ -104,9 +103,3 @@ def test_two_plots_on_the_same_axes_share_one_legend(legend):
     ax = plots.class_densities(GAUSSIAN, column=2)
     plots.class_densities(GAUSSIAN, X, y, column=2, ax=ax)
     assert legend(ax) == ["setosa", "versicolor", "virginica"]
-
-
-def test_colours_have_another_marker_and_line_when_they_are_repeated():
-    for other, classes in ((style.MARKERS, 56), (style.LINES, 28)):
-        pairs = [(style.COLOURS[k % 7], other[k % len(other)]) for k in range(classes)]
-        assert len(set(pairs)) == classes

@@ -1,7 +1,7 @@
 """A summary: facts, a table and notes, as text, HTML or LaTeX."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from itertools import groupby, zip_longest
 from textwrap import wrap
@@ -81,20 +81,21 @@ class TextTable:
 class Summary:
     """What `summary()` returns: printed as text, shown as HTML in a notebook, and `latex()`.
 
-    `facts` are names and values, shown in two columns.
+    `facts` are names and values, shown in two columns; frames are by default of the `backend`.
     """
 
     title: str
     facts: Facts
     table: TextTable
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str] = ()
+    backend: str | None = None
 
     def __repr__(self) -> str:
         return self.text()
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The numbers of the table as a frame of "pandas", "polars" or "pyarrow"."""
-        return make_frame(self.table.numbers, backend)
+        return make_frame(self.table.numbers, backend or self.backend)
 
     def text(self) -> str:
         """The summary in plain characters, 78 a line or more if long names need them."""

@@ -41,18 +41,7 @@ Fold = tuple[Codes, Codes]
 """The training and the test rows."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Summary):
-    """What `compare` returns: printed as text, as HTML in a notebook, `latex()`, `to_frame()`."""
-
-    backend: str | None = None
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """The whole table, best model first, as a frame of `backend`, or of the kind that X is."""
-        return super().to_frame(self.backend if backend is None else backend)
-
-
-def _compared(title: str, columns: dict[str, list[Any]], backend: str | None) -> Comparison:
+def _compared(title: str, columns: dict[str, list[Any]], backend: str | None) -> Summary:
     """The printed columns as text, without those that are blank."""
     names = [name for name in _PRINTED if any(v is not None for v in columns[name])]
     cells = [columns["model"]]
@@ -63,7 +52,7 @@ def _compared(title: str, columns: dict[str, list[Any]], backend: str | None) ->
     table = TextTable(headings, list(zip(*cells, strict=True)), columns)
     pairs = zip(columns["model"], columns["note"], strict=True)
     notes = [f"{model}: {note}." for model, note in pairs if note]
-    return Comparison(title, (), table, notes, backend)
+    return Summary(title, (), table, notes, backend)
 
 
 def compare(
@@ -76,7 +65,7 @@ def compare(
     sample_weight: Any = None,
     random_state: int = 0,
     progress: Callable[[str], object] | None = None,
-) -> Comparison:
+) -> Summary:
     """Compare models by cross-validation, in one table, best first.
 
     All models have the same folds; each row is predicted by models fitted to other rows. Columns:
