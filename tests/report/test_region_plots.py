@@ -127,8 +127,10 @@ def test_a_model_fitted_by_a_formula_has_regions_of_the_columns_of_its_frame(mai
     X, y = mails
     frame = X.assign(spam=y, day=pd.Timestamp("2024-01-01"))
     model = LogisticRegression().fit("spam ~ size + wait + I(wait**2) + sender", frame)
-    ax = posterior_surface(model, frame, y, columns=("wait", "size"), resolution=5)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("wait", "size")
+    other = LogisticRegression().fit(X, y)  # to which the frame has extra columns
+    for each in (model, other):
+        ax = posterior_surface(each, frame, y, columns=("wait", "size"), resolution=5)
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("wait", "size")
 
 
 def test_lines_of_the_surface_are_where_the_class_has_their_probability(iris, legend):
@@ -193,7 +195,11 @@ def test_what_has_no_plane_or_surface_is_named(iris, mails):
         ({**two, "model": GaussianClassifier()}, ParameterError, "not fitted"),
         ({**two, "model": Spy(), "label": "ham"}, LabelError, "setosa"),
         ({"plane": "fisher", "X": X.mask(X > 7.5)}, MissingValueError, "missing"),
-        ({"X": mails[0], "columns": ("size", "sender")}, ShapeError, "'sender' is not numeric"),
+        (
+            {"model": Spy(), "X": mails[0], "columns": ("size", "sender"), "label": "ham"},
+            ShapeError,
+            "'sender' is not numeric",
+        ),
     ):
         with pytest.raises(error, match=words):
             posterior_surface(**{"model": model, "X": X, "y": y, "label": "setosa", **given})

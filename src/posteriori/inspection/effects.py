@@ -457,7 +457,7 @@ def _effect_rows(
             )
             offset = None if offset is None else read_offset(offset, n, A)
     is_direct = own is not None and last is model and last.formula_ is None
-    table = own.table if own is not None and is_direct else _user_table(model, X)
+    table = own.table if own is not None and is_direct else user_table(model, X)
     rows = EffectRows(estimates, table, weight, offset, backend=backend)
     if hasattr(last, "classes_"):
         rows = replace(rows, classes=last.classes_)
@@ -482,7 +482,7 @@ def _estimates(model: Any, last: Any, level: float) -> Estimates:
     return DeltaEstimates.of(inference, last._link(), level)
 
 
-def _user_table(model: Any, X: Any) -> Table:
+def user_table(model: Any, X: Any) -> Table:
     """The columns of X; after a fit by a formula, those that it uses."""
     formula, schema = getattr(model, "formula_", None), getattr(model, "schema_", None)
     if formula is not None:

@@ -20,12 +20,13 @@ from posteriori.arguments import check_choice
 from posteriori.decision.probabilities import class_place
 from posteriori.design.columns import Columns
 from posteriori.errors import ParameterError
+from posteriori.inspection.effects import user_table
 from posteriori.models.discriminants import FisherDiscriminant
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.naive_bayes import NaiveBayes
 from posteriori.report.plots import style
 from posteriori.rows.changes import Change, changed_table, entries_of
-from posteriori.rows.features import Table, as_frame, read_features
+from posteriori.rows.features import Table, read_features
 from posteriori.rows.frames import as_pickable, pick_rows
 from posteriori.typing import Array, Codes
 
@@ -152,7 +153,7 @@ def _read_plane(
     if columns is not None and plane is not None:
         raise ParameterError("columns and plane exclude each other.", "Pass one of them.")
     rows = as_pickable(X)
-    table = _columns_used(model, rows)
+    table = user_table(model, rows)
     names = table.schema.names
     if plane is None:
         pair = style.two_positions(columns, names)
@@ -172,14 +173,6 @@ def _read_plane(
         new = dict(enumerate((centre + (grid - middle) @ back).T))
     shape = (resolution, resolution)
     return Plane(labels, points, horizontal, vertical, _rows_like(rows, table, new), shape)
-
-
-def _columns_used(model: Any, X: Any) -> Table:
-    """The columns of X; for a model fitted by a formula, those that it uses."""
-    frame, formula = as_frame(X), getattr(model, "formula_", None)
-    if frame is not None and formula is not None:
-        X = frame.select(formula.schema.names).to_native()
-    return read_features(X)
 
 
 def _components(X: Any, y: Any, plane: Any) -> Array:
