@@ -396,7 +396,7 @@ def test_models_that_have_no_rows_ask_for_them(tmp_path):
     [
         ("slopes", {"columns": "height"}, ColumnNameError, "'age', 'bmi', 'sex'"),
         ("slopes", {"columns": ["age", "smoker"]}, ParameterError, "no slope .* boolean"),
-        ("comparisons", {"columns": 3}, ColumnNameError, "3 is no column"),
+        ("comparisons", {"columns": 9}, ColumnNameError, "no column 9"),
         ("comparisons", {"change": "much"}, ParameterError, "'minmax'"),
         ("comparisons", {"change": (1, np.inf)}, ParameterError, "change"),
         ("comparisons", {"change": "sd", "X": 1}, ParameterError, "is no change of column 'age'"),

@@ -10,7 +10,13 @@ from scipy import stats
 from sklearn.metrics import confusion_matrix
 
 from posteriori import LeastSquaresClassifier, LogisticRegression, decide
-from posteriori.errors import LabelError, MissingValueError, ParameterError, ShapeError
+from posteriori.errors import (
+    ColumnNameError,
+    LabelError,
+    MissingValueError,
+    ParameterError,
+    ShapeError,
+)
 from posteriori.report.plots import (
     calibration,
     confusion,
@@ -162,7 +168,7 @@ def test_what_has_no_residuals_is_named(rows):
     gaps = np.where(X > 98, np.nan, X)
     levels = pd.DataFrame({"p": X[:, 0], "group": ["a", None] * 50})
     for model, table, given, error, text in (
-        (MODEL, X, {"column": "age"}, ParameterError, "no column 'age'"),
+        (MODEL, X, {"column": "age"}, ColumnNameError, "no column 'age'"),
         (MODEL, X, {"label": "maybe"}, ParameterError, "no class 'maybe'"),
         (MODEL, X, {"bins": 0}, ParameterError, "bins=0"),
         (Known(["maybe", "no", "yes"]), X, {}, ParameterError, "3 classes"),

@@ -20,7 +20,13 @@ from posteriori import (
     LogisticRegression,
     NaiveBayes,
 )
-from posteriori.errors import LabelError, MissingValueError, ParameterError, ShapeError
+from posteriori.errors import (
+    ColumnNameError,
+    LabelError,
+    MissingValueError,
+    ParameterError,
+    ShapeError,
+)
 from posteriori.report.plots import (
     class_densities,
     decision_regions,
@@ -183,7 +189,7 @@ def test_what_has_no_plane_or_surface_is_named(iris, mails):
     model, one = GaussianClassifier().fit(X, y), FisherDiscriminant(n_components=1).fit(X, y)
     two = {"columns": (0, 1)}
     for given, error, words in (
-        ({"columns": ("petal", 0)}, ParameterError, "no column 'petal'"),
+        ({"columns": ("petal", 0)}, ColumnNameError, "no column 'petal'"),
         ({"columns": (1, 1)}, ParameterError, "not two"),
         ({**two, "plane": "fisher"}, ParameterError, "exclude each other"),
         ({"plane": "pca"}, ParameterError, "plane='pca'"),
@@ -310,8 +316,8 @@ def test_what_has_no_density_is_named(iris, mails):
     for bad, rows, column, error, words in (
         (other, (), 0, ParameterError, "no densities"),
         (GaussianClassifier(), (), 0, NotFittedError, "not fitted"),
-        (gaussian, (), "age", ParameterError, "no column 'age'"),
-        (gaussian, (), 4, ParameterError, "no column 4"),
+        (gaussian, (), "age", ColumnNameError, "no column 'age'"),
+        (gaussian, (), 4, ColumnNameError, "no column 4"),
         (gaussian, (X,), 1, ParameterError, "X and y belong together"),
         (mixed, (), "sender", ParameterError, "levels of column 'sender'"),
     ):

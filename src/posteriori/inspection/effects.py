@@ -562,22 +562,24 @@ def _as_list(values: Any) -> list[Any]:
     return [values] if isinstance(values, str) or np.ndim(values) == 0 else list(values)
 
 
-def _position(schema: Schema, name: Any) -> int:
-    """The position of the column of this name or, if columns have none, of this number."""
-    if not schema.named and is_number(name) and name in range(len(schema)):
-        return int(name)
-    if not isinstance(name, str) or name not in schema.names:
-        raise ColumnNameError(
-            f"{name!r} is no column of the rows.", f"Use {either(schema.names[:8])}."
-        )
-    return schema.names.index(name)
+def position_of(column: Any, names: Sequence[str]) -> int:
+    """The position of a column by its name, or by its number.
+
+    >>> position_of("age", ["name", "age"]), position_of(0, ["name", "age"])
+    (1, 0)
+    """
+    if is_number(column) and column in range(len(names)):
+        return int(column)
+    if column not in names:
+        raise ColumnNameError(f"There is no column {column!r}.", f"Use {either(names[:8])}.")
+    return list(names).index(column)
 
 
 def _column_places(schema: Schema, columns: Any) -> list[int]:
     """Positions of the columns named, by one name or several; of all for None."""
     if columns is None:
         return list(range(len(schema)))
-    return [_position(schema, name) for name in _as_list(columns)]
+    return [position_of(name, schema.names) for name in _as_list(columns)]
 
 
 def _numeric_columns(schema: Schema, columns: Any) -> list[int]:
@@ -657,7 +659,7 @@ def _places(rows: EffectRows, at: At) -> list[EffectRows]:
         )
     choices = []
     for name, values in at.items():
-        j = _position(rows.schema, name)
+        j = position_of(name, rows.schema.names)
         chosen = [(value, _set_value(rows.schema, j, value)) for value in _as_list(values)]
         if not chosen:
             raise ParameterError("at= has a column without a value.", "Give one value or several.")

@@ -15,6 +15,7 @@ from posteriori.decision.decide import Decisions
 from posteriori.decision.loss import read_loss, read_reject_cost
 from posteriori.decision.probabilities import Labelled, read_labelled
 from posteriori.errors import MissingValueError, ParameterError, ShapeError
+from posteriori.inspection.effects import position_of
 from posteriori.report.plots import style
 from posteriori.rows.categories import is_missing
 from posteriori.rows.changes import entries_of
@@ -173,8 +174,8 @@ def _read_column(X: Any, column: Any) -> tuple[Table, int]:
     frame = as_frame(X)
     if frame is None:
         table = read_features(X)
-        return table, style.position_of(column, table.schema.names)
-    j = style.position_of(column, frame.columns)
+        return table, position_of(column, table.schema.names)
+    j = position_of(column, frame.columns)
     return read_features(frame[:, [j]].to_native()), 0
 
 

@@ -20,7 +20,7 @@ from posteriori.arguments import check_choice
 from posteriori.decision.probabilities import class_place
 from posteriori.design.columns import Columns
 from posteriori.errors import ParameterError
-from posteriori.inspection.effects import user_table
+from posteriori.inspection.effects import position_of, user_table
 from posteriori.models.discriminants import FisherDiscriminant
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.naive_bayes import NaiveBayes
@@ -274,7 +274,7 @@ def class_densities(
             "Pass a fitted GaussianClassifier or NaiveBayes.",
         )
     check_is_fitted(model)
-    j = style.position_of(column, model.schema_.names)
+    j = position_of(column, model.schema_.names)
     values, codes, weight = _entries(model, X, y, j, sample_weight)
     found, column_of = _distributions(model, j), model.schema_.columns[j]
     axes, is_discrete = style.new_axes(ax), hasattr(found[0], "pmf")

@@ -4,7 +4,6 @@ Conventions: n rows, d columns, K classes.
 """
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, cast
 
 import matplotlib.pyplot as plt
@@ -13,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from posteriori.errors import LabelError, MissingValueError, ParameterError, ShapeError
+from posteriori.inspection.effects import position_of
 from posteriori.rows.changes import entries_of
 from posteriori.rows.features import Table
 from posteriori.rows.target import read_target, read_weight
@@ -93,20 +93,8 @@ def draw_rows(
     axes.set(xlabel=labels[0], ylabel=labels[1])
 
 
-def position_of(column: Any, names: Sequence[str]) -> int:
-    """The position of a column by its name, or by its number.
-
-    >>> position_of("age", ["name", "age"]), position_of(0, ["name", "age"])
-    (1, 0)
-    """
-    if isinstance(column, Integral) and 0 <= int(column) < len(names):
-        return int(column)
-    check_known("column", column, names)
-    return list(names).index(column)
-
-
 def check_known(what: str, name: Any, known: Sequence[Any]) -> None:
-    """An error if there is no column, or no term, of this name."""
+    """An error if there is no term of this name."""
     if name not in known:
         raise ParameterError(f"There is no {what} {name!r}.", f"Use one of {list(known[:8])}.")
 
