@@ -566,15 +566,10 @@ def _calibration(model: Any, rows: CheckedRows) -> Finding:
         f"probabilities differ from rates by {found.expected:.2g} on average{rows.note}, where "
         f"chance makes {found.expected_by_chance:.2g} (Spiegelhalter's p {p_text(p_value)})"
     )
-    if word == "good":
-        said = f"Classes occur as often as predicted: {error}."
-    else:
-        which, remedy = (
-            ("overconfident", "drop columns that repeat each other")
-            if z > 0
-            else ("underconfident", "weaken the prior")
-        )
-        said = f"The model is {which}: {error}. Wrap it in a CalibratedClassifier, or {remedy}."
+    said = f"Classes occur as often as predicted: {error}."
+    if word != "good":
+        which = "overconfident" if z > 0 else "underconfident"
+        said = f"The model is {which}: {error}. Wrap it in a CalibratedClassifier."
     if rows.name == "fit":
         said += " The rows of the fit are optimistic: pass others, X and y."
     return word, said, {"p_value": p_value, "error": found}
