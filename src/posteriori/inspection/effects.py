@@ -211,6 +211,9 @@ class EffectRows:
         return replace(self, table=table, weight=None, offset=offset, X=X, changes=changes)
 
 
+_ESTIMATED: tuple[str, ...] = ("estimate", "std_error", "conf_low", "conf_high")
+_TESTED = ("estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high")
+
 Contrast: TypeAlias = tuple[int, str, Changes, Changes]
 """A column, the name of a comparison, and the two changes that are compared."""
 
@@ -240,10 +243,6 @@ def _frame(
         numbers, names = rows.estimates.tested(numbers), _TESTED
     out = dict(zip(names, numbers.tolist(), strict=False))
     return make_frame(columns | out, rows.backend)
-
-
-_ESTIMATED: tuple[str, ...] = ("estimate", "std_error", "conf_low", "conf_high")
-_TESTED = ("estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high")
 
 
 def predictions(
