@@ -24,8 +24,7 @@ from posteriori.decision.calibration import (
 )
 from posteriori.design.columns import Columns
 from posteriori.errors import InferenceError, MissingValueError, ParameterError, PosterioriError
-from posteriori.inspection.results import offset_argument
-from posteriori.inspection.summary import p_text
+from posteriori.inspection.results import offset_argument, p_text
 from posteriori.posterior.diagnostics import LARGE, VERY_LARGE, collinearity_of, influence_of
 from posteriori.posterior.log_posterior import WIDE
 from posteriori.rows.block import Block

@@ -19,8 +19,12 @@ from posteriori.errors import (
     ShapeError,
 )
 from posteriori.inspection.effects import last_step
-from posteriori.inspection.results import offset_argument, predicted_log_probabilities
-from posteriori.inspection.summary import Summary, TextTable
+from posteriori.inspection.results import (
+    Summary,
+    TextTable,
+    offset_argument,
+    predicted_log_probabilities,
+)
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit
 from posteriori.rows.block import check_finite

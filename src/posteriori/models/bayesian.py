@@ -17,8 +17,7 @@ from posteriori.errors import (
     ParameterError,
     warn,
 )
-from posteriori.inspection.results import About, glance_of
-from posteriori.inspection.summary import Summary, number_text
+from posteriori.inspection.results import About, Summary, glance_of, number_text
 from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.links import PROBABILITY_LINKS, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss

@@ -20,8 +20,7 @@ from posteriori.decision.decide import Decisions, choices, read_rule
 from posteriori.decision.loss import LossLike
 from posteriori.decision.probabilities import read_proba
 from posteriori.errors import ParameterError
-from posteriori.inspection.results import predicted_log_probabilities
-from posteriori.inspection.summary import Summary
+from posteriori.inspection.results import Summary, predicted_log_probabilities
 from posteriori.likelihood.softmax import log_probabilities
 from posteriori.models.base import all_or_nothing, anywhere
 from posteriori.models.wrapper import Wrapper, check_arguments, read_labels, routed

@@ -46,8 +46,7 @@ from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array, Labels
 
 if TYPE_CHECKING:
-    from posteriori.inspection.results import About
-    from posteriori.inspection.summary import Summary
+    from posteriori.inspection.results import About, Summary
 
 
 def _prior_text(prior: Any) -> str:

@@ -18,8 +18,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from posteriori.decision.calibration import calibration_error
 from posteriori.decision.scores import brier_score, mean_score
 from posteriori.errors import InferenceError, LabelError, ParameterError
-from posteriori.inspection.results import predicted_log_probabilities
-from posteriori.inspection.summary import Summary, TextTable
+from posteriori.inspection.results import Summary, TextTable, predicted_log_probabilities
 from posteriori.models.base import inside
 from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.rows.formula import read_formula
