@@ -775,7 +775,7 @@ def test_dependent_columns_leave_nothing_to_update():
     np.testing.assert_allclose(
         model.predict_proba(twice), fitted_of_jeffreys(X, Y).predict_proba(X), rtol=1e-7
     )
-    with pytest.raises(ParameterError, match="do not determine some combination of x0"):
+    with pytest.raises(ParameterError, match="do not determine some combination of 'x0'"):
         model.update(twice, Y)
 
 

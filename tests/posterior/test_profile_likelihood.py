@@ -34,7 +34,7 @@ def test_what_runs_to_infinity_has_no_error_and_the_rest_that_of_the_other_rows(
     assert last["statistic"] == 0.0
     assert last["p_value"] == 1.0
     text = " ".join(str(quasi_separated().summary()).split())
-    assert "The coefficient of x2 diverges" in text
+    assert "The coefficient of 'x2' diverges" in text
 
 
 def test_separated_classes_have_no_profile():

@@ -10,7 +10,6 @@ import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
-from scipy.integrate import trapezoid
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from posteriori import (
@@ -23,13 +22,12 @@ from posteriori import (
 )
 from posteriori.errors import InferenceError, ParameterError, SeparationWarning
 from posteriori.report.plots import (
-    COLOURS,
-    MARKERS,
     convergence,
     evidence_curve,
     forest,
     prior_and_posterior,
 )
+from posteriori.report.plots.style import COLOURS, MARKERS
 from posteriori.solve.objective import Iteration, Solution, Status
 
 COLUMNS = ["mean radius", "mean texture", "mean symmetry"]
@@ -68,41 +66,32 @@ def test_points_and_lines_are_estimates_and_intervals_by_statsmodels(tumours, mo
         assert_array_equal(heights, [0, 1, 2])
     assert terms_of(ax) == COLUMNS
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
-    assert_array_equal(ax.get_lines()[-1].get_xdata(), [0, 0])
-    assert ax.get_xlabel() == (
-        "log odds of class malignant per unit of the column\nwith 50 % interval"
-    )
+    words = "log odds of class malignant per unit of the column\nwith 50 % interval"
+    assert ax.get_xlabel() == words
     assert ax.get_legend() is None
+    ax = forest(model, terms=["mean texture", "intercept"])
+    assert terms_of(ax) == ["mean texture", "intercept"]
+    assert_allclose(ax.get_lines()[0].get_xdata(), [model.coef_[0, 1], model.intercept_[0]])
+    order = np.argsort(-abs(model.coef_[0]))
+    assert terms_of(forest(model, sort=True)) == [COLUMNS[j] for j in order]
 
 
 def test_odds_ratios_are_exponentials_on_a_logarithmic_axis_about_one(model):
     plain, odds = forest(model), forest(model, odds_ratios=True)
     assert odds.get_xscale() == "log"
-    assert_allclose(odds.get_lines()[0].get_xdata(), np.exp(plain.get_lines()[0].get_xdata()))
+    for k in (0, -1):
+        data = odds.get_lines()[k].get_xdata(), plain.get_lines()[k].get_xdata()
+        assert_allclose(data[0], np.exp(data[1]))
     assert_allclose(ends_of(odds.collections[0])[0], np.exp(ends_of(plain.collections[0])[0]))
-    assert_array_equal(odds.get_lines()[-1].get_xdata(), [1, 1])
     assert odds.get_xlabel().startswith("odds ratio of class malignant")
     odds.figure.draw_without_rendering()
     assert {"1", "2", "5", "10"} <= {text.get_text() for text in odds.get_xticklabels()}
 
 
-def test_terms_are_chosen_or_sorted_by_size(tumours, model):
-    ax = forest(model, terms=["mean texture", "intercept"])
-    assert terms_of(ax) == ["mean texture", "intercept"]
-    assert_allclose(ax.get_lines()[0].get_xdata(), [model.coef_[0, 1], model.intercept_[0]])
-    assert terms_of(forest(model, terms="mean radius")) == ["mean radius"]
-    X, y = tumours
-    flipped = LogisticRegression().fit(X * [1, -1, 1], y)
-    order = np.argsort(-abs(flipped.coef_[0]))
-    assert terms_of(forest(flipped, sort=True)) == [COLUMNS[j] for j in order]
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_more_classes_have_a_marker_each_against_the_first(frame, legend):
+def test_more_classes_have_a_marker_each_against_the_first(legend):
     X, y = load_iris(return_X_y=True)
     labels = np.array(["setosa", "versicolor", "virginica"])[y]
-    model = LogisticRegression(prior=1.0).fit(frame({f"x{j}": X[:, j] for j in range(4)}), labels)
-    ax = forest(model)
+    ax = forest(model := LogisticRegression(prior=1.0).fit(pl.DataFrame(X), labels))
     for k, line in enumerate(ax.get_lines()[:2]):
         assert_allclose(line.get_xdata(), model.coef_[k + 1] - model.coef_[0])
         assert_allclose(line.get_ydata() - np.arange(4), [-0.15, 0.15][k])
@@ -185,26 +174,19 @@ def test_the_prior_is_in_the_units_of_the_columns(rows):
     assert_allclose(density, expected, rtol=1e-6)
 
 
-def test_the_posterior_is_the_gaussian_of_the_table(rows, legend):
+def test_the_posterior_is_the_gaussian_of_the_table_or_a_histogram_of_draws(rows, legend):
     model = BayesianLogisticRegression().fit(*rows)
     ax = prior_and_posterior(model, "x0")
     line, table = curves(ax)["posterior"], model.tidy()
     estimate, error = table["estimate"][1], table["std_error"][1]
     assert_allclose(line.get_ydata(), stats.norm.pdf(line.get_xdata(), estimate, error), rtol=1e-6)
-    assert_allclose(trapezoid(line.get_ydata(), line.get_xdata()), 1, rtol=1e-3)
     assert legend(ax)[1] == f"posterior: mean {estimate:.3g}, sd {error:.3g}"
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("coefficient of x0", "density")
-
-
-def test_draws_are_a_histogram(rows, legend):
     model = BayesianLogisticRegression(inference="monte_carlo", n_draws=500, random_state=0)
-    model.fit(*rows)
-    ax = prior_and_posterior(model, "x0")
+    ax = prior_and_posterior(model.fit(*rows), "x0")
+    height, edges = np.histogram(model.posterior_.draws[..., 1].ravel(), 30, density=True)
     outline = ax.patches[0].get_xy()
-    draws = model.posterior_.draws[..., 1].ravel()
-    height, edges = np.histogram(draws, 30, density=True)
-    assert_allclose(outline[:, 0].min(), edges[0])
-    assert_allclose(outline[:, 1].max(), height.max())
+    assert_allclose([outline[:, 0].min(), outline[:, 1].max()], [edges[0], height.max()])
     assert legend(ax)[1].startswith("posterior: mean")
 
 
@@ -234,34 +216,29 @@ def test_after_an_update_the_prior_is_the_posterior_before(rows):
 
 def test_what_has_no_prior_or_posterior_is_named(rows):
     model = BayesianLogisticRegression().fit(*rows)
-    with pytest.raises(ParameterError, match="no term 'age'"):
-        prior_and_posterior(model, "age")
-    with pytest.raises(ParameterError, match="LogisticRegression has no posterior"):
-        prior_and_posterior(LogisticRegression().fit(*rows), "x0")
-    with pytest.raises(ParameterError, match="has no posterior"):
-        prior_and_posterior(BayesianLogisticRegression(), "x0")
-    with pytest.raises(ParameterError, match="those of True"):
-        prior_and_posterior(model, "x0", label=False)
-    with pytest.raises(InferenceError, match="Jeffreys"):
-        prior_and_posterior(BayesianLogisticRegression(prior="jeffreys").fit(*rows), "x0")
+    jeffreys = BayesianLogisticRegression(prior="jeffreys").fit(*rows)
+    for bad, term, label, error, words in (
+        (model, "age", None, ParameterError, "no term 'age'"),
+        (LogisticRegression().fit(*rows), "x0", None, ParameterError, "has no posterior"),
+        (BayesianLogisticRegression(), "x0", None, ParameterError, "has no posterior"),
+        (model, "x0", False, ParameterError, "those of True"),
+        (jeffreys, "x0", None, InferenceError, "Jeffreys"),
+    ):
+        with pytest.raises(error, match=words):
+            prior_and_posterior(bad, term, label=label)
 
 
-def test_the_curve_is_the_evidence_of_each_precision(rows):
+def test_the_curve_is_the_evidence_of_each_precision_and_the_best_is_marked(rows, legend):
     X, y = rows
-    for inference in ("laplace", "variational"):
-        estimator = BayesianLogisticRegression(inference=inference)
-        ax = evidence_curve(X, y, precisions=[10.0, 0.01], estimator=estimator)
-        precisions, values = ax.get_lines()[0].get_data()
-        assert_allclose(precisions, [0.01, 10.0])
-        for precision, value in zip(precisions, values, strict=True):
-            prior = GaussianPrior(precision, intercept_precision=0.01, units="standardised")
-            model = BayesianLogisticRegression(inference=inference, prior=prior).fit(X, y)
-            assert_allclose(value, model.log_evidence_)
-        assert not hasattr(estimator, "prior_")
-
-
-def test_the_marked_precision_is_the_best(rows, legend):
-    X, y = rows
+    estimator = BayesianLogisticRegression(inference="variational")
+    ax = evidence_curve(X, y, precisions=[10.0, 0.01], estimator=estimator)
+    precisions, values = ax.get_lines()[0].get_data()
+    assert_allclose(precisions, [0.01, 10.0])
+    for precision, value in zip(precisions, values, strict=True):
+        prior = GaussianPrior(precision, intercept_precision=0.01, units="standardised")
+        model = BayesianLogisticRegression(inference="variational", prior=prior).fit(X, y)
+        assert_allclose(value, model.log_evidence_)
+    assert not hasattr(estimator, "prior_")
     ax = evidence_curve(X, y)
     curve, mark = ax.get_lines()
     best, value = mark.get_xdata()[0], mark.get_ydata()[0]
@@ -269,17 +246,12 @@ def test_the_marked_precision_is_the_best(rows, legend):
     assert_allclose([best, value], [model.prior_.precision, model.log_evidence_])
     assert_allclose(curve.get_xdata()[[0, -1]], [min(best, 1) / 1000, max(best, 1) * 1000])
     assert curve.get_xdata()[curve.get_ydata().argmax()] == best
-    assert_allclose(curve.get_ydata().max(), value, atol=1e-6)
-    assert ax.get_xscale() == "log"
     assert legend(ax) == ["log evidence", f"chosen: precision {best:.3g}"]
 
 
 def test_what_has_no_evidence_is_named(rows):
     with pytest.raises(InferenceError, match="needs a proper prior"):
         evidence_curve(*rows, estimator=LogisticRegression())
-    for bad in (-1.0, np.inf):
-        with pytest.raises(ParameterError, match="precision"):
-            evidence_curve(*rows, precisions=[bad])
 
 
 # --- Convergence ----------------------------------------------------------------------------------
@@ -319,7 +291,6 @@ def test_what_has_no_trace_is_named():
     with pytest.raises(ParameterError, match="'hours'"):
         convergence(SOLUTION, against="hours")
     for fitted in (
-        Solution(np.zeros(1), Status.CONVERGED, (), 1.0),
         Solution(np.zeros(1), Status.CONVERGED, (1.0, 2.0), 1.0),
         LogisticRegression(),
         LeastSquaresClassifier(),

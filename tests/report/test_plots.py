@@ -39,10 +39,7 @@ DRAWN = {
 }
 
 
-FUNCTIONS = {name for name in plots.__all__ if callable(getattr(plots, name))} - {"class_colours"}
-
-
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+@pytest.mark.parametrize("name", plots.__all__)
 def test_a_picture_is_drawn_on_the_axes_given_and_lies_in_its_figure(name):
     figure, ax = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
     assert DRAWN[name](ax) is ax
@@ -97,15 +94,6 @@ def test_a_weight_is_a_row_repeated_and_weight_zero_none(name):
         assert_allclose(a, b, rtol=1e-6, atol=1e-9)
 
 
-def test_every_plot_of_rows_has_weights():
-    with_weight = {
-        name
-        for name in DRAWN
-        if "sample_weight" in inspect.signature(getattr(plots, name)).parameters
-    }
-    assert with_weight == set(WEIGHTED) - {"bars"}
-
-
 def test_two_plots_on_the_same_axes_share_one_legend(legend):
     X2 = X[:, 2:]
     model = GaussianClassifier().fit(X2, y)
@@ -115,9 +103,3 @@ def test_two_plots_on_the_same_axes_share_one_legend(legend):
     ax = plots.class_densities(GAUSSIAN, column=2)
     plots.class_densities(GAUSSIAN, X, y, column=2, ax=ax)
     assert legend(ax) == ["setosa", "versicolor", "virginica"]
-
-
-def test_colours_have_another_marker_and_line_when_they_are_repeated():
-    for other, classes in ((plots.MARKERS, 56), (plots.LINES, 28)):
-        pairs = [(plots.COLOURS[k % 7], other[k % len(other)]) for k in range(classes)]
-        assert len(set(pairs)) == classes

@@ -8,12 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from html import escape
 from textwrap import wrap
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from scipy.special import ndtr
 from sklearn.base import is_regressor
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import either, is_number
@@ -25,8 +24,7 @@ from posteriori.decision.calibration import (
 )
 from posteriori.design.columns import Columns
 from posteriori.errors import InferenceError, MissingValueError, ParameterError, PosterioriError
-from posteriori.inspection.results import listed, offset_argument
-from posteriori.inspection.summary import p_text
+from posteriori.inspection.results import offset_argument, p_text
 from posteriori.posterior.diagnostics import LARGE, VERY_LARGE, collinearity_of, influence_of
 from posteriori.posterior.log_posterior import WIDE
 from posteriori.rows.block import Block
@@ -34,6 +32,7 @@ from posteriori.rows.features import read_features
 from posteriori.rows.frames import make_frame
 from posteriori.rows.in_memory import MemoryRows, check_aligned
 from posteriori.rows.scan import as_source, is_source
+from posteriori.rows.schema import listed
 from posteriori.rows.source import FitRows
 from posteriori.rows.target import read_real_target, read_target, read_weight
 from posteriori.rows.threads import one_blas_thread
@@ -70,24 +69,14 @@ _MOST = 10**6
 """Rows of a source whose predictions are stored; of more rows a sample is used."""
 
 _REMEDIES = {
-    Status.MAX_ITERATIONS: "Raise max_iter.",
+    Status.MAX_ITERATIONS: "Raise max_iter (max_epochs of a Perceptron).",
     Status.SEPARATED: "See the check on separation.",
     Status.DIVERGED: "Set a prior, such as prior=1.0.",
     Status.BOUNDARY: "Set a prior, or use noise of unbounded support.",
 }
 
-
-class NotChecked(Exception):
-    """A subject that cannot be checked; the message says why."""
-
-
-class Verdict(NamedTuple):
-    """The verdict on a subject, a sentence, the numbers, and the rows if not those given."""
-
-    word: Word
-    sentence: str
-    values: Mapping[str, Any]
-    rows: str | None = None
+Finding = tuple[Word, str, Mapping[str, Any]]
+"""The verdict on a subject, a sentence, and the numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +128,7 @@ class Checks:
     def __iter__(self) -> Iterator[Check]:
         return iter(self.found)
 
-    def __getitem__(self, key: int | str) -> Check:
-        if not isinstance(key, str):
-            return self.found[key]
+    def __getitem__(self, key: str) -> Check:
         for check in self.found:
             if key in (check.name, check.code):
                 return check
@@ -164,26 +151,18 @@ class Checks:
 
     def text(self) -> str:
         """The verdicts in plain characters, 88 a line."""
-        lines = [self._heading(), "=" * _WIDTH]
+        words = [check.word for check in self.found]
+        counts = [f"{words.count(word)} {word}" for word in reversed(_WORDS) if word in words]
+        lines = [f"{self.title}: {', '.join(counts) or 'nothing checked'}", "=" * _WIDTH]
         for check in self.found:
             start = f"{check.word:11}  {check.name:13}  "
             indent = " " * len(start)
             lines += wrap(str(check), _WIDTH, initial_indent=start, subsequent_indent=indent)
         return "\n".join(lines)
 
-    def _heading(self) -> str:
-        words = [check.word for check in self.found]
-        counts = [f"{words.count(word)} {word}" for word in reversed(_WORDS) if word in words]
-        return f"{self.title}: {', '.join(counts) or 'nothing checked'}"
-
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        rows = "".join(
-            f"<tr><td><b>{escape(check.word)}</b></td><th>{escape(check.name)}</th>"
-            f'<td style="text-align: left">{escape(str(check))}</td></tr>'
-            for check in self.found
-        )
-        return f"<div><p><b>{escape(self._heading())}</b></p><table>{rows}</table></div>"
+        return f"<pre>{escape(self.text())}</pre>"
 
 
 def check(
@@ -221,27 +200,27 @@ def check(
     >>> checks["collinearity"].word, checks["collinearity"].values["dependencies"][0].columns
     ('bad', ('x0', 'x1'))
     >>> print(checks["convergence"])
-    The iteration converged. [C101]
+    The iteration converged. [C101, rows of the fit]
     """
     check_is_fitted(model)
     if X is None and any(given is not None for given in (y, sample_weight, offset)):
         raise ParameterError("y, sample_weight or offset was given without X.", "Pass X too.")
     ignored = {ignore} if isinstance(ignore, str) else set(ignore)
-    unknown = ignored - {*_CHECKS, *(code for code, _ in _CHECKS.values())}
+    unknown = ignored - {*_CHECKS, *(code for code, *_ in _CHECKS.values())}
     if unknown:
         raise _no_check(min(unknown), _CHECKS)
     found = []
     with one_blas_thread():
         rows = _rows_of_fit(model) if X is None else _given(model, X, y, sample_weight, offset)
-        for name, (code, verdict_on) in _CHECKS.items():
+        for name, (code, find, judged_on) in _CHECKS.items():
             if ignored & {name, code}:
                 continue
             try:
-                word, sentence, values, on = verdict_on(model, rows)
-            except (NotChecked, PosterioriError) as error:
-                why = _clause(error) if isinstance(error, PosterioriError) else str(error)
-                word, sentence, values, on = Verdict("not checked", f"Not checked: {why}.", {}, "")
-            found.append(Check(name, word, sentence, values, rows.name if on is None else on))
+                finding, on = find(model, rows), judged_on or rows.name
+            except PosterioriError as error:
+                why = f"Not checked: {error.problem} {error.remedy}".rstrip()
+                finding, on = ("not checked", why, {}), ""
+            found.append(Check(name, *finding, on))
     return Checks(type(model).__name__, tuple(found))
 
 
@@ -249,27 +228,29 @@ def _no_check(name: str, known: Iterable[str]) -> ParameterError:
     return ParameterError(f"There is no check called {name!r}.", f"Use {either([*known])}.")
 
 
+_PASS = "Pass X and y."
+
+
 @dataclass(frozen=True, eq=False)
 class CheckedRows:
     """The rows of the "fit" or of "X", with predictions, targets and weights of some of them.
 
-    Of classes predictions and targets are shares (n, K), and of a number both are (n,). `why` is
-    the reason if they are not to be judged; `misleading` if they say little of a fit to them.
+    Predictions and targets of classes are shares (n, K), those of a number (n,). `why` is the
+    reason if there are none, or if they are `misleading` because the model was fitted to them.
     """
 
     name: str
     rows: FitRows | None = None
-    columns: Columns | None = None
     outcomes: tuple[Array, Array, Array] | None = None
-    why: str = "the rows of the fit are not here; pass X and y"
+    why: tuple[str, str] = ("The model has not kept the rows of its fit.", _PASS)
     misleading: bool = False
 
     def judged(self, on_fit: bool = True) -> tuple[Array, Array, Array]:
-        """The outcomes, enough of them; those of the fit only if they do not mislead."""
+        """The outcomes, if there are enough; with `on_fit`, misleading ones too."""
         if self.outcomes is None or (self.misleading and not on_fit):
-            raise NotChecked(self.why)
+            raise InferenceError(*self.why)
         if self.outcomes[2].sum() < _FEWEST:
-            raise NotChecked(f"it takes {_FEWEST} rows or more, by their weights")
+            raise InferenceError("There are too few rows.", f"Pass {_FEWEST} rows or more.")
         return self.outcomes
 
     @property
@@ -280,47 +261,47 @@ class CheckedRows:
 
 
 def _rows_of_fit(model: Any) -> CheckedRows:
-    """The rows that a model was fitted to, if it keeps them and they are what they were."""
-    inference: Any = getattr(model, "_inference", None)
+    """The rows that a model was fitted to, if it keeps them and they have not changed."""
+    if not hasattr(model, "_inference"):
+        return CheckedRows("fit")
+    inference = model._inference
     try:
         objective = inference.objective
-    except (AttributeError, InferenceError):
-        return CheckedRows("fit")
-    try:
         inference.goodness.check_rows()
-    except PosterioriError as error:
-        return CheckedRows("fit", why=_clause(error))
+    except InferenceError as error:
+        return CheckedRows("fit", why=(error.problem, _PASS))
 
     def truth(block: Block) -> Array:
         return shares(objective.loss, objective.target(block))
 
-    outcomes, why = _outcomes(model, objective.rows, truth), ""
-    if has_proper_prior(model) or objective.penalty.precision.any():
-        why = "where a prior holds the coefficients"
-    elif inference.n_parameters * _ROWS_EACH > inference.goodness.n_obs:
-        why = "with so many coefficients for so few rows"
-    said = f"the rows of the fit say little of it {why}; pass others, X and y"
-    return CheckedRows("fit", objective.rows, objective.columns, outcomes, said, bool(why))
+    few = inference.n_parameters * _ROWS_EACH > inference.goodness.n_obs
+    regularised = has_proper_prior(model) or objective.penalty.precision.any()
+    why = (
+        f"The rows of the fit say little of a model with a prior, or with fewer than {_ROWS_EACH} "
+        "rows for each coefficient.",
+        "Pass other rows, X and y.",
+    )
+    outcomes = _outcomes(model, objective.rows, truth)
+    return CheckedRows("fit", objective.rows, outcomes, why, few or bool(regularised))
 
 
 def _given(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> CheckedRows:
     """Other rows, read as the model reads those that it predicts."""
-    name, given = type(model).__name__, offset_argument(model, offset)
+    given = offset_argument(model, offset)
     read = _source if is_source(X) else _table
     rows = read(model, X, y, sample_weight, offset)
-    checked = CheckedRows("X", rows, Columns(rows.schema, handle_unknown="reference"))
     predict = model.predict if is_regressor(model) else getattr(model, "predict_proba", None)
     if predict is None:
-        why = f"{name} gives no probabilities; CalibratedClassifier makes some of its decisions"
-        return replace(checked, why=why)
+        why = f"{type(model).__name__} has no probabilities.", "Wrap it in a CalibratedClassifier."
+        return CheckedRows("X", rows, why=why)
     if not rows.has_target:
-        return replace(checked, why="y was not passed")
+        return CheckedRows("X", rows, why=("y was not passed.", _PASS))
     if not rows.in_memory:
-        return replace(checked, outcomes=_outcomes(model, rows, lambda block: block.y))
-    block, predicted = rows.block(), np.asarray(predict(X, **given))
-    predicted = predicted[block.numbers]
+        return CheckedRows("X", rows, _outcomes(model, rows, lambda block: block.y))
+    block = rows.block()
+    predicted = np.asarray(predict(X, **given))[block.numbers]
     target = _as_shares(cast(Array, block.y), predicted)
-    return replace(checked, outcomes=(predicted, target, weights_of(block)))
+    return CheckedRows("X", rows, (predicted, target, weights_of(block)))
 
 
 def _source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> FitRows:
@@ -379,15 +360,6 @@ def _as_shares(target: Array, predicted: Array) -> Array:
     return np.stack([1 - target, target], axis=1)
 
 
-def _clause(error: PosterioriError) -> str:
-    """What is wrong, as a part of a sentence.
-
-    >>> _clause(InferenceError("The rows have changed.", "Fit again."))
-    'the rows have changed'
-    """
-    return error.problem[0].lower() + error.problem[1:].rstrip(".")
-
-
 def has_proper_prior(model: Any) -> bool:
     """Whether a prior determines every coefficient."""
     prior = getattr(model, "prior", None)
@@ -399,88 +371,72 @@ def has_proper_prior(model: Any) -> bool:
         return is_number(prior) and prior > 0
 
 
-def _convergence(model: Any, rows: CheckedRows) -> Verdict:
-    inner = _inner(model)
-    parts = inner or [model]
-    for part in parts:
-        if not (hasattr(part, "converged_") or _is_ours(part)):
-            raise NotChecked(f"{type(part).__name__} does not say whether it converged")
-    n_stopped = sum(not getattr(part, "converged_", True) for part in parts)
-    values, solution = {"converged": not n_stopped}, getattr(model, "solution_", None)
+def _convergence(model: Any, rows: CheckedRows) -> Finding:
+    parts = [part for part in _innermost(model) if hasattr(part, "converged_")]
+    if not parts:
+        raise InferenceError("The fit has no iteration, or does not report its convergence.", "")
+    n_stopped = sum(not part.converged_ for part in parts)
+    values = {"converged": not n_stopped}
     if not n_stopped:
-        iterated = any(hasattr(part, "converged_") for part in parts)
-        said = "The iteration converged." if iterated else "The fit needs no iteration."
-        return Verdict("good", said, values, "")
-    said = f"{Status.MAX_ITERATIONS.value} Raise max_epochs, or use LogisticRegression."
-    if inner:
-        said = f"{n_stopped} of {len(inner)} inner fits did not converge. Call check() of each."
-    elif solution is not None:
-        remedy = _REMEDIES.get(
-            solution.status, "Look at the scales of the columns, or set a prior."
-        )
-        said = f"{solution.status.value} {remedy}"
-    return Verdict("bad", said, values, "")
+        return "good", "The iteration converged.", values
+    if parts[0] is not model:
+        said = f"{n_stopped} of {len(parts)} inner fits did not converge. Call check() of each."
+        return "bad", said, values
+    solution = getattr(model, "solution_", None)
+    status = Status.MAX_ITERATIONS if solution is None else solution.status
+    remedy = _REMEDIES.get(status, "Look at the scales of the columns, or set a prior.")
+    return "bad", f"{status.value} {remedy}", values
 
 
-def _inner(model: Any) -> list[Any]:
-    """The innermost fitted models of a wrapper; none of any other model."""
-    if not _is_ours(model):
-        return []
+def _innermost(model: Any) -> list[Any]:
+    """The innermost fitted models of a wrapper; any other model itself."""
     own = [model.estimator_] if hasattr(model, "estimator_") else getattr(model, "estimators_", [])
-    thawed = [each.estimator if isinstance(each, FrozenEstimator) else each for each in own]
-    return [part for each in thawed for part in (_inner(each) or [each])]
-
-
-def _is_ours(model: Any) -> bool:
-    """Whether a model is of this library, or made from one that is."""
-    return any(each.__module__.partition(".")[0] == "posteriori" for each in type(model).__mro__)
+    return [part for each in own for part in _innermost(each)] or [model]
 
 
 def _require_likelihood(model: Any) -> None:
     if not hasattr(model, "_inference"):
-        raise NotChecked(
-            "it needs a model fitted by likelihood; of inner fits, call check() of each"
+        raise InferenceError(
+            "The model was not fitted by likelihood.", "Of inner fits, call check() of each."
         )
 
 
-def _separation(model: Any, rows: CheckedRows) -> Verdict:
+def _separation(model: Any, rows: CheckedRows) -> Finding:
     _require_likelihood(model)
     if has_proper_prior(model):
         said = "Not needed: the prior keeps all coefficients finite."
-        return Verdict("good", said, {"kind": None, "columns": ()}, "")
+        return "good", said, {"kind": None, "columns": ()}
     found = model.separation_
     values = {"kind": found.kind, "columns": found.columns}
     if found.kind == "undecided":
-        raise NotChecked("there are too many coefficients to decide it")
+        raise InferenceError("There are too many coefficients to decide it.", "Set a prior.")
     if found.kind == "none":
-        return Verdict("good", "No coefficient diverges.", values, "fit")
+        return "good", "No coefficient diverges.", values
     said = (
         f"The coefficients of {listed(found.columns)} diverge: the likelihood has no maximum "
         f"({found.kind} separation). Set prior='jeffreys' or prior=1.0, or drop the columns."
     )
-    return Verdict("bad", said, values, "fit")
+    return "bad", said, values
 
 
-def _collinearity(model: Any, rows: CheckedRows) -> Verdict:
-    if rows.rows is None or rows.columns is None:
-        raise NotChecked(rows.why)
-    if rows.rows.n_rows < 2:
-        raise NotChecked("there is a single row")
-    if len(rows.columns.names) > WIDE:
-        raise NotChecked(f"it is computed for {WIDE:,} columns at most")
-    formula = getattr(model, "formula_", None)
-    intercept = getattr(model, "fit_intercept", True) and (formula is None or formula.intercept)
+def _collinearity(model: Any, rows: CheckedRows) -> Finding:
+    if rows.rows is None:
+        raise InferenceError(*rows.why)
+    columns = Columns(rows.rows.schema, handle_unknown="reference")
+    if len(columns.names) > WIDE:
+        raise InferenceError(f"There are more than {WIDE:,} columns.", "")
+    inference = getattr(model, "_inference", None)
+    intercept = inference is None or inference.coefficient_map.standard.intercept
     try:
-        found = collinearity_of(rows.rows, rows.columns, bool(intercept))
+        found = collinearity_of(rows.rows, columns, intercept)
     except MissingValueError:
-        raise NotChecked("some entries are missing") from None
+        raise InferenceError("Some entries are missing.", "Pass rows without such.") from None
     near, said = found.dependencies(), []
     if near:
-        more = f", and {len(near) - 3} more" if len(near) > 3 else ""
-        named = [f"{listed(each.columns)} (condition index {each.index:.3g})" for each in near[:3]]
+        named = [f"{listed(each.columns)} (condition index {each.index:.3g})" for each in near]
         remedy = ", or set a prior" if getattr(model, "prior", 0) is None else ""
         said.append(
-            f"Nearly linearly dependent are {'; '.join(named)}{more}. Do not interpret their "
+            f"Nearly linearly dependent are {'; '.join(named)}. Do not interpret their "
             f"effects one by one; drop or merge some of these columns{remedy}."
         )
     if found.constant:
@@ -492,10 +448,10 @@ def _collinearity(model: Any, rows: CheckedRows) -> Verdict:
             f"(a warning from {LARGE:g} on)."
         )
     values = {"largest": found.largest, "indices": found.indices, "dependencies": near}
-    return Verdict("bad" if found.largest > VERY_LARGE else word, " ".join(said), values)
+    return "bad" if found.largest > VERY_LARGE else word, " ".join(said), values
 
 
-def _influence(model: Any, rows: CheckedRows) -> Verdict:
+def _influence(model: Any, rows: CheckedRows) -> Finding:
     _require_likelihood(model)
     found = influence_of(model._inference)
     distant, high = found.by_distance(), found.by_leverage()[0]
@@ -507,32 +463,32 @@ def _influence(model: Any, rows: CheckedRows) -> Verdict:
             f"{distance[0]:.2g} (row {row[0]}), the largest leverage {found.leverage[high]:.2g} "
             f"(row {found.row[high]})."
         )
-        return Verdict("good", said, values, "fit")
+        return "good", said, values
     large = [f"row {i} ({d:.2g})" for i, d in zip(row, distance, strict=True) if d > _DISTANT]
     said = (
         f"The coefficients depend on single rows, by Cook's distance: {', '.join(large)}. Inspect "
         "them, and fit without them to see what changes."
     )
-    return Verdict("bad" if distance[0] > _FAR else "warning", said, values, "fit")
+    return "bad" if distance[0] > _FAR else "warning", said, values
 
 
-def _dispersion(model: Any, rows: CheckedRows) -> Verdict:
+def _dispersion(model: Any, rows: CheckedRows) -> Finding:
     z, weight, excess = _pearson(model, *rows.judged())
     df = weight.sum() - (model.n_parameters_ if rows.name == "fit" else 0)
     if df <= 0:
-        raise NotChecked("there are no more rows than coefficients")
+        raise InferenceError("There are no more rows than coefficients.", _PASS)
     ratio = float(weight @ z**2 / df)
     # The variance of z² is two plus the excess kurtosis of the target.
     p_value = float(ndtr(-(ratio - 1) * df / np.sqrt(weight @ (2 + excess))))
     values = {"dispersion": ratio, "p_value": p_value, "df": float(df)}
     found, word = f"Pearson chi2/df is {ratio:.3g} (p {p_text(p_value)})", _word(p_value)
     if word == "good":
-        return Verdict("good", f"The targets vary no more than the model says: {found}.", values)
+        return "good", f"The targets vary no more than the model says: {found}.", values
     said = (
         f"Overdispersion: the targets vary more than the model says. {found}. Standard errors are "
         "too small: use tidy(errors='robust'), or add columns that explain the variation."
     )
-    return Verdict("warning" if ratio < _OVERDISPERSED else word, said, values)
+    return "warning" if ratio < _OVERDISPERSED else word, said, values
 
 
 def _pearson(model: Any, p: Array, t: Array, weight: Array) -> tuple[Array, Array, Array]:
@@ -540,7 +496,7 @@ def _pearson(model: Any, p: Array, t: Array, weight: Array) -> tuple[Array, Arra
     if p.ndim == 1 and model.family == "poisson":
         return (t - p) / np.sqrt(p), weight, 1 / p
     if p.ndim == 1 or p.shape[1] > 2 or not ((t > 0) & (t < 1)).any():
-        raise NotChecked("it is for counts and for grouped labels of two classes")
+        raise InferenceError("It is for counts and for grouped labels of two classes.", "")
     share, second = t[:, 1], p[:, 1]
     variance = second * (1 - second) / weight
     kurtosis = 1 / (weight**2 * variance) - 6 / weight
@@ -553,7 +509,7 @@ def _word(p_value: float) -> Word:
     return "bad" if p_value < _VERY_UNLIKELY else "warning"
 
 
-def _residuals(model: Any, rows: CheckedRows) -> Verdict:
+def _residuals(model: Any, rows: CheckedRows) -> Finding:
     """Whether targets are on average what was predicted, at every prediction."""
     found = _binned(model, *rows.judged(on_fit=False))
     labels = getattr(model, "classes_", np.array([None]))
@@ -574,29 +530,29 @@ def _residuals(model: Any, rows: CheckedRows) -> Verdict:
             f"{each.observed[i]:.3g} ({each.n[i]:.4g} rows). An effect may be nonlinear or an "
             "interaction: add a power, a basis or a product of columns"
         )
-    return Verdict(word, f"{said}.", {"p_value": chance, "label": label, "bins": each})
+    return word, f"{said}.", {"p_value": chance, "label": label, "bins": each}
 
 
 def _binned(model: Any, p: Array, t: Array, weight: Array) -> list[BinnedResiduals]:
     """Of the second of two classes, of each of more, or of the number."""
     ratio = 1.0  # Pearson's χ²/n where that is larger: overdispersion is no curvature
-    with suppress(NotChecked):
+    with suppress(InferenceError):
         z, counts, _ = _pearson(model, p, t, weight)
         ratio = max(float(counts @ z**2 / counts.sum()), 1.0)
     if p.ndim == 1:
         variance = ratio * model._variance(p)
         if not (variance > 0).all():
-            raise NotChecked("the fit meets every target")
+            raise InferenceError("The fit meets every target.", "")
         return [binned_residuals(p, t, variance, weight)]
     variance = ratio * p * (1 - p)
     classes = range(int(p.shape[1] == 2), p.shape[1])
     return [binned_residuals(p[:, k], t[:, k], variance[:, k], weight) for k in classes]
 
 
-def _calibration(model: Any, rows: CheckedRows) -> Verdict:
+def _calibration(model: Any, rows: CheckedRows) -> Finding:
     """Whether classes occur as often as their probabilities say."""
     if is_regressor(model):
-        raise NotChecked("the target is a number, not a class")
+        raise InferenceError("The target is a number, not a class.", "")
     p, t, weight = rows.judged(on_fit=False)
     row, code = np.nonzero(weight[:, None] * t)  # a row of shares is a row for each of its classes
     each = weight[row] * t[row, code]
@@ -609,36 +565,32 @@ def _calibration(model: Any, rows: CheckedRows) -> Verdict:
         f"probabilities differ from rates by {found.expected:.2g} on average{rows.note}, where "
         f"chance makes {found.expected_by_chance:.2g} (Spiegelhalter's p {p_text(p_value)})"
     )
-    if word == "good":
-        said = f"Classes occur as often as predicted: {error}."
-    else:
-        which, remedy = (
-            ("overconfident", "drop columns that repeat each other")
-            if z > 0
-            else ("underconfident", "weaken the prior")
-        )
-        said = f"The model is {which}: {error}. Wrap it in a CalibratedClassifier, or {remedy}."
+    said = f"Classes occur as often as predicted: {error}."
+    if word != "good":
+        which = "overconfident" if z > 0 else "underconfident"
+        said = f"The model is {which}: {error}. Wrap it in a CalibratedClassifier."
     if rows.name == "fit":
         said += " The rows of the fit are optimistic: pass others, X and y."
-    return Verdict(word, said, {"p_value": p_value, "error": found})
+    return word, said, {"p_value": p_value, "error": found}
 
 
-def _approximation(model: Any, rows: CheckedRows) -> Verdict:
+def _approximation(model: Any, rows: CheckedRows) -> Finding:
     if not hasattr(type(model), "approximation_check_"):
-        raise NotChecked("there is no posterior over coefficients")
+        raise InferenceError("There is no posterior over coefficients.", "")
     found = model.approximation_check_
     values = {name: getattr(found, name) for name in ("word", "k_hat", "discrepancy")}
     words: dict[str, Word] = {"good": "good", "usable": "warning", "poor": "bad"}
-    return Verdict(words[found.word], str(found), values, "fit")
+    return words[found.word], str(found), values
 
 
-_CHECKS: dict[str, tuple[str, Callable[[Any, CheckedRows], Verdict]]] = {
-    "convergence": ("C101", _convergence),
-    "separation": ("C102", _separation),
-    "collinearity": ("C103", _collinearity),
-    "influence": ("C104", _influence),
-    "dispersion": ("C105", _dispersion),
-    "residuals": ("C106", _residuals),
-    "calibration": ("C107", _calibration),
-    "approximation": ("C108", _approximation),
+_CHECKS: dict[str, tuple[str, Callable[[Any, CheckedRows], Finding], str]] = {
+    "convergence": ("C101", _convergence, "fit"),
+    "separation": ("C102", _separation, "fit"),
+    "collinearity": ("C103", _collinearity, ""),
+    "influence": ("C104", _influence, "fit"),
+    "dispersion": ("C105", _dispersion, ""),
+    "residuals": ("C106", _residuals, ""),
+    "calibration": ("C107", _calibration, ""),
+    "approximation": ("C108", _approximation, "fit"),
 }
+"""The code and the function of each check, and the rows it is judged on if not those given."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -43,7 +43,7 @@ from posteriori.rows.changes import (
     set_to,
 )
 from posteriori.rows.features import Table, as_frame, read_features
-from posteriori.rows.frames import as_pickable, backend_of, make_frame, pick_rows
+from posteriori.rows.frames import as_pickable, backend_of, count_rows, make_frame, pick_rows
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.scan import is_source
 from posteriori.rows.schema import Schema, known_levels
@@ -116,12 +116,9 @@ class EffectColumn:
     def small_step(self) -> float:
         """A step h over which differences of the fourth order stand for derivatives.
 
-        In standard deviations, h⁴ and the rounding of entries divided by h are alike; positive
-        entries stay positive.
+        In standard deviations, h⁴ and rounding divided by h are alike; positive entries stay so.
         """
-        largest, smallest = float(abs(self.values).max()), float(self.values.min())
-        rounding = np.finfo(np.float64).eps * max(1.0, largest / self.spread)
-        step = float(self.spread * rounding**0.2)
+        step, smallest = self.spread * np.finfo(np.float64).eps ** 0.2, float(self.values.min())
         return min(step, 0.02 * smallest) if smallest > 0 else step
 
 
@@ -129,16 +126,16 @@ Part = Callable[..., Any]
 """Some rows with changes of columns, as the estimates take them: part() or part(changes)."""
 
 Effect = Callable[[Part, Array | None], Array]
-"""Estimates of some rows (n, ..., 1 + m), or their sum by the weights of rows (..., 1 + m)."""
+"""J estimates of some rows (n, J, K, 1 + m), or their sums by the weights of rows (J, K, 1 + m)."""
 
 
 @dataclass(frozen=True, eq=False)
 class EffectRows:
-    """Rows with the columns of X, which can be changed, and a model's estimates.
+    """Rows with columns that can be changed, and a model's estimates.
 
-    `read` makes of X with other entries what the estimates take; without it the model reads
-    `table` as it is. `changes` are made first; `labels` say which values were chosen. The model
-    has these `classes`, and gives frames of the `backend`.
+    After a formula, in a pipeline, and for other models the columns are those of X, which the model
+    reads by `read`, or itself if that is None. `changes` are made first; `labels` say which values
+    were chosen. The model has these `classes`, and gives frames of the `backend`.
     """
 
     estimates: Estimates
@@ -146,7 +143,7 @@ class EffectRows:
     weight: Array | None = None
     offset: Array | None = None
     X: Any = None
-    read: Callable[[Any], Any] | None = None
+    read: Callable[[Any], MemoryRows] | None = None
     classes: Labels | None = None
     backend: str | None = None
     changes: Changes = ()
@@ -169,19 +166,19 @@ class EffectRows:
     def part(self, low: int, high: int, changes: Changes = ()) -> Any:
         """Some of the rows with these changes, as the estimates take them."""
         features, changes = self.table.cut(low, high), [*self.changes, *changes]
-        if self.read is None:
+        if self.X is None:
             features = changed_features(features, self.schema, changes)
         else:
             X = pick_rows(self.X, np.arange(low, high))
-            found = self.read(changed_table(X, Table(features, self.schema), changes))
-            if not isinstance(found, MemoryRows):
-                return found
-            features = found.table.cut(0, high - low)
+            X = changed_table(X, Table(features, self.schema), changes)
+            if self.read is None:
+                return X
+            features = self.read(X).table.cut(0, high - low)
         offset = None if self.offset is None else self.offset[low:high]
         return Block(features, None, None, low, None, offset)
 
-    def evaluate(self, effect: Effect, average: bool, kind: Kind = "difference") -> Array:
-        """The table (..., c) of the average effect, or that of each row (n, ..., c)."""
+    def evaluate(self, effect: Effect, average: bool, kind: Kind) -> Array:
+        """The table (J, K, c) of the average effects, or that of each row (n, J, K, c)."""
         estimates, n = self.estimates, self.table.n_rows
         size = max(_PART_ENTRIES // estimates.entries, 1)
         weight = np.ones(n) if self.weight is None else self.weight
@@ -192,7 +189,7 @@ class EffectRows:
                 found.append(effect(part, weight[low : low + size]))
                 continue
             rows = estimates.table(effect(part, None), kind)
-            if kind == "row" and estimates.row_interval is not None:
+            if kind == "mean" and estimates.row_interval is not None:
                 rows[..., 2:] = estimates.row_interval(part()).reshape(*rows.shape[:-1], 2)
             found.append(rows)
         if not average:
@@ -214,47 +211,38 @@ class EffectRows:
         return replace(self, table=table, weight=None, offset=offset, X=X, changes=changes)
 
 
-class Contrast(NamedTuple):
-    """Two changes of a column, which are compared, and their name."""
+_ESTIMATED: tuple[str, ...] = ("estimate", "std_error", "conf_low", "conf_high")
+_TESTED = ("estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high")
 
-    column: int
-    label: str
-    low: Changes
-    high: Changes
+Contrast: TypeAlias = tuple[int, str, Changes, Changes]
+"""A column, the name of a comparison, and the two changes that are compared."""
 
 
-Line: TypeAlias = tuple[Mapping[str, Any], Array]
-"""Labels of the same numbers of every class (K, c), or of every row and class (n, K, c)."""
-
-
-def _frame(of: EffectRows, lines: Sequence[Line], tested: bool = True) -> Any:
-    """The lines as a data frame."""
+def _frame(
+    rows: EffectRows, at: At, average: bool, effect: Effect, terms: Sequence[Any], kind: Kind
+) -> Any:
+    """Effects as a data frame; `terms` are further labels of each of the J effects."""
     columns: dict[str, list[Any]] = {}
-    for labels, found in lines:
-        *n, K, _ = found.shape
-        size = found[..., 0].size
-        repeated = {name: [value] * size for name, value in labels.items()}
-        if n:
-            repeated["row"] = np.repeat(np.arange(n[0]), K).tolist()
-        if of.classes is not None:
-            repeated["class"] = of.classes[-K:].tolist() * (size // K)
-        for name, values in repeated.items():
-            columns.setdefault(name, []).extend(values)
-    numbers = np.concatenate([found.reshape(-1, found.shape[-1]) for _, found in lines]).T
-    out = dict(zip(("estimate", "std_error", "conf_low", "conf_high"), numbers, strict=False))
-    if tested and isinstance(of.estimates, DeltaEstimates) and len(numbers) > 1:
-        estimate, error, low, high = numbers
-        with np.errstate(divide="ignore", invalid="ignore"):
-            statistic = np.where(np.isinf(error) | (estimate == 0), 0.0, estimate / error)
-        tests = {"statistic": statistic, "p_value": of.estimates.inference.p_values(statistic)}
-        out = {
-            "estimate": estimate,
-            "std_error": error,
-            **tests,
-            "conf_low": low,
-            "conf_high": high,
-        }
-    return make_frame(columns | {name: each.tolist() for name, each in out.items()}, of.backend)
+    tables = []
+    for place in _places(rows, at):
+        found = place.evaluate(effect, average or at is not None, kind)
+        for j, term in enumerate(terms):
+            each = found[..., j, :, :]
+            (*n, K, _), size = each.shape, each[..., 0].size
+            labels = {**place.labels, **term}
+            repeated = {name: [value] * size for name, value in labels.items()}
+            if n:
+                repeated["row"] = np.repeat(np.arange(n[0]), K).tolist()
+            if rows.classes is not None:
+                repeated["class"] = rows.classes[-K:].tolist() * (size // K)
+            for name, values in repeated.items():
+                columns.setdefault(name, []).extend(values)
+            tables.append(each.reshape(size, -1))
+    numbers, names = np.concatenate(tables).T, _ESTIMATED
+    if kind != "mean" and isinstance(rows.estimates, DeltaEstimates) and len(numbers) > 1:
+        numbers, names = rows.estimates.tested(numbers), _TESTED
+    out = dict(zip(names, numbers.tolist(), strict=False))
+    return make_frame(columns | out, rows.backend)
 
 
 def predictions(
@@ -303,14 +291,11 @@ def predictions(
     1      4      1     0.861      0.213     0.160      0.995
     """
     rows = _effect_rows(model, X, level, average, sample_weight, offset)
-    estimates, by_row = rows.estimates, at is None and not average
 
     def means(part: Part, weight: Array | None) -> Array:
-        return estimates.means(part(), weight)
+        return np.expand_dims(rows.estimates.means(part(), weight), -3)
 
-    kind: Kind = "row" if by_row else "mean"
-    lines = [(each.labels, each.evaluate(means, not by_row, kind)) for each in _places(rows, at)]
-    return _frame(rows, lines, tested=False)
+    return _frame(rows, at, average, means, [{}], "mean")
 
 
 def comparisons(
@@ -353,17 +338,16 @@ def comparisons(
     0   x0  q1 to q3      1     0.721      0.328
     """
     rows = _effect_rows(model, X, level, average, sample_weight, offset)
-    contrasts, lines = _contrasts(rows, columns, change), []
-    for each, one in product(_places(rows, at), contrasts):
+    contrasts, means = _contrasts(rows, columns, change), rows.estimates.means
 
-        def difference(part: Part, weight: Array | None, one: Contrast = one) -> Array:
-            high, low = (rows.estimates.means(part(end), weight) for end in (one.high, one.low))
-            return high - low
+    def differences(part: Part, weight: Array | None) -> Array:
+        ends = [(part(high), part(low)) for *_, low, high in contrasts]
+        found = [means(high, weight) - means(low, weight) for high, low in ends]
+        return np.stack(found, axis=-3)
 
-        found = each.evaluate(difference, average or at is not None)
-        term = rows.schema.names[one.column]
-        lines.append(({**each.labels, "term": term, "contrast": one.label}, found))
-    return _frame(rows, lines)
+    names = rows.schema.names
+    terms = [{"term": names[j], "contrast": label} for j, label, *_ in contrasts]
+    return _frame(rows, at, average, differences, terms, "difference")
 
 
 def slopes(
@@ -406,12 +390,8 @@ def slopes(
     """
     rows = _effect_rows(model, X, level, average, sample_weight, offset)
     places = _numeric_columns(rows.schema, columns)
-    slope, lines = _slope_effect(rows, places), []
-    for each in _places(rows, at):
-        found = each.evaluate(slope, average or at is not None, "derivative")
-        for i, j in enumerate(places):
-            lines.append(({**each.labels, "term": rows.schema.names[j]}, found[..., i, :, :]))
-    return _frame(rows, lines)
+    terms = [{"term": rows.schema.names[j]} for j in places]
+    return _frame(rows, at, average, _slope_effect(rows, places), terms, "derivative")
 
 
 def predict_interval(model: Any, X: Any, level: float = 0.95, **given: Any) -> Array:
@@ -459,45 +439,49 @@ def _effect_rows(
     if X is None and not (sample_weight is None and offset is None):
         raise ParameterError("sample_weight or offset was given without X.", "Pass X too.")
     last, transform = last_step(model)
-    inference, classes = getattr(last, "_inference", None), getattr(last, "classes_", None)
     backend = (None if X is None else backend_of(X)) or getattr(last, "_frame_backend", None)
-    estimates: Estimates
+    estimates, own = _estimates(model, last, level), None
+    if X is None:
+        X, own = _rows_of_fit(model)
+        weight, offset = own.weight, own.offset
+    else:
+        n = count_rows(as_pickable(X))
+        weight = read_weight(sample_weight, n)
+        if isinstance(estimates, ProbabilityEstimates):
+            offset_argument(model, offset)
+        else:
+            own, A = (
+                last._new_rows(transform(X)),
+                estimates.coefficient_map.coordinates.n_activations,
+            )
+            offset = None if offset is None else read_offset(offset, n, A)
+    is_direct = own is not None and last is model and last.formula_ is None
+    table = own.table if own is not None and is_direct else user_table(model, X)
+    rows = EffectRows(estimates, table, weight, offset, backend=backend)
+    if hasattr(last, "classes_"):
+        rows = replace(rows, classes=last.classes_)
+    if is_direct:
+        return rows
+    read = None if own is None else lambda new: last._new_rows(transform(new))
+    return replace(rows, X=as_pickable(X), read=read)
+
+
+def _estimates(model: Any, last: Any, level: float) -> Estimates:
+    """The estimates by a fitted model with this last step."""
+    inference = getattr(last, "_inference", None)
     if inference is None:
-        offset_argument(model, offset)
         if not hasattr(model, "predict_proba"):
             raise ParameterError(
                 f"{type(model).__name__} gives no probabilities, so there are no effects on them.",
                 "Use a model that has predict_proba, such as LogisticRegression.",
             )
-        if X is None:
-            raise _no_rows(model)
-        if getattr(model, "formula_", None) is not None:
-            model._new_rows(X)  # errors that name columns and rows
-        table, estimates = _user_table(model, X), ProbabilityEstimates(model)
-        weight = read_weight(sample_weight, table.n_rows)
-        X = as_pickable(X)
-        return EffectRows(estimates, table, weight, None, X, lambda new: new, classes, backend)
+        return ProbabilityEstimates(model)
     if hasattr(last, "posterior_"):
-        estimates = PosteriorEstimates.of(last, level)
-    else:
-        estimates = DeltaEstimates.of(inference, last._link(), level)
-    if X is None:
-        X, own = _rows_of_fit(model)
-    else:
-        own = last._new_rows(transform(X))
-        own = replace(own, weight=read_weight(sample_weight, own.n_rows))
-        if offset is not None:
-            A = estimates.coefficient_map.coordinates.n_activations
-            own = replace(own, offset=read_offset(offset, own.n_rows, A))
-    rows = EffectRows(estimates, own.table, own.weight, own.offset, None, None, classes, backend)
-    if X is None or (last is model and last.formula_ is None):
-        return rows
-    X = as_pickable(X)
-    table = _user_table(model, X)
-    return replace(rows, table=table, X=X, read=lambda new: last._new_rows(transform(new)))
+        return PosteriorEstimates.of(last, level)
+    return DeltaEstimates.of(inference, last._link(), level)
 
 
-def _user_table(model: Any, X: Any) -> Table:
+def user_table(model: Any, X: Any) -> Table:
     """The columns of X; after a fit by a formula, those that it uses."""
     formula, schema = getattr(model, "formula_", None), getattr(model, "schema_", None)
     if formula is not None:
@@ -507,15 +491,14 @@ def _user_table(model: Any, X: Any) -> Table:
 
 def _rows_of_fit(model: Any) -> tuple[Any, MemoryRows]:
     """The data of the formula of a fit, if any, and the rows that the model was fitted to."""
-    earlier = getattr(model, "_earlier", None)
-    if isinstance(model, Pipeline) or (earlier is not None and earlier.n_fits):
-        raise _no_rows(model)
     try:
-        rows = model._inference.objective.rows
-    except InferenceError:
+        rows, formula = model._inference.objective.rows, model.formula_
+    except (AttributeError, InferenceError):
         raise _no_rows(model) from None
-    data = None if model.formula_ is None else model.formula_.data
-    if not rows.in_memory or (data is None and model.formula_ is not None):
+    earlier = getattr(model, "_earlier", None)
+    updated = earlier is not None and earlier.n_fits
+    data = None if formula is None else formula.data
+    if updated or not rows.in_memory or (data is None and formula is not None):
         raise _no_rows(model)
     model._inference.goodness.check_rows()
     return data, rows
@@ -531,7 +514,7 @@ def _no_rows(model: Any) -> ParameterError:
 def _slope_effect(rows: EffectRows, columns: Sequence[int]) -> Effect:
     """Slopes (..., J, K, 1 + m) of some rows."""
     estimates = rows.estimates
-    if rows.read is None and not isinstance(estimates, ProbabilityEstimates):
+    if rows.X is None and not isinstance(estimates, ProbabilityEstimates):
         positions = estimates.coefficient_map.columns.positions
         places = np.concatenate([positions[j] for j in columns])
         return lambda part, weight: estimates.slopes(part(), places, weight)
@@ -578,22 +561,24 @@ def _as_list(values: Any) -> list[Any]:
     return [values] if isinstance(values, str) or np.ndim(values) == 0 else list(values)
 
 
-def _position(schema: Schema, name: Any) -> int:
-    """The position of the column of this name or, if columns have none, of this number."""
-    if not schema.named and is_number(name) and name in range(len(schema)):
-        return int(name)
-    if not isinstance(name, str) or name not in schema.names:
-        raise ColumnNameError(
-            f"{name!r} is no column of the rows.", f"Use {either(schema.names[:8])}."
-        )
-    return schema.names.index(name)
+def position_of(column: Any, names: Sequence[str]) -> int:
+    """The position of a column by its name, or by its number.
+
+    >>> position_of("age", ["name", "age"]), position_of(0, ["name", "age"])
+    (1, 0)
+    """
+    if is_number(column) and column in range(len(names)):
+        return int(column)
+    if column not in names:
+        raise ColumnNameError(f"There is no column {column!r}.", f"Use {either(names[:8])}.")
+    return list(names).index(column)
 
 
 def _column_places(schema: Schema, columns: Any) -> list[int]:
     """Positions of the columns named, by one name or several; of all for None."""
     if columns is None:
         return list(range(len(schema)))
-    return [_position(schema, name) for name in _as_list(columns)]
+    return [position_of(name, schema.names) for name in _as_list(columns)]
 
 
 def _numeric_columns(schema: Schema, columns: Any) -> list[int]:
@@ -628,7 +613,7 @@ def _contrasts(rows: EffectRows, columns: Any, change: ChangeLike) -> list[Contr
             continue
         levels = (False, True) if column.kind == "boolean" else column.levels
         found += [
-            Contrast(j, f"{levels[0]} to {levels[code]}", [set_to(j, 0)], [set_to(j, code)])
+            (j, f"{levels[0]} to {levels[code]}", [set_to(j, 0)], [set_to(j, code)])
             for code in range(1, len(levels))
         ]
     if not found:
@@ -640,17 +625,16 @@ def _contrasts(rows: EffectRows, columns: Any, change: ChangeLike) -> list[Contr
 
 def _numeric_contrast(rows: EffectRows, j: int, change: ChangeLike) -> Contrast:
     if is_number(change):
-        return Contrast(j, f"{change:+g}", (), [add_to(j, float(change))])
+        return j, f"{change:+g}", (), [add_to(j, float(change))]
     if not isinstance(change, str):
         low, high = cast(tuple[float, float], change)
-        return Contrast(j, f"{low:g} to {high:g}", [set_to(j, low)], [set_to(j, high)])
+        return j, f"{low:g} to {high:g}", [set_to(j, low)], [set_to(j, high)]
     column = rows.column(j)
-    if change == "sd":
-        low, high, label = 0.0, column.deviation, "+1 sd"
-    elif change == "iqr":
-        low, high, label = column.quantile(0.25), column.quantile(0.75), "q1 to q3"
-    else:
-        low, high, label = column.quantile(0.0), column.quantile(1.0), "min to max"
+    label, low, high = {
+        "sd": ("+1 sd", 0.0, column.deviation),
+        "iqr": ("q1 to q3", column.quantile(0.25), column.quantile(0.75)),
+        "minmax": ("min to max", column.quantile(0.0), column.quantile(1.0)),
+    }[change]
     if low == high:
         name = rows.schema.describe(j)
         raise ParameterError(
@@ -658,8 +642,8 @@ def _numeric_contrast(rows: EffectRows, j: int, change: ChangeLike) -> Contrast:
             "Pass change=(low, high), or more rows.",
         )
     if change == "sd":
-        return Contrast(j, label, (), [add_to(j, high)])
-    return Contrast(j, label, [set_to(j, low)], [set_to(j, high)])
+        return j, label, (), [add_to(j, high)]
+    return j, label, [set_to(j, low)], [set_to(j, high)]
 
 
 def _places(rows: EffectRows, at: At) -> list[EffectRows]:
@@ -674,7 +658,7 @@ def _places(rows: EffectRows, at: At) -> list[EffectRows]:
         )
     choices = []
     for name, values in at.items():
-        j = _position(rows.schema, name)
+        j = position_of(name, rows.schema.names)
         chosen = [(value, _set_value(rows.schema, j, value)) for value in _as_list(values)]
         if not chosen:
             raise ParameterError("at= has a column without a value.", "Give one value or several.")

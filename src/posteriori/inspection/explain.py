@@ -7,7 +7,6 @@ from itertools import accumulate
 from typing import Any, cast
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import either
@@ -20,8 +19,12 @@ from posteriori.errors import (
     ShapeError,
 )
 from posteriori.inspection.effects import last_step
-from posteriori.inspection.results import offset_argument, predicted_log_probabilities
-from posteriori.inspection.summary import Summary, TextTable
+from posteriori.inspection.results import (
+    Summary,
+    TextTable,
+    offset_argument,
+    predicted_log_probabilities,
+)
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit
 from posteriori.rows.block import check_finite
@@ -113,7 +116,7 @@ class Explanation:
         rows.append(("total", "", "", f"{self.total:.4g}"))
         names = ("", "value", "contribution", "cumulative")
         table = TextTable(names, rows, {}, total=len(self.terms) + 2)
-        return Summary(f"{title} one row", ((), ()), table, [*notes, *self.notes])
+        return Summary(f"{title} one row", (), table, [*notes, *self.notes])
 
 
 def _text(value: Any) -> str:
@@ -179,16 +182,23 @@ def explain(
         )
     labels = [None, None] if classes is None else classes.tolist()
     k, j = _two(labels, baseline + added.sum(axis=0), label, against)
+    parts = np.vstack([baseline, added])
     with np.errstate(invalid="ignore"):
-        start, contributions = float(baseline[k] - baseline[j]), added[:, k] - added[:, j]
-    _check_finite(start, contributions, rows.schema)
-    order = np.argsort(-abs(contributions), kind="stable")
-    scale, mean = _scale_and_mean(last, X, k, j, start + contributions.sum(), given)
+        parts = parts[:, k] - parts[:, j]
+    if not np.isfinite(parts).all():
+        which = [reference, *names][int((~np.isfinite(parts)).argmax())]
+        raise DomainError(
+            f"The contribution of {which} is infinite: one of the classes has the prior or the "
+            "density zero there, or the entry is too large.",
+            "Fit with a pseudocount, name another class, or look at the entry.",
+        )
+    lines = sorted(zip(names, values, parts[1:].tolist(), strict=True), key=lambda x: -abs(x[2]))
+    terms, entries, contributions = zip(*lines, strict=True) if lines else ((), (), ())
+    scale, mean = _scale_and_mean(last, X, k, j, parts.sum(), given)
+    about = scale, labels[k], labels[j], reference, float(parts[0])
     notes = (_AVERAGED,) if hasattr(last, "posterior_") else ()
     backend = backend_of(x) or getattr(last, "_frame_backend", None)
-    terms, entries = (tuple(each[i] for i in order) for each in (names, values))
-    parts, odds = tuple(contributions[order].tolist()), (labels[k], labels[j])
-    return Explanation(scale, *odds, reference, start, terms, entries, parts, mean, notes, backend)
+    return Explanation(*about, terms, entries, contributions, mean, notes, backend)
 
 
 def _one_row(
@@ -209,26 +219,23 @@ def _one_row(
 
 def _as_table(x: Any, names: Sequence[str] | None, backend: str | None) -> Any:
     """A row in any form as a table; `names` are those of a model's columns, if they have some."""
-    if as_frame(x) is not None or sparse.issparse(x):
+    is_mapping = as_frame(x) is None and hasattr(x, "items")  # a dict or a Series
+    if not is_mapping and (as_frame(x) is not None or np.ndim(x) != 1):
         return x
     if names is None and isinstance(x, Mapping):
         raise ColumnNameError(
             f"x names column {next(iter(x), None)!r}, but the model was fitted without names.",
             "Pass one entry a column, in their order.",
         )
-    if names is not None and hasattr(x, "items"):  # a dict or a Series
-        return make_frame({name: [value] for name, value in x.items()}, backend)
-    if np.ndim(x) != 1:
-        return x
     if names is None:
-        is_text = any(isinstance(value, str) for value in x)
-        return np.array([list(x)], dtype=object if is_text else None)
-    if len(x) != len(names):
+        return np.array([list(x)], dtype=object if any(isinstance(v, str) for v in x) else None)
+    if not is_mapping and len(x) != len(names):
         raise ShapeError(
             f"x has {len(x)} entries, but the model has {len(names)} columns.",
             "Pass one entry a column.",
         )
-    return make_frame({name: [value] for name, value in zip(names, x, strict=True)}, backend)
+    entries = x.items() if is_mapping else zip(names, x, strict=True)
+    return make_frame({name: [value] for name, value in entries}, backend)
 
 
 def _names(model: Any, last: Any, schema: Schema) -> tuple[str, ...]:
@@ -295,33 +302,17 @@ def _two(labels: list[Any], a: Array, label: Any, against: Any) -> tuple[int, in
     return k, j
 
 
-def _check_finite(baseline: float, added: Array, schema: Schema) -> None:
-    if not np.isfinite(baseline):
-        raise ParameterError(
-            "One of the classes has the prior zero, and so no odds.", "Name another class."
-        )
-    infinite = ~np.isfinite(added)
-    if infinite.any():
-        raise DomainError(
-            f"The entry in {schema.describe(int(infinite.argmax()))} has density zero in one of "
-            "the classes, or is too large: its contribution is infinite.",
-            "Fit with a pseudocount, or look at the entry.",
-        )
-
-
 def _values(table: Table) -> list[Any]:
     """The entries of a row: numbers, booleans, levels, or a word for what is missing."""
     found: list[Any] = []
     for j, column in enumerate(table.schema.columns):
-        entry, is_level = entries_of(table, j)[0], column.kind == "categorical"
-        if is_level and entry >= 0:
-            found.append(column.levels[entry])
-        elif column.unseen is not None:
-            found.append(column.unseen.level)
-        elif is_level or np.isnan(entry):
-            found.append("missing")
+        entry = entries_of(table, j)[0]
+        if column.kind == "categorical":
+            unseen = "missing" if column.unseen is None else column.unseen.level
+            found.append(column.levels[entry] if entry >= 0 else unseen)
         else:
-            found.append(bool(entry) if column.kind == "boolean" else float(entry))
+            is_flag = column.kind == "boolean"
+            found.append("missing" if np.isnan(entry) else bool(entry) if is_flag else float(entry))
     return found
 
 
@@ -330,12 +321,14 @@ def _scale_and_mean(
 ) -> tuple[str, float | None]:
     """What is added up, log odds unless the link is another, and the mean or probability."""
     if not hasattr(model, "predict_proba"):
-        has_mean = not hasattr(model, "classes_")
-        return "activation", float(model.predict(X, **given)[0]) if has_mean else None
+        is_number = not hasattr(model, "classes_")
+        return "activation", float(model.predict(X, **given)[0]) if is_number else None
     mean = float(model.predict_proba(X, **given)[0, k])
     if hasattr(model, "_link") and len(model.classes_) == 2:
-        return "log odds" if isinstance(model._link(), Logit) else "activation", mean
-    if hasattr(model, "_new_rows"):
-        return "log odds", mean
-    logs = predicted_log_probabilities(model, X)[0]
-    return "log odds" if np.isclose(logs[k] - logs[j], total, rtol=1e-6) else "activation", mean
+        is_log_odds = isinstance(model._link(), Logit)
+    elif hasattr(model, "_new_rows"):
+        is_log_odds = True
+    else:
+        logs = predicted_log_probabilities(model, X)[0]
+        is_log_odds = np.isclose(logs[k] - logs[j], total, rtol=1e-6)
+    return "log odds" if is_log_odds else "activation", mean

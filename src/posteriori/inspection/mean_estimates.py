@@ -41,8 +41,8 @@ from posteriori.posterior.predictive import (
 from posteriori.rows.block import Block
 from posteriori.typing import Array, Codes
 
-Kind = Literal["row", "mean", "difference", "derivative"]
-"""What is estimated: the mean of a row, an average of means, or a change of either."""
+Kind = Literal["mean", "difference", "derivative"]
+"""What is estimated: means, or changes of means."""
 
 _UNDETERMINED = 1e-6
 """The share of a derivative that may be in directions that the rows of the fit do not determine."""
@@ -65,7 +65,7 @@ class ProbabilityEstimates:
         p = np.asarray(self.model.predict_proba(X), dtype=np.float64)
         return _summed((p[:, 1:] if p.shape[1] == 2 else p)[..., None], weight)
 
-    def table(self, found: Array, kind: Kind = "difference") -> Array:
+    def table(self, found: Array, kind: Kind) -> Array:
         """The estimates alone."""
         return found
 
@@ -74,15 +74,13 @@ class ProbabilityEstimates:
 class DeltaEstimates:
     """Means at the coefficients of a fit by likelihood, with errors by the delta method.
 
-    The last `n_undetermined` columns of the root of `activations` are directions that no row of the
-    fit determines. More than 5,000 coefficients have no covariance, and no errors.
+    The last columns of the root in `at` are directions that no row of the fit determines.
+    More than 5,000 coefficients have no covariance, an empty root, and no errors.
     """
 
     inference: Inference
-    activations: ActivationGaussian
-    n_undetermined: int
+    at: ActivationGaussian
     link: Link
-    level: float
     row_interval: MeanInterval | None
 
     @classmethod
@@ -91,11 +89,11 @@ class DeltaEstimates:
         coef_map, w = inference.coefficient_map, inference.w
         link = Logit() if coef_map.coordinates.n_activations > 1 else link
         if coef_map.coordinates.size > WIDE:
-            alone = ActivationGaussian.of(coef_map, w, np.empty((len(w), 0)))
-            return cls(inference, alone, 0, link, level, None)
+            return cls(
+                inference, ActivationGaussian.of(coef_map, w, np.empty((len(w), 0))), link, None
+            )
         interval = MeanInterval.of(inference, link, level)
-        of_rows, n_undetermined = interval.activations, interval.n_undetermined
-        return cls(inference, of_rows, n_undetermined, link, level, interval)
+        return cls(inference, interval.activations, link, interval)
 
     @property
     def coefficient_map(self) -> CoefficientMap:
@@ -105,7 +103,7 @@ class DeltaEstimates:
     @property
     def entries(self) -> int:
         """Numbers that a row needs."""
-        return max(self.activations.entries, 1)
+        return max(self.at.entries, 1)
 
     def means(self, block: Block, weight: Array | None = None) -> Array:
         """The means (n, K, 1 + m), or their weighted sum (K, 1 + m)."""
@@ -116,25 +114,27 @@ class DeltaEstimates:
     def slopes(self, block: Block, columns: Codes, weight: Array | None = None) -> Array:
         """Slopes (n, J, K, 1 + m) in J design columns in the user's units, or their sum."""
         design, a = self._activations_of(block)
-        M, found = self._slopes(a), []
-        B, sum_M = self._second(a, M), _summed(M, weight)
-        for place in columns + self.coefficient_map.standard.intercept:
-            theta, root = self.activations.theta[:, place], self.activations.root[:, place]
-            moved = self._moved(design, np.einsum("nkab,a->nkb", B, theta), weight)
-            each = np.concatenate([(sum_M @ theta)[..., None], moved + sum_M @ root], axis=-1)
-            found.append(each / self.coefficient_map.one_unit[place])
-        return np.stack(found, axis=-3)
+        M, places = self._slopes(a), columns + self.coefficient_map.standard.intercept
+        theta, root = (each[:, places] for each in (self.at.theta, self.at.root))
+        # M moves by B d_m.
+        B = self._second(a, M).reshape(len(a), -1, a.shape[1])
+        dM, M = self._moved(design, B, weight), _summed(M, weight)
+        dM = dM.reshape(*M.shape, -1)
+        moved = np.einsum("...kam,aj->...jkm", dM, theta) + np.einsum("...ka,ajm->...jkm", M, root)
+        value = np.einsum("...ka,aj->...jk", M, theta)[..., None]
+        unit = self.coefficient_map.one_unit[places]
+        return np.concatenate([value, moved], axis=-1) / unit[:, None, None]
 
     def _activations_of(self, block: Block) -> tuple[Design, Array]:
         design = self.coefficient_map.design(block)
-        a = self.coefficient_map.activations(design, self.activations.theta, block)
+        a = self.coefficient_map.activations(design, self.at.theta, block)
         if a.shape[1] == 1:
             check_inside(self.link, a[:, 0], block)
         return design, a
 
     def _moved(self, design: Design, slopes: Array, weight: Array | None) -> Array:
         """How far functions with `slopes` (n, K, A) move along the root (n, K, m), or the sum."""
-        root = self.activations.root
+        root = self.at.root
         if weight is None or not root.size:
             return _summed(slopes @ self.coefficient_map.along(design, root), weight)
         phi, weighted = design.array(), weight[:, None, None] * slopes
@@ -145,7 +145,7 @@ class DeltaEstimates:
     def _slopes(self, a: Array) -> Array:
         """M (n, K, A)."""
         found = slopes_of(self.link, a[..., None])[..., 0]
-        if self.n_undetermined:
+        if self.row_interval is not None and self.row_interval.n_undetermined:
             found += _FAINT * (np.eye(a.shape[1]) - 1 / a.shape[1] if a.shape[1] > 1 else 1.0)
         return found
 
@@ -159,7 +159,7 @@ class DeltaEstimates:
         return M[:, :, None] * rest[..., None] - p[..., None] * M[:, None]
 
     @quiet
-    def table(self, found: Array, kind: Kind = "difference") -> Array:
+    def table(self, found: Array, kind: Kind) -> Array:
         """Estimate, standard error and the ends of an interval (..., 4).
 
         The interval of a mean is computed on the scale of the link.
@@ -167,19 +167,28 @@ class DeltaEstimates:
         value, moved = found[..., 0], found[..., 1:]
         if self.row_interval is None:
             return found
-        p = moved.shape[-1] - self.n_undetermined
+        p = moved.shape[-1] - self.row_interval.n_undetermined
         error, lost = (np.linalg.norm(part, axis=-1) for part in (moved[..., :p], moved[..., p:]))
         error = np.where(lost > _UNDETERMINED * (lost + error), np.inf, error)
-        away = self.inference.quantile(self.level) * error
+        away = self.row_interval.quantile * error
         if kind != "mean":
             return np.stack([value, error, value - away, value + away], axis=-1)
         a = self.link.activation(value)
         away = np.where(error > 0, away / abs(self.link.slope(a)), 0.0)
         known = np.isfinite(a) & ~np.isnan(away)
-        ends = ends_of_one(self.link, np.where(known, a, 0.0), np.where(known, away, 0.0))
+        a, away = np.where(known, a, 0.0).ravel(), np.where(known, away, 0.0).ravel()
+        ends = ends_of_one(self.link, a, away).reshape(*value.shape, 2)
         # A mean at the end of its range has no finite activation.
-        ends = np.where(known[:, None], ends, value[:, None])
-        return np.column_stack([value, error, ends])
+        ends = np.where(known[..., None], ends, value[..., None])
+        return np.concatenate([np.stack([value, error], axis=-1), ends], axis=-1)
+
+    @quiet
+    def tested(self, numbers: Array) -> Array:
+        """The rows of a table (4, k) with a statistic and its p-value after the error (6, k)."""
+        estimate, error = numbers[:2]
+        statistic = np.where(np.isinf(error) | (estimate == 0), 0.0, estimate / error)
+        tests = [statistic, self.inference.p_values(statistic)]
+        return np.concatenate([numbers[:2], tests, numbers[2:]])
 
 
 @quiet
@@ -248,7 +257,7 @@ class PosteriorEstimates:
         drawn /= self.coefficient_map.one_unit[places][:, None, None]
         return np.concatenate([drawn.mean(axis=-1, keepdims=True), drawn], axis=-1)
 
-    def table(self, found: Array, kind: Kind = "difference") -> Array:
+    def table(self, found: Array, kind: Kind) -> Array:
         """Estimate, standard deviation and the ends of an interval (..., 4)."""
         value, drawn = found[..., 0], found[..., 1:]
         if kind == "derivative":  # predictive means may have small jumps

@@ -48,7 +48,7 @@ from posteriori.typing import Array, Labels
 if TYPE_CHECKING:
     from posteriori.inspection.checks import Checks
     from posteriori.inspection.explain import Explanation
-    from posteriori.inspection.summary import Summary
+    from posteriori.inspection.results import Summary
     from posteriori.rows.formula import Formula
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -17,8 +17,7 @@ from posteriori.errors import (
     ParameterError,
     warn,
 )
-from posteriori.inspection.results import About, glance_of, listed
-from posteriori.inspection.summary import Summary, fact_text, number_text
+from posteriori.inspection.results import About, Summary, glance_of, number_text
 from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.links import PROBABILITY_LINKS, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
@@ -67,7 +66,7 @@ from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.rows.block import Block
 from posteriori.rows.frames import make_frame
 from posteriori.rows.in_memory import MemoryRows
-from posteriori.rows.schema import HandleUnknown
+from posteriori.rows.schema import HandleUnknown, listed
 from posteriori.rows.source import FitRows
 from posteriori.rows.threads import one_blas_thread
 from posteriori.statistics.column_moments import column_spread
@@ -297,10 +296,10 @@ class BayesianLogisticRegression(LikelihoodModel):
         self._check_at_mode(errors, intervals)
         shown = {"odds_ratios": odds_ratios, "reference": reference, "positive": positive}
         found = super().summary(level, errors, intervals=intervals, **shown)
-        (name, last), *left = found.facts[0]
+        (name, last), *rest = found.facts
         if not self._earlier.n_fits or name != "Rows":
             return found
-        return replace(found, facts=([("Rows of the last fit", last), *left], found.facts[1]))
+        return replace(found, facts=[("Rows of the last fit", last), *rest])
 
     def _check_at_mode(self, errors: Errors, intervals: Intervals) -> None:
         self._known_classes()
@@ -345,7 +344,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         if value is not None:
             error = self.log_evidence_error_
             give = "" if error is None else f" ± {error:.2g}"
-            facts.append(("Log evidence", fact_text(value) + give))
+            facts.append(("Log evidence", number_text(value) + give))
         if isinstance(self._found.gaussian, DiagonalGaussian):
             facts.append(("Posterior", "diagonal"))
         return tuple(facts)

@@ -20,8 +20,7 @@ from posteriori.decision.decide import Decisions, choices, read_rule
 from posteriori.decision.loss import LossLike
 from posteriori.decision.probabilities import read_proba
 from posteriori.errors import ParameterError
-from posteriori.inspection.results import predicted_log_probabilities
-from posteriori.inspection.summary import Summary
+from posteriori.inspection.results import Summary, predicted_log_probabilities
 from posteriori.likelihood.softmax import log_probabilities
 from posteriori.models.base import all_or_nothing, anywhere
 from posteriori.models.wrapper import Wrapper, check_arguments, read_labels, routed
@@ -138,8 +137,7 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
     def summary(self) -> Summary:
         """The estimator on one page, with the losses, actions, reject cost and threshold."""
         page, rule, actions = super().summary(), self.rule_, self.actions_.tolist()
-        left, right = page.facts
-        facts = [*right, ("Actions", str(len(actions)))]
+        facts = [*page.facts, ("Actions", str(len(actions)))]
         if self.reject_cost is not None:
             facts.append(("Reject cost", f"{self.reject_cost:g}"))
         if rule.threshold is not None:
@@ -148,7 +146,7 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
         for label, row in zip(self.classes_.tolist(), rule.loss.values.tolist(), strict=True):
             losses = [f"{action!r} {loss:g}" for action, loss in zip(actions, row, strict=True)]
             notes.append(f"Losses in class {label!r}: {', '.join(losses)}.")
-        return replace(page, facts=(left, facts), notes=(*notes, *page.notes))
+        return replace(page, facts=facts, notes=(*notes, *page.notes))
 
     def decide(self, X: Any, *, loss: LossLike | None = None, reject_cost: Any = None) -> Decisions:
         """The decision of each row, with its expected loss.

@@ -36,7 +36,7 @@ from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, che
 from posteriori.rows.block import Block, Features
 from posteriori.rows.frames import make_frame
 from posteriori.rows.in_memory import MemoryRows, check_aligned, is_memory_rows
-from posteriori.rows.schema import HandleUnknown, Schema
+from posteriori.rows.schema import HandleUnknown, Schema, listed
 from posteriori.rows.source import FitRows
 from posteriori.rows.target import as_vector, read_offset, same_classes
 from posteriori.rows.threads import one_blas_thread
@@ -46,8 +46,7 @@ from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array, Labels
 
 if TYPE_CHECKING:
-    from posteriori.inspection.results import About
-    from posteriori.inspection.summary import Summary
+    from posteriori.inspection.results import About, Summary
 
 
 def _prior_text(prior: Any) -> str:
@@ -429,8 +428,6 @@ class LikelihoodModel(Classifier):
         found = getattr(self, "separation_", None) if status is Status.SEPARATED else None
         if found is None:
             return (status.value, self._edge) if self._edge else (status.value,)
-        from posteriori.inspection.results import listed
-
         diverges = (
             f"coefficient of {listed(found.columns)} diverges"
             if len(found.columns) == 1

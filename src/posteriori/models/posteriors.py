@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from posteriori.arguments import as_generator
-from posteriori.inspection.summary import number_text
+from posteriori.inspection.results import number_text
 from posteriori.posterior.evidence import Chosen, groups_of
 from posteriori.posterior.gaussian import DiagonalGaussian, Gaussian
 from posteriori.posterior.inference import Inference

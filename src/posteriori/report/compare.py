@@ -4,7 +4,7 @@ Conventions: n rows, K classes; `codes` (n,) are the observed classes. Scores ar
 better.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike
@@ -18,7 +18,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from posteriori.decision.calibration import calibration_error
 from posteriori.decision.scores import brier_score, mean_score
 from posteriori.errors import InferenceError, LabelError, ParameterError
-from posteriori.inspection.summary import Summary, TextTable
+from posteriori.inspection.results import Summary, TextTable, predicted_log_probabilities
 from posteriori.models.base import inside
 from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.rows.formula import read_formula
@@ -40,32 +40,18 @@ Fold = tuple[Codes, Codes]
 """The training and the test rows."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Summary):
-    """What `compare` returns: printed as text, as HTML in a notebook, `latex()`, `to_frame()`."""
-
-    backend: str | None = None
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """The whole table, best model first, as a frame of `backend`, or of the kind that X is."""
-        return super().to_frame(self.backend if backend is None else backend)
-
-
-def _compared(title: str, columns: dict[str, list[Any]], backend: str | None) -> Comparison:
+def _compared(title: str, columns: dict[str, list[Any]], backend: str | None) -> Summary:
     """The printed columns as text, without those that are blank."""
     names = [name for name in _PRINTED if any(v is not None for v in columns[name])]
-    cells = [[_cell(name, value) for value in columns[name]] for name in names]
+    cells = [columns["model"]]
+    for name in names[1:]:
+        digits = 2 if name in _CRITERIA else 4
+        cells.append(["" if v is None else f"{v:.{digits}f}" for v in columns[name]])
     headings = [_HEADINGS.get(name, name.replace("_", " ")) for name in names]
     table = TextTable(headings, list(zip(*cells, strict=True)), columns)
     pairs = zip(columns["model"], columns["note"], strict=True)
     notes = [f"{model}: {note}." for model, note in pairs if note]
-    return Comparison(title, ((), ()), table, notes, backend)
-
-
-def _cell(name: str, value: Any) -> str:
-    if value is None or name == "model":
-        return value or ""
-    return f"{value:.2f}" if name in _CRITERIA else f"{value:.4f}"
+    return Summary(title, (), table, notes, backend)
 
 
 def compare(
@@ -78,7 +64,7 @@ def compare(
     sample_weight: Any = None,
     random_state: int = 0,
     progress: Callable[[str], object] | None = None,
-) -> Comparison:
+) -> Summary:
     """Compare models by cross-validation, in one table, best first.
 
     All models have the same folds; each row is predicted by models fitted to other rows. Columns:
@@ -118,7 +104,7 @@ def compare(
     scored = []
     for name, model in named.items():
         try:
-            scored.append(_scored(name, model, rows, folds, tested))
+            scored.append(_scored(name, model, rows, folds))
         except Exception as error:
             error.add_note(f"This was model {name!r}.")
             raise
@@ -240,54 +226,40 @@ _Scored = dict[str, Any]
 its likelihood is a density; None where there are none."""
 
 
-def _scored(name: str, model: Any, rows: _Rows, folds: Sequence[Fold], tested: Codes) -> _Scored:
+def _scored(name: str, model: Any, rows: _Rows, folds: list[Fold]) -> _Scored:
     """The scores of a model in the test rows of all folds, and the criteria of its fit to all."""
-    log_proba, predicted = _out_of_fold(name, model, rows, folds)
+    place = {label: k for k, label in enumerate(rows.classes.tolist())}
+    logs: list[Array] = []
+    right: list[Any] = []
+    for i, (train, test) in enumerate(folds):
+        fitted = rows.fit(name, model, f"fold {i + 1} of {len(folds)}", train)
+        new, truth = pick_rows(rows.X, test), rows.classes[rows.codes[test]]
+        right += (np.asarray(fitted.predict(new)) == truth).tolist()
+        if hasattr(fitted, "predict_proba"):
+            logs.append(np.full((len(test), len(place)), -np.inf))  # of a class not in `train`
+            known = [place[label] for label in np.asarray(fitted.classes_).tolist()]
+            logs[-1][:, known] = predicted_log_probabilities(fitted, new)
     begun = perf_counter()
     fitted = rows.fit(name, model, "all rows")
     seconds, found = perf_counter() - begun, _criteria(fitted, rows)
-    found |= {"model": name, "seconds": seconds, "losses": None}
+    tested = np.concatenate([test for _, test in folds])
     codes, weight = rows.codes[tested], rows.weight[tested]
-    found["accuracy"] = float(np.average(predicted == codes, weights=weight))
-    if log_proba is None:
+    found |= {"model": name, "seconds": seconds, "losses": None}
+    found["accuracy"] = float(np.average(right, weights=weight))
+    if not logs:
         found["notes"].insert(0, "gives no probabilities")
         return found
+    log_proba = np.concatenate(logs)
     losses, proba = -log_proba[np.arange(len(codes)), codes], np.exp(log_proba)
-    given: dict[str, Any] = {"classes": range(len(rows.classes)), "sample_weight": weight}
-    found["losses"], score = losses, _mean(losses, weight)
-    found["log_score"], found["std_error"] = score
+    given: dict[str, Any] = {"classes": range(len(place)), "sample_weight": weight}
+    score = mean_score(losses, weight)
+    found |= {"losses": losses, "log_score": score.value, "std_error": score.std_error}
     found["brier"] = brier_score(codes, proba, **given).value
     found["calibration_error"] = calibration_error(codes, proba, **given).expected
     if np.isinf(losses).any():
         row = rows.number[tested][np.isinf(losses).argmax()]
         found["notes"].insert(0, f"row {row} has the probability zero for its class")
     return found
-
-
-def _out_of_fold(
-    name: str, model: Any, rows: _Rows, folds: Sequence[Fold]
-) -> tuple[Array | None, Codes]:
-    """ln p (m, K), None without probabilities, and the predicted codes (m,) of all test rows."""
-    place = {label: k for k, label in enumerate(rows.classes.tolist())}
-    logs: list[Array] = []
-    predicted: list[int] = []
-    for i, (train, test) in enumerate(folds):
-        fitted = rows.fit(name, model, f"fold {i + 1} of {len(folds)}", train)
-        new = pick_rows(rows.X, test)
-        predicted += [place.get(label, -1) for label in np.asarray(fitted.predict(new)).tolist()]
-        if hasattr(fitted, "predict_proba"):
-            logs.append(np.full((len(test), len(place)), -np.inf))  # of a class not in `train`
-            known = [place[label] for label in np.asarray(fitted.classes_).tolist()]
-            logs[-1][:, known] = _log_proba(fitted, new)
-    return np.concatenate(logs) if logs else None, np.array(predicted)
-
-
-def _log_proba(fitted: Any, X: Any) -> Array:
-    """The model's own logarithms where it has them, which are finite below 1e-308."""
-    with np.errstate(divide="ignore"):
-        if hasattr(fitted, "predict_log_proba"):
-            return np.asarray(fitted.predict_log_proba(X))
-        return np.log(fitted.predict_proba(X))
 
 
 def _criteria(fitted: Any, rows: _Rows) -> _Scored:
@@ -306,7 +278,7 @@ def _criteria(fitted: Any, rows: _Rows) -> _Scored:
         notes.append("no evidence, BIC or AIC: it has no likelihood of its own")
     else:
         notes.append("log_evidence: the parameters have no prior")
-        own = _log_proba(fitted, rows.X)[np.arange(len(rows.codes)), rows.codes]
+        own = predicted_log_probabilities(fitted, rows.X)[np.arange(len(rows.codes)), rows.codes]
         value = float(rows.weight @ (fitted.score_samples(rows.X) + own))  # ln p(x) + ln p(t|x)
         found["bic"] = float(k * np.log(rows.weight.sum()) - 2 * value)
         found["aic"] = float(2 * (k - value))
@@ -323,14 +295,14 @@ def _table(scored: list[_Scored], weight: Array) -> dict[str, list[Any]]:
     Likelihoods that are densities of something else than those of the others are left out: p(t|x)
     is kept where a model has it, else the kind of the best.
     """
-    scored = sorted(scored, key=_rank)
+    scored = sorted(scored, key=lambda each: (each.get("log_score", np.inf), -each["accuracy"]))
     best = scored[0]["losses"]
     kinds = [each["likelihood"] for each in scored if each["likelihood"] is not None]
     wanted = _CONDITIONAL if _CONDITIONAL in kinds else next(iter(kinds), None)
     for each in scored:
         if each["losses"] is not None and np.isfinite(best).all():
-            mean, error = _mean(each["losses"] - best, weight)
-            each |= {"difference": mean, "difference_std_error": error}
+            score = mean_score(each["losses"] - best, weight)
+            each |= {"difference": score.value, "difference_std_error": score.std_error}
         if each["likelihood"] not in (None, wanted):
             each |= dict.fromkeys(_CRITERIA)
             each["notes"].append(
@@ -338,14 +310,3 @@ def _table(scored: list[_Scored], weight: Array) -> dict[str, list[Any]]:
             )
         each["note"] = "; ".join(each["notes"])
     return {name: [each.get(name) for each in scored] for name in _COLUMNS}
-
-
-def _rank(scored: _Scored) -> tuple[bool, float]:
-    no_score = scored["losses"] is None
-    return no_score, -scored["accuracy"] if no_score else scored["log_score"]
-
-
-def _mean(losses: Array, weight: Array) -> tuple[float, float | None]:
-    """The mean and its standard error, None for one row or an infinite mean."""
-    score = mean_score(losses, weight)
-    return score.value, score.std_error if np.isfinite(score.std_error) else None

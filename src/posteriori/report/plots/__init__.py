@@ -20,14 +20,9 @@ from posteriori.report.plots.regions import (
     density_ellipses,
     posterior_surface,
 )
-from posteriori.report.plots.style import COLOURS, LINES, MARKERS, class_colours
 
 __all__ = [
-    "COLOURS",
-    "LINES",
-    "MARKERS",
     "calibration",
-    "class_colours",
     "class_densities",
     "confusion",
     "convergence",

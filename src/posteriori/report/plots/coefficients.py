@@ -7,7 +7,6 @@ for two classes, K - 1 for more.
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import narwhals.stable.v1 as nw
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
@@ -95,13 +94,10 @@ def _intervals(
             f"{type(model).__name__} has no coefficients with intervals.",
             "Pass a model that was fitted by likelihood, such as posteriori.LogisticRegression.",
         )
-    if odds_ratios:
-        model.tidy(level=level, odds_ratios=True)  # an error where there are no odds
-    table = model.tidy(level=level)
-    if not isinstance(table, dict):
-        table = nw.from_native(table, eager_only=True).to_dict(as_series=False)
-    terms, classes = (list(dict.fromkeys(table.get(name, [None]))) for name in ("term", "class"))
-    columns = np.array([table[name] for name in ("estimate", "conf_low", "conf_high")], float)
+    model._check_odds(odds_ratios)
+    found = model._fitted_inference().table(getattr(model, "classes_", None), level)
+    terms, classes = list(dict.fromkeys(found.terms)), list(dict.fromkeys(found.classes or [None]))
+    columns = np.array([found.estimate, found.conf_low, found.conf_high])
     return terms, classes, columns.reshape(3, len(classes), -1).transpose(0, 2, 1)
 
 

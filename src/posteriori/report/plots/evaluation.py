@@ -15,6 +15,7 @@ from posteriori.decision.decide import Decisions
 from posteriori.decision.loss import read_loss, read_reject_cost
 from posteriori.decision.probabilities import Labelled, read_labelled
 from posteriori.errors import MissingValueError, ParameterError, ShapeError
+from posteriori.inspection.effects import position_of
 from posteriori.report.plots import style
 from posteriori.rows.categories import is_missing
 from posteriori.rows.changes import entries_of
@@ -173,8 +174,8 @@ def _read_column(X: Any, column: Any) -> tuple[Table, int]:
     frame = as_frame(X)
     if frame is None:
         table = read_features(X)
-        return table, style.position_of(column, table.schema.names)
-    j = style.position_of(column, frame.columns)
+        return table, position_of(column, table.schema.names)
+    j = position_of(column, frame.columns)
     return read_features(frame[:, [j]].to_native()), 0
 
 
@@ -234,7 +235,7 @@ def reject_curve(
     rows = read_labelled(y, proba, classes, sample_weight)
     n, weight, total = len(as_vector(y)), rows.weight, rows.weight.sum()
     found, cost = read_loss(loss, rows.classes, n), read_reject_cost(reject_cost, n)
-    losses = found.values if found.shared else found.values[rows.row]
+    losses = np.broadcast_to(found.values, (n, *found.values.shape[-2:]))[rows.row]
     price = np.zeros(len(weight)) if cost is None else np.broadcast_to(cost, n)[rows.row]
     expected = (rows.probability[:, None, :] @ losses)[:, 0]
     action = expected.argmin(axis=1)
@@ -249,8 +250,7 @@ def reject_curve(
 
     rest = remaining(np.ones(len(order)))
     rejected = 1 - rest / total
-    of_rows = np.broadcast_to(found.values, (n, *found.values.shape[-2:]))
-    incurred = of_rows[rows.row, rows.codes, action]
+    incurred = losses[np.arange(len(weight)), rows.codes, action]
     curves: list[tuple[Array, str]] = []
     if set(found.actions.tolist()) == set(rows.classes.tolist()):
         wrong = np.asarray(found.actions)[action] != np.asarray(rows.classes)[rows.codes]
@@ -302,22 +302,25 @@ def confusion(
     n = len(as_vector(y))
     known = read_target(y, n)[0] if classes is None else as_vector(classes)
     codes, weight = style.codes_of(y, known, n), style.weights_of(sample_weight, n)
-    names, chosen, cost = known.tolist(), _actions_of(decided, n), None
-    if loss is None and reject_cost is None:
-        actions = [*names, *dict.fromkeys(action for action in chosen if action not in names)]
-        at = _positions(chosen, actions)
-    else:
-        found, price = read_loss(loss, known, n), read_reject_cost(reject_cost, n)
-        actions = [*found.actions.tolist(), *([] if price is None else [REJECT])]
-        at = _positions(chosen, actions)
-        rejected = at == len(found.actions)
-        of_rows = np.broadcast_to(found.values, (n, *found.values.shape[-2:]))
-        incurred = of_rows[np.arange(n), codes, np.where(rejected, 0, at)]
-        cost = np.where(rejected, 0.0 if price is None else price, incurred)
+    found, price = read_loss(loss, known, n), read_reject_cost(reject_cost, n)
+    names, chosen = known.tolist(), _actions_of(decided, n)
+    has_costs = loss is not None or price is not None
+    actions = [*found.actions.tolist(), *([] if price is None else [REJECT])]
+    others = [action for action in dict.fromkeys(chosen) if action not in actions]
+    if others and has_costs:
+        raise ParameterError(
+            f"decided has {others[0]!r}, which is not an action of the loss.",
+            f"Use the actions {actions[:8]}, and pass reject_cost= if rows were rejected.",
+        )
+    actions += others
+    at = np.array([actions.index(action) for action in chosen], dtype=np.intp)
+    rejected = at >= len(found.actions)
+    of_rows = np.broadcast_to(found.values, (n, *found.values.shape[-2:]))
+    incurred = of_rows[np.arange(n), codes, np.where(rejected, 0, at)]
+    cost = np.where(rejected, 0.0 if price is None else price, incurred)
     counts, costs = np.zeros((2, len(names), len(actions)))
     np.add.at(counts, (codes, at), weight)
-    if cost is not None:
-        np.add.at(costs, (codes, at), weight * cost)
+    np.add.at(costs, (codes, at), weight * cost)
     axes = style.new_axes(ax)
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     axes.imshow(share, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
@@ -325,12 +328,12 @@ def confusion(
     look["fontsize"] = max(6.0, 12.5 - 0.45 * max(counts.shape))
     for (k, a), count in np.ndenumerate(counts):
         number = f"{count:.0f}" if count == round(count) else f"{count:.4g}"
-        number += "" if cost is None else f"\ncost {costs[k, a]:.4g}"
+        number += "" if not has_costs else f"\ncost {costs[k, a]:.4g}"
         axes.text(a, k, number, color="white" if share[k, a] > _DARK else "black", **look)
     style.set_ticks(axes, list(map(str, actions)))
     axes.set_yticks(range(len(names)), list(map(str, names)))
     axes.set(xlabel="action", ylabel="true class (shade: share of its rows)")
-    if cost is not None:
+    if has_costs:
         axes.set_title(f"total cost {costs.sum():.6g}, {costs.sum() / counts.sum():.3g} per row")
     return axes
 
@@ -343,15 +346,3 @@ def _actions_of(decided: Any, n: int) -> list[Any]:
             f"decided has shape {chosen.shape} for {n} rows.", "Pass one action per row."
         )
     return [REJECT if is_missing(action) else action for action in chosen.tolist()]
-
-
-def _positions(chosen: list[Any], actions: list[Any]) -> Codes:
-    """The position (n,) of each row's action among `actions`."""
-    position = {action: a for a, action in enumerate(actions)}
-    unknown = [action for action in chosen if action not in position]
-    if unknown:
-        raise ParameterError(
-            f"decided has {unknown[0]!r}, which is not an action of the loss.",
-            f"Use the actions {actions[:8]}, and pass reject_cost= if rows were rejected.",
-        )
-    return np.array([position[action] for action in chosen], dtype=np.intp)

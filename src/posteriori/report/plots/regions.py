@@ -5,6 +5,7 @@ Conventions: n rows, m points along each side of a plane, K classes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -12,28 +13,27 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.ndimage import distance_transform_edt, gaussian_filter
+from scipy.ndimage import gaussian_filter
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice
 from posteriori.decision.probabilities import class_place
 from posteriori.design.columns import Columns
-from posteriori.errors import LevelError, ParameterError
+from posteriori.errors import ParameterError
+from posteriori.inspection.effects import position_of, user_table
 from posteriori.models.discriminants import FisherDiscriminant
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.naive_bayes import NaiveBayes
 from posteriori.report.plots import style
-from posteriori.rows.block import MISSING, UNSEEN
 from posteriori.rows.changes import Change, changed_table, entries_of
-from posteriori.rows.features import Table, as_frame, read_features
+from posteriori.rows.features import Table, read_features
 from posteriori.rows.frames import as_pickable, pick_rows
 from posteriori.typing import Array, Codes
 
 _MARGIN = 0.08
 _FAINTEST, _STRONGEST = 0.06, 0.45
-_GREYS = 0.97, 0.74
-"""The lightest and the darkest grey of actions."""
-
+_GREYS = 0.85, 0.7, 0.95, 0.6
+"""Of the regions of actions."""
 
 _TAIL = 1e-4
 """The probability that a curve leaves out at either end."""
@@ -41,12 +41,9 @@ _TAIL = 1e-4
 _BINS = 25
 """Of the histogram of a continuous column."""
 
-_MOST_BARS = 40
-"""With more values than this, a discrete column has curves instead of bars."""
-
 Generative = GaussianClassifier | NaiveBayes
 Entries = tuple[Array, Codes, Array]
-"""Entries of a column that are not missing, the classes of their rows, and weights (n,)."""
+"""Finite entries of a column, or known levels, the classes of their rows, and weights (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +79,8 @@ def decision_regions(
     Fisher's plane loses nothing; for others, a row may be classified differently from the point
     where it is drawn.
 
-    A model that decides for actions, as `DecidingClassifier` does, has grey regions with the names
-    of the actions. `resolution` is the number of points along each side.
+    A model that decides for actions, as `DecidingClassifier` does, has grey regions for the
+    actions. `resolution` is the number of points along each side.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -135,9 +132,14 @@ def posterior_surface(
     axes, edges = style.new_axes(ax), np.linspace(0, 1, 11)
     strength = _FAINTEST + _STRONGEST * (edges[:-1] + edges[1:]) / 2
     shades = style.tinted(style.class_colours(len(classes))[k], strength)
-    axes.contourf(found.horizontal, found.vertical, share, levels=edges, colors=shades)
+    shaded = axes.contourf(found.horizontal, found.vertical, share, levels=edges, colors=shades)
+    axes.figure.colorbar(shaded, ax=axes)
     style.draw_rows(axes, found.points, codes, classes, found.labels)
-    _draw_levels(axes, found, share)
+    levels = [p for p in edges if share.min() < p < share.max()]
+    if levels:
+        widths = [2.0 if p == 0.5 else 0.8 for p in levels]
+        look: dict[str, Any] = {"levels": levels, "colors": style.GREY, "linewidths": widths}
+        axes.contour(found.horizontal, found.vertical, share, **look)
     axes.set_title(f"probability of class {classes.tolist()[k]}")
     return axes
 
@@ -151,7 +153,7 @@ def _read_plane(
     if columns is not None and plane is not None:
         raise ParameterError("columns and plane exclude each other.", "Pass one of them.")
     rows = as_pickable(X)
-    table = _columns_used(model, rows)
+    table = user_table(model, rows)
     names = table.schema.names
     if plane is None:
         pair = style.two_positions(columns, names)
@@ -171,14 +173,6 @@ def _read_plane(
         new = dict(enumerate((centre + (grid - middle) @ back).T))
     shape = (resolution, resolution)
     return Plane(labels, points, horizontal, vertical, _rows_like(rows, table, new), shape)
-
-
-def _columns_used(model: Any, X: Any) -> Table:
-    """The columns of X; for a model fitted by a formula, those that it uses."""
-    frame, formula = as_frame(X), getattr(model, "formula_", None)
-    if frame is not None and formula is not None:
-        X = frame.select(formula.schema.names).to_native()
-    return read_features(X)
 
 
 def _components(X: Any, y: Any, plane: Any) -> Array:
@@ -226,46 +220,26 @@ def _draw_regions(
     axes: Axes, plane: Plane, model: Any, classes: list[Any], chosen: NDArray[Any]
 ) -> None:
     """A region for each class or action that is `chosen` (m, m), with its boundary."""
-    strength = np.full(plane.shape, _STRONGEST)
-    proba = None
+    strength = np.full((*plane.shape, len(classes)), _STRONGEST)
     if hasattr(model, "predict_proba"):
-        proba = style.probabilities(model, plane.grid_rows).reshape(*plane.shape, -1)
-    names = sorted(set(chosen.ravel().tolist()), key=str)
-    greys = iter(np.linspace(*_GREYS, len(set(names) - set(classes))))
-    image = np.empty((*plane.shape, 3))
-    for name in names:
+        K, proba = len(classes), style.probabilities(model, plane.grid_rows)
+        sureness = np.maximum(proba.reshape(strength.shape) * K - 1, 0.0) / (K - 1)
+        strength = _FAINTEST + (_STRONGEST - _FAINTEST) * sureness
+    image, greys = np.empty((*plane.shape, 3)), cycle(_GREYS)
+    for name in sorted(set(chosen.ravel().tolist()), key=str):
         inside = chosen == name
         if name in classes:
             k = classes.index(name)
-            if proba is not None:  # from 1/K on
-                sureness = (proba[..., k] * len(classes) - 1) / (len(classes) - 1)
-                strength = _FAINTEST + (_STRONGEST - _FAINTEST) * np.maximum(sureness, 0.0)
-            image[inside] = style.tinted(style.class_colours(k + 1)[k], strength[inside])
+            image[inside] = style.tinted(style.class_colours(k + 1)[k], strength[inside, k])
         else:
-            image[inside] = next(greys)
-            depth = distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
-            row, column = np.unravel_index(depth.argmax(), depth.shape)
-            place = plane.horizontal[column], plane.vertical[row]
-            style.write_label(axes, place, "reject" if name is None else str(name))
+            image[inside] = grey = next(greys)
+            label = "reject" if name is None else str(name)
+            axes.fill([], [], color=str(grey), edgecolor="0.25", label=label)
         if not inside.all():
             line: dict[str, Any] = {"levels": [0.5], "colors": "0.25", "linewidths": 0.8}
             smooth = gaussian_filter(inside.astype(np.float64), 1.0)
             axes.contour(plane.horizontal, plane.vertical, smooth, **line)
     axes.pcolormesh(plane.horizontal, plane.vertical, image, shading="nearest", rasterized=True)
-
-
-def _draw_levels(axes: Axes, plane: Plane, share: Array) -> None:
-    """Lines of equal probability, each with its number; the numbers do not overlap."""
-    levels = [p for p in np.arange(1, 10) / 10 if share.min() < p < share.max()]
-    if not levels:
-        return
-    look: dict[str, Any] = {"levels": levels, "colors": style.GREY}
-    look["linewidths"] = [2.0 if level == 0.5 else 0.8 for level in levels]
-    drawn = axes.contour(plane.horizontal, plane.vertical, share, **look)
-    for level, lines in zip(levels, drawn.allsegs, strict=True):
-        longest = max(lines, key=len)
-        place = longest[round(level * (len(longest) - 1))]  # each farther along its line
-        style.write_label(axes, place, f"{level:.1f}", edgecolor="none")
 
 
 def class_densities(
@@ -282,7 +256,8 @@ def class_densities(
 
     With `weighted`, each is multiplied by the prior p(C_k), so that the class of the highest curve
     is the most probable one given this column alone (4.57). With X and y, the rows of each class
-    are drawn too: as a histogram, or as markers on the bars. Missing entries are left out.
+    are drawn too: as a histogram, or as markers on the bars. Entries that are missing or infinite,
+    and levels that were not in the fit, are left out.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -299,39 +274,36 @@ def class_densities(
             "Pass a fitted GaussianClassifier or NaiveBayes.",
         )
     check_is_fitted(model)
-    j = style.position_of(column, model.schema_.names)
+    j = position_of(column, model.schema_.names)
     values, codes, weight = _entries(model, X, y, j, sample_weight)
-    found, name = _distributions(model, j), model.schema_.columns[j]
+    found, column_of = _distributions(model, j), model.schema_.columns[j]
     axes, is_discrete = style.new_axes(ax), hasattr(found[0], "pmf")
-    if name.kind == "categorical":
-        style.set_ticks(axes, list(map(str, name.levels)))
+    if column_of.kind == "categorical":
+        style.set_ticks(axes, list(map(str, column_of.levels)))
     elif is_discrete:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     states, edges = _states(found, values), np.histogram_bin_edges(values, _BINS)
-    few, width = len(states) <= _MOST_BARS, 0.8 / len(found)
+    width = 0.8 / len(found)
     for k, (label, each) in enumerate(zip(map(str, model.classes_.tolist()), found, strict=True)):
         own, scale = codes == k, float(model.priors_[k]) if weighted else 1.0
-        total = weight[own].sum()
+        total, look = weight[own].sum(), dict[str, Any](color=style.colour_of(k))
         if is_discrete:
-            x = states + ((k + 0.5) * width - 0.4 if few else 0.0)
-            if few:
-                axes.bar(x, scale * each.pmf(states), width, color=style.colour_of(k), label=label)
-            else:
-                axes.plot(x, scale * each.pmf(states), label=label, **style.line_style(k))
-            if total:
-                share = np.bincount(values[own].astype(int), weight[own], states[-1] + 1)[states]
-                share[share == 0] = np.nan  # no marker
-                look = style.point_style(k) | {"label": None if k else "rows"}
-                axes.plot(x, scale * share / total, **look)
+            x = states + (k + 0.5) * width - 0.4
+            axes.bar(x, scale * each.pmf(states), width, label=label, **look)
         else:
             x = np.linspace(each.ppf(_TAIL), each.ppf(1 - _TAIL), 201)
             axes.plot(x, scale * each.pdf(x), label=label, linewidth=2, **style.line_style(k))
-            if total:
-                height = np.histogram(values[own], edges, weights=weight[own], density=True)[0]
-                axes.stairs(scale * height, edges, fill=True, color=style.colour_of(k), alpha=0.25)
+        if total and is_discrete:
+            share = np.bincount(values[own].astype(int), weight[own], states[-1] + 1)[states]
+            share[share == 0] = np.nan  # no marker
+            rows = style.point_style(k) | {"label": None if k else "rows"}
+            axes.plot(x, scale * share / total, **rows)
+        elif total:
+            height = np.histogram(values[own], edges, weights=weight[own], density=True)[0]
+            axes.stairs(scale * height, edges, fill=True, alpha=0.25, **look)
     what = "probability" if is_discrete else "density"
     axes.set_ylabel(f"{what} in the class" + " × prior of the class" * bool(weighted))
-    axes.set(xlabel=name.name, ylim=(0, None))
+    axes.set(xlabel=column_of.name, ylim=(0, None))
     style.add_legend(axes, title="class", handlelength=3.5)
     return axes
 
@@ -450,19 +422,9 @@ def _entries(model: Generative, X: Any, y: Any, j: int, sample_weight: Any) -> E
     if X is None:
         return np.empty(0), np.empty(0, dtype=np.intp), np.empty(0)
     table = read_features(X, model.schema_, type(model).__name__)
-    if j in table.schema.categorical:
-        values = entries_of(table, j)
-        missing = values == MISSING
-    else:
-        values = style.numbers_of(table, [j], missing=True)[:, 0]
-        missing = np.isnan(values)
-    if (values == UNSEEN).any() and j in table.schema.categorical:
-        row = int((values == UNSEEN).argmax())
-        raise LevelError(
-            f"Row {row} of {table.schema.describe(j)} has a level that was not in the fit.",
-            "Drop such rows.",
-        )
+    values = entries_of(table, j)
     codes = style.codes_of(y, model.classes_, len(values))
     weight = style.weights_of(sample_weight, len(values))
-    kept = ~missing & (weight > 0)
+    known = values >= 0 if j in table.schema.categorical else np.isfinite(values)
+    kept = known & (weight > 0)
     return values[kept], codes[kept], weight[kept]

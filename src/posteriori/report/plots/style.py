@@ -4,7 +4,6 @@ Conventions: n rows, d columns, K classes.
 """
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, cast
 
 import matplotlib.pyplot as plt
@@ -13,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from posteriori.errors import LabelError, MissingValueError, ParameterError, ShapeError
+from posteriori.inspection.effects import position_of
 from posteriori.rows.changes import entries_of
 from posteriori.rows.features import Table
 from posteriori.rows.target import read_target, read_weight
@@ -81,12 +81,6 @@ def set_ticks(axes: Axes, words: Sequence[str]) -> None:
     axes.set_xticks(range(len(words)), words, **turned if sum(map(len, words)) > 55 else {})
 
 
-def write_label(axes: Axes, point: Any, text: str, edgecolor: str = "black") -> None:
-    """Text in a white box around a point."""
-    box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": edgecolor}
-    axes.annotate(text, point, ha="center", va="center", fontsize=8, zorder=4, bbox=box)
-
-
 def draw_rows(
     axes: Axes, points: Array, codes: Codes, classes: Labels, labels: Sequence[str]
 ) -> None:
@@ -99,20 +93,8 @@ def draw_rows(
     axes.set(xlabel=labels[0], ylabel=labels[1])
 
 
-def position_of(column: Any, names: Sequence[str]) -> int:
-    """The position of a column by its name, or by its number.
-
-    >>> position_of("age", ["name", "age"]), position_of(0, ["name", "age"])
-    (1, 0)
-    """
-    if isinstance(column, Integral) and 0 <= int(column) < len(names):
-        return int(column)
-    check_known("column", column, names)
-    return list(names).index(column)
-
-
 def check_known(what: str, name: Any, known: Sequence[Any]) -> None:
-    """An error if there is no column, or no term, of this name."""
+    """An error if there is no term of this name."""
     if name not in known:
         raise ParameterError(f"There is no {what} {name!r}.", f"Use one of {list(known[:8])}.")
 
@@ -129,16 +111,17 @@ def two_positions(columns: Sequence[Any] | None, names: Sequence[str]) -> list[i
     return pair
 
 
-def numbers_of(table: Table, columns: Sequence[int], missing: bool = False) -> Array:
-    """Columns (n, m) of finite numbers, or missing entries where these are allowed."""
+def numbers_of(table: Table, columns: Sequence[int]) -> Array:
+    """Columns (n, m) of finite numbers."""
     for j in columns:
         name, values = table.schema.describe(j), entries_of(table, j)
         if j in table.schema.categorical:
             raise ShapeError(f"{name.capitalize()} is not numeric.", "Choose numeric columns.")
-        bad = np.isinf(values) if missing else ~np.isfinite(values)
+        bad = ~np.isfinite(values)
         if bad.any():
-            what = "infinite" if missing else "missing or infinite"
-            raise MissingValueError(f"Row {bad.argmax()} of {name} is {what}.", "Drop such rows.")
+            raise MissingValueError(
+                f"Row {bad.argmax()} of {name} is missing or infinite.", "Drop such rows."
+            )
     return np.column_stack([entries_of(table, j) for j in columns])
 
 
