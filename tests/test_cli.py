@@ -110,7 +110,7 @@ def test_other_rows_are_answered_in_a_file(model, folder, run):
             1,
             "Error: prior='odd' is not",
         ),
-        (["rows", "-t", "benign", "--set", "priors=1"], 2, "has no parameter 'priors', but fit_"),
+        (["rows", "-t", "benign", "--set", "priors=1"], 2, "Invalid parameter 'priors' for"),
         (["rows", "-t", "benign", "--set", "prior"], 2, "'prior' is not of the form NAME=VALUE."),
         (["rows", "-t", "benign", "--levels", "size"], 2, "--levels: 'size' is not of the form"),
         (["rows", "-t", "benign", "-m", "Forest"], 2, "'Forest' is not one of"),
