@@ -159,23 +159,20 @@ class TestForms:
         assert_allclose(found.expected_loss, [1, 5, 2])
 
 
-class TestLabels:
-    def test_a_rejected_row_is_called_reject_among_words_and_none_among_numbers(self):
-        words = decide([0.5, 0.9], TWO, actions=["a", "b"], reject_cost=0.2)
-        assert words.action.tolist() == ["reject", "b"]
-        numbers = decide([0.5, 0.9], TWO, reject_cost=0.2)
-        assert numbers.action.dtype == object
-        assert numbers.action.tolist() == [None, 1]
+def test_a_rejected_row_is_none_among_numbers():
+    found = decide([0.5, 0.9], TWO, reject_cost=0.2)
+    assert found.action.dtype == object
+    assert found.action.tolist() == [None, 1]
 
-    def test_decisions_are_shown_in_a_line_and_survive_pickling(self):
-        found = decide([0.5, 0.9, 0.8], TWO, actions=["a", "b"], reject_cost=0.25)
-        text = "Decisions('a': 0, 'b': 2, rejected: 1; mean expected loss 0.183333)"
-        assert repr(found) == text
-        assert repr(pickle.loads(pickle.dumps(found))) == text
-        assert len(found) == 3
-        frame = found.to_frame("polars")
-        assert frame.columns == ["action", "expected_loss", "rejected"]
-        assert frame.rows()[0] == ("reject", 0.25, True)
+
+def test_decisions_are_shown_in_a_line_and_survive_pickling():
+    found = decide([0.5, 0.9, 0.8], TWO, actions=["a", "b"], reject_cost=0.25)
+    text = "Decisions('a': 0, 'b': 2, rejected: 1; mean expected loss 0.183333)"
+    assert repr(found) == repr(pickle.loads(pickle.dumps(found))) == text
+    assert len(found) == 3
+    frame = found.to_frame("polars")
+    assert frame.columns == ["action", "expected_loss", "rejected"]
+    assert frame.rows()[0] == ("reject", 0.25, True)
 
 
 class TestNever:
@@ -232,62 +229,50 @@ class TestNever:
             decide([0.5, 0.5], TWO, reject_cost=[0.6, 5.0])
 
 
-class TestBadInput:
-    @pytest.mark.parametrize(
-        ("loss", "error", "words"),
-        [
-            (np.ones((3, 2)), ShapeError, r"shape \(3, 2\), expected \(2, actions\) or \(2, 2, a"),
-            (np.ones(2), ShapeError, "shape"),
-            (5.0, ShapeError, "shape"),
-            (np.ones((2, 0)), ShapeError, "shape"),
-            (np.ones((3, 2, 2)), ShapeError, "shape"),
-            ([[0, 1], [np.nan, 0]], MissingValueError, "action 0 in class 1 is missing"),
-            ([[0, np.inf], [1, 0]], InfiniteValueError, "action 1 in class 0 is inf"),
-            ([[0, 1], [1]], ParameterError, "regular"),
-            ([["a", "b"], ["c", "d"]], ParameterError, "numbers"),
-            ({0: {"a": 1}, 2: {"a": 0}}, ParameterError, "unknown class 2"),
-            ({0: {"a": 1}}, ParameterError, "no class 1"),
-            ({0: {"a": 1, "b": 0}, 1: {"a": 1}}, ParameterError, "no action 'b'"),
-            ({0: {"a": 1}, 1: {"a": 1, "b": 2}}, ParameterError, "unknown action 'b'"),
-            ({0: {}, 1: {}}, ShapeError, "shape"),
-            ({0: 1, 1: 2}, ParameterError, "from class to action"),
-            ({0: {"a": [1, 2, 3]}, 1: {"a": 1}}, ShapeError, "shape"),
-            (pd.DataFrame({"a": [1, 2]}, index=["x", "y"]), ParameterError, "unknown class 'x'"),
-        ],
-    )
-    def test_losses_that_are_none_are_an_error_that_says_why(self, loss, error, words):
-        with pytest.raises(error, match=words):
-            decide([0.5, 0.4], loss)
+NAN_IN_ROW_5 = np.ones((6, 2, 2))
+NAN_IN_ROW_5[5, 1, 0] = np.nan
+BAD_LOSSES = [
+    (np.ones((3, 2)), ShapeError, r"shape \(3, 2\), expected \(2, actions\) or \(6, 2, a"),
+    (5.0, ShapeError, "shape"),
+    (np.ones((2, 0)), ShapeError, "shape"),
+    (np.ones((3, 2, 2)), ShapeError, "shape"),
+    ([[0, 1], [np.nan, 0]], MissingValueError, "action 0 in class 1 is missing"),
+    (NAN_IN_ROW_5, MissingValueError, "action 0 in class 1 of row 5 is missing"),
+    ([[0, np.inf], [1, 0]], InfiniteValueError, "action 1 in class 0 is inf"),
+    ([[0, 1], [1]], ParameterError, "regular"),
+    ([["a", "b"], ["c", "d"]], ParameterError, "numbers"),
+    ({0: {"a": 1}, 2: {"a": 0}}, ParameterError, "unknown class 2"),
+    ({0: {"a": 1}}, ParameterError, "no class 1"),
+    ({0: {"a": 1, "b": 0}, 1: {"a": 1}}, ParameterError, "no action 'b'"),
+    ({0: {"a": 1}, 1: {"a": 1, "b": 2}}, ParameterError, "unknown action 'b'"),
+    ({0: {}, 1: {}}, ShapeError, "shape"),
+    ({0: 1, 1: 2}, ParameterError, "from class to action"),
+    ({0: {"a": [1, 2, 3]}, 1: {"a": 1}}, ShapeError, "shape"),
+    (pd.DataFrame({"a": [1, 2]}, index=["x", "y"]), ParameterError, "unknown class 'x'"),
+]
 
-    def test_a_bad_loss_of_a_row_is_an_error_with_the_row(self):
-        loss = np.ones((6, 2, 2))
-        loss[5, 1, 0] = np.nan
-        with pytest.raises(MissingValueError, match="action 0 in class 1 of row 5 is missing"):
-            decide(np.zeros(6), loss)  # where the class of the bad loss is impossible
 
-    @pytest.mark.parametrize(
-        ("cost", "error", "words"),
-        [
-            (np.nan, MissingValueError, "reject_cost is missing"),
-            (np.inf, InfiniteValueError, "reject_cost is inf"),
-            ([0.1, np.nan], MissingValueError, "reject_cost of row 1"),
-            ([0.1, 0.2, 0.3], ShapeError, r"shape \(3,\)"),
-            ("dear", ParameterError, "numbers"),
-        ],
-    )
-    def test_a_cost_of_rejecting_that_is_none_is_an_error(self, cost, error, words):
-        with pytest.raises(error, match=words):
-            decide([0.5, 0.4], TWO, reject_cost=cost)
+@pytest.mark.parametrize(("loss", "error", "words"), BAD_LOSSES)
+def test_losses_that_cannot_be_used_are_an_error_that_says_why(loss, error, words):
+    with pytest.raises(error, match=words):
+        decide(np.zeros(6), loss)
 
-    @pytest.mark.parametrize(
-        ("given", "error", "words"),
-        [
-            ({"actions": ["a"]}, ParameterError, "2 columns"),
-            ({"actions": ["a", "a"]}, ParameterError, "action 'a' twice"),
-            ({"classes": ["a", "b", "c"]}, ParameterError, "2 columns"),
-            ({"classes": ["a", "a"]}, ParameterError, "class 'a' twice"),
-        ],
-    )
-    def test_names_that_do_not_fit_are_an_error(self, given, error, words):
-        with pytest.raises(error, match=words):
-            decide([0.5, 0.4], TWO, **given)
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"reject_cost": np.nan}, MissingValueError, "reject_cost is missing"),
+        ({"reject_cost": np.inf}, InfiniteValueError, "reject_cost is inf"),
+        ({"reject_cost": [0.1, np.nan]}, MissingValueError, "reject_cost of row 1"),
+        ({"reject_cost": [0.1, 0.2, 0.3]}, ShapeError, r"shape \(3,\)"),
+        ({"reject_cost": "high"}, ParameterError, "numbers"),
+        ({"actions": ["a"]}, ParameterError, "2 columns"),
+        ({"actions": ["a", "a"]}, ParameterError, "action 'a' twice"),
+        ({"actions": ["a", "reject"], "reject_cost": 0.1}, ParameterError, "called 'reject'"),
+        ({"classes": ["a", "b", "c"]}, ParameterError, "2 columns"),
+        ({"classes": ["a", "a"]}, ParameterError, "class 'a' twice"),
+    ],
+)
+def test_other_arguments_that_cannot_be_used_are_an_error(given, error, words):
+    with pytest.raises(error, match=words):
+        decide([0.5, 0.4], TWO, **given)

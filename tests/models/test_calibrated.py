@@ -22,7 +22,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from posteriori import LogisticRegression, NaiveBayes
+from posteriori import LogisticRegression
 from posteriori.decision.calibration import fit_inverse_temperature
 from posteriori.errors import (
     CalibrationWarning,
@@ -246,14 +246,6 @@ def test_texts_are_rows_for_a_pipeline_that_takes_them():
 
 
 # --- Wiring -------------------------------------------------------------------------------------
-
-
-def test_fitting_again_by_the_other_method_leaves_nothing_behind():
-    model = CalibratedClassifier(NaiveBayes()).fit(X2, Y2)
-    model.set_params(method="platt").fit(X2, Y2)
-    assert not hasattr(model, "temperature_")
-    expected = CalibratedClassifier(NaiveBayes(), method="platt").fit(X2, Y2)
-    assert_array_equal(model.predict_proba(X2), expected.predict_proba(X2))
 
 
 def test_a_class_that_the_rows_lack_stays_a_class_of_a_frozen_estimator():
