@@ -81,6 +81,7 @@ def inverse_temperature(splits, inner, X=X, y=Y, weight=None):
         (TimeSeriesSplit(3), {}),
         (RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=1), {}),
         (list(StratifiedKFold(5).split(X, Y)), {}),
+        ([(RANDOM.integers(200, size=N), np.arange(200, N))], {}),  # a bootstrap sample
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -257,8 +257,6 @@ class CalibrationError(Result):
     z: float
     p_value: float
 
-    _columns = ("expected", "expected_by_chance", "z", "p_value")
-
 
 def reliability_curve(
     y: Any,

@@ -95,13 +95,17 @@ def read_numbers(
 
 
 class Result:
-    """A frozen dataclass with a data frame of its `_columns`: a row for each entry, or one row."""
+    """A frozen dataclass as a data frame: a row for each entry of its arrays, or one row.
 
-    _columns: ClassVar[tuple[str, ...]]
+    The columns are `_columns`, by default all fields.
+    """
+
+    _columns: ClassVar[tuple[str, ...]] = ()
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The numbers as a data frame of "pandas", "polars" or "pyarrow"."""
-        columns = {name: np.atleast_1d(getattr(self, name)).tolist() for name in self._columns}
+        names = self._columns or list(vars(self))
+        columns = {name: np.atleast_1d(getattr(self, name)).tolist() for name in names}
         return make_frame(columns, backend)
 
 
@@ -204,7 +208,7 @@ def class_place(label: Any, classes: Labels) -> int:
         return 1
     if label is None:
         raise ParameterError(
-            f"There are {len(labels)} classes, but no label was given.",
+            f"There are {len(labels)} classes, and label is missing.",
             f"Pass label=, one of {labels[:8]}.",
         )
     if label not in labels:
@@ -225,23 +229,15 @@ def read_labelled(y: Any, proba: Any, classes: Any = None, sample_weight: Any = 
             f"proba has shape {probability.shape}.",
             "Pass rows with a column a class, or one number a row for the second of two classes.",
         )
-    labels = as_vector(y)
-    if labels.ndim != 1:
-        raise LabelError(
-            f"y has shape {labels.shape}, not one label a row.", "Pass one label a row."
-        )
-    if len(labels) != n:
-        raise ShapeError(f"proba has {n} rows but y has {len(labels)}.", "Pass one label a row.")
-    given = None if classes is None else np.atleast_1d(as_vector(classes))
-    if given is None and labels.dtype.kind == "b" and K == 2:
+    given = None if classes is None else read_names(classes, K, "classes", "class")
+    if given is None and K == 2 and as_vector(y).dtype.kind == "b":
         given = np.array([False, True])
-    if given is not None:
-        check_distinct(given.tolist(), "classes", "class")
     known, codes = read_target(y, n, known=given)
+    if codes.ndim == 2:
+        raise LabelError("y has soft labels, not one label a row.", "Pass one label a row.")
     if len(known) != K:
         raise LabelError(
-            f"proba is of {K} classes, but {'y has' if given is None else 'classes names'} "
-            f"{len(known)}: {known.tolist()[:8]}.",
+            f"proba is of {K} classes, but y has {len(known)}: {known.tolist()[:8]}.",
             "Pass classes=, the class of each column of proba, such as model.classes_.",
         )
     frame = as_frame(proba)

@@ -47,8 +47,6 @@ class Score(Result):
     value: float
     std_error: float
 
-    _columns = ("value", "std_error")
-
     def __float__(self) -> float:
         return self.value
 
@@ -66,8 +64,6 @@ class Decomposition(Result):
     reliability: float
     resolution: float
     uncertainty: float
-
-    _columns = ("score", "reliability", "resolution", "uncertainty")
 
 
 def log_score(y: Any, proba: Any, *, classes: Any = None, sample_weight: Any = None) -> Score:

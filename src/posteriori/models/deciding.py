@@ -23,7 +23,7 @@ from posteriori.inspection.results import predicted_log_probabilities
 from posteriori.inspection.summary import Summary
 from posteriori.likelihood.softmax import log_probabilities
 from posteriori.models.base import all_or_nothing, anywhere
-from posteriori.models.wrapper import Wrapper, check_arguments, read_labels, routed
+from posteriori.models.wrapper import Wrapper, accuracy, check_arguments, read_labels, routed
 from posteriori.rows.formula import read_formula
 from posteriori.rows.target import read_target, read_weight
 from posteriori.typing import Array, Labels
@@ -197,14 +197,11 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
         Without losses and without rejecting it is one more than that: the accuracy.
         """
         found = self.decide(X)
-        weight = read_weight(sample_weight, len(found))
         if self.loss is None and self.reject_cost is None:
-            labels, codes = read_labels(y, len(found), type(self).__name__)
-            right = self.classes_[found.code] == labels[codes]
-            return float(np.average(right, weights=weight))
+            return accuracy(self, self.classes_[found.code], y, sample_weight)
         codes = read_labels(y, len(found), type(self).__name__, self.classes_)[1]
         losses = self.rule_.losses_of(found.code, codes)
-        return -float(np.average(losses, weights=weight))
+        return -float(np.average(losses, weights=read_weight(sample_weight, len(found))))
 
     @property
     def _possible_answers(self) -> Any:

@@ -15,12 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice
 from posteriori.decision.decide import with_label
-from posteriori.errors import ParameterError
 from posteriori.inspection.results import linear_columns, predicted_log_probabilities
 from posteriori.models.base import anywhere
 from posteriori.models.gaussian import GaussianClassifier
-from posteriori.models.wrapper import Mask, Training, Wrapper, overwrite, read_labels
-from posteriori.rows.target import read_weight
+from posteriori.models.wrapper import (
+    Mask,
+    Training,
+    Wrapper,
+    accuracy,
+    check_reject_label,
+    overwrite,
+)
 from posteriori.typing import Array, Codes, Labels
 
 _COUPLING_STEPS = 10
@@ -58,11 +63,8 @@ class _Multiclass(ClassifierMixin, Wrapper):
 
     def _learn(self, rows: Training) -> None:
         check_choice("ambiguous", self.ambiguous, ["largest", "reject"])
-        if self.ambiguous == "reject" and self.reject_label in rows.classes.tolist():
-            raise ParameterError(
-                f"reject_label={self.reject_label!r} is a class of its own.",
-                "Choose a label that y does not have.",
-            )
+        if self.ambiguous == "reject":
+            check_reject_label(self.reject_label, rows.classes)
         self.classes_, self.estimators_ = rows.classes, []
         for target in self._comparisons():
             labels = target[rows.codes]
@@ -120,10 +122,7 @@ class _Multiclass(ClassifierMixin, Wrapper):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of the rows with the right label; a rejected row does not have it."""
-        found = self.predict(X)
-        labels, codes = read_labels(y, len(found), type(self).__name__)
-        right = found == labels[codes]
-        return float(np.average(right, weights=read_weight(sample_weight, len(found))))
+        return accuracy(self, self.predict(X), y, sample_weight)
 
     @property
     def n_parameters_(self) -> int:

@@ -17,6 +17,7 @@ from posteriori.models.wrapper import (
     Mask,
     Training,
     Wrapper,
+    check_reject_label,
     held_out_predictions,
     overwrite,
 )
@@ -104,11 +105,7 @@ class NoveltyDetector(Wrapper):
         self.estimator_ = rows.fit(self.estimator)
         if is_classifier(self.estimator):
             self.classes_ = np.asarray(self.estimator_.classes_)
-            if self.reject_label in self.classes_.tolist():
-                raise ParameterError(
-                    f"reject_label={self.reject_label!r} is a class of its own.",
-                    "Choose a label that y does not have.",
-                )
+            check_reject_label(self.reject_label, self.classes_)
         order = np.argsort(found)
         self._densities = found[order]
         self._weight_below = np.append(0.0, np.cumsum(weight[order]))
@@ -138,14 +135,14 @@ class NoveltyDetector(Wrapper):
     def p_value(self, X: Any) -> Array:
         """The share (n,) of ordinary rows whose density is no higher, the row itself counted."""
         scores = self.score_samples(X)
-        place = np.searchsorted(self._densities, _raised(scores), side="right")
+        raised = scores + _ROUNDING * np.maximum(abs(np.nan_to_num(scores)), 1.0)
+        place = np.searchsorted(self._densities, raised, side="right")
         return (1 + self._weight_below[place]) / (1 + self._weight_below[-1])
 
     @anywhere
     def is_novel(self, X: Any) -> Mask:
         """Whether each row is novel, (n,)."""
-        scores = self.score_samples(X)
-        return np.asarray(_raised(scores) < self.threshold_)
+        return np.asarray(self.p_value(X) <= self.false_positive_rate)
 
     @property
     def _possible_answers(self) -> Labels:
@@ -188,8 +185,3 @@ def _log_density(fitted: Any, X: Any) -> Array:
             int(missing.argmax()),
         )
     return found
-
-
-def _raised(log_density: Array) -> Array:
-    """A little higher, so that densities which differ by rounding count as equal."""
-    return log_density + _ROUNDING * np.maximum(abs(np.nan_to_num(log_density)), 1.0)

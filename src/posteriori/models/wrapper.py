@@ -202,11 +202,12 @@ class Training:
         every = np.arange(len(self.codes))
         if labels is not None:
             X, y, formula = self._with_labels(labels)
-        if rows is not None and is_ours(estimator) and _has_levels(X):
-            params["sample_weight"] = np.where(np.isin(every, rows), self.weight, 0.0)
-            rows = every
-        elif rows is not None:
-            X, y, params = _pick(X, y, params, rows)
+        if rows is not None and not np.array_equal(rows, every):
+            if is_ours(estimator) and _has_levels(X):
+                times = np.bincount(rows, minlength=len(every))
+                params["sample_weight"], rows = self.weight * times, every
+            else:
+                X, y, params = _pick(X, y, params, rows)
         y = y.to_native() if isinstance(y, nw.Series) else y
         given = (formula, X) if formula is not None else (X,) if y is None else (X, y)
         with self._numbered(every if rows is None else rows):
@@ -375,6 +376,24 @@ def _stratified(cv: Any, codes: Codes) -> list[tuple[Codes, Codes]]:
         # A class with fewer rows than folds is in some of the folds only.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         return list(splitter.split(codes, codes))
+
+
+# --- Labels that are no class ---------------------------------------------------------------------
+
+
+def check_reject_label(label: Any, classes: Labels) -> None:
+    """An error if the label of rejected rows is that of a class."""
+    if label in classes.tolist():
+        raise ParameterError(
+            f"reject_label={label!r} is a class of its own.", "Choose a label that y does not have."
+        )
+
+
+def accuracy(model: Wrapper, predicted: Labels, y: Any, sample_weight: Any) -> float:
+    """The share of the rows with the right label; a rejected row does not have it."""
+    labels, codes = read_labels(y, len(predicted), type(model).__name__)
+    weight = read_weight(sample_weight, len(predicted))
+    return float(np.average(predicted == labels[codes], weights=weight))
 
 
 def overwrite(labels: Labels, where: Mask, label: Any) -> Labels:
