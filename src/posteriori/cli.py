@@ -143,7 +143,7 @@ def _value(text: str) -> Any:
 
 
 def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
-    """Names and values, 'name=value' each.
+    """Names and values from options of the form 'name=value'.
 
     >>> _pairs("--levels", ["size=small,big"])
     {'size': 'small,big'}
@@ -161,7 +161,7 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
 
 @contextmanager
 def _without_tracebacks() -> Iterator[None]:
-    """Errors and warnings of the library in one line, and once each."""
+    """Print errors and warnings of the library in one line each, without a traceback."""
     from posteriori.errors import Interrupted, PosterioriError, PosterioriWarning
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

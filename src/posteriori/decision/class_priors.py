@@ -161,7 +161,7 @@ def _possible(given: Probabilities, old: Array) -> Array:
         raise ProbabilityError(
             f"Row {row} of proba has probability {p[row, k]:.4g} for class "
             f"{given.classes.tolist()[k]!r}, whose prior in old is zero.",
-            "Give in old the priors that the classifier was trained with.",
+            "Pass the priors that the classifier was trained with as old.",
         )
     return p
 

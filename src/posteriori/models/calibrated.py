@@ -43,10 +43,10 @@ class CalibratedClassifier(ClassifierMixin, Wrapper):
 
     The map is fitted to cross-fitted predictions: the test rows of each fold are predicted by a
     copy of the estimator that is fitted to its training rows. The estimator itself is fitted to all
-    rows. An estimator in a `sklearn.frozen.FrozenEstimator` is not fitted again: all rows
-    recalibrate it, and must be new to it.
+    rows. An estimator in a `sklearn.frozen.FrozenEstimator` is not fitted again: it is recalibrated
+    on all rows, which must not be those it was fitted to.
 
-    If the estimator gives no probabilities, its `decision_function` stands for their logarithms. If
+    If the estimator has no `predict_proba`, its `decision_function` is used in place of ln p. If
     some probabilities of held-out rows are zero, these and all smaller than half the smallest
     positive one are replaced by that half.
 
@@ -63,7 +63,7 @@ class CalibratedClassifier(ClassifierMixin, Wrapper):
     estimator_, classes_, n_features_in_, feature_names_in_.
     temperature_ : 1/b, for method="temperature": above one if the estimator was overconfident.
         Infinite, with a warning, if it does no better than chance; one, with a warning, if no
-        held-out row was misclassified, as then no temperature is low enough.
+        held-out row was misclassified, as the estimate would then be zero.
     calibrator_ : the `LogisticRegression` on the log odds, or on the ln p_k, for method="platt";
         its classes are the places of the classes in `classes_`.
 
@@ -163,7 +163,7 @@ class CalibratedClassifier(ClassifierMixin, Wrapper):
 
 
 def _columns(logs: Array) -> Array:
-    """What Platt's map is a function of: the log odds of two classes, or all ln p_k."""
+    """The features of Platt scaling: the log odds of two classes, or all ln p_k."""
     return logs[:, 1:] - logs[:, :1] if logs.shape[1] == 2 else logs
 
 
@@ -201,7 +201,7 @@ def _calibrator(columns: Array, codes: Codes, weight: Array) -> LogisticRegressi
     model = LogisticRegression(prior="jeffreys" if separated else None, tol=1e-10)
     model.fit(columns, codes, weight)
     if model.coef_[0, 0] <= 0:
-        _warn_of_chance(f"The log odds were multiplied by {model.coef_[0, 0]:.3g} all the same.")
+        _warn_of_chance(f"The log odds are multiplied by {model.coef_[0, 0]:.3g}.")
     return model
 
 

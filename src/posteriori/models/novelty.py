@@ -45,7 +45,7 @@ class NoveltyDetector(Wrapper):
     that is fitted to its training rows; the estimator itself is fitted to all rows. As new rows are
     evaluated by that fit, to slightly more rows, their rate is nearly the one requested. It is
     exactly that rate for an estimator in a `sklearn.frozen.FrozenEstimator`, which is not fitted
-    again: the rows must then be new to it.
+    again; the rows must then not be those it was fitted to.
 
     Parameters
     ----------
