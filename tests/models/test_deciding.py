@@ -105,6 +105,7 @@ class TestPriors:
             CalibratedClassifier(FrozenEstimator(LogisticRegression().fit(X, Y))),
             CalibratedClassifier(GaussianNB(priors=GIVEN)),
             LogisticRegression(class_weight="balanced"),
+            GridSearchCV(LogisticRegression(), {"class_weight": ["balanced"]}, cv=2),
             make_pipeline(StandardScaler(), LogisticRegression(class_weight={"ant": 3.0})),
             OneVsRestClassifier(LogisticRegression(class_weight="balanced")),
         ],

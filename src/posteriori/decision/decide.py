@@ -160,11 +160,6 @@ class DecisionRule:
             return None
         return float(first / (first + second))
 
-    def losses_of(self, code: Codes, true: Codes) -> Array:
-        """What decisions cost in the true classes, (n,), by losses that all rows share."""
-        losses = self.loss.values[true, code]
-        return losses if self.reject_cost is None else np.where(code < 0, self.reject_cost, losses)
-
     def warn_of_dominated(self) -> None:
         """Warn of actions that no probabilities make the best, where rows share their losses.
 

@@ -117,6 +117,9 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
         if (own := _own_priors(self.estimator_)) is not None:
             return own
         given = self.estimator_.get_params()
+        for each in (self.estimator_, *given.values()):
+            if hasattr(each, "best_estimator_"):
+                given = given | each.best_estimator_.get_params()
         names = [name for name, value in given.items() if value is not None]
         frozen = [isinstance(each, FrozenEstimator) for each in (self.estimator_, *given.values())]
         if any(name.endswith(_CHANGING_PRIORS) for name in names) or any(frozen):
@@ -200,7 +203,9 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
         if self.loss is None and self.reject_cost is None:
             return accuracy(self, self.classes_[found.code], y, sample_weight)
         codes = read_labels(y, len(found), type(self).__name__, self.classes_)[1]
-        losses = self.rule_.losses_of(found.code, codes)
+        losses = self.rule_.loss.values[codes, found.code]
+        if self.rule_.reject_cost is not None:
+            losses = np.where(found.rejected, self.rule_.reject_cost, losses)
         return -float(np.average(losses, weights=read_weight(sample_weight, len(found))))
 
     @property
