@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _uses_our_classes(item):
-    classes = getattr(getattr(item, "module", None), "CLASSES", None)
+    classes = getattr(getattr(item, "module", None), "PEER_CLASSES", None)
     if classes is None or item.get_closest_marker("skip"):
         return True
     used = repr((item.function.__code__.co_names, getattr(item, "callspec", None)))

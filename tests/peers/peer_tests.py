@@ -31,7 +31,7 @@ def peer_tests(name: str, not_applicable: Mapping[str, str]) -> dict[str, Any]:
         assert set(tests) <= set(found), f"{name} has not all of {tests}"
         found |= dict.fromkeys(tests, _skipped(reason))
     ours = pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
-    return found | {"pytestmark": [ours, *marks], "CLASSES": list(replaced)}
+    return found | {"pytestmark": [ours, *marks], "PEER_CLASSES": list(replaced)}
 
 
 def _skipped(reason: str) -> Callable[[], None]:
