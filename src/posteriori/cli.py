@@ -8,13 +8,11 @@ import warnings
 from ast import literal_eval
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from inspect import signature
 from typing import Any
 
 import click
 
 import posteriori
-from posteriori.errors import Interrupted, PosterioriError, PosterioriWarning
 
 # The models that need no other parameter.
 MODELS = (
@@ -98,7 +96,11 @@ def fit(
 
     if bool(predict) != (to is not None):
         raise click.UsageError("--predict and --to go together: the rows, and the file.")
-    estimator = _made(getattr(posteriori, model), _pairs("--set", given))
+    parameters = {name: _value(text) for name, text in _pairs("--set", given).items()}
+    try:
+        estimator = getattr(posteriori, model)().set_params(**parameters)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--set") from error
     categories = {name: each.split(",") for name, each in _pairs("--levels", levels).items()}
     with _without_tracebacks():
         progress = False if quiet else Bar(Console(stderr=True))
@@ -128,18 +130,6 @@ def _one_or_all(names: Sequence[str]) -> Any:
     return list(names) if len(names) > 1 else next(iter(names), None)
 
 
-def _made(model: type[Any], given: dict[str, str]) -> Any:
-    """The model with these parameters."""
-    known = sorted(signature(model).parameters)
-    for name in given:
-        if name not in known:
-            raise click.BadParameter(
-                f"{model.__name__} has no parameter '{name}', but {', '.join(known)}.",
-                param_hint="--set",
-            )
-    return model(**{name: _value(text) for name, text in given.items()})
-
-
 def _value(text: str) -> Any:
     """A value as Python writes it, or the text itself.
 
@@ -153,7 +143,7 @@ def _value(text: str) -> Any:
 
 
 def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
-    """Names and values, 'name=value' each.
+    """Names and values from options of the form 'name=value'.
 
     >>> _pairs("--levels", ["size=small,big"])
     {'size': 'small,big'}
@@ -171,7 +161,8 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
 
 @contextmanager
 def _without_tracebacks() -> Iterator[None]:
-    """Errors and warnings of the library in one line, and once each."""
+    """Print errors and warnings of the library in one line each, without a traceback."""
+    from posteriori.errors import Interrupted, PosterioriError, PosterioriWarning
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         click.echo(f"Warning: {message}", err=True)

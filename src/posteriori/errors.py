@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 
 
 class _Coded(BaseException):
@@ -193,8 +194,8 @@ class SingularCovarianceWarning(PosterioriWarning):
     code = "W203"
 
 
-class ConvergenceWarning(PosterioriWarning):
-    """An iteration stopped before it converged."""
+class ConvergenceWarning(PosterioriWarning, SklearnConvergenceWarning):  # type: ignore[misc]
+    """An iteration stopped before it converged; a subclass of scikit-learn's warning."""
 
     code = "W202"
 

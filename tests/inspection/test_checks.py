@@ -123,7 +123,7 @@ def test_the_rows_of_the_fit_give_what_they_give_when_passed(y, source):
         ("influence", "distances"),
     ):
         np.testing.assert_allclose(of_fit[name].values[key], given[name].values[key], rtol=1e-7)
-    expected = calibration_error(y, model.predict_proba(X)).spiegelhalter.p_value
+    expected = calibration_error(y, model.predict_proba(X)).p_value
     assert given["calibration"].values["p_value"] == pytest.approx(expected, rel=1e-7)
     assert "optimistic" in of_fit["calibration"].sentence
     assert "optimistic" not in given["calibration"].sentence
@@ -156,7 +156,7 @@ def test_overconfidence_and_curves_are_found():
     doubled, new = np.repeat(X, 6, axis=1), np.repeat(NEW, 6, axis=1)
     checks = NaiveBayes().fit(doubled, Y).check(new, NEW_Y)
     assert checks["calibration"].word == "bad"
-    assert checks["calibration"].values["error"].spiegelhalter.z > 0
+    assert checks["calibration"].values["error"].z > 0
     assert "overconfident" in checks["calibration"].sentence
     assert checks["collinearity"].values["largest"] == np.inf
     assert NaiveBayes().fit(X, Y).check(NEW, NEW_Y)["calibration"].word == "good"

@@ -105,13 +105,3 @@ def test_missing_entries_never_give_nan(entry):
         assert np.isfinite(model.score_samples(new)).all()
         np.testing.assert_allclose(p[0], model.priors_, atol=1e-12)
         np.testing.assert_allclose(model.score_samples(new[:1]), 0.0, atol=1e-12)
-
-
-@over(allows_missing)
-def test_fits_to_rows_with_missing_entries(entry):
-    rows = rows_for(entry)
-    X = rows.X.copy()
-    X[np.random.default_rng(2).uniform(size=X.shape) < 0.1] = np.nan
-    model = entry.make(rows.classes).fit(X, rows.y)
-    assert np.isfinite(model.predict_proba(X)).all()
-    assert model.score(rows.X, rows.y) > fitted(entry, rows).score(rows.X, rows.y) - 0.15

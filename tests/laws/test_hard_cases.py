@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from registry import FOUR
-from samples import answers, has_proba, is_generative, over, rows_for
+from samples import answers, has_proba, over, rows_for
 from scipy import sparse
 
 from posteriori import (
@@ -24,7 +24,6 @@ from posteriori.errors import (
     LabelError,
     LevelError,
     MissingValueError,
-    ParameterError,
     PosterioriWarning,
     ScaleError,
     ShapeError,
@@ -210,19 +209,6 @@ def test_levels_are_those_of_the_fit(entry):
             continue
         with pytest.raises(error, match=r"(?i)row 3.* column 'd'"):
             model.predict(levels)
-
-
-@over(is_generative)
-@pytest.mark.parametrize(
-    "priors", [[0.5, 0.6, 0.1], [0.5, 0.5], [-0.5, 1.0, 0.5], {0: 0.5, 1: 0.5}], ids=str
-)
-def test_bad_priors_are_refused(entry, priors):
-    rows = rows_for(entry)
-    model = entry.make(rows.classes).fit(rows.X, rows.y)
-    with pytest.raises(ParameterError, match="priors"):
-        model.with_priors(priors)
-    with pytest.raises(ParameterError, match="priors"):
-        model.set_params(priors=priors).fit(rows.X, rows.y)
 
 
 @over(lambda entry: entry.kind == "real", has_proba)

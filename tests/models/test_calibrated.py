@@ -22,7 +22,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from posteriori import LogisticRegression, NaiveBayes
+from posteriori import LogisticRegression
 from posteriori.decision.calibration import fit_inverse_temperature
 from posteriori.errors import (
     CalibrationWarning,
@@ -104,14 +104,6 @@ def test_the_derivative_at_the_temperature_is_zero_at_fifty_digits(K):
             return total
 
         assert_allclose(b, float(mpmath.findroot(derivative, b)), rtol=1e-14)
-
-
-def test_the_ends_of_the_temperature():
-    a, y = noisy(3)
-    weight = np.ones(len(y))
-    assert fit_inverse_temperature(-a, y, weight) == 0
-    assert fit_inverse_temperature(a, a.argmax(axis=1), weight) == np.inf
-    assert fit_inverse_temperature(np.zeros_like(a), y, weight) == 0
 
 
 def test_a_frozen_estimator_is_put_right_by_the_rows_given():
@@ -254,14 +246,6 @@ def test_texts_are_rows_for_a_pipeline_that_takes_them():
 
 
 # --- Wiring -------------------------------------------------------------------------------------
-
-
-def test_fitting_again_by_the_other_method_leaves_nothing_behind():
-    model = CalibratedClassifier(NaiveBayes()).fit(X2, Y2)
-    model.set_params(method="platt").fit(X2, Y2)
-    assert not hasattr(model, "temperature_")
-    expected = CalibratedClassifier(NaiveBayes(), method="platt").fit(X2, Y2)
-    assert_array_equal(model.predict_proba(X2), expected.predict_proba(X2))
 
 
 def test_a_class_that_the_rows_lack_stays_a_class_of_a_frozen_estimator():

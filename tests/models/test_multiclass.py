@@ -5,8 +5,6 @@ from itertools import combinations
 import mpmath as mp
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, log_expit
@@ -53,14 +51,6 @@ class ReadsProbability(ReadsMargin):
         return np.column_stack([1 - X[:, self.column_], X[:, self.column_]])
 
 
-class Remembers(LogisticRegression):
-    """Logistic regression that keeps what it was fitted to."""
-
-    def fit(self, X, y, sample_weight=None):
-        self.seen_ = X
-        return super().fit(X, y, sample_weight)
-
-
 def rest_on_margins(labels, estimator=None, **given):
     """A OneVersusRest whose classifier k has column k of X as its margin."""
     X = 2 * np.eye(len(labels)) - 1
@@ -94,7 +84,7 @@ def test_a_cycle_of_pairs_is_ambiguous_and_goes_to_the_largest_sum_of_margins():
     assert_array_equal(model.ambiguous_rows(X), [True, False, False, False])
     assert_array_equal(model.predict(X), [2, 0, 2, 1])
     sums = np.array([1.0 - 2.0, -1.0 + 0.5, 2.0 - 0.5])
-    expected = 1 + np.arctan(np.arcsinh(sums)) / 4
+    expected = 1 + sums / (3 * (abs(sums) + 1))
     assert_allclose(model.decision_function(X)[0], expected, rtol=1e-14)
 
 
@@ -106,6 +96,9 @@ def test_two_classes_need_one_classifier_and_are_never_ambiguous(way):
     for name in ("decision_function", "predict_proba", "predict_log_proba", "predict"):
         assert_array_equal(getattr(model, name)(X), getattr(alone, name)(X))
     assert not model.ambiguous_rows(X).any()
+    for name in ("predict_proba", "predict_log_proba"):  # only if the estimator has them
+        assert hasattr(way(LogisticRegression()), name)
+        assert not hasattr(way(LinearSVC()), name)
 
 
 @pytest.mark.parametrize(
@@ -168,14 +161,6 @@ def test_without_decision_values_the_probability_less_one_half_is_the_margin():
     assert_allclose(model.predict_proba(X[2:]), expected, rtol=1e-14)
 
 
-@BOTH
-def test_probabilities_are_there_only_if_the_estimator_has_them(way):
-    for name in ("predict_proba", "predict_log_proba"):
-        assert hasattr(way(LogisticRegression()), name)
-        assert not hasattr(way(LinearSVC()), name)
-        assert not hasattr(way(LinearSVC()).fit(X_BLOBS, Y_BLOBS), name)
-
-
 # --- The fits -------------------------------------------------------------------------------------
 
 
@@ -189,22 +174,6 @@ def test_each_classifier_is_the_one_fitted_by_hand():
         rows = np.isin(Y_BLOBS, pair)
         by_hand = LogisticRegression().fit(X_BLOBS[rows], Y_BLOBS[rows])
         assert_array_equal(fitted.coef_, by_hand.coef_)
-
-
-def pandas_with_one_index(columns):
-    return pd.DataFrame(columns, index=np.zeros(120, dtype=int))
-
-
-@BOTH
-@pytest.mark.parametrize("frame", [pandas_with_one_index, pl.DataFrame, pa.table])
-def test_frames_give_the_same_as_arrays_and_reach_the_estimator_as_frames(way, frame):
-    X = frame({"p": X_BLOBS[:, 0], "q": X_BLOBS[:, 1]})
-    labels = np.array(["k", "l", "m", "n"])[Y_BLOBS]
-    model, plain = way(Remembers()).fit(X, labels), way(LogisticRegression()).fit(X_BLOBS, labels)
-    assert all(type(fitted.seen_) is type(X) for fitted in model.estimators_)
-    assert_allclose(model.predict_proba(X), plain.predict_proba(X_BLOBS))
-    assert model.n_features_in_ == 2
-    assert list(model.feature_names_in_) == ["p", "q"]
 
 
 @pytest.mark.filterwarnings("ignore::posteriori.errors.SingularCovarianceWarning")
@@ -274,19 +243,15 @@ def exact_coupling(r):
         return [each / sum(p) for each in p]
 
 
-@pytest.mark.parametrize("spread", [0.0, 1e-6, 1.0])
+@pytest.mark.parametrize("spread", [0.0, 1.0])
 @pytest.mark.parametrize("size", [1.0, 10.0])
-def test_small_probabilities_have_their_digits(size, spread):
-    """Where comparisons all but agree, their last bits decide between them: see the tolerance."""
-    for n_classes in (2, 3, 5, 8):
+def test_coupled_probabilities_are_accurate(size, spread):
+    for n_classes in (2, 3, 8):
         logs = size * RANDOM.normal(size=(6, n_classes, 1))
         noise = RANDOM.normal(size=(6, n_classes, n_classes))
         r = from_odds(logs - logs.swapaxes(1, 2) + spread * noise)
         for comparisons, found in zip(r, couple(r), strict=True):
-            for own, expected in zip(found, exact_coupling(comparisons), strict=True):
-                if expected > 1e-20:
-                    assert abs(mp.mpf(own) / expected - 1) < 1e-7
-                if expected > 1e-14:
-                    assert abs(mp.mpf(own) / expected - 1) < 1e-11
-                else:
-                    assert 0 <= own < 1.1e-14
+            exact = np.array([float(each) for each in exact_coupling(comparisons)])
+            large = exact > 1e-14
+            assert_allclose(found[large], exact[large], rtol=1e-11)
+            assert_allclose(found, exact, rtol=1e-7, atol=1e-20)

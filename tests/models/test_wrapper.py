@@ -81,6 +81,7 @@ def inverse_temperature(splits, inner, X=X, y=Y, weight=None):
         (TimeSeriesSplit(3), {}),
         (RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=1), {}),
         (list(StratifiedKFold(5).split(X, Y)), {}),
+        ([(RANDOM.integers(200, size=N), np.arange(200, N))], {}),  # a bootstrap sample
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -172,7 +173,7 @@ def test_a_formula_is_passed_on_to_an_estimator_of_ours(wrapper, frame):
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_a_formula_for_another_estimator_is_an_error(wrapper):
-    with pytest.raises(ParameterError, match="GaussianNB does not take formulas"):
+    with pytest.raises(ParameterError, match="GaussianNB takes none"):
         wrapper(GaussianNB()).fit("y ~ a + b", FRAME)
     with pytest.raises(ParameterError, match="neither data nor a formula"):
         wrapper(LogisticRegression()).fit("rows.csv", "y")

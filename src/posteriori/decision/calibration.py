@@ -17,7 +17,6 @@ from scipy.special import bdtrc, betaincinv, betaln, ndtr, softmax, xlog1py, xlo
 from posteriori.arguments import check_choice, check_count, check_fraction
 from posteriori.decision.decide import most_probable
 from posteriori.decision.probabilities import Labelled, Result, read_labelled
-from posteriori.decision.scores import Pools, pool
 from posteriori.typing import Array, Codes
 
 # --- Bins -----------------------------------------------------------------------------------------
@@ -30,9 +29,8 @@ OUTSIDE = 0.0455  # chance that an average lies more than two standard errors fr
 class BinnedResiduals(Result):
     """For bins (m,) of `n` rows: means of predictions and targets, and a standard error.
 
-    `n` is the sum of the weights, `place` the mean of what the rows were put into order by,
-    `std_error` that of the mean target if the predictions are right, and `residual` the sum of
-    squares of observed - predicted about its mean.
+    `n` is the sum of the weights, `place` the mean of what the rows were sorted by, and `std_error`
+    that of the mean target if the predictions are right.
     """
 
     n: Array
@@ -40,7 +38,6 @@ class BinnedResiduals(Result):
     predicted: Array
     observed: Array
     std_error: Array
-    residual: Array
 
     _columns = ("n", "place", "predicted", "observed", "std_error", "z")
 
@@ -91,9 +88,9 @@ def binned_residuals(
 ) -> BinnedResiduals:
     """Bins of rows (n,) with these means, targets, variances of the target, and weights.
 
-    Rows are put into order by their predictions, or `along` something else. There are as many
-    `bins` of like size as Gelman and Hill take (√n of 100 rows or more, 10 of more than 10, else
-    n/2), or as many as are asked for; rows of one value stay together.
+    Rows are sorted by their predictions, or by `along`, and divided into `bins` of similar size:
+    by default √n for 100 rows or more, 10 for more than 10, else n/2 (Gelman and Hill). Rows with
+    equal values stay together.
 
     >>> p, t = np.repeat([0.2, 0.6], 50), np.tile([0.0, 1.0], 50)
     >>> found = binned_residuals(p, t, p * (1 - p), np.ones(100))
@@ -111,13 +108,11 @@ def binned_residuals(
 
     n = total(1.0)
     place, mean, rate = (total(values) / n for values in (order, predicted, observed))
-    around = observed - predicted - (rate - mean)[bin_of_row]
-    std_error = np.sqrt(total(variance)) / n
-    return BinnedResiduals(n, place, mean, rate, std_error, total(around**2))
+    return BinnedResiduals(n, place, mean, rate, np.sqrt(total(variance)) / n)
 
 
 def bins_of(order: Array, weight: Array, bins: int) -> Codes:
-    """The bin of each row (n,), in this order.
+    """The bin of each row (n,), for rows sorted by `order`.
 
     >>> bins_of(np.array([0.3, 0.1, 0.3, 0.9]), np.ones(4), 2)
     array([1, 0, 1, 1])
@@ -168,7 +163,6 @@ def fit_inverse_temperature(activation: Array, codes: Codes, weight: Array) -> f
 
 _NORMAL = 1e8  # variance from which on a binomial is normal to the digits that its logs have
 _SMALLEST_P = 1e-9  # below it, the binomial is a Poisson distribution to all digits that matter
-_MORE_THAN_ONE = 1e-6  # share of a bin by which it must exceed one row: less is rounding of weights
 _UNIT_ROUNDING = 8 * np.finfo(np.float64).eps
 
 
@@ -177,9 +171,8 @@ def _calibration_bins(
 ) -> BinnedResiduals:
     """Bins of an event with these probabilities.
 
-    By default there are as many as the cube root of the number of rows, which keeps the error from
-    averaging within bins and that from small bins in balance. Weights that are whole numbers count
-    rows.
+    By default the cube root of the number of rows, which balances the bias from averaging within
+    bins against the noise of small bins. Weights that are whole numbers count rows.
     """
     if bins is None:
         rows = float(weight.sum())
@@ -211,9 +204,9 @@ def exact_interval(rate: Array, n: Array, level: float) -> tuple[Array, Array]:
 def mean_gap_by_chance(bins: BinnedResiduals) -> Array:
     """The mean of |observed - predicted| in each bin, if the predictions are right.
 
-    The number of events is taken as binomial with the mean and the variance that it has:
+    The number of events is approximated by a binomial distribution with its mean and variance:
     E|X - Np| = 2ν C(N, ν) p^ν (1 - p)^(N - ν + 1), with ν the first integer above Np (De Moivre);
-    if it varies by many, as normal.
+    by a normal distribution if the variance is large.
     """
     expected = bins.n * np.minimum(bins.predicted, 1 - bins.predicted)
     variance = (bins.std_error * bins.n) ** 2
@@ -229,26 +222,12 @@ def mean_gap_by_chance(bins: BinnedResiduals) -> Array:
     return found / bins.n
 
 
-def mean_square_gap(bins: BinnedResiduals) -> float | None:
-    """Σ (n/N) gap² less what chance adds to it: without bias, so that it may fall below zero.
-
-    From each gap² the variance of the gap is subtracted, estimated from the rows of the bin (Kumar,
-    Liang and Ma, 2019). Bins of one row or less have no estimate and are left out; None if all are.
-    """
-    several = bins.n - 1 > _MORE_THAN_ONE * bins.n
-    if not several.any():
-        return None
-    n, gap, residual = bins.n[several], bins.gap[several], bins.residual[several]
-    return float(np.average(gap**2 - residual / (n - 1) / n, weights=n))
-
-
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve(Result):
     """What was predicted for the class `label`, and what was observed, in bins (m,) of `n` rows.
 
     `low` and `high` are Clopper and Pearson's confidence interval for the probability of each bin,
-    one bin at a time, at the given `level`. `isotonic` is the curve that needs no bins: the rates
-    of rows pooled until they rise with the prediction.
+    one bin at a time, at the given `level`.
     """
 
     label: Any
@@ -258,55 +237,25 @@ class ReliabilityCurve(Result):
     low: Array
     high: Array
     n: Array
-    isotonic: Pools
 
     _columns = ("predicted", "observed", "low", "high", "n")
 
 
 @dataclass(frozen=True)
-class Spiegelhalter(Result):
-    """A test of calibration: `z`, standard normal for a calibrated model, and its p-value.
-
-    The p-value is two-sided. z is above zero where the score is worse than the model itself
-    expects, as it is for one that is too sure; below zero where it is better.
-    """
-
-    z: float
-    p_value: float
-
-    _columns = ("z", "p_value")
-
-
-@dataclass(frozen=True)
 class CalibrationError(Result):
-    """How far rates are from probabilities.
+    """How far observed rates are from predicted probabilities.
 
-    `expected` is the mean of |observed - predicted| over the rows, bin by bin. Chance alone keeps
-    it from zero: a calibrated model with the same predictions has `expected_by_chance` on average.
-    `mean_square` is the mean of (observed - predicted)² less what chance adds to it; having no
-    bias it may fall below zero, and `root_mean_square` is zero then. Bins that hold no more than
-    one row (by weight) are left out of it; both are None if no other is there. `z` and `p_value`
-    are those of the `spiegelhalter` test.
+    `expected` is the mean of |observed - predicted| over the rows, bin by bin. It is positive by
+    chance alone: for a calibrated model with the same predictions its mean is `expected_by_chance`.
+    `z` is Spiegelhalter's statistic, standard normal for a calibrated model, and `p_value` its
+    two-sided p-value. z is positive where the Brier score is worse than the model itself expects,
+    as for an overconfident model, and negative where it is better.
     """
 
     expected: float
     expected_by_chance: float
-    mean_square: float | None
-    spiegelhalter: Spiegelhalter
-
-    _columns = ("expected", "expected_by_chance", "mean_square", "root_mean_square", "z", "p_value")
-
-    @property
-    def z(self) -> float:
-        return self.spiegelhalter.z
-
-    @property
-    def p_value(self) -> float:
-        return self.spiegelhalter.p_value
-
-    @property
-    def root_mean_square(self) -> float | None:
-        return None if self.mean_square is None else float(np.sqrt(max(0.0, self.mean_square)))
+    z: float
+    p_value: float
 
 
 def reliability_curve(
@@ -319,11 +268,11 @@ def reliability_curve(
     classes: Any = None,
     sample_weight: Any = None,
 ) -> ReliabilityCurve:
-    """How often the class `label` occurred among rows of like predictions.
+    """How often the class `label` occurred among rows with similar predictions.
 
-    The rows are put into `bins` of equal size in the order of their predictions (by default as many
-    as the cube root of the number of rows); rows of one prediction stay together. Around each
-    rate is an exact confidence interval; on a calibrated model it holds `predicted`.
+    The rows are sorted by their predictions and divided into `bins` of equal size (by default the
+    cube root of the number of rows); rows with equal predictions stay together. Each rate has an
+    exact confidence interval, which covers `predicted` if the model is calibrated.
 
     `label` is by default the second of two classes. `proba` is (n, K) with a column a class, in
     the order of `classes` (by default of the labels), or (n,) for the second of two. A weight
@@ -342,11 +291,8 @@ def reliability_curve(
     predicted, happened = rows.probability[:, k], rows.codes == k
     found = _calibration_bins(predicted, happened, rows.weight, bins)
     low, high = exact_interval(found.observed, found.n, level)
-    isotonic = pool(predicted, happened, rows.weight)
     name = rows.classes.tolist()[k]
-    return ReliabilityCurve(
-        name, level, found.predicted, found.observed, low, high, found.n, isotonic
-    )
+    return ReliabilityCurve(name, level, found.predicted, found.observed, low, high, found.n)
 
 
 def calibration_error(
@@ -362,15 +308,14 @@ def calibration_error(
 
     With kind="top" the event is that the most probable class occurs, and the prediction its
     probability; with "classwise" every class is an event, and the errors are averaged over the
-    classes. Bins are those of `reliability_curve`, and so are the other arguments. Where weights
-    are fractions the mean error does not depend on their units, but what chance makes does: their
-    sum counts as the number of rows.
+    classes. Bins and the other arguments are those of `reliability_curve`. The sum of the weights
+    counts as the number of rows: it does not change `expected`, but `expected_by_chance`.
 
     >>> y, proba = [0, 0, 0, 1, 0, 1, 1, 1], [0.1, 0.1, 0.2, 0.2, 0.7, 0.7, 0.8, 0.8]
     >>> error = calibration_error(y, proba, kind="classwise", bins=2)
     >>> round(error.expected, 4), round(error.expected_by_chance, 4)
     (0.05, 0.1563)
-    >>> round(error.spiegelhalter.p_value, 3)
+    >>> round(error.p_value, 3)
     0.852
     """
     check_choice("kind", kind, ["top", "classwise"])
@@ -381,25 +326,24 @@ def calibration_error(
     if kind == "top":
         events = [(p.max(axis=1), rows.codes == most_probable(p))]
     found = [_calibration_bins(*event, rows.weight, bins) for event in events]
-    squares = [square for each in found if (square := mean_square_gap(each)) is not None]
     return CalibrationError(
         float(np.mean([np.average(abs(each.gap), weights=each.n) for each in found])),
         float(np.mean([np.average(mean_gap_by_chance(each), weights=each.n) for each in found])),
-        float(np.mean(squares)) if squares else None,
-        spiegelhalter(rows),
+        *spiegelhalter_test(rows),
     )
 
 
-def spiegelhalter(rows: Labelled) -> Spiegelhalter:
-    """Spiegelhalter's test of calibration (1986): is the Brier score what the model itself expects?
+def spiegelhalter_test(rows: Labelled) -> tuple[float, float]:
+    """z and p-value of Spiegelhalter's test (1986): is the Brier score what the model expects?
 
-    Of a calibrated model Σ_k (p_k - t_k)² has the mean 1 - q and the variance 4 Σ_k p_k (p_k - q)²,
+    For a calibrated model Σ_k (p_k - t_k)² has mean 1 - q and variance 4 Σ_k p_k (p_k - q)²,
     with q = Σ_k p_k²; z is the sum of the scores less that of the means, over the root of the sum
-    of the variances. Where all classes are equally probable in every row, z is zero; where an
-    impossible class occurred and nothing else varies, z is infinite.
+    of the variances. z is zero where all classes are equally probable in every row, and infinite
+    where an impossible class occurred and nothing else varies.
 
-    >>> spiegelhalter(read_labelled([0, 1, 0, 0], [0.1, 0.2, 0.3, 0.1]))
-    Spiegelhalter(z=0.4402..., p_value=0.6597...)
+    >>> z, p_value = spiegelhalter_test(read_labelled([0, 1, 0, 0], [0.1, 0.2, 0.3, 0.1]))
+    >>> round(z, 4), round(p_value, 4)
+    (0.4402, 0.6598)
     """
     p = rows.probability / rows.probability.sum(axis=1, keepdims=True)
     surplus = p - (p**2).sum(axis=1, keepdims=True)
@@ -407,8 +351,6 @@ def spiegelhalter(rows: Labelled) -> Spiegelhalter:
     own = np.take_along_axis(surplus, rows.codes[:, None], axis=1)[:, 0]
     excess = -(rows.weight @ own)
     spread = np.sqrt(rows.weight @ (p * surplus**2).sum(axis=1))
-    if spread > 0:
-        z = float(excess / spread)
-    else:
-        z = float(np.copysign(np.inf, excess)) if excess else 0.0
-    return Spiegelhalter(z, float(2 * ndtr(-abs(z))))
+    with np.errstate(divide="ignore"):
+        z = float(excess / spread) if excess else 0.0
+    return z, float(2 * ndtr(-abs(z)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 from scipy.special import chdtrc
 
@@ -35,7 +35,7 @@ PriorsLike = Mapping[Any, float] | Sequence[float] | Array
 
 
 def read_priors(priors: PriorsLike, classes: Labels, name: str = "priors") -> Array:
-    """Priors as the user gave them, by label or in the order of the classes, checked.
+    """Priors given by label or in the order of the classes, checked.
 
     >>> read_priors({"b": 0.9, "a": 0.1}, np.array(["a", "b"]))
     array([0.1, 0.9])
@@ -72,10 +72,10 @@ def log_priors(priors: Array) -> Array:
 
 
 def adjust_priors(proba: Any, old: PriorsLike, new: PriorsLike, classes: Any = None) -> Array:
-    """The probabilities that the same classifier would give if the class priors were others.
+    """The probabilities of the same classifier under other class priors.
 
-    p(C_k|x) is proportional to p(x|C_k) π_k, and the densities stay as they are: so the new
-    probabilities are proportional to p_k new_k / old_k.
+    p(C_k|x) is proportional to p(x|C_k) π_k, and the densities do not change: the new probabilities
+    are proportional to p_k new_k / old_k.
 
     proba : (n, K), a data frame with a column a class, or (n,) for the second of two classes; the
         result has the same shape, its columns in the order of `classes`.
@@ -96,15 +96,15 @@ def adjust_priors(proba: Any, old: PriorsLike, new: PriorsLike, classes: Any = N
 def undo_sampling(proba: Any, rates: PriorsLike, classes: Any = None) -> Array:
     """The probabilities before classes were subsampled, or repeated, to train the classifier.
 
-    If rate_k of the rows of class k were kept (below one), or made of each row (above one), the
-    probabilities without that are proportional to p_k / rate_k. Only ratios of rates matter.
+    If a share rate_k < 1 of the rows of class k was kept, or each was repeated rate_k > 1 times,
+    the probabilities without that are proportional to p_k / rate_k. Only ratios of rates matter.
 
     proba : (n, K), a data frame with a column a class, or (n,) for the second of two classes; the
         result has the same shape, its columns in the order of `classes`.
     rates : by class, or in the order of the classes.
     classes : labels of the columns of proba; by default their names, else 0, 1, ...
 
-    Of the honest payments one in a hundred was kept, of the frauds all:
+    One in a hundred honest payments was kept, and all frauds:
 
     >>> undo_sampling([0.5, 0.9], rates=[0.01, 1.0]).round(4)
     array([0.0099, 0.0826])
@@ -117,7 +117,7 @@ def undo_sampling(proba: Any, rates: PriorsLike, classes: Any = None) -> Array:
             "Give the share of the rows kept, or how often each was repeated; leave out classes "
             "of which no row was kept.",
         )
-    p = reweigh(given.checked(), -np.log(values))
+    p = reweigh(given.values, -np.log(values))
     return p[:, 1] if given.single else p
 
 
@@ -127,7 +127,7 @@ def log_ratio(old: Array, new: Array, classes: Labels) -> Array:
     if lost.any():
         label = classes.tolist()[int(lost.argmax())]
         raise ParameterError(
-            f"Class {label!r} has prior zero in old, but not in new: nothing is known of it.",
+            f"Class {label!r} has prior zero in old, but not in new.",
             "Fit the classifier to rows of this class, or give it prior zero in new.",
         )
     with np.errstate(invalid="ignore"):
@@ -141,7 +141,7 @@ def reweigh(p: Array, log_weight: Array) -> Array:
 
 
 def weighed_logs(log_p: Array, log_weight: Array) -> Array:
-    """ln p_k + log_weight_k, an error for rows of which no class is left."""
+    """ln p_k + log_weight_k; an error for rows in which no class is possible."""
     activation = log_p + log_weight
     lost = np.isneginf(activation).all(axis=1)
     if lost.any():
@@ -154,36 +154,36 @@ def weighed_logs(log_p: Array, log_weight: Array) -> Array:
 
 def _possible(given: Probabilities, old: Array) -> Array:
     """The probabilities, checked; an error if a row may be of a class that could not occur."""
-    p = given.checked()
+    p = given.values
     strange = (p > 0) & (old == 0)
     if strange.any():
         row, k = np.argwhere(strange)[0].tolist()
         raise ProbabilityError(
             f"Row {row} of proba has probability {p[row, k]:.4g} for class "
             f"{given.classes.tolist()[k]!r}, whose prior in old is zero.",
-            "Give in old the priors that the classifier was trained with.",
+            "Pass the priors that the classifier was trained with as old.",
         )
     return p
 
 
 _EM_STEPS, _MOST_STEPS = 10, 100
-# A Newton step that moves the density of no row by more than this share of it is the last: the next
-# would be its square. Priors of classes with equal densities are not identified and may still move.
+# A Newton step that changes the density of no row by more than this share of it is the last: the
+# next would be its square. Priors of classes with equal densities are not identified and may move.
 _STEP_TOLERANCE = 1e-11
-_ROUNDING = 1e-14  # by how much of itself a mean of logarithms may miss
-_FLAT = 1e-13  # eigenvalues of the information below this share of the largest are rounding
+_ROUNDING = 1e-14  # relative rounding error of a mean of logarithms
+_RIDGE = 1e-13  # of the trace of the information, added to it: directions without information
 _LEVEL = 0.05
-_IGNORANCE = 12**-0.5  # the standard deviation of a number somewhere between 0 and 1
+_IGNORANCE = 12**-0.5  # the standard deviation of a uniform distribution on (0, 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EstimatedPriors(Result):
-    """Priors found in rows without labels, and whether they are those of before.
+    """Class priors estimated from rows without labels, and a test of whether they changed.
 
     priors : (K,) the estimates, in the order of `classes`.
-    std_error : (K,) by the observed information; infinite where the rows have no information.
+    std_error : (K,) by the observed information; far above one where the rows have none.
     statistic, p_value : the likelihood ratio test of no change, by chi² with `df` degrees.
-    n_iter, converged : steps of EM and of Newton, and whether they came to an end.
+    n_iter, converged : the number of EM and Newton steps, and whether they converged.
     """
 
     priors: Array
@@ -214,11 +214,11 @@ def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> Estimat
 
     They maximise Σ_n ln Σ_k p_nk π_k / old_k (Saerens, Latinne and Decaestecker, 2002), first by
     EM, π_k ← mean of the adjusted p_nk, then by Newton's method for π ≥ 0. The probabilities are
-    taken as exact: what a poor fit gets wrong, no number of rows puts right.
+    taken as exact: errors of a poor fit remain, whatever the number of rows.
 
-    Standard errors are those of the observed information of all classes. For a class that is
-    estimated to be absent (prior zero) they measure how far from zero the prior may be. A class
-    whose prior in `old` is zero stays there.
+    Standard errors are those of the observed information of all classes. For a class with the
+    estimate zero they measure how far from zero the prior may be. A prior that is zero in `old`
+    stays zero.
 
     proba : (n, K), a data frame with a column a class, or (n,) for the second of two classes.
     old : priors by class, or in the order of the classes.
@@ -238,8 +238,8 @@ def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> Estimat
     if not converged:
         warn(
             ConvergenceWarning(
-                f"The priors still moved after {n_iter} steps.",
-                "Take the estimates with care: some classes may be all but alike.",
+                f"The estimates of the priors did not converge in {n_iter} steps.",
+                "Take them with care: some classes may have nearly equal densities.",
             )
         )
     statistic = 2 * max(0.0, _log_likelihood(W, pi) - _log_likelihood(W, before[live]))
@@ -261,12 +261,13 @@ def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> Estimat
 
 
 def _most_likely(W: Array, start: Array) -> tuple[Array, int, bool]:
-    """π of largest likelihood, the number of steps, and whether they came to an end."""
-    pi = np.maximum(start, 1e-9)  # from smaller priors EM would be long on its way
-    for _ in range(_EM_STEPS):
-        pi = pi / pi.sum()
-        pi = pi * _score(W, pi)
-    for step in range(_EM_STEPS + 1, _MOST_STEPS + 1):
+    """π of largest likelihood, the number of steps, and whether they converged."""
+    pi = np.maximum(start, 1e-9)  # EM would be slow to leave smaller priors
+    pi = pi / pi.sum()
+    for step in range(1, _MOST_STEPS + 1):
+        if step <= _EM_STEPS:
+            pi = pi * _score(W, pi)
+            continue
         following = _newton_step(W, pi)
         moved = abs(W @ (following - pi) / (W @ pi)).max()
         pi = following
@@ -276,30 +277,27 @@ def _most_likely(W: Array, start: Array) -> tuple[Array, int, bool]:
 
 
 def _score(W: Array, pi: Array) -> Array:
-    """Mean derivatives of the log-likelihood: 1 where π_k > 0, at most 1 elsewhere, at its top."""
+    """Mean derivatives of the log-likelihood; at its maximum 1 where π_k > 0, else at most 1."""
     return W.T @ (1 / (W @ pi)) / len(W)
 
 
 def _information(W: Array, pi: Array) -> Array:
-    """Minus the mean second derivatives of the log-likelihood, (K, K)."""
+    """Minus the mean second derivatives of the log-likelihood, (K, K), with a small ridge."""
     ratio = W / (W @ pi)[:, None]
-    return ratio.T @ ratio / len(W)
+    found = ratio.T @ ratio / len(W)
+    return found + _RIDGE * np.trace(found) * np.eye(len(pi))
 
 
 def _newton_step(W: Array, pi: Array) -> Array:
     """A step to the maximum over y ≥ 0 of the quadratic approximation at π of mean ln Wy - Σ y.
 
-    It is halved until the function does not fall. The maximum of that function on y ≥ 0 is the one
-    of the likelihood on the simplex: it sums to one.
-    With information H = RᵀR and Hπ = score, y makes |Ry - z| least, where Rᵀz = 2 score - 1. Along
-    directions without information it stays at π.
+    The maximum of that function on y ≥ 0 is that of the likelihood on the simplex: it sums to one.
+    With information H = LLᵀ, y minimises |Lᵀ(y - π) - L⁻¹(score - 1)|. The step is halved until the
+    function does not decrease.
     """
-    values, vectors = eigh(_information(W, pi))
-    flat = values <= values[-1] * _FLAT
-    root = np.sqrt(np.maximum(values, values[-1] * _FLAT))
-    goal = vectors.T @ (2 * _score(W, pi) - 1) / root
-    goal[flat] = root[flat] * (vectors[:, flat].T @ pi)
-    y = nnls(root[:, None] * vectors.T, goal, maxiter=100 * len(pi))[0]
+    L = np.linalg.cholesky(_information(W, pi))
+    goal = L.T @ pi + solve_triangular(L, _score(W, pi) - 1, lower=True)
+    y = nnls(L.T, goal, maxiter=100 * len(pi))[0]
     now = _objective(W, pi)
     for share in 0.5 ** np.arange(34):
         following = pi + share * (y - pi)
@@ -321,12 +319,6 @@ def _log_likelihood(W: Array, pi: Array) -> float:
 def _std_errors(W: Array, pi: Array) -> Array:
     """√ of the diagonal of Z(ZᵀIZ)⁻¹Zᵀ, with Z a basis of what sums to zero; I the information."""
     K = len(pi)
-    if K == 1:
-        return np.zeros(1)
     Z = np.linalg.qr(np.column_stack([np.ones(K), np.eye(K)[:, 1:]]))[0][:, 1:]
-    values, vectors = eigh(Z.T @ _information(W, pi) @ Z * len(W))
-    flat = values <= values[-1] * _FLAT
-    directions = (Z @ vectors) ** 2
-    variance = directions[:, ~flat] @ (1 / values[~flat])
-    variance[directions[:, flat].sum(axis=1) > 1e-12] = np.inf
-    return np.sqrt(variance)
+    covariance = Z @ np.linalg.inv(Z.T @ _information(W, pi) @ Z * len(W)) @ Z.T
+    return np.sqrt(np.diag(covariance))

@@ -3,151 +3,49 @@
 Conventions: n rows, K classes, A actions; probabilities p (n, K), losses L (K, A) or (n, K, A).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from posteriori.decision.loss import (
-    Loss,
-    LossLike,
-    read_loss,
-    read_reject_cost,
-    reject_label,
-)
-from posteriori.decision.probabilities import Probabilities, Result, read_proba
-from posteriori.errors import DecisionWarning, warn
+from posteriori.decision.loss import Loss, LossLike, read_loss, read_reject_cost
+from posteriori.decision.probabilities import Result, read_proba
+from posteriori.errors import DecisionWarning, ParameterError, warn
 from posteriori.rows.schema import listed
 from posteriori.typing import Array, Codes, Labels
 
 _TOLERANCE = 1e-9  # margins up to this size, in units of the largest, count as zero
 
 
-# --- Actions that are never optimal -------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ActionDominance:
-    """Labels of actions that are `never` of least expected loss, whatever the probabilities.
-
-    `never_rejects` if rejecting is possible, but never cheaper than the best action.
-    """
-
-    never: tuple[Any, ...] = ()
-    never_rejects: bool = False
-
-    def warn(self) -> None:
-        """One warning that names all of this, if there is any."""
-        parts = []
-        if self.never:
-            verb = "is" if len(self.never) == 1 else "are"
-            parts.append(f"{listed(self.never)} {verb} never of least expected loss")
-        if self.never_rejects:
-            parts.append("rejecting is never cheaper than the best action")
-        if parts:
-            warn(
-                DecisionWarning(
-                    f"Whatever the probabilities, {'; '.join(parts)}.",
-                    "Check the losses, or leave out the action.",
-                )
-            )
-
-
-def find_dominance(
-    loss: Array, labels: Sequence[Any], reject_cost: Array | None
-) -> ActionDominance:
-    """Of losses (K, A) that all rows share.
-
-    Where rows have their own costs of rejecting, actions are judged without rejecting, and
-    rejecting by the smallest cost.
-
-    >>> find_dominance(np.array([[0, 1, 0.6], [1, 0, 0.6]]), ["a", "b", "c"], np.array(0.7))
-    ActionDominance(never=('c',), never_rejects=True)
-    """
-    margins, never_rejects = optimal_margins(loss), False
-    if reject_cost is not None and reject_cost.size:
-        rejecting = np.full(len(loss), reject_cost.min())
-        of_all = optimal_margins(np.column_stack([loss, rejecting]))
-        never_rejects = bool(of_all[-1] <= _TOLERANCE)
-        margins = margins if reject_cost.ndim else of_all[:-1]
-    never = [label for label, t in zip(labels, margins, strict=True) if t < -_TOLERANCE]
-    return ActionDominance(tuple(never), never_rejects)
-
-
-def optimal_margins(loss: Array) -> Array:
-    """For each action of the losses (K, A), how much better than all others it can be.
-
-    With M_bk = L_kb - L_ka, action a is optimal at p if Mp ≥ 0. Its margin is the largest t with
-    Mq ≥ t for some q ≥ 0, Σ q = 1: above zero if it is the only best action somewhere, zero if it
-    is best only together with others, below zero if there is a better one everywhere. The losses in
-    each class are scaled, which changes no sign.
-
-    >>> np.sign(optimal_margins(np.array([[0.0, 1.0, 0.6], [1.0, 0.0, 0.6]])))
-    array([ 1.,  1., -1.])
-    """
-    K, A = loss.shape
-    if A == 1:
-        return np.ones(1)
-    size = abs(loss).max(axis=1, keepdims=True)
-    loss = loss / np.where(size > 0, size, 1.0)
-    first, second = np.partition(loss, 1, axis=1)[:, :2].T
-    found = np.zeros(A)
-    found[loss.argmin(axis=1)[second - first > _TOLERANCE]] = 1.0  # so that p there is one
-    for a in np.flatnonzero(found == 0):
-        M = np.delete(loss, a, axis=1).T - loss[:, [a]].T
-        solution = linprog(
-            np.append(np.zeros(K), -1.0),
-            A_ub=np.column_stack([-M, np.ones(A - 1)]),
-            b_ub=np.zeros(A - 1),
-            A_eq=np.append(np.ones(K), 0.0)[None],
-            b_eq=[1.0],
-            bounds=[*[(0, None)] * K, (None, None)],
-            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-        )
-        found[a] = -solution.fun
-    return found
-
-
-# --- Decisions ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Decisions(Result):
     """The action of least expected loss of each row.
 
-    code : (n,) the place of the action among `actions`; -1 where the row is rejected.
+    code : (n,) the position of the action in `actions`; -1 where the row is rejected.
     expected_loss : (n,) Σ_k p_k L_ka of the action chosen, or the cost of rejecting.
     actions : (A,) the labels of the actions.
-    rejectable : whether rows may be rejected.
-    reject_label : what stands for a rejected row: "reject" where actions are words, else None.
+    choices : (A,) or (A + 1,), the labels of the actions and of rejecting, if rows may be rejected:
+        "reject" where actions are words, else None.
     threshold : of two classes and two actions, the probability of the second class at which the
         best action changes; None otherwise, and where rows have losses of their own.
-    dominance : actions that are never the best choice, whatever the probabilities.
     """
 
     code: Codes
     expected_loss: Array
     actions: Labels
-    rejectable: bool = False
-    reject_label: str | None = None
+    choices: Labels
     threshold: float | None = None
-    dominance: ActionDominance = field(default_factory=ActionDominance)
 
     _columns = ("action", "expected_loss", "rejected")
 
-    @cached_property
+    @property
     def action(self) -> Labels:
-        """The label of the action chosen, (n,), or `reject_label`.
+        """The label of the action chosen, (n,), or that of rejecting."""
+        return self.choices[self.code]
 
-        Of the type of `actions`; of Python objects where None may be among numbers.
-        """
-        return choices(self.actions, self.rejectable, self.reject_label)[self.code]
-
-    @cached_property
+    @property
     def rejected(self) -> NDArray[np.bool_]:
         """Whether each row is rejected, (n,)."""
         return self.code < 0
@@ -161,30 +59,9 @@ class Decisions(Result):
             f"{label!r}: {n}" for label, n in zip(self.actions.tolist(), count[1:], strict=True)
         ]
         shown = ", ".join([*parts[:6], "..."] if len(parts) > 6 else parts)
-        rejects = f", rejected: {count[0]}" if self.rejectable else ""
+        rejects = f", rejected: {count[0]}" if len(self.choices) > len(self.actions) else ""
         mean = f"; mean expected loss {self.expected_loss.mean():.6g}" if len(self) else ""
         return f"Decisions({shown}{rejects}{mean})"
-
-
-def choices(actions: Labels, rejectable: bool, label: str | None) -> Labels:
-    """The labels of all choices; rejecting, if it is one, is the last.
-
-    >>> choices(np.array([3, 7]), True, None)
-    array([3, 7, None], dtype=object)
-    """
-    if not rejectable:
-        return actions
-    if label is None or actions.dtype.kind == "O":
-        return np.append(actions.astype(object), np.array([label], dtype=object))
-    return np.append(actions, label)
-
-
-def most_probable(activation: Array) -> Codes:
-    """The class of largest posterior probability: the fewest errors (1.5.1).
-
-    Activations serve as well as probabilities, being monotone in them; ties go to the first.
-    """
-    return activation.argmax(axis=1)
 
 
 def decide(
@@ -228,52 +105,45 @@ def decide(
     """
     given = read_proba(proba, classes)
     rule = read_rule(loss, given.classes, len(given.values), actions, reject_cost)
-    found = rule.decide(given)
-    found.dominance.warn()
-    return found
+    rule.warn_of_dominated()
+    return rule.decide(given.values)
 
 
-def read_rule(
-    loss: LossLike, classes: Labels, n_rows: int | None, actions: Any, reject_cost: Any
-) -> "DecisionRule":
-    """The rule as the user gave it; `n_rows` is None where rows may have no losses of their own."""
-    losses = read_loss(loss, classes, n_rows, actions)
-    cost = read_reject_cost(reject_cost, n_rows)
-    label = None if cost is None else reject_label(losses.actions.tolist())
-    return DecisionRule(losses, cost, label)
+def most_probable(activation: Array) -> Codes:
+    """The class of largest posterior probability: the fewest errors (1.5.1).
+
+    Activations serve as well as probabilities, being monotone in them; ties go to the first.
+    """
+    return activation.argmax(axis=1)
+
+
+# --- The rule -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class DecisionRule:
     """Probabilities in, actions of least expected loss out.
 
-    `reject_cost` is (), (n,), or None if no row may be rejected; `label` stands for rejecting.
+    `reject_cost` is (), (n,), or None if no row may be rejected; `choices` are the labels of the
+    actions and of rejecting.
     """
 
     loss: Loss
-    reject_cost: Array | None = None
-    label: str | None = None
+    reject_cost: Array | None
+    choices: Labels
 
-    def decide(self, proba: Probabilities) -> Decisions:
-        """The action of each row."""
-        p, losses = proba.checked(), self.loss.values
+    def decide(self, p: Array) -> Decisions:
+        """The action of each row, from its probabilities."""
+        losses = self.loss.values
         # Σ_k p_k L_ka of each action (1.81)
         costs = p @ losses if self.loss.shared else np.einsum("nk,nka->na", p, losses)
-        # By the probabilities themselves where each error costs one: rounding parts no equal ones.
+        # By the probabilities where each error costs one, so that rounding does not break ties.
         code = most_probable(p) if self.loss.zero_one else costs.argmin(axis=1)
         least = np.take_along_axis(costs, code[:, None], axis=1)[:, 0]
         if self.reject_cost is not None:
             code = np.where(self.reject_cost < least, -1, code)
             least = np.minimum(least, self.reject_cost)
-        return Decisions(
-            code,
-            least,
-            self.loss.actions,
-            self.reject_cost is not None,
-            self.label,
-            self.threshold,
-            self.dominance,
-        )
+        return Decisions(code, least, self.loss.actions, self.choices, self.threshold)
 
     @property
     def threshold(self) -> float | None:
@@ -290,14 +160,93 @@ class DecisionRule:
             return None
         return float(first / (first + second))
 
-    @cached_property
-    def dominance(self) -> ActionDominance:
-        """What is never chosen, by losses that all rows share."""
-        if not self.loss.shared:
-            return ActionDominance()
-        return find_dominance(self.loss.values, self.loss.actions.tolist(), self.reject_cost)
+    def warn_of_dominated(self) -> None:
+        """Warn of actions that no probabilities make the best, where rows share their losses.
 
-    def losses_of(self, code: Codes, true: Codes) -> Array:
-        """What decisions cost in the true classes, (n,), by losses that all rows share."""
-        losses = self.loss.values[true, code]
-        return losses if self.reject_cost is None else np.where(code < 0, self.reject_cost, losses)
+        Where rows have costs of rejecting of their own, actions are compared with the largest, and
+        rejecting is judged by the smallest.
+        """
+        if not self.loss.shared:
+            return
+        loss, labels, cost, parts = self.loss.values, self.loss.actions.tolist(), None, []
+        if self.reject_cost is not None and self.reject_cost.size:
+            cost = np.broadcast_to(self.reject_cost, (len(loss), 1, self.reject_cost.size))
+        table = loss if cost is None else np.column_stack([loss, cost.max(axis=2)])
+        never = [label for a, label in enumerate(labels) if optimal_margin(table, a) < -_TOLERANCE]
+        if never:
+            verb = "is" if len(never) == 1 else "are"
+            parts.append(f"{listed(never)} {verb} never of least expected loss")
+        if cost is not None:
+            table = np.column_stack([cost.min(axis=2), loss])
+            if optimal_margin(table, 0) <= _TOLERANCE:
+                parts.append("rejecting is never cheaper than the best action")
+        if parts:
+            warn(
+                DecisionWarning(
+                    f"Whatever the probabilities, {'; '.join(parts)}.",
+                    "Check the losses, or leave out the action.",
+                )
+            )
+
+
+def read_rule(
+    loss: LossLike, classes: Labels, n_rows: int | None, actions: Any, reject_cost: Any
+) -> DecisionRule:
+    """The rule as the user gave it; `n_rows` is None where rows may have no losses of their own."""
+    losses = read_loss(loss, classes, n_rows, actions)
+    cost = read_reject_cost(reject_cost, n_rows)
+    if cost is None:
+        return DecisionRule(losses, cost, losses.actions)
+    labels = losses.actions.tolist()
+    if "reject" in labels:
+        raise ParameterError(
+            "An action is called 'reject', as rejecting itself is.",
+            "Give the action another name, or leave reject_cost out.",
+        )
+    words = all(isinstance(label, str) for label in labels)
+    return DecisionRule(losses, cost, with_label(losses.actions, "reject" if words else None))
+
+
+def with_label(labels: Labels, label: Any) -> Labels:
+    """The labels and one more; an array of objects if its type is another than the labels'.
+
+    >>> with_label(np.array(["a", "b"]), "new"), with_label(np.array([1, 2]), None)
+    (array(['a', 'b', 'new'], dtype='<U3'), array([1, 2, None], dtype=object))
+    """
+    one = np.empty(1, dtype=object)
+    one[0] = label
+    if np.isscalar(label):
+        plain = np.array([label])
+        if plain.dtype.kind in {"f": "fiu"}.get(labels.dtype.kind, labels.dtype.kind):
+            return np.concatenate([labels, plain])
+    return np.concatenate([labels.astype(object), one])
+
+
+def optimal_margin(loss: Array, a: int) -> float:
+    """How much better than all other actions of the losses (K, A) action a can be.
+
+    With M_kb = L_kb - L_ka, action a is optimal at p if Mᵀp ≥ 0. Its margin is the largest t with
+    Mᵀq ≥ t for some q ≥ 0, Σ q = 1: positive if it is the only best action somewhere, zero if it
+    is best only together with others, negative if there is a better one everywhere. M is scaled in
+    each class, which changes no sign.
+
+    >>> [round(optimal_margin(np.array([[0.0, 1.0, 0.6], [1.0, 0.0, 0.6]]), a), 2) for a in (0, 2)]
+    [1.0, -0.17]
+    """
+    M = np.delete(loss, a, axis=1) - loss[:, [a]]
+    if M.shape[1] == 0:
+        return 1.0
+    size = abs(M).max(axis=1, keepdims=True)
+    M = M / np.where(size > 0, size, 1.0)
+    if (M.min(axis=1) > _TOLERANCE).any():
+        return 1.0  # the best where this class is certain
+    solution = linprog(
+        np.append(np.zeros(len(M)), -1.0),
+        A_ub=np.column_stack([-M.T, np.ones(M.shape[1])]),
+        b_ub=np.zeros(M.shape[1]),
+        A_eq=np.append(np.ones(len(M)), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[*[(0, None)] * len(M), (None, None)],
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    return -float(solution.fun)

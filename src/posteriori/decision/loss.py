@@ -1,9 +1,9 @@
-"""The loss of each action in each class, as the user has it, and the cost of rejecting.
+"""Readers of the loss of each action in each class, and of the cost of rejecting a row.
 
 Conventions: n rows, K classes, A actions; losses (K, A), or (n, K, A) where rows have their own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,6 @@ from posteriori.typing import Array, Labels
 
 # An array, a data frame with a row a class and a column an action, or {class: {action: loss}}.
 LossLike = Any
-
-LARGEST_LOSS = 1e300  # sums of such losses do not leave the doubles
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +69,12 @@ def read_loss(loss: LossLike, classes: Labels, n_rows: int | None, actions: Any 
     else:
         labels = as_vector(actions)
         values = values[..., places_of(labels.tolist(), names, "loss", "action")]
-    bad = _first_bad(values)
-    if bad is not None:
-        *row, k, a = bad
-        raise _unusable(
-            values[bad],
-            f"The loss of action {labels.tolist()[a]!r} in class {classes.tolist()[k]!r}"
-            + "".join(f" of row {i}" for i in row),
-            "Give every action a loss; one that must not be taken a loss that is large beside the "
+    for *row, k, a in np.argwhere(~np.isfinite(values)).tolist():
+        name = f"The loss of action {labels.tolist()[a]!r} in class {classes.tolist()[k]!r}"
+        raise _not_finite(
+            name + "".join(f" of row {i}" for i in row),
+            values[*row, k, a],
+            "Give each action a finite loss; a forbidden action one that is much larger than the "
             "others.",
         )
     return Loss(values, labels, loss is None)
@@ -106,7 +102,7 @@ def _from_mapping(
 
 
 def _from_frame(frame: "nw.DataFrame[Any]", classes: Labels) -> Array:
-    """A column an action and a row a class: by the index where that has labels, or in order."""
+    """A column an action and a row a class: by the index if it has labels, else in order."""
     values = _shaped(read_numbers(frame.to_numpy(), "loss"), len(classes), None)
     index = nw.maybe_get_index(frame)
     labels = None if index is None else own_names(list(index), classes.tolist())
@@ -116,7 +112,7 @@ def _from_frame(frame: "nw.DataFrame[Any]", classes: Labels) -> Array:
 
 
 def _one_or_each(value: Any, name: str, n_rows: int | None) -> Array:
-    """One number () or, where rows may have their own, one a row (n,)."""
+    """One number (), or one a row (n,)."""
     found = read_numbers(value, name).astype(np.float64)
     if found.shape in ((), (n_rows,)):
         return found
@@ -141,13 +137,7 @@ def _shaped(values: Array, n_classes: int, n_rows: int | None) -> Array:
     )
 
 
-def _first_bad(values: Array) -> tuple[int, ...] | None:
-    """The place of the first number that is missing, or too large to be added up."""
-    bad = ~(abs(values) <= LARGEST_LOSS)
-    return tuple(np.argwhere(bad)[0].tolist()) if bad.any() else None
-
-
-def _unusable(value: float, name: str, remedy: str) -> DataError:
+def _not_finite(name: str, value: float, remedy: str) -> DataError:
     if np.isnan(value):
         return MissingValueError(f"{name} is missing.", remedy)
     return InfiniteValueError(f"{name} is {value}.", remedy)
@@ -158,21 +148,7 @@ def read_reject_cost(cost: Any, n_rows: int | None) -> Array | None:
     if cost is None:
         return None
     values = _one_or_each(cost, "reject_cost", n_rows)
-    bad = _first_bad(values)
-    if bad is not None:
-        name = "The reject_cost" + "".join(f" of row {row}" for row in bad)
-        remedy = "Give a cost below 1e300, or None if no row may be rejected."
-        raise _unusable(values[bad], name, remedy)
+    for row in np.argwhere(~np.isfinite(values)).tolist():
+        name = "The reject_cost" + "".join(f" of row {i}" for i in row)
+        raise _not_finite(name, values[*row], "Give a finite cost, or None to reject no row.")
     return values
-
-
-def reject_label(actions: Sequence[Any]) -> str | None:
-    """What stands for a row that is rejected: "reject" among words, None among other labels."""
-    if not all(isinstance(action, str) for action in actions):
-        return None
-    if "reject" in actions:
-        raise ParameterError(
-            "An action is called 'reject', as rejecting itself is.",
-            "Give the action another name, or leave reject_cost out.",
-        )
-    return "reject"

@@ -1,6 +1,7 @@
-"""Probabilities, labels and names of classes as the functions of this room take them.
+"""Readers of probabilities, labels and names of classes for the functions of this package.
 
-Conventions: n rows, K classes. A weight counts how often its row occurred; weight zero is absence.
+Conventions: n rows, K classes. A weight counts how often its row occurred; rows of weight zero are
+left out.
 """
 
 from collections.abc import Sequence
@@ -26,9 +27,9 @@ from posteriori.typing import Array, Codes, Labels
 
 
 def places_of(wanted: Sequence[Any], given: Sequence[Any], what: str, kind: str) -> list[int]:
-    """Where each of the names wanted stands among those given; an error unless they are the same.
+    """The position of each wanted name among those given; an error unless they are the same.
 
-    Names of columns may be the labels as text: "0" for 0.
+    Names may be labels as text: "0" for 0.
 
     >>> places_of([0, 1], ["1", "0"], "loss", "class")
     [1, 0]
@@ -68,7 +69,7 @@ def read_names(names: Any, n: int, what: str, kind: str) -> Labels:
 
 
 def own_names(names: Sequence[Any], labels: Sequence[Any]) -> Sequence[Any] | None:
-    """Names of rows or columns; None if they are but their numbers, and not the labels.
+    """Names of rows or columns; None if they are only their numbers, and not the labels.
 
     >>> own_names([0, 1], ["no", "yes"]), own_names([0, 1], [1, 0])
     (None, [0, 1])
@@ -94,48 +95,30 @@ def read_numbers(
 
 
 class Result:
-    """A frozen dataclass whose `_columns` can be had as a frame: a row an entry, or one row."""
+    """A frozen dataclass as a data frame: a row for each entry of its arrays, or one row.
 
-    _columns: ClassVar[tuple[str, ...]]
+    The columns are `_columns`, by default all fields.
+    """
+
+    _columns: ClassVar[tuple[str, ...]] = ()
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The numbers as a data frame of "pandas", "polars" or "pyarrow"."""
-        columns = {name: np.atleast_1d(getattr(self, name)).tolist() for name in self._columns}
+        names = self._columns or list(vars(self))
+        columns = {name: np.atleast_1d(getattr(self, name)).tolist() for name in names}
         return make_frame(columns, backend)
 
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
-    """The probabilities of the classes, (n, K), in their own precision.
+    """The probabilities of the classes, (n, K), each row a distribution.
 
     `single` if they were given as that of the second of two classes, (n,).
     """
 
-    values: NDArray[Any]
+    values: Array
     classes: Labels
     single: bool = False
-
-    def checked(self) -> Array:
-        """All of them as doubles, each row a distribution; no rounding leaves [0, 1]."""
-        kind = self.values.dtype if self.values.dtype.kind == "f" else np.dtype(np.float64)
-        unit, values = float(np.finfo(kind).eps), self.values.astype(np.float64, copy=False)
-        total: Array = values.sum(axis=1)
-        near = abs(total - 1) <= max(1e-6, 4 * unit * values.shape[1])  # no NaN is near
-        negative = np.asarray((values < -8 * unit).any(axis=1))
-        if near.all() and not negative.any():
-            return np.clip(values, 0.0, 1.0)
-        row = int((~near | negative).argmax())
-        shown = f"Row {row} of proba, {np.array2string(values[row], precision=8, threshold=6)},"
-        if np.isnan(values[row]).any():
-            raise MissingValueError(
-                f"{shown} has a missing entry.",
-                "Drop these rows, or predict them with a model that can.",
-            )
-        raise ProbabilityError(
-            f"{shown} is not a probability distribution: it sums to {total[row]:.8g}"
-            f"{' and has a negative entry' * bool(negative[row])}.",
-            "Pass one column a class, or the probability of the second of two classes as a vector.",
-        )
 
 
 def read_proba(proba: Any, classes: Any = None) -> Probabilities:
@@ -151,13 +134,13 @@ def read_proba(proba: Any, classes: Any = None) -> Probabilities:
     frame, values = as_frame(proba), read_numbers(proba, "proba", ColumnTypeError)
     single = values.ndim == 1
     if single:
-        values = values.astype(np.result_type(values, np.float32), copy=False)
         values = np.column_stack([1 - values, values])
     if values.ndim != 2 or values.shape[1] == 0:
         raise ShapeError(
             f"proba has shape {values.shape}.",
             "Pass one row per observation, and one column per class.",
         )
+    values = _distributions(values)
     columns = range(values.shape[1]) if frame is None else list(frame.columns)
     if classes is None:
         return Probabilities(values, as_vector(list(columns)), single)
@@ -166,6 +149,29 @@ def read_proba(proba: Any, classes: Any = None) -> Probabilities:
     if names is not None:
         values = values[:, places_of(known.tolist(), names, "proba", "class")]
     return Probabilities(values, known, single)
+
+
+def _distributions(values: NDArray[Any]) -> Array:
+    """The rows as doubles, each a distribution up to the rounding of its own precision."""
+    unit = float(np.finfo(values.dtype).eps) if values.dtype.kind == "f" else 0.0
+    values = values.astype(np.float64, copy=False)
+    total: Array = values.sum(axis=1)
+    near = abs(total - 1) <= max(1e-6, 4 * unit * values.shape[1])  # no NaN is near
+    negative = np.asarray((values < -8 * unit).any(axis=1))
+    if near.all() and not negative.any():
+        return np.clip(values, 0.0, 1.0)
+    row = int((~near | negative).argmax())
+    shown = f"Row {row} of proba, {np.array2string(values[row], precision=8, threshold=6)},"
+    if np.isnan(values[row]).any():
+        raise MissingValueError(
+            f"{shown} has a missing entry.",
+            "Drop these rows, or predict them with a model that accepts missing entries.",
+        )
+    raise ProbabilityError(
+        f"{shown} is not a probability distribution: it sums to {total[row]:.8g}"
+        f"{' and has a negative entry' * bool(negative[row])}.",
+        "Pass one column a class, or the probability of the second of two classes as a vector.",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +208,7 @@ def class_place(label: Any, classes: Labels) -> int:
         return 1
     if label is None:
         raise ParameterError(
-            f"There are {len(labels)} classes, and label names none of them.",
+            f"There are {len(labels)} classes, and label is missing.",
             f"Pass label=, one of {labels[:8]}.",
         )
     if label not in labels:
@@ -213,33 +219,25 @@ def class_place(label: Any, classes: Labels) -> int:
 def read_labelled(y: Any, proba: Any, classes: Any = None, sample_weight: Any = None) -> Labelled:
     """Labels `y`, `proba` (n, K) or (n,) for the second of two classes, and weights, checked.
 
-    Column j is of class j of `classes`, by default the labels in y in their order. In a data frame
-    whose columns are called as the classes, each is of the class it is called after.
+    Column j is of class j of `classes`, by default the labels in y in their order; the columns of a
+    data frame go by their names if these are the classes.
     """
-    probability = read_proba(proba).checked()
+    probability = read_proba(proba).values
     n, K = probability.shape
     if not probability.size or K < 2:
         raise ShapeError(
             f"proba has shape {probability.shape}.",
             "Pass rows with a column a class, or one number a row for the second of two classes.",
         )
-    labels = as_vector(y)
-    if labels.ndim != 1:
-        raise LabelError(
-            f"y has shape {labels.shape}, not one label a row.", "Pass one label a row."
-        )
-    if len(labels) != n:
-        raise ShapeError(f"proba has {n} rows but y has {len(labels)}.", "Pass one label a row.")
-    given = None if classes is None else np.atleast_1d(as_vector(classes))
-    if given is None and labels.dtype.kind == "b" and K == 2:
+    given = None if classes is None else read_names(classes, K, "classes", "class")
+    if given is None and K == 2 and as_vector(y).dtype.kind == "b":
         given = np.array([False, True])
-    if given is not None:
-        check_distinct(given.tolist(), "classes", "class")
     known, codes = read_target(y, n, known=given)
+    if codes.ndim == 2:
+        raise LabelError("y has soft labels, not one label a row.", "Pass one label a row.")
     if len(known) != K:
         raise LabelError(
-            f"proba is of {K} classes, but {'y has' if given is None else 'classes names'} "
-            f"{len(known)}: {known.tolist()[:8]}.",
+            f"proba is of {K} classes, but y has {len(known)}: {known.tolist()[:8]}.",
             "Pass classes=, the class of each column of proba, such as model.classes_.",
         )
     frame = as_frame(proba)

@@ -1,8 +1,8 @@
-"""How good probabilities are: the logarithmic and the Brier score, and what they are made of.
+"""Proper scores of probabilities, the logarithmic and the Brier score, and their decomposition.
 
-Both are proper: no probabilities have a better expected score than the true ones. Less is better.
-Their decomposition is by isotonic regression, which needs no bins and no smoothing (Dimitriadis,
-Gneiting and Jordan, 2021).
+Both are proper: no probabilities have a better expected score than the true ones. Smaller is
+better. They are decomposed by isotonic regression, which needs no bins and no smoothing
+(Dimitriadis, Gneiting and Jordan, 2021).
 """
 
 from collections.abc import Callable
@@ -20,44 +20,21 @@ from posteriori.errors import ImpossibleClassWarning, ParameterError, warn
 from posteriori.typing import Array
 
 
-@dataclass(frozen=True, eq=False)
-class Pools:
-    """Rows in order of their predictions, pooled (m,) so that rates rise from pool to pool.
+def pool(predicted: Array, happened: NDArray[np.bool_], weight: Array) -> tuple[Array, Array]:
+    """Isotonic regression of an event: rows pooled so that its rate increases with the prediction.
 
-    `low` and `high` are the least and the largest prediction of a pool, `hits` and `misses` the
-    weights of its rows for which the event did and did not happen.
-    """
+    For each pool (m,) the weight of its rows in which the event happened, and of those in which it
+    did not.
 
-    low: Array
-    high: Array
-    hits: Array
-    misses: Array
-
-    @property
-    def rate(self) -> Array:
-        """How often the event happened in each pool."""
-        return self.hits / (self.hits + self.misses)
-
-
-def pool(predicted: Array, happened: NDArray[np.bool_], weight: Array) -> Pools:
-    """The pools of an event; rows of one prediction stay together.
-
-    >>> found = pool(np.array([0.1, 0.4, 0.6, 0.9]), np.array([0, 1, 0, 1], bool), np.ones(4))
-    >>> found.rate, found.low, found.high
-    (array([0. , 0.5, 1. ]), array([0.1, 0.4, 0.9]), array([0.1, 0.6, 0.9]))
+    >>> pool(np.array([0.1, 0.4, 0.6, 0.9]), np.array([0, 1, 0, 1], bool), np.ones(4))
+    (array([0., 1., 1.]), array([1., 1., 0.]))
     """
     levels, place = np.unique(predicted, return_inverse=True)
     hits = np.bincount(place, weight * happened, len(levels))
     misses = np.bincount(place, weight * ~happened, len(levels))
     total = hits + misses
-    blocks = isotonic_regression(hits / total, weights=total).blocks
-    starts = blocks[:-1]
-    return Pools(
-        levels[starts],
-        levels[blocks[1:] - 1],
-        np.add.reduceat(hits, starts),
-        np.add.reduceat(misses, starts),
-    )
+    starts = isotonic_regression(hits / total, weights=total).blocks[:-1]
+    return np.add.reduceat(hits, starts), np.add.reduceat(misses, starts)
 
 
 ScoreName = Literal["brier", "log"]
@@ -70,27 +47,23 @@ class Score(Result):
     value: float
     std_error: float
 
-    _columns = ("value", "std_error")
-
     def __float__(self) -> float:
         return self.value
 
 
 @dataclass(frozen=True)
 class Decomposition(Result):
-    """A score = reliability - resolution + uncertainty; only the first two are the model's.
+    """A score = reliability - resolution + uncertainty.
 
-    `reliability` is what a recalibration would gain, zero for a calibrated model; `resolution` is
-    what the recalibrated model gains over the shares of the classes, zero for one that does not
-    discriminate; `uncertainty` is the score of the shares.
+    `reliability` is what recalibration would gain, zero for a calibrated model; `resolution` is
+    what the recalibrated model gains over the class frequencies, zero for one that does not
+    discriminate; `uncertainty` is the score of the class frequencies, whatever the model.
     """
 
     score: float
     reliability: float
     resolution: float
     uncertainty: float
-
-    _columns = ("score", "reliability", "resolution", "uncertainty")
 
 
 def log_score(y: Any, proba: Any, *, classes: Any = None, sample_weight: Any = None) -> Score:
@@ -130,15 +103,15 @@ def decompose_score(
     classes: Any = None,
     sample_weight: Any = None,
 ) -> Decomposition:
-    """What a score is made of: score = reliability - resolution + uncertainty.
+    """The decomposition score = reliability - resolution + uncertainty.
 
     With S̄(r) the score of the isotonic recalibration of the predictions and S̄(π) that of the
-    shares of the classes: reliability = S̄ - S̄(r), resolution = S̄(π) - S̄(r), uncertainty = S̄(π)
-    (Dimitriadis, Gneiting and Jordan, 2021). There are no bins, and no term is below zero.
+    class frequencies: reliability = S̄ - S̄(r), resolution = S̄(π) - S̄(r), uncertainty = S̄(π)
+    (Dimitriadis, Gneiting and Jordan, 2021). There are no bins, and no term is negative.
 
     The Brier score of more than two classes is the sum over the classes of the scores of each
-    against the rest, and so are its parts. The logarithmic score is no such sum: for more than two
-    classes it is an error.
+    against the rest, and so are its parts. The logarithmic score is not such a sum: for more than
+    two classes it is an error.
     An infinite logarithmic score (see `log_score`) has an infinite reliability.
 
     >>> parts = decompose_score([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
@@ -149,8 +122,7 @@ def decompose_score(
     rows = read_labelled(y, proba, classes, sample_weight)
     if score == "log" and rows.n_classes > 2:
         raise ParameterError(
-            f"The logarithmic score of {rows.n_classes} classes is no sum over the classes, which "
-            "alone can be recalibrated without further assumptions.",
+            f"The logarithmic score of {rows.n_classes} classes is not a sum over the classes.",
             "Use score='brier', or one class against the rest: y == label with proba[:, k].",
         )
     mean, impurity = _SCORES[score]
@@ -158,8 +130,8 @@ def decompose_score(
     pools = [pool(rows.probability[:, k], rows.codes == k, rows.weight) for k in events]
     total = rows.weight.sum()
     value = mean(rows).value
-    recalibrated = sum(impurity(each.hits, each.misses) for each in pools) / total
-    shares = sum(impurity(each.hits.sum(), each.misses.sum()) for each in pools) / total
+    recalibrated = sum(impurity(hits, misses) for hits, misses in pools) / total
+    shares = sum(impurity(hits.sum(), misses.sum()) for hits, misses in pools) / total
     return Decomposition(
         value,
         max(0.0, float(value - recalibrated)),
@@ -178,7 +150,7 @@ def _log(rows: Labelled) -> Score:
             ImpossibleClassWarning(
                 f"Row {rows.row[first]} is of class {label!r}, which proba gives the probability "
                 f"zero ({impossible.sum()} such rows in all): the logarithmic score is infinite.",
-                "Use the Brier score, or a model that rules nothing out.",
+                "Use the Brier score, or a model that gives no class probability zero.",
             )
         )
     with np.errstate(divide="ignore"):
@@ -216,4 +188,4 @@ _SCORES: dict[ScoreName, tuple[Callable[[Labelled], Score], Callable[[Array, Arr
     "brier": (_brier, _gini),
     "log": (_log, _entropy),
 }
-"""A score, and what is left of its sum once the rows of a pool are given their rate."""
+"""A score, and its sum over the rows of a pool that are all given their rate."""

@@ -558,7 +558,7 @@ def _calibration(model: Any, rows: CheckedRows) -> Finding:
     each = weight[row] * t[row, code]
     classes = np.arange(p.shape[1])
     found = calibration_error(code, p[row], classes=classes, sample_weight=each)
-    p_value, z = found.spiegelhalter.p_value, found.spiegelhalter.z
+    p_value, z = found.p_value, found.z
     word = _word(p_value)
     word = "warning" if word == "bad" and found.expected < _SMALL else word
     error = (

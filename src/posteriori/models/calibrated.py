@@ -28,7 +28,8 @@ from posteriori.models.logistic import LogisticRegression
 from posteriori.models.wrapper import Training, Wrapper, held_out_predictions
 from posteriori.typing import Array, Codes, Labels
 
-_SMALLEST_LOG = float(np.log(np.finfo(np.float64).smallest_subnormal))
+_LOWEST = -1e100
+"""In place of ln 0, if no held-out row has a probability of zero."""
 
 
 class CalibratedClassifier(ClassifierMixin, Wrapper):
@@ -42,12 +43,12 @@ class CalibratedClassifier(ClassifierMixin, Wrapper):
 
     The map is fitted to cross-fitted predictions: the test rows of each fold are predicted by a
     copy of the estimator that is fitted to its training rows. The estimator itself is fitted to all
-    rows. An estimator in a `sklearn.frozen.FrozenEstimator` is not fitted again: all rows
-    recalibrate it, and must be new to it.
+    rows. An estimator in a `sklearn.frozen.FrozenEstimator` is not fitted again: it is recalibrated
+    on all rows, which must not be those it was fitted to.
 
-    If the estimator gives no probabilities, its `decision_function` stands for their logarithms. A
-    probability of zero has no logarithm: it counts as half the smallest positive one among the
-    held-out rows if any of these has a zero, and else as the smallest number of double precision.
+    If the estimator has no `predict_proba`, its `decision_function` is used in place of ln p. If
+    some probabilities of held-out rows are zero, these and all smaller than half the smallest
+    positive one are replaced by that half.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class CalibratedClassifier(ClassifierMixin, Wrapper):
     estimator_, classes_, n_features_in_, feature_names_in_.
     temperature_ : 1/b, for method="temperature": above one if the estimator was overconfident.
         Infinite, with a warning, if it does no better than chance; one, with a warning, if no
-        held-out row was misclassified, as then no temperature is low enough.
+        held-out row was misclassified, as the estimate would then be zero.
     calibrator_ : the `LogisticRegression` on the log odds, or on the ln p_k, for method="platt";
         its classes are the places of the classes in `classes_`.
 
@@ -79,7 +80,7 @@ class CalibratedClassifier(ClassifierMixin, Wrapper):
     classes_: Labels
     temperature_: float
     calibrator_: LogisticRegression
-    _zero: float
+    _lowest: float
     _least_classes = 2
 
     def __init__(
@@ -101,21 +102,25 @@ class CalibratedClassifier(ClassifierMixin, Wrapper):
         found, codes, weight = held_out_predictions(
             rows, self.estimator, self.cv, self._activations
         )
-        self.estimator_ = rows.fit(self.estimator, rows.used)
+        self.estimator_ = rows.fit(self.estimator)
         zeros = np.isneginf(found)
-        self._zero = float(found[~zeros].min() - np.log(2)) if zeros.any() else _SMALLEST_LOG
-        activations = self._without_zeros(found)
+        self._lowest = float(found[~zeros].min() - np.log(2)) if zeros.any() else _LOWEST
+        activations = np.maximum(found, self._lowest)
         if self.method == "temperature":
             self.temperature_ = _temperature(activations, codes, weight)
         else:
-            self._check_every_class(codes)
+            for label in np.delete(self.classes_, codes).tolist():
+                raise LabelError(
+                    f"No held-out row is of class {label!r}.",
+                    "Pass rows of it, or use method='temperature', which does not need them.",
+                )
             self.calibrator_ = _calibrator(_columns(activations), codes, weight)
 
     @anywhere
     def predict_log_proba(self, X: Any) -> Array:
         """ln p(C_k|x), recalibrated, (n, K)."""
         check_is_fitted(self)
-        logs = self._without_zeros(self._activations(self.estimator_, X))
+        logs = np.maximum(self._activations(self.estimator_, X), self._lowest)
         if hasattr(self, "temperature_"):
             return cast(Array, log_softmax(logs / self.temperature_, axis=1))
         return cast(Array, self.calibrator_.predict_log_proba(_columns(logs)))
@@ -144,11 +149,6 @@ class CalibratedClassifier(ClassifierMixin, Wrapper):
                 "Use a classifier that has one of them.",
             )
         labels = np.asarray(fitted.classes_).tolist()
-        if own.shape[1] != len(labels):
-            raise ParameterError(
-                f"decision_function gives {own.shape[1]} columns for {len(labels)} classes.",
-                "Use an estimator with a number a class, or with predict_proba.",
-            )
         found = np.full((len(own), len(self.classes_)), -np.inf)
         place = {label: k for k, label in enumerate(self.classes_.tolist())}
         found[:, [place[label] for label in labels]] = own
@@ -161,23 +161,9 @@ class CalibratedClassifier(ClassifierMixin, Wrapper):
             )
         return found
 
-    def _without_zeros(self, logs: Array) -> Array:
-        """The logarithms, with one in place of that of zero."""
-        if self._zero > _SMALLEST_LOG:  # so that no positive probability counts for less than zero
-            return np.maximum(logs, self._zero)
-        return np.where(np.isneginf(logs), self._zero, logs)
-
-    def _check_every_class(self, codes: Codes) -> None:
-        counts = np.bincount(codes, minlength=len(self.classes_))
-        if not counts.all():
-            raise LabelError(
-                f"No held-out row is of class {self.classes_.tolist()[int(counts.argmin())]!r}.",
-                "Pass rows of it, or use method='temperature', which does not need them.",
-            )
-
 
 def _columns(logs: Array) -> Array:
-    """What Platt's map is a function of: the log odds of two classes, or all ln p_k."""
+    """The features of Platt scaling: the log odds of two classes, or all ln p_k."""
     return logs[:, 1:] - logs[:, :1] if logs.shape[1] == 2 else logs
 
 
@@ -191,8 +177,7 @@ def _temperature(activations: Array, codes: Codes, weight: Array) -> float:
     warn(
         SeparationWarning(
             "No held-out row is misclassified, so that the likelihood increases as the "
-            "temperature falls to zero. The probabilities are left as they are (temperature_ is "
-            "1).",
+            "temperature falls to zero. The probabilities are not changed (temperature_ is 1).",
             "Use more rows, or method='platt', which has a finite estimate.",
         )
     )
@@ -216,7 +201,7 @@ def _calibrator(columns: Array, codes: Codes, weight: Array) -> LogisticRegressi
     model = LogisticRegression(prior="jeffreys" if separated else None, tol=1e-10)
     model.fit(columns, codes, weight)
     if model.coef_[0, 0] <= 0:
-        _warn_of_chance(f"The log odds were multiplied by {model.coef_[0, 0]:.3g} all the same.")
+        _warn_of_chance(f"The log odds are multiplied by {model.coef_[0, 0]:.3g}.")
     return model
 
 

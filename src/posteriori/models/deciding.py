@@ -1,6 +1,5 @@
-"""A classifier with a loss: decisions, the reject option, and the class priors they rest on."""
+"""A classifier with a loss: decisions, the reject option, and changed class priors."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -16,37 +15,40 @@ from posteriori.decision.class_priors import (
     read_priors,
     weighed_logs,
 )
-from posteriori.decision.decide import Decisions, choices, read_rule
+from posteriori.decision.decide import Decisions, read_rule
 from posteriori.decision.loss import LossLike
 from posteriori.decision.probabilities import read_proba
 from posteriori.errors import ParameterError
 from posteriori.inspection.results import Summary, predicted_log_probabilities
 from posteriori.likelihood.softmax import log_probabilities
 from posteriori.models.base import all_or_nothing, anywhere
-from posteriori.models.wrapper import Wrapper, check_arguments, read_labels, routed
+from posteriori.models.wrapper import Wrapper, accuracy, check_arguments, read_labels, routed
 from posteriori.rows.formula import read_formula
 from posteriori.rows.target import read_target, read_weight
 from posteriori.typing import Array, Labels
 
+_CHANGING_PRIORS = ("class_weight", "priors", "class_prior")
+"""Parameters by which probabilities of classifiers are not based on the class frequencies in y."""
+
 
 class DecidingClassifier(ClassifierMixin, Wrapper):
-    """Any classifier with probabilities, made to choose the action of least expected loss.
+    """A classifier that predicts the action of least expected loss.
 
     With probabilities p_k of the estimator and losses L_ka, the action is argmin_a Σ_k p_k L_ka
     (1.81), or to reject the row, if that costs less than any of them.
 
-    estimator : a classifier with `predict_proba`; fitted anew, unless in a `FrozenEstimator`.
+    estimator : a classifier with `predict_proba`; a copy is fitted, unless in a `FrozenEstimator`.
     loss : (K, A), the classes in the order of `classes_`; a data frame with a row a class and a
         column an action; {class: {action: loss}}; or None: an error costs one. Rows with losses
         of their own: `decide(X, loss=...)`.
     actions : labels of the actions; by default those that `loss` names, else the classes if there
         are as many actions, else 0, 1, ...
     reject_cost : the cost of rejecting a row; None if no row may be rejected.
-    priors : class priors of the rows to come, if others than those of the training rows.
-    training_priors : class priors that the probabilities of the estimator rest on; needed with
+    priors : class priors of the rows to predict, if they differ from those of the training rows.
+    training_priors : class priors that the probabilities of the estimator are based on; needed with
         `priors` for frozen models that do not keep them and for models with class weights. By
         default those that the model keeps (`priors_`, or scikit-learn's names for it), else the
-        shares of the classes in y, by `sample_weight`.
+        frequencies of the classes in y, by `sample_weight`.
 
     Fitted: estimator_, classes_, actions_ (A,), rule_ (with its `threshold`) and, with `priors`,
     priors_ and training_priors_ (K,).
@@ -81,23 +83,23 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
-        """Fit the estimator and read the losses; you are warned of actions that are never optimal.
+        """Fit the estimator and read the losses; warns of actions that are never optimal.
 
         X: a table in memory with labels y; or a formula, with the data frame as y, for estimators
         of posteriori. `params` are passed on to the `fit` of the estimator.
         """
-        check_arguments(self, X, y, sample_weight, params)
+        check_arguments(self, X, y, params)
         fit_params, _ = routed(self, sample_weight, params)
         self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self.classes_ = np.asarray(self.estimator_.classes_)
         if not hasattr(self.estimator_, "predict_proba"):
             raise ParameterError(
-                f"{type(self.estimator_).__name__} gives no probabilities to decide by.",
+                f"{type(self.estimator_).__name__} has no predict_proba.",
                 "Use a classifier with predict_proba, or wrap it in CalibratedClassifier.",
             )
         self.rule_ = read_rule(self.loss, self.classes_, None, self.actions, self.reject_cost)
         self.actions_ = self.rule_.loss.actions
-        self.rule_.dominance.warn()
+        self.rule_.warn_of_dominated()
         for name in ("priors_", "training_priors_"):
             self.__dict__.pop(name, None)
         self._shift = None
@@ -108,23 +110,22 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
         return self
 
     def _training_priors(self, X: Any, y: Any, sample_weight: Any) -> Array:
-        """Those given, those that the model keeps, or the shares of the classes in y, (K,)."""
+        """Those given, those that the model keeps, or the class frequencies in y, (K,)."""
         if self.training_priors is not None:
             return read_priors(self.training_priors, self.classes_, "training_priors")
-        layers = list(_layers(self.estimator_))
-        for model in layers:
-            if (own := _own_priors(model)) is not None:
-                return own
-        weighted = not hasattr(layers[-1], "method") and any(
-            name.endswith("class_weight") and value is not None
-            for model in layers
-            for name, value in model.get_params().items()
-        )
-        if weighted or any(isinstance(model, FrozenEstimator) for model in layers):
-            reason = "has class weights" if weighted else "is frozen and keeps no priors"
+        if (own := _own_priors(self.estimator_)) is not None:
+            return own
+        given = self.estimator_.get_params()
+        for each in (self.estimator_, *given.values()):
+            if hasattr(each, "best_estimator_"):
+                given = given | each.best_estimator_.get_params()
+        names = [name for name, value in given.items() if value is not None]
+        frozen = [isinstance(each, FrozenEstimator) for each in (self.estimator_, *given.values())]
+        if any(name.endswith(_CHANGING_PRIORS) for name in names) or any(frozen):
+            reason = "is frozen" if any(frozen) else "has class weights or priors"
             raise ParameterError(
                 f"priors was given, but the training priors are not known: the estimator {reason}.",
-                "Pass training_priors=, the class priors that its probabilities rest on.",
+                "Pass training_priors=, the class priors that its probabilities are based on.",
             )
         y = read_formula(X, y).y if isinstance(X, str) else y
         labels, codes = read_target(y, len(y))
@@ -157,13 +158,12 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
         check_is_fitted(self)
         proba = read_proba(self.predict_proba(X), self.classes_)
         if loss is None and reject_cost is None:
-            return self.rule_.decide(proba)
+            return self.rule_.decide(proba.values)
         own = self.loss if loss is None else loss
         cost = self.reject_cost if reject_cost is None else reject_cost
         rule = read_rule(own, self.classes_, len(proba.values), self.actions_, cost)
-        found = rule.decide(proba)
-        found.dominance.warn()
-        return found
+        rule.warn_of_dominated()
+        return rule.decide(proba.values)
 
     @anywhere
     def predict(self, X: Any) -> Labels:
@@ -198,40 +198,26 @@ class DecidingClassifier(ClassifierMixin, Wrapper):
         Without losses and without rejecting it is one more than that: the accuracy.
         """
         found = self.decide(X)
-        weight = read_weight(sample_weight, len(found))
         if self.loss is None and self.reject_cost is None:
-            labels, codes = read_labels(y, len(found), type(self).__name__)
-            right = self.classes_[found.code] == labels[codes]
-            return float(np.average(right, weights=weight))
+            return accuracy(self, self.classes_[found.code], y, sample_weight)
         codes = read_labels(y, len(found), type(self).__name__, self.classes_)[1]
-        losses = self.rule_.losses_of(found.code, codes)
-        return -float(np.average(losses, weights=weight))
+        losses = self.rule_.loss.values[codes, found.code]
+        if self.rule_.reject_cost is not None:
+            losses = np.where(found.rejected, self.rule_.reject_cost, losses)
+        return -float(np.average(losses, weights=read_weight(sample_weight, len(found))))
 
     @property
     def _possible_answers(self) -> Any:
-        return choices(self.actions_, self.reject_cost is not None, self.rule_.label)
-
-
-def _layers(fitted: Any) -> Iterator[Any]:
-    """The model and what is inside it, from the outside in, as far as the probabilities go.
-
-    Those of Platt scaling rest on the rows it was fitted to, whatever the model inside assumes.
-    """
-    model = fitted
-    while model is not None:
-        yield model
-        if isinstance(model, FrozenEstimator):
-            model = model.estimator
-        elif isinstance(model, Pipeline):
-            model = model.steps[-1][1]
-        elif getattr(model, "method", "temperature") == "temperature":
-            model = getattr(model, "best_estimator_", getattr(model, "estimator_", None))
-        else:
-            model = None
+        return self.rule_.choices
 
 
 def _own_priors(model: Any) -> Array | None:
-    """The priors that a fitted model keeps."""
+    """The priors that a fitted model keeps, or the last step of a pipeline, or a frozen model."""
+    if isinstance(model, FrozenEstimator):
+        return _own_priors(model.estimator)
+    if isinstance(model, Pipeline):
+        return _own_priors(model[-1])
+    model = getattr(model, "best_estimator_", model)
     for name in ("priors_", "class_prior_"):
         if (own := getattr(model, name, None)) is not None:
             return np.asarray(own, dtype=np.float64)

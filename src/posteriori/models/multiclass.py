@@ -5,8 +5,6 @@ two-class classifiers, above zero where a classifier predicts its positive class
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from itertools import combinations
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -16,21 +14,24 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice
-from posteriori.errors import ParameterError
+from posteriori.decision.decide import with_label
 from posteriori.inspection.results import linear_columns, predicted_log_probabilities
 from posteriori.models.base import anywhere
 from posteriori.models.gaussian import GaussianClassifier
-from posteriori.models.wrapper import Mask, Training, Wrapper, overwrite, read_labels, with_label
-from posteriori.rows.target import read_weight
+from posteriori.models.wrapper import (
+    Mask,
+    Training,
+    Wrapper,
+    accuracy,
+    check_reject_label,
+    overwrite,
+)
 from posteriori.typing import Array, Codes, Labels
-
-_COUPLED_ENTRIES = 2**18
-"""Numbers in the systems of equations of pairwise coupling that are solved at once."""
 
 _COUPLING_STEPS = 10
 
 _LARGEST_MARGIN = 1e300
-"""Infinite margins are cut to this size before they are added up."""
+"""Infinite margins are clipped to this size before they are summed."""
 
 
 def _gives_probabilities(model: "_Multiclass") -> bool:
@@ -62,16 +63,12 @@ class _Multiclass(ClassifierMixin, Wrapper):
 
     def _learn(self, rows: Training) -> None:
         check_choice("ambiguous", self.ambiguous, ["largest", "reject"])
-        if self.ambiguous == "reject" and self.reject_label in rows.classes.tolist():
-            raise ParameterError(
-                f"reject_label={self.reject_label!r} is a class of its own.",
-                "Choose a label that y does not have.",
-            )
+        if self.ambiguous == "reject":
+            check_reject_label(self.reject_label, rows.classes)
         self.classes_, self.estimators_ = rows.classes, []
         for target in self._comparisons():
             labels = target[rows.codes]
-            compared = rows.used[labels[rows.used] >= 0]
-            self.estimators_.append(rows.fit(self._base, compared, labels))
+            self.estimators_.append(rows.fit(self._base, np.flatnonzero(labels >= 0), labels))
 
     @anywhere
     def predict(self, X: Any) -> Labels:
@@ -108,7 +105,7 @@ class _Multiclass(ClassifierMixin, Wrapper):
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     @anywhere
     def predict_proba(self, X: Any) -> Array:
-        """Probability of each class, (n, K); there if the two-class classifier has it."""
+        """Probability of each class, (n, K); available if the two-class classifier has it."""
         check_is_fitted(self)
         if len(self.classes_) == 2:
             return cast(Array, self.estimators_[0].predict_proba(X))
@@ -125,10 +122,7 @@ class _Multiclass(ClassifierMixin, Wrapper):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of the rows with the right label; a rejected row does not have it."""
-        found = self.predict(X)
-        labels, codes = read_labels(y, len(found), type(self).__name__)
-        right = found == labels[codes]
-        return float(np.average(right, weights=read_weight(sample_weight, len(found))))
+        return accuracy(self, self.predict(X), y, sample_weight)
 
     @property
     def n_parameters_(self) -> int:
@@ -162,8 +156,8 @@ class _Multiclass(ClassifierMixin, Wrapper):
         return ("not all of its classifiers are linear (see estimators_)",)
 
     @abstractmethod
-    def _comparisons(self) -> Iterator[Codes]:
-        """For each classifier the target of each class, (K,): 0, 1, or -1 for neither."""
+    def _comparisons(self) -> Codes:
+        """For each classifier the target of each class, (m, K): 0, 1, or -1 for neither."""
 
     @abstractmethod
     def _scores(self, margins: Array) -> Array:
@@ -195,11 +189,11 @@ class OneVersusRest(_Multiclass):
     and no row is ambiguous.
 
     The margin is the `decision_function` of the estimator, else its probability less one half.
-    The probabilities are p_k / Σ_j p_j, with p_k what classifier k gives to its class; where
+    The probabilities are p_k / Σ_j p_j, with p_k the probability of class k by classifier k; where
     every p_k is zero they are 1/K each.
 
     `estimator` is any two-class classifier (by default `GaussianClassifier()`). `ambiguous` is
-    what `predict` does with ambiguous rows: "largest" takes the largest margin all the same,
+    what `predict` does with ambiguous rows: "largest" predicts the class of largest margin,
     "reject" returns `reject_label`, and an array of Python objects where the type of the labels
     cannot hold it.
 
@@ -211,10 +205,9 @@ class OneVersusRest(_Multiclass):
     (array([68]), array([-1]))
     """
 
-    def _comparisons(self) -> Iterator[Codes]:
-        n_classes = len(self.classes_)
-        for one in [1] if n_classes == 2 else range(n_classes):
-            yield (np.arange(n_classes) == one).astype(np.intp)
+    def _comparisons(self) -> Codes:
+        targets = np.eye(len(self.classes_), dtype=np.intp)
+        return targets[1:] if len(targets) == 2 else targets
 
     def _scores(self, margins: Array) -> Array:
         return margins
@@ -237,16 +230,15 @@ class OneVersusOne(_Multiclass):
     The prediction is the class with most votes, ties going to the largest sum of margins; a row
     is ambiguous if no class wins all of its K - 1 comparisons.
     With r_ij the probability of class i against class j, the probabilities are those of Wu, Lin
-    and Weng (2004), second method: the p that sums to one and makes
-    Σ_i Σ_j≠i (r_ji p_i - r_ij p_j)² least. They weigh how clear each comparison is, which votes do
-    not: where comparisons are close, the most probable class may be another than the one with most
-    votes.
+    and Weng (2004), second method: the p that minimises Σ_i Σ_j≠i (r_ji p_i - r_ij p_j)² among
+    those that sum to one. They use how clear each comparison is, which votes do not: where
+    comparisons are close, the most probable class may differ from the one with most votes.
 
-    Each classifier is fitted to the rows of its two classes only. Those of this library accept the
-    levels of categorical columns that only other classes have; for any other, these are unknown.
+    Each classifier is fitted to the rows of its two classes only. Classifiers of this library know
+    the levels of categorical columns that only other classes have; others do not.
 
     `estimator` is any two-class classifier (by default `GaussianClassifier()`). `ambiguous` is
-    what `predict` does with ambiguous rows: "largest" takes the most votes all the same, "reject"
+    what `predict` does with ambiguous rows: "largest" predicts the class with most votes, "reject"
     returns `reject_label`, and an array of Python objects where the type of the labels cannot
     hold it. `estimators_` are in the order (0, 1), (0, 2), ..., each positive for the later class.
 
@@ -257,22 +249,22 @@ class OneVersusOne(_Multiclass):
     (3, 0)
     """
 
-    def _comparisons(self) -> Iterator[Codes]:
-        for pair in combinations(range(len(self.classes_)), 2):
-            target = np.full(len(self.classes_), -1)
-            target[list(pair)] = 0, 1
-            yield target
+    def _comparisons(self) -> Codes:
+        first, second = np.triu_indices(len(self.classes_), 1)
+        targets = np.full((len(first), len(self.classes_)), -1)
+        pair = np.arange(len(first))
+        targets[pair, first], targets[pair, second] = 0, 1
+        return targets
 
     def _scores(self, margins: Array) -> Array:
-        targets = np.array(list(self._comparisons()))
+        targets = self._comparisons()
         signs = (targets == 1) * 1.0 - (targets == 0)
-        confidence = np.clip(margins, -_LARGEST_MARGIN, _LARGEST_MARGIN) @ signs
-        # Below 1/2 in size, so that no sum of margins outweighs a vote; the inverse hyperbolic
-        # sine keeps large sums apart. Sums that differ by less than 1e-15 count as equal.
-        return self._votes(margins) + np.arctan(np.arcsinh(confidence)) / 4
+        total = np.clip(margins, -_LARGEST_MARGIN, _LARGEST_MARGIN) @ signs
+        # Less than 1/2, so that no sum of margins outweighs a vote.
+        return self._votes(margins) + total / (3 * (abs(total) + 1))
 
     def _votes(self, margins: Array) -> Array:
-        targets = np.array(list(self._comparisons()))
+        targets = self._comparisons()
         wins, losses = (targets == 1).astype(float), (targets == 0).astype(float)
         return (margins > 0) @ wins + (margins <= 0) @ losses
 
@@ -300,17 +292,14 @@ def _margin(fitted: Any, X: Any) -> Array:
 def couple(r: Array) -> Array:
     """Pairwise coupling: p (n, K) from r (n, K, K), r[:, i, j] = 1 - r[:, j, i] being i against j.
 
-    The least Σ_i<j (r_ji p_i - r_ij p_j)² = pᵀQp with Σp = 1 has Qp = c1 with c = pᵀQp (Wu, Lin
-    and Weng 2004, second method), so that p is proportional to (Q + 11ᵀ)⁻¹1. Gauss-Seidel steps
-    then give small probabilities their digits too. The diagonal of r is zero.
+    The minimum of Σ_i<j (r_ji p_i - r_ij p_j)² = pᵀQp with Σp = 1 has Qp = c1 with c = pᵀQp (Wu,
+    Lin and Weng 2004, second method), so that p is proportional to (Q + 11ᵀ)⁻¹1. Gauss-Seidel
+    steps then make small probabilities accurate. The diagonal of r is zero.
 
     >>> couple(np.array([[[0.0, 0.8, 0.6], [0.2, 0.0, 0.3], [0.4, 0.7, 0.0]]])).round(3)
     array([[0.521, 0.137, 0.342]])
     """
     n_rows, n_classes, _ = r.shape
-    step = max(1, _COUPLED_ENTRIES // n_classes**2)
-    if n_rows > step:
-        return np.concatenate([couple(r[low : low + step]) for low in range(0, n_rows, step)])
     lost = (r**2).sum(axis=1)  # Q_ii = Σ_j r_ji²
     products = r * r.swapaxes(1, 2)  # -Q_ij = r_ij r_ji
     Q = lost[:, :, None] * np.eye(n_classes) - products

@@ -10,20 +10,21 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_fraction
+from posteriori.decision.decide import with_label
 from posteriori.errors import DataError, IdentifiabilityWarning, ParameterError, warn
 from posteriori.models.base import anywhere
 from posteriori.models.wrapper import (
     Mask,
     Training,
     Wrapper,
+    check_reject_label,
     held_out_predictions,
     overwrite,
-    with_label,
 )
 from posteriori.typing import Array, Labels
 
 _ROUNDING = 1e-12
-"""Densities whose logarithms differ by less, relative to themselves or one, are equal."""
+"""Log densities that differ by less, relative to themselves or to one, count as equal."""
 
 
 def _classifies(model: "NoveltyDetector") -> bool:
@@ -44,7 +45,7 @@ class NoveltyDetector(Wrapper):
     that is fitted to its training rows; the estimator itself is fitted to all rows. As new rows are
     evaluated by that fit, to slightly more rows, their rate is nearly the one requested. It is
     exactly that rate for an estimator in a `sklearn.frozen.FrozenEstimator`, which is not fitted
-    again: the rows must then be new to it.
+    again; the rows must then not be those it was fitted to.
 
     Parameters
     ----------
@@ -68,9 +69,8 @@ class NoveltyDetector(Wrapper):
     >>> from sklearn.datasets import load_iris
     >>> from posteriori import GaussianClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = NoveltyDetector(
-    ...     GaussianClassifier(), false_positive_rate=0.05, reject_label=-1
-    ... ).fit(X, y)
+    >>> model = NoveltyDetector(GaussianClassifier(), false_positive_rate=0.05, reject_label=-1)
+    >>> model = model.fit(X, y)
     >>> model.predict([[5.1, 3.5, 1.4, 0.2], [5.1, 3.5, 1.4, 9.9]])
     array([ 0, -1])
     >>> model.p_value([[5.1, 3.5, 1.4, 0.2], [5.1, 3.5, 1.4, 9.9]]).round(3)
@@ -102,18 +102,15 @@ class NoveltyDetector(Wrapper):
     def _learn(self, rows: Training) -> None:
         check_fraction("false_positive_rate", self.false_positive_rate)
         found, _, weight = held_out_predictions(rows, self.estimator, self.cv, _log_density)
-        self.estimator_ = rows.fit(self.estimator, rows.used)
+        self.estimator_ = rows.fit(self.estimator)
         if is_classifier(self.estimator):
             self.classes_ = np.asarray(self.estimator_.classes_)
-            if self.reject_label in self.classes_.tolist():
-                raise ParameterError(
-                    f"reject_label={self.reject_label!r} is a class of its own.",
-                    "Choose a label that y does not have.",
-                )
+            check_reject_label(self.reject_label, self.classes_)
         order = np.argsort(found)
         self._densities = found[order]
         self._weight_below = np.append(0.0, np.cumsum(weight[order]))
-        # Rare is what is below the largest s_i with a p-value of at most the rate, were it lower.
+        # Novel is below the largest s_i that would have a p-value of at most the rate if it were
+        # any lower.
         total = self._weight_below[-1]
         lowest = (1 + self._weight_below[:-1]) / (1 + total)
         rare = np.flatnonzero(lowest <= self.false_positive_rate)
@@ -138,14 +135,14 @@ class NoveltyDetector(Wrapper):
     def p_value(self, X: Any) -> Array:
         """The share (n,) of ordinary rows whose density is no higher, the row itself counted."""
         scores = self.score_samples(X)
-        place = np.searchsorted(self._densities, _raised(scores), side="right")
+        raised = scores + _ROUNDING * np.maximum(abs(np.nan_to_num(scores)), 1.0)
+        place = np.searchsorted(self._densities, raised, side="right")
         return (1 + self._weight_below[place]) / (1 + self._weight_below[-1])
 
     @anywhere
     def is_novel(self, X: Any) -> Mask:
         """Whether each row is novel, (n,)."""
-        scores = self.score_samples(X)
-        return np.asarray(_raised(scores) < self.threshold_)
+        return np.asarray(self.p_value(X) <= self.false_positive_rate)
 
     @property
     def _possible_answers(self) -> Labels:
@@ -188,10 +185,3 @@ def _log_density(fitted: Any, X: Any) -> Array:
             int(missing.argmax()),
         )
     return found
-
-
-def _raised(log_density: Array) -> Array:
-    """A little higher, so that densities which differ by rounding count as equal."""
-    with np.errstate(invalid="ignore"):
-        raised = log_density + _ROUNDING * np.maximum(abs(log_density), 1.0)
-    return np.where(np.isfinite(log_density), raised, log_density)

@@ -1,4 +1,4 @@
-"""What estimators around another estimator have in common: reading rows, folds, and routing.
+"""Wrappers, estimators around another estimator: reading rows, folds, and metadata routing.
 
 Cross-fitting gives predictions for rows that the predicting model was not fitted to: the test rows
 of each fold are predicted by a copy of the estimator that is fitted to its training rows. The folds
@@ -9,7 +9,7 @@ are those of a splitter of scikit-learn. An estimator that is already fitted, in
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
 import narwhals.stable.v1 as nw
@@ -21,9 +21,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from posteriori.arguments import check_count
+from posteriori.decision.decide import with_label
 from posteriori.errors import (
     DataError,
     IdentifiabilityWarning,
@@ -39,7 +40,7 @@ from posteriori.rows.formula import read_formula
 from posteriori.rows.frames import as_pickable, count_rows, pick_rows
 from posteriori.rows.in_memory import check_aligned
 from posteriori.rows.scan import is_source
-from posteriori.rows.target import as_vector, read_target, read_weight
+from posteriori.rows.target import as_vector, encode, read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
 
 Mask = NDArray[np.bool_]
@@ -60,7 +61,7 @@ class Wrapper(Estimator):
         passed on: `groups` to the splitter, if there is one, all others to the `fit` of the
         estimator, with metadata routing if that is enabled.
         """
-        check_arguments(self, X, y, sample_weight, params)
+        check_arguments(self, X, y, params)
         self._learn(read_training(self, X, y, sample_weight, params))
         return self
 
@@ -114,8 +115,7 @@ class Wrapper(Estimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags, inner = super().__sklearn_tags__(), get_tags(self._base)
-        for name in ("sparse", "allow_nan", "positive_only", "categorical", "string", "pairwise"):
-            setattr(tags.input_tags, name, getattr(inner.input_tags, name))
+        tags.input_tags = replace(inner.input_tags)
         tags.non_deterministic = inner.non_deterministic
         return tags
 
@@ -123,12 +123,9 @@ class Wrapper(Estimator):
 # --- Arguments of fit -----------------------------------------------------------------------------
 
 
-def check_arguments(
-    model: Wrapper, X: Any, y: Any, sample_weight: Any, params: Mapping[str, Any]
-) -> None:
-    """An error for what a model around its estimator cannot be fitted to."""
-    estimator = model._base
-    name, inner = type(model).__name__, type(estimator).__name__
+def check_arguments(model: Wrapper, X: Any, y: Any, params: Mapping[str, Any]) -> None:
+    """An error for what a wrapper cannot be fitted to."""
+    name = type(model).__name__
     if any(is_source(each) or hasattr(type(each), "map_sum") for each in (X, y)):
         raise ParameterError(
             f"{name} does not fit to a dataset on disk or on a cluster.",
@@ -137,20 +134,14 @@ def check_arguments(
         )
     if isinstance(X, str) and "~" not in X:
         raise path_error(X, y)
-    if isinstance(X, str) and not is_ours(estimator):
+    if isinstance(X, str) and not is_ours(model._base):
         raise ParameterError(
-            f"{name} was given a formula, but {inner} does not take formulas.",
+            f"{name} was given a formula, but {type(model._base).__name__} takes none.",
             "Pass X and y, or use an estimator of posteriori.",
         )
     if params.get("offset") is not None:
         raise ParameterError(
             f"{name} does not take offsets.", "Fit the estimator alone, which may take them."
-        )
-    takes = isinstance(estimator, FrozenEstimator) or has_fit_parameter(estimator, "sample_weight")
-    if sample_weight is not None and not takes:
-        raise ParameterError(
-            f"sample_weight was given, but {inner} takes none.",
-            "Leave the weights out, or use an estimator whose fit takes them.",
         )
 
 
@@ -180,10 +171,10 @@ def is_ours(estimator: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The rows of a fit as the user passed them, with their classes and weights.
+    """The rows of a fit with a positive weight as the user passed them, their classes and weights.
 
-    X is a data frame, and y None, if there is a `formula`. `used` are the numbers of the rows whose
-    weight is not zero; `fit_params` and `split_params` the other arguments of the estimator and of
+    X is a data frame, and y None, if there is a `formula`. `number` is the number of each row among
+    all `n_given`; `fit_params` and `split_params` are the other arguments of the estimator and of
     the splitter.
     """
 
@@ -193,33 +184,33 @@ class Training:
     classes: Labels
     codes: Codes
     weight: Array
-    used: Codes
+    number: Codes
+    n_given: int
     fit_params: Mapping[str, Any]
     split_params: Mapping[str, Any]
 
-    def fit(self, estimator: Any, rows: Codes, labels: Any = None) -> Any:
-        """A copy of the estimator, fitted to the rows with these numbers.
+    def fit(self, estimator: Any, rows: Codes | None = None, labels: Any = None) -> Any:
+        """A copy of the estimator, fitted to these rows, or to all.
 
-        `labels` (one for each row of X) stand for those of the user. An estimator of posteriori is
+        `labels`, one for each row of X, replace those of the user. An estimator of posteriori is
         passed all rows of a frame with text, with weight zero where they are not among `rows`, so
         that its schema has all levels of the columns.
         """
         if isinstance(estimator, FrozenEstimator):
             return estimator
         X, y, formula, params = self.X, self.y, self.formula, dict(self.fit_params)
+        every = np.arange(len(self.codes))
         if labels is not None:
             X, y, formula = self._with_labels(labels)
-        if len(rows) < len(self.codes):
+        if rows is not None and not np.array_equal(rows, every):
             if is_ours(estimator) and _has_levels(X):
-                own = np.isin(np.arange(len(self.codes)), rows)
-                params["sample_weight"] = np.where(own, self.weight, 0.0)
-                rows = np.arange(len(own))
+                times = np.bincount(rows, minlength=len(every))
+                params["sample_weight"], rows = self.weight * times, every
             else:
-                X, params = pick_rows(X, rows), _check_method_params(X, params, indices=rows)
-                y = None if y is None else y[rows]
+                X, y, params = _pick(X, y, params, rows)
         y = y.to_native() if isinstance(y, nw.Series) else y
         given = (formula, X) if formula is not None else (X,) if y is None else (X, y)
-        with _numbered(rows):
+        with self._numbered(every if rows is None else rows):
             return clone(estimator).fit(*given, **params)
 
     def _with_labels(self, labels: Any) -> tuple[Any, Any, str | None]:
@@ -232,9 +223,19 @@ class Training:
         return frame.with_columns(column).to_native(), None, f"{name} ~ {terms}"
 
     def predict(self, predict: Callable[[Any, Any], Any], fitted: Any, rows: Codes) -> Array:
-        """What `predict(fitted, X)` gives for the rows with these numbers."""
-        with _numbered(rows):
+        """What `predict(fitted, X)` gives for these rows."""
+        with self._numbered(rows):
             return np.asarray(predict(fitted, pick_rows(self.X, rows)), dtype=np.float64)
+
+    @contextmanager
+    def _numbered(self, rows: Codes) -> Iterator[None]:
+        """Errors that name one of these rows have its number among those given instead."""
+        try:
+            yield
+        except (DataError, ScaleError) as error:
+            if error.row is None:
+                raise
+            raise error.located("", int(self.number[rows][error.row]) - error.row) from error
 
 
 def read_training(
@@ -253,26 +254,32 @@ def read_training(
     n_rows = count_rows(X)
     weight = read_weight(sample_weight, n_rows)
     weight = np.ones(n_rows) if weight is None else weight
-    used = np.flatnonzero(weight)
+    number = np.flatnonzero(weight)
     classes, codes, labels = np.zeros(1), np.zeros(n_rows, dtype=np.intp), None
-    if frozen := isinstance(model._base, FrozenEstimator):
+    known = None
+    if isinstance(model._base, FrozenEstimator):
         check_is_fitted(model._base)
+        known = getattr(model._base, "classes_", None)
     if model._needs_labels:
-        known = np.asarray(model._base.classes_) if frozen else None
         classes, codes = read_labels(y, n_rows, type(model).__name__, known)
-        if known is None:
-            present, own = np.unique(codes[used], return_inverse=True)
-            classes, codes = classes[present], np.zeros(n_rows, dtype=np.intp)
-            codes[used] = own
         labels = None if formula is not None else as_vector(y, keep_levels=True)
+    fit_params, split_params = routed(model, sample_weight, params)
+    if len(number) < n_rows:
+        split_params = _check_method_params(X, split_params, indices=number)
+        X, labels, fit_params = _pick(X, labels, fit_params, number)
+        codes, weight = codes[number], weight[number]
+        if known is None:
+            present, codes = encode(codes)
+            classes = classes[present]
     if len(classes) < model._least_classes:
         raise LabelError(
-            f"{type(model).__name__} needs rows of two classes at least; y has one class, "
+            f"{type(model).__name__} needs rows of at least two classes; y has one class, "
             f"{classes.tolist()[0]!r} (n_samples = {n_rows}).",
             "Pass rows of every class.",
         )
-    fit_params, split_params = routed(model, sample_weight, params)
-    return Training(X, labels, formula, classes, codes, weight, used, fit_params, split_params)
+    return Training(
+        X, labels, formula, classes, codes, weight, number, n_rows, fit_params, split_params
+    )
 
 
 def read_labels(
@@ -288,15 +295,12 @@ def read_labels(
     return found, cast(Codes, codes)
 
 
-@contextmanager
-def _numbered(rows: Codes) -> Iterator[None]:
-    """Errors that name one of some rows have its number among all rows instead."""
-    try:
-        yield
-    except (DataError, ScaleError) as error:
-        if error.row is None:
-            raise
-        raise error.located("", int(rows[error.row]) - error.row) from error
+def _pick(
+    X: Any, y: Any, params: Mapping[str, Any], rows: Codes
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Some rows of X, of y, and of the arguments that have one entry per row."""
+    picked: dict[str, Any] = _check_method_params(X, params, indices=rows)
+    return pick_rows(X, rows), None if y is None else y[rows], picked
 
 
 def _has_levels(X: Any) -> bool:
@@ -321,8 +325,8 @@ def held_out_predictions(
     Also the classes and weights of these rows. One that is predicted r times has 1/r of its weight
     each time.
     """
-    frozen = isinstance(estimator, FrozenEstimator)
-    folds = [(rows.used, rows.used)] if frozen else make_folds(cv, rows)
+    every = np.arange(len(rows.codes))
+    folds = [(every, every)] if isinstance(estimator, FrozenEstimator) else make_folds(cv, rows)
     parts = [rows.predict(predict, rows.fit(estimator, train), test) for train, test in folds]
     tested = np.concatenate([test for _, test in folds])
     times = np.bincount(tested)[tested]
@@ -330,33 +334,34 @@ def held_out_predictions(
 
 
 def make_folds(cv: Any, rows: Training) -> list[tuple[Codes, Codes]]:
-    """The numbers of the rows to fit to and of those to predict, fold by fold.
+    """The rows to fit to and those to predict, fold by fold.
 
     A number means `StratifiedKFold(cv, shuffle=True, random_state=0)`, but no more folds than rows
-    in the largest class.
+    in the largest class. A list of splits has the numbers of the rows among all those given.
     """
-    used, codes = rows.used, rows.codes[rows.used]
-    if not isinstance(cv, str) and np.iterable(cv) and not hasattr(cv, "split"):
-        kept = rows.weight > 0
-        splits = [(np.asarray(train), np.asarray(test)) for train, test in cv]
-        folds = [(train[kept[train]], test[kept[test]]) for train, test in splits]
+    if hasattr(cv, "split") and not isinstance(cv, str):
+        folds = list(cv.split(rows.X, rows.codes, **rows.split_params))
+    elif np.iterable(cv) and not isinstance(cv, str):
+        place = np.full(rows.n_given, -1)
+        place[rows.number] = np.arange(len(rows.number))
+        folds = [tuple(each[each >= 0] for each in map(place.__getitem__, split)) for split in cv]
     else:
-        if isinstance(cv, str) or not hasattr(cv, "split"):
-            cv = _stratified(cv, codes)
-        X = rows.X if len(used) == len(rows.codes) else pick_rows(rows.X, used)
-        given = _check_method_params(rows.X, rows.split_params, indices=used)
-        with warnings.catch_warnings():
-            # A class with fewer rows than folds is in some of the folds only.
-            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-            places = list(cv.split(X, codes, **given))
-        folds = [(used[train], used[test]) for train, test in places]
+        folds = _stratified(cv, rows.codes)
     for number, (train, test) in enumerate(folds, start=1):
-        _check_training_classes(rows.classes, rows.codes[train], rows.codes[test], number)
+        present = np.unique(rows.codes[train])
+        lacking = rows.classes[np.setdiff1d(rows.codes[test], present)].tolist()
+        if len(present) == 1 < len(rows.classes):
+            label = rows.classes.tolist()[present[0]]
+            problem = f"The training rows of fold {number} are of one class, {label!r}."
+            raise LabelError(problem, "Pass more rows of the others, or another splitter as cv=.")
+        if lacking:
+            problem = f"No training row of fold {number} is of class {lacking[0]!r}"
+            warn(IdentifiabilityWarning(f"{problem}: it gets probability zero there.", _REMEDY))
     return folds
 
 
-def _stratified(cv: Any, codes: Codes) -> StratifiedKFold:
-    """The splitter for a number of folds."""
+def _stratified(cv: Any, codes: Codes) -> list[tuple[Codes, Codes]]:
+    """Folds for their number."""
     check_count("cv", cv, "folds")
     if cv < 2:
         raise ParameterError("cv=1 holds out no rows.", "Use two folds or more.")
@@ -366,39 +371,29 @@ def _stratified(cv: Any, codes: Codes) -> StratifiedKFold:
             f"Every class has one row only (n_samples = {len(codes)}): none can be held out.",
             _REMEDY,
         )
-    return StratifiedKFold(n_folds, shuffle=True, random_state=0)
+    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=0)
+    with warnings.catch_warnings():
+        # A class with fewer rows than folds is in some of the folds only.
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        return list(splitter.split(codes, codes))
 
 
-def _check_training_classes(classes: Labels, train: Codes, test: Codes, number: int) -> None:
-    """Warn of a class that only held-out rows have; an error for training rows of one class."""
-    present = np.unique(train)
-    lacking = np.setdiff1d(test, present)
-    if len(present) == 1 < len(classes):
-        label = classes.tolist()[present[0]]
-        problem = f"The training rows of fold {number} are of one class, {label!r}."
-        raise LabelError(problem, "Pass more rows of the others, or another splitter as cv=.")
-    if len(lacking):
-        label = classes.tolist()[lacking[0]]
-        problem = f"No training row of fold {number} is of class {label!r}"
-        warn(IdentifiabilityWarning(f"{problem}: it gets probability zero there.", _REMEDY))
+# --- Labels that are no class ---------------------------------------------------------------------
 
 
-# --- Labels of rejected rows ----------------------------------------------------------------------
+def check_reject_label(label: Any, classes: Labels) -> None:
+    """An error if the label of rejected rows is that of a class."""
+    if label in classes.tolist():
+        raise ParameterError(
+            f"reject_label={label!r} is a class of its own.", "Choose a label that y does not have."
+        )
 
 
-def with_label(labels: Labels, label: Any) -> Labels:
-    """The labels and one more; an array of objects if its type is another than the labels'.
-
-    >>> with_label(np.array(["a", "b"]), "new"), with_label(np.array([1, 2]), None)
-    (array(['a', 'b', 'new'], dtype='<U3'), array([1, 2, None], dtype=object))
-    """
-    one = np.empty(1, dtype=object)
-    one[0] = label
-    if np.isscalar(label):
-        plain = np.array([label])
-        if plain.dtype.kind in {"f": "fiu"}.get(labels.dtype.kind, labels.dtype.kind):
-            return np.concatenate([labels, plain])
-    return np.concatenate([labels.astype(object), one])
+def accuracy(model: Wrapper, predicted: Labels, y: Any, sample_weight: Any) -> float:
+    """The share of the rows with the right label; a rejected row does not have it."""
+    labels, codes = read_labels(y, len(predicted), type(model).__name__)
+    weight = read_weight(sample_weight, len(predicted))
+    return float(np.average(predicted == labels[codes], weights=weight))
 
 
 def overwrite(labels: Labels, where: Mask, label: Any) -> Labels:
