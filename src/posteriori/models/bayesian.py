@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
 from posteriori.arguments import as_generator, check_choice, check_count, names_of_others
 from posteriori.decision.decide import most_probable
-from posteriori.design.standardise import STILL
 from posteriori.errors import (
     ApproximationWarning,
     IdentifiabilityWarning,
@@ -18,44 +16,34 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.inspection.results import About, glance_of, listed
-from posteriori.inspection.summary import Summary, fact_text, number_text
+from posteriori.inspection.summary import fact_text, number_text
 from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.links import PROBABILITY_LINKS, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.base import anywhere
 from posteriori.models.fitting import Prepared, prepare
-from posteriori.models.likelihood_fit import (
-    A_NUMBER,
-    ChosenPrior,
-    Plan,
-    Solver,
-    choose_prior,
-    finish,
-)
+from posteriori.models.likelihood_fit import A_NUMBER, Plan, Solver, choose_prior, finish
 from posteriori.models.likelihood_model import LikelihoodModel, with_offset
 from posteriori.models.linear import linear_function
 from posteriori.models.logistic import joined, rows_to_keep
 from posteriori.models.posteriors import (
     DIAGONAL,
-    INFERENCES,
     ApproximationCheck,
     Earlier,
     Found,
-    InferenceRequest,
     after_updates,
-    check_diagonal,
-    check_draws,
-    check_gaussian,
-    stream,
-    worst,
+    by_laplace,
+    by_monte_carlo,
+    by_variational,
+    check_posterior,
+    is_affordable,
 )
 from posteriori.models.predictive_draws import drawn_classes, to_arviz
 from posteriori.posterior.coefficient_posterior import Posterior
-from posteriori.posterior.coefficient_table import CoefficientMap
-from posteriori.posterior.evidence import Chosen, Evidence, as_prior, check_proper
+from posteriori.posterior.evidence import Evidence, as_prior, check_proper
 from posteriori.posterior.gaussian import DiagonalGaussian
-from posteriori.posterior.inference import Errors, Inference, Intervals
+from posteriori.posterior.inference import Inference
 from posteriori.posterior.log_posterior import WIDE, LogPosterior
 from posteriori.posterior.monte_carlo import diagnostics
 from posteriori.posterior.predictive import (
@@ -71,7 +59,6 @@ from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
 from posteriori.rows.threads import one_blas_thread
-from posteriori.statistics.column_moments import column_spread
 from posteriori.typing import Array, Codes, Labels
 
 _METHODS = {
@@ -92,15 +79,6 @@ _LAST = "Likelihoods, deviances and criteria are those of the rows of the last f
 _ALL = "; the log evidence is that of all rows, those before being known by a Gaussian"
 
 
-def together(before: float | None, last: float | None) -> float | None:
-    """ln p(t) of all rows; None where that of some is not known.
-
-    >>> together(-10.0, -2.5), together(None, -2.5)
-    (-12.5, None)
-    """
-    return None if before is None or last is None else before + last
-
-
 def _no_evidence() -> InferenceError:
     return InferenceError(
         "There is no evidence with prior='jeffreys', which is improper.",
@@ -113,14 +91,6 @@ _FIXED = 0.01
 
 NONE_DEPENDENT: Codes = np.empty(0, dtype=np.intp)
 """No dependent columns: with a proper prior every coefficient is determined."""
-
-
-def _undetermined(coef_map: CoefficientMap) -> ParameterError:
-    return ParameterError(
-        f"With prior='jeffreys' the first rows do not determine some combination of "
-        f"{listed(coef_map.dependent)}, which has no prior for further rows.",
-        "Drop columns that depend on others, fit to all rows at once, or use another prior.",
-    )
 
 
 BROAD = 10.0
@@ -194,19 +164,18 @@ class BayesianLogisticRegression(LikelihoodModel):
     predictive: PredictiveName
     posterior_: Posterior
 
+    solver: Solver = "auto"
+
     inference_: str
+    inference_reason_: str
+    lower_bounds_: tuple[float, ...]
+
     _found: Found
-    _laplace_evidence: Evidence
     _earlier: Earlier
     _check: ApproximationCheck | None
     _weight: float | None
-
     _kept: MemoryRows | None
-
-    solver: Solver = "auto"
-
-    inference_reason_: str
-    lower_bounds_: tuple[float, ...]
+    _random: np.random.Generator
 
     def _log_predictive(self, X: Any, offset: Any) -> Array:
         """ln p(C_k|x) (n, K), with the coefficients integrated out."""
@@ -263,57 +232,6 @@ class BayesianLogisticRegression(LikelihoodModel):
         kernel = interval_kernel(self.posterior_, level, self._link())
         return self._filled(X, offset, kernel, (2,) if K == 2 else (K, 2))
 
-    def tidy(
-        self,
-        level: float = 0.95,
-        errors: Errors = "model",
-        intervals: Intervals = "wald",
-        *,
-        odds_ratios: bool = False,
-        reference: Any = None,
-        positive: Any = None,
-    ) -> Any:
-        """The coefficients as a frame: term, class (for more than two), estimate, std_error,
-        conf_low, conf_high.
-
-        Of a posterior there are no tests. After Monte Carlo intervals are quantiles of the draws.
-        Errors other than those of the "model", and intervals by "profile", belong to the mode: they
-        need inference="laplace".
-        """
-        self._check_at_mode(errors, intervals)
-        shown = {"odds_ratios": odds_ratios, "reference": reference, "positive": positive}
-        return super().tidy(level, errors, intervals, **shown)
-
-    def summary(
-        self,
-        level: float = 0.95,
-        errors: Errors = "model",
-        *,
-        intervals: Intervals = "wald",
-        odds_ratios: bool = False,
-        reference: Any = None,
-        positive: Any = None,
-    ) -> Summary:
-        """The fit on one page, to print or to look at in a notebook."""
-        self._check_at_mode(errors, intervals)
-        shown = {"odds_ratios": odds_ratios, "reference": reference, "positive": positive}
-        found = super().summary(level, errors, intervals=intervals, **shown)
-        (name, last), *left = found.facts[0]
-        if not self._earlier.n_fits or name != "Rows":
-            return found
-        return replace(found, facts=([("Rows of the last fit", last), *left], found.facts[1]))
-
-    def _check_at_mode(self, errors: Errors, intervals: Intervals) -> None:
-        self._known_classes()
-        check_choice("errors", errors, get_args(Errors))
-        check_choice("intervals", intervals, get_args(Intervals))
-        if self.inference_ != "laplace" and (errors, intervals) != ("model", "wald"):
-            raise InferenceError(
-                f"errors={errors!r} with intervals={intervals!r} is for the mode of the "
-                f"posterior; with inference={self.inference_!r} there are its mean and deviations.",
-                "Use errors='model' and intervals='wald', or inference='laplace'.",
-            )
-
     def glance(self) -> Any:
         """The fit as a frame with one row, with the evidence and the inference it is by.
 
@@ -321,9 +239,8 @@ class BayesianLogisticRegression(LikelihoodModel):
         that of all n_obs_total rows.
         """
         self._known_classes()
-        found = glance_of(self._inference, self._about())
         total = self._n_all
-        found |= {
+        found = glance_of(self._inference, self._about()) | {
             "log_evidence": [self._log_evidence],
             "n_obs_total": [int(total) if total == int(total) else total],
             "n_fits": [self._earlier.n_fits + 1],
@@ -339,16 +256,13 @@ class BayesianLogisticRegression(LikelihoodModel):
         )
 
     def _summary_facts(self) -> tuple[tuple[str, str], ...]:
-        value, facts = self._log_evidence, []
+        value, error, facts = self._log_evidence, self.log_evidence_error_, []
         if self._earlier.n_fits:
-            told = f"{number_text(self._n_all)}, {self._earlier.n_fits + 1} fits"
-            facts.append(("Rows in all", told))
+            n_fits = f"{self._earlier.n_fits + 1} fits"
+            facts.append(("Rows in all", f"{number_text(self._n_all)}, {n_fits}"))
         if value is not None:
-            error = self.log_evidence_error_
-            give = "" if error is None else f" ± {error:.2g}"
-            facts.append(("Log evidence", fact_text(value) + give))
-        if isinstance(self._found.gaussian, DiagonalGaussian):
-            facts.append(("Posterior", "diagonal"))
+            either_side = "" if error is None else f" ± {error:.2g}"
+            facts.append(("Log evidence", fact_text(value) + either_side))
         return tuple(facts)
 
     def _summary_notes(self) -> tuple[str, ...]:
@@ -358,13 +272,6 @@ class BayesianLogisticRegression(LikelihoodModel):
         if not self._earlier.n_fits:
             return notes
         return (*notes, f"{_LAST}{'' if self._log_evidence is None else _ALL}.")
-
-    def _count(self, rows: FitRows) -> None:
-        """Note the weight of rows in memory, whose owner may put others there."""
-        if not rows.in_memory:
-            self._weight = None
-        else:
-            self._weight = float(rows.n_rows if rows.weight is None else rows.weight.sum())
 
     @property
     def _n_last(self) -> float:
@@ -383,11 +290,9 @@ class BayesianLogisticRegression(LikelihoodModel):
         With Jeffreys' prior there is none, as that is improper.
         """
         self._known_classes()
-        if self._found.log_evidence is None:
+        if self._found.evidence is None:
             raise _no_evidence()
-        if self.inference_ == "laplace":
-            return self._inference.evidence
-        return self._laplace_evidence
+        return self._found.evidence
 
     @property
     def log_evidence_(self) -> float:
@@ -399,7 +304,8 @@ class BayesianLogisticRegression(LikelihoodModel):
 
     @property
     def _log_evidence(self) -> float | None:
-        return together(self._earlier.log_evidence, self._found.log_evidence)
+        before, last = self._earlier.log_evidence, self._found.log_evidence
+        return None if before is None or last is None else before + last
 
     @property
     def log_evidence_error_(self) -> float | None:
@@ -417,23 +323,11 @@ class BayesianLogisticRegression(LikelihoodModel):
         is checked, and the word is "usable" at best, as the rows before enter as a Gaussian.
         """
         self._known_classes()
-        found, earlier = self._last_check(), self._earlier
-        if not earlier.n_fits:
-            return found
-        return after_updates(found, earlier.word, self._n_last, self._n_all)
-
-    def _last_check(self) -> ApproximationCheck:
-        if self.posterior_.chains is not None:
-            return check_draws(self.posterior_.chains)
         if self._check is None:
-            self._check = self._check_of(self._found)
-        return self._check
-
-    def _check_of(self, found: Found) -> ApproximationCheck:
-        """How near the Gaussian is to the exact posterior."""
-        if isinstance(found.gaussian, DiagonalGaussian):
-            return check_diagonal(len(found.gaussian.mean))
-        return check_gaussian(self._inference.objective, found.gaussian)
+            self._check = check_posterior(self._inference, self._found)
+        if not self._earlier.n_fits:
+            return self._check
+        return after_updates(self._check, self._n_last, self._n_all)
 
     @property
     def diagnostics_(self) -> Any:
@@ -557,13 +451,20 @@ class BayesianLogisticRegression(LikelihoodModel):
             self._kept = rows
 
     def _learn(self, rows: FitRows) -> None:
+        """Update the posterior by further rows."""
         self._check_parameters()
-        prior = self._handed_on()
-        if prior.coefficient_map.coordinates.basis is not None:
-            raise _undetermined(prior.coefficient_map)
-        if isinstance(self.prior, str) and not self._earlier.n_fits:
-            self._warn_of_fixed()
+        prior = self.posterior_
+        if self.inference_ == "variational":
+            prior = replace(prior, gaussian=self._found.curved)
         coef_map, plan = prior.coefficient_map, self._plan(rows)
+        if coef_map.coordinates.basis is not None:
+            raise ParameterError(
+                "With prior='jeffreys' the first rows do not determine some combination of "
+                f"{listed(coef_map.dependent)}, which has no prior for further rows.",
+                "Drop columns that depend on others, fit to all rows, or use another prior.",
+            )
+        if self.prior in ("evidence", "ard") and not self._earlier.n_fits:
+            self._warn_of_fixed()
         problem = plan.problem
         objective = LogPosterior(
             problem.rows,
@@ -575,40 +476,23 @@ class BayesianLogisticRegression(LikelihoodModel):
             coef_map.coordinates,
             self.tol**2,
         )
-        self._earlier, self._kept = self._with_the_last(), None
-        self._count(rows)
-        self._keep(plan, finish(plan, Prepared([objective], prior.free_mean, NONE_DEPENDENT)))
-        self._conclude(plan, None)
+        n_fits = self._earlier.n_fits + 1
+        self._earlier, self._kept = Earlier(self._log_evidence, self._n_all, n_fits), None
+        self._conclude(plan, Prepared([objective], prior.free_mean, NONE_DEPENDENT))
         self.prior_ = prior
-
-    def _handed_on(self) -> Posterior:
-        """The posterior as the prior of rows to come."""
-        if self.inference_ == "variational":
-            return replace(self.posterior_, gaussian=self._found.curved)
-        return self.posterior_
-
-    def _with_the_last(self) -> Earlier:
-        """What is known of all fits so far."""
-        before = self._earlier
-        known = "usable" if self._check is None else worst("usable", self._check.word)
-        return Earlier(
-            together(before.log_evidence, self._found.log_evidence),
-            before.n_obs + self._n_last,
-            before.n_fits + 1,
-            worst(before.word, known),
-        )
 
     def _warn_of_fixed(self) -> None:
         """Warn of coefficients that the chosen prior fixes."""
-        coef_map, precision = self.posterior_.coefficient_map, self._found.penalty.precision
+        coef_map = self.posterior_.coefficient_map
         first, c = int(coef_map.standard.intercept), coef_map.coordinates.c
-        variance = np.square(self._found.gaussian.standard_deviation).reshape(c, -1)
-        learnt = (1.0 - precision * variance).max(axis=0)[first:]
+        precision = np.broadcast_to(self.prior_.precision, len(coef_map.columns.names))
+        variance = np.square(self._found.gaussian.standard_deviation).reshape(c, -1)[:, first:]
+        learnt = (1.0 - precision * variance).max(axis=0)
         fixed = np.flatnonzero(learnt < _FIXED)
         if not len(fixed):
             return
         columns = coef_map.columns.as_schema().describe_all(fixed)
-        least = float(precision[first:][fixed].min())
+        least = float(precision[fixed].min())
         warn(
             IdentifiabilityWarning(
                 f"The {self._n_last:g} rows of the first fit hardly determine the coefficient of "
@@ -654,8 +538,6 @@ class BayesianLogisticRegression(LikelihoodModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.prior is None:
-            raise _improper(self.prior)
         check_choice("inference", self.inference, get_args(InferenceChoice))
         if self.prior == "jeffreys" and self.inference in ("variational", "monte_carlo"):
             raise ParameterError(
@@ -688,29 +570,22 @@ class BayesianLogisticRegression(LikelihoodModel):
     def _fit_rows(self, rows: FitRows) -> None:
         self._check_parameters()
         self._earlier, self._kept = Earlier(), None
-        self._count(rows)
+        self._random = as_generator(self.random_state)
         plan = self._plan(rows)
         prepared = prepare(plan.problem)
-        self._check_prepared(prepared)
-        chosen = cast(Chosen, self.prior) if self.prior in get_args(Chosen) else None
-        found = ChosenPrior(prepared)
-        if chosen is None or self.inference != "variational":  # whose bound chooses its own
-            found = choose_prior(plan, prepared)
-        self.__dict__.pop("prior_", None)
+        self._check_prepared(prepared.objective)
+        prepared, _, reason = choose_prior(plan, prepared)
         self.__dict__.pop("prior_reason_", None)
-        if self.prior == "jeffreys":
-            self.prior_ = "jeffreys"
-        elif found.how:
-            self.prior_, self.prior_reason_ = found.prior, found.how
-        elif chosen is None and len(found.prepared.levels) == 1:
-            self.prior_ = as_prior(found.prepared.objective)
-        self._keep(plan, finish(plan, found.prepared))
-        self._conclude(plan, chosen)
+        if reason:
+            self.prior_reason_ = reason
+        is_jeffreys = self.prior == "jeffreys"
+        self.prior_ = "jeffreys" if is_jeffreys else as_prior(prepared.objective)
+        self._conclude(plan, prepared)
 
-    def _check_prepared(self, prepared: Prepared) -> None:
+    def _check_prepared(self, objective: LogPosterior) -> None:
         """An error where the inference cannot have so many coefficients, or needs another prior."""
-        if prepared.objective.is_wide and self.inference in ("variational", "monte_carlo"):
-            size = prepared.objective.coordinates.size
+        size = objective.coordinates.size
+        if objective.is_wide and self.inference in ("variational", "monte_carlo"):
             raise ParameterError(
                 f"inference={self.inference!r} needs the covariance of all {size:,} coefficients, "
                 f"which has {size**2:,} numbers. {WIDE:,} coefficients are the most.",
@@ -719,99 +594,59 @@ class BayesianLogisticRegression(LikelihoodModel):
         if self.prior == "jeffreys":
             return
         try:
-            check_proper(prepared.objective.penalty)
+            check_proper(objective.penalty)
         except InferenceError as error:
-            raise _improper(self.prior) from error
-
-    @cached_property
-    def prior_(self) -> Any:
-        """The prior of many rows, which were standardised by some of them; others are assigned."""
-        self._known_classes()
-        return as_prior(_by_all_rows(self._inference.objective))
-
-    def __getstate__(self) -> dict[str, Any]:
-        if "_inference" in self.__dict__:
-            _ = self.prior_  # while its rows are there
-        return super().__getstate__()
+            raise ParameterError(
+                f"Evidence needs a proper prior; prior={self.prior!r} is improper: it leaves "
+                "coefficients free to be anything.",
+                "Use 'evidence', 'ard', a number above zero, or a GaussianPrior with a precision "
+                "above zero in every direction.",
+            ) from error
 
     # From the optimum to the posterior.
 
-    def _conclude(self, plan: Plan, chosen: Chosen | None) -> None:
-        """Find the posterior, and predict by it."""
-        random = stream(self.random_state, self._earlier.n_fits)
-        request = InferenceRequest(self._inference, chosen, self.n_draws, random)
-        self._check = None
-        if self.inference != "auto":
-            self.inference_, self.inference_reason_ = self.inference, "requested"
-            self._take(plan, INFERENCES[self.inference](request))
-            return
-        found = INFERENCES["laplace"](request)
-        if not request.objective.is_wide:
-            self._check = self._check_of(found)
-        self.inference_, self.inference_reason_ = self._automatic(request)
+    def _conclude(self, plan: Plan, prepared: Prepared) -> None:
+        """Find the optimum and the posterior, and predict by it."""
+        rows = plan.problem.rows
+        # The owner of rows in memory may put others there.
+        self._weight = None
+        if isinstance(rows, MemoryRows):
+            self._weight = float(rows.n_rows if rows.weight is None else rows.weight.sum())
+        self._keep(plan, finish(plan, prepared))
+        self._check, self.inference_reason_ = None, "requested"
+        self.inference_ = "laplace" if self.inference == "auto" else self.inference
+        inference, objective = self._inference, self._inference.objective
+        if self.inference_ == "laplace":
+            self._found = by_laplace(inference)
+        if self.inference == "auto":
+            self._choose_inference(objective)
+        if self.inference_ == "variational":
+            self._found = by_variational(inference)
         if self.inference_ == "monte_carlo":
-            found = INFERENCES["monte_carlo"](request)
-        self._take(plan, found)
-
-    def _automatic(self, request: InferenceRequest) -> tuple[str, str]:
-        """The inference for "auto", and the reason."""
-        check = self._check
-        if check is None:
-            return "laplace", f"more than {WIDE:,} coefficients; the approximation was not checked"
-        if check.is_enough:
-            return "laplace", check.sentence
-        if self.predictive in ("probit", "quadrature"):
-            instead = f"predictive={self.predictive!r} needs a Gaussian."
-        elif not request.has_evidence:
-            instead = "There is no Monte Carlo with prior='jeffreys'."
-        elif not request.is_affordable:
-            instead = "Monte Carlo would take long on so many rows and coefficients."
-        else:
-            return "monte_carlo", check.sentence
-        reason = f"{check.sentence} {instead}"
-        warn(ApproximationWarning(reason, check.remedy))
-        return "laplace", reason
-
-    def _take(self, plan: Plan, found: Found) -> None:
-        if found.penalty is not self._inference.objective.penalty:
-            self._adopt_prior(plan, found)
-        objective = self._inference.objective
-        self._found, self.lower_bounds_ = found, found.bound
-        self.posterior_ = Posterior(self._inference.coefficient_map, found.gaussian, found.chains)
+            self._found = by_monte_carlo(inference, self.n_draws, self._random)
+        found = self._found
+        self.lower_bounds_ = found.bound
+        self.posterior_ = Posterior(inference.coefficient_map, found.gaussian, found.chains)
         if self.inference_ != "laplace":
-            mean = self.posterior_.free_mean
-            if found.log_evidence is not None:
-                self._laplace_evidence = self._inference.evidence
+            mean, covariance = self.posterior_.free_mean, self.posterior_.free_covariance
             draws = None if found.chains is None else found.chains.pooled
-            covariance = self.posterior_.free_covariance
             self._inference = Inference.known(objective, mean, covariance, draws)
             self._linear = linear_function(objective, mean)
 
-    def _adopt_prior(self, plan: Plan, found: Found) -> None:
-        """The mode again, with the prior that the bound chose: `evidence_` is that of `prior_`."""
-        objective = replace(self._inference.objective, penalty=found.penalty)
-        prepared = Prepared([objective], found.gaussian.mean, NONE_DEPENDENT)
-        self._keep(plan, finish(plan, prepared))
-        self.prior_, self.prior_reason_ = as_prior(objective), "by the variational bound"
-
-
-def _by_all_rows(objective: LogPosterior) -> LogPosterior:
-    """With its prior in units of the standard deviations of all rows, not of those of some."""
-    standard, penalty = objective.standard, objective.penalty
-    found = column_spread(objective.rows, objective.columns)
-    width = found.deviation if standard.intercept else np.hypot(found.deviation, found.mean)
-    changes = found.deviation > STILL * abs(found.mean)
-    ratio = standard.scale / np.where(changes, width, standard.scale)
-    ratio = np.concatenate([np.ones(int(standard.intercept)), ratio])
-    squares = ratio**2 if penalty.precision.ndim == 1 else np.outer(ratio, ratio)
-    precision, mean = penalty.precision * squares, penalty.mean / ratio
-    return replace(objective, penalty=replace(penalty, precision=precision, mean=mean))
-
-
-def _improper(prior: Any) -> ParameterError:
-    return ParameterError(
-        f"Evidence needs a proper prior; prior={prior!r} is improper: it leaves coefficients free "
-        "to be anything.",
-        "Use 'evidence', 'ard', a number above zero, or a GaussianPrior with a precision above "
-        "zero in every direction.",
-    )
+    def _choose_inference(self, objective: LogPosterior) -> None:
+        """For "auto" Monte Carlo, if Laplace's approximation is poor and draws can be had."""
+        check = check_posterior(self._inference, self._found)
+        self._check, self.inference_reason_ = check, check.sentence
+        if check.word != "poor":
+            return
+        if self.predictive in ("probit", "quadrature"):
+            instead = f"predictive={self.predictive!r} needs a Gaussian."
+        elif self._found.evidence is None:
+            instead = "There is no Monte Carlo with prior='jeffreys'."
+        elif not is_affordable(objective, self.n_draws):
+            instead = "Monte Carlo would take long on so many rows and coefficients."
+        else:
+            self.inference_, self._check = "monte_carlo", None
+            return
+        self.inference_reason_ = f"{check.sentence} {instead}"
+        warn(ApproximationWarning(self.inference_reason_, check.remedy))

@@ -218,6 +218,12 @@ class Inference:
                 "likelihood has no standard errors.",
                 "Use intervals='wald' with errors='robust', or another kind of errors.",
             )
+        if not self.goodness.at_optimum and (errors, intervals) != ("model", "wald"):
+            raise ParameterError(
+                f"errors={errors!r} with intervals={intervals!r} is for the mode of a posterior; "
+                "this fit has the mean of one, with its standard deviations.",
+                "Use errors='model' and intervals='wald', or inference='laplace'.",
+            )
         estimate, error = self.estimates, self.standard_errors(errors)
         if intervals == "profile":
             low, high, statistic = self.profile(level).T
