@@ -803,7 +803,7 @@ def test_it_has_the_diagonal_of_the_curvature(name, fit_intercept, request):
     request.getfixturevalue("wide")
     model = fitted_of_wide(LABELS[name], prior=2.0, fit_intercept=fit_intercept)
     assert_allclose(model.posterior_.mean, exact.posterior_.mean, atol=1e-7)
-    assert_allclose(model.posterior_.gaussian.precision, np.diagonal(precision), rtol=1e-6)
+    assert_allclose(model.posterior_.free.precision, np.diagonal(precision), rtol=1e-6)
     away = 0.5 * (np.log(np.diagonal(precision)).sum() - np.linalg.slogdet(precision)[1])
     assert model.log_evidence_ == pytest.approx(exact.log_evidence_ - away, abs=1e-5)
     # In the user's units, and along rows.
@@ -818,7 +818,7 @@ def test_it_has_the_diagonal_of_the_curvature(name, fit_intercept, request):
     )
     assert_allclose(drawn.predict_proba(NEW), model.predict_proba(NEW), atol=0.04)
     # (A⁻¹)_jj >= 1/A_jj: what correlations add is left out.
-    assert (variance <= np.diagonal(exact.posterior_.free_covariance)).all()
+    assert (variance <= np.diagonal(exact.posterior_.free.covariance)).all()
     assert_allclose(model.predict_proba(NEW), exact.predict_proba(NEW), atol=0.1)
 
 
@@ -844,10 +844,10 @@ def test_what_would_need_the_whole_covariance_is_an_error():
         with pytest.raises(ParameterError, match=r"81 coefficients, which has 6,561 numbers"):
             fitted_of_wide(LABELS["two"], inference=inference)
     model = fitted_of_wide(LABELS["two"], prior=1.0)
-    with pytest.raises(InferenceError, match="is not computed"):
+    with pytest.raises(InferenceError, match="it has no covariance"):
         _ = model.posterior_.covariance
     before = model.predict_proba(NEW)
-    with pytest.raises(InferenceError, match="not enough as the prior of more rows"):
+    with pytest.raises(InferenceError, match="cannot be the prior of more rows"):
         model.update(X_WIDE, LABELS["two"])
     assert_array_equal(model.predict_proba(NEW), before)
     with pytest.raises(InferenceError, match="was not computed"):
@@ -1015,8 +1015,8 @@ def test_draws_are_kept_by_mean_and_covariance():
     X, y = sample_of_hard(40, 3)
     model = estimator("monte_carlo").fit(X, y)
     penalty, posterior = model.posterior_.as_penalty(), model.posterior_
-    np.testing.assert_allclose(penalty.mean[0], posterior.chains.pooled.mean(axis=0), rtol=1e-12)
-    covariance = np.cov(posterior.chains.pooled.T)
+    np.testing.assert_allclose(penalty.mean[0], posterior.free.pooled.mean(axis=0), rtol=1e-12)
+    covariance = np.cov(posterior.free.pooled.T)
     np.testing.assert_allclose(penalty.precision @ covariance, np.eye(4), atol=1e-9)
     model.update(X, y)
     assert model.inference_ == "monte_carlo"

@@ -11,6 +11,7 @@ from posteriori import GLM, GaussianPrior, LogisticRegression, ProbitRegression
 from posteriori.errors import ConvergenceWarning, ParameterError
 from posteriori.posterior.gaussian import Gaussian
 from posteriori.posterior.monte_carlo import (
+    Draws,
     PosteriorDensity,
     diagnostics,
     importance_evidence,
@@ -181,7 +182,8 @@ def test_the_evidence_by_importance_sampling_is_within_its_error(p):
     scores, errors = [], []
     for seed in range(20):
         random = np.random.default_rng(seed)
-        value, error = importance_evidence(Normal(), random.normal(size=(4000, p)), random)
+        draws = Draws(random.normal(size=(1, 4000, p)))
+        value, error = importance_evidence(Normal(), draws, random)
         scores.append((value - exact) / error)
         errors.append(error)
     assert max(errors) < 0.05

@@ -42,10 +42,9 @@ from posteriori.models.posteriors import (
 from posteriori.models.predictive_draws import drawn_classes, to_arviz
 from posteriori.posterior.coefficient_posterior import Posterior
 from posteriori.posterior.evidence import Evidence, as_prior, check_proper
-from posteriori.posterior.gaussian import DiagonalGaussian
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.log_posterior import WIDE, LogPosterior
-from posteriori.posterior.monte_carlo import diagnostics
+from posteriori.posterior.monte_carlo import Draws, diagnostics
 from posteriori.posterior.predictive import (
     PredictiveName,
     interval_kernel,
@@ -267,7 +266,7 @@ class BayesianLogisticRegression(LikelihoodModel):
 
     def _summary_notes(self) -> tuple[str, ...]:
         notes = super()._summary_notes()
-        if isinstance(self._found.gaussian, DiagonalGaussian):
+        if self._inference.is_diagonal:
             notes = (*notes, DIAGONAL)
         if not self._earlier.n_fits:
             return notes
@@ -366,11 +365,8 @@ class BayesianLogisticRegression(LikelihoodModel):
         Carlo these are the draws of the chains; else `n_draws` of the Gaussian posterior.
         """
         self._known_classes()
-        chains, random = self.posterior_.chains, as_generator(self.random_state)
-        if chains is None:
-            draws = self.posterior_.free_sample(n_draws, random)[None]
-        else:
-            draws = chains.values
+        free, random = self.posterior_.free, as_generator(self.random_state)
+        draws = free.values if isinstance(free, Draws) else free.sample(n_draws, random)[None]
         objective = self._inference.objective if by_row else None
         return to_arviz(self.posterior_, draws, self.classes_, self._link(), objective, random)
 
@@ -388,7 +384,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         """
         self._known_classes()
         random, link = as_generator(random_state), self._link()
-        draws = self.posterior_.free_sample(n, random)
+        draws = self.posterior_.free.sample(n, random)
         codes = drawn_classes(self._rows_with(X, offset), self.posterior_, draws, link, random)
         return self.classes_[codes]
 
@@ -454,8 +450,8 @@ class BayesianLogisticRegression(LikelihoodModel):
         """Update the posterior by further rows."""
         self._check_parameters()
         prior = self.posterior_
-        if self.inference_ == "variational":
-            prior = replace(prior, gaussian=self._found.curved)
+        if self._found.curved is not None:
+            prior = replace(prior, free=self._found.curved)
         coef_map, plan = prior.coefficient_map, self._plan(rows)
         if coef_map.coordinates.basis is not None:
             raise ParameterError(
@@ -478,7 +474,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         )
         n_fits = self._earlier.n_fits + 1
         self._earlier, self._kept = Earlier(self._log_evidence, self._n_all, n_fits), None
-        self._conclude(plan, Prepared([objective], prior.free_mean, NONE_DEPENDENT))
+        self._conclude(plan, Prepared([objective], prior.free.mean, NONE_DEPENDENT))
         self.prior_ = prior
 
     def _warn_of_fixed(self) -> None:
@@ -486,7 +482,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         coef_map = self.posterior_.coefficient_map
         first, c = int(coef_map.standard.intercept), coef_map.coordinates.c
         precision = np.broadcast_to(self.prior_.precision, len(coef_map.columns.names))
-        variance = np.square(self._found.gaussian.standard_deviation).reshape(c, -1)[:, first:]
+        variance = np.diagonal(self.posterior_.free.covariance).reshape(c, -1)[:, first:]
         learnt = (1.0 - precision * variance).max(axis=0)
         fixed = np.flatnonzero(learnt < _FIXED)
         if not len(fixed):
@@ -624,14 +620,13 @@ class BayesianLogisticRegression(LikelihoodModel):
             self._found = by_variational(inference)
         if self.inference_ == "monte_carlo":
             self._found = by_monte_carlo(inference, self.n_draws, self._random)
-        found = self._found
-        self.lower_bounds_ = found.bound
-        self.posterior_ = Posterior(inference.coefficient_map, found.gaussian, found.chains)
+        free = self._found.free
+        self.lower_bounds_ = self._found.bound
+        self.posterior_ = Posterior(inference.coefficient_map, free)
         if self.inference_ != "laplace":
-            mean, covariance = self.posterior_.free_mean, self.posterior_.free_covariance
-            draws = None if found.chains is None else found.chains.pooled
-            self._inference = Inference.known(objective, mean, covariance, draws)
-            self._linear = linear_function(objective, mean)
+            draws = free.pooled if isinstance(free, Draws) else None
+            self._inference = Inference.known(objective, free.mean, free.covariance, draws)
+            self._linear = linear_function(objective, free.mean)
 
     def _choose_inference(self, objective: LogPosterior) -> None:
         """For "auto" Monte Carlo, if Laplace's approximation is poor and draws can be had."""

@@ -78,11 +78,11 @@ class ApproximationCheck:
 
 def check_posterior(inference: Inference, found: "Found") -> ApproximationCheck:
     """The check of draws, or of the Gaussian."""
-    if found.chains is not None:
-        return _check_draws(found.chains)
-    if isinstance(found.gaussian, DiagonalGaussian):
-        return _check_diagonal(len(found.gaussian.mean))
-    return _check_gaussian(inference.objective, found.gaussian)
+    if isinstance(found.free, Draws):
+        return _check_draws(found.free)
+    if isinstance(found.free, DiagonalGaussian):
+        return _check_diagonal(len(found.free.mean))
+    return _check_gaussian(inference.objective, found.free)
 
 
 def _check_gaussian(objective: LogPosterior, gaussian: Gaussian) -> ApproximationCheck:
@@ -166,21 +166,19 @@ def is_affordable(objective: LogPosterior, n_draws: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A posterior: the Gaussian, or draws as well; ln p(t) by it, and by Laplace's approximation.
+    """The posterior of the free parameters; ln p(t) by it, and by Laplace's approximation.
 
     There is no ln p(t) where the prior is improper, as Jeffreys' is. `evidence_error` is its Monte
     Carlo standard error, if it was computed from draws.
 
-    `curved` is the Gaussian with the same mean and the curvature of the posterior there, which
-    is that of Laplace itself. `bound` has the lower bounds on ln p(t) after each step of a
-    variational fit.
+    After a variational fit, `curved` is the Gaussian with the same mean and the curvature of the
+    posterior there, and `bound` has the lower bounds on ln p(t) after each step.
     """
 
-    gaussian: Gaussian | DiagonalGaussian
-    curved: Gaussian | DiagonalGaussian
+    free: Gaussian | DiagonalGaussian | Draws
     evidence: Evidence | None
     log_evidence: float | None
-    chains: Draws | None = None
+    curved: Gaussian | None = None
     bound: tuple[float, ...] = ()
     evidence_error: float | None = None
 
@@ -204,8 +202,8 @@ def by_laplace(inference: Inference) -> Found:
     else:
         gaussian = Gaussian.of(inference.w, inference.free_precision)
     if isinstance(objective, JeffreysPosterior):
-        return Found(gaussian, gaussian, None, None)
-    return Found(gaussian, gaussian, inference.evidence, inference.evidence.value)
+        return Found(gaussian, None, None)
+    return Found(gaussian, inference.evidence, inference.evidence.value)
 
 
 def by_variational(inference: Inference) -> Found:
@@ -214,16 +212,16 @@ def by_variational(inference: Inference) -> Found:
     found = variational(objective, inference.w, inference.free_precision)
     mean = found.posterior.mean
     curved = Gaussian.of(mean, cast(Array, objective(mean, "full").hessian))
-    return Found(found.posterior, curved, inference.evidence, found.bound, bound=found.trace)
+    return Found(found.posterior, inference.evidence, found.bound, curved, found.trace)
 
 
 def by_monte_carlo(inference: Inference, n_draws: int, random: np.random.Generator) -> Found:
     """Draws from the exact posterior, and the evidence by importance sampling."""
-    laplace, density = by_laplace(inference), PosteriorDensity(inference.objective)
-    near, names = cast(Gaussian, laplace.gaussian), inference.coefficient_map.names
+    near = Gaussian.of(inference.w, inference.free_precision)
+    density = PosteriorDensity(inference.objective)
+    names, parts = inference.coefficient_map.names, inference.evidence
     draws = sample_posterior(density, near.mean, near.root, n_draws, random, names)
-    evidence, error = importance_evidence(density, draws.pooled, random)
+    evidence, error = importance_evidence(density, draws, random)
     # What the density leaves out of ln p(t, w) is the same at every w.
-    parts, mode = cast(Evidence, laplace.evidence), near.mean[None, :]
-    left_out = parts.log_likelihood + parts.log_prior - density.log_density(mode)[0]
-    return replace(laplace, chains=draws, log_evidence=evidence + left_out, evidence_error=error)
+    left_out = parts.log_likelihood + parts.log_prior - density.log_density(near.mean[None])[0]
+    return Found(draws, parts, evidence + left_out, evidence_error=error)

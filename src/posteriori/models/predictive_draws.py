@@ -12,25 +12,16 @@ from posteriori.arguments import as_generator
 from posteriori.errors import InferenceError, ParameterError
 from posteriori.likelihood.binary_losses import SignedLogisticLoss
 from posteriori.likelihood.links import ProbabilityLink
-from posteriori.likelihood.softmax import log_probabilities
 from posteriori.posterior.activations import FromDraws
 from posteriori.posterior.coefficient_posterior import Posterior
 from posteriori.posterior.log_posterior import LogPosterior
+from posteriori.posterior.predictive import drawn_logs
 from posteriori.rows.block import Block
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.typing import Array, Codes, Labels
 
 _MOST = 50_000_000
 """Entries of what is drawn row by row: 400 MB."""
-
-
-def drawn_logs(link: ProbabilityLink, a: Array) -> Array:
-    """ln p(C_k|x) (n, K, S) of drawn activations (n, K, S), or (n, 1, S) for two classes."""
-    if a.shape[1] > 1:
-        by_draw = a.transpose(0, 2, 1).reshape(-1, a.shape[1])
-        return log_probabilities(by_draw).reshape(len(a), a.shape[2], -1).transpose(0, 2, 1)
-    second, first = link.logs(a.ravel())
-    return np.stack([first.reshape(len(a), -1), second.reshape(len(a), -1)], axis=1)
 
 
 def drawn_classes(

@@ -16,11 +16,11 @@ from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
 from posteriori.arguments import as_generator, check_count
 from posteriori.errors import ConvergenceWarning, ParameterError, warn
-from posteriori.linalg import cholesky, unit_diagonal
+from posteriori.linalg import cholesky
 from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.rows.threads import one_blas_thread
 from posteriori.statistics.many_parameters import ROWS, GatherManyLosses
@@ -136,6 +136,22 @@ class Draws:
     def pooled(self) -> Array:
         """Draws of all chains together, as rows."""
         return self.values.reshape(-1, self.values.shape[2])
+
+    @cached_property
+    def mean(self) -> Array:
+        """Of the draws (p,)."""
+        return self.pooled.mean(axis=0)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Of the draws (p, p)."""
+        return np.atleast_2d(np.cov(self.pooled, rowvar=False))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """`n` of the draws, as rows."""
+        check_count("n", n, "draws")
+        pooled = self.pooled
+        return pooled[as_generator(random_state).choice(len(pooled), n, replace=n > len(pooled))]
 
     @cached_property
     def diagnostics(self) -> dict[str, Array]:
@@ -337,9 +353,9 @@ def _warn_of(found: Draws, worst: int, name: str) -> None:
 
 
 def importance_evidence(
-    density: Density, draws: Array, random: np.random.Generator
+    density: Density, draws: Draws, random: np.random.Generator
 ) -> tuple[float, float]:
-    """ln ∫ p(t, w) dw and its Monte Carlo standard error, from draws (S, p) of the posterior.
+    """ln ∫ p(t, w) dw and its Monte Carlo standard error, from draws of the posterior.
 
     p(t) ≈ (1/S) Σ_s p(t, w_s)/q(w_s), with w_s ~ q: Student's t with mean and covariance of the
     draws. Its tails are heavier than those of any log-concave density; its degrees of freedom,
@@ -348,23 +364,17 @@ def importance_evidence(
     >>> class Normal:
     ...     def log_density(self, W):
     ...         return -0.5 * (W**2).sum(axis=1)
-    >>> random = np.random.default_rng(0)
-    >>> value, error = importance_evidence(Normal(), random.normal(size=(500, 2)), random)
+    >>> draws = Draws(np.random.default_rng(0).normal(size=(1, 500, 2)))
+    >>> value, error = importance_evidence(Normal(), draws, np.random.default_rng(0))
     >>> abs(value - np.log(2 * np.pi)) < 3 * error < 0.05
     True
     """
-    p = draws.shape[1]
-    freedom = 5.0 + 2 * p
-    matrix, scale = unit_diagonal(np.atleast_2d(np.cov(draws, rowvar=False)))
-    lower = cholesky(matrix)
-    root = np.diag(scale) if lower is None else lower * scale[:, None]
-    z = random.standard_normal((_EVIDENCE_POINTS, p))
-    z /= np.sqrt(random.chisquare(freedom, (_EVIDENCE_POINTS, 1)) / freedom)
-    half = 0.5 * (freedom + p)
-    log_q = gammaln(half) - gammaln(0.5 * freedom) - 0.5 * p * np.log(freedom * np.pi)
-    log_q = log_q - np.log(np.diagonal(root)).sum()
-    log_q = log_q - half * np.log1p(np.square(z).sum(axis=1) / freedom)
-    logs = density.log_density(draws.mean(axis=0) + z @ root.T) - log_q
+    from scipy.stats import multivariate_t
+
+    shape = draws.covariance
+    near = multivariate_t(draws.mean, shape, 5.0 + 2 * len(shape), allow_singular=True)
+    points = np.reshape(near.rvs(_EVIDENCE_POINTS, random), (_EVIDENCE_POINTS, -1))
+    logs = density.log_density(points) - near.logpdf(points)
     value = float(logsumexp(logs)) - math.log(_EVIDENCE_POINTS)
     error = float(np.std(np.exp(logs - value))) / math.sqrt(_EVIDENCE_POINTS)
     return value, error

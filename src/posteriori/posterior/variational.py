@@ -73,6 +73,7 @@ def variational(
     >>> from posteriori.design.columns import Columns
     >>> from posteriori.design.standardise import Standard
     >>> from posteriori.posterior.log_posterior import Coordinates
+    >>> from posteriori.posterior.priors import Penalty
     >>> from posteriori.rows.in_memory import read_rows
     >>> rows = read_rows(np.array([[2.0]]), np.array([[0.0, 1.0]]), None, [0, 1])
     >>> objective = LogPosterior(
