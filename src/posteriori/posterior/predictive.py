@@ -19,7 +19,7 @@ from typing import Literal, cast, get_args
 
 import numpy as np
 from scipy.linalg import helmert
-from scipy.special import erfcx, log_expit, ndtri
+from scipy.special import erfcx, log_expit, ndtri, softmax
 from scipy.stats import qmc
 
 from posteriori.arguments import check_choice, check_count, check_fraction
@@ -219,8 +219,7 @@ def class_intervals(mean: Array, covariance: Array, level: float, n_draws: int =
             [0.01, 0.47]]])
     """
     check_fraction("level", level)
-    ends = partial(_probability_ends, level=level)
-    return _of_draws(ends, mean, covariance, n_draws)
+    return _of_draws(lambda logs: quantile_ends(np.exp(logs), level), mean, covariance, n_draws)
 
 
 @quiet
@@ -241,11 +240,6 @@ def drawn_logs(link: ProbabilityLink, a: Array) -> Array:
 def _log_softmax(a: Array) -> Array:
     a = a - a.max(axis=1, keepdims=True)
     return a - np.log(np.exp(a).sum(axis=1, keepdims=True))
-
-
-def _probability_ends(logs: Array, level: float) -> Array:
-    """Ends of intervals (..., 2) for probabilities, from draws of their logarithms (..., S)."""
-    return quantile_ends(np.exp(logs), level)
 
 
 @quiet
@@ -364,12 +358,13 @@ def interval_kernel(posterior: Posterior, level: float, link: ProbabilityLink) -
     coef_map, free = posterior.coefficient_map, posterior.free
     is_binary = coef_map.coordinates.n_activations == 1
     if isinstance(free, Draws):
-        classes = 1 if is_binary else slice(None)
-        return FromDraws.of(
-            coef_map,
-            free.pooled,
-            lambda a: _probability_ends(drawn_logs(link, a)[:, classes], level),
-        )
+
+        def ends(a: Array) -> Array:
+            if is_binary:
+                return link.mean(quantile_ends(a[:, 0], level))
+            return quantile_ends(softmax(a, axis=1), level)
+
+        return FromDraws.of(coef_map, free.pooled, ends)
     if is_binary:
         return FromGaussian(
             _activations(coef_map, free),
