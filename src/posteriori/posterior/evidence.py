@@ -201,16 +201,15 @@ def choose_precisions(
     w, few, on_many = start, objective, len(levels) > 1
     if on_many:
         w, few = fit(levels[:-1], start, None), levels[-2]
-    quadratic = _quadratic_near(replace(few, factor=objective.factor), w)
+    on_few = _quadratic_near(replace(few, factor=objective.factor), w)
+    quadratic = on_few * (few.factor / objective.factor)
     search = _Search.of(objective, groups, quadratic, weakest)
-    guess = search.maximum_of(quadratic, search.eta(objective))
-    quadratic = quadratic * (few.factor / objective.factor)
-    search = _Search.of(search.with_precisions(guess.eta), groups, quadratic, weakest)
+    as_curved = np.full(len(search.curvature), math.log(2))  # α = h
+    guess = search.maximum_of(on_few, as_curved)
     # A column that a few rows would remove may have an effect on all of them.
-    eta = np.maximum(search.eta(search.objective), math.log(2))
-    here = search.predicted(eta, quadratic)
+    here = search.predicted(np.maximum(guess.eta, as_curved), quadratic)
     if not on_many:
-        here = search.refitted(eta, here, fit)
+        here = search.refitted(here.eta, here, fit)
         here = search.maximum(here, partial(search.refitted, fit=fit))
     for _ in range(_ROUNDS_ON_MANY if on_many else 0):
         eta, objective = here.eta, search.with_precisions(here.eta)
@@ -271,12 +270,6 @@ class _Search:
     def _highest(self) -> Array:
         """The η (G,) of the weakest prior."""
         return np.log1p(self.curvature / max(self.weakest, 1e-300))
-
-    def eta(self, objective: LogPosterior) -> Array:
-        """The η (G,) of the precisions that an objective has."""
-        first = np.unique(self.groups, return_index=True)[1][-len(self.curvature) :]
-        found = np.log1p(self.curvature / objective.penalty.precision[first])
-        return np.clip(found, _LEAST, self._highest)
 
     def with_precisions(self, eta: Array) -> LogPosterior:
         """The objective with the precisions of its groups."""
@@ -382,16 +375,14 @@ def _by_diagonal(
     how = "by the diagonal of the second derivatives"
     w = fit([objective], w, None)
     A = precision_diagonal(objective, w).reshape(c, -1)
-    most = float(A[:, first:].max())
+    most, n_slopes = float(A[:, first:].max()), A[:, first:].size
 
     def minus_evidence(log_alpha: float) -> float:
         nonlocal w
         tried = _with_precisions(objective, groups, np.exp([log_alpha]))
         w = fit([tried], w, None)
-        log_volume = (
-            log_determinant_of(precision_diagonal(tried, w)) - A[:, first:].size * log_alpha
-        )
-        return tried(w, "none").value + 0.5 * log_volume
+        log_ratio = log_determinant_of(precision_diagonal(tried, w)) - n_slopes * log_alpha
+        return tried(w, "none").value + 0.5 * log_ratio
 
     if groups.max() == 0:
         bounds = math.log(max(weakest, 1e-12)), math.log(most) + 5.0
