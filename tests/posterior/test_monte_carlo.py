@@ -60,12 +60,6 @@ def test_many_densities_are_those_of_each_parameter_vector(title):
     np.testing.assert_array_equal(PosteriorDensity(objective).log_density(W), value)
 
 
-def test_a_prior_that_is_not_gaussian_is_refused():
-    objective = LogisticRegression(prior="jeffreys").fit(X, LABELS)._inference.objective
-    with pytest.raises(ParameterError, match="Gaussian prior"):
-        PosteriorDensity(objective)
-
-
 def sample(model, n_draws=8000, random_state=0):
     """Draws for a fitted model, from its Laplace fit."""
     objective, w = model._inference.objective, model.solution_.parameters

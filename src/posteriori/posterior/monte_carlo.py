@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from posteriori.arguments import as_generator, check_count
-from posteriori.errors import ConvergenceWarning, ParameterError, warn
+from posteriori.errors import ConvergenceWarning, warn
 from posteriori.linalg import cholesky
 from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.rows.threads import one_blas_thread
@@ -80,13 +80,6 @@ class PosteriorDensity:
     """
 
     objective: LogPosterior
-
-    def __post_init__(self) -> None:
-        if type(self.objective) is not LogPosterior:
-            raise ParameterError(
-                "Monte Carlo needs a Gaussian prior, or none.",
-                "Use prior=None, a number or a GaussianPrior, and a known rate of label noise.",
-            )
 
     def log_density(self, W: Array) -> Array:
         """ln p (m,), without what the loss leaves out of -ln p(t|w)."""
