@@ -58,7 +58,7 @@ from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
 from posteriori.rows.threads import one_blas_thread
-from posteriori.typing import Array, Codes, Labels
+from posteriori.typing import Array, Labels
 
 _METHODS = {
     "laplace": "Laplace's approximation",
@@ -87,10 +87,6 @@ def _no_evidence() -> InferenceError:
 
 _FIXED = 0.01
 """Information of the rows on a coefficient, relative to all, below which its prior fixes it."""
-
-NONE_DEPENDENT: Codes = np.empty(0, dtype=np.intp)
-"""No dependent columns: with a proper prior every coefficient is determined."""
-
 
 BROAD = 10.0
 """Standard deviation of the prior on the intercept of centred columns."""
@@ -139,14 +135,15 @@ class BayesianLogisticRegression(LikelihoodModel):
         mean are those of slopes of columns divided by their standard deviations in the rows of the
         fit, so that prior=a becomes a/sd² for each column; intercept_precision that of the
         intercept of centred columns. As the `prior` of a fit to the same rows it gives the same
-        posterior. "jeffreys" is its own name. After `update` it is the posterior before.
+        posterior. With prior="jeffreys" it is that string; after `update` the posterior before.
     inference_, inference_reason_ : the inference that was used, and why.
     approximation_check_ : how well a Gaussian posterior approximates the exact one.
     lower_bounds_ : after a variational fit, the bound on ln p(t) after each step.
     diagnostics_ : after Monte Carlo, R-hat and effective numbers of draws; `to_arviz()`.
     coef_, intercept_ : the mean of the posterior; for Laplace the mode.
-    tidy(), summary() and what else `LogisticRegression` has, with the errors of the posterior;
-        after Monte Carlo intervals are quantiles of the draws.
+    tidy(), summary(), glance() and the other results of `LogisticRegression`, with the standard
+        deviations of the posterior; after Monte Carlo intervals are quantiles of the draws. The
+        ends of predict_interval(X) are quantiles of the posterior of the probability.
 
     Examples
     --------
@@ -179,20 +176,19 @@ class BayesianLogisticRegression(LikelihoodModel):
     def _log_predictive(self, X: Any, offset: Any) -> Array:
         """ln p(C_k|x) (n, K), with the coefficients integrated out."""
         K = len(self._known_classes())
-        method = read_predictive(self.predictive, K)
-        kernel = log_kernel(self.posterior_, method, self._link())
-        return self._filled(X, offset, kernel, (K,))
-
-    def _predicted(self, block: Block) -> Array:
-        method = read_predictive(self.predictive, len(self.classes_))
-        return np.exp(log_kernel(self.posterior_, method, self._link())(block))
-
-    def _filled(
-        self, X: Any, offset: Any, kernel: Callable[[Block], Array], shape: tuple[int, ...]
-    ) -> Array:
         rows = self._rows_with(X, offset)
         with one_blas_thread():
-            return rows.fill(np.empty((rows.n_rows, *shape)), kernel)
+            return rows.fill(np.empty((rows.n_rows, K)), self._log_kernel())
+
+    def _log_kernel(self) -> Callable[[Block], Array]:
+        method = read_predictive(self.predictive, len(self.classes_))
+        return log_kernel(self.posterior_, method, self._link())
+
+    def _interval_kernel(self, level: float) -> Callable[[Block], Array]:
+        return interval_kernel(self.posterior_, level, self._link())
+
+    def _predicted(self, block: Block) -> Array:
+        return np.exp(self._log_kernel()(block))
 
     @anywhere
     def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
@@ -215,24 +211,13 @@ class BayesianLogisticRegression(LikelihoodModel):
         """The most probable class of each row.
 
         For two classes and a Gaussian posterior that is also the class of the mean coefficients
-        (4.155): being unsure moves probabilities towards a half, but none across.
+        (4.155): averaging moves probabilities towards a half, but none across it.
         """
         codes = most_probable(self._log_predictive(X, offset))
         return self.classes_[codes.astype(np.intp)]
 
-    @anywhere
-    def predict_interval(self, X: Any, level: float = 0.95, offset: Any = None) -> Array:
-        """In which the probability of each row lies with probability `level`.
-
-        Ends (n, 2) for the second of two classes; for more (n, K, 2). They are quantiles of the
-        posterior of the probability itself.
-        """
-        K = len(self._known_classes())
-        kernel = interval_kernel(self.posterior_, level, self._link())
-        return self._filled(X, offset, kernel, (2,) if K == 2 else (K, 2))
-
     def glance(self) -> Any:
-        """The fit as a frame with one row, with the evidence and the inference it is by.
+        """The fit as a frame with one row, with its log evidence and inference.
 
         After `update`, n_obs and likelihoods are those of the last of n_fits; log_evidence is
         that of all n_obs_total rows.
@@ -308,7 +293,7 @@ class BayesianLogisticRegression(LikelihoodModel):
 
     @property
     def log_evidence_error_(self) -> float | None:
-        """The Monte Carlo standard error of that of the last fit; None if no draws were used."""
+        """The Monte Carlo standard error of the log evidence of the last fit; None without draws."""
         self._known_classes()
         return self._found.evidence_error
 
@@ -373,7 +358,7 @@ class BayesianLogisticRegression(LikelihoodModel):
     def sample_predictive(
         self, X: Any, n: int = 1000, random_state: Any = None, offset: Any = None
     ) -> Labels:
-        """Labels (n, rows) drawn from the predictive distribution, one coefficient draw a line.
+        """Labels (n, rows) drawn from the predictive distribution, with n draws of coefficients.
 
         >>> from posteriori import BayesianLogisticRegression
         >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], list("nnynyy")
@@ -424,9 +409,9 @@ class BayesianLogisticRegression(LikelihoodModel):
     ) -> Self:
         """`fit` to the first rows, whose labels or `classes` name all classes; then `update`.
 
-        The first 20 rows a coefficient are kept, and the result is that of `fit` to all of them
-        with a prior that is chosen anew.
-        They are kept in pickles too; where rows must not travel, use `fit` and `update`.
+        The first 20 rows a coefficient are kept, and the result is that of `fit` to all of them,
+        with a prior that is chosen anew. Pickles contain them; use `fit` and `update` where models
+        must not contain training data.
         """
         with self._all_or_nothing():
             is_first = not hasattr(self, "posterior_")
@@ -441,7 +426,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         return self
 
     def _fit_and_keep(self, rows: FitRows) -> None:
-        """Fit to rows that are all there, and keep them while they are few."""
+        """Fit to all rows so far, and keep them while they are few."""
         self._fit_rows(rows)
         if rows.in_memory and rows.n_rows < rows_to_keep(self._plan(rows).problem):
             self._kept = rows
@@ -472,9 +457,9 @@ class BayesianLogisticRegression(LikelihoodModel):
             coef_map.coordinates,
             self.tol**2,
         )
-        n_fits = self._earlier.n_fits + 1
+        n_fits, none_dependent = self._earlier.n_fits + 1, np.empty(0, dtype=np.intp)
         self._earlier, self._kept = Earlier(self._log_evidence, self._n_all, n_fits), None
-        self._conclude(plan, Prepared([objective], prior.free.mean, NONE_DEPENDENT))
+        self._conclude(plan, Prepared([objective], prior.free.mean, none_dependent))
         self.prior_ = prior
 
     def _warn_of_fixed(self) -> None:
@@ -522,8 +507,6 @@ class BayesianLogisticRegression(LikelihoodModel):
         self.n_draws = n_draws
         self.random_state = random_state
 
-    # The model, and the problem that it makes.
-
     def _loss(self, n_classes: int, soft: bool) -> Loss | ClassLoss:
         if n_classes > 2:
             return SoftmaxLoss()
@@ -541,8 +524,6 @@ class BayesianLogisticRegression(LikelihoodModel):
                 "Use inference='laplace', or another prior.",
             )
         check_count("n_draws", self.n_draws, "draws")
-        if not isinstance(self.random_state, np.random.RandomState):  # which it would move on
-            as_generator(self.random_state)
         read_predictive(self.predictive, len(self.classes_))
         if self.inference == "monte_carlo" and self.predictive in ("probit", "quadrature"):
             raise ParameterError(

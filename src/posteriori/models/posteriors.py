@@ -1,4 +1,4 @@
-"""The posterior by name, and how well a Gaussian approximates it by importance weights.
+"""Posteriors by Laplace's, variational and Monte Carlo methods, and checks of them.
 
 Conventions: p free parameters, S draws w_s (S, p) of the Gaussian q, r_s = p(w_s|t)/q(w_s).
 """
@@ -58,12 +58,12 @@ DIAGONAL = (
 
 @dataclass(frozen=True)
 class ApproximationCheck:
-    """How well the posterior is approximated: a word, a sentence, a remedy if it is poor, and the
-    numbers for a Gaussian.
+    """How well the posterior is approximated: a word, a sentence, a remedy where it is poor, and
+    for a Gaussian the numbers.
 
     discrepancy: the standard deviation of ln r over draws of the Gaussian, divided by √p; zero if
     the posterior is Gaussian. k_hat: the shape of the tail of r by Pareto smoothing; None where
-    rows are so many that only a few draws were evaluated.
+    there are so many rows that only a few draws were evaluated.
     """
 
     word: Word
@@ -109,7 +109,7 @@ def _check_gaussian(objective: LogPosterior, gaussian: Gaussian) -> Approximatio
 
 
 def _word(discrepancy: float, k_hat: float | None) -> Word:
-    """By the discrepancy, with k-hat telling "good" from "usable".
+    """By the discrepancy; k-hat distinguishes "good" from "usable".
 
     k-hat of a joint density is large in many dimensions, whatever its margins, and does not detect
     a Gaussian that is too wide, as that of separated classes is.
@@ -120,7 +120,7 @@ def _word(discrepancy: float, k_hat: float | None) -> Word:
 
 
 def _check_diagonal(p: int) -> ApproximationCheck:
-    """That of a posterior of p coefficients without their correlations, which is not checked.
+    """The word for a posterior of p coefficients without their correlations, which is not checked.
 
     Weights of draws say nothing there: in thousands of dimensions a few have all the weight.
     """

@@ -1,4 +1,4 @@
-"""Draws of predictions, and everything drawn as data for the package arviz.
+"""Draws of predictions, and draws as data for the package arviz.
 
 Conventions: n rows, K classes, S draws of the coefficients.
 """
@@ -12,6 +12,7 @@ from posteriori.arguments import as_generator
 from posteriori.errors import InferenceError, ParameterError
 from posteriori.likelihood.binary_losses import SignedLogisticLoss
 from posteriori.likelihood.links import ProbabilityLink
+from posteriori.likelihood.log_arithmetic import times
 from posteriori.posterior.activations import FromDraws
 from posteriori.posterior.coefficient_posterior import Posterior
 from posteriori.posterior.log_posterior import LogPosterior
@@ -27,17 +28,17 @@ _MOST = 50_000_000
 def drawn_classes(
     rows: MemoryRows, posterior: Posterior, draws: Array, link: ProbabilityLink, random: Any
 ) -> Codes:
-    """Class codes (S, n): one draw a row for each of the draws (S, p) of the coefficients."""
+    """Class codes (S, n): for each row one with each of the draws (S, p) of the coefficients."""
     _check_size(rows.n_rows * len(draws))
     uniform = as_generator(random).uniform(size=(rows.n_rows, len(draws)))
 
-    def of_block(block: Block) -> Array:
-        def classes(logs: Array) -> Array:
-            return np.exp(logs).cumsum(axis=1)[:, :-1]
+    def bounds(a: Array) -> Array:
+        return np.exp(drawn_logs(link, a)).cumsum(axis=1)[:, :-1]
 
-        below = FromDraws.of(
-            posterior.coefficient_map, draws, lambda a: classes(drawn_logs(link, a))
-        )(block)
+    kernel = FromDraws.of(posterior.coefficient_map, draws, bounds)
+
+    def of_block(block: Block) -> Array:
+        below = kernel(block)
         u = uniform[block.start : block.start + len(below), None]
         return cast(Array, (u > below).sum(axis=1))
 
@@ -52,8 +53,7 @@ def pointwise_log_likelihood(
     def of_block(block: Block) -> Array:
         t = membership(objective, block)[:, :, None]
         kernel = FromDraws.of(posterior.coefficient_map, draws, lambda a: drawn_logs(link, a))
-        with np.errstate(invalid="ignore"):
-            found = np.where(t > 0, t * kernel(block), 0.0).sum(axis=1)
+        found = times(t, kernel(block)).sum(axis=1)
         return found if block.weight is None else found * block.weight[:, None]
 
     rows = cast(MemoryRows, objective.rows)
@@ -77,7 +77,7 @@ def to_arviz(
     objective: LogPosterior | None,
     random: Any,
 ) -> Any:
-    """Draws (chains, steps, p) as data for arviz; row by row too, where there is an objective."""
+    """Draws (chains, steps, p) as data for arviz; with an objective, those of its rows too."""
     try:
         arviz = import_module("arviz")
     except ImportError as error:
@@ -110,7 +110,8 @@ def _of_rows(
     rows, flat = objective.rows, draws.reshape(-1, draws.shape[-1])
     if not isinstance(rows, MemoryRows):
         raise InferenceError(
-            "What is drawn row by row needs rows in memory.", "Use to_arviz(by_row=False)."
+            "Predictive draws and log-likelihoods need rows in memory.",
+            "Use to_arviz(by_row=False).",
         )
     _check_size(rows.n_rows * len(flat))
     logs = pointwise_log_likelihood(objective, posterior, flat, link)

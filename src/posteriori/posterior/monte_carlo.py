@@ -10,7 +10,7 @@ chains.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, cast
@@ -35,8 +35,8 @@ _WINDOWS = 30, 40, 30
 """Trajectories of warm-up; after each window but the last, its draws give new white coordinates if
 steps are short."""
 
-_ACCEPTANCE = 0.8
-"""Mean acceptance that the step size is adapted to."""
+_ACCEPTANCE, _LEAST_LOG = 0.8, math.log(0.01)
+"""Mean acceptance that the step size is adapted to, and the least logarithm of one of a chain."""
 
 _LENGTH = 1.8
 """Length of a trajectory: a little more than the quarter period of a Gaussian, so that successive
@@ -226,12 +226,22 @@ def sample_posterior(
     with one_blas_thread():
         chains = _Chains(density, centre, root, as_generator(random_state))
         chains.warm_up()
-        z = chains.advance(max(-(-n_draws // N_CHAINS), _SHORTEST))
-        most = max(_LONGEST * z.shape[1], _MOST_DRAWS // N_CHAINS)
-        while (found := chains.draws(z)).worst() is not None and z.shape[1] < most:
-            z = np.concatenate([z, chains.advance(z.shape[1])], axis=1)
+        values = chains.advance(max(-(-n_draws // N_CHAINS), _SHORTEST))
+        most = max(_LONGEST * values.shape[1], _MOST_DRAWS // N_CHAINS)
+        while (found := Draws(values)).worst() is not None and values.shape[1] < most:
+            values = np.concatenate([values, chains.advance(values.shape[1])], axis=1)
     if (worst := found.worst()) is not None:
-        _warn_of(found, worst, f"parameter {worst}" if names is None else names[worst])
+        name = f"parameter {worst}" if names is None else names[worst]
+        rhat = found.diagnostics["rhat"][worst]
+        size = min(found.diagnostics[kind][worst] for kind in ("ess_bulk", "ess_tail"))
+        warn(
+            ConvergenceWarning(
+                f"After {values.shape[1]} steps of {N_CHAINS} chains the draws of {name} do not "
+                f"agree: R-hat is {rhat:.3f}, with {size:.0f} effective draws.",
+                "Increase n_draws, give the coefficients a narrower prior, or leave out columns "
+                "that depend on others.",
+            )
+        )
     return found
 
 
@@ -248,28 +258,29 @@ class _Chains:
     def warm_up(self) -> None:
         """Adapt the step size, and the white coordinates to the covariance of the draws."""
         for window in _WINDOWS[:-1]:
-            draws = self._adapt(window, _harmonic_mean)[:, window // 2 :]
+            draws = self._adapt(window)[:, window // 2 :]
             if self._step < 0.5 * _LENGTH:  # else the Laplace fit is better than few draws
                 self._whiten(draws.reshape(-1, len(self._centre)))
-        self._adapt(_WINDOWS[-1], np.mean)
+        self._adapt(_WINDOWS[-1])
 
     def advance(self, steps: int) -> Array:
-        """The next draws (C, steps, p), in white coordinates."""
+        """The next draws of the free parameters (C, steps, p)."""
         draws = np.empty((N_CHAINS, steps, len(self._centre)))
         for i in range(steps):
             self._trajectory()
             draws[:, i] = self._z
-        return draws
+        return self._centre + draws @ self._root.T
 
-    def draws(self, z: Array) -> Draws:
-        """The draws in free parameters."""
-        return Draws(self._centre + z @ self._root.T)
+    def _adapt(self, steps: int) -> Array:
+        """Draws (C, steps, p) while the step size moves towards the acceptance wanted.
 
-    def _adapt(self, steps: int, mean: Callable[[Array], Any]) -> Array:
-        """Draws (C, steps, p) while the step size moves towards the `mean` acceptance wanted."""
+        Its mean is the harmonic one, which is small if one chain's is: none may stay where the
+        density is too steep for the step size.
+        """
         draws, sizes = np.empty((N_CHAINS, steps, len(self._centre))), []
         for i in range(steps):
-            accepted = float(mean(np.exp(np.minimum(self._trajectory(), 0.0))))
+            acceptance = np.exp(np.clip(self._trajectory(), _LEAST_LOG, 0.0))
+            accepted = 1 / float((1 / acceptance).mean())
             self._step *= math.exp((accepted - _ACCEPTANCE) / math.sqrt(1 + i / 4))
             self._step = min(self._step, _LENGTH)
             sizes.append(math.log(self._step))
@@ -325,24 +336,6 @@ class _Chains:
         self._value = np.where(accepted, value, self._value)
         self._gradient = np.where(accepted[:, None], gradient, self._gradient)
         return gain
-
-
-def _harmonic_mean(acceptance: Array) -> float:
-    """Small if one is: no chain may stay where the density is too steep for the step size."""
-    return float(1 / (1 / np.maximum(acceptance, 0.01)).mean())
-
-
-def _warn_of(found: Draws, worst: int, name: str) -> None:
-    chains, steps, _ = found.values.shape
-    size = min(found.diagnostics[kind][worst] for kind in ("ess_bulk", "ess_tail"))
-    warn(
-        ConvergenceWarning(
-            f"After {steps} steps of {chains} chains the draws of {name} do not agree: R-hat is "
-            f"{found.diagnostics['rhat'][worst]:.3f}, with {size:.0f} effective draws.",
-            "Increase n_draws, give the coefficients a narrower prior, or leave out columns that "
-            "depend on others.",
-        )
-    )
 
 
 def importance_evidence(
