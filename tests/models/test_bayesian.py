@@ -483,7 +483,7 @@ def test_columns_that_never_change_or_come_twice(inference):
     ],
 )
 def test_evidence_needs_a_proper_prior(prior):
-    with pytest.raises(ParameterError, match=r"Evidence needs a proper prior.*Use 'evidence'"):
+    with pytest.raises(InferenceError, match=r"Evidence needs a proper prior.*'evidence'"):
         fitted(*sample_of_hard(), prior=prior)
 
 

@@ -173,13 +173,6 @@ class BayesianLogisticRegression(LikelihoodModel):
     _kept: MemoryRows | None
     _random: np.random.Generator
 
-    def _log_predictive(self, X: Any, offset: Any) -> Array:
-        """ln p(C_k|x) (n, K), with the coefficients integrated out."""
-        K = len(self._known_classes())
-        rows = self._rows_with(X, offset)
-        with one_blas_thread():
-            return rows.fill(np.empty((rows.n_rows, K)), self._log_kernel())
-
     def _log_kernel(self) -> Callable[[Block], Array]:
         method = read_predictive(self.predictive, len(self.classes_))
         return log_kernel(self.posterior_, method, self._link())
@@ -193,17 +186,20 @@ class BayesianLogisticRegression(LikelihoodModel):
     @anywhere
     def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
         """ln p(C_k|x) of the predictive distribution (n, K)."""
-        return self._log_predictive(X, offset)
+        K = len(self._known_classes())
+        rows = self._rows_with(X, offset)
+        with one_blas_thread():
+            return rows.fill(np.empty((rows.n_rows, K)), self._log_kernel())
 
     @anywhere
     def predict_proba(self, X: Any, offset: Any = None) -> Array:
         """p(C_k|x) of the predictive distribution (4.145), (n, K); rows sum to one."""
-        return np.exp(self._log_predictive(X, offset))
+        return np.exp(self.predict_log_proba(X, offset))
 
     @anywhere
     def decision_function(self, X: Any, offset: Any = None) -> Array:
         """Log odds of the second class (n,); for more than two classes ln p(C_k|x) (n, K)."""
-        found = self._log_predictive(X, offset)
+        found = self.predict_log_proba(X, offset)
         return found if found.shape[1] > 2 else found[:, 1] - found[:, 0]
 
     @anywhere
@@ -213,7 +209,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         For two classes and a Gaussian posterior that is also the class of the mean coefficients
         (4.155): averaging moves probabilities towards a half, but none across it.
         """
-        codes = most_probable(self._log_predictive(X, offset))
+        codes = most_probable(self.predict_log_proba(X, offset))
         return self.classes_[codes.astype(np.intp)]
 
     def glance(self) -> Any:
@@ -293,7 +289,7 @@ class BayesianLogisticRegression(LikelihoodModel):
 
     @property
     def log_evidence_error_(self) -> float | None:
-        """The Monte Carlo standard error of the log evidence of the last fit; None without draws."""
+        """The Monte Carlo standard error of the last log evidence; None without draws."""
         self._known_classes()
         return self._found.evidence_error
 
@@ -568,17 +564,8 @@ class BayesianLogisticRegression(LikelihoodModel):
                 f"which has {size**2:,} numbers. {WIDE:,} coefficients are the most.",
                 "Use inference='laplace' or 'auto', which approximate it, or fewer columns.",
             )
-        if self.prior == "jeffreys":
-            return
-        try:
+        if self.prior != "jeffreys":
             check_proper(objective.penalty)
-        except InferenceError as error:
-            raise ParameterError(
-                f"Evidence needs a proper prior; prior={self.prior!r} is improper: it leaves "
-                "coefficients free to be anything.",
-                "Use 'evidence', 'ard', a number above zero, or a GaussianPrior with a precision "
-                "above zero in every direction.",
-            ) from error
 
     # From the optimum to the posterior.
 

@@ -131,8 +131,8 @@ def check_proper(penalty: Penalty) -> None:
         raise InferenceError(
             "Evidence needs a proper prior: this one leaves the intercept or other coefficients "
             "free, so that every evidence is zero.",
-            "Use BayesianLogisticRegression, or a GaussianPrior that has a precision for every "
-            "coefficient and an intercept_precision.",
+            "Use BayesianLogisticRegression with prior='evidence', 'ard' or a number above zero, "
+            "or a GaussianPrior with a precision for every coefficient and an intercept_precision.",
         )
 
 
