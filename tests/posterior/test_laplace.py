@@ -90,9 +90,9 @@ def test_a_gamma_density_in_the_log_gives_stirlings_formula(a, b, side, bounds):
         assert abs(q.log_normaliser - gammaln(a) + a * np.log(b)) < 1 / (11 * a)
 
 
-@pytest.mark.parametrize(("low", "width"), [(0.0, 1.0), (-3.0, 10.0)])
-def test_a_beta_density_by_the_logit(low, width):
-    a, b, high = 5.0, 8.0, low + width
+def test_a_beta_density_by_the_logit():
+    a, b, low, width = 5.0, 8.0, -3.0, 10.0
+    high = low + width
     q = laplace(
         lambda z: (a - 1) * np.log((z - low) / width) + (b - 1) * np.log((high - z) / width),
         low + width / 2,

@@ -81,8 +81,7 @@ def pair_loss(d, variance, own, lead):
 
 def written_out(X, T, precision, m, S, prior_mean=0.0, weight=1.0, offset=None):
     """L(q) by plain formulas, rows and parameters in full."""
-    n, d = X.shape
-    K = T.shape[1]
+    n, K = T.shape
     B = contrasts(K)
     J = np.einsum("kc,nd->nkcd", B, X).reshape(n, K, -1)
     shift = 0.0 if offset is None else offset
@@ -93,7 +92,7 @@ def written_out(X, T, precision, m, S, prior_mean=0.0, weight=1.0, offset=None):
         by_pairs += pair_loss(a[:, k] - a[:, j], variance, T[:, k] + T[:, j], T[:, k] - T[:, j])
         variances += variance
     fixed = logsumexp(a, axis=1) - (T * a).sum(1) + variances / (4 * K)
-    P = np.diag(np.tile(np.broadcast_to(precision, (d,)), B.shape[1]))
+    P = np.kron(np.eye(B.shape[1]), precision if np.ndim(precision) == 2 else np.diag(precision))
     away = m - prior_mean
     logs = np.linalg.slogdet(S)[1] + np.linalg.slogdet(P)[1]
     kl = 0.5 * (np.trace(P @ S) + away @ P @ away - len(m) - logs)
@@ -104,29 +103,22 @@ def written_out(X, T, precision, m, S, prior_mean=0.0, weight=1.0, offset=None):
 CASES = [
     (K, n, scale, precision)
     for K in (2, 3)
-    for n, scale in [(1, 1.0), (4, 3.0), (15, 1.0), (60, 0.3)]
-    for precision in (0.25, 1.0, 9.0)
+    for n, scale, precision in [(1, 1.0, 1.0), (4, 3.0, 0.25), (15, 1.0, 9.0), (30, 1.0, 1.0)]
 ]
 
 
 @pytest.mark.parametrize(("K", "n", "scale", "precision"), CASES)
-def test_the_bound_is_below_the_evidence(K, n, scale, precision):
+def test_the_bound_is_below_the_evidence_and_the_gaussian_near_but_narrow(K, n, scale, precision):
     X, T = draw(K, n, 2 if K == 2 else 1, scale, 0)
-    exact, *_ = integrated(X, T, precision)
+    exact, mean, covariance = integrated(X, T, precision)
     found = solved(problem(X, T, precision))
     assert found.status is Status.CONVERGED
     assert exact - 2.5 < found.bound < exact
-
-
-@pytest.mark.parametrize(("K", "ratio"), [(2, 0.85), (3, 0.7)])
-def test_moments_are_near_the_exact_ones_and_the_spread_is_no_larger(K, ratio):
-    X, T = draw(K, 30, 2 if K == 2 else 1)
-    _, mean, covariance = integrated(X, T, 1.0)
-    found = solved(problem(X, T, 1.0)).posterior
     deviation = np.sqrt(np.diagonal(covariance))
-    assert (abs(found.mean - mean) < 0.25 * deviation).all()
-    assert (found.standard_deviation < deviation).all()
-    assert (found.standard_deviation > ratio * deviation).all()
+    assert (found.posterior.standard_deviation < deviation).all()
+    if n == 30:
+        assert (abs(found.posterior.mean - mean) < 0.25 * deviation).all()
+        assert (found.posterior.standard_deviation > (0.85 if K == 2 else 0.7) * deviation).all()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -137,13 +129,16 @@ def test_the_fixed_point_is_stationary_and_has_the_bound_of_the_formulas(K, d, w
     weight = random.uniform(0.5, 2.0, 25) if weighted else None
     offset = random.normal(size=(25, K)) if weighted else None
     given = offset if K > 2 or offset is None else offset[:, 1] - offset[:, 0]
-    precision = np.linspace(0.3, 2.0, d)
-    f = problem(X, T, precision, weight=weight, offset=given)
+    P = np.linspace(0.3, 2.0, d)
+    m0 = 0.5 if K == 2 else 0.0
+    if K == 2:  # with correlations and a mean
+        P = np.diag(P) + 0.2
+    f = problem(X, T, P, mean=m0, weight=weight, offset=given)
     found = solved(f, tol=1e-16)
     q, p = found.posterior, f.coordinates.size
 
     def bound(m, S):
-        return written_out(X, T, precision, m, S, 0.0, 1.0 if weight is None else weight, offset)
+        return written_out(X, T, P, m, S, m0, 1.0 if weight is None else weight, offset)
 
     assert found.bound == pytest.approx(bound(q.mean, q.covariance), rel=1e-11)
     steps = 1e-4 * q.root.T
@@ -157,8 +152,8 @@ def test_the_fixed_point_is_stationary_and_has_the_bound_of_the_formulas(K, d, w
         assert abs(rise / 2e-4) < 1e-5
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(("K", "scale"), [(2, 1.0), (2, 5.0), (3, 1.0), (3, 5.0), (5, 3.0)])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("K", "scale"), [(2, 1.0), (2, 5.0), (3, 5.0), (5, 3.0)])
 def test_the_bound_never_falls_from_any_start(K, scale, seed):
     f = problem(*draw(K, 40, 3, scale, seed), 0.05)
     random = np.random.default_rng(seed)
@@ -185,17 +180,6 @@ def test_centring_and_scaling_are_those_of_the_columns(K, centre):
     found = solved(problem(X, T, [0.1, 1.0, 2.0], standard=standard))
     assert found.bound == pytest.approx(by_hand.bound, rel=1e-9)
     np.testing.assert_allclose(found.posterior.mean, by_hand.posterior.mean, atol=1e-6)
-
-
-def test_a_prior_with_correlations_and_a_mean():
-    X, T = draw(2, 30, 2)
-    P = np.array([[2.0, 0.9], [0.9, 1.0]])
-    L = np.linalg.cholesky(P)
-    found = solved(problem(X, T, P, mean=[0.5, -1.0]))
-    # With v = Lᵀw the prior is standard normal about Lᵀm₀, and rows are L⁻¹φ.
-    white = solved(problem(np.linalg.solve(L, X.T).T, T, 1.0, mean=L.T @ [0.5, -1.0]))
-    assert found.bound == pytest.approx(white.bound, rel=1e-12)
-    np.testing.assert_allclose(L.T @ found.posterior.mean, white.posterior.mean, atol=1e-7)
 
 
 @pytest.mark.parametrize("xi", [*np.logspace(-12, 4, 33), 0.1, 1.0, 3.0])
