@@ -75,7 +75,7 @@ _ERRORS = {
 }
 
 _LAST = "Likelihoods, deviances and criteria are those of the rows of the last fit"
-_ALL = "; the log evidence is that of all rows, those before being known by a Gaussian"
+_ALL = "; the log evidence is that of all rows, with a Gaussian in place of the earlier ones"
 
 
 def _no_evidence() -> InferenceError:

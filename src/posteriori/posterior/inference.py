@@ -221,7 +221,7 @@ class Inference:
         if not self.goodness.at_optimum and (errors, intervals) != ("model", "wald"):
             raise ParameterError(
                 f"errors={errors!r} with intervals={intervals!r} is for the mode of a posterior; "
-                "this fit has the mean of one, with its standard deviations.",
+                "this fit has posterior means and standard deviations.",
                 "Use errors='model' and intervals='wald', or inference='laplace'.",
             )
         estimate, error = self.estimates, self.standard_errors(errors)

@@ -29,7 +29,6 @@ from posteriori.likelihood.log_arithmetic import quiet
 from posteriori.likelihood.softmax import log_probabilities
 from posteriori.posterior.activations import (
     ActivationGaussian,
-    DiagonalActivations,
     FromDraws,
     FromGaussian,
     ends_of_one,
@@ -375,9 +374,10 @@ def interval_kernel(posterior: Posterior, level: float, link: ProbabilityLink) -
 
 def _activations(
     coef_map: CoefficientMap, gaussian: Gaussian | DiagonalGaussian
-) -> ActivationGaussian | DiagonalActivations:
+) -> ActivationGaussian:
     if isinstance(gaussian, DiagonalGaussian):
-        return DiagonalActivations.of(coef_map, gaussian.mean, 1 / gaussian.precision)
+        deviation = gaussian.standard_deviation
+        return ActivationGaussian.independent(coef_map, gaussian.mean, deviation)
     return ActivationGaussian.of(coef_map, gaussian.mean, gaussian.root)
 
 
