@@ -63,34 +63,14 @@ def separated(n=8):
 # The posterior.
 
 
-@pytest.mark.parametrize("a", [0.3, 4.0])
-def test_the_posterior_of_two_classes_is_that_of_newton_steps(a):
-    X, y = sample()
+@pytest.mark.parametrize(("K", "a"), [(2, 0.3), (2, 4.0), (3, 0.5)])
+def test_the_posterior_by_laplace_is_that_of_newton_steps(K, a):
+    X, y = sample(90, K=K)
     posterior = fitted(X, y, prior=a).posterior_
-    mean, covariance = two_classes(X, y, a)
-    np.testing.assert_allclose(posterior.mean, mean, rtol=1e-8)
-    np.testing.assert_allclose(posterior.covariance, covariance, rtol=1e-8)
-    np.testing.assert_allclose(posterior.standard_deviation, np.diag(covariance) ** 0.5, rtol=1e-8)
-
-
-def test_coefficients_and_errors_are_those_of_the_posterior():
-    X, y = sample()
-    for inference in INFERENCES:
-        model = fitted(X, y, prior=1.0, inference=inference)
-        theta = np.concatenate([model.intercept_, model.coef_[0]])
-        np.testing.assert_allclose(theta, model.posterior_.mean, rtol=1e-10)
-        np.testing.assert_allclose(model.coef_covariance_, model.posterior_.covariance, rtol=1e-8)
-        np.testing.assert_allclose(model.tidy()["estimate"], theta, rtol=1e-10)
-        errors = np.diag(model.posterior_.covariance) ** 0.5
-        np.testing.assert_allclose(model.tidy()["std_error"], errors, rtol=1e-8)
-
-
-def test_the_posterior_of_three_classes_is_that_of_newton_steps():
-    X, y = sample(90, K=3)
-    posterior = fitted(X, y, prior=0.5).posterior_
-    mean, covariance = many_classes(X, y, 0.5)
+    mean, covariance = (two_classes if K == 2 else many_classes)(X, y, a)
     np.testing.assert_allclose(posterior.mean, mean, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(posterior.covariance, covariance, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(posterior.standard_deviation, np.diag(covariance) ** 0.5, rtol=1e-7)
 
 
 @pytest.mark.parametrize("inference", INFERENCES)
@@ -330,8 +310,7 @@ def test_the_evidence_does_not_depend_on_units_or_order(inference):
 def test_a_weight_is_a_repeated_row():
     X, y = sample(40)
     weight = np.arange(40) % 3 + 1
-    for inference in INFERENCES:
-        model = BayesianLogisticRegression(prior=1.0, inference=inference, random_state=0)
+    for model in map(estimator, INFERENCES):
         once = model.fit(X, y, sample_weight=weight)
         found = once.log_evidence_, once.posterior_.mean, once.posterior_.covariance
         twice = model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
@@ -411,21 +390,6 @@ def test_evidence_that_grows_as_the_prior_gets_weaker_is_a_warning():
     with pytest.warns(IdentifiabilityWarning, match="evidence grows as the prior"):
         model = fitted(X, X[:, 0] > 0)
     assert model.separation_.kind == "complete"
-
-
-@pytest.mark.parametrize("inference", INFERENCES)
-def test_columns_that_never_change_or_come_twice(inference):
-    X, y = sample()
-    plain = fitted(X, y, prior=1.0, inference=inference)
-    constant = np.column_stack([X, np.full(60, 7.0)])
-    model = fitted(constant, y, prior=1.0, inference=inference)
-    slack = 0.05 if inference == "monte_carlo" else 1e-8
-    assert model.log_evidence_ == pytest.approx(plain.log_evidence_, abs=slack)
-    np.testing.assert_allclose(model.predict_proba(constant), plain.predict_proba(X), atol=slack)
-    twice = np.column_stack([X, X[:, 0]])
-    model = fitted(twice, y, prior=GaussianPrior(precision=[2.0, 1.0, 2.0]), inference=inference)
-    assert model.log_evidence_ == pytest.approx(plain.log_evidence_, abs=slack)
-    np.testing.assert_allclose(model.predict_proba(twice), plain.predict_proba(X), atol=slack)
 
 
 # Errors with names.
@@ -579,8 +543,7 @@ def arviz_of(monkeypatch, version):
     monkeypatch.setitem(sys.modules, "arviz", fake)
 
 
-@pytest.mark.parametrize("version", ["0.23.4", "1.0.0"])
-@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize(("version", "K"), [("0.23.4", 2), ("1.0.0", 3)])
 def test_arviz_gets_every_draw_by_name(monkeypatch, version, K):
     arviz_of(monkeypatch, version)
     X, y = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80) % K
@@ -609,11 +572,8 @@ def test_arviz_gets_every_draw_by_name(monkeypatch, version, K):
 
 def test_arviz_gets_draws_of_a_gaussian_posterior(monkeypatch):
     arviz_of(monkeypatch, "1.0.0")
-    X, y = sample()
-    model = fitted(X, y, prior=1.0)
-    groups, _, _ = model.to_arviz(n_draws=4000)
-    assert list(groups) == ["posterior", "log_likelihood", "posterior_predictive", "observed_data"]
-    coefficients = groups["posterior"]["coef"][0]
+    model = fitted(*sample(), prior=1.0)
+    coefficients = model.to_arviz(n_draws=4000)[0]["posterior"]["coef"][0]
     spread = model.posterior_.standard_deviation[1:]
     assert (abs(coefficients.mean(axis=0) - model.coef_[0]) < 0.1 * spread).all()
     assert list(model.to_arviz(by_row=False)[0]) == ["posterior"]
@@ -721,13 +681,13 @@ def wide(monkeypatch):
     monkeypatch.setattr(objectives, "WIDE", 40)
 
 
-@pytest.mark.parametrize("name", LABELS)
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_it_has_the_diagonal_of_the_curvature(name, fit_intercept, request):
-    exact = fitted(X_WIDE, LABELS[name], prior=2.0, fit_intercept=fit_intercept)
+@pytest.mark.parametrize(("name", "intercept"), [("two", False), ("three", True)])
+def test_very_many_coefficients_have_the_diagonal_of_the_curvature(name, intercept, request):
+    settings = {"prior": 2.0, "fit_intercept": intercept}
+    exact = fitted(X_WIDE, LABELS[name], **settings)
     precision = exact._inference.free_precision
     request.getfixturevalue("wide")
-    model = fitted(X_WIDE, LABELS[name], prior=2.0, fit_intercept=fit_intercept)
+    model = fitted(X_WIDE, LABELS[name], **settings)
     assert_allclose(model.posterior_.mean, exact.posterior_.mean, atol=1e-7)
     assert_allclose(model.posterior_.free.precision, np.diagonal(precision), rtol=1e-6)
     away = 0.5 * (np.log(np.diagonal(precision)).sum() - np.linalg.slogdet(precision)[1])
@@ -739,13 +699,8 @@ def test_it_has_the_diagonal_of_the_curvature(name, fit_intercept, request):
     assert_allclose(model.posterior_.standard_deviation, deviations, rtol=1e-6)
     draws = model.posterior_.sample(20_000, random_state=0)
     assert_allclose(draws.std(axis=0) / deviations, 1.0, atol=0.03)
-    drawn = fitted(
-        X_WIDE, LABELS[name], prior=2.0, fit_intercept=fit_intercept, predictive="monte_carlo"
-    )
+    drawn = fitted(X_WIDE, LABELS[name], **settings, predictive="monte_carlo")
     assert_allclose(drawn.predict_proba(NEW), model.predict_proba(NEW), atol=0.04)
-    # (A⁻¹)_jj >= 1/A_jj: what correlations add is left out.
-    assert (variance <= np.diagonal(exact.posterior_.free.covariance)).all()
-    assert_allclose(model.predict_proba(NEW), exact.predict_proba(NEW), atol=0.1)
 
 
 @pytest.mark.usefixtures("wide")
@@ -785,11 +740,6 @@ def test_what_would_need_the_whole_covariance_is_an_error():
 
 
 # Updates.
-
-
-def state(model):
-    found = model.posterior_
-    return found.mean, found.covariance, model.log_evidence_, model.coef_, model.intercept_
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -842,11 +792,10 @@ def test_approximation_check_after_updates_names_its_rows(inference):
 def test_the_posterior_of_all_classes_together_is_the_prior():
     X, y = sample(120, 3, K=3)
     model = estimator().fit(X[:60], y[:60])
-    before = model.posterior_
-    mean, covariance = updated(X[60:], y[60:], before.mean, before.covariance)
-    model.update(X[60:], y[60:])
-    np.testing.assert_allclose(model.posterior_.mean, mean, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(model.posterior_.covariance, covariance, rtol=1e-6, atol=1e-8)
+    expected = updated(X[60:], y[60:], model.posterior_.mean, model.posterior_.covariance)
+    found = model.update(X[60:], y[60:]).posterior_
+    np.testing.assert_allclose(found.mean, expected[0], rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found.covariance, expected[1], rtol=1e-6, atol=1e-8)
 
 
 def test_results_after_an_update_are_of_its_rows():
@@ -864,26 +813,19 @@ def test_results_after_an_update_are_of_its_rows():
     assert f"{model.log_evidence_:.2f}" in page
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_rows_are_counted_over_all_fits(weighted):
+@pytest.mark.parametrize("unit", [1, 0.25])
+def test_rows_are_counted_over_all_fits(unit):
     X, y = sample(100, 3)
-    weight = np.full(100, 0.25) if weighted else None
-
-    def part(low, high):
-        return X[low:high], y[low:high], None if weight is None else weight[low:high]
-
-    model = estimator().fit(*part(0, 60))
-    unit = 0.25 if weighted else 1
+    weight = np.full(100, unit)
+    parts = [
+        (X[rows], y[rows], weight[rows]) for rows in (slice(60), slice(60, 80), slice(80, 100))
+    ]
+    model = estimator().fit(*parts[0])
     assert model.glance()["n_obs_total"][0] == 60 * unit
-    assert model.glance()["n_fits"][0] == 1
     assert "Rows in all" not in str(model.summary())
-    model.update(*part(60, 80))
-    model = pickle.loads(pickle.dumps(model)).update(*part(80, 100))
-    glance = model.glance()
-    assert glance["n_obs"][0] == 20 * unit
-    assert glance["n_obs_total"][0] == 100 * unit
-    assert glance["n_fits"][0] == 3
-    page = " ".join(str(model.summary()).split())
+    model = pickle.loads(pickle.dumps(model.update(*parts[1]))).update(*parts[2])
+    glance, page = model.glance(), " ".join(str(model.summary()).split())
+    assert glance[["n_obs", "n_obs_total", "n_fits"]].iloc[0].tolist() == [20 * unit, 100 * unit, 3]
     assert f" Rows {20 * unit:g} " in page
     assert f"Rows in all {100 * unit:g}, 3 fits" in page
     assert "log evidence is that of all rows" in page
@@ -905,33 +847,32 @@ def test_the_first_batch_names_the_classes():
 
 def test_an_update_that_fails_changes_nothing():
     X, y = sample(90, 3, K=3)
-    model = estimator().fit(pd.DataFrame(X, columns=list("abc")), y)
-    before = [np.copy(part) for part in state(model)]
     frame = pd.DataFrame(X, columns=list("abc"))
-    holed = frame.assign(a=np.nan)
+    model = estimator().fit(frame, y)
+    before, evidence = model.predict_proba(frame), model.log_evidence_
     for error, arguments in (
         (ColumnNameError, (frame.rename(columns={"a": "z"}), y)),
         (LabelError, (frame, y + 7)),
         (LabelError, (frame, None)),
-        (MissingValueError, (holed, y)),
+        (MissingValueError, (frame.assign(a=np.nan), y)),
         (ShapeError, (frame.iloc[:0], y[:0])),
         (ShapeError, (frame, y, None, [1.0])),
     ):
         with pytest.raises(error):
             model.update(*arguments)
-        for now, then in zip(state(model), before, strict=True):
-            np.testing.assert_array_equal(now, then)
-    model.update(frame, y)
-    assert model.log_evidence_ < before[2]
+        np.testing.assert_array_equal(model.predict_proba(frame), before)
+    assert model.update(frame, y).log_evidence_ < evidence
 
 
 def test_draws_are_kept_by_mean_and_covariance():
     X, y = sample(40, 3)
     model = estimator("monte_carlo").fit(X, y)
-    penalty, posterior = model.posterior_.as_penalty(), model.posterior_
+    posterior = model.posterior_
+    penalty = posterior.as_penalty()
     np.testing.assert_allclose(penalty.mean[0], posterior.free.pooled.mean(axis=0), rtol=1e-12)
-    covariance = np.cov(posterior.free.pooled.T)
-    np.testing.assert_allclose(penalty.precision @ covariance, np.eye(4), atol=1e-9)
+    np.testing.assert_allclose(
+        penalty.precision @ np.cov(posterior.free.pooled.T), np.eye(4), atol=1e-9
+    )
     model.update(X, y)
     assert model.inference_ == "monte_carlo"
     assert (model.posterior_.standard_deviation < posterior.standard_deviation).all()

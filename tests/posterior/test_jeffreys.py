@@ -103,13 +103,6 @@ def test_a_table_of_two_by_two_gets_half_a_row_in_each_cell(table):
     np.testing.assert_allclose(found.tidy()["std_error"], errors, rtol=1e-8)
 
 
-def test_as_many_parameters_as_rows_and_three_classes_give_three_fifths_to_every_label():
-    """(1 + ½) / (1 + 3/2)."""
-    X, y = random_rows(4, 3, 7), np.array([0, 1, 2, 1])
-    found = fit(X, y).predict_proba(X)
-    np.testing.assert_allclose(found, np.where(np.eye(3)[y] == 1, 0.6, 0.2), rtol=1e-7)
-
-
 @pytest.mark.parametrize("rows", [overlapping_rows, partial(three_classes, False)])
 def test_a_column_that_others_give_changes_no_probability_and_no_likelihood(rows):
     X, y = rows()

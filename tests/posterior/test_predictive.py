@@ -170,10 +170,10 @@ def fill(model, X, kernel, *shape):
     return read_new_rows(X, model.schema_, "The model").fill(np.empty((len(X), *shape)), kernel)
 
 
-def moments_of(model, X, rows=None):
+def moments_of(model, X):
     """Mean and covariance of the activations of each row."""
     K = len(model.classes_)
-    rows = rows or read_new_rows(X, model.schema_, "The model")
+    rows = read_new_rows(X, model.schema_, "The model")
     return [
         rows.fill(
             np.empty((len(X), *shape)),
@@ -222,21 +222,6 @@ def test_draws_of_parameters_give_the_same_as_their_gaussian(K):
     np.testing.assert_allclose(np.exp(found), wanted, atol=3e-3)
     ends = fill(model, X, of(lambda a: quantile_ends(np.exp(drawn_logs(Logit(), a)), 0.9)), K, 2)
     np.testing.assert_allclose(ends[:, 1] if K == 2 else ends, limits, atol=1e-2)
-
-
-@pytest.mark.parametrize("K", [2, 4])
-def test_offsets_move_the_mean_and_not_the_variance(K):
-    model, X = fitted(K)
-    offset = np.random.default_rng(0).normal(size=(len(X), K) if K > 2 else len(X))
-    rows = read_new_rows(X, model.schema_, "The model")
-    moved = type(rows)(rows.table, offset=offset)
-    changes = zip(moments_of(model, X, moved), moments_of(model, X, rows), strict=True)
-    for (found, plain), change in zip(changes, (offset, 0.0), strict=True):
-        np.testing.assert_allclose(found - plain, change, atol=1e-12)
-    inference, shape = model._inference, (len(X), K if K > 2 else 1, 2)
-    kernel = FromDraws.of(inference.coefficient_map, np.stack([inference.w] * 2), lambda a: a)
-    change = moved.fill(np.empty(shape), kernel) - rows.fill(np.empty(shape), kernel)
-    np.testing.assert_allclose(change[..., 0], offset.reshape(shape[:2]), atol=1e-10)
 
 
 def test_activations_beyond_the_doubles_name_their_row():
