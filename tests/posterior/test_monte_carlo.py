@@ -8,7 +8,7 @@ from scipy.special import log_expit
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from posteriori import GLM, GaussianPrior, LogisticRegression, ProbitRegression
-from posteriori.errors import ConvergenceWarning, ParameterError
+from posteriori.errors import ConvergenceWarning
 from posteriori.posterior.gaussian import Gaussian
 from posteriori.posterior.monte_carlo import (
     Draws,
@@ -182,9 +182,3 @@ def test_the_evidence_by_importance_sampling_is_within_its_error(p):
         errors.append(error)
     assert max(errors) < 0.05
     assert np.sqrt(np.mean(np.square(scores))) < 1.6
-
-
-@pytest.mark.parametrize("wrong", [{"n_draws": 0}, {"n_draws": 1.5}, {"random_state": "dice"}])
-def test_settings_that_cannot_be(wrong):
-    with pytest.raises(ParameterError):
-        sample_posterior(Normal(), np.zeros(1), np.eye(1), **wrong)

@@ -204,7 +204,7 @@ def check_inside(link: Link, a: Array, block: Block) -> None:
         raise DomainError(
             f"Row {block.row(i)} has the activation {a[i]:.6g}; with this link only those "
             f"{link.domain.words} have a mean.",
-            "The fit does not reach so far: drop the row, or fit with a link that has no ends.",
+            "Drop the row, or fit with a link that takes every activation.",
         )
 
 

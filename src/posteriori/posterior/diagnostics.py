@@ -89,7 +89,7 @@ def collinearity_of(rows: Rows, columns: Columns, intercept: bool = True) -> Col
     standard = Standard(centre, np.where(constant, 1.0, size), intercept)
     products = standard.inward_matrix(rows.map_sum(GatherProducts(columns, standard)))
     first, kept = int(intercept), np.flatnonzero(~constant)
-    if intercept:  # what rounding left of the means
+    if intercept:  # which rounding leaves of the means
         products = products - np.outer(products[0], products[0]) / products[0, 0]
     indices, proportions = decompose(products[first:, first:][np.ix_(kept, kept)])
     names = np.array(columns.names, dtype=object)
@@ -117,8 +117,8 @@ def influence_of(inference: Inference, most: int = 5) -> Influence:
     """The rows with the largest Cook's distances and leverages, by one pass over those of the fit.
 
     Both go by the expected curvature at the optimum, with that of the prior, if there is one; with
-    a posterior that was found otherwise, by its covariance. An error where the curvature is not to
-    be had, or where the fit leaves nothing unexplained.
+    a posterior that was found otherwise, by its covariance. An error where the curvature is not
+    available, or where the fit leaves nothing unexplained.
     """
     inference.goodness.check_rows()
     objective, dispersion = inference.objective, inference.goodness.dispersion

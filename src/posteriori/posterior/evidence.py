@@ -4,13 +4,13 @@ Conventions: p free parameters w (p,), in c vectors of q numbers; H is the Hessi
 the most probable w, P that of -ln p(w), A = H + P (p, p).
 
 Precisions α are chosen for groups of parameters: all slopes, or those of a column. w is fitted anew
-for every α that is tried, so that the evidence is that of (4.137). Its gradient sees that H changes
-with w: d(½ ln|A|)/dw is half the gradient of ln|H|, which the leverages of the rows give.
+for every α that is tried, so that the evidence is that of (4.137). Its gradient includes the change
+of H with w: d(½ ln|A|)/dw is half the gradient of ln|H|, which the leverages of the rows give.
 
 The search is in η = ln(1 + h/α), h being the curvature of the likelihood. For one coefficient with
 a quadratic likelihood e^η/h is the variance of its estimate: the evidence is then nearly as curved
 for each column, and a column without effect is at the bound η = 0, which a search in ln α would
-approach without end.
+approach forever.
 """
 
 import math
@@ -43,8 +43,8 @@ Fit = Callable[[Sequence[LogPosterior], Array, Array | None], Array]
 """The minimum of the last of some objectives, from a start and, if known, the Hessian there."""
 
 WEAKEST = 1e-4
-"""The least precision of standardised slopes: where classes can be separated, the evidence may grow
-without end as the prior gets weaker."""
+"""The least precision of standardised slopes: where classes can be separated, the evidence may
+increase without limit as the prior gets weaker."""
 
 _LEAST = 1e-8
 """The least η: a precision of 1e8 times the curvature removes a column."""
@@ -61,8 +61,8 @@ _CLOSE, _ROUNDS = 0.02, 50
 _CLOSE_ON_MANY, _ROUNDS_ON_MANY = 1e-3, 4
 """The same on many rows, for η."""
 
-_LIKE_A_FALL = 1e10
-"""What minus the evidence is taken for where A is not positive definite."""
+_REJECTED = 1e10
+"""Minus the evidence where A is not positive definite, so that no search ends there."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Evidence:
 
     @property
     def log_occam_factor(self) -> float:
-        """ln p(w) + (p/2) ln 2π - ½ ln|A|: what a model pays for what it could have been."""
+        """ln p(w) + (p/2) ln 2π - ½ ln|A|: the penalty for the flexibility of a model."""
         return self.log_prior + self.log_volume
 
     @property
@@ -292,7 +292,7 @@ class _Search:
         scaled, scale = unit_diagonal(quadratic.precision + np.diag(alpha))
         lower = cholesky(scaled)
         if lower is None:
-            return _Place(eta, w, quadratic, -_LIKE_A_FALL, np.zeros(len(eta)))
+            return _Place(eta, w, quadratic, -_REJECTED, np.zeros(len(eta)))
         roots = lapack.dtrtri(lower, lower=1)[0] / scale
         chosen = np.tile(self.groups >= 0, objective.coordinates.c)
         value = 0.5 * float(np.log(alpha[chosen]).sum() - w @ (alpha * w))

@@ -3,10 +3,10 @@
 Conventions: C chains, p free parameters w (p,). Chains move in coordinates z that the Laplace fit
 makes white, w = centre + Vz with VVᵀ its covariance, so that z is about standard normal. With
 velocities v ~ N(0, 1) and H = -ln p(z) + ½ vᵀv, a trajectory of leapfrog steps of length ε is
-accepted with probability min(1, exp(H - H')), for each chain by itself. The steps split H into that
-of a standard normal density, which moves exactly on circles, and the rest, which is small where the
-Laplace fit is good: then one step is a whole trajectory. One evaluation of the gradient serves all
-chains.
+accepted with probability min(1, exp(H - H')), for each chain separately. The steps split H into
+that of a standard normal density, which moves exactly on circles, and the rest, which is small
+where the Laplace fit is good: then one step is a whole trajectory. One evaluation of the gradient
+serves all chains.
 """
 
 import math
@@ -45,10 +45,10 @@ draws are negatively correlated."""
 _MOST_STEPS = 32
 
 _RHAT, _ENOUGH = 1.01, 400
-"""R-hat up to which chains agree, and the effective draws that are enough."""
+"""The largest R-hat of chains that agree, and the effective draws that are enough."""
 
 _LONGEST, _MOST_DRAWS = 8, 16_000
-"""Chains that do not agree become this many times as long, or have so many draws together."""
+"""Chains that do not agree become at most so many times as long, or have so many draws together."""
 
 _EVIDENCE_POINTS = 2000
 _BATCH = 2**22
@@ -210,7 +210,7 @@ def sample_posterior(
 
     `centre` (p,) and V = `root` (p, p) are mean and root of the covariance of a Gaussian near it.
     Chains that do not agree after `n_draws` (R-hat above 1.01, or fewer than 400 effective draws of
-    a parameter) go on, to eight times as many or 16,000; then a warning has the worst of `names`.
+    a parameter) continue, to eight times as many or 16,000; then a warning has the worst name.
     The same `random_state` gives the same draws on any number of threads.
 
     >>> from posteriori import LogisticRegression
@@ -294,7 +294,7 @@ class _Chains:
         mean = draws.mean(axis=0)
         away = draws - mean
         root = cholesky((away.T @ away + p * np.eye(p)) / (n + p))
-        if root is None:  # draws too far apart for doubles
+        if root is None:  # not finite
             return
         moved = np.linalg.solve(root, (self._z - mean).T).T
         self._centre, self._root = self._centre + self._root @ mean, self._root @ root
@@ -312,7 +312,7 @@ class _Chains:
     def _trajectory(self) -> Array:
         """Move every chain along a trajectory, if it is accepted; H - H' of each (C,).
 
-        Lengths vary, so that none leads back for ever; so do step sizes, as short steps leave
+        Lengths vary, so that trajectories are not periodic; so do step sizes, as short steps leave
         places where the density is steep.
         """
         random = self._random

@@ -138,8 +138,8 @@ _WEIGHTS = _alternating(_TERMS)
 def probability_interval(mean: Array, standard_deviation: Array, level: float, link: Link) -> Array:
     """The interval (n, 2) in which the probability lies with probability `level`.
 
-    F being monotone, its quantiles are those of the activation: F(μ ± zs), with Φ(z) = (1 +
-    level)/2. This is exact, and not centred at the predictive probability.
+    As F is monotone, its quantiles are those of the activation: F(μ ± zs), with Φ(z) = (1 +
+    level)/2. They are exact, and not centred at the predictive probability.
 
     >>> from posteriori.likelihood.links import Logit
     >>> probability_interval(np.array([1.0]), np.array([0.5]), 0.95, Logit()).round(4)
@@ -198,8 +198,8 @@ def monte_carlo_logs(mean: Array, covariance: Array, n_draws: int = DRAWS) -> Ar
 
     Draws are the `normal_points`, mapped to N(μ, Σ) by the root of the covariance of contrasts: the
     error falls almost as 1/S, not as 1/√S. Best are powers of two.
-    Where a probability owes its size to activations many standard deviations away, no draw is
-    there, and the logarithm is too low.
+    Where a probability depends on activations many standard deviations away, no draw is there, and
+    the logarithm is too low.
 
     >>> np.exp(monte_carlo_logs(np.array([[2.0, 0.0, 0.0]]), 4 * np.eye(3)[None])).round(3)
     array([[0.587, 0.207, 0.207]])
@@ -254,7 +254,7 @@ def log_mean(logs: Array) -> Array:
 
 
 def quantile_ends(values: Array, level: float) -> Array:
-    """Ends (..., 2) that leave out equal shares of drawn values (..., S) at both sides.
+    """Ends (..., 2) with equal shares of drawn values (..., S) outside at both sides.
 
     >>> quantile_ends(np.linspace(0, 1, 101)[None, :], 0.9)
     array([[0.05, 0.95]])

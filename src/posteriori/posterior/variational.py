@@ -4,8 +4,8 @@ Given a proper Gaussian prior p(w) of precision P, every Gaussian q(w) = N(m, A�
 
     ln p(t) ≥ L(q) = Σ_n w_n E_q[bound of row n] - KL(q || p)
 
-on the evidence, and the best q makes it largest. While each row's bound touches where q has it
-touch, the rows are a quadratic in w, with gradient g at m and curvature H. The best q for it is
+on the evidence, and the best q makes it largest. With each row's bound tangent where it is best for
+q, the rows are a quadratic in w, with gradient g at m and curvature H. The best q for it is
 
     A' = P + H,    m' = m + A'⁻¹(g - P(m - m₀)).
 
