@@ -37,9 +37,10 @@ from posteriori.models.posteriors import (
     by_monte_carlo,
     by_variational,
     check_posterior,
+    drawn_classes,
     is_affordable,
+    to_arviz,
 )
-from posteriori.models.predictive_draws import drawn_classes, to_arviz
 from posteriori.posterior.coefficient_posterior import Posterior
 from posteriori.posterior.evidence import Evidence, as_prior, check_proper
 from posteriori.posterior.inference import Inference
