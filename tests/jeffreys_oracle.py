@@ -1,4 +1,4 @@
-"""The penalised likelihood ln p + ½ ln|I| from its definition, in doubles and at 50 digits.
+"""The penalised likelihood ln p + ½ ln|I| from its definition, at 50 digits.
 
 Conventions: `design` has the ones of the intercept; t (n,) is zero or one, or (n, K) one of K; w
 has the parameters of the second class, or the contrasts of the others with the first, class by
@@ -10,35 +10,6 @@ from functools import partial
 import mpmath as mp
 import numpy as np
 from oracle import doubles, exact
-from scipy.optimize import minimize
-from scipy.special import expit, log_softmax, ndtr
-
-
-def penalised_logistic(design, t, w):
-    p = expit(design @ w)
-    return t @ np.log(p) + (1 - t) @ np.log1p(-p) + _half_log(design, p * (1 - p))
-
-
-def penalised_probit(design, t, w):
-    a = design @ w
-    p, density = ndtr(a), np.exp(-(a**2) / 2) / np.sqrt(2 * np.pi)
-    value = t @ np.log(p) + (1 - t) @ np.log(ndtr(-a))
-    return value + _half_log(design, density**2 / (p * ndtr(-a)))
-
-
-def _half_log(design, r):
-    return 0.5 * np.linalg.slogdet(design.T @ (design * r[:, None]))[1]
-
-
-def penalised_softmax(design, t, w):
-    """w: the contrasts of the other classes with the first, class by class."""
-    K, q = t.shape[1], design.shape[1]
-    a = np.column_stack([np.zeros(len(design)), design @ w.reshape(K - 1, q).T])
-    logs = log_softmax(a, axis=1)
-    p = np.exp(logs)[:, 1:]
-    A = np.eye(K - 1) * p[:, None, :] - p[:, :, None] * p[:, None, :]
-    information = np.einsum("nkl,ni,nj->kilj", A, design, design)
-    return (t * logs).sum() + 0.5 * np.linalg.slogdet(information.reshape(len(w), len(w)))[1]
 
 
 def exact_logistic(design, t, w):
@@ -82,12 +53,11 @@ def exact_softmax(design, t, w):
     return value + mp.log(mp.det(information)) / 2
 
 
-def optimum(rough, fine, design, t, size):
-    """The maximum by a quasi-Newton method from zero, then by Newton's at 50 digits."""
-    found = minimize(lambda w: -rough(design, t, w), np.zeros(size), tol=1e-9)
+def optimum(exact_value, design, t, start):
+    """The maximum by Newton's method at 50 digits from a start: place, value and Hessian."""
     labels = t if np.ndim(t) == 2 else [bool(label) for label in t]
-    f, w = partial(fine, exact(design), labels), exact(found.x)
-    for _ in range(3):
+    f, w = partial(exact_value, exact(design), labels), exact(start)
+    for _ in range(4):
         gradient, hessian = _derivatives(f, w)
         w = w - np.array(list(mp.lu_solve(hessian, gradient)), dtype=object)
     assert max(abs(float(x)) for x in mp.lu_solve(hessian, gradient)) < 1e-12

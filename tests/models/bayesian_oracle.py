@@ -40,30 +40,29 @@ def two_classes(X, y, a, weight=None):
 
 def many_classes(X, y, a):
     """The same for K classes that sum to zero, class by class."""
-    Phi, T = centred(X), np.eye(int(np.max(y)) + 1)[np.asarray(y)]
-    K, q = T.shape[1], Phi.shape[1]
-    E = np.kron(null_space(np.ones((1, K))), np.eye(q))
-    prior = np.kron(np.eye(K), np.diag([INTERCEPT, *np.full(q - 1, a)]))
-    v = np.zeros(E.shape[1])
-    for _ in range(50):
-        gradient, H = _softmax_sums(Phi, T, (E @ v).reshape(K, q))
-        A = E.T @ (H + prior) @ E
-        v = v - np.linalg.solve(A, E.T @ (gradient + prior @ E @ v))
-    M = np.kron(np.eye(K), to_user(X)) @ E
-    return M @ v, M @ np.linalg.inv(A) @ M.T
+    K, d = int(np.max(y)) + 1, X.shape[1]
+    prior = np.kron(np.eye(K), np.diag([INTERCEPT, *np.full(d, a)]))
+    M = np.kron(np.eye(K), to_user(X))
+    mean, covariance = _softmax_mode(centred(X), y, prior, np.zeros(len(prior)))
+    return M @ mean, M @ covariance @ M.T
 
 
 def updated(X, y, mean, covariance):
     """The posterior of K classes whose prior is N(mean, covariance), which sum to zero."""
-    Phi, T = np.column_stack([np.ones(len(X)), X]), np.eye(int(np.max(y)) + 1)[np.asarray(y)]
+    Phi = np.column_stack([np.ones(len(X)), X])
+    return _softmax_mode(Phi, y, np.linalg.pinv(covariance), mean)
+
+
+def _softmax_mode(Phi, y, prior, centre):
+    """Mode and covariance of classes that sum to zero, with a prior of this precision and mean."""
+    T = np.eye(int(np.max(y)) + 1)[np.asarray(y)]
     K, q = T.shape[1], Phi.shape[1]
     E = np.kron(null_space(np.ones((1, K))), np.eye(q))
-    prior, centre = np.linalg.inv(E.T @ covariance @ E), E.T @ mean
-    v = centre
+    v = centre = E.T @ centre
     for _ in range(50):
         gradient, H = _softmax_sums(Phi, T, (E @ v).reshape(K, q))
-        A = E.T @ H @ E + prior
-        v = v - np.linalg.solve(A, E.T @ gradient + prior @ (v - centre))
+        A = E.T @ (H + prior) @ E
+        v = v - np.linalg.solve(A, E.T @ gradient + E.T @ prior @ E @ (v - centre))
     return E @ v, E @ np.linalg.inv(A) @ E.T
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bayesian_oracle import INTERCEPT, Exact, many_classes, two_classes, updated
-from jeffreys_oracle import exact_logistic, optimum, penalised_logistic, with_ones
+from jeffreys_oracle import exact_logistic, optimum, with_ones
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logsumexp, softmax
 from sklearn.datasets import load_iris
@@ -41,10 +41,13 @@ def sample(n=60, d=2, K=2, seed=0):
     return X, y
 
 
+def estimator(inference="laplace", **others):
+    settings = {"prior": 1.0, "inference": inference, "random_state": 0}
+    return BayesianLogisticRegression(**settings | others)
+
+
 def fitted(X, y, **settings):
-    return BayesianLogisticRegression(
-        **{"inference": "laplace", "random_state": 0, **settings}
-    ).fit(X, y)
+    return estimator(**{"prior": "evidence", **settings}).fit(X, y)
 
 
 def one_slope(n=12, seed=3):
@@ -60,34 +63,14 @@ def separated(n=8):
 # The posterior.
 
 
-@pytest.mark.parametrize("a", [0.3, 4.0])
-def test_the_posterior_of_two_classes_is_that_of_newton_steps(a):
-    X, y = sample()
+@pytest.mark.parametrize(("K", "a"), [(2, 0.3), (2, 4.0), (3, 0.5)])
+def test_the_posterior_by_laplace_is_that_of_newton_steps(K, a):
+    X, y = sample(90, K=K)
     posterior = fitted(X, y, prior=a).posterior_
-    mean, covariance = two_classes(X, y, a)
-    np.testing.assert_allclose(posterior.mean, mean, rtol=1e-8)
-    np.testing.assert_allclose(posterior.covariance, covariance, rtol=1e-8)
-    np.testing.assert_allclose(posterior.standard_deviation, np.diag(covariance) ** 0.5, rtol=1e-8)
-
-
-def test_coefficients_and_errors_are_those_of_the_posterior():
-    X, y = sample()
-    for inference in INFERENCES:
-        model = fitted(X, y, prior=1.0, inference=inference)
-        theta = np.concatenate([model.intercept_, model.coef_[0]])
-        np.testing.assert_allclose(theta, model.posterior_.mean, rtol=1e-10)
-        np.testing.assert_allclose(model.coef_covariance_, model.posterior_.covariance, rtol=1e-8)
-        np.testing.assert_allclose(model.tidy()["estimate"], theta, rtol=1e-10)
-        errors = np.diag(model.posterior_.covariance) ** 0.5
-        np.testing.assert_allclose(model.tidy()["std_error"], errors, rtol=1e-8)
-
-
-def test_the_posterior_of_three_classes_is_that_of_newton_steps():
-    X, y = sample(90, K=3)
-    posterior = fitted(X, y, prior=0.5).posterior_
-    mean, covariance = many_classes(X, y, 0.5)
+    mean, covariance = (two_classes if K == 2 else many_classes)(X, y, a)
     np.testing.assert_allclose(posterior.mean, mean, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(posterior.covariance, covariance, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(posterior.standard_deviation, np.diag(covariance) ** 0.5, rtol=1e-7)
 
 
 @pytest.mark.parametrize("inference", INFERENCES)
@@ -102,29 +85,17 @@ def test_classes_sum_to_zero_in_mean_and_covariance(inference):
     np.testing.assert_allclose(draws.sum(axis=1), 0.0, atol=1e-12)
 
 
-def test_monte_carlo_has_the_moments_of_the_exact_posterior():
-    X, y = one_slope()
-    exact = Exact.of(X[:, 0], y, 0.5)
-    model = fitted(X, y, prior=0.5, inference="monte_carlo", n_draws=20_000)
-    found, error = model.posterior_, np.diag(exact.covariance) ** 0.5
-    assert (abs(found.mean - exact.mean) < 5 * error / model.diagnostics_["ess_bulk"] ** 0.5).all()
-    np.testing.assert_allclose(found.standard_deviation, error, rtol=0.05)
-    np.testing.assert_allclose(model.diagnostics_["mean"], found.mean, rtol=1e-10)
-    np.testing.assert_allclose(model.diagnostics_["sd"], found.standard_deviation, rtol=1e-10)
-    assert found.draws.shape[2] == 2
-    assert found.draws.size >= 2 * 20_000
-    np.testing.assert_allclose(found.draws.reshape(-1, 2).mean(axis=0), found.mean, rtol=1e-10)
-
-
-@pytest.mark.parametrize("inference", ["laplace", "variational"])
-def test_a_gaussian_has_no_draws(inference):
-    model = fitted(*sample(), inference=inference)
-    for ask in (lambda: model.posterior_.draws, lambda: model.diagnostics_):
-        with pytest.raises(InferenceError, match="was not drawn from"):
-            ask()
-
-
 # The evidence.
+
+
+def test_diagnostics_have_the_mean_and_deviation_of_every_coefficient():
+    model = fitted(*sample(80, K=3), inference="monte_carlo")
+    found, draws = model.diagnostics_, model.posterior_.draws
+    assert list(found)[:4] == ["term", "class", "mean", "sd"]
+    np.testing.assert_allclose(found["mean"], model.posterior_.mean, rtol=1e-10)
+    np.testing.assert_allclose(found["sd"], model.posterior_.standard_deviation, rtol=1e-10)
+    np.testing.assert_allclose(found["mean"], draws.reshape(-1, 9).mean(axis=0), rtol=1e-10)
+    assert draws.size >= 9 * 4000
 
 
 @pytest.mark.parametrize(("n", "slack"), [(6, 0.25), (12, 0.15), (40, 0.05)])
@@ -138,17 +109,6 @@ def test_the_evidence_is_near_that_of_brute_force(n, slack):
     assert exact - 1.0 < bound.log_evidence_ < exact
     assert drawn.log_evidence_ == pytest.approx(exact, abs=0.02)
     assert drawn.evidence_.value == pytest.approx(laplace.log_evidence_, abs=1e-12)
-
-
-@pytest.mark.parametrize("a", [0.02, 0.3, 2.0])
-def test_draws_know_the_evidence_of_separated_classes(a):
-    X, y = separated()
-    exact = Exact.of(X[:, 0], y, a)
-    model = fitted(X, y, prior=a, inference="monte_carlo")
-    assert model.log_evidence_ == pytest.approx(exact.log_evidence, abs=0.03)
-    np.testing.assert_allclose(model.posterior_.mean, exact.mean, rtol=0.1)
-    x = np.array([-1.0, 0.5, 1.5, 4.0])[:, None]
-    np.testing.assert_allclose(model.predict_proba(x)[:, 1], exact.probability(x), atol=0.02)
 
 
 def test_the_evidence_is_the_sum_of_its_parts():
@@ -184,8 +144,6 @@ def test_the_evidence_of_three_classes_is_near_that_of_brute_force():
     assert drawn.log_evidence_ == pytest.approx(exact, abs=0.02)
     assert exact - 2.0 < bound.log_evidence_ < exact
     weights = np.exp(logs - logsumexp(logs))
-    error = np.sqrt(weights @ (theta - (theta @ weights)[:, None]).T ** 2)
-    assert (abs(drawn.posterior_.mean - theta @ weights) < 0.1 * error).all()
     probability = weights @ softmax(theta * 1.5, axis=0).T
     np.testing.assert_allclose(drawn.predict_proba([[1.5]])[0], probability, atol=0.01)
 
@@ -194,16 +152,12 @@ def test_the_evidence_of_three_classes_is_near_that_of_brute_force():
 
 
 @pytest.mark.parametrize("prior", ["evidence", "ard"])
-def test_what_is_told_of_a_chosen_prior_is_true_of_the_one_reported(prior):
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    y = X[:, 0] > 0
-    with pytest.warns(IdentifiabilityWarning, match="standard deviation of 100 "):
-        model = fitted(X, y, prior=prior)
-    assert np.min(model.prior_.precision) ** -0.5 == pytest.approx(100.0)
-    model = fitted(X, y, prior=prior, inference="variational")  # a warning would be an error
-    assert np.min(model.prior_.precision) != pytest.approx(1e-4, rel=0.01)
-    laplace = fitted(X, y, prior=model.prior_)
-    assert model.evidence_.value == pytest.approx(laplace.log_evidence_, abs=1e-6)
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_the_prior_is_chosen_by_laplaces_evidence_for_every_inference(prior, inference):
+    X, y = sample()
+    model, laplace = (fitted(X, y, prior=prior, inference=name) for name in (inference, "laplace"))
+    np.testing.assert_allclose(model.prior_.precision, laplace.prior_.precision, rtol=1e-12)
+    assert model.evidence_.value == pytest.approx(laplace.log_evidence_, abs=1e-10)
 
 
 GIVEN = [
@@ -256,28 +210,13 @@ def test_probabilities_are_averages_over_the_gaussian(inference):
     expected = gaussian_average(model.posterior_, PLACES)
     np.testing.assert_allclose(model.predict_proba(PLACES)[:, 1], expected, rtol=1e-8)
     model.predictive = "probit"
-    np.testing.assert_allclose(model.predict_proba(PLACES)[:, 1], expected, atol=0.02)
+    rows = np.column_stack([np.ones(len(PLACES)), PLACES])
+    variance = ((rows @ model.posterior_.covariance) * rows).sum(axis=1)
+    closed = expit((1 + np.pi * variance / 8) ** -0.5 * (rows @ model.posterior_.mean))  # (4.155)
+    np.testing.assert_allclose(model.predict_proba(PLACES)[:, 1], closed, rtol=1e-8)
+    np.testing.assert_allclose(closed, expected, atol=0.02)
     model.predictive = "monte_carlo"
     np.testing.assert_allclose(model.predict_proba(PLACES)[:, 1], expected, atol=0.03)
-
-
-def test_the_closed_form_is_that_of_the_book():
-    X, y = one_slope(20)
-    model = fitted(X, y, prior=0.5, predictive="probit")
-    rows = np.column_stack([np.ones(len(PLACES)), PLACES])
-    mean = rows @ model.posterior_.mean
-    variance = ((rows @ model.posterior_.covariance) * rows).sum(axis=1)
-    kappa = (1 + np.pi * variance / 8) ** -0.5  # (4.154)
-    np.testing.assert_allclose(model.predict_proba(PLACES)[:, 1], expit(kappa * mean), rtol=1e-8)
-
-
-@pytest.mark.parametrize("inference", ["variational", "monte_carlo"])
-def test_information_criteria_of_a_posterior_mean_are_a_named_error(inference):
-    X, y = one_slope(12)
-    model = fitted(X, y, prior=0.5, inference=inference)
-    for name in ("aic_", "bic_"):
-        with pytest.raises(InferenceError, match="the likelihood at its maximum"):
-            getattr(model, name)
 
 
 @pytest.mark.parametrize("predictive", ["probit", "quadrature"])
@@ -295,34 +234,32 @@ def test_the_boundary_is_that_of_the_mode(predictive):
 
 
 @pytest.mark.parametrize("inference", INFERENCES)
-def test_intervals_are_quantiles_of_the_probability(inference):
-    X, y = sample(60)
-    model = fitted(X, y, prior=1.0, inference=inference)
-    draws = model.posterior_.sample(4000 if inference == "monte_carlo" else 100_000, 1)
-    new = np.random.default_rng(2).normal(size=(6, 2)) * 3
-    expected = np.quantile(expit(draws[:, :1] + draws[:, 1:] @ new.T), [0.05, 0.95], axis=0).T
-    found = model.predict_interval(new, level=0.9)
-    np.testing.assert_allclose(found, expected, atol=0.03 if inference == "monte_carlo" else 0.005)
-    inside = model.predict_proba(new)[:, 1]
-    assert ((found[:, 0] < inside) & (inside < found[:, 1])).all()
-
-
-@pytest.mark.parametrize("inference", INFERENCES)
-def test_three_classes_are_predicted_by_the_draws(inference):
-    X, y = sample(80, K=3)
-    model = fitted(X, y, prior=0.5, inference=inference)
-    draws = model.posterior_.sample(4000 if inference == "monte_carlo" else 40_000, 1)
-    new = np.random.default_rng(2).normal(size=(6, 2)) * 3
-    theta = draws.reshape(-1, 3, 3)
-    p = softmax(theta[:, :, 0] + np.einsum("nd,skd->nsk", new, theta[:, :, 1:]), axis=2)
-    found = model.predict_proba(new)
-    np.testing.assert_allclose(found, p.mean(axis=1), atol=0.02)
+@pytest.mark.parametrize("K", [2, 3])
+def test_predictions_average_draws_and_intervals_are_their_quantiles(K, inference):
+    X, y = sample(80, K=K)
+    model, new = fitted(X, y, prior=0.5, inference=inference), X[:6] * 3
+    is_drawn = inference == "monte_carlo"
+    draws = model.posterior_.draws if is_drawn else model.posterior_.sample(100_000, 1)
+    theta = draws.reshape(draws.size // (3 * K) if K > 2 else -1, K if K > 2 else 1, 3)
+    a = theta[:, :, 0] + np.einsum("nd,skd->nsk", new, theta[:, :, 1:])
+    p = softmax(a, axis=2) if K > 2 else np.concatenate([expit(-a), expit(a)], axis=2)
+    found, ends = model.predict_proba(new), model.predict_interval(new, level=0.9)
+    np.testing.assert_allclose(found, p.mean(axis=1), atol=1e-8 if is_drawn else 0.01)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)
-    ends = np.moveaxis(np.quantile(p, [0.025, 0.975], axis=1), 0, 2)
-    np.testing.assert_allclose(model.predict_interval(new), ends, atol=0.04)
-    if inference != "monte_carlo":
+    quantiles = np.moveaxis(np.quantile(p, [0.05, 0.95], axis=1), 0, 2)
+    expected = quantiles if K > 2 else quantiles[:, 1]
+    np.testing.assert_allclose(ends, expected, atol=2e-5 if is_drawn else 0.02)
+    if K > 2 and not is_drawn:
         model.predictive = "probit"
         np.testing.assert_allclose(model.predict_proba(new), p.mean(axis=1), atol=0.04)
+
+
+def test_the_table_after_monte_carlo_has_quantiles_of_contrasts_of_all_draws():
+    model = fitted(*sample(80, K=3), inference="monte_carlo", prior=1.0)
+    draws = model.posterior_.draws.reshape(-1, 3, 3)
+    contrasts = (draws[:, [0, 1]] - draws[:, [2]]).reshape(len(draws), -1)
+    low = model.tidy(level=0.8, reference=2, odds_ratios=True)["conf_low"]
+    np.testing.assert_allclose(low, np.exp(np.quantile(contrasts, 0.1, axis=0)), rtol=1e-8)
 
 
 @pytest.mark.parametrize("inference", INFERENCES)
@@ -348,7 +285,7 @@ def test_an_offset_is_added_to_the_activation(inference):
 
 
 @pytest.mark.parametrize("inference", ["laplace", "variational"])
-def test_the_evidence_does_not_know_units_or_order(inference):
+def test_the_evidence_does_not_depend_on_units_or_order(inference):
     X, y = sample(70, 3)
     first = fitted(X, y, inference=inference)
     order = np.random.default_rng(0).permutation(70)
@@ -367,21 +304,13 @@ def test_the_evidence_does_not_know_units_or_order(inference):
 def test_a_weight_is_a_repeated_row():
     X, y = sample(40)
     weight = np.arange(40) % 3 + 1
-    for inference in INFERENCES:
-        model = BayesianLogisticRegression(prior=1.0, inference=inference, random_state=0)
+    for model in map(estimator, INFERENCES):
         once = model.fit(X, y, sample_weight=weight)
         found = once.log_evidence_, once.posterior_.mean, once.posterior_.covariance
         twice = model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
         expected = twice.log_evidence_, twice.posterior_.mean, twice.posterior_.covariance
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6)
-
-
-def sample_of_hard(n=60, d=2, K=2, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d))
-    y = np.argmax(X @ random.normal(size=(d, K)) + random.gumbel(size=(n, K)), axis=1)
-    return X, y
 
 
 def assert_sensible(model, X):
@@ -405,7 +334,6 @@ def test_a_gaussian_is_poor_where_few_rows_are_separated(n):
     X, y = separated(n)
     laplace, drawn = (fitted(X, y, prior=0.01, inference=name) for name in ("laplace", "auto"))
     assert laplace.approximation_check_.word == "poor"
-    assert not laplace.approximation_check_.is_enough
     assert "Use inference='monte_carlo'." in str(laplace.approximation_check_)
     assert drawn.inference_ == "monte_carlo"
     assert drawn.approximation_check_.word == "good"
@@ -447,30 +375,8 @@ def test_many_rows_that_are_poorly_approximated_are_warned_of():
 @pytest.mark.parametrize("prior", [1.0, 0.01, "evidence", "ard"])
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_separated_classes_have_finite_answers(inference, prior):
-    X, _ = sample_of_hard(40)
+    X, _ = sample(40)
     assert_sensible(fitted(X, X[:, 0] > 0, prior=prior, inference=inference), X)
-
-
-def test_a_prior_that_the_evidence_wants_ever_weaker_is_told():
-    X, _ = sample_of_hard(40)
-    with pytest.warns(IdentifiabilityWarning, match="evidence grows as the prior"):
-        model = fitted(X, X[:, 0] > 0)
-    assert model.separation_.kind == "complete"
-
-
-@pytest.mark.parametrize("inference", INFERENCES)
-def test_columns_that_never_change_or_come_twice(inference):
-    X, y = sample_of_hard()
-    plain = fitted(X, y, prior=1.0, inference=inference)
-    constant = np.column_stack([X, np.full(60, 7.0)])
-    model = fitted(constant, y, prior=1.0, inference=inference)
-    slack = 0.05 if inference == "monte_carlo" else 1e-8
-    assert model.log_evidence_ == pytest.approx(plain.log_evidence_, abs=slack)
-    np.testing.assert_allclose(model.predict_proba(constant), plain.predict_proba(X), atol=slack)
-    twice = np.column_stack([X, X[:, 0]])
-    model = fitted(twice, y, prior=GaussianPrior(precision=[2.0, 1.0, 2.0]), inference=inference)
-    assert model.log_evidence_ == pytest.approx(plain.log_evidence_, abs=slack)
-    np.testing.assert_allclose(model.predict_proba(twice), plain.predict_proba(X), atol=slack)
 
 
 # Errors with names.
@@ -488,8 +394,8 @@ def test_columns_that_never_change_or_come_twice(inference):
     ],
 )
 def test_evidence_needs_a_proper_prior(prior):
-    with pytest.raises(ParameterError, match=r"Evidence needs a proper prior.*Use 'evidence'"):
-        fitted(*sample_of_hard(), prior=prior)
+    with pytest.raises(InferenceError, match=r"Evidence needs a proper prior.*'evidence'"):
+        fitted(*sample(), prior=prior)
 
 
 @pytest.mark.parametrize(
@@ -505,37 +411,38 @@ def test_evidence_needs_a_proper_prior(prior):
         ({"random_state": "x"}, "random_state='x' is not a seed"),
         ({"inference": "monte_carlo", "predictive": "probit"}, "is for a Gaussian posterior"),
         ({"inference": "monte_carlo", "predictive": "quadrature"}, "is for a Gaussian posterior"),
+        ({"predictive": "quadrature", "K": 3}, "is for two classes; there are 3"),
+        ({"inference": "monte_carlo", "prior": "jeffreys"}, "is for a Gaussian.*Use .*'laplace'"),
+        ({"inference": "variational", "prior": "jeffreys"}, "is for a Gaussian.*Use .*'laplace'"),
     ],
 )
 def test_a_setting_that_cannot_be_honoured_is_an_error(settings, message):
+    X, y = sample(K=settings.pop("K", 2))
     with pytest.raises(ParameterError, match=message):
-        fitted(*sample_of_hard(), **settings)
-
-
-def test_quadrature_is_for_two_classes():
-    X, y = sample_of_hard(K=3)
-    with pytest.raises(ParameterError, match="is for two classes; there are 3"):
-        fitted(X, y, predictive="quadrature")
-    model = fitted(X, y).set_params(predictive="quadrature")
-    with pytest.raises(ParameterError, match="is for two classes; there are 3"):
-        model.predict_proba(X)
+        fitted(X, y, **settings)
 
 
 @pytest.mark.parametrize("inference", ["variational", "monte_carlo"])
-def test_what_belongs_to_the_mode_is_not_told_of_a_mean(inference):
-    model = fitted(*sample_of_hard(), prior=1.0, inference=inference)
-    for ask in (
-        lambda: model.tidy(intervals="profile"),
-        lambda: model.tidy(errors="robust"),
-        lambda: model.summary(errors="observed"),
+def test_what_belongs_to_the_mode_is_an_error_for_a_mean(inference):
+    model = fitted(*sample(), prior=1.0, inference=inference)
+    for table, wrong in (
+        (model.tidy, {"intervals": "profile"}),
+        (model.tidy, {"errors": "robust"}),
+        (model.summary, {"errors": "observed"}),
     ):
-        with pytest.raises(InferenceError, match="is for the mode"):
-            ask()
+        with pytest.raises(ParameterError, match="is for the mode"):
+            table(**wrong)
+    for name in ("aic_", "bic_"):
+        with pytest.raises(InferenceError, match="the likelihood at its maximum"):
+            getattr(model, name)
+    if inference == "variational":
+        with pytest.raises(InferenceError, match="was not drawn from"):
+            _ = model.diagnostics_
 
 
-def test_nothing_is_told_before_the_fit():
+def test_an_unfitted_model_is_named():
     model = BayesianLogisticRegression()
-    X, y = sample_of_hard()
+    X, y = sample()
     for ask in (
         lambda: model.predict(X),
         lambda: model.log_evidence_,
@@ -556,7 +463,7 @@ def test_nothing_is_told_before_the_fit():
 @pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_a_file_keeps_the_posterior_but_not_the_rows(inference, K):
-    X, y = sample_of_hard(K=K)
+    X, y = sample(K=K)
     model = fitted(X, y, prior=1.0, inference=inference)
     copy = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
@@ -582,7 +489,7 @@ def test_a_file_keeps_the_posterior_but_not_the_rows(inference, K):
 
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_the_page_says_how_the_posterior_was_found(inference):
-    X, y = sample_of_hard()
+    X, y = sample()
     model = fitted(pd.DataFrame(X, columns=["age", "bmi"]), y, prior=1.0, inference=inference)
     text, words = (
         str(model.summary()),
@@ -612,22 +519,6 @@ def test_the_page_says_how_the_posterior_was_found(inference):
     np.testing.assert_allclose(tidy["conf_high"], ends, rtol=1e-8)
 
 
-def test_intervals_after_monte_carlo_are_quantiles_of_all_draws():
-    X, y = load_iris(return_X_y=True)
-    X = X[:, :2]
-    model = fitted(X, y, inference="monte_carlo", prior=1.0)
-    draws = model.posterior_.draws.reshape(-1, 3, 3)
-    contrasts = (draws[:, [0, 1]] - draws[:, [2]]).reshape(len(draws), -1)
-    tidy = model.tidy(level=0.8, reference=2, odds_ratios=True)
-    np.testing.assert_allclose(
-        tidy["conf_low"], np.exp(np.quantile(contrasts, 0.1, axis=0)), rtol=1e-8
-    )
-    p = softmax(draws[:, :, 0] + np.einsum("nd,skd->nsk", X[:5], draws[:, :, 1:]), axis=-1)
-    np.testing.assert_allclose(model.predict_proba(X[:5]), p.mean(axis=1), rtol=1e-8)
-    ends = np.moveaxis(np.quantile(p, [0.1, 0.9], axis=1), 0, -1)
-    np.testing.assert_allclose(model.predict_interval(X[:5], level=0.8), ends, rtol=1e-8)
-
-
 def arviz_of(monkeypatch, version):
     """In place of the package, a function that hands back what it is given."""
 
@@ -639,8 +530,7 @@ def arviz_of(monkeypatch, version):
     monkeypatch.setitem(sys.modules, "arviz", fake)
 
 
-@pytest.mark.parametrize("version", ["0.23.4", "1.0.0"])
-@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize(("version", "K"), [("0.23.4", 2), ("1.0.0", 3)])
 def test_arviz_gets_every_draw_by_name(monkeypatch, version, K):
     arviz_of(monkeypatch, version)
     X, y = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80) % K
@@ -669,11 +559,8 @@ def test_arviz_gets_every_draw_by_name(monkeypatch, version, K):
 
 def test_arviz_gets_draws_of_a_gaussian_posterior(monkeypatch):
     arviz_of(monkeypatch, "1.0.0")
-    X, y = sample_of_hard()
-    model = fitted(X, y, prior=1.0)
-    groups, _, _ = model.to_arviz(n_draws=4000)
-    assert list(groups) == ["posterior", "log_likelihood", "posterior_predictive", "observed_data"]
-    coefficients = groups["posterior"]["coef"][0]
+    model = fitted(*sample(), prior=1.0)
+    coefficients = model.to_arviz(n_draws=4000)[0]["posterior"]["coef"][0]
     spread = model.posterior_.standard_deviation[1:]
     assert (abs(coefficients.mean(axis=0) - model.coef_[0]) < 0.1 * spread).all()
     assert list(model.to_arviz(by_row=False)[0]) == ["posterior"]
@@ -682,7 +569,7 @@ def test_arviz_gets_draws_of_a_gaussian_posterior(monkeypatch):
 @pytest.mark.parametrize("inference", INFERENCES)
 @pytest.mark.parametrize("K", [2, 3])
 def test_drawn_labels_have_the_predictive_probabilities(K, inference):
-    X, y = sample_of_hard(K=K)
+    X, y = sample(K=K)
     model = fitted(X, np.array(["a", "b", "c"])[y], prior=1.0, inference=inference)
     drawn = model.sample_predictive(X[:5], n=8000, random_state=1)
     assert drawn.shape == (8000, 5)
@@ -693,52 +580,39 @@ def test_drawn_labels_have_the_predictive_probabilities(K, inference):
 def test_without_arviz_there_is_a_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(ParameterError, match=r"needs the package arviz.* pip install arviz"):
-        fitted(*sample_of_hard(), prior=1.0).to_arviz()
+        fitted(*sample(), prior=1.0).to_arviz()
 
 
 RANDOM = np.random.default_rng(4)
 X = RANDOM.normal(size=(30, 2)) + 1.0
 Y = (X[:, 0] + RANDOM.logistic(size=30) > 1.0).astype(int)
-APART = np.array([0.0, 1.0, 2.0, 4.0, 5.0, 6.0]), np.array([0, 0, 0, 1, 1, 1])
-
-
-def fitted_of_jeffreys(X, y, **settings):
-    settings = {"prior": "jeffreys", "inference": "laplace", "random_state": 0, **settings}
-    X = X[:, None] if np.ndim(X) == 1 else X
-    return BayesianLogisticRegression(**settings).fit(X, y)
+APART = np.array([[0.0], [1.0], [2.0], [4.0], [5.0], [6.0]]), np.array([0, 0, 0, 1, 1, 1])
 
 
 def test_laplace_has_mode_and_curvature_to_the_last_digits():
-    design = with_ones(X)
-    mode, value, hessian = optimum(penalised_logistic, exact_logistic, design, Y, 3)
-    model = fitted_of_jeffreys(X, Y)
+    model = fitted(X, Y, prior="jeffreys")
+    mode, value, hessian = optimum(exact_logistic, with_ones(X), Y, model.posterior_.mean.round(3))
     np.testing.assert_allclose(model.posterior_.mean, mode, rtol=1e-8)
     np.testing.assert_allclose(model.posterior_.covariance, np.linalg.inv(-hessian), rtol=1e-9)
     assert model.penalised_log_likelihood_ == pytest.approx(value, rel=1e-9)
     assert model.prior_ == "jeffreys"
 
 
-@pytest.mark.parametrize("inference", ["monte_carlo", "variational"])
-def test_other_inferences_are_refused(inference):
-    with pytest.raises(ParameterError, match=rf"'{inference}' is for a Gaussian.*Use .*'laplace'"):
-        fitted_of_jeffreys(X, Y, inference=inference)
-
-
-def test_auto_is_laplace_and_its_approximation_check_tells_of_separated_classes():
-    model = fitted_of_jeffreys(X, Y, inference="auto")
-    assert (model.inference_, model.approximation_check_.is_enough) == ("laplace", True)
+def test_auto_is_laplace_under_jeffreys_prior_and_warns_of_separated_classes():
+    model = fitted(X, Y, inference="auto", prior="jeffreys")
+    assert (model.inference_, model.approximation_check_.word) == ("laplace", "usable")
     with pytest.warns(
         ApproximationWarning, match=r"far from .* Use a Gaussian prior and inference"
     ):
-        apart = fitted_of_jeffreys(*APART, inference="auto")
+        apart = fitted(*APART, prior="jeffreys", inference="auto")
     assert apart.inference_ == "laplace"
     assert "There is no Monte Carlo" in apart.inference_reason_
     assert apart.approximation_check_.word == "poor"
     assert "Use a Gaussian prior and inference" in apart.approximation_check_.remedy
 
 
-def test_there_is_no_evidence_and_that_is_said():
-    model = fitted_of_jeffreys(X, Y)
+def test_jeffreys_prior_has_no_evidence():
+    model = fitted(X, Y, prior="jeffreys")
     for name in ("log_evidence_", "evidence_"):
         with pytest.raises(InferenceError, match=r"no evidence with prior='jeffreys'.*bic_"):
             getattr(model, name)
@@ -754,10 +628,10 @@ def test_more_rows_are_learnt_from_the_posterior_so_far():
     random = np.random.default_rng(5)
     X = random.normal(size=(400, 2))
     y = (X[:, 0] + random.logistic(size=400) > 0).astype(int)
-    half = fitted_of_jeffreys(X[:200], y[:200])
+    half = fitted(X[:200], y[:200], prior="jeffreys")
     gaussian = half.posterior_
     half.update(X[200:], y[200:])
-    whole = fitted_of_jeffreys(X, y)
+    whole = fitted(X, y, prior="jeffreys")
     deviation = whole.posterior_.standard_deviation
     assert (abs(half.posterior_.mean - whole.posterior_.mean) < 0.2 * deviation).all()
     assert half.prior_ is gaussian
@@ -771,9 +645,9 @@ def test_more_rows_are_learnt_from_the_posterior_so_far():
 def test_dependent_columns_leave_nothing_to_update():
     twice = np.column_stack([X, X[:, 0] - X[:, 1]])
     with pytest.warns(RankDeficiencyWarning):
-        model = fitted_of_jeffreys(twice, Y)
+        model = fitted(twice, Y, prior="jeffreys")
     np.testing.assert_allclose(
-        model.predict_proba(twice), fitted_of_jeffreys(X, Y).predict_proba(X), rtol=1e-7
+        model.predict_proba(twice), fitted(X, Y, prior="jeffreys").predict_proba(X), rtol=1e-7
     )
     with pytest.raises(ParameterError, match="do not determine some combination of 'x0'"):
         model.update(twice, Y)
@@ -788,27 +662,21 @@ LABELS = {"two": NOISY[:, :2].argmax(axis=1), "three": NOISY.argmax(axis=1)}
 NEW = RANDOM_WIDE.normal(size=(50, D)) * 4.0
 
 
-def fitted_of_wide(y, table=X_WIDE, **given):
-    return BayesianLogisticRegression(**{"tol": 1e-9, "inference": "laplace", **given}).fit(
-        table, y
-    )
-
-
 @pytest.fixture
 def wide(monkeypatch):
     """Problems of more than forty parameters count as wide."""
     monkeypatch.setattr(objectives, "WIDE", 40)
 
 
-@pytest.mark.parametrize("name", LABELS)
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_it_has_the_diagonal_of_the_curvature(name, fit_intercept, request):
-    exact = fitted_of_wide(LABELS[name], prior=2.0, fit_intercept=fit_intercept)
+@pytest.mark.parametrize(("name", "intercept"), [("two", False), ("three", True)])
+def test_very_many_coefficients_have_the_diagonal_of_the_curvature(name, intercept, request):
+    settings = {"prior": 2.0, "fit_intercept": intercept}
+    exact = fitted(X_WIDE, LABELS[name], **settings)
     precision = exact._inference.free_precision
     request.getfixturevalue("wide")
-    model = fitted_of_wide(LABELS[name], prior=2.0, fit_intercept=fit_intercept)
+    model = fitted(X_WIDE, LABELS[name], **settings)
     assert_allclose(model.posterior_.mean, exact.posterior_.mean, atol=1e-7)
-    assert_allclose(model.posterior_.gaussian.precision, np.diagonal(precision), rtol=1e-6)
+    assert_allclose(model.posterior_.free.precision, np.diagonal(precision), rtol=1e-6)
     away = 0.5 * (np.log(np.diagonal(precision)).sum() - np.linalg.slogdet(precision)[1])
     assert model.log_evidence_ == pytest.approx(exact.log_evidence_ - away, abs=1e-5)
     # In the user's units, and along rows.
@@ -818,24 +686,19 @@ def test_it_has_the_diagonal_of_the_curvature(name, fit_intercept, request):
     assert_allclose(model.posterior_.standard_deviation, deviations, rtol=1e-6)
     draws = model.posterior_.sample(20_000, random_state=0)
     assert_allclose(draws.std(axis=0) / deviations, 1.0, atol=0.03)
-    drawn = fitted_of_wide(
-        LABELS[name], prior=2.0, fit_intercept=fit_intercept, predictive="monte_carlo"
-    )
+    drawn = fitted(X_WIDE, LABELS[name], **settings, predictive="monte_carlo")
     assert_allclose(drawn.predict_proba(NEW), model.predict_proba(NEW), atol=0.04)
-    # (A⁻¹)_jj >= 1/A_jj: what correlations add is left out.
-    assert (variance <= np.diagonal(exact.posterior_.free_covariance)).all()
-    assert_allclose(model.predict_proba(NEW), exact.predict_proba(NEW), atol=0.1)
 
 
 @pytest.mark.usefixtures("wide")
-def test_the_result_says_so_and_so_does_a_pickle_without_the_rows():
-    model = fitted_of_wide(LABELS["three"])
+def test_a_diagonal_posterior_is_named_also_in_a_pickle_without_the_rows():
+    model = fitted(X_WIDE, LABELS["three"])
     assert model.prior_reason_ == "by the diagonal of the second derivatives"
     assert "diagonal" in repr(model.posterior_)
     assert "count as independent" in " ".join(str(model.summary()).split())
     assert model.approximation_check_.word == "usable"
     assert "was not checked" in model.approximation_check_.sentence
-    assert fitted_of_wide(LABELS["two"], inference="auto").inference_ == "laplace"
+    assert fitted(X_WIDE, LABELS["two"], inference="auto").inference_ == "laplace"
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(again.predict_proba(NEW), model.predict_proba(NEW))
     assert_array_equal(again.tidy()["std_error"], model.tidy()["std_error"])
@@ -847,12 +710,12 @@ def test_the_result_says_so_and_so_does_a_pickle_without_the_rows():
 def test_what_would_need_the_whole_covariance_is_an_error():
     for inference in ("variational", "monte_carlo"):
         with pytest.raises(ParameterError, match=r"81 coefficients, which has 6,561 numbers"):
-            fitted_of_wide(LABELS["two"], inference=inference)
-    model = fitted_of_wide(LABELS["two"], prior=1.0)
-    with pytest.raises(InferenceError, match="is not computed"):
+            fitted(X_WIDE, LABELS["two"], inference=inference)
+    model = fitted(X_WIDE, LABELS["two"], prior=1.0)
+    with pytest.raises(InferenceError, match="it has no covariance"):
         _ = model.posterior_.covariance
     before = model.predict_proba(NEW)
-    with pytest.raises(InferenceError, match="not enough as the prior of more rows"):
+    with pytest.raises(InferenceError, match="cannot be the prior of more rows"):
         model.update(X_WIDE, LABELS["two"])
     assert_array_equal(model.predict_proba(NEW), before)
     with pytest.raises(InferenceError, match="was not computed"):
@@ -866,26 +729,9 @@ def test_what_would_need_the_whole_covariance_is_an_error():
 # Updates.
 
 
-def estimator(inference="laplace", **others):
-    return BayesianLogisticRegression(
-        **{"prior": 1.0, "inference": inference, "random_state": 0, **others}
-    )
-
-
-def state(model):
-    found = model.posterior_
-    return found.mean, found.covariance, model.log_evidence_, model.coef_, model.intercept_
-
-
-# Quadratic losses.
-
-
-# Logistic ones.
-
-
 @pytest.mark.parametrize("K", [2, 3])
 def test_two_halves_are_close_to_the_whole(K):
-    X, y = sample_of_hard(1600, 3, K=K)
+    X, y = sample(1600, 3, K=K)
     whole = estimator().fit(X, y)
     half = estimator().fit(X[:800], y[:800])
     first = half.log_evidence_
@@ -920,7 +766,7 @@ def test_a_variational_posterior_hands_on_the_curvature_at_its_mean():
 
 
 @pytest.mark.parametrize("inference", INFERENCES)
-def test_approximation_check_after_updates_says_of_what_it_tells(inference):
+def test_approximation_check_after_updates_names_its_rows(inference):
     X, y = sharp(0, 300)
     model = estimator(inference).fit(X[:100], y[:100])
     assert "of the last" not in str(model.approximation_check_)
@@ -931,17 +777,16 @@ def test_approximation_check_after_updates_says_of_what_it_tells(inference):
 
 
 def test_the_posterior_of_all_classes_together_is_the_prior():
-    X, y = sample_of_hard(120, 3, K=3)
+    X, y = sample(120, 3, K=3)
     model = estimator().fit(X[:60], y[:60])
-    before = model.posterior_
-    mean, covariance = updated(X[60:], y[60:], before.mean, before.covariance)
-    model.update(X[60:], y[60:])
-    np.testing.assert_allclose(model.posterior_.mean, mean, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(model.posterior_.covariance, covariance, rtol=1e-6, atol=1e-8)
+    expected = updated(X[60:], y[60:], model.posterior_.mean, model.posterior_.covariance)
+    found = model.update(X[60:], y[60:]).posterior_
+    np.testing.assert_allclose(found.mean, expected[0], rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found.covariance, expected[1], rtol=1e-6, atol=1e-8)
 
 
-def test_what_is_told_after_an_update_is_of_its_rows():
-    X, y = sample_of_hard(100, 3)
+def test_results_after_an_update_are_of_its_rows():
+    X, y = sample(100, 3)
     model = estimator().fit(X[:60], y[:60])
     before, posterior = model.log_evidence_, model.posterior_
     model.update(X[60:], y[60:])
@@ -955,38 +800,31 @@ def test_what_is_told_after_an_update_is_of_its_rows():
     assert f"{model.log_evidence_:.2f}" in page
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_rows_are_counted_over_all_fits(weighted):
-    X, y = sample_of_hard(100, 3)
-    weight = np.full(100, 0.25) if weighted else None
-
-    def part(low, high):
-        return X[low:high], y[low:high], None if weight is None else weight[low:high]
-
-    model = estimator().fit(*part(0, 60))
-    unit = 0.25 if weighted else 1
+@pytest.mark.parametrize("unit", [1, 0.25])
+def test_rows_are_counted_over_all_fits(unit):
+    X, y = sample(100, 3)
+    weight = np.full(100, unit)
+    parts = [
+        (X[rows], y[rows], weight[rows]) for rows in (slice(60), slice(60, 80), slice(80, 100))
+    ]
+    model = estimator().fit(*parts[0])
     assert model.glance()["n_obs_total"][0] == 60 * unit
-    assert model.glance()["n_fits"][0] == 1
     assert "Rows in all" not in str(model.summary())
-    model.update(*part(60, 80))
-    model = pickle.loads(pickle.dumps(model)).update(*part(80, 100))
-    glance = model.glance()
-    assert glance["n_obs"][0] == 20 * unit
-    assert glance["n_obs_total"][0] == 100 * unit
-    assert glance["n_fits"][0] == 3
-    page = " ".join(str(model.summary()).split())
-    assert f"Rows of the last fit {20 * unit:g} " in page
+    model = pickle.loads(pickle.dumps(model.update(*parts[1]))).update(*parts[2])
+    glance, page = model.glance(), " ".join(str(model.summary()).split())
+    assert glance[["n_obs", "n_obs_total", "n_fits"]].iloc[0].tolist() == [20 * unit, 100 * unit, 3]
+    assert f" Rows {20 * unit:g} " in page
     assert f"Rows in all {100 * unit:g}, 3 fits" in page
     assert "log evidence is that of all rows" in page
     assert model.fit(X, y).glance()["n_fits"][0] == 1
 
 
 def test_the_first_batch_names_the_classes():
-    X, y = sample_of_hard(120, 3, K=3)
+    X, y = sample(120, 3, K=3)
     few = y[:40] < 2
     model = estimator().partial_fit(X[:40][few], y[:40][few], classes=[0, 1, 2])
     assert model.classes_.tolist() == [0, 1, 2]
-    assert (model.predict_proba(X)[:, 2] < 0.25).all()
+    assert model.predict_proba(X)[:, 2].mean() < 0.2
     model.partial_fit(X[40:], y[40:], classes=[2, 1, 0])
     whole = estimator().fit(X, y)
     assert abs(model.predict_proba(X) - whole.predict_proba(X)).mean() < 0.05
@@ -995,34 +833,33 @@ def test_the_first_batch_names_the_classes():
 
 
 def test_an_update_that_fails_changes_nothing():
-    X, y = sample_of_hard(90, 3, K=3)
-    model = estimator().fit(pd.DataFrame(X, columns=list("abc")), y)
-    before = [np.copy(part) for part in state(model)]
+    X, y = sample(90, 3, K=3)
     frame = pd.DataFrame(X, columns=list("abc"))
-    holed = frame.assign(a=np.nan)
+    model = estimator().fit(frame, y)
+    before, evidence = model.predict_proba(frame), model.log_evidence_
     for error, arguments in (
         (ColumnNameError, (frame.rename(columns={"a": "z"}), y)),
         (LabelError, (frame, y + 7)),
         (LabelError, (frame, None)),
-        (MissingValueError, (holed, y)),
+        (MissingValueError, (frame.assign(a=np.nan), y)),
         (ShapeError, (frame.iloc[:0], y[:0])),
         (ShapeError, (frame, y, None, [1.0])),
     ):
         with pytest.raises(error):
             model.update(*arguments)
-        for now, then in zip(state(model), before, strict=True):
-            np.testing.assert_array_equal(now, then)
-    model.update(frame, y)
-    assert model.log_evidence_ < before[2]
+        np.testing.assert_array_equal(model.predict_proba(frame), before)
+    assert model.update(frame, y).log_evidence_ < evidence
 
 
 def test_draws_are_kept_by_mean_and_covariance():
-    X, y = sample_of_hard(40, 3)
+    X, y = sample(40, 3)
     model = estimator("monte_carlo").fit(X, y)
-    penalty, posterior = model.posterior_.as_penalty(), model.posterior_
-    np.testing.assert_allclose(penalty.mean[0], posterior.chains.pooled.mean(axis=0), rtol=1e-12)
-    covariance = np.cov(posterior.chains.pooled.T)
-    np.testing.assert_allclose(penalty.precision @ covariance, np.eye(4), atol=1e-9)
+    posterior = model.posterior_
+    penalty = posterior.as_penalty()
+    np.testing.assert_allclose(penalty.mean[0], posterior.free.pooled.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(
+        penalty.precision @ np.cov(posterior.free.pooled.T), np.eye(4), atol=1e-9
+    )
     model.update(X, y)
     assert model.inference_ == "monte_carlo"
     assert (model.posterior_.standard_deviation < posterior.standard_deviation).all()
@@ -1054,7 +891,7 @@ def test_few_rows_that_come_one_by_one_are_fitted_together(inference):
     assert model.glance()["n_obs_total"][0] == 15
 
 
-def test_a_chosen_prior_that_no_row_to_come_can_move_is_told():
+def test_a_chosen_prior_that_fixes_coefficients_is_a_warning_at_the_update():
     X, y = in_units()
     model = estimator(prior="evidence").fit(X[:10], y[:10])
     assert model.prior_.precision > 1e6

@@ -68,6 +68,9 @@ def test_a_distance_is_the_length_of_a_newton_step_without_the_row(y, prior):
         expected.append(step @ H @ step / len(w))
     found = all_rows(model)
     assert_allclose(found.distance[:15], expected, rtol=1e-6)
+    few = influence_of(model._inference, most=3)
+    assert set(few.row[few.by_distance()]) == set(np.argsort(-found.distance)[:3])
+    assert set(few.row[few.by_leverage()]) == set(np.argsort(-found.leverage)[:3])
     if prior is None:
         assert found.leverage.sum() == pytest.approx(len(w), rel=1e-9)
 
@@ -78,13 +81,6 @@ def test_a_row_that_alone_determines_a_coefficient_has_an_infinite_distance():
     assert found.distance[9] == np.inf
     assert found.leverage[9] == pytest.approx(1.0)
     assert np.isfinite(np.delete(found.distance, 9)).all()
-
-
-def test_parts_of_rows_give_the_rows_that_stand_out_of_all():
-    model = LogisticRegression().fit(X, Y)
-    few, every = influence_of(model._inference, most=3), all_rows(model)
-    assert set(few.row[few.by_distance()]) == set(np.argsort(-every.distance)[:3])
-    assert set(few.row[few.by_leverage()]) == set(np.argsort(-every.leverage)[:3])
 
 
 Z = RANDOM.normal([0.0, 3.0, -1.0, 0.0], 1.0, size=(N, 4))

@@ -10,7 +10,6 @@ from scipy import sparse
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
-from sklearn.linear_model import BayesianRidge
 
 from posteriori import (
     GLM,
@@ -228,7 +227,7 @@ def test_separated_classes_take_the_weakest_prior_and_say_so():
     assert model.converged_
 
 
-def test_a_gaussian_target_has_the_precisions_of_bayesian_ridge():
+def test_a_gaussian_target_has_the_precisions_of_greatest_evidence():
     X, y = load_diabetes(return_X_y=True)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     model = GLM(prior="evidence").fit(X, y)
@@ -245,9 +244,6 @@ def test_a_gaussian_target_has_the_precisions_of_bayesian_ridge():
 
     best = minimize(minus_evidence, [2.0, 8.0], method="Nelder-Mead", options={"xatol": 1e-9})
     assert np.log(model.prior_.precision) == pytest.approx(best.x[0], abs=1e-4)
-    ridge = BayesianRidge(alpha_1=0, alpha_2=0, lambda_1=0, lambda_2=0, tol=1e-8).fit(Z, y)
-    # There the intercept is taken for known.
-    np.testing.assert_allclose(model.coef_ * X.std(axis=0), ridge.coef_, rtol=2e-3, atol=0.02)
 
 
 @pytest.mark.parametrize("prior", ["evidence", "ard"])

@@ -90,9 +90,9 @@ def test_a_gamma_density_in_the_log_gives_stirlings_formula(a, b, side, bounds):
         assert abs(q.log_normaliser - gammaln(a) + a * np.log(b)) < 1 / (11 * a)
 
 
-@pytest.mark.parametrize(("low", "width"), [(0.0, 1.0), (-3.0, 10.0)])
-def test_a_beta_density_by_the_logit(low, width):
-    a, b, high = 5.0, 8.0, low + width
+def test_a_beta_density_by_the_logit():
+    a, b, low, width = 5.0, 8.0, -3.0, 10.0
+    high = low + width
     q = laplace(
         lambda z: (a - 1) * np.log((z - low) / width) + (b - 1) * np.log((high - z) / width),
         low + width / 2,
@@ -189,13 +189,13 @@ NO_MODE = {  # message, start, log density, derivatives
 
 
 @pytest.mark.parametrize("case", NO_MODE)
-@pytest.mark.parametrize("given", [0, 2])
-def test_where_there_is_no_mode_an_error_says_so(case, given):
+def test_where_there_is_no_mode_an_error_says_so(case):
     message, start, log_density, *derivatives = NO_MODE[case]
-    with pytest.raises(InferenceError, match=message) as caught:
-        laplace(log_density, start, *derivatives[:given])
-    assert "From the start z = [" in str(caught.value)
-    assert "add a prior" in caught.value.remedy
+    for given in [derivatives, []] if derivatives else [[]]:
+        with pytest.raises(InferenceError, match=message) as caught:
+            laplace(log_density, start, *given)
+        assert "From the start z = [" in str(caught.value)
+        assert "add a prior" in caught.value.remedy
 
 
 def square(z):
@@ -206,12 +206,9 @@ NOT_FINITE, TWO = "not finite at the start", [1.0, 2.0]
 WRONG = {  # message, arguments
     "nan": (NOT_FINITE, lambda z: np.nan, 1.0),
     "complex": ("gave 1j .*Return one real number", lambda z: 1j, 1.0),
-    "sign": ("The gradient does not match", square, TWO, lambda z: z),
     "part": (r"gradient gave .* of shape \(2,\)", square, TWO, lambda z: -z[:1]),
     "gradient": (NOT_FINITE, square, TWO, lambda z: z * np.nan),
     "number": (r"shape \(2, 2\)", square, TWO, None, lambda z: -1.0),
-    "Hessian": ("The Hessian does not", square, [0.0, 0.0], None, lambda z: -2 * np.eye(2)),
-    "asymmetric": ("The Hessian does not", square, TWO, None, lambda z: [[-1, 0.1], [0, -1]]),
     "start nan": (NOT_FINITE, square, [np.nan, 1.0]),
     "starts": (r"shape \(2, 1\)", square, [[1.0], [2.0]]),
     "start out of bounds": ("inside the bounds", square, TWO, None, None, (1, None)),
@@ -228,13 +225,18 @@ def test_arguments_that_cannot_be_used_are_named(case):
     assert isinstance(caught.value, ValueError)
 
 
-@pytest.mark.parametrize(
-    "derivatives",
-    [(lambda z: -z + 0.1 * (z < 0.9),), (lambda z: -z, lambda z: -1 - (z < 0.9))],
-)
-def test_derivatives_that_are_wrong_away_from_the_start_are_found_at_the_mode(derivatives):
+DERIVATIVES = {  # start, gradient, Hessian
+    "sign": (TWO, lambda z: z, None),
+    "near the start right": (TWO, lambda z: -z + 0.1 * (z < 0.9), None),
+    "Hessian": ([0.0, 0.0], None, lambda z: -2 * np.eye(2)),
+    "asymmetric": (TWO, None, lambda z: [[-1, 0.1], [0, -1]]),
+}
+
+
+@pytest.mark.parametrize("case", DERIVATIVES)
+def test_wrong_derivatives_are_found(case):
     with pytest.raises(InferenceError, match="check the derivatives"):
-        laplace(lambda z: -(z**2) / 2, 1.0, *derivatives)
+        laplace(square, *DERIVATIVES[case])
 
 
 def test_a_gaussian_gives_moments_density_and_draws():

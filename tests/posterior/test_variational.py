@@ -81,8 +81,7 @@ def pair_loss(d, variance, own, lead):
 
 def written_out(X, T, precision, m, S, prior_mean=0.0, weight=1.0, offset=None):
     """L(q) by plain formulas, rows and parameters in full."""
-    n, d = X.shape
-    K = T.shape[1]
+    n, K = T.shape
     B = contrasts(K)
     J = np.einsum("kc,nd->nkcd", B, X).reshape(n, K, -1)
     shift = 0.0 if offset is None else offset
@@ -93,7 +92,7 @@ def written_out(X, T, precision, m, S, prior_mean=0.0, weight=1.0, offset=None):
         by_pairs += pair_loss(a[:, k] - a[:, j], variance, T[:, k] + T[:, j], T[:, k] - T[:, j])
         variances += variance
     fixed = logsumexp(a, axis=1) - (T * a).sum(1) + variances / (4 * K)
-    P = np.diag(np.tile(np.broadcast_to(precision, (d,)), B.shape[1]))
+    P = np.kron(np.eye(B.shape[1]), precision if np.ndim(precision) == 2 else np.diag(precision))
     away = m - prior_mean
     logs = np.linalg.slogdet(S)[1] + np.linalg.slogdet(P)[1]
     kl = 0.5 * (np.trace(P @ S) + away @ P @ away - len(m) - logs)
@@ -104,29 +103,22 @@ def written_out(X, T, precision, m, S, prior_mean=0.0, weight=1.0, offset=None):
 CASES = [
     (K, n, scale, precision)
     for K in (2, 3)
-    for n, scale in [(1, 1.0), (4, 3.0), (15, 1.0), (60, 0.3)]
-    for precision in (0.25, 1.0, 9.0)
+    for n, scale, precision in [(1, 1.0, 1.0), (4, 3.0, 0.25), (15, 1.0, 9.0), (30, 1.0, 1.0)]
 ]
 
 
 @pytest.mark.parametrize(("K", "n", "scale", "precision"), CASES)
-def test_the_bound_is_below_the_evidence(K, n, scale, precision):
+def test_the_bound_is_below_the_evidence_and_the_gaussian_near_but_narrow(K, n, scale, precision):
     X, T = draw(K, n, 2 if K == 2 else 1, scale, 0)
-    exact, *_ = integrated(X, T, precision)
+    exact, mean, covariance = integrated(X, T, precision)
     found = solved(problem(X, T, precision))
     assert found.status is Status.CONVERGED
     assert exact - 2.5 < found.bound < exact
-
-
-@pytest.mark.parametrize(("K", "ratio"), [(2, 0.85), (3, 0.7)])
-def test_moments_are_near_the_exact_ones_and_the_spread_is_no_larger(K, ratio):
-    X, T = draw(K, 30, 2 if K == 2 else 1)
-    _, mean, covariance = integrated(X, T, 1.0)
-    found = solved(problem(X, T, 1.0)).posterior
     deviation = np.sqrt(np.diagonal(covariance))
-    assert (abs(found.mean - mean) < 0.25 * deviation).all()
-    assert (found.standard_deviation < deviation).all()
-    assert (found.standard_deviation > ratio * deviation).all()
+    assert (found.posterior.standard_deviation < deviation).all()
+    if n == 30:
+        assert (abs(found.posterior.mean - mean) < 0.25 * deviation).all()
+        assert (found.posterior.standard_deviation > (0.85 if K == 2 else 0.7) * deviation).all()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -137,13 +129,16 @@ def test_the_fixed_point_is_stationary_and_has_the_bound_of_the_formulas(K, d, w
     weight = random.uniform(0.5, 2.0, 25) if weighted else None
     offset = random.normal(size=(25, K)) if weighted else None
     given = offset if K > 2 or offset is None else offset[:, 1] - offset[:, 0]
-    precision = np.linspace(0.3, 2.0, d)
-    f = problem(X, T, precision, weight=weight, offset=given)
+    P = np.linspace(0.3, 2.0, d)
+    m0 = 0.5 if K == 2 else 0.0
+    if K == 2:  # with correlations and a mean
+        P = np.diag(P) + 0.2
+    f = problem(X, T, P, mean=m0, weight=weight, offset=given)
     found = solved(f, tol=1e-16)
     q, p = found.posterior, f.coordinates.size
 
     def bound(m, S):
-        return written_out(X, T, precision, m, S, 0.0, 1.0 if weight is None else weight, offset)
+        return written_out(X, T, P, m, S, m0, 1.0 if weight is None else weight, offset)
 
     assert found.bound == pytest.approx(bound(q.mean, q.covariance), rel=1e-11)
     steps = 1e-4 * q.root.T
@@ -157,8 +152,8 @@ def test_the_fixed_point_is_stationary_and_has_the_bound_of_the_formulas(K, d, w
         assert abs(rise / 2e-4) < 1e-5
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(("K", "scale"), [(2, 1.0), (2, 5.0), (3, 1.0), (3, 5.0), (5, 3.0)])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("K", "scale"), [(2, 1.0), (2, 5.0), (3, 5.0), (5, 3.0)])
 def test_the_bound_never_falls_from_any_start(K, scale, seed):
     f = problem(*draw(K, 40, 3, scale, seed), 0.05)
     random = np.random.default_rng(seed)
@@ -187,17 +182,6 @@ def test_centring_and_scaling_are_those_of_the_columns(K, centre):
     np.testing.assert_allclose(found.posterior.mean, by_hand.posterior.mean, atol=1e-6)
 
 
-def test_a_prior_with_correlations_and_a_mean():
-    X, T = draw(2, 30, 2)
-    P = np.array([[2.0, 0.9], [0.9, 1.0]])
-    L = np.linalg.cholesky(P)
-    found = solved(problem(X, T, P, mean=[0.5, -1.0]))
-    # With v = Lᵀw the prior is standard normal about Lᵀm₀, and rows are L⁻¹φ.
-    white = solved(problem(np.linalg.solve(L, X.T).T, T, 1.0, mean=L.T @ [0.5, -1.0]))
-    assert found.bound == pytest.approx(white.bound, rel=1e-12)
-    np.testing.assert_allclose(L.T @ found.posterior.mean, white.posterior.mean, atol=1e-7)
-
-
 @pytest.mark.parametrize("xi", [*np.logspace(-12, 4, 33), 0.1, 1.0, 3.0])
 def test_the_curvature_of_the_bound_to_all_digits(xi):
     with mpmath.workdps(50):
@@ -207,56 +191,18 @@ def test_the_curvature_of_the_bound_to_all_digits(xi):
 
 X2, T2 = draw(2, 20, 2)
 PLAIN = problem(X2, T2, 1.0)
-WRONG = {  # objective, groups of precisions, message
-    "flat prior": (replace(PLAIN, penalty=flat(2)), None, "evidence needs a proper prior"),
+WRONG = {  # objective, message
+    "flat prior": (replace(PLAIN, penalty=flat(2)), "evidence needs a proper prior"),
     "half a prior": (
         replace(PLAIN, penalty=Penalty(np.zeros(2), np.array([0.0, 1.0]), True)),
-        None,
         "evidence needs a proper prior",
     ),
-    "link": (replace(PLAIN, loss=BinaryLoss(Probit())), None, "logistic sigmoid or the softmax"),
-    "correlations": (problem(X2, T2, np.eye(2)), np.zeros(2, int), "without correlations"),
-    "groups": (PLAIN, np.zeros(1, int), "a group for each of 2"),
+    "link": (replace(PLAIN, loss=BinaryLoss(Probit())), "logistic sigmoid or the softmax"),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_has_no_bound_is_an_error(name):
-    f, groups, words = WRONG[name]
+    f, words = WRONG[name]
     with pytest.raises(ParameterError, match=words):
-        variational(f, np.zeros(2), np.eye(2), groups)
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_the_chosen_precision_has_the_largest_bound(K):
-    X, T = draw(K, 60, 3, seed=4)
-    X = np.hstack([np.ones((60, 1)), X])
-    f = problem(X, T, [0.01, 1.0, 1.0, 1.0])
-    found = variational(f, *laplace(f), np.array([-1, 0, 0, 0]), tol=1e-14)
-    alpha = found.penalty.precision
-    assert alpha[0] == 0.01
-    assert alpha[1] == alpha[2] == alpha[3]
-    q = found.posterior
-    at, below, above = (
-        variational(problem(X, T, [0.01, *(factor * alpha[1:])]), q.mean, q.precision).bound
-        for factor in (1.0, 0.97, 1.03)
-    )
-    assert at == pytest.approx(found.bound, abs=1e-8)
-    assert at > max(below, above)
-    assert below == pytest.approx(above, abs=0.1 * (at - below) + 1e-9)
-
-
-@pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize("seed", range(3))
-def test_columns_that_say_nothing_are_given_up(K, seed):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(300, 4))
-    p = softmax(X[:, :2] @ np.array([[2.0, 0.0, -2.0], [-2.0, 2.0, 0.0]]), axis=1)
-    T = random.multinomial(1, p).astype(float)
-    T = T if K == 3 else np.column_stack([T[:, 0], T[:, 1:].sum(axis=1)])
-    f = problem(X, T, 1.0)
-    found = variational(f, *laplace(f), np.arange(4))
-    assert found.status is Status.CONVERGED
-    assert (np.diff(found.trace) > 0).all()
-    assert (found.penalty.precision[:2] < 20).all()
-    assert (found.penalty.precision[2:] > 3 * found.penalty.precision[:2].max()).all()
+        variational(f, np.zeros(2), np.eye(2))

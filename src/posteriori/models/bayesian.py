@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
 from posteriori.arguments import as_generator, check_choice, check_count, names_of_others
 from posteriori.decision.decide import most_probable
-from posteriori.design.standardise import STILL
 from posteriori.errors import (
     ApproximationWarning,
     IdentifiabilityWarning,
@@ -17,45 +15,35 @@ from posteriori.errors import (
     ParameterError,
     warn,
 )
-from posteriori.inspection.results import About, Summary, glance_of, number_text
+from posteriori.inspection.results import About, glance_of, number_text
 from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
 from posteriori.likelihood.links import PROBABILITY_LINKS, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.base import anywhere
 from posteriori.models.fitting import Prepared, prepare
-from posteriori.models.likelihood_fit import (
-    A_NUMBER,
-    ChosenPrior,
-    Plan,
-    Solver,
-    choose_prior,
-    finish,
-)
+from posteriori.models.likelihood_fit import A_NUMBER, Plan, Solver, choose_prior, finish
 from posteriori.models.likelihood_model import LikelihoodModel, with_offset
 from posteriori.models.logistic import joined, rows_to_keep
 from posteriori.models.posteriors import (
     DIAGONAL,
-    INFERENCES,
     ApproximationCheck,
     Earlier,
     Found,
-    InferenceRequest,
     after_updates,
-    check_diagonal,
-    check_draws,
-    check_gaussian,
-    stream,
-    worst,
+    by_laplace,
+    by_monte_carlo,
+    by_variational,
+    check_posterior,
+    drawn_classes,
+    is_affordable,
+    to_arviz,
 )
-from posteriori.models.predictive_draws import drawn_classes, to_arviz
 from posteriori.posterior.coefficient_posterior import Posterior
-from posteriori.posterior.coefficient_table import CoefficientMap
-from posteriori.posterior.evidence import Chosen, Evidence, as_prior, check_proper
-from posteriori.posterior.gaussian import DiagonalGaussian
-from posteriori.posterior.inference import Errors, Inference, Intervals
+from posteriori.posterior.evidence import Evidence, as_prior, check_proper
+from posteriori.posterior.inference import Inference
 from posteriori.posterior.log_posterior import WIDE, LogPosterior
-from posteriori.posterior.monte_carlo import diagnostics
+from posteriori.posterior.monte_carlo import Draws, diagnostics
 from posteriori.posterior.predictive import (
     PredictiveName,
     interval_kernel,
@@ -69,8 +57,7 @@ from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import HandleUnknown, listed
 from posteriori.rows.source import FitRows
 from posteriori.rows.threads import one_blas_thread
-from posteriori.statistics.column_moments import column_spread
-from posteriori.typing import Array, Codes, Labels
+from posteriori.typing import Array, Labels
 
 _METHODS = {
     "laplace": "Laplace's approximation",
@@ -87,16 +74,7 @@ _ERRORS = {
 }
 
 _LAST = "Likelihoods, deviances and criteria are those of the rows of the last fit"
-_ALL = "; the log evidence is that of all rows, those before being known by a Gaussian"
-
-
-def together(before: float | None, last: float | None) -> float | None:
-    """ln p(t) of all rows; None where that of some is not known.
-
-    >>> together(-10.0, -2.5), together(None, -2.5)
-    (-12.5, None)
-    """
-    return None if before is None or last is None else before + last
+_ALL = "; the log evidence is that of all rows, with a Gaussian in place of the earlier ones"
 
 
 def _no_evidence() -> InferenceError:
@@ -108,18 +86,6 @@ def _no_evidence() -> InferenceError:
 
 _FIXED = 0.01
 """Information of the rows on a coefficient, relative to all, below which its prior fixes it."""
-
-NONE_DEPENDENT: Codes = np.empty(0, dtype=np.intp)
-"""No dependent columns: with a proper prior every coefficient is determined."""
-
-
-def _undetermined(coef_map: CoefficientMap) -> ParameterError:
-    return ParameterError(
-        f"With prior='jeffreys' the first rows do not determine some combination of "
-        f"{listed(coef_map.dependent)}, which has no prior for further rows.",
-        "Drop columns that depend on others, fit to all rows at once, or use another prior.",
-    )
-
 
 BROAD = 10.0
 """Standard deviation of the prior on the intercept of centred columns."""
@@ -168,14 +134,15 @@ class BayesianLogisticRegression(LikelihoodModel):
         mean are those of slopes of columns divided by their standard deviations in the rows of the
         fit, so that prior=a becomes a/sd² for each column; intercept_precision that of the
         intercept of centred columns. As the `prior` of a fit to the same rows it gives the same
-        posterior. "jeffreys" is its own name. After `update` it is the posterior before.
+        posterior. With prior="jeffreys" it is that string; after `update` the posterior before.
     inference_, inference_reason_ : the inference that was used, and why.
     approximation_check_ : how well a Gaussian posterior approximates the exact one.
     lower_bounds_ : after a variational fit, the bound on ln p(t) after each step.
     diagnostics_ : after Monte Carlo, R-hat and effective numbers of draws; `to_arviz()`.
     coef_, intercept_ : the mean of the posterior; for Laplace the mode.
-    tidy(), summary() and what else `LogisticRegression` has, with the errors of the posterior;
-        after Monte Carlo intervals are quantiles of the draws.
+    tidy(), summary(), glance() and the other results of `LogisticRegression`, with the standard
+        deviations of the posterior; after Monte Carlo intervals are quantiles of the draws. The
+        ends of predict_interval(X) are quantiles of the posterior of the probability.
 
     Examples
     --------
@@ -192,52 +159,46 @@ class BayesianLogisticRegression(LikelihoodModel):
     predictive: PredictiveName
     posterior_: Posterior
 
-    inference_: str
-    _found: Found
-    _laplace_evidence: Evidence
-    _earlier: Earlier
-    _check: ApproximationCheck | None
-    _weight: float | None
-
-    _kept: MemoryRows | None
-
     solver: Solver = "auto"
 
+    inference_: str
     inference_reason_: str
     lower_bounds_: tuple[float, ...]
 
-    def _log_predictive(self, X: Any, offset: Any) -> Array:
-        """ln p(C_k|x) (n, K), with the coefficients integrated out."""
-        K = len(self._known_classes())
-        method = read_predictive(self.predictive, K)
-        kernel = log_kernel(self.posterior_, method, self._link())
-        return self._filled(X, offset, kernel, (K,))
+    _found: Found
+    _earlier: Earlier
+    _check: ApproximationCheck | None
+    _weight: float | None
+    _kept: MemoryRows | None
+    _random: np.random.Generator
+
+    def _log_kernel(self) -> Callable[[Block], Array]:
+        method = read_predictive(self.predictive, len(self.classes_))
+        return log_kernel(self.posterior_, method, self._link())
+
+    def _interval_kernel(self, level: float) -> Callable[[Block], Array]:
+        return interval_kernel(self.posterior_, level, self._link())
 
     def _predicted(self, block: Block) -> Array:
-        method = read_predictive(self.predictive, len(self.classes_))
-        return np.exp(log_kernel(self.posterior_, method, self._link())(block))
-
-    def _filled(
-        self, X: Any, offset: Any, kernel: Callable[[Block], Array], shape: tuple[int, ...]
-    ) -> Array:
-        rows = self._rows_with(X, offset)
-        with one_blas_thread():
-            return rows.fill(np.empty((rows.n_rows, *shape)), kernel)
+        return np.exp(self._log_kernel()(block))
 
     @anywhere
     def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
         """ln p(C_k|x) of the predictive distribution (n, K)."""
-        return self._log_predictive(X, offset)
+        K = len(self._known_classes())
+        rows = self._rows_with(X, offset)
+        with one_blas_thread():
+            return rows.fill(np.empty((rows.n_rows, K)), self._log_kernel())
 
     @anywhere
     def predict_proba(self, X: Any, offset: Any = None) -> Array:
         """p(C_k|x) of the predictive distribution (4.145), (n, K); rows sum to one."""
-        return np.exp(self._log_predictive(X, offset))
+        return np.exp(self.predict_log_proba(X, offset))
 
     @anywhere
     def decision_function(self, X: Any, offset: Any = None) -> Array:
         """Log odds of the second class (n,); for more than two classes ln p(C_k|x) (n, K)."""
-        found = self._log_predictive(X, offset)
+        found = self.predict_log_proba(X, offset)
         return found if found.shape[1] > 2 else found[:, 1] - found[:, 0]
 
     @anywhere
@@ -245,83 +206,20 @@ class BayesianLogisticRegression(LikelihoodModel):
         """The most probable class of each row.
 
         For two classes and a Gaussian posterior that is also the class of the mean coefficients
-        (4.155): being unsure moves probabilities towards a half, but none across.
+        (4.155): averaging moves probabilities towards a half, but none across it.
         """
-        codes = most_probable(self._log_predictive(X, offset))
+        codes = most_probable(self.predict_log_proba(X, offset))
         return self.classes_[codes.astype(np.intp)]
 
-    @anywhere
-    def predict_interval(self, X: Any, level: float = 0.95, offset: Any = None) -> Array:
-        """In which the probability of each row lies with probability `level`.
-
-        Ends (n, 2) for the second of two classes; for more (n, K, 2). They are quantiles of the
-        posterior of the probability itself.
-        """
-        K = len(self._known_classes())
-        kernel = interval_kernel(self.posterior_, level, self._link())
-        return self._filled(X, offset, kernel, (2,) if K == 2 else (K, 2))
-
-    def tidy(
-        self,
-        level: float = 0.95,
-        errors: Errors = "model",
-        intervals: Intervals = "wald",
-        *,
-        odds_ratios: bool = False,
-        reference: Any = None,
-        positive: Any = None,
-    ) -> Any:
-        """The coefficients as a frame: term, class (for more than two), estimate, std_error,
-        conf_low, conf_high.
-
-        Of a posterior there are no tests. After Monte Carlo intervals are quantiles of the draws.
-        Errors other than those of the "model", and intervals by "profile", belong to the mode: they
-        need inference="laplace".
-        """
-        self._check_at_mode(errors, intervals)
-        shown = {"odds_ratios": odds_ratios, "reference": reference, "positive": positive}
-        return super().tidy(level, errors, intervals, **shown)
-
-    def summary(
-        self,
-        level: float = 0.95,
-        errors: Errors = "model",
-        *,
-        intervals: Intervals = "wald",
-        odds_ratios: bool = False,
-        reference: Any = None,
-        positive: Any = None,
-    ) -> Summary:
-        """The fit on one page, to print or to look at in a notebook."""
-        self._check_at_mode(errors, intervals)
-        shown = {"odds_ratios": odds_ratios, "reference": reference, "positive": positive}
-        found = super().summary(level, errors, intervals=intervals, **shown)
-        (name, last), *rest = found.facts
-        if not self._earlier.n_fits or name != "Rows":
-            return found
-        return replace(found, facts=[("Rows of the last fit", last), *rest])
-
-    def _check_at_mode(self, errors: Errors, intervals: Intervals) -> None:
-        self._known_classes()
-        check_choice("errors", errors, get_args(Errors))
-        check_choice("intervals", intervals, get_args(Intervals))
-        if self.inference_ != "laplace" and (errors, intervals) != ("model", "wald"):
-            raise InferenceError(
-                f"errors={errors!r} with intervals={intervals!r} is for the mode of the "
-                f"posterior; with inference={self.inference_!r} there are its mean and deviations.",
-                "Use errors='model' and intervals='wald', or inference='laplace'.",
-            )
-
     def glance(self) -> Any:
-        """The fit as a frame with one row, with the evidence and the inference it is by.
+        """The fit as a frame with one row, with its log evidence and inference.
 
         After `update`, n_obs and likelihoods are those of the last of n_fits; log_evidence is
         that of all n_obs_total rows.
         """
         self._known_classes()
-        found = glance_of(self._inference, self._about())
         total = self._n_all
-        found |= {
+        found = glance_of(self._inference, self._about()) | {
             "log_evidence": [self._log_evidence],
             "n_obs_total": [int(total) if total == int(total) else total],
             "n_fits": [self._earlier.n_fits + 1],
@@ -337,32 +235,22 @@ class BayesianLogisticRegression(LikelihoodModel):
         )
 
     def _summary_facts(self) -> tuple[tuple[str, str], ...]:
-        value, facts = self._log_evidence, []
+        value, error, facts = self._log_evidence, self.log_evidence_error_, []
         if self._earlier.n_fits:
-            told = f"{number_text(self._n_all)}, {self._earlier.n_fits + 1} fits"
-            facts.append(("Rows in all", told))
+            n_fits = f"{self._earlier.n_fits + 1} fits"
+            facts.append(("Rows in all", f"{number_text(self._n_all)}, {n_fits}"))
         if value is not None:
-            error = self.log_evidence_error_
-            give = "" if error is None else f" ± {error:.2g}"
-            facts.append(("Log evidence", number_text(value) + give))
-        if isinstance(self._found.gaussian, DiagonalGaussian):
-            facts.append(("Posterior", "diagonal"))
+            either_side = "" if error is None else f" ± {error:.2g}"
+            facts.append(("Log evidence", number_text(value) + either_side))
         return tuple(facts)
 
     def _summary_notes(self) -> tuple[str, ...]:
         notes = super()._summary_notes()
-        if isinstance(self._found.gaussian, DiagonalGaussian):
+        if self._inference.is_diagonal:
             notes = (*notes, DIAGONAL)
         if not self._earlier.n_fits:
             return notes
         return (*notes, f"{_LAST}{'' if self._log_evidence is None else _ALL}.")
-
-    def _count(self, rows: FitRows) -> None:
-        """Note the weight of rows in memory, whose owner may put others there."""
-        if not rows.in_memory:
-            self._weight = None
-        else:
-            self._weight = float(rows.n_rows if rows.weight is None else rows.weight.sum())
 
     @property
     def _n_last(self) -> float:
@@ -381,11 +269,9 @@ class BayesianLogisticRegression(LikelihoodModel):
         With Jeffreys' prior there is none, as that is improper.
         """
         self._known_classes()
-        if self._found.log_evidence is None:
+        if self._found.evidence is None:
             raise _no_evidence()
-        if self.inference_ == "laplace":
-            return self._inference.evidence
-        return self._laplace_evidence
+        return self._found.evidence
 
     @property
     def log_evidence_(self) -> float:
@@ -397,11 +283,12 @@ class BayesianLogisticRegression(LikelihoodModel):
 
     @property
     def _log_evidence(self) -> float | None:
-        return together(self._earlier.log_evidence, self._found.log_evidence)
+        before, last = self._earlier.log_evidence, self._found.log_evidence
+        return None if before is None or last is None else before + last
 
     @property
     def log_evidence_error_(self) -> float | None:
-        """The Monte Carlo standard error of that of the last fit; None if no draws were used."""
+        """The Monte Carlo standard error of the last log evidence; None without draws."""
         self._known_classes()
         return self._found.evidence_error
 
@@ -415,23 +302,11 @@ class BayesianLogisticRegression(LikelihoodModel):
         is checked, and the word is "usable" at best, as the rows before enter as a Gaussian.
         """
         self._known_classes()
-        found, earlier = self._last_check(), self._earlier
-        if not earlier.n_fits:
-            return found
-        return after_updates(found, earlier.word, self._n_last, self._n_all)
-
-    def _last_check(self) -> ApproximationCheck:
-        if self.posterior_.chains is not None:
-            return check_draws(self.posterior_.chains)
         if self._check is None:
-            self._check = self._check_of(self._found)
-        return self._check
-
-    def _check_of(self, found: Found) -> ApproximationCheck:
-        """How near the Gaussian is to the exact posterior."""
-        if isinstance(found.gaussian, DiagonalGaussian):
-            return check_diagonal(len(found.gaussian.mean))
-        return check_gaussian(self._inference.objective, found.gaussian)
+            self._check = check_posterior(self._inference, self._found)
+        if not self._earlier.n_fits:
+            return self._check
+        return after_updates(self._check, self._n_last, self._n_all)
 
     @property
     def diagnostics_(self) -> Any:
@@ -470,18 +345,15 @@ class BayesianLogisticRegression(LikelihoodModel):
         Carlo these are the draws of the chains; else `n_draws` of the Gaussian posterior.
         """
         self._known_classes()
-        chains, random = self.posterior_.chains, as_generator(self.random_state)
-        if chains is None:
-            draws = self.posterior_.free_sample(n_draws, random)[None]
-        else:
-            draws = chains.values
+        free, random = self.posterior_.free, as_generator(self.random_state)
+        draws = free.values if isinstance(free, Draws) else free.sample(n_draws, random)[None]
         objective = self._inference.objective if by_row else None
         return to_arviz(self.posterior_, draws, self.classes_, self._link(), objective, random)
 
     def sample_predictive(
         self, X: Any, n: int = 1000, random_state: Any = None, offset: Any = None
     ) -> Labels:
-        """Labels (n, rows) drawn from the predictive distribution, one coefficient draw a line.
+        """Labels (n, rows) drawn from the predictive distribution, with n draws of coefficients.
 
         >>> from posteriori import BayesianLogisticRegression
         >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], list("nnynyy")
@@ -492,7 +364,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         """
         self._known_classes()
         random, link = as_generator(random_state), self._link()
-        draws = self.posterior_.free_sample(n, random)
+        draws = self.posterior_.free.sample(n, random)
         codes = drawn_classes(self._rows_with(X, offset), self.posterior_, draws, link, random)
         return self.classes_[codes]
 
@@ -532,9 +404,9 @@ class BayesianLogisticRegression(LikelihoodModel):
     ) -> Self:
         """`fit` to the first rows, whose labels or `classes` name all classes; then `update`.
 
-        The first 20 rows a coefficient are kept, and the result is that of `fit` to all of them
-        with a prior that is chosen anew.
-        They are kept in pickles too; where rows must not travel, use `fit` and `update`.
+        The first 20 rows a coefficient are kept, and the result is that of `fit` to all of them,
+        with a prior that is chosen anew. Pickles contain them; use `fit` and `update` where models
+        must not contain training data.
         """
         with self._all_or_nothing():
             is_first = not hasattr(self, "posterior_")
@@ -549,19 +421,26 @@ class BayesianLogisticRegression(LikelihoodModel):
         return self
 
     def _fit_and_keep(self, rows: FitRows) -> None:
-        """Fit to rows that are all there, and keep them while they are few."""
+        """Fit to all rows so far, and keep them while they are few."""
         self._fit_rows(rows)
         if rows.in_memory and rows.n_rows < rows_to_keep(self._plan(rows).problem):
             self._kept = rows
 
     def _learn(self, rows: FitRows) -> None:
+        """Update the posterior by further rows."""
         self._check_parameters()
-        prior = self._handed_on()
-        if prior.coefficient_map.coordinates.basis is not None:
-            raise _undetermined(prior.coefficient_map)
-        if isinstance(self.prior, str) and not self._earlier.n_fits:
-            self._warn_of_fixed()
+        prior = self.posterior_
+        if self._found.curved is not None:
+            prior = replace(prior, free=self._found.curved)
         coef_map, plan = prior.coefficient_map, self._plan(rows)
+        if coef_map.coordinates.basis is not None:
+            raise ParameterError(
+                "With prior='jeffreys' the first rows do not determine some combination of "
+                f"{listed(coef_map.dependent)}, which has no prior for further rows.",
+                "Drop columns that depend on others, fit to all rows, or use another prior.",
+            )
+        if self.prior in ("evidence", "ard") and not self._earlier.n_fits:
+            self._warn_of_fixed()
         problem = plan.problem
         objective = LogPosterior(
             problem.rows,
@@ -573,40 +452,23 @@ class BayesianLogisticRegression(LikelihoodModel):
             coef_map.coordinates,
             self.tol**2,
         )
-        self._earlier, self._kept = self._with_the_last(), None
-        self._count(rows)
-        self._keep(plan, finish(plan, Prepared([objective], prior.free_mean, NONE_DEPENDENT)))
-        self._conclude(plan, None)
+        n_fits, none_dependent = self._earlier.n_fits + 1, np.empty(0, dtype=np.intp)
+        self._earlier, self._kept = Earlier(self._log_evidence, self._n_all, n_fits), None
+        self._conclude(plan, Prepared([objective], prior.free.mean, none_dependent))
         self.prior_ = prior
-
-    def _handed_on(self) -> Posterior:
-        """The posterior as the prior of rows to come."""
-        if self.inference_ == "variational":
-            return replace(self.posterior_, gaussian=self._found.curved)
-        return self.posterior_
-
-    def _with_the_last(self) -> Earlier:
-        """What is known of all fits so far."""
-        before = self._earlier
-        known = "usable" if self._check is None else worst("usable", self._check.word)
-        return Earlier(
-            together(before.log_evidence, self._found.log_evidence),
-            before.n_obs + self._n_last,
-            before.n_fits + 1,
-            worst(before.word, known),
-        )
 
     def _warn_of_fixed(self) -> None:
         """Warn of coefficients that the chosen prior fixes."""
-        coef_map, precision = self.posterior_.coefficient_map, self._found.penalty.precision
+        coef_map = self.posterior_.coefficient_map
         first, c = int(coef_map.standard.intercept), coef_map.coordinates.c
-        variance = np.square(self._found.gaussian.standard_deviation).reshape(c, -1)
-        learnt = (1.0 - precision * variance).max(axis=0)[first:]
+        precision = np.broadcast_to(self.prior_.precision, len(coef_map.columns.names))
+        variance = np.diagonal(self.posterior_.free.covariance).reshape(c, -1)[:, first:]
+        learnt = (1.0 - precision * variance).max(axis=0)
         fixed = np.flatnonzero(learnt < _FIXED)
         if not len(fixed):
             return
         columns = coef_map.columns.as_schema().describe_all(fixed)
-        least = float(precision[first:][fixed].min())
+        least = float(precision[fixed].min())
         warn(
             IdentifiabilityWarning(
                 f"The {self._n_last:g} rows of the first fit hardly determine the coefficient of "
@@ -640,8 +502,6 @@ class BayesianLogisticRegression(LikelihoodModel):
         self.n_draws = n_draws
         self.random_state = random_state
 
-    # The model, and the problem that it makes.
-
     def _loss(self, n_classes: int, soft: bool) -> Loss | ClassLoss:
         if n_classes > 2:
             return SoftmaxLoss()
@@ -652,8 +512,6 @@ class BayesianLogisticRegression(LikelihoodModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.prior is None:
-            raise _improper(self.prior)
         check_choice("inference", self.inference, get_args(InferenceChoice))
         if self.prior == "jeffreys" and self.inference in ("variational", "monte_carlo"):
             raise ParameterError(
@@ -661,8 +519,6 @@ class BayesianLogisticRegression(LikelihoodModel):
                 "Use inference='laplace', or another prior.",
             )
         check_count("n_draws", self.n_draws, "draws")
-        if not isinstance(self.random_state, np.random.RandomState):  # which it would move on
-            as_generator(self.random_state)
         read_predictive(self.predictive, len(self.classes_))
         if self.inference == "monte_carlo" and self.predictive in ("probit", "quadrature"):
             raise ParameterError(
@@ -686,130 +542,73 @@ class BayesianLogisticRegression(LikelihoodModel):
     def _fit_rows(self, rows: FitRows) -> None:
         self._check_parameters()
         self._earlier, self._kept = Earlier(), None
-        self._count(rows)
+        self._random = as_generator(self.random_state)
         plan = self._plan(rows)
         prepared = prepare(plan.problem)
-        self._check_prepared(prepared)
-        chosen = cast(Chosen, self.prior) if self.prior in get_args(Chosen) else None
-        found = ChosenPrior(prepared)
-        if chosen is None or self.inference != "variational":  # whose bound chooses its own
-            found = choose_prior(plan, prepared)
-        self.__dict__.pop("prior_", None)
+        self._check_prepared(prepared.objective)
+        prepared, _, reason = choose_prior(plan, prepared)
         self.__dict__.pop("prior_reason_", None)
-        if self.prior == "jeffreys":
-            self.prior_ = "jeffreys"
-        elif found.how:
-            self.prior_, self.prior_reason_ = found.prior, found.how
-        elif chosen is None and len(found.prepared.levels) == 1:
-            self.prior_ = as_prior(found.prepared.objective)
-        self._keep(plan, finish(plan, found.prepared))
-        self._conclude(plan, chosen)
+        if reason:
+            self.prior_reason_ = reason
+        is_jeffreys = self.prior == "jeffreys"
+        self.prior_ = "jeffreys" if is_jeffreys else as_prior(prepared.objective)
+        self._conclude(plan, prepared)
 
-    def _check_prepared(self, prepared: Prepared) -> None:
+    def _check_prepared(self, objective: LogPosterior) -> None:
         """An error where the inference cannot have so many coefficients, or needs another prior."""
-        if prepared.objective.is_wide and self.inference in ("variational", "monte_carlo"):
-            size = prepared.objective.coordinates.size
+        size = objective.coordinates.size
+        if objective.is_wide and self.inference in ("variational", "monte_carlo"):
             raise ParameterError(
                 f"inference={self.inference!r} needs the covariance of all {size:,} coefficients, "
                 f"which has {size**2:,} numbers. {WIDE:,} coefficients are the most.",
                 "Use inference='laplace' or 'auto', which approximate it, or fewer columns.",
             )
-        if self.prior == "jeffreys":
-            return
-        try:
-            check_proper(prepared.objective.penalty)
-        except InferenceError as error:
-            raise _improper(self.prior) from error
-
-    @cached_property
-    def prior_(self) -> Any:
-        """The prior of many rows, which were standardised by some of them; others are assigned."""
-        self._known_classes()
-        return as_prior(_by_all_rows(self._inference.objective))
-
-    def __getstate__(self) -> dict[str, Any]:
-        if "_inference" in self.__dict__:
-            _ = self.prior_  # while its rows are there
-        return super().__getstate__()
+        if self.prior != "jeffreys":
+            check_proper(objective.penalty)
 
     # From the optimum to the posterior.
 
-    def _conclude(self, plan: Plan, chosen: Chosen | None) -> None:
-        """Find the posterior, and predict by it."""
-        random = stream(self.random_state, self._earlier.n_fits)
-        request = InferenceRequest(self._inference, chosen, self.n_draws, random)
-        self._check = None
-        if self.inference != "auto":
-            self.inference_, self.inference_reason_ = self.inference, "requested"
-            self._take(plan, INFERENCES[self.inference](request))
-            return
-        found = INFERENCES["laplace"](request)
-        if not request.objective.is_wide:
-            self._check = self._check_of(found)
-        self.inference_, self.inference_reason_ = self._automatic(request)
+    def _conclude(self, plan: Plan, prepared: Prepared) -> None:
+        """Find the optimum and the posterior, and predict by it."""
+        rows = plan.problem.rows
+        # The owner of rows in memory may put others there.
+        self._weight = None
+        if isinstance(rows, MemoryRows):
+            self._weight = float(rows.n_rows if rows.weight is None else rows.weight.sum())
+        self._keep(plan, finish(plan, prepared))
+        self._check, self.inference_reason_ = None, "requested"
+        self.inference_ = "laplace" if self.inference == "auto" else self.inference
+        inference, objective = self._inference, self._inference.objective
+        if self.inference_ == "laplace":
+            self._found = by_laplace(inference)
+        if self.inference == "auto":
+            self._choose_inference(objective)
+        if self.inference_ == "variational":
+            self._found = by_variational(inference)
         if self.inference_ == "monte_carlo":
-            found = INFERENCES["monte_carlo"](request)
-        self._take(plan, found)
+            self._found = by_monte_carlo(inference, self.n_draws, self._random)
+        free = self._found.free
+        self.lower_bounds_ = self._found.bound
+        self.posterior_ = Posterior(inference.coefficient_map, free)
+        if self.inference_ != "laplace":
+            draws = free.pooled if isinstance(free, Draws) else None
+            self._inference = Inference.known(objective, free.mean, free.covariance, draws)
+            self._linear = objective.linear(free.mean)
 
-    def _automatic(self, request: InferenceRequest) -> tuple[str, str]:
-        """The inference for "auto", and the reason."""
-        check = self._check
-        if check is None:
-            return "laplace", f"more than {WIDE:,} coefficients; the approximation was not checked"
-        if check.is_enough:
-            return "laplace", check.sentence
+    def _choose_inference(self, objective: LogPosterior) -> None:
+        """For "auto" Monte Carlo, if Laplace's approximation is poor and draws can be had."""
+        check = check_posterior(self._inference, self._found)
+        self._check, self.inference_reason_ = check, check.sentence
+        if check.word != "poor":
+            return
         if self.predictive in ("probit", "quadrature"):
             instead = f"predictive={self.predictive!r} needs a Gaussian."
-        elif not request.has_evidence:
+        elif self._found.evidence is None:
             instead = "There is no Monte Carlo with prior='jeffreys'."
-        elif not request.is_affordable:
+        elif not is_affordable(objective, self.n_draws):
             instead = "Monte Carlo would take long on so many rows and coefficients."
         else:
-            return "monte_carlo", check.sentence
-        reason = f"{check.sentence} {instead}"
-        warn(ApproximationWarning(reason, check.remedy))
-        return "laplace", reason
-
-    def _take(self, plan: Plan, found: Found) -> None:
-        if found.penalty is not self._inference.objective.penalty:
-            self._adopt_prior(plan, found)
-        objective = self._inference.objective
-        self._found, self.lower_bounds_ = found, found.bound
-        self.posterior_ = Posterior(self._inference.coefficient_map, found.gaussian, found.chains)
-        if self.inference_ != "laplace":
-            mean = self.posterior_.free_mean
-            if found.log_evidence is not None:
-                self._laplace_evidence = self._inference.evidence
-            draws = None if found.chains is None else found.chains.pooled
-            covariance = self.posterior_.free_covariance
-            self._inference = Inference.known(objective, mean, covariance, draws)
-            self._linear = objective.linear(mean)
-
-    def _adopt_prior(self, plan: Plan, found: Found) -> None:
-        """The mode again, with the prior that the bound chose: `evidence_` is that of `prior_`."""
-        objective = replace(self._inference.objective, penalty=found.penalty)
-        prepared = Prepared([objective], found.gaussian.mean, NONE_DEPENDENT)
-        self._keep(plan, finish(plan, prepared))
-        self.prior_, self.prior_reason_ = as_prior(objective), "by the variational bound"
-
-
-def _by_all_rows(objective: LogPosterior) -> LogPosterior:
-    """With its prior in units of the standard deviations of all rows, not of those of some."""
-    standard, penalty = objective.standard, objective.penalty
-    found = column_spread(objective.rows, objective.columns)
-    width = found.deviation if standard.intercept else np.hypot(found.deviation, found.mean)
-    changes = found.deviation > STILL * abs(found.mean)
-    ratio = standard.scale / np.where(changes, width, standard.scale)
-    ratio = np.concatenate([np.ones(int(standard.intercept)), ratio])
-    squares = ratio**2 if penalty.precision.ndim == 1 else np.outer(ratio, ratio)
-    precision, mean = penalty.precision * squares, penalty.mean / ratio
-    return replace(objective, penalty=replace(penalty, precision=precision, mean=mean))
-
-
-def _improper(prior: Any) -> ParameterError:
-    return ParameterError(
-        f"Evidence needs a proper prior; prior={prior!r} is improper: it leaves coefficients free "
-        "to be anything.",
-        "Use 'evidence', 'ard', a number above zero, or a GaussianPrior with a precision above "
-        "zero in every direction.",
-    )
+            self.inference_, self._check = "monte_carlo", None
+            return
+        self.inference_reason_ = f"{check.sentence} {instead}"
+        warn(ApproximationWarning(self.inference_reason_, check.remedy))

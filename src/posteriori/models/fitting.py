@@ -276,6 +276,7 @@ def _standardise(problem: Problem, levels: list[Subsample]) -> tuple[Standard, N
     """
     prior, candidates = problem.prior, [problem.rows]
     exact = isinstance(prior, GaussianPrior) and prior.units == "standardised"
+    exact = exact or problem.intercept_precision > 0
     if len(levels) > 1 and not exact:
         some = levels[-2].rows
         candidates = [split_rows(some, max(some.n_rows // _ENOUGH, 1))[0], some, problem.rows]
@@ -289,10 +290,6 @@ def _standardise(problem: Problem, levels: list[Subsample]) -> tuple[Standard, N
         if not constant.any():
             break
     mean = found.mean
-    if problem.intercept_precision > 0 and not exact and len(levels) > 1:
-        # The prior on the intercept is about the means of all rows.
-        every = column_spread(problem.rows, problem.columns)
-        mean = every.mean
     if problem.intercept:
         scale = np.where(constant, np.where(mean == 0, 1.0, abs(mean)), found.deviation)
         return Standard(mean, scale, True), constant

@@ -386,13 +386,18 @@ class LikelihoodModel(Classifier):
         >>> LogisticRegression().fit(X, y).predict_interval([[2.5]]).round(3)
         array([[0.099, 0.901]])
         """
-        from posteriori.posterior.activations import MeanInterval
-
         inference = self._fitted_inference()
-        kernel = MeanInterval.of(inference, self._link(), level)
+        kernel = self._interval_kernel(level)
         rows, K = self._rows_with(X, offset), inference.coefficient_map.coordinates.n_activations
         shape = (rows.n_rows, 2) if K == 1 else (rows.n_rows, K, 2)
-        return rows.fill(np.empty(shape), kernel)
+        with one_blas_thread():
+            return rows.fill(np.empty(shape), kernel)
+
+    def _interval_kernel(self, level: float) -> Callable[[Block], Array]:
+        """A block of rows to the ends of their intervals."""
+        from posteriori.posterior.activations import MeanInterval
+
+        return MeanInterval.of(self._inference, self._link(), level)
 
     def _rows_with(self, X: Any, offset: Any) -> MemoryRows:
         """Rows to predict, with their offsets."""

@@ -1,17 +1,24 @@
-"""The posterior by name, and how well a Gaussian approximates it by importance weights.
+"""Posteriors by Laplace's, variational and Monte Carlo methods, checks of them, and their draws.
 
-Conventions: p free parameters, S draws w_s (S, p) of the Gaussian q, r_s = p(w_s|t)/q(w_s).
+Conventions: n rows, K classes, p free parameters, S draws w_s (S, p) of the Gaussian q or of the
+posterior, r_s = p(w_s|t)/q(w_s).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast, get_args
+from importlib import import_module
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from posteriori.arguments import as_generator
+from posteriori.errors import InferenceError, ParameterError
 from posteriori.inspection.results import number_text
-from posteriori.posterior.evidence import Chosen, groups_of
+from posteriori.likelihood.binary_losses import SignedLogisticLoss
+from posteriori.likelihood.links import ProbabilityLink
+from posteriori.likelihood.log_arithmetic import times
+from posteriori.posterior.activations import FromDraws
+from posteriori.posterior.coefficient_posterior import Posterior
+from posteriori.posterior.evidence import Evidence
 from posteriori.posterior.gaussian import DiagonalGaussian, Gaussian
 from posteriori.posterior.inference import Inference
 from posteriori.posterior.jeffreys import JeffreysPosterior
@@ -23,15 +30,15 @@ from posteriori.posterior.monte_carlo import (
     pareto_k,
     sample_posterior,
 )
-from posteriori.posterior.priors import Penalty
+from posteriori.posterior.predictive import drawn_logs
 from posteriori.posterior.variational import variational
+from posteriori.rows.block import Block
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.threads import one_blas_thread
-from posteriori.typing import Array
+from posteriori.typing import Array, Codes, Labels
 
 Word = Literal["good", "usable", "poor"]
 """How far an approximation can be relied on, from the best to the worst."""
-
-_WORDS: tuple[Word, ...] = get_args(Word)
 
 _MOST_DRAWS, _FEWEST_DRAWS, _ACTIVATIONS = 200, 8, 400_000
 """Draws of the Gaussian: as many as make so many activations of rows, within these bounds."""
@@ -63,12 +70,12 @@ DIAGONAL = (
 
 @dataclass(frozen=True)
 class ApproximationCheck:
-    """How well the posterior is approximated: a word, a sentence, a remedy if it is poor, and the
-    numbers for a Gaussian.
+    """How well the posterior is approximated: a word, a sentence, a remedy where it is poor, and
+    for a Gaussian the numbers.
 
     discrepancy: the standard deviation of ln r over draws of the Gaussian, divided by √p; zero if
     the posterior is Gaussian. k_hat: the shape of the tail of r by Pareto smoothing; None where
-    rows are so many that only a few draws were evaluated.
+    there are so many rows that only a few draws were evaluated.
     """
 
     word: Word
@@ -77,25 +84,20 @@ class ApproximationCheck:
     discrepancy: float | None = None
     remedy: str = ""
 
-    @property
-    def is_enough(self) -> bool:
-        """Whether Monte Carlo would change little."""
-        return self.word != "poor"
-
     def __str__(self) -> str:
         return f"{self.sentence} {self.remedy}".rstrip()
 
 
-def worst(*words: Word) -> Word:
-    """The least good of some words.
+def check_posterior(inference: Inference, found: "Found") -> ApproximationCheck:
+    """The check of draws, or of the Gaussian."""
+    if isinstance(found.free, Draws):
+        return _check_draws(found.free)
+    if isinstance(found.free, DiagonalGaussian):
+        return _check_diagonal(len(found.free.mean))
+    return _check_gaussian(inference.objective, found.free)
 
-    >>> worst("usable", "good", "poor")
-    'poor'
-    """
-    return max(words, key=_WORDS.index)
 
-
-def check_gaussian(objective: LogPosterior, gaussian: Gaussian) -> ApproximationCheck:
+def _check_gaussian(objective: LogPosterior, gaussian: Gaussian) -> ApproximationCheck:
     """The check of a Gaussian, on the same draws every time."""
     size = objective.n_rows * objective.coordinates.n_activations
     n_draws = int(np.clip(_ACTIVATIONS // max(size, 1), _FEWEST_DRAWS, _MOST_DRAWS))
@@ -119,7 +121,7 @@ def check_gaussian(objective: LogPosterior, gaussian: Gaussian) -> Approximation
 
 
 def _word(discrepancy: float, k_hat: float | None) -> Word:
-    """By the discrepancy, with k-hat telling "good" from "usable".
+    """By the discrepancy; k-hat distinguishes "good" from "usable".
 
     k-hat of a joint density is large in many dimensions, whatever its margins, and does not detect
     a Gaussian that is too wide, as that of separated classes is.
@@ -129,8 +131,8 @@ def _word(discrepancy: float, k_hat: float | None) -> Word:
     return "good" if discrepancy <= _SMALL and (k_hat is None or k_hat <= _K_HAT) else "usable"
 
 
-def check_diagonal(p: int) -> ApproximationCheck:
-    """That of a posterior of p coefficients without their correlations, which is not checked.
+def _check_diagonal(p: int) -> ApproximationCheck:
+    """The word for a posterior of p coefficients without their correlations, which is not checked.
 
     Weights of draws say nothing there: in thousands of dimensions a few have all the weight.
     """
@@ -138,7 +140,7 @@ def check_diagonal(p: int) -> ApproximationCheck:
     return ApproximationCheck("usable", f"{DIAGONAL} {more}")
 
 
-def check_draws(draws: Draws) -> ApproximationCheck:
+def _check_draws(draws: Draws) -> ApproximationCheck:
     """Whether chains agree."""
     found = draws.diagnostics
     rhat = float(np.nanmax(found["rhat"]))
@@ -151,18 +153,13 @@ def check_draws(draws: Draws) -> ApproximationCheck:
     )
 
 
-def after_updates(
-    check: ApproximationCheck, before: Word, n_last: float, n_all: float
-) -> ApproximationCheck:
+def after_updates(check: ApproximationCheck, n_last: float, n_all: float) -> ApproximationCheck:
     """The check of the last of several fits, the rows before being known by a Gaussian."""
     sentence = (
         f"{check.sentence} This check is of the last {number_text(n_last)} of {number_text(n_all)} "
         "rows: those before enter as a Gaussian prior."
     )
-    word = worst(check.word, before)
-    if word != worst(check.word, "usable"):
-        sentence += f" An earlier fit was '{before}'."
-    return replace(check, word=word, sentence=sentence)
+    return replace(check, word="poor" if check.word == "poor" else "usable", sentence=sentence)
 
 
 _AFFORDABLE = 1e10
@@ -172,118 +169,183 @@ _GRADIENTS_A_DRAW, _OPERATIONS_AN_ACTIVATION = 4, 20
 """For that estimate: steps of a trajectory, and what an activation costs beside its products."""
 
 
+def is_affordable(objective: LogPosterior, n_draws: int) -> bool:
+    """Whether Monte Carlo takes no more than some seconds."""
+    to = objective.coordinates
+    each = objective.n_rows * to.n_activations * (4 * to.q + _OPERATIONS_AN_ACTIVATION)
+    return n_draws * _GRADIENTS_A_DRAW * each <= _AFFORDABLE
+
+
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A posterior: the Gaussian, or draws as well; ln p(t) by it; and the prior it was found with.
+    """The posterior of the free parameters; ln p(t) by it, and by Laplace's approximation.
 
     There is no ln p(t) where the prior is improper, as Jeffreys' is. `evidence_error` is its Monte
-    Carlo standard error, if it was found from draws.
+    Carlo standard error, if it was computed from draws.
 
-    `curved` is the Gaussian with the same mean and the curvature of the posterior there, which
-    is that of Laplace itself. `bound` has the lower bounds on ln p(t) of each step, if it was found
-    by one.
+    After a variational fit, `curved` is the Gaussian with the same mean and the curvature of the
+    posterior there, and `bound` has the lower bounds on ln p(t) after each step.
     """
 
-    gaussian: Gaussian | DiagonalGaussian
-    curved: Gaussian | DiagonalGaussian
+    free: Gaussian | DiagonalGaussian | Draws
+    evidence: Evidence | None
     log_evidence: float | None
-    penalty: Penalty
-    chains: Draws | None = None
+    curved: Gaussian | None = None
     bound: tuple[float, ...] = ()
     evidence_error: float | None = None
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """The fits before the last: `n_fits` of them, to rows of the weight `n_obs`.
-
-    `word` is the best verdict on them.
-    """
+    """The fits before the last: `n_fits` of them, to rows of the weight `n_obs`."""
 
     log_evidence: float | None = 0.0
     n_obs: float = 0.0
     n_fits: int = 0
-    word: Word = "good"
 
 
-@dataclass(frozen=True, eq=False)
-class InferenceRequest:
-    """An optimum and its curvature, how its prior was chosen, and how to draw."""
-
-    inference: Inference
-    chosen: Chosen | None
-    n_draws: int
-    random_state: Any
-
-    @property
-    def objective(self) -> LogPosterior:
-        return self.inference.objective
-
-    @property
-    def has_evidence(self) -> bool:
-        return not isinstance(self.objective, JeffreysPosterior)
-
-    @property
-    def is_affordable(self) -> bool:
-        """Whether Monte Carlo takes no more than some seconds."""
-        objective, to = self.objective, self.objective.coordinates
-        each = objective.n_rows * to.n_activations * (4 * to.q + _OPERATIONS_AN_ACTIVATION)
-        return self.n_draws * _GRADIENTS_A_DRAW * each <= _AFFORDABLE
-
-
-def by_laplace(request: InferenceRequest) -> Found:
+def by_laplace(inference: Inference) -> Found:
     """The Gaussian of the curvature at the most probable coefficients (4.144)."""
-    inference = request.inference
+    objective = inference.objective
     gaussian: Gaussian | DiagonalGaussian
-    if request.objective.is_wide:
+    if objective.is_wide:
         inference.is_diagonal = True
         gaussian = DiagonalGaussian(inference.w, inference.diagonal)
     else:
         gaussian = Gaussian.of(inference.w, inference.free_precision)
-    evidence = inference.evidence.value if request.has_evidence else None
-    return Found(gaussian, gaussian, evidence, request.objective.penalty)
+    if isinstance(objective, JeffreysPosterior):
+        return Found(gaussian, None, None)
+    return Found(gaussian, inference.evidence, inference.evidence.value)
 
 
-def by_variational(request: InferenceRequest) -> Found:
+def by_variational(inference: Inference) -> Found:
     """The Gaussian of the largest quadratic lower bound on the evidence."""
-    inference, objective = request.inference, request.objective
-    start = inference.w, inference.free_precision
-    groups = None
-    if request.chosen is not None:
-        groups = groups_of(objective.columns, objective.standard.intercept, request.chosen)
-    found = variational(objective, *start, groups)
+    objective = inference.objective
+    found = variational(objective, inference.w, inference.free_precision)
     mean = found.posterior.mean
-    curvature = replace(objective, penalty=found.penalty)(mean, "full").hessian
-    curved = Gaussian.of(mean, cast(Array, curvature))
-    return Found(found.posterior, curved, found.bound, found.penalty, bound=found.trace)
+    curved = Gaussian.of(mean, cast(Array, objective(mean, "full").hessian))
+    return Found(found.posterior, inference.evidence, found.bound, curved, found.trace)
 
 
-def by_monte_carlo(request: InferenceRequest) -> Found:
+def by_monte_carlo(inference: Inference, n_draws: int, random: np.random.Generator) -> Found:
     """Draws from the exact posterior, and the evidence by importance sampling."""
-    laplace, random = by_laplace(request), as_generator(request.random_state)
-    density, near = PosteriorDensity(request.objective), cast(Gaussian, laplace.gaussian)
-    names = request.inference.coefficient_map.names
-    draws = sample_posterior(density, near.mean, near.root, request.n_draws, random, names)
-    evidence, error = importance_evidence(density, draws.pooled, random)
+    near = Gaussian.of(inference.w, inference.free_precision)
+    density = PosteriorDensity(inference.objective)
+    names, parts = inference.coefficient_map.names, inference.evidence
+    draws = sample_posterior(density, near.mean, near.root, n_draws, random, names)
+    evidence, error = importance_evidence(density, draws, random)
     # What the density leaves out of ln p(t, w) is the same at every w.
-    parts, mode = request.inference.evidence, near.mean[None, :]
-    left_out = parts.log_likelihood + parts.log_prior - density.log_density(mode)[0]
-    return replace(laplace, chains=draws, log_evidence=evidence + left_out, evidence_error=error)
+    left_out = parts.log_likelihood + parts.log_prior - density.log_density(near.mean[None])[0]
+    return Found(draws, parts, evidence + left_out, evidence_error=error)
 
 
-INFERENCES: dict[str, Callable[[InferenceRequest], Found]] = {
-    "laplace": by_laplace,
-    "variational": by_variational,
-    "monte_carlo": by_monte_carlo,
-}
+_MOST_ENTRIES = 50_000_000
+"""Entries of what is drawn row by row: 400 MB."""
 
 
-def stream(random_state: Any, n_before: int) -> Any:
-    """The random numbers of a fit that follows `n_before` others.
+def drawn_classes(
+    rows: MemoryRows, posterior: Posterior, draws: Array, link: ProbabilityLink, random: Any
+) -> Codes:
+    """Class codes (S, n): for each row one with each of the draws (S, p) of the coefficients."""
+    _check_size(rows.n_rows * len(draws))
+    uniform = as_generator(random).uniform(size=(rows.n_rows, len(draws)))
 
-    From one seed each of them has its own: the errors of draws would else add up over updates.
-    """
-    moves_on = isinstance(random_state, np.random.Generator | np.random.RandomState)
-    if n_before == 0 or moves_on or random_state is None:
-        return random_state
-    return np.random.default_rng([n_before, *as_generator(random_state).integers(2**32, size=4)])
+    def bounds(a: Array) -> Array:
+        return np.exp(drawn_logs(link, a)).cumsum(axis=1)[:, :-1]
+
+    kernel = FromDraws.of(posterior.coefficient_map, draws, bounds)
+
+    def of_block(block: Block) -> Array:
+        below = kernel(block)
+        u = uniform[block.start : block.start + len(below), None]
+        return cast(Array, (u > below).sum(axis=1))
+
+    return rows.fill(np.empty(uniform.shape), of_block).T.astype(np.intp)
+
+
+def pointwise_log_likelihood(
+    objective: LogPosterior, posterior: Posterior, draws: Array, link: ProbabilityLink
+) -> Array:
+    """ln p(t_i|w_s) (S, n) of the rows of a fit, times their weights."""
+
+    def of_block(block: Block) -> Array:
+        t = membership(objective, block)[:, :, None]
+        kernel = FromDraws.of(posterior.coefficient_map, draws, lambda a: drawn_logs(link, a))
+        found = times(t, kernel(block)).sum(axis=1)
+        return found if block.weight is None else found * block.weight[:, None]
+
+    rows = cast(MemoryRows, objective.rows)
+    return rows.fill(np.empty((rows.n_rows, len(draws))), of_block).T
+
+
+def membership(objective: LogPosterior, block: Block) -> Array:
+    """How much each row of a block belongs to each class (n, K)."""
+    t = objective.target(block)
+    if t.ndim == 2:
+        return t
+    second = (1 + t) / 2 if isinstance(objective.loss, SignedLogisticLoss) else t
+    return np.stack([1 - second, second], axis=1)
+
+
+def to_arviz(
+    posterior: Posterior,
+    draws: Array,
+    classes: Labels,
+    link: ProbabilityLink,
+    objective: LogPosterior | None,
+    random: Any,
+) -> Any:
+    """Draws (chains, steps, p) as data for arviz; with an objective, those of its rows too."""
+    try:
+        arviz = import_module("arviz")
+    except ImportError as error:
+        raise ParameterError(
+            "to_arviz needs the package arviz, which is not installed.", "Run: pip install arviz"
+        ) from error
+    coef_map, shape = posterior.coefficient_map, draws.shape[:2]
+    first, K = int(coef_map.standard.intercept), coef_map.coordinates.n_activations
+    each = posterior.in_user_units(draws)
+    each = each.reshape(*shape, K, -1) if K > 1 else each
+    by_class = ["class"] if K > 1 else []
+    groups = {"posterior": {"coef": each[..., first:]}}
+    dims = {"coef": [*by_class, "column"]}
+    coords = {"column": np.array(coef_map.columns.names)}
+    if first:
+        groups["posterior"]["intercept"], dims["intercept"] = each[..., 0], by_class
+    if K > 1:
+        coords["class"] = np.array(classes)
+    if objective is not None:
+        groups |= _of_rows(posterior, draws, link, objective, random)
+        dims["y"], coords["row"] = ["row"], np.arange(objective.rows.n_rows)
+    if int(arviz.__version__.split(".")[0]) >= 1:
+        return arviz.from_dict(groups, coords=coords, dims=dims)
+    return arviz.from_dict(**groups, coords=coords, dims=dims)
+
+
+def _of_rows(
+    posterior: Posterior, draws: Array, link: ProbabilityLink, objective: LogPosterior, random: Any
+) -> dict[str, dict[str, Any]]:
+    rows, flat = objective.rows, draws.reshape(-1, draws.shape[-1])
+    if not isinstance(rows, MemoryRows):
+        raise InferenceError(
+            "Predictive draws and log-likelihoods need rows in memory.",
+            "Use to_arviz(by_row=False).",
+        )
+    _check_size(rows.n_rows * len(flat))
+    logs = pointwise_log_likelihood(objective, posterior, flat, link)
+    drawn = drawn_classes(rows, posterior, flat, link, random)
+    observed = rows.fill(np.empty(rows.n_rows), lambda b: membership(objective, b).argmax(axis=1))
+    shape = (*draws.shape[:2], rows.n_rows)
+    return {
+        "log_likelihood": {"y": logs.reshape(shape)},
+        "posterior_predictive": {"y": drawn.reshape(shape)},
+        "observed_data": {"y": observed.astype(np.intp)},
+    }
+
+
+def _check_size(size: int) -> None:
+    if size > _MOST_ENTRIES:
+        raise InferenceError(
+            f"Draws times rows are {size:,} numbers, more than {_MOST_ENTRIES:,}.",
+            "Take fewer draws or rows; to_arviz(by_row=False) has the coefficients alone.",
+        )

@@ -44,7 +44,8 @@ class ActivationGaussian:
     """The Gaussian of the activations of rows, from that of the parameters.
 
     `theta` (K, q) is the mean for standardised columns; `root` (K, q, p) has V for each entry
-    of it.
+    of it. Of very many parameters that are independent, it has the deviations of the c free vectors
+    (c, q).
     """
 
     coefficient_map: CoefficientMap
@@ -55,6 +56,14 @@ class ActivationGaussian:
     def of(cls, coef_map: CoefficientMap, w: Array, root: Array) -> "ActivationGaussian":
         """That of free parameters with mean w (p,) and covariance VVᵀ, V (p, k) being the root."""
         return cls(coef_map, coef_map.coordinates.expand(w), coef_map.expand(root))
+
+    @classmethod
+    def independent(
+        cls, coef_map: CoefficientMap, w: Array, deviation: Array
+    ) -> "ActivationGaussian":
+        """That of independent parameters with these standard deviations (p,)."""
+        coordinates = coef_map.coordinates
+        return cls(coef_map, coordinates.expand(w), deviation.reshape(coordinates.c, -1))
 
     @property
     def entries(self) -> int:
@@ -69,6 +78,8 @@ class ActivationGaussian:
 
     def moments(self, block: Block) -> tuple[Array, Array]:
         """Means (n,) and variances (n,) of one activation, or (n, K) and (n, K, K) of more."""
+        if self.root.ndim == 2:
+            return self._independent_moments(block)
         mean, deviations = self.mean_and_deviations(block)
         if len(self.theta) == 1:
             return mean[:, 0], np.square(deviations).sum(axis=2)[:, 0]
@@ -76,36 +87,12 @@ class ActivationGaussian:
         self.coefficient_map.check_doubles(covariance, block)
         return mean, covariance
 
-
-@dataclass(frozen=True, eq=False)
-class DiagonalActivations:
-    """The same of very many parameters that are independent.
-
-    `variance` (c, q) is that of the c free vectors.
-    """
-
-    coefficient_map: CoefficientMap
-    theta: Array
-    variance: Array
-
-    @classmethod
-    def of(cls, coef_map: CoefficientMap, w: Array, variance: Array) -> "DiagonalActivations":
-        """That of free parameters with mean w (p,) and these variances (p,)."""
-        coordinates = coef_map.coordinates
-        return cls(coef_map, coordinates.expand(w), variance.reshape(coordinates.c, -1))
-
-    @property
-    def entries(self) -> int:
-        """Numbers that a row needs."""
-        return self.theta.shape[1]
-
-    def moments(self, block: Block) -> tuple[Array, Array]:
-        """Means (n,) and variances (n,) of one activation, or (n, K) and (n, K, K) of more."""
+    def _independent_moments(self, block: Block) -> tuple[Array, Array]:
         coef_map, first = self.coefficient_map, int(self.coefficient_map.standard.intercept)
-        design, B = coef_map.design(block), coef_map.coordinates.contrasts
+        design, B, variance = coef_map.design(block), coef_map.coordinates.contrasts, self.root**2
         mean = coef_map.activations(design, self.theta, block)
-        each = np.square(design.array()) @ self.variance[:, first:].T
-        each += self.variance[:, :first].sum(axis=1)
+        each = np.square(design.array()) @ variance[:, first:].T
+        each += variance[:, :first].sum(axis=1)
         if len(self.theta) == 1:
             return mean[:, 0], each[:, 0]
         return mean, np.einsum("kc,nc,lc->nkl", B, each, B)
@@ -118,7 +105,7 @@ class FromGaussian:
     The function has means and variances (n,) as arguments, or (n, K) and (n, K, K).
     """
 
-    activations: ActivationGaussian | DiagonalActivations
+    activations: ActivationGaussian
     function: Callable[[Array, Array], Array]
 
     @quiet
@@ -217,7 +204,7 @@ def check_inside(link: Link, a: Array, block: Block) -> None:
         raise DomainError(
             f"Row {block.row(i)} has the activation {a[i]:.6g}; with this link only those "
             f"{link.domain.words} have a mean.",
-            "The fit does not reach so far: drop the row, or fit with a link that has no ends.",
+            "Drop the row, or fit with a link that takes every activation.",
         )
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from posteriori.arguments import as_generator, check_count
 from posteriori.errors import InferenceError
 from posteriori.posterior.coefficient_table import CoefficientMap
 from posteriori.posterior.gaussian import DiagonalGaussian, Gaussian
@@ -28,99 +27,67 @@ class Posterior:
     For more than two classes the covariance has the rank of K - 1 of them, as classes sum to zero.
     Of very many coefficients the Gaussian has the diagonal of the curvature alone: there are
     standard deviations and samples, but no covariance.
+
+    `free` is the distribution of the free parameters.
     """
 
     coefficient_map: CoefficientMap
-    gaussian: Gaussian | DiagonalGaussian
-    chains: Draws | None = None
+    free: Gaussian | DiagonalGaussian | Draws
 
     def __repr__(self) -> str:
-        size = f"{len(self.mean)} coefficients"
-        if isinstance(self.gaussian, DiagonalGaussian):
-            return f"<Posterior: a diagonal Gaussian over {size}>"
-        if self.chains is None:
-            return f"<Posterior: a Gaussian over {size}>"
-        return f"<Posterior: {len(self.chains.pooled)} draws of {size}>"
+        size, kind = f"{len(self.mean)} coefficients", "a Gaussian over"
+        if isinstance(self.free, DiagonalGaussian):
+            kind = "a diagonal Gaussian over"
+        elif isinstance(self.free, Draws):
+            kind = f"{len(self.free.pooled)} draws of"
+        return f"<Posterior: {kind} {size}>"
 
     @cached_property
     def mean(self) -> Array:
         """E[θ] (k,)."""
-        return self.in_user_units(self.free_mean)
+        return self.in_user_units(self.free.mean)
 
     @cached_property
     def covariance(self) -> Array:
         """cov[θ] (k, k)."""
-        free, size = self.free_covariance, self.coefficient_map.coordinates.size
-        to_user = self.in_user_units(np.eye(size)) - self.in_user_units(np.zeros(size))
-        found = to_user.T @ free @ to_user
+        covariance = self.free.covariance
+        unit = np.eye(len(covariance))
+        to_user = self.in_user_units(unit) - self.in_user_units(0 * unit)
+        found = to_user.T @ covariance @ to_user
         return (found + found.T) / 2
 
     @cached_property
     def standard_deviation(self) -> Array:
         """The root of its diagonal (k,)."""
-        if isinstance(self.gaussian, DiagonalGaussian):
-            variance = 1 / self.gaussian.precision
-            return self.coefficient_map.independent_errors(
-                variance, self.coefficient_map.coordinates.contrasts
-            )
+        if isinstance(self.free, DiagonalGaussian):
+            contrasts = self.coefficient_map.coordinates.contrasts
+            return self.coefficient_map.independent_errors(1 / self.free.precision, contrasts)
         return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
 
     @cached_property
     def draws(self) -> Array:
         """Draws of Markov chains (chains, steps, k); an error where there are none."""
-        if self.chains is None:
+        if not isinstance(self.free, Draws):
             raise InferenceError(
                 "This posterior is a Gaussian, and was not drawn from.",
                 "Use sample(n), or inference='monte_carlo'.",
             )
-        return self.in_user_units(self.chains.values)
+        return self.in_user_units(self.free.values)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """`n` draws (n, k): of the Gaussian, or out of those of the chains."""
-        return self.in_user_units(self.free_sample(n, random_state))
-
-    @cached_property
-    def free_mean(self) -> Array:
-        """Of the free parameters (p,)."""
-        return self.gaussian.mean if self.chains is None else self.chains.pooled.mean(axis=0)
-
-    @cached_property
-    def free_covariance(self) -> Array:
-        """Of the free parameters (p, p)."""
-        if isinstance(self.gaussian, DiagonalGaussian):
-            raise InferenceError(
-                f"The covariance of {len(self.mean):,} coefficients is not computed: their "
-                "posterior has the diagonal of the second derivatives alone.",
-                "Use posterior_.standard_deviation, or fit fewer columns.",
-            )
-        if self.chains is None:
-            return self.gaussian.covariance
-        return np.atleast_2d(np.cov(self.chains.pooled, rowvar=False))
-
-    def free_sample(self, n: int, random_state: Any = None) -> Array:
-        """Of the free parameters (n, p)."""
-        if self.chains is None:
-            return self.gaussian.sample(n, random_state)
-        check_count("n", n, "draws")
-        pooled = self.chains.pooled
-        return pooled[as_generator(random_state).choice(len(pooled), n, replace=n > len(pooled))]
+        return self.in_user_units(self.free.sample(n, random_state))
 
     def as_penalty(self) -> Penalty:
         """The same Gaussian, or that of the draws, as the prior of rows to come."""
-        gaussian, mean = self.gaussian, self.coefficient_map.coordinates.vectors(self.free_mean)
-        if isinstance(gaussian, DiagonalGaussian):
-            raise InferenceError(
-                f"The posterior of {len(self.mean):,} coefficients has the diagonal of the second "
-                "derivatives alone, which is not enough as the prior of more rows.",
-                "Fit to all rows at once: scan() reads those that do not fit in memory.",
-            )
-        drawn = self.chains is not None
-        precision = inverse_of(self.free_covariance) if drawn else gaussian.precision
-        return Penalty(mean, precision, proper=True)
+        mean = self.coefficient_map.coordinates.vectors(self.free.mean)
+        if isinstance(self.free, Gaussian):
+            return Penalty(mean, self.free.precision, proper=True)
+        return Penalty(mean, inverse_of(self.free.covariance), proper=True)
 
     def in_user_units(self, w: Array) -> Array:
         """θ (..., k) of free parameters (..., p)."""
-        coordinates, flat = self.coefficient_map.coordinates, w.reshape(-1, w.shape[-1])
-        theta = np.stack([coordinates.expand(one) for one in flat])
+        theta = self.coefficient_map.expand(w.reshape(-1, w.shape[-1]).T)
         with np.errstate(over="ignore"):
-            return self.coefficient_map.standard.to_user(theta).reshape(*w.shape[:-1], -1)
+            theta = self.coefficient_map.standard.to_user(np.moveaxis(theta, -1, 0))
+        return theta.reshape(*w.shape[:-1], -1)

@@ -12,7 +12,6 @@ large also where a column hardly varies beside its mean, which makes only the in
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import STILL, Standard
@@ -35,9 +34,6 @@ LARGE, VERY_LARGE = 10.0, 30.0
 
 _INVOLVED = 0.5
 """Proportion of the variance of a coefficient that involves its column."""
-
-_ROUNDING = 1e-6
-"""Standard deviations that rounding leaves of a column that never changes, at most."""
 
 
 @dataclass(frozen=True)
@@ -86,36 +82,27 @@ class Collinearity:
 
 def collinearity_of(rows: Rows, columns: Columns, intercept: bool = True) -> Collinearity:
     """The condition indices of the columns, by two passes over the rows."""
-    standard = _standard(rows, columns, intercept)
-    found = rows.map_sum(GatherProducts(columns, standard))
-    return collinearity(standard.inward_matrix(found), standard, columns.names)
-
-
-def collinearity(products: Array, standard: Standard, names: tuple[str, ...]) -> Collinearity:
-    """The same from Σ φφᵀ (q, q) of standardised columns, the intercept first if there is one.
-
-    >>> standard = Standard(np.zeros(2), np.ones(2), False)
-    >>> found = collinearity(np.array([[1.0, 0.99], [0.99, 1.0]]), standard, ("a", "b"))
-    >>> found.indices.round(2), found.proportions[0].round(3)
-    (array([14.11, 1. ]), array([0.995, 0.995]))
-    """
-    first = int(standard.intercept)
-    centred = products[first:, first:]
-    if standard.intercept and products[0, 0] > 0:
-        centred = centred - np.outer(products[0, 1:], products[0, 1:]) / products[0, 0]
-    constant = _constant(centred, products, standard)
-    kept = np.flatnonzero(~constant)
-    indices, proportions = decompose(centred[np.ix_(kept, kept)])
-    return Collinearity(
-        tuple(names[j] for j in kept),
-        indices,
-        proportions,
-        tuple(names[j] for j in np.flatnonzero(constant)),
-    )
+    mean, deviation = column_spread(rows, columns)
+    size = deviation if intercept else np.hypot(deviation, mean)
+    constant = size <= STILL * abs(mean)
+    centre = mean if intercept else np.zeros(len(mean))
+    standard = Standard(centre, np.where(constant, 1.0, size), intercept)
+    products = standard.inward_matrix(rows.map_sum(GatherProducts(columns, standard)))
+    first, kept = int(intercept), np.flatnonzero(~constant)
+    if intercept:  # which rounding leaves of the means
+        products = products - np.outer(products[0], products[0]) / products[0, 0]
+    indices, proportions = decompose(products[first:, first:][np.ix_(kept, kept)])
+    names = np.array(columns.names, dtype=object)
+    return Collinearity(tuple(names[kept]), indices, proportions, tuple(names[constant]))
 
 
 def decompose(products: Array) -> tuple[Array, Array]:
-    """Condition indices (m,) and proportions (m, m) from Σ φφᵀ, columns being scaled."""
+    """Condition indices (m,) and proportions (m, m) from Σ φφᵀ, columns being scaled.
+
+    >>> indices, proportions = decompose(np.array([[1.0, 0.99], [0.99, 1.0]]))
+    >>> indices.round(2), proportions[0].round(3)
+    (array([14.11,  1.  ]), array([0.995, 0.995]))
+    """
     correlation, _ = unit_diagonal(products)
     values, vectors = np.linalg.eigh(correlation)
     least = np.finfo(np.float64).eps * len(values) * values.max(initial=0.0)
@@ -126,29 +113,12 @@ def decompose(products: Array) -> tuple[Array, Array]:
     return indices, shares / shares.sum(axis=0)
 
 
-def _standard(rows: Rows, columns: Columns, intercept: bool) -> Standard:
-    found = column_spread(rows, columns)
-    mean, deviation = found
-    size = deviation if intercept else np.hypot(deviation, mean)
-    scale = np.where(size > STILL * abs(mean), size, np.where(mean == 0, 1.0, abs(mean)))
-    return Standard(mean if intercept else np.zeros(len(mean)), scale, intercept)
-
-
-def _constant(centred: Array, products: Array, standard: Standard) -> NDArray[np.bool_]:
-    """Which columns never change, or without an intercept are zero.
-
-    With an intercept, columns that change have a deviation of about one here.
-    """
-    squares = np.maximum(np.diagonal(centred), 0.0)
-    return squares <= (_ROUNDING**2 * products[0, 0] if standard.intercept else 0.0)
-
-
 def influence_of(inference: Inference, most: int = 5) -> Influence:
     """The rows with the largest Cook's distances and leverages, by one pass over those of the fit.
 
     Both go by the expected curvature at the optimum, with that of the prior, if there is one; with
-    a posterior that was found otherwise, by its covariance. An error where the curvature is not to
-    be had, or where the fit leaves nothing unexplained.
+    a posterior that was found otherwise, by its covariance. An error where the curvature is not
+    available, or where the fit leaves nothing unexplained.
     """
     inference.goodness.check_rows()
     objective, dispersion = inference.objective, inference.goodness.dispersion

@@ -4,13 +4,13 @@ Conventions: p free parameters w (p,), in c vectors of q numbers; H is the Hessi
 the most probable w, P that of -ln p(w), A = H + P (p, p).
 
 Precisions α are chosen for groups of parameters: all slopes, or those of a column. w is fitted anew
-for every α that is tried, so that the evidence is that of (4.137). Its gradient sees that H changes
-with w: d(½ ln|A|)/dw is half the gradient of ln|H|, which the leverages of the rows give.
+for every α that is tried, so that the evidence is that of (4.137). Its gradient includes the change
+of H with w: d(½ ln|A|)/dw is half the gradient of ln|H|, which the leverages of the rows give.
 
 The search is in η = ln(1 + h/α), h being the curvature of the likelihood. For one coefficient with
 a quadratic likelihood e^η/h is the variance of its estimate: the evidence is then nearly as curved
 for each column, and a column without effect is at the bound η = 0, which a search in ln α would
-approach without end.
+approach forever.
 """
 
 import math
@@ -28,7 +28,7 @@ from posteriori.errors import InferenceError
 from posteriori.linalg import cholesky, dependent_columns, unit_diagonal
 from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
 from posteriori.posterior.priors import GaussianPrior, Penalty
-from posteriori.solve.line_search import left_by_newton, near_enough
+from posteriori.solve.line_search import near_enough
 from posteriori.solve.newton import InverseHessian
 from posteriori.solve.online_update import QuadraticApproximation
 from posteriori.statistics.local_quadratic import GatherHessianDiagonal
@@ -43,31 +43,26 @@ Fit = Callable[[Sequence[LogPosterior], Array, Array | None], Array]
 """The minimum of the last of some objectives, from a start and, if known, the Hessian there."""
 
 WEAKEST = 1e-4
-"""The least precision of standardised slopes: where classes can be separated, the evidence may grow
-without end as the prior gets weaker."""
+"""The least precision of standardised slopes: where classes can be separated, the evidence may
+increase without limit as the prior gets weaker."""
 
 _LEAST = 1e-8
 """The least η: a precision of 1e8 times the curvature removes a column."""
 
-_ROUGH, _FINE = 1e-7, 1e-13
-"""Relative gains of the evidence that end a search, on many rows and on few."""
+_GAIN, _SLOPE = 1e-13, 1e-10
+"""The relative gain and the slope of the evidence at which a search ends."""
 
 _HIDDEN = 1e-9
 """A relative gain below which the gradient has more digits of it than the evidence."""
 
-_GRADIENT = 1e-10
-"""The largest slope of the evidence at which a search ends."""
+_CLOSE, _ROUNDS = 0.02, 50
+"""The change of ln α that ends a search by the diagonal of A, and the most rounds of it."""
 
-_CLOSE = 0.02
-"""A change of ln α that ends a search by the diagonal of A."""
+_CLOSE_ON_MANY, _ROUNDS_ON_MANY = 1e-3, 4
+"""The same on many rows, for η."""
 
-_SMALL = 2**19
-"""Rows times parameters of an activation up to which the last digits are sought."""
-
-_ROUNDS, _ROUNDS_ON_MANY = 50, 4
-
-_LIKE_A_FALL = 1e10
-"""What minus the evidence is taken for where A is not positive definite."""
+_REJECTED = 1e10
+"""Minus the evidence where A is not positive definite, so that no search ends there."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +83,7 @@ class Evidence:
 
     @property
     def log_occam_factor(self) -> float:
-        """ln p(w) + (p/2) ln 2π - ½ ln|A|: what a model pays for what it could have been."""
+        """ln p(w) + (p/2) ln 2π - ½ ln|A|: the penalty for the flexibility of a model."""
         return self.log_prior + self.log_volume
 
     @property
@@ -102,28 +97,19 @@ def evidence_of(
 ) -> Evidence:
     """The evidence, given ln p(t|w) and ln|A| at the most probable w, its c vectors (c, q).
 
-    With a flat prior on the intercept it is known up to a constant: that of a density of one.
+    The prior must be proper.
     """
+    c = len(vectors)
+    log_precision = (1 if penalty.is_joint(c) else c) * log_determinant_of(penalty.precision)
+    log_height = 0.5 * (log_precision - vectors.size * _LOG_TWO_PI)
     return Evidence(
         log_likelihood,
-        log_normaliser(penalty, len(vectors)) - penalty.value_and_gradient(vectors)[0],
+        log_height - penalty.value_and_gradient(vectors)[0],
         0.5 * (vectors.size * _LOG_TWO_PI - log_determinant),
     )
 
 
-def log_normaliser(penalty: Penalty, c: int) -> float:
-    """The logarithm of what makes exp(-penalty) of c vectors a density, where it is proper."""
-    precision = penalty.precision
-    if precision.ndim == 1:
-        held = precision[precision > 0]
-        return 0.5 * c * float(np.log(held).sum() - len(held) * _LOG_TWO_PI)
-    times = 1 if penalty.is_joint(c) else c
-    places = np.flatnonzero(np.diagonal(precision) > 0)
-    inner = precision[np.ix_(places, places)]
-    return 0.5 * times * (log_determinant(inner) - len(places) * _LOG_TWO_PI)
-
-
-def log_determinant(matrix: Array) -> float:
+def log_determinant_of(matrix: Array) -> float:
     """ln|matrix|, of a diagonal (p,) too; an error where it is not positive definite."""
     if matrix.ndim == 1 and (matrix > 0).all():
         return float(np.log(matrix).sum())
@@ -133,7 +119,7 @@ def log_determinant(matrix: Array) -> float:
         raise InferenceError(
             "The curvature at the optimum is not positive definite, so that there is no evidence "
             "by Laplace's approximation.",
-            "Look at collinear columns, or set a prior that holds every coefficient.",
+            "Look for collinear columns, or set a prior with a precision for every coefficient.",
         )
     return 2.0 * float(np.log(np.diagonal(lower) * scale).sum())
 
@@ -141,17 +127,15 @@ def log_determinant(matrix: Array) -> float:
 def check_proper(penalty: Penalty) -> None:
     """An error unless the prior is proper for every coefficient, the intercept among them."""
     precision = penalty.precision
-    if precision.ndim == 1:
-        proper = bool((precision > 0).all())
-    else:
-        proper = bool((np.diagonal(precision) > 0).all())
+    proper = bool(((precision if precision.ndim == 1 else np.diagonal(precision)) > 0).all())
+    if precision.ndim == 2:
         proper = proper and len(dependent_columns(unit_diagonal(precision)[0])) == 0
     if not proper:
         raise InferenceError(
             "Evidence needs a proper prior: this one leaves the intercept or other coefficients "
             "free, so that every evidence is zero.",
-            "Use BayesianLogisticRegression, or a GaussianPrior that has a precision for every "
-            "coefficient and an intercept_precision.",
+            "Use BayesianLogisticRegression with prior='evidence', 'ard' or a number above zero, "
+            "or a GaussianPrior with a precision for every coefficient and an intercept_precision.",
         )
 
 
@@ -166,22 +150,20 @@ def precision_diagonal(objective: LogPosterior, w: Array) -> Array:
 
 def as_prior(objective: LogPosterior) -> GaussianPrior:
     """The prior of an objective, as a user would pass it."""
-    precision, first = objective.penalty.precision, int(objective.standard.intercept)
-    mean = objective.penalty.mean
+    precision, mean = objective.penalty.precision, objective.penalty.mean
+    first = int(objective.standard.intercept)
+    intercept = {"intercept_mean": float(mean[0])} if first else {}
     if precision.ndim == 2:
         return GaussianPrior(
-            precision.copy(),
-            mean[first:].copy(),
-            intercept_mean=float(mean[0]) if first else 0.0,
-            units="standardised",
+            precision.copy(), mean[first:].copy(), **intercept, units="standardised"
         )
     slopes = precision[first:]
-    same = bool(len(slopes)) and bool((slopes == slopes[0]).all())
+    if first:
+        intercept["intercept_precision"] = float(precision[0])
     return GaussianPrior(
-        precision=float(slopes[0]) if same else slopes.copy(),
+        precision=float(slopes[0]) if len(set(slopes)) == 1 else slopes.copy(),
         mean=mean[first:].copy() if mean[first:].any() else 0.0,
-        intercept_precision=float(precision[0]) if first else 0.0,
-        intercept_mean=float(mean[0]) if first else 0.0,
+        **intercept,
         units="standardised",
     )
 
@@ -210,8 +192,8 @@ def choose_precisions(
     """The precisions of greatest evidence, `weakest` at least.
 
     `levels` are the objective on ever more rows. On many rows the likelihood is nearly quadratic as
-    far as precisions move w, so that they are found together with the last Newton step, from those
-    chosen on the largest subsample; else w is fitted anew for each.
+    far as precisions move w: precisions are chosen on the largest subsample, and corrected by
+    quadratic approximations of all rows. On few, w is fitted anew for each.
     """
     objective = levels[-1]
     groups = groups_of(objective.columns, objective.standard.intercept, kind)
@@ -219,31 +201,26 @@ def choose_precisions(
         return PrecisionChoice(objective, fit(levels, start, None), None)
     if objective.is_wide:
         return _by_diagonal(objective, start, groups, fit, weakest)
-    w, few = start, objective
-    if len(levels) > 1:
+    w, few, on_many = start, objective, len(levels) > 1
+    if on_many:
         w, few = fit(levels[:-1], start, None), levels[-2]
-    quadratic = _quadratic_near(replace(few, factor=objective.factor), w)
+    on_few = _quadratic_near(replace(few, factor=objective.factor), w)
+    quadratic = on_few * (few.factor / objective.factor)
     search = _Search.of(objective, groups, quadratic, weakest)
-    guess = search.maximum_of(quadratic, search.eta(objective), exact=False)
-    quadratic = quadratic * (few.factor / objective.factor)
-    search = _Search.of(search.with_precisions(guess.eta), groups, quadratic, weakest)
+    as_curved = np.full(len(search.curvature), math.log(2))  # α = h
+    guess = search.maximum_of(on_few, as_curved)
     # A column that a few rows would remove may have an effect on all of them.
-    eta = np.maximum(search.eta(search.objective), math.log(2))
-    for _ in range(_ROUNDS_ON_MANY if len(levels) > 1 else 0):
-        here = search.predicted(eta, quadratic)
-        objective = search.with_precisions(eta)
+    here = search.predicted(np.maximum(guess.eta, as_curved), quadratic)
+    if not on_many:
+        here = search.refitted(here.eta, here, fit)
+        here = search.maximum(here, partial(search.refitted, fit=fit))
+    for _ in range(_ROUNDS_ON_MANY if on_many else 0):
+        eta, objective = here.eta, search.with_precisions(here.eta)
         rough = replace(objective, tolerance=near_enough(objective))
-        w = fit([rough], here.w, with_prior(objective, quadratic.precision))
-        quadratic = _quadratic_near(objective, w)
-        best = search.maximum_of(quadratic, eta, exact=True)
-        objective, eta = search.with_precisions(best.eta), best.eta
-        hessian, step = with_prior(objective, quadratic.precision), best.w - w
-        decrement = float(np.sqrt(step @ hessian @ step)) / objective.unit
-        if left_by_newton(objective, decrement, hessian) <= objective.tolerance:
-            return PrecisionChoice(objective, best.w, hessian)
-    small = objective.n_rows * objective.coordinates.q <= _SMALL
-    here = search.refitted(eta, search.predicted(eta, quadratic), fit)
-    here = search.maximum(here, partial(search.refitted, fit=fit), small)
+        w = fit([rough], here.w, with_prior(objective, here.quadratic.precision))
+        here = search.maximum_of(_quadratic_near(objective, w), eta)
+        if abs(here.eta - eta).max() <= _CLOSE_ON_MANY:
+            break
     objective = search.with_precisions(here.eta)
     return PrecisionChoice(objective, here.w, with_prior(objective, here.quadratic.precision))
 
@@ -297,12 +274,6 @@ class _Search:
         """The η (G,) of the weakest prior."""
         return np.log1p(self.curvature / max(self.weakest, 1e-300))
 
-    def eta(self, objective: LogPosterior) -> Array:
-        """The η (G,) of the precisions that an objective has."""
-        first = np.unique(self.groups, return_index=True)[1][-len(self.curvature) :]
-        found = np.log1p(self.curvature / objective.penalty.precision[first])
-        return np.clip(found, _LEAST, self._highest)
-
     def with_precisions(self, eta: Array) -> LogPosterior:
         """The objective with the precisions of its groups."""
         return _with_precisions(self.objective, self.groups, self.curvature / np.expm1(eta))
@@ -321,7 +292,7 @@ class _Search:
         scaled, scale = unit_diagonal(quadratic.precision + np.diag(alpha))
         lower = cholesky(scaled)
         if lower is None:
-            return _Place(eta, w, quadratic, -_LIKE_A_FALL, np.zeros(len(eta)))
+            return _Place(eta, w, quadratic, -_REJECTED, np.zeros(len(eta)))
         roots = lapack.dtrtri(lower, lower=1)[0] / scale
         chosen = np.tile(self.groups >= 0, objective.coordinates.c)
         value = 0.5 * float(np.log(alpha[chosen]).sum() - w @ (alpha * w))
@@ -340,10 +311,10 @@ class _Search:
         A = with_prior(self.with_precisions(eta), quadratic.precision)
         return self.place(eta, InverseHessian.of(A).solve(quadratic.information), quadratic)
 
-    def maximum_of(self, quadratic: QuadraticApproximation, eta: Array, exact: bool) -> _Place:
+    def maximum_of(self, quadratic: QuadraticApproximation, eta: Array) -> _Place:
         """The place of greatest evidence if the likelihood is this quadratic, from η on."""
         start = self.predicted(eta, quadratic)
-        return self.maximum(start, lambda eta, near: self.predicted(eta, quadratic), exact)
+        return self.maximum(start, lambda eta, near: self.predicted(eta, quadratic))
 
     def refitted(self, eta: Array, near: _Place, fit: Fit) -> _Place:
         """The evidence at η, its most probable w being found from a place near it."""
@@ -352,18 +323,18 @@ class _Search:
         w = fit([objective], InverseHessian.of(hessian).solve(near.quadratic.information), hessian)
         return self.place(eta, w, _quadratic_near(objective, w), is_constant=False)
 
-    def maximum(
-        self, start: _Place, evaluate: Callable[[Array, _Place], _Place], exact: bool = True
-    ) -> _Place:
+    def maximum(self, start: _Place, evaluate: Callable[[Array, _Place], _Place]) -> _Place:
         """The place of greatest evidence, by L-BFGS-B; each is evaluated from the one before.
 
         Its variables are η times the root of the number of parameters of a group, with which the
-        curvature of the evidence grows. Rounding hides small gains. Where the last digits are
-        sought, the search is taken up again with gains by the gradient: the trapezoidal rule is
-        exact to third order.
+        curvature of the evidence grows. Rounding hides small gains: for the last digits the search
+        is taken up again with gains by the gradient, for which the trapezoidal rule is exact to
+        third order.
         """
         size = grouped_sums(np.ones(len(self.groups)), self.groups)
         unit = np.sqrt(self.objective.coordinates.c * size)
+        highest = self._highest * unit
+        bounds = list(zip(np.minimum(_LEAST * unit, highest), highest, strict=True))
         near, x, gained = start, start.eta * unit, 0.0
 
         def minus_evidence(new: Array) -> tuple[float, Array]:
@@ -376,31 +347,21 @@ class _Search:
                 gained += gain
             return -gained, -near.gradient / unit
 
-        for ftol in (_FINE, 0.0) if exact else (_ROUGH,):
+        for ftol in (_GAIN, 0.0):
             gained = 0.0
+            options = {"ftol": ftol, "gtol": _SLOPE, "maxcor": 30, "maxls": 10}
             found = minimize(
-                minus_evidence,
-                x,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[
-                    (min(_LEAST, high) * s, high * s)
-                    for high, s in zip(self._highest, unit, strict=True)
-                ],
-                options={"ftol": ftol, "gtol": _GRADIENT, "maxcor": 30, "maxls": 10},
+                minus_evidence, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options
             )
             minus_evidence(found.x)
         return near
 
 
 def _with_precisions(objective: LogPosterior, groups: Codes, precisions: Array) -> LogPosterior:
-    return replace(objective, penalty=with_precisions(objective.penalty, groups, precisions))
-
-
-def with_precisions(penalty: Penalty, groups: Codes, precisions: Array) -> Penalty:
-    """The prior with these precisions (G,) of groups (q,), and its own where they are -1."""
-    chosen = np.where(groups >= 0, precisions[groups], penalty.precision)
-    return replace(penalty, precision=chosen)
+    """The objective with these precisions (G,) of groups (q,), and its own where they are -1."""
+    given = objective.penalty.precision
+    penalty = replace(objective.penalty, precision=np.where(groups >= 0, precisions[groups], given))
+    return replace(objective, penalty=penalty)
 
 
 def grouped_sums(values: Array, groups: Codes) -> Array:
@@ -420,37 +381,30 @@ def _by_diagonal(
     c, first = objective.coordinates.c, int(objective.standard.intercept)
     how = "by the diagonal of the second derivatives"
     w = fit([objective], w, None)
-    size = precision_diagonal(objective, w).reshape(c, -1)[:, first:]
-    most = float(size.max()) / _LEAST
-    if groups.max() > 0:
-        for _ in range(_ROUNDS):
-            alpha = objective.penalty.precision
-            left = alpha / precision_diagonal(objective, w).reshape(c, -1)
-            known = grouped_sums((1 - left).sum(axis=0), groups)
-            squares = grouped_sums(np.square(objective.coordinates.vectors(w)).sum(axis=0), groups)
-            new = np.clip(known / np.maximum(squares, 1e-300), weakest, most)
-            objective = _with_precisions(objective, groups, new)
-            w = fit([objective], w, None)
-            moved = objective.penalty.precision[groups >= 0] / alpha[groups >= 0]
-            if abs(np.log(moved)).max() <= _CLOSE:
-                break
-        return PrecisionChoice(objective, w, None, how)
-    tried: dict[float, tuple[LogPosterior, Array]] = {}
+    A = precision_diagonal(objective, w).reshape(c, -1)
+    most, n_slopes = float(A[:, first:].max()), A[:, first:].size
 
-    def minus_evidence(rho: float) -> float:
-        near = min(tried, key=lambda other: abs(other - rho), default=None)
-        chosen = _with_precisions(objective, groups, np.exp([rho]))
-        found = fit([chosen], w if near is None else tried[near][1], None)
-        tried[rho] = chosen, found
-        local = chosen(found, "none")
-        prior = log_normaliser(chosen.penalty, c)
-        return local.value - prior + 0.5 * log_determinant(precision_diagonal(chosen, found))
+    def minus_evidence(log_alpha: float) -> float:
+        nonlocal w
+        tried = _with_precisions(objective, groups, np.exp([log_alpha]))
+        w = fit([tried], w, None)
+        log_ratio = log_determinant_of(precision_diagonal(tried, w)) - n_slopes * log_alpha
+        return tried(w, "none").value + 0.5 * log_ratio
 
-    low = math.log(max(weakest, 1e-12))
-    best = minimize_scalar(
-        minus_evidence,
-        bounds=(low, math.log(most * _LEAST) + 5.0),
-        method="bounded",
-        options={"xatol": _CLOSE},
-    )
-    return PrecisionChoice(*tried[float(best.x)], None, how)
+    if groups.max() == 0:
+        bounds = math.log(max(weakest, 1e-12)), math.log(most) + 5.0
+        options = {"xatol": _CLOSE}
+        best = minimize_scalar(minus_evidence, bounds=bounds, method="bounded", options=options)
+        return PrecisionChoice(_with_precisions(objective, groups, np.exp([best.x])), w, None, how)
+    for _ in range(_ROUNDS):
+        alpha = objective.penalty.precision
+        known = grouped_sums((1 - alpha / A).sum(axis=0), groups)
+        squares = grouped_sums(np.square(objective.coordinates.vectors(w)).sum(axis=0), groups)
+        new = np.clip(known / np.maximum(squares, 1e-300), weakest, most / _LEAST)
+        objective = _with_precisions(objective, groups, new)
+        w = fit([objective], w, None)
+        moved = objective.penalty.precision[groups >= 0] / alpha[groups >= 0]
+        if abs(np.log(moved)).max() <= _CLOSE:
+            break
+        A = precision_diagonal(objective, w).reshape(c, -1)
+    return PrecisionChoice(objective, w, None, how)

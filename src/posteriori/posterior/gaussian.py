@@ -110,6 +110,15 @@ class DiagonalGaussian:
         """Of each variable (p,)."""
         return 1 / np.sqrt(self.precision)
 
+    @property
+    def covariance(self) -> Array:
+        """An error, as it would have p² numbers."""
+        raise InferenceError(
+            f"The posterior of {len(self.mean):,} coefficients has the diagonal of the second "
+            "derivatives alone: it has no covariance, and cannot be the prior of more rows.",
+            "Use posterior_.standard_deviation, fit to all rows at once, or fit fewer columns.",
+        )
+
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """`n` draws as rows (n, p)."""
         check_count("n", n, "draws")

@@ -24,7 +24,7 @@ from posteriori.posterior.evidence import (
     Evidence,
     check_proper,
     evidence_of,
-    log_determinant,
+    log_determinant_of,
     precision_diagonal,
 )
 from posteriori.posterior.fit_statistics import PARTIAL_FIT, FitStatistics, rows_needed
@@ -218,6 +218,12 @@ class Inference:
                 "likelihood has no standard errors.",
                 "Use intervals='wald' with errors='robust', or another kind of errors.",
             )
+        if not self.goodness.at_optimum and (errors, intervals) != ("model", "wald"):
+            raise ParameterError(
+                f"errors={errors!r} with intervals={intervals!r} is for the mode of a posterior; "
+                "this fit has posterior means and standard deviations.",
+                "Use errors='model' and intervals='wald', or inference='laplace'.",
+            )
         estimate, error = self.estimates, self.standard_errors(errors)
         if intervals == "profile":
             low, high, statistic = self.profile(level).T
@@ -278,7 +284,7 @@ class Inference:
         check_proper(objective.penalty)
         found = objective.penalty, objective.coordinates.vectors(self.w), self._log_likelihood()
         curvature = self.diagonal if objective.is_wide else self.free_precision
-        return evidence_of(*found, log_determinant(curvature))
+        return evidence_of(*found, log_determinant_of(curvature))
 
     def _log_likelihood(self) -> float:
         """ln p(t|w): for classes it is the objective without its prior, and no pass is needed."""

@@ -22,14 +22,14 @@ from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array, Codes
 
 _STEPS, _FACTORS = 0.003 * np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / (12 * 0.003)
-"""Standard errors along a direction, and the factors of gradients there that make its change: of
-the fourth order, so that neither rounding nor the steps themselves are seen in ten digits."""
+"""Steps along a direction, in standard errors, and the weights of the gradients there in a central
+difference of fourth order, which is accurate to ten digits."""
 
 _TOLERANCE = 1e-9
 """Standard errors from the optimum: scoring converges linearly, a digit in three steps."""
 
 _MOST_OPERATIONS = 1e10
-"""Of one evaluation with several classes, some ten seconds."""
+"""The most operations of one evaluation with several classes: about ten seconds."""
 
 
 class _Evaluation(NamedTuple):
@@ -46,8 +46,8 @@ class _Evaluation(NamedTuple):
 class JeffreysPosterior(LogPosterior):
     """-ln p(t|w) - ½ ln|I(w)| of rows; a solver's `Objective`.
 
-    An evaluation is a pass for I and a pass for the leverages. `information` says what is given
-    as the Hessian: "expected" I, at no further cost; "observed" the Hessian itself, by 4p more
+    An evaluation is a pass for I and a pass for the leverages. With "expected" `information` the
+    Hessian is I, at no further cost; with "observed" it is the Hessian itself, by 4p more
     evaluations.
     """
 
@@ -91,7 +91,7 @@ class JeffreysPosterior(LogPosterior):
         return float(coordinates.c * of_columns - 0.5 * coordinates.k * np.log(K))
 
     def _evaluate(self, w: Array) -> _Evaluation | None:
-        """None where I is singular to working precision, as it is far out."""
+        """None where I is singular to working precision, as it is for extreme coefficients."""
         found = self.likelihood(w, "full", "expected")
         information = cast(Array, found.hessian)
         matrix, scale = unit_diagonal(information)

@@ -3,24 +3,24 @@
 Conventions: C chains, p free parameters w (p,). Chains move in coordinates z that the Laplace fit
 makes white, w = centre + Vz with VVᵀ its covariance, so that z is about standard normal. With
 velocities v ~ N(0, 1) and H = -ln p(z) + ½ vᵀv, a trajectory of leapfrog steps of length ε is
-accepted with probability min(1, exp(H - H')), for each chain by itself. The steps split H into that
-of a standard normal density, which moves exactly on circles, and the rest, which is small where the
-Laplace fit is good: then one step is a whole trajectory. One evaluation of the gradient serves all
-chains.
+accepted with probability min(1, exp(H - H')), for each chain separately. The steps split H into
+that of a standard normal density, which moves exactly on circles, and the rest, which is small
+where the Laplace fit is good: then one step is a whole trajectory. One evaluation of the gradient
+serves all chains.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
 from posteriori.arguments import as_generator, check_count
-from posteriori.errors import ConvergenceWarning, ParameterError, warn
-from posteriori.linalg import cholesky, unit_diagonal
+from posteriori.errors import ConvergenceWarning, warn
+from posteriori.linalg import cholesky
 from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.rows.threads import one_blas_thread
 from posteriori.statistics.many_parameters import ROWS, GatherManyLosses
@@ -35,8 +35,8 @@ _WINDOWS = 30, 40, 30
 """Trajectories of warm-up; after each window but the last, its draws give new white coordinates if
 steps are short."""
 
-_ACCEPTANCE = 0.8
-"""Mean acceptance that the step size is adapted to."""
+_ACCEPTANCE, _LEAST_LOG = 0.8, math.log(0.01)
+"""Mean acceptance that the step size is adapted to, and the least logarithm of one of a chain."""
 
 _LENGTH = 1.8
 """Length of a trajectory: a little more than the quarter period of a Gaussian, so that successive
@@ -45,10 +45,10 @@ draws are negatively correlated."""
 _MOST_STEPS = 32
 
 _RHAT, _ENOUGH = 1.01, 400
-"""R-hat up to which chains agree, and the effective draws that are enough."""
+"""The largest R-hat of chains that agree, and the effective draws that are enough."""
 
 _LONGEST, _MOST_DRAWS = 8, 16_000
-"""Chains that do not agree become this many times as long, or have so many draws together."""
+"""Chains that do not agree become at most so many times as long, or have so many draws together."""
 
 _EVIDENCE_POINTS = 2000
 _BATCH = 2**22
@@ -80,13 +80,6 @@ class PosteriorDensity:
     """
 
     objective: LogPosterior
-
-    def __post_init__(self) -> None:
-        if type(self.objective) is not LogPosterior:
-            raise ParameterError(
-                "Monte Carlo needs a Gaussian prior, or none.",
-                "Use prior=None, a number or a GaussianPrior, and a known rate of label noise.",
-            )
 
     def log_density(self, W: Array) -> Array:
         """ln p (m,), without what the loss leaves out of -ln p(t|w)."""
@@ -136,6 +129,22 @@ class Draws:
     def pooled(self) -> Array:
         """Draws of all chains together, as rows."""
         return self.values.reshape(-1, self.values.shape[2])
+
+    @cached_property
+    def mean(self) -> Array:
+        """Of the draws (p,)."""
+        return self.pooled.mean(axis=0)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Of the draws (p, p)."""
+        return np.atleast_2d(np.cov(self.pooled, rowvar=False))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """`n` of the draws, as rows."""
+        check_count("n", n, "draws")
+        pooled = self.pooled
+        return pooled[as_generator(random_state).choice(len(pooled), n, replace=n > len(pooled))]
 
     @cached_property
     def diagnostics(self) -> dict[str, Array]:
@@ -201,7 +210,7 @@ def sample_posterior(
 
     `centre` (p,) and V = `root` (p, p) are mean and root of the covariance of a Gaussian near it.
     Chains that do not agree after `n_draws` (R-hat above 1.01, or fewer than 400 effective draws of
-    a parameter) go on, to eight times as many or 16,000; then a warning has the worst of `names`.
+    a parameter) continue, to eight times as many or 16,000; then a warning has the worst name.
     The same `random_state` gives the same draws on any number of threads.
 
     >>> from posteriori import LogisticRegression
@@ -217,12 +226,22 @@ def sample_posterior(
     with one_blas_thread():
         chains = _Chains(density, centre, root, as_generator(random_state))
         chains.warm_up()
-        z = chains.advance(max(-(-n_draws // N_CHAINS), _SHORTEST))
-        most = max(_LONGEST * z.shape[1], _MOST_DRAWS // N_CHAINS)
-        while (found := chains.draws(z)).worst() is not None and z.shape[1] < most:
-            z = np.concatenate([z, chains.advance(z.shape[1])], axis=1)
+        values = chains.advance(max(-(-n_draws // N_CHAINS), _SHORTEST))
+        most = max(_LONGEST * values.shape[1], _MOST_DRAWS // N_CHAINS)
+        while (found := Draws(values)).worst() is not None and values.shape[1] < most:
+            values = np.concatenate([values, chains.advance(values.shape[1])], axis=1)
     if (worst := found.worst()) is not None:
-        _warn_of(found, worst, f"parameter {worst}" if names is None else names[worst])
+        name = f"parameter {worst}" if names is None else names[worst]
+        rhat = found.diagnostics["rhat"][worst]
+        size = min(found.diagnostics[kind][worst] for kind in ("ess_bulk", "ess_tail"))
+        warn(
+            ConvergenceWarning(
+                f"After {values.shape[1]} steps of {N_CHAINS} chains the draws of {name} do not "
+                f"agree: R-hat is {rhat:.3f}, with {size:.0f} effective draws.",
+                "Increase n_draws, give the coefficients a narrower prior, or leave out columns "
+                "that depend on others.",
+            )
+        )
     return found
 
 
@@ -239,28 +258,29 @@ class _Chains:
     def warm_up(self) -> None:
         """Adapt the step size, and the white coordinates to the covariance of the draws."""
         for window in _WINDOWS[:-1]:
-            draws = self._adapt(window, _harmonic_mean)[:, window // 2 :]
+            draws = self._adapt(window)[:, window // 2 :]
             if self._step < 0.5 * _LENGTH:  # else the Laplace fit is better than few draws
                 self._whiten(draws.reshape(-1, len(self._centre)))
-        self._adapt(_WINDOWS[-1], np.mean)
+        self._adapt(_WINDOWS[-1])
 
     def advance(self, steps: int) -> Array:
-        """The next draws (C, steps, p), in white coordinates."""
+        """The next draws of the free parameters (C, steps, p)."""
         draws = np.empty((N_CHAINS, steps, len(self._centre)))
         for i in range(steps):
             self._trajectory()
             draws[:, i] = self._z
-        return draws
+        return self._centre + draws @ self._root.T
 
-    def draws(self, z: Array) -> Draws:
-        """The draws in free parameters."""
-        return Draws(self._centre + z @ self._root.T)
+    def _adapt(self, steps: int) -> Array:
+        """Draws (C, steps, p) while the step size moves towards the acceptance wanted.
 
-    def _adapt(self, steps: int, mean: Callable[[Array], Any]) -> Array:
-        """Draws (C, steps, p) while the step size moves towards the `mean` acceptance wanted."""
+        Its mean is the harmonic one, which is small if one chain's is: none may stay where the
+        density is too steep for the step size.
+        """
         draws, sizes = np.empty((N_CHAINS, steps, len(self._centre))), []
         for i in range(steps):
-            accepted = float(mean(np.exp(np.minimum(self._trajectory(), 0.0))))
+            acceptance = np.exp(np.clip(self._trajectory(), _LEAST_LOG, 0.0))
+            accepted = 1 / float((1 / acceptance).mean())
             self._step *= math.exp((accepted - _ACCEPTANCE) / math.sqrt(1 + i / 4))
             self._step = min(self._step, _LENGTH)
             sizes.append(math.log(self._step))
@@ -274,7 +294,7 @@ class _Chains:
         mean = draws.mean(axis=0)
         away = draws - mean
         root = cholesky((away.T @ away + p * np.eye(p)) / (n + p))
-        if root is None:  # draws too far apart for doubles
+        if root is None:  # not finite
             return
         moved = np.linalg.solve(root, (self._z - mean).T).T
         self._centre, self._root = self._centre + self._root @ mean, self._root @ root
@@ -292,7 +312,7 @@ class _Chains:
     def _trajectory(self) -> Array:
         """Move every chain along a trajectory, if it is accepted; H - H' of each (C,).
 
-        Lengths vary, so that none leads back for ever; so do step sizes, as short steps leave
+        Lengths vary, so that trajectories are not periodic; so do step sizes, as short steps leave
         places where the density is steep.
         """
         random = self._random
@@ -318,28 +338,10 @@ class _Chains:
         return gain
 
 
-def _harmonic_mean(acceptance: Array) -> float:
-    """Small if one is: no chain may stay where the density is too steep for the step size."""
-    return float(1 / (1 / np.maximum(acceptance, 0.01)).mean())
-
-
-def _warn_of(found: Draws, worst: int, name: str) -> None:
-    chains, steps, _ = found.values.shape
-    size = min(found.diagnostics[kind][worst] for kind in ("ess_bulk", "ess_tail"))
-    warn(
-        ConvergenceWarning(
-            f"After {steps} steps of {chains} chains the draws of {name} do not agree: R-hat is "
-            f"{found.diagnostics['rhat'][worst]:.3f}, with {size:.0f} effective draws.",
-            "Increase n_draws, give the coefficients a narrower prior, or leave out columns that "
-            "depend on others.",
-        )
-    )
-
-
 def importance_evidence(
-    density: Density, draws: Array, random: np.random.Generator
+    density: Density, draws: Draws, random: np.random.Generator
 ) -> tuple[float, float]:
-    """ln ∫ p(t, w) dw and its Monte Carlo standard error, from draws (S, p) of the posterior.
+    """ln ∫ p(t, w) dw and its Monte Carlo standard error, from draws of the posterior.
 
     p(t) ≈ (1/S) Σ_s p(t, w_s)/q(w_s), with w_s ~ q: Student's t with mean and covariance of the
     draws. Its tails are heavier than those of any log-concave density; its degrees of freedom,
@@ -348,23 +350,17 @@ def importance_evidence(
     >>> class Normal:
     ...     def log_density(self, W):
     ...         return -0.5 * (W**2).sum(axis=1)
-    >>> random = np.random.default_rng(0)
-    >>> value, error = importance_evidence(Normal(), random.normal(size=(500, 2)), random)
+    >>> draws = Draws(np.random.default_rng(0).normal(size=(1, 500, 2)))
+    >>> value, error = importance_evidence(Normal(), draws, np.random.default_rng(0))
     >>> abs(value - np.log(2 * np.pi)) < 3 * error < 0.05
     True
     """
-    p = draws.shape[1]
-    freedom = 5.0 + 2 * p
-    matrix, scale = unit_diagonal(np.atleast_2d(np.cov(draws, rowvar=False)))
-    lower = cholesky(matrix)
-    root = np.diag(scale) if lower is None else lower * scale[:, None]
-    z = random.standard_normal((_EVIDENCE_POINTS, p))
-    z /= np.sqrt(random.chisquare(freedom, (_EVIDENCE_POINTS, 1)) / freedom)
-    half = 0.5 * (freedom + p)
-    log_q = gammaln(half) - gammaln(0.5 * freedom) - 0.5 * p * np.log(freedom * np.pi)
-    log_q = log_q - np.log(np.diagonal(root)).sum()
-    log_q = log_q - half * np.log1p(np.square(z).sum(axis=1) / freedom)
-    logs = density.log_density(draws.mean(axis=0) + z @ root.T) - log_q
+    from scipy.stats import multivariate_t
+
+    shape = draws.covariance
+    near = multivariate_t(draws.mean, shape, 5.0 + 2 * len(shape), allow_singular=True)
+    points = np.reshape(near.rvs(_EVIDENCE_POINTS, random), (_EVIDENCE_POINTS, -1))
+    logs = density.log_density(points) - near.logpdf(points)
     value = float(logsumexp(logs)) - math.log(_EVIDENCE_POINTS)
     error = float(np.std(np.exp(logs - value))) / math.sqrt(_EVIDENCE_POINTS)
     return value, error

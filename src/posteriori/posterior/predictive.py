@@ -13,13 +13,13 @@ More classes: activations a ~ N(μ, Σ) with means μ (n, K) and covariances Σ 
 alone: K - 1 orthonormal contrasts Bᵀa carry it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Literal, cast, get_args
 
 import numpy as np
 from scipy.linalg import helmert
-from scipy.special import erfcx, log_expit, ndtri
+from scipy.special import erfcx, log_expit, ndtri, softmax
 from scipy.stats import qmc
 
 from posteriori.arguments import check_choice, check_count, check_fraction
@@ -29,14 +29,15 @@ from posteriori.likelihood.log_arithmetic import quiet
 from posteriori.likelihood.softmax import log_probabilities
 from posteriori.posterior.activations import (
     ActivationGaussian,
-    DiagonalActivations,
     FromDraws,
     FromGaussian,
     ends_of_one,
     log_odds_of_each,
 )
 from posteriori.posterior.coefficient_posterior import Posterior
-from posteriori.posterior.gaussian import DiagonalGaussian
+from posteriori.posterior.coefficient_table import CoefficientMap
+from posteriori.posterior.gaussian import DiagonalGaussian, Gaussian
+from posteriori.posterior.monte_carlo import Draws
 from posteriori.rows.block import Block
 from posteriori.typing import Array
 
@@ -137,8 +138,8 @@ _WEIGHTS = _alternating(_TERMS)
 def probability_interval(mean: Array, standard_deviation: Array, level: float, link: Link) -> Array:
     """The interval (n, 2) in which the probability lies with probability `level`.
 
-    F being monotone, its quantiles are those of the activation: F(μ ± zs), with Φ(z) = (1 +
-    level)/2. This is exact, and not centred at the predictive probability.
+    As F is monotone, its quantiles are those of the activation: F(μ ± zs), with Φ(z) = (1 +
+    level)/2. They are exact, and not centred at the predictive probability.
 
     >>> from posteriori.likelihood.links import Logit
     >>> probability_interval(np.array([1.0]), np.array([0.5]), 0.95, Logit()).round(4)
@@ -197,13 +198,13 @@ def monte_carlo_logs(mean: Array, covariance: Array, n_draws: int = DRAWS) -> Ar
 
     Draws are the `normal_points`, mapped to N(μ, Σ) by the root of the covariance of contrasts: the
     error falls almost as 1/S, not as 1/√S. Best are powers of two.
-    Where a probability owes its size to activations many standard deviations away, no draw is
-    there, and the logarithm is too low.
+    Where a probability depends on activations many standard deviations away, no draw is there, and
+    the logarithm is too low.
 
     >>> np.exp(monte_carlo_logs(np.array([[2.0, 0.0, 0.0]]), 4 * np.eye(3)[None])).round(3)
     array([[0.587, 0.207, 0.207]])
     """
-    return _of_draws(average_logs, mean, covariance, n_draws)
+    return _of_draws(log_mean, mean, covariance, n_draws)
 
 
 def class_intervals(mean: Array, covariance: Array, level: float, n_draws: int = DRAWS) -> Array:
@@ -217,51 +218,27 @@ def class_intervals(mean: Array, covariance: Array, level: float, n_draws: int =
             [0.01, 0.47]]])
     """
     check_fraction("level", level)
-    ends = partial(drawn_ends, level=level)
-    return _of_draws(ends, mean, covariance, n_draws)
+    return _of_draws(lambda logs: quantile_ends(np.exp(logs), level), mean, covariance, n_draws)
 
 
 @quiet
-def average_logs(a: Array) -> Array:
-    """The logarithm of the mean softmax (n, K) of drawn activations (n, K, S).
-
-    >>> average_logs(np.array([[[0.0, 0.0], [-2000.0, -3000.0]]]))
-    array([[    0.        , -2000.69314718]])
-    """
-    a = a - a.max(axis=1, keepdims=True)
-    return log_mean(a - np.log(np.exp(a).sum(axis=1, keepdims=True)))
-
-
-def drawn_ends(a: Array, level: float) -> Array:
-    """For each class the ends (n, K, 2) of an interval of the softmax of draws (n, K, S)."""
-    raised = _raised(a)
-    raised /= raised.sum(axis=1, keepdims=True)
-    return quantile_ends(raised, level)
-
-
-def average_link_logs(link: ProbabilityLink, a: Array) -> Array:
-    """Logarithms of the mean probabilities (n, 2) of two classes, from draws (n, 1, S) of one a.
+def drawn_logs(link: ProbabilityLink, a: Array) -> Array:
+    """ln p(C_k|x) (n, K, S) of drawn activations (n, K, S), or (n, 1, S) for two classes.
 
     >>> from posteriori.likelihood.links import Logit
-    >>> average_link_logs(Logit(), np.array([[[-2000.0, -3000.0]]]))
-    array([[    0.        , -2000.69314718]])
+    >>> drawn_logs(Logit(), np.zeros((1, 1, 1)))[0, :, 0]
+    array([-0.69314718, -0.69314718])
     """
-    log_mean_of, log_rest = link.logs(a.ravel())
-    both = log_rest.reshape(len(a), -1), log_mean_of.reshape(len(a), -1)
-    return np.stack([log_mean(one) for one in both], axis=1)
-
-
-def drawn_link_ends(link: Link, a: Array, level: float) -> Array:
-    """The ends (n, 2) of an interval of the mean, from draws (n, 1, S) of one activation."""
-    ends = quantile_ends(a[:, 0], level)
-    return np.sort(link.mean(ends.ravel()).reshape(ends.shape), axis=1)
+    if a.shape[1] == 1:
+        second, first = (each.reshape(len(a), -1) for each in link.logs(a.ravel()))
+        return np.stack([first, second], axis=1)
+    return _log_softmax(a)
 
 
 @quiet
-def _raised(a: Array) -> Array:
-    """exp(a - max a) of activations (n, K, S), the largest being that of a draw."""
-    raised = a - a.max(axis=1, keepdims=True)
-    return np.exp(raised, out=raised)
+def _log_softmax(a: Array) -> Array:
+    a = a - a.max(axis=1, keepdims=True)
+    return a - np.log(np.exp(a).sum(axis=1, keepdims=True))
 
 
 @quiet
@@ -277,7 +254,7 @@ def log_mean(logs: Array) -> Array:
 
 
 def quantile_ends(values: Array, level: float) -> Array:
-    """Ends (..., 2) that leave out equal shares of drawn values (..., S) at both sides.
+    """Ends (..., 2) with equal shares of drawn values (..., S) outside at both sides.
 
     >>> quantile_ends(np.linspace(0, 1, 101)[None, :], 0.9)
     array([[0.05, 0.95]])
@@ -290,7 +267,7 @@ def quantile_ends(values: Array, level: float) -> Array:
 def _of_draws(
     summary: Callable[[Array], Array], mean: Array, covariance: Array, n_draws: int
 ) -> Array:
-    """`summary` (n, K, ...) of drawn activations (n, K, S), some rows at a time.
+    """`summary` (n, K, ...) of drawn ln p (n, K, S), some rows at a time.
 
     Classes are taken in the order of their mean activations, so that how they are numbered does
     not matter; where these are equal, rounding does not matter.
@@ -299,23 +276,17 @@ def _of_draws(
     K = mean.shape[1]
     white = normal_points(n_draws, K - 1)
     contrasts = np.ascontiguousarray(helmert(K).T)
-    parts = []
-    for part in _row_parts(len(mean), n_draws * K):
+    parts, rows = [], max(1, _PART_ENTRIES // (n_draws * K))
+    for low in range(0, max(len(mean), 1), rows):
+        part = slice(low, low + rows)
         order = mean[part].round(_ALIKE).argsort(axis=1, kind="stable")
         each = np.arange(len(order))[:, None]
         ordered = covariance[part][each[:, :, None], order[:, :, None], order[:, None, :]]
-        found = summary(_drawn(mean[part][each, order], ordered, contrasts, white))
+        found = summary(_log_softmax(_drawn(mean[part][each, order], ordered, contrasts, white)))
         out = np.empty_like(found)
         out[each, order] = found
         parts.append(out)
     return np.concatenate(parts)
-
-
-def _row_parts(n: int, entries: int) -> Iterator[slice]:
-    """Slices of n rows, one at least, whose temporaries of `entries` a row are not too many."""
-    rows = max(1, _PART_ENTRIES // entries)
-    for low in range(0, max(n, 1), rows):
-        yield slice(low, low + rows)
 
 
 def normal_points(n: int, size: int) -> Array:
@@ -363,56 +334,56 @@ def log_kernel(posterior: Posterior, method: str, link: ProbabilityLink) -> Pred
 
     Of a posterior that was drawn from, the draws themselves are averaged over.
     """
-    is_binary = posterior.coefficient_map.coordinates.n_activations == 1
-    if posterior.chains is not None or (is_binary and method == "monte_carlo"):
-        function = partial(average_link_logs, link) if is_binary else average_logs
-        chains = posterior.chains
-        draws = some_draws(posterior) if chains is None else chains.pooled
-        return FromDraws.of(posterior.coefficient_map, draws, function)
-    activations = _activations(posterior)
+    coef_map, free = posterior.coefficient_map, posterior.free
+    is_binary = coef_map.coordinates.n_activations == 1
+    if isinstance(free, Draws) or (is_binary and method == "monte_carlo"):
+        draws = free.pooled if isinstance(free, Draws) else some_draws(posterior)
+        return FromDraws.of(coef_map, draws, lambda a: log_mean(drawn_logs(link, a)))
     if not is_binary:
         by_classes = extended_probit_logs if method == "probit" else monte_carlo_logs
-        return FromGaussian(activations, by_classes)
+        return FromGaussian(_activations(coef_map, free), by_classes)
     logs = kappa_logs if method == "probit" else quadrature_logs
-    return FromGaussian(activations, lambda mean, variance: _both(logs(mean, variance)))
+
+    def both(mean: Array, variance: Array) -> Array:
+        second, first = logs(mean, variance)
+        return np.stack([first, second], axis=1)
+
+    return FromGaussian(_activations(coef_map, free), both)
 
 
 def interval_kernel(posterior: Posterior, level: float, link: ProbabilityLink) -> PredictionKernel:
     """A block of rows to the ends (n, 2) or (n, K, 2) of intervals for the probability itself."""
     check_fraction("level", level)
-    is_binary = posterior.coefficient_map.coordinates.n_activations == 1
-    if posterior.chains is not None:
-        ends = (
-            partial(drawn_link_ends, link, level=level)
-            if is_binary
-            else partial(drawn_ends, level=level)
-        )
-        return FromDraws.of(posterior.coefficient_map, posterior.chains.pooled, ends)
+    coef_map, free = posterior.coefficient_map, posterior.free
+    is_binary = coef_map.coordinates.n_activations == 1
+    if isinstance(free, Draws):
+
+        def ends(a: Array) -> Array:
+            if is_binary:
+                return link.mean(quantile_ends(a[:, 0], level))
+            return quantile_ends(softmax(a, axis=1), level)
+
+        return FromDraws.of(coef_map, free.pooled, ends)
     if is_binary:
         return FromGaussian(
-            _activations(posterior),
+            _activations(coef_map, free),
             lambda mean, variance: probability_interval(mean, np.sqrt(variance), level, link),
         )
-    return FromGaussian(_activations(posterior), partial(class_intervals, level=level))
+    return FromGaussian(_activations(coef_map, free), partial(class_intervals, level=level))
 
 
-def _activations(posterior: Posterior) -> ActivationGaussian | DiagonalActivations:
-    gaussian = posterior.gaussian
+def _activations(
+    coef_map: CoefficientMap, gaussian: Gaussian | DiagonalGaussian
+) -> ActivationGaussian:
     if isinstance(gaussian, DiagonalGaussian):
-        return DiagonalActivations.of(
-            posterior.coefficient_map, gaussian.mean, 1 / gaussian.precision
-        )
-    return ActivationGaussian.of(posterior.coefficient_map, gaussian.mean, gaussian.root)
+        deviation = gaussian.standard_deviation
+        return ActivationGaussian.independent(coef_map, gaussian.mean, deviation)
+    return ActivationGaussian.of(coef_map, gaussian.mean, gaussian.root)
 
 
 def some_draws(posterior: Posterior) -> Array:
     """About 1,000 draws (S, p) of the free parameters, the same ones every time."""
-    if posterior.chains is None:
-        return posterior.free_sample(_EFFECT_DRAWS, random_state=0)
-    pooled = posterior.chains.pooled
+    if not isinstance(posterior.free, Draws):
+        return posterior.free.sample(_EFFECT_DRAWS, random_state=0)
+    pooled = posterior.free.pooled
     return pooled[:: max(1, len(pooled) // _EFFECT_DRAWS)]
-
-
-def _both(logs: tuple[Array, Array]) -> Array:
-    """Logarithms of the first and the second class, from those of the second and the rest."""
-    return np.stack([logs[1], logs[0]], axis=1)

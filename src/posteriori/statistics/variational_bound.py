@@ -148,13 +148,10 @@ def _fixed_curvature(loss: ClassLoss, a: Array, t: Array, variances: Array) -> _
 def _pair_bound(d: Array, variance: Array, own: Array, lead: Array) -> tuple[Array, Array, Array]:
     """own ln 2cosh(ξ/2) - ½ lead d, with its derivative in d, and the curvature 2 own λ(ξ).
 
-    `own` is how much a row belongs to the pair, `lead` how much more to the first of it. Where
-    d is large, ξ - |d| = D/(ξ + |d|) has the digits that the difference would lose.
+    `own` is how much a row belongs to the pair, `lead` how much more to the first of it.
     """
-    size = abs(d)
     xi = np.hypot(np.sqrt(variance), d)
-    beyond = np.divide(variance, xi + size, out=np.zeros_like(d), where=xi > 0)
-    value = own * (0.5 * beyond + np.log1p(np.exp(-xi))) + 0.5 * (own * size - lead * d)
+    value = own * (0.5 * xi + np.log1p(np.exp(-xi))) - 0.5 * lead * d
     curvature = 2.0 * own * bound_curvature(xi)
     return value, curvature * d - 0.5 * lead, curvature
 

@@ -22,6 +22,7 @@ from posteriori.models.logistic import LogisticRegression
 from posteriori.posterior.coefficient_posterior import Posterior
 from posteriori.posterior.coefficient_table import INTERCEPT
 from posteriori.posterior.gaussian import DiagonalGaussian, Gaussian
+from posteriori.posterior.monte_carlo import Draws
 from posteriori.posterior.priors import GaussianPrior
 from posteriori.report.plots import style
 from posteriori.solve.objective import Iteration, Solution
@@ -171,7 +172,7 @@ def prior_and_posterior(
     density = stats.norm.pdf(x, prior_mean, prior_sd)
     axes.plot(x, density, color=style.VERMILION, linestyle="--", linewidth=2, label=text)
     text = f"posterior: mean {mean:.3g}, sd {sd:.3g}"
-    if found.chains is None:
+    if not isinstance(found.free, Draws):
         density = stats.norm.pdf(x, mean, sd)
         axes.plot(x, density, color=style.BLUE, linewidth=2, label=text)
         axes.fill_between(x, density, color=style.BLUE, alpha=0.2, linewidth=0)
