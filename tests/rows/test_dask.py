@@ -309,7 +309,7 @@ class TestCluster:
             if passes[0] == 2:
                 threading.Timer(0.1, kill).start()
             try:
-                return sum_batches(self, *args)
+                yield from sum_batches(self, *args)
             finally:
                 in_pass[0] = False
 

@@ -80,7 +80,7 @@ class DaskRows(SourceRows):
         roles = replace(self.roles, offset="offset")
         return replace(self, roles=roles, chunks=tuple(chunks), owners=(*self.owners, offset))
 
-    def each(self, make: Any, receive: Any) -> None:
+    def each(self, make: Any) -> Iterator[Any]:
         raise ParameterError(
             "Predictions for the rows of a Dask collection are not written to a file.",
             "Pass the collection itself: the predictions are a collection like it.",
@@ -98,9 +98,7 @@ class DaskRows(SourceRows):
         firsts = (0, *accumulate(n for _, n in lengths))
         return {number: first for (number, _), first in zip(lengths, firsts, strict=False)}
 
-    def _sum_batches(
-        self, task: Callable[[Batch], S], receive: Callable[[S], object], purpose: Purpose
-    ) -> None:
+    def _sum_batches(self, task: Callable[[Batch], S], purpose: Purpose) -> Iterator[S]:
         dask = import_module("dask")
         starts, roles = self._starts, self.roles if self.framed else None
 
@@ -117,7 +115,7 @@ class DaskRows(SourceRows):
         for found in self._compute(sums):
             if isinstance(found, PosterioriError):
                 raise found
-            receive(cast(S, found))
+            yield cast(S, found)
         if self._found:
             self.log.read(8 * self.n_rows * (len(self.schema) + 1))
 
@@ -192,7 +190,7 @@ def make_batch(roles: Roles | None, number: int, start: int, parts: Parts) -> Ba
             roles.features(frame.columns)
         except DataError as error:
             raise error.located(where) from error
-        return roles.split(parts[0], start=start, where=counted, chunk=number)
+        return roles.split(parts[0], frame.columns, start=start, where=counted, chunk=number)
     if not hasattr(parts[0], "shape"):
         raise ColumnTypeError(
             f"Chunk {number} is a {type(parts[0]).__name__}, neither an array nor a data frame.",

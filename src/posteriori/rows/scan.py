@@ -19,7 +19,7 @@ from posteriori.rows.features import are_names, as_frame
 from posteriori.rows.files import FileRows, FileStamp, row_groups
 from posteriori.rows.ipc_cache import IpcCache, read_cache
 from posteriori.rows.progress import Passes, read_progress
-from posteriori.rows.schema import Roles, listed
+from posteriori.rows.schema import Column, Kind, Roles, listed
 from posteriori.rows.source import SourceRows
 
 _FORMATS = {
@@ -120,12 +120,12 @@ def scan(
     features = roles.features(_without_index(dataset.schema, dataset.schema.names, roles))
     files = getattr(dataset, "files", ())
     stamps = tuple(FileStamp.of(path) for path in files if os.path.exists(path))
+    known = _known_columns(dataset.schema, declared)
     return FileRows(
-        replace(roles, columns=tuple(features)),
+        replace(roles, columns=tuple(features), known=known),
         dataset,
         row_groups(dataset),
         stamps,
-        declared,
         kept,
         soft_classes=classes,
         progress=passes,
@@ -245,6 +245,19 @@ def _without_index(schema: Any, names: Sequence[str], roles: Roles) -> list[str]
     index = [name for name in _pandas_metadata(schema, "index_columns") if isinstance(name, str)]
     hidden = set(index).difference(roles.others, roles.columns or ())
     return [name for name in names if name not in hidden]
+
+
+def _known_columns(schema: Any, declared: Mapping[str, tuple[str, ...]]) -> dict[str, Column]:
+    """Columns whose type says that they are numbers or booleans, or the order of their levels."""
+    types, known = import_module("pyarrow.types"), {}
+    numbers = types.is_integer, types.is_floating, types.is_decimal
+    for each in schema:
+        if types.is_boolean(each.type) or any(is_kind(each.type) for is_kind in numbers):
+            kind: Kind = "boolean" if types.is_boolean(each.type) else "numeric"
+            known[each.name] = Column(each.name, kind)
+        elif each.name in declared:
+            known[each.name] = Column(each.name, "categorical", (), declared[each.name])
+    return known
 
 
 # Files.
