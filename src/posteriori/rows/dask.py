@@ -27,7 +27,7 @@ from posteriori.errors import (
 )
 from posteriori.rows.features import as_frame, check_shape
 from posteriori.rows.progress import Passes
-from posteriori.rows.schema import Batch, Roles
+from posteriori.rows.schema import Batch, Roles, listed
 from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import one_blas_thread
 
@@ -70,7 +70,8 @@ class DaskRows(SourceRows):
 
     def __repr__(self) -> str:
         found = f"{self.n_rows:,} rows" if self._found else "not read yet"
-        return f"<rows of {len(self.chunks)} Dask chunks, {found}>\ntarget={self.roles.target!r}"
+        roles = f"target={listed(self.roles.targets)}"
+        return f"<rows of {len(self.chunks)} Dask chunks, {found}>\n{roles}"
 
     def with_offset(self, offset: Any) -> "DaskRows":
         """The same rows with offsets, which are in Dask too."""
@@ -251,9 +252,9 @@ def dask_rows(X: Any, y: Any, sample_weight: Any = None, classes: Any = None) ->
         owners.append(aligned(cuts, values, what))
         parts.append([None] * n if values is None else parts_of(owners[-1]))
         check_number(n, len(parts[-1]), what)
-    target, weight = (None if values is None else what for what, values in others.items())
     chunks = tuple(zip(*parts, strict=True))
-    return DaskRows(Roles(target, weight), chunks, False, tuple(owners), soft_classes=classes)
+    roles = Roles(() if y is None else ("y",), None if sample_weight is None else "sample_weight")
+    return DaskRows(roles, chunks, False, tuple(owners), soft_classes=classes)
 
 
 def check_number(n_chunks: int, found: int, what: str) -> None:

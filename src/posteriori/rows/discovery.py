@@ -65,6 +65,7 @@ class Discovered:
     empty: tuple[bool, ...]
     labels: LabelWeights | None
     lengths: tuple[tuple[int, int], ...]
+    n_rows: int
     weight: float
     statistic: Any = None
     is_complete: bool = False
@@ -85,14 +86,11 @@ class Discovered:
             tuple(map(bool.__and__, self.empty, other.empty)),
             plus(self.labels, other.labels),
             self.lengths + other.lengths,
+            self.n_rows + other.n_rows,
             self.weight + other.weight,
             plus(self.statistic, other.statistic) if is_complete else None,
             is_complete,
         )
-
-    @property
-    def n_rows(self) -> int:
-        return sum(n for _, n in self.lengths)
 
 
 def _merged(a: Column, a_is_empty: bool, b: Column, b_is_empty: bool) -> Column:
@@ -122,7 +120,7 @@ def inspect_batch(batch: Batch, soft_classes: Any = None, real: bool = False) ->
         raise error.located("", batch.start) from error
     total = float(n if weight is None else weight.sum())
     number = batch.start if batch.chunk is None else batch.chunk
-    return Discovered(table.schema, empty, labels, ((number, n),), total)
+    return Discovered(table.schema, empty, labels, ((number, n),), n, total)
 
 
 def _is_empty(table: Table, j: int) -> bool:

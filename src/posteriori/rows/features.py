@@ -280,7 +280,8 @@ def _from_frame(
     types = set(frame.schema.values()).difference(() if schema is None else {nw.Boolean()})
     is_plain = all(dtype.is_numeric() for dtype in types) and not (schema or own).categorical
     if is_plain and n * d <= _SMALL_FRAME:
-        values = frame.to_numpy()
+        # A copy, because the bits of sums depend on the layout in memory.
+        values = np.array(frame.to_numpy(), order="F")
         if values.dtype.kind in "fiub":  # not where entries of a column are missing
             return Table(values, own if schema is None else schema)
     columns = [frame.get_column(name) for name in names]

@@ -15,7 +15,7 @@ import numpy as np
 
 from posteriori.errors import SourceError
 from posteriori.rows.ipc_cache import IpcCache, IpcFile
-from posteriori.rows.schema import Batch
+from posteriori.rows.schema import Batch, listed
 from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import map_in_order
 
@@ -123,17 +123,13 @@ class FileRows(SourceRows):
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
         what = f"{os.path.basename(self.files[0])}{more}" if self.files else "a table"
         n = len(self.roles.columns or ())
-        roles = f"target={self.roles.target!r}, {n} feature column{'s' if n > 1 else ''}"
+        roles = f"target={listed(self.roles.targets)}, {n} feature column{'s' if n > 1 else ''}"
         found = f"{self.n_rows:,} rows" if self._found else "not read yet"
         return f"<rows of {what}, {found}>\n{roles}"
 
     @property
     def files(self) -> Sequence[str]:
         return [stamp.path for stamp in self.stamps]
-
-    @property
-    def _n_expected(self) -> int | None:
-        return None if self.groups is None else sum(part.n_rows for part in self.groups)
 
     # Passes.
 

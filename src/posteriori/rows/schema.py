@@ -210,14 +210,14 @@ class Batch(NamedTuple):
 class Roles:
     """Which columns of a frame are the target, the weight, the offset, and the features.
 
-    `target` is one column of labels or numbers, or several with the probability of each class.
+    `targets` is one column of labels or numbers, or several with the probability of each class.
     Without `columns` the features are all columns that are nothing else. `categories` has the
     levels of columns, in order, where they are given; `text` names columns that are text though
     they look like numbers. `known` are columns of which the type in the source says all, or the
     order of their levels.
     """
 
-    target: str | tuple[str, ...] | None = None
+    targets: tuple[str, ...] = ()
     weight: str | None = None
     offset: str | None = None
     columns: tuple[str, ...] | None = None
@@ -226,27 +226,22 @@ class Roles:
     known: Mapping[str, Column] = field(default_factory=dict)
 
     @property
-    def targets(self) -> tuple[str, ...]:
-        """The columns of the target."""
-        if self.target is None:
-            return ()
-        return (self.target,) if isinstance(self.target, str) else self.target
-
-    @property
     def others(self) -> list[str]:
         """The columns of target, weight and offset."""
         return [*self.targets, *filter(None, (self.weight, self.offset))]
 
     def features(self, names: Sequence[str]) -> list[str]:
         """The feature columns among all; an error where a column named is not there, or twice."""
-        for role in ("target", "weight", "offset", "columns", "categories"):
-            wanted = getattr(self, role) or ()
-            for name in (wanted,) if isinstance(wanted, str) else wanted:
-                if name not in names:
-                    raise ColumnNameError(
-                        f"{role}={name!r} is not among the columns.",
-                        f"They are {listed(names, 12)}.",
-                    )
+        wanted: list[tuple[str, str | None]] = [("target", name) for name in self.targets]
+        wanted += [("weight", self.weight), ("offset", self.offset)]
+        wanted += [("columns", name) for name in self.columns or ()]
+        wanted += [("categories", name) for name in self.categories]
+        for role, name in wanted:
+            if name is not None and name not in names:
+                raise ColumnNameError(
+                    f"{role}={name!r} is not among the columns.",
+                    f"They are {listed(names, 12)}.",
+                )
         used = [*self.others, *(self.columns or ())]
         if len(set(used)) < len(used):
             twice = next(name for name in used if used.count(name) > 1)

@@ -32,7 +32,6 @@ from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.progress import Passes
 from posteriori.rows.schema import Batch, Roles, Schema, merge_columns
 from posteriori.rows.target import (
-    as_vector,
     check_total_weight,
     read_offset,
     read_real_target,
@@ -106,7 +105,8 @@ class Reader:
             if self.real:
                 y = read_real_target(batch.y, n)
             elif self.classes is not None:
-                y, K = self.codes(batch, weight), len(self.classes)
+                known = {"known": self.classes, "weight": weight}
+                y, K = read_target(batch.y, n, self.soft_classes, **known)[1], len(self.classes)
             offset = None
             if batch.offset is not None:
                 offset = read_offset(batch.offset, n, 1 if K <= 2 else K)
@@ -114,16 +114,6 @@ class Reader:
             raise error.located("", batch.start) from error
         rows = MemoryRows(table, y, weight, self.classes, offset, batch.start, is_batch=True)
         return rows if self.code is None else rows.recoded(self.code)
-
-    def codes(self, batch: Batch, weight: Array | None) -> Codes | Array:
-        """Class codes or soft labels; labels of rows of weight zero need not be classes."""
-        y, n, classes = batch.y, batch.n_rows, cast(Labels, self.classes)
-        if weight is None or weight.all() or as_vector(y).ndim == 2:
-            return read_target(y, n, self.soft_classes, known=classes)[1]
-        used = np.flatnonzero(weight)
-        found = np.zeros(n, dtype=np.intp)
-        found[used] = read_target(as_vector(y)[used], len(used), known=classes)[1]
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +144,7 @@ class SourceRows(ABC):
     A new kind of source implements `_sum_batches` and `_iterate`. `real` says that the target is a
     number, `soft_classes` what the user calls columns of soft labels.
     `known_schema` and `known_classes` are those of an earlier fit. `code` is applied to class codes
-    as they are read.
+    as they are read. `n_expected` is the number of rows, where it is known before the first pass.
     """
 
     roles: Roles
@@ -165,6 +155,7 @@ class SourceRows(ABC):
     known_schema: Schema | None = field(default=None, kw_only=True)
     known_classes: Labels | None = field(default=None, kw_only=True)
     code: Callable[[Any], Array] | None = field(default=None, kw_only=True)
+    n_expected: int | None = field(default=None, kw_only=True)
     _found: list[Discovered] = field(default_factory=list, kw_only=True)
 
     in_memory: ClassVar[Literal[False]] = False
@@ -197,11 +188,6 @@ class SourceRows(ABC):
     def files(self) -> Sequence[str]:
         """The files that the rows are read from, where there are any."""
         return ()
-
-    @property
-    def _n_expected(self) -> int | None:
-        """The number of rows, where it is known before the first pass."""
-        return None
 
     # Discovery.
 
@@ -266,9 +252,10 @@ class SourceRows(ABC):
 
     def _classes_of(self, labels: LabelWeights) -> Labels:
         """The labels of rows with a weight, in the order that the type of the target declares."""
-        classes, column = labels.classes(), self.roles.known.get(cast(str, self.roles.target))
-        if column is None:
+        classes = labels.classes()
+        if len(self.roles.targets) != 1 or self.roles.targets[0] not in self.roles.known:
             return classes
+        column = self.roles.known[self.roles.targets[0]]
         place = {level: i for i, level in enumerate(column.declared)}
         places = [place.get(str(label), len(place)) for label in classes]
         return classes[np.argsort(places, kind="stable")]
@@ -325,7 +312,7 @@ class SourceRows(ABC):
         """The values of the parts of a pass, which is counted and reported."""
         n_rows = 0
         try:
-            self.progress.begin(self.n_rows if self._found else self._n_expected)
+            self.progress.begin(self.n_rows if self._found else self.n_expected)
             for part in parts:
                 n_rows += part.n_rows
                 self.progress.advance(part.n_rows)
