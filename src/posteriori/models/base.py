@@ -392,6 +392,8 @@ class Classifier(ClassifierMixin, Estimator):
     def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any) -> FitRows:
         self.formula_ = None
         self._frame_backend = None
+        if isinstance(X, str) and "~" in X and is_source(y):
+            X, y, self.formula_ = self._read_formula(X, y)
         if is_source(X):
             return self._read_source(X, y, sample_weight, classes, **reading)
         if is_memory_rows(X):

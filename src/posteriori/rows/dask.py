@@ -75,6 +75,8 @@ class DaskRows(SourceRows):
 
     def with_offset(self, offset: Any) -> "DaskRows":
         """The same rows with offsets, which are in Dask too."""
+        if self.framed:
+            return super().with_offset(offset)
         parts = parts_of(aligned(lengths_of(self.owners[0]), offset, "offset"))
         check_number(len(self.chunks), len(parts), "offset")
         chunks = ((*own[:3], part) for own, part in zip(self.chunks, parts, strict=True))

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from importlib import import_module
 from itertools import starmap
@@ -130,6 +130,10 @@ class FileRows(SourceRows):
     @property
     def files(self) -> Sequence[str]:
         return [stamp.path for stamp in self.stamps]
+
+    def with_columns(self, columns: Sequence[str], target: str) -> "FileRows":
+        cache = IpcCache(self.cache.folder, self.cache.enabled)  # which has other columns
+        return replace(super().with_columns(columns, target), cache=cache)
 
     # Passes.
 

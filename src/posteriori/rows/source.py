@@ -85,7 +85,8 @@ class Reader:
     """Converts a batch to rows in memory, once columns and classes are known.
 
     `real` says that targets are numbers rather than labels; `soft_classes` has the classes of
-    columns of soft labels, where these are not named after them. `code` is applied to the targets.
+    columns of soft labels, where these are not named after them. `code` is applied to the targets,
+    and `prepare`, such as a formula, to the features.
     """
 
     schema: Schema
@@ -93,12 +94,14 @@ class Reader:
     real: bool = False
     soft_classes: Any = None
     code: Callable[[Any], Array] | None = None
+    prepare: Callable[[Any], Any] | None = None
 
     def __call__(self, batch: Batch) -> MemoryRows:
         """The rows of a batch; errors have the numbers of rows in the whole source."""
         n = batch.n_rows
         try:
-            table = read_features(batch.X, self.schema, "The model")
+            X = batch.X if self.prepare is None else self.prepare(batch.X)
+            table = read_features(X, self.schema, "The model")
             weight = read_weight(batch.weight, n, all_zero=True)
             y: Codes | Array | None = None
             K = 1
@@ -142,9 +145,10 @@ class SourceRows(ABC):
     """`Rows` of a source that is read batch by batch, in every pass.
 
     A new kind of source implements `_sum_batches` and `_iterate`. `real` says that the target is a
-    number, `soft_classes` what the user calls columns of soft labels.
-    `known_schema` and `known_classes` are those of an earlier fit. `code` is applied to class codes
-    as they are read. `n_expected` is the number of rows, where it is known before the first pass.
+    number, `soft_classes` what the user calls columns of soft labels. `known_schema` and
+    `known_classes` are those of an earlier fit. `code` is applied to class codes as they are read,
+    `prepare` to features. `n_expected` is the number of rows, where it is known before the first
+    pass.
     """
 
     roles: Roles
@@ -155,6 +159,7 @@ class SourceRows(ABC):
     known_schema: Schema | None = field(default=None, kw_only=True)
     known_classes: Labels | None = field(default=None, kw_only=True)
     code: Callable[[Any], Array] | None = field(default=None, kw_only=True)
+    prepare: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     n_expected: int | None = field(default=None, kw_only=True)
     _found: list[Discovered] = field(default_factory=list, kw_only=True)
 
@@ -284,7 +289,8 @@ class SourceRows(ABC):
     @property
     def reader(self) -> Reader:
         """Converts a batch to rows in memory."""
-        return Reader(self.schema, self.classes, self.real, self.soft_classes, self.code)
+        known = self.schema, self.classes, self.real, self.soft_classes
+        return Reader(*known, self.code, self.prepare)
 
     # Passes.
 
@@ -367,6 +373,11 @@ class SourceRows(ABC):
     def recoded(self, code: Callable[[Any], Array]) -> Self:
         """The same rows with `code` of their targets in place of these."""
         return replace(self, code=code)
+
+    def with_columns(self, columns: Sequence[str], target: str) -> Self:
+        """The same rows with other features and this target, before their first pass."""
+        roles = replace(self.roles, columns=tuple(columns), targets=(target,))
+        return replace(self, roles=roles, _found=[])
 
     def with_numbers(self) -> Self:
         """The same rows with the target as a number."""
