@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from posteriori.errors import printable
 from posteriori.posterior.coefficient_table import Coefficients
 from posteriori.rows.frames import make_frame
 from posteriori.typing import Array
@@ -120,7 +121,7 @@ class Summary:
         lines.append("=" * width)
         for note in self._all_notes():
             lines += wrap(note, width, subsequent_indent="  ", initial_indent="* ")
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def _all_notes(self) -> list[str]:
         left = self.table.total - len(self.table.rows)

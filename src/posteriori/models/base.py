@@ -351,8 +351,9 @@ class Classifier(ClassifierMixin, Estimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Self:
         """Fit to rows X (n, d) and class labels y (n,), or to a `Rows` with both.
 
-        X: array, sparse matrix or data frame; or a formula, with the data frame as y. y: labels
-        of any sortable kind, or an (n, K) matrix of soft labels whose rows sum to one.
+        X: array, sparse matrix or data frame; or a formula, whose terms are Python code, with the
+        data frame as y. y: labels of any sortable kind, or an (n, K) matrix of soft labels whose
+        rows sum to one.
         `sample_weight`: a weight of w counts as the row repeated w times. `classes` names the
         columns of soft labels; a data frame names its own. A fit that fails leaves the estimator
         as it was.
