@@ -51,10 +51,11 @@ _counting = threading.Lock()
 
 @dataclass
 class PassLog:
-    """Passes over the rows, and bytes read."""
+    """Passes over the rows, and bytes read; `mark` is the checksum of some rows in a pass."""
 
     passes: int = 0
     bytes_read: int = 0
+    mark: int = 0
     _reported: "PassLog | None" = None
 
     def read(self, n_bytes: int) -> None:
@@ -121,13 +122,15 @@ class Reader:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A sum over some rows, None where there are none, and their number."""
+    """A sum over some rows, None where there are none, their number, and a checksum of some."""
 
     n_rows: int = 0
     value: Any = None
+    mark: int = 0
 
     def __add__(self, other: "Part") -> "Part":
-        return Part(self.n_rows + other.n_rows, plus(self.value, other.value))
+        n_rows, mark = self.n_rows + other.n_rows, self.mark + other.mark
+        return Part(n_rows, plus(self.value, other.value), mark)
 
 
 def _part(kernel: Callable[[Batch], Any], batch: Batch) -> Part:
@@ -316,11 +319,11 @@ class SourceRows(ABC):
 
     def _one_pass(self, parts: Iterator[Part]) -> Iterator[Any]:
         """The values of the parts of a pass, which is counted and reported."""
-        n_rows = 0
+        n_rows = mark = 0
         try:
             self.progress.begin(self.n_rows if self._found else self.n_expected)
             for part in parts:
-                n_rows += part.n_rows
+                n_rows, mark = n_rows + part.n_rows, mark + part.mark
                 self.progress.advance(part.n_rows)
                 if part.value is not None:
                     yield part.value
@@ -328,11 +331,10 @@ class SourceRows(ABC):
             self.progress.end()
         self.log.passes += 1
         if self._found and n_rows != self.n_rows:
-            raise SourceError(
-                f"The source has {n_rows:,} rows, and had {self.n_rows:,} in the first pass.",
-                "Scan again, and fit to what is there now. The batches of Dask must be the same "
-                "each time they are computed: fix seeds.",
-            )
+            raise _other_rows(f"The source has {n_rows:,} rows, and had {self.n_rows:,}")
+        if mark and self.log.mark not in (0, mark):
+            raise _other_rows("Chunks have other rows than")
+        self.log.mark = mark or self.log.mark
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
@@ -388,3 +390,11 @@ class SourceRows(ABC):
 
 FitRows = MemoryRows | SourceRows
 """Rows that a model is fitted to."""
+
+
+def _other_rows(problem: str) -> SourceError:
+    return SourceError(
+        f"{problem} in the first pass.",
+        "Scan again, and fit to what is there now. The chunks of Dask must be the same each time "
+        "they are computed: fix seeds.",
+    )
