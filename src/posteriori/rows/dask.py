@@ -69,7 +69,7 @@ class DaskRows(SourceRows):
     is_distributed: ClassVar[bool] = True
 
     def __reduce__(self) -> Any:
-        names = ("real", "soft_classes", "known_schema", "known_classes", "_found")
+        names = "real", "soft_classes", "known_schema", "known_classes", "code", "prepare", "_found"
         return _without_chunks, (self.roles, {name: getattr(self, name) for name in names})
 
     def __repr__(self) -> str:

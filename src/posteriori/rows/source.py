@@ -38,7 +38,7 @@ from posteriori.rows.target import (
     read_target,
     read_weight,
 )
-from posteriori.typing import Array, Codes, Labels
+from posteriori.typing import Array, Labels
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -79,45 +79,6 @@ class PassLog:
         while size >= 1000 and len(units) > 1:
             size, units = size / 1000, units[1:]
         return f"{self.passes}, {size:.3g} {units[0]} read"
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Converts a batch to rows in memory, once columns and classes are known.
-
-    `real` says that targets are numbers rather than labels; `soft_classes` has the classes of
-    columns of soft labels, where these are not named after them. `code` is applied to the targets,
-    and `prepare`, such as a formula, to the features.
-    """
-
-    schema: Schema
-    classes: Labels | None
-    real: bool = False
-    soft_classes: Any = None
-    code: Callable[[Any], Array] | None = None
-    prepare: Callable[[Any], Any] | None = None
-
-    def __call__(self, batch: Batch) -> MemoryRows:
-        """The rows of a batch; errors have the numbers of rows in the whole source."""
-        n = batch.n_rows
-        try:
-            X = batch.X if self.prepare is None else self.prepare(batch.X)
-            table = read_features(X, self.schema, "The model")
-            weight = read_weight(batch.weight, n, all_zero=True)
-            y: Codes | Array | None = None
-            K = 1
-            if self.real:
-                y = read_real_target(batch.y, n)
-            elif self.classes is not None:
-                known = {"known": self.classes, "weight": weight}
-                y, K = read_target(batch.y, n, self.soft_classes, **known)[1], len(self.classes)
-            offset = None
-            if batch.offset is not None:
-                offset = read_offset(batch.offset, n, 1 if K <= 2 else K)
-        except DataError as error:
-            raise error.located("", batch.start) from error
-        rows = MemoryRows(table, y, weight, self.classes, offset, batch.start, is_batch=True)
-        return rows if self.code is None else rows.recoded(self.code)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +184,8 @@ class SourceRows(ABC):
                 return replace(found, is_complete=found.labels is not None)
             try:
                 schema, classes = self.roles.in_order(found.schema), self._classes_of(found.labels)
-                statistic = gather(Reader(schema, classes, False, self.soft_classes)(batch))
+                own = replace(self, known_schema=schema, known_classes=classes, _found=[found])
+                statistic = gather(own.read(batch))
                 return replace(found, statistic=statistic, is_complete=not any(found.empty))
             except PosterioriError:  # raised again by the pass that follows, with all rows known
                 return found
@@ -289,18 +251,36 @@ class SourceRows(ABC):
     def n_rows(self) -> int:
         return self.discovered.n_rows
 
-    @property
-    def reader(self) -> Reader:
-        """Converts a batch to rows in memory."""
-        known = self.schema, self.classes, self.real, self.soft_classes
-        return Reader(*known, self.code, self.prepare)
+    def read(self, batch: Batch) -> MemoryRows:
+        """The rows of a batch in memory, once columns and classes are known.
+
+        Errors have the numbers of rows in the whole source.
+        """
+        n, classes, offset = batch.n_rows, self.classes, None
+        y: Codes | Array | None = None
+        try:
+            X = batch.X if self.prepare is None else self.prepare(batch.X)
+            table = read_features(X, self.schema, "The model")
+            weight = read_weight(batch.weight, n, all_zero=True)
+            if self.real:
+                y = read_real_target(batch.y, n)
+            elif classes is not None:
+                y = read_target(batch.y, n, self.soft_classes, known=classes, weight=weight)[1]
+            if batch.offset is not None:
+                K = 1 if classes is None or len(classes) == 2 else len(classes)
+                offset = read_offset(batch.offset, n, K)
+        except DataError as error:
+            raise error.located("", batch.start) from error
+        rows = MemoryRows(table, y, weight, classes, offset, batch.start, is_batch=True)
+        return rows if self.code is None else rows.recoded(self.code)
 
     # Passes.
 
     def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
         """Run `kernel` on every block, and add up its results in the order of the rows."""
-        reader = self.reader
-        found = self._sum(lambda batch: reader(batch).map_sum(kernel, block_entries=block_entries))
+        found = self._sum(
+            lambda batch: self.read(batch).map_sum(kernel, block_entries=block_entries)
+        )
         self.progress.objective = getattr(found, "objective", None)
         return cast(S, found)
 
@@ -315,7 +295,7 @@ class SourceRows(ABC):
 
     def batches(self, random: np.random.Generator | None = None) -> Iterator[MemoryRows]:
         """The rows a batch at a time, in their order or, as far as it can be, a random one."""
-        return self._one_pass(map(partial(_part, self.reader), self._iterate(random)))
+        return self._one_pass(map(partial(_part, self.read), self._iterate(random)))
 
     def _one_pass(self, parts: Iterator[Part]) -> Iterator[Any]:
         """The values of the parts of a pass, which is counted and reported."""
@@ -342,9 +322,11 @@ class SourceRows(ABC):
         try:
             yield
         except KeyboardInterrupt as error:
-            now = self.progress.now
+            now, where = self.progress.now, "before the first pass"
+            if now is not None:
+                where = f"{'after' if now.is_last else 'in'} {now}"
             raise Interrupted(
-                f"Stopped {'before the first pass' if now is None else f'in {now}'}.",
+                f"Stopped {where}.",
                 "The estimator is as it was before the fit. Fit again; the first pass over the "
                 "same source is not repeated.",
             ) from error
