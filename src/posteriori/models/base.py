@@ -326,7 +326,7 @@ def check_offsets(rows: SourceRows, model: Any, method: str) -> None:
     """An error for offsets that would count for nothing."""
     if rows.has_offsets and "offset" not in signature(getattr(model, method)).parameters:
         raise ParameterError(
-            f"{type(model).__name__} knows no offsets, and the rows have some.",
+            f"{type(model).__name__} does not use offsets, but the rows have some.",
             "Scan them without offset, or use a model of activations, such as LogisticRegression.",
         )
 

@@ -38,7 +38,7 @@ from posteriori.rows.target import (
     read_target,
     read_weight,
 )
-from posteriori.typing import Array, Labels
+from posteriori.typing import Array, Codes, Labels
 
 S = TypeVar("S")
 T = TypeVar("T")
