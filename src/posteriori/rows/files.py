@@ -32,6 +32,9 @@ _PART_ROWS = 2**18
 _BUFFER = 2**16
 """Bytes of a Parquet column that are read at once; without it, all of its row group would be."""
 
+_CSV_BLOCK = 2**24
+"""Bytes of a CSV file that are parsed at once."""
+
 
 class FileStamp(NamedTuple):
     """Size and time of a file when it was scanned, to name one that has changed since."""
@@ -188,6 +191,12 @@ class FileRows(SourceRows):
             yield from starmap(self._batch, self.cache.file.batches())
             return
         start, options = 0, {"columns": columns, "batch_size": n_rows, "batch_readahead": 4}
+        datasets, csv = import_module("pyarrow.dataset"), import_module("pyarrow.csv")
+        format = getattr(self.dataset, "format", None)
+        if isinstance(format, datasets.CsvFileFormat):
+            convert = format.default_fragment_scan_options.convert_options
+            read = csv.ReadOptions(block_size=_CSV_BLOCK)
+            options["fragment_scan_options"] = datasets.CsvFragmentScanOptions(convert, read)
         for path, fragment in _fragments(self.dataset):
             own = {"schema": self.dataset.schema} if path else {}
             with _named_errors(path, fragment):

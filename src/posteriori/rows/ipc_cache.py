@@ -41,13 +41,16 @@ class IpcFile:
             if self._error is not None:
                 return
             try:
+                # Dictionaries may differ between batches, so that text is written as such.
+                fields = [(each.name, plain_type(each.type)) for each in batch.schema]
+                batch = batch.cast(pyarrow.schema(fields))
                 if self._writer is None:
                     out = pyarrow.PythonFile(self._file, "w")
                     self._writer = pyarrow.ipc.new_file(out, batch.schema)
                 if self._file.tell() + batch.nbytes > self._limit:
                     raise OSError(f"they take more than {DISK_SHARE:.0%} of the free space")
                 self._writer.write_batch(batch)
-            except (OSError, pyarrow.ArrowInvalid) as error:  # such as dictionaries that differ
+            except (OSError, pyarrow.ArrowInvalid) as error:  # such as dictionaries of views
                 self._error = error
 
     def finish(self) -> bool:
@@ -116,6 +119,13 @@ class IpcCache:
                 "Name a folder with room, cache='...'; or read the files in each pass, "
                 "cache=False.",
             ) from error
+
+
+def plain_type(kind: Any) -> Any:
+    """The type of the values of a dictionary; pyarrow cannot decode one of views."""
+    types = import_module("pyarrow.types")
+    coded = types.is_dictionary(kind) and not types.is_string_view(kind.value_type)
+    return kind.value_type if coded else kind
 
 
 def read_cache(cache: Any) -> IpcCache:

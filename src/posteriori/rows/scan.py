@@ -17,7 +17,7 @@ from posteriori.rows.categories import declared_values
 from posteriori.rows.dask import dask_rows, is_dask, scan_dask
 from posteriori.rows.features import are_names, as_frame
 from posteriori.rows.files import FileRows, FileStamp, row_groups
-from posteriori.rows.ipc_cache import IpcCache, read_cache
+from posteriori.rows.ipc_cache import IpcCache, plain_type, read_cache
 from posteriori.rows.progress import Passes, read_progress
 from posteriori.rows.schema import Column, Kind, Roles, listed
 from posteriori.rows.source import SourceRows
@@ -395,23 +395,21 @@ def _common_schema(
 
 
 def _common_type(name: str, kinds: Mapping[str, Any], is_csv: bool) -> Any:
-    """The type for the values of all files; text that is stored as a dictionary is text."""
+    """The type for the values of all files: of dictionaries, if they are alike."""
     pyarrow = import_module("pyarrow")
-    plain, types = dict.fromkeys(kinds.values()), pyarrow.types
-    for kind in plain:  # pyarrow cannot decode dictionaries of views
-        coded = types.is_dictionary(kind) and not types.is_string_view(kind.value_type)
-        plain[kind] = kind.value_type if coded else kind
-    try:
-        every = [pyarrow.schema([(name, kind)]) for kind in plain.values()]
-        return pyarrow.unify_schemas(every, promote_options="permissive").field(0).type
-    except pyarrow.ArrowException as error:
-        files = {str(kind): file for file, kind in kinds.items()}
-        places = [f"{kind} in {file}" for kind, file in files.items()]
-        remedy = f"; or scan with dtypes={{{name!r}: 'string'}}." if is_csv else "."
-        raise SourceError(
-            f"Column '{name}' is {', and '.join(places[:2])}.",
-            f"Write it alike in all files, or leave it out of columns{remedy}",
-        ) from error
+    for each in (kinds.values(), map(plain_type, kinds.values())):
+        try:
+            every = [pyarrow.schema([(name, kind)]) for kind in dict.fromkeys(each)]
+            return pyarrow.unify_schemas(every, promote_options="permissive").field(0).type
+        except pyarrow.ArrowException as error:
+            reason = error
+    files = {str(kind): file for file, kind in kinds.items()}
+    places = [f"{kind} in {file}" for kind, file in files.items()]
+    remedy = f"; or scan with dtypes={{{name!r}: 'string'}}." if is_csv else "."
+    raise SourceError(
+        f"Column '{name}' is {', and '.join(places[:2])}.",
+        f"Write it alike in all files, or leave it out of columns{remedy}",
+    ) from reason
 
 
 def _declared_in_files(dataset: Any) -> dict[str, tuple[str, ...]]:
