@@ -17,7 +17,6 @@ from sklearn.base import clone
 from posteriori import (
     GLM,
     GaussianClassifier,
-    LeastSquaresClassifier,
     LogisticRegression,
     scan,
 )
@@ -25,7 +24,6 @@ from posteriori.design.columns import Columns
 from posteriori.errors import (
     ColumnNameError,
     ColumnTypeError,
-    InfiniteValueError,
     LevelError,
     MissingValueError,
     ParameterError,
@@ -208,12 +206,6 @@ def test_missing_entries_are_named_and_no_row_is_dropped(column, right, library)
     formula = read_formula(f"sick ~ age + {right}", FRAME).formula
     with pytest.raises(MissingValueError, match=rf"row 42, column '{column}'"):
         formula.apply(new)
-
-
-def test_what_an_expression_makes_infinite_is_named_by_the_model():
-    rows = read_formula("sick ~ log(age - age) + bmi", FRAME)
-    with pytest.raises(InfiniteValueError, match=r"column 'log\(age - age\)'"):
-        LeastSquaresClassifier().fit(rows.X, rows.y)
 
 
 REFUSED: list[tuple[str, type[Exception], str]] = [

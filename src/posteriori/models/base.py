@@ -400,7 +400,7 @@ class Classifier(ClassifierMixin, Estimator):
         if is_memory_rows(X):
             check_alone(self, y, sample_weight, classes)
             return self._with_labels(X)
-        if isinstance(X, PathLike) or (isinstance(X, str) and "~" not in X):
+        if isinstance(X, PathLike) or (isinstance(X, str) and ("~" not in X or isinstance(y, str))):
             raise path_error(X, y)
         self._frame_backend = backend_of(y if isinstance(X, str) else X)
         if isinstance(X, str):
