@@ -6,10 +6,11 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import DataConversionWarning
 
-from posteriori import errors
+from posteriori import LogisticRegression, errors
 
 CLASSES = [
     cls
@@ -93,3 +94,17 @@ def test_code_without_a_name_is_warned_too(names):
     assert str(caught[0].message).startswith(
         "Column 1 is constant, or can be computed from the other columns. "
     )
+
+
+def test_control_characters_are_written_out_in_errors_and_summaries():
+    name = "a\x1b[31mred\x07"
+    X = pd.DataFrame({name: [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]})
+    model = LogisticRegression().fit(X, [0, 1, 0, 1, 0, 1])
+    texts = [str(model.summary()), str(model.explain(X[:1])), str(model.check())]
+    with pytest.raises(errors.MissingValueError) as caught:
+        model.fit(X * np.nan, [0, 1, 0, 1, 0, 1])
+    for text in (*texts, str(caught.value)):
+        assert "\x1b" not in text
+        assert "\x07" not in text
+    assert r"a\x1b[31mred\x07" in texts[0]
+    assert r"a\x1b[31mred\x07" in str(caught.value)

@@ -19,6 +19,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 
 
+def printable(text: str) -> str:
+    """Text with control characters, which a terminal would obey, written out; lines may end.
+
+    >>> printable("a column named \\x1b[31mred")
+    'a column named \\\\x1b[31mred'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
 class _Coded(BaseException):
     """What is wrong (`problem`), what to do about it (`remedy`), and a `code` to look up.
 
@@ -42,7 +51,7 @@ class _Coded(BaseException):
         return type(self)(f"{where}: {self._text}" if where else self._text, self.remedy, row)
 
     def __str__(self) -> str:
-        return f"{self.problem} {self.remedy} [{self.code}]"
+        return printable(f"{self.problem} {self.remedy} [{self.code}]")
 
     def __reduce__(self) -> Any:
         return type(self), (self._text, self.remedy, self.row)

@@ -410,7 +410,7 @@ def test_a_function_is_told_of_every_pass(folder):
         assert [step.rows for step in own][:1] == [0]
         assert own[-1].is_last
         assert own[-1].n_rows == N_DISK
-        assert own[-1].seconds_left == 0.0
+        assert own[-1].seconds > 0
     assert steps[-1].objective == pytest.approx(-model.log_likelihood_, rel=0.1)
 
 

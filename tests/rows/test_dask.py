@@ -168,6 +168,20 @@ def test_chunks_that_are_not_the_same_twice_are_an_error():
         LogisticRegression().fit(rows)
 
 
+@pytest.mark.parametrize("kind", ["frames", "arrays", "sparse blocks"])
+def test_chunks_with_other_rows_each_time_are_an_error(kind):
+    random = np.random.default_rng()
+    if kind == "frames":
+        make = dask.delayed(lambda: PLAIN.assign(size=random.normal(size=N)), pure=False)
+        given = [scan([make(), make()], "y", columns=["size"])]
+    else:
+        rows = _array(X, 70, 3).map_blocks(lambda block: block + random.normal(size=block.shape))
+        sparse_rows = rows.map_blocks(sparse.csr_array)
+        given = [rows if kind == "arrays" else sparse_rows, _array(Y, 70)]
+    with pytest.raises(errors.SourceError, match=r"Chunks have other rows than.*fix seeds"):
+        LogisticRegression().fit(*given)
+
+
 def test_a_chunk_that_raises_is_named():
     def make(first):
         if first:
@@ -309,7 +323,7 @@ class TestCluster:
             if passes[0] == 2:
                 threading.Timer(0.1, kill).start()
             try:
-                return sum_batches(self, *args)
+                yield from sum_batches(self, *args)
             finally:
                 in_pass[0] = False
 

@@ -23,7 +23,6 @@ from posteriori import (
 from posteriori.design.columns import Columns
 from posteriori.errors import (
     ColumnNameError,
-    ColumnNameWarning,
     ColumnTypeError,
     IdentifierColumnError,
     LevelError,
@@ -48,32 +47,11 @@ def dense(part: Any) -> np.ndarray:
     return part.toarray() if sparse.issparse(part) else part
 
 
-def strided() -> np.ndarray:
-    wide = np.full((8, 9), np.inf)
-    wide[::2, ::3] = NUMBERS
-    return wide[::2, ::3]
-
-
 NUMERIC_SOURCES = {
-    "float64 C": lambda: NUMBERS.copy(order="C"),
-    "float64 Fortran": lambda: NUMBERS.copy(order="F"),
-    "float32": lambda: NUMBERS.astype(np.float32),
-    "longdouble": lambda: NUMBERS.astype(np.longdouble),
-    "big-endian": lambda: NUMBERS.astype(">f8"),
-    "strided view": strided,
-    "negative stride": lambda: NUMBERS[::-1].copy()[::-1],
+    "array": lambda: NUMBERS,
     "np.matrix": lambda: NUMBERS.copy().view(np.matrix),
-    "list of lists": lambda: NUMBERS.tolist(),
-    "object array": lambda: NUMBERS.astype(object),
     "csr_array": lambda: sparse.csr_array(NUMBERS),
-    "csr float32": lambda: sparse.csr_array(NUMBERS.astype(np.float32)),
-    "csc_array": lambda: sparse.csc_array(NUMBERS),
-    "coo_array": lambda: sparse.coo_array(NUMBERS),
-    "pandas": lambda: pd.DataFrame(NUMBERS, columns=list("abc")),
     "pandas without names": lambda: pd.DataFrame(NUMBERS),
-    "pandas arrow": lambda: pd.DataFrame(NUMBERS, columns=list("abc")).astype("double[pyarrow]"),
-    "polars": lambda: pl.DataFrame(NUMBERS, schema=list("abc")),
-    "pyarrow": lambda: pa.table(dict(zip("abc", NUMBERS.T, strict=True))),
     "pyarrow record batch": lambda: pa.record_batch(dict(zip("abc", NUMBERS.T, strict=True))),
     "pyarrow in chunks": lambda: pa.concat_tables(
         [pa.table(dict(zip("abc", part.T, strict=True))) for part in (NUMBERS[:1], NUMBERS[1:])]
@@ -102,8 +80,6 @@ def test_whole_numbers_and_booleans_become_doubles(dtype):
     np.testing.assert_array_equal(cut(X), [[0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
     kind = "boolean" if dtype == "?" else "numeric"
     assert [c.kind for c in read_features(X).schema.columns] == [kind, kind]
-    frame = pl.DataFrame({"b": X[:, 1], "a": X[:, 0]})
-    np.testing.assert_array_equal(cut(frame, Schema.of_names(["a", "b"])), X)
 
 
 def test_an_array_of_doubles_is_not_copied():
@@ -111,15 +87,6 @@ def test_an_array_of_doubles_is_not_copied():
     assert np.shares_memory(cut(X), X)
     rows = sparse.csr_array(NUMBERS)
     assert np.shares_memory(cut(rows).data, rows.data)
-
-
-@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
-def test_duplicates_in_a_sparse_matrix_are_summed_in_a_copy(kind):
-    data, indices = np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1])
-    rows = (np.zeros(3, dtype=int), indices)
-    X = kind((data, rows) if kind is sparse.coo_array else (data, indices, [0, 3]), shape=(1, 2))
-    np.testing.assert_array_equal(cut(X).toarray(), [[2.0, 5.0]])
-    assert X.data.tolist() == [1.0, 2.0, 4.0]
 
 
 def test_masked_entries_are_missing_entries():
@@ -250,13 +217,6 @@ def test_the_first_level_never_seen_is_named(make):
         ):
             Columns(schema).design(rows)
     assert read_features(data, schema).schema == schema
-
-
-def test_names_on_one_side_only_give_a_warning():
-    with pytest.warns(ColumnNameWarning, match="fitted with feature names"):
-        np.testing.assert_array_equal(cut(NUMBERS, Schema.of_names("abc")), NUMBERS)
-    with pytest.warns(ColumnNameWarning, match="fitted without feature names"):
-        cut(pl.DataFrame(NUMBERS, schema=list("abc")), Schema.unnamed(3))
 
 
 # Levels have one order: as declared, else sorted.

@@ -4,19 +4,26 @@ import pickle
 import re
 import sys
 
+import dask
+import dask.dataframe as dd
 import formulaic
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
-from posteriori import LeastSquaresClassifier
+from posteriori import (
+    GLM,
+    GaussianClassifier,
+    LogisticRegression,
+    scan,
+)
 from posteriori.design.columns import Columns
 from posteriori.errors import (
     ColumnNameError,
     ColumnTypeError,
-    InfiniteValueError,
     LevelError,
     MissingValueError,
     ParameterError,
@@ -201,12 +208,6 @@ def test_missing_entries_are_named_and_no_row_is_dropped(column, right, library)
         formula.apply(new)
 
 
-def test_what_an_expression_makes_infinite_is_named_by_the_model():
-    rows = read_formula("sick ~ log(age - age) + bmi", FRAME)
-    with pytest.raises(InfiniteValueError, match=r"column 'log\(age - age\)'"):
-        LeastSquaresClassifier().fit(rows.X, rows.y)
-
-
 REFUSED: list[tuple[str, type[Exception], str]] = [
     ("sick ~ age +", ParameterError, "Operator `\\+` has insuf"),
     ("sick ~ (age", ParameterError, "Could not find matching context marker"),
@@ -267,3 +268,67 @@ def test_without_formulaic_the_remedy_is_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "formulaic", None)
     with pytest.raises(ParameterError, match=r'pip install "posteriori\[formula\]"'):
         read_formula("sick ~ age", FRAME)
+
+
+# Datasets that are read batch by batch.
+
+ROW_WISE = ["age + region", "C(region) + log(bmi):region", "0 + region + I(age ** 2) + smokes", "."]
+
+
+@pytest.mark.parametrize("right", ROW_WISE)
+@pytest.mark.parametrize("kind", ["Parquet", "Parquet with a target", "Dask", "delayed"])
+def test_terms_that_are_made_row_by_row_are_made_of_datasets_on_disk_and_in_dask(
+    tmp_path, kind, right
+):
+    frame = FRAME.reset_index(drop=True)
+    parts = [frame[:30], frame[30:31], frame[31:]]
+    for i, part in enumerate(parts):
+        part.to_parquet(tmp_path / f"{i}.parquet")
+    delayed = [dask.delayed(part, pure=False) for part in parts]
+    rows = {
+        "Parquet": lambda: scan(tmp_path),
+        "Parquet with a target": lambda: scan(tmp_path, "sick"),
+        "Dask": lambda: dd.from_delayed(delayed, meta=frame[:0]),
+        "delayed": lambda: scan(delayed),
+    }[kind]()
+    found = LogisticRegression(prior=1.0, tol=1e-8).fit(f"sick ~ {right}", rows)
+    expected = LogisticRegression(prior=1.0, tol=1e-8).fit(f"sick ~ {right}", frame)
+    assert found.coef_names_.tolist() == expected.coef_names_.tolist()
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(found.predict_proba(frame), expected.predict_proba(frame), 1e-9)
+    if kind == "Parquet":
+        to = found.predict_proba(rows, to=tmp_path / "predictions")
+        np.testing.assert_allclose(pd.read_parquet(to), expected.predict_proba(frame), 1e-9)
+
+
+def test_formulas_of_datasets_work_for_numbers_and_models_from_sums():
+    for model, left in ((GLM(family="gaussian"), "bmi"), (GaussianClassifier(), "sick")):
+        text = f"{left} ~ age + log(year)"
+        found, expected = (clone(model).fit(text, data) for data in (scan(FRAME), FRAME))
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        *(
+            (f"sick ~ age + {term}", ParameterError, r"is not made row by row.*in memory")
+            for term in (
+                "center(bmi)",
+                "bs(bmi, df=4)",
+                "lag(bmi)",
+                "I(bmi - bmi.mean())",
+                "C(year)",
+            )
+        ),
+        ("sick ~ agee", ColumnNameError, "names 'agee'"),
+        ("sick ~ 1", ParameterError, "no columns except the intercept"),
+        ("log(bmi) ~ age", ParameterError, "Name the column of the target"),
+        ("region ~ age", ParameterError, "not that of the rows"),
+        ("sick ~ bmi", MissingValueError, r"row 42, column 'bmi'.*a formula drops none"),
+    ],
+)
+def test_formulas_that_a_dataset_cannot_use_are_named(text, error, message):
+    gap = FRAME.bmi.where(FRAME.index != 1042) if text == "sick ~ bmi" else FRAME.bmi
+    with pytest.raises(error, match=message):
+        LogisticRegression().fit(text, scan(FRAME.assign(bmi=gap), "sick"))

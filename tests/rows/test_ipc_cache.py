@@ -123,7 +123,7 @@ def test_an_interrupted_pass_leaves_no_half_written_cache(source):
             raise KeyboardInterrupt
         return 1
 
-    with pytest.raises(KeyboardInterrupt, match="Stopped in pass 2"):
+    with pytest.raises(KeyboardInterrupt, match="Stopped in pass 2"), rows.fitting():
         rows.map_sum(kernel)
     assert rows.cache.file is None
     assert rows.map_sum(lambda block: block.X.shape[0]) == N

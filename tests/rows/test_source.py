@@ -245,16 +245,6 @@ def test_the_bits_are_the_same_on_any_number_of_threads_and_the_next_time(tmp_pa
                 assert_same(LogisticRegression(tol=1e-8).fit(each), first, tolerance=0)
 
 
-@over("Parquet", "CSV", "delayed")
-def test_blocks_know_the_number_of_their_first_row(tmp_path, kind):
-    rows = scan(kind(tmp_path), "y", columns=["size"]).discover()
-    found = rows.map_sum(lambda block: [(block.start, block.X[:, 0])])
-    assert [start for start, _ in found] == [0, 10, 100]
-    for start, values in found:
-        np.testing.assert_array_equal(values, FRAME["size"][start : start + len(values)])
-    assert sum(len(values) for _, values in found) == N
-
-
 # What can be wrong.
 
 NAMED_WRONGLY = [
@@ -341,17 +331,6 @@ def test_rows_that_no_model_can_be_fitted_to_are_an_error(tmp_path, kind):
         LogisticRegression().fit(scan(kind(tmp_path), "y"), FRAME["y"])
     with pytest.raises(errors.ParameterError, match="A source is not accepted here"):
         FisherDiscriminant().fit(scan(kind(tmp_path), "y")).transform(scan(kind(tmp_path)))
-
-
-@over("Parquet", "delayed")
-def test_a_fit_that_fails_leaves_the_model_as_it_was(tmp_path, kind):
-    frame = PLAIN.copy()
-    frame.loc[123, "size"] = np.nan
-    for model in (fit(kind(tmp_path)), LogisticRegression()):
-        before = dict(model.__dict__)
-        with pytest.raises(errors.MissingValueError):
-            model.fit(scan(kind(tmp_path, parts(frame)), "y"))
-        assert model.__dict__ == before
 
 
 @pytest.mark.parametrize("model", [*FROM_SUMS, Perceptron, Adaline])

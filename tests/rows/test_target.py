@@ -27,32 +27,20 @@ from posteriori.rows.target import (
     same_classes,
 )
 
-DATES = np.array(["2021-03-01", "2020-01-01", "2021-03-01"], dtype="M8[D]")
-
 LABELS = {
     "whole numbers": ([2, 0, 2, 1], [0, 1, 2]),
-    "negative": ([-7, 3, -7, 0], [-7, 0, 3]),
     "sparse": ([10**12, -(10**12), 5], [-(10**12), 5, 10**12]),
     "far from zero": ([10**15 + 2, 10**15, 10**15 + 2], [10**15, 10**15 + 2]),
-    "int32": (np.array([100, 7, 100], dtype=np.int32), [7, 100]),
     "int8 from end to end": (np.array([-128, 127, 0], dtype=np.int8), [-128, 0, 127]),
-    "uint8": (np.array([255, 0, 255], dtype=np.uint8), [0, 255]),
     "uint64 beyond int64": (
         np.array([2**64 - 1, 2**64 - 5], dtype=np.uint64),
         [2**64 - 5, 2**64 - 1],
     ),
     "booleans": ([True, False, True], [False, True]),
     "whole floats": ([1.0, -0.0, 0.0, 1e300], [0.0, 1.0, 1e300]),
-    "strings": (["b", "a", "c", "a"], ["a", "b", "c"]),
     "object strings": (np.array(["b", "a"], dtype=object), ["a", "b"]),
     "bytes": (np.array([b"b", b"a"]), [b"a", b"b"]),
-    "dates": (DATES, sorted(set(DATES))),
-    "pandas category": (pd.Series(["b", "a", "b"], dtype="category"), ["a", "b"]),
     "pandas Int64": (pd.Series([4, 2], dtype="Int64", index=[7, 8]), [2, 4]),
-    "pandas string": (pd.Series(["b", "a"], dtype="string"), ["a", "b"]),
-    "polars": (pl.Series(["b", "a"]), ["a", "b"]),
-    "polars enum": (pl.Series(["b", "a"], dtype=pl.Enum(["b", "a"])), ["b", "a"]),
-    "pyarrow": (pa.chunked_array([["b"], ["a"]]), ["a", "b"]),
     "list of python numbers": ([3, 1.0, True], [1.0, 3.0]),
 }
 
@@ -62,8 +50,7 @@ def test_classes_are_sorted_and_codes_point_at_them(case):
     y, expected = LABELS[case]
     classes, codes = read_target(y, len(y))
     assert classes.tolist() == np.array(expected).tolist()
-    original = y.to_pylist() if isinstance(y, pa.ChunkedArray) else list(y)
-    assert [classes[code] for code in codes] == original
+    assert [classes[code] for code in codes] == list(y)
     if isinstance(y, np.ndarray):
         assert classes.dtype == y.dtype
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import reduce
 
 import pytest
 from threadpoolctl import ThreadpoolController
@@ -24,6 +25,10 @@ from posteriori.rows.threads import (
 def test_results_arrive_in_order_few_of_them_wait_and_the_first_error_is_raised(n):
     begun, received = [], []
 
+    def run(task, items):
+        for result in map_in_order(task, items):
+            received.append(result)
+
     def items(fails: bool) -> Iterator[int]:
         for i in range(40):
             begun.append(i)
@@ -38,37 +43,33 @@ def test_results_arrive_in_order_few_of_them_wait_and_the_first_error_is_raised(
         return i
 
     with threads(n):
-        map_in_order(lambda i: i * i, items(fails=False), received.append)
+        run(lambda i: i * i, items(fails=False))
         assert received == [i * i for i in range(40)]
         with pytest.raises(ValueError, match="item 3"):
-            map_in_order(task, range(10))
+            run(task, range(10))
         begun.clear()
         received.clear()
         with pytest.raises(ValueError, match="no item 40"):
-            map_in_order(abs, items(fails=True), received.append)
+            run(abs, items(fails=True))
 
 
 def test_items_may_have_items_of_their_own():
-    found = []
-
     def outer(i):
-        inner = []
-        map_in_order(lambda j: 10 * i + j, range(3), inner.append)
-        return inner
+        return list(map_in_order(lambda j: 10 * i + j, range(3)))
 
     with threads(2):
-        map_in_order(outer, range(4), found.append)
+        found = list(map_in_order(outer, range(4)))
     assert found == [[10 * i + j for j in range(3)] for i in range(4)]
 
 
 def test_an_interrupt_stops_the_items_that_wait():
     done: list[int] = []
 
-    def receive(i: int) -> None:
+    def fail(result, other):
         raise KeyboardInterrupt
 
     with threads(2), pytest.raises(KeyboardInterrupt):
-        map_in_order(done.append, range(1000), receive)
+        reduce(fail, map_in_order(done.append, range(1000)), None)
     assert len(done) <= 4
 
 

@@ -26,8 +26,6 @@ def frame():
 
 SOURCES = {
     "array": lambda: np.random.default_rng(0).normal(size=(N, 3)),
-    "columns in turn": lambda: np.asfortranarray(np.random.default_rng(0).normal(size=(N, 3))),
-    "whole numbers": lambda: np.random.default_rng(0).integers(0, 9, size=(N, 3)),
     "sparse": lambda: sparse.random(N, 5, density=0.3, random_state=0, format="csr"),
     "numbers in a frame": lambda: pd.DataFrame(np.random.default_rng(0).normal(size=(N, 3))),
     "factors": frame,

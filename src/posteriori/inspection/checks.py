@@ -23,7 +23,13 @@ from posteriori.decision.calibration import (
     calibration_error,
 )
 from posteriori.design.columns import Columns
-from posteriori.errors import InferenceError, MissingValueError, ParameterError, PosterioriError
+from posteriori.errors import (
+    InferenceError,
+    MissingValueError,
+    ParameterError,
+    PosterioriError,
+    printable,
+)
 from posteriori.inspection.results import offset_argument, p_text
 from posteriori.posterior.diagnostics import LARGE, VERY_LARGE, collinearity_of, influence_of
 from posteriori.posterior.log_posterior import WIDE
@@ -158,7 +164,7 @@ class Checks:
             start = f"{check.word:11}  {check.name:13}  "
             indent = " " * len(start)
             lines += wrap(str(check), _WIDTH, initial_indent=start, subsequent_indent=indent)
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.design.columns import Columns
-from posteriori.errors import ColumnNameError, LabelError, ParameterError
+from posteriori.errors import ColumnNameError, LabelError, ParameterError, printable
 from posteriori.posterior.coefficient_table import INTERCEPT, Coefficients
 from posteriori.posterior.inference import Errors, Inference, Intervals
 from posteriori.rows.features import as_frame
@@ -141,7 +141,7 @@ class Summary:
         lines.append("=" * width)
         for note in self._all_notes():
             lines += wrap(note, width, subsequent_indent="  ", initial_indent="* ")
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def _beside(self) -> Iterable[tuple[tuple[str, str], tuple[str, str]]]:
         """The facts of the left and of the right column, line by line."""

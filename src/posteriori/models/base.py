@@ -347,8 +347,9 @@ class Classifier(ClassifierMixin, Estimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Self:
         """Fit to rows X (n, d) and class labels y (n,), or to a `Rows` with both.
 
-        X: array, sparse matrix or data frame; or a formula, with the data frame as y. y: labels
-        of any sortable kind, or an (n, K) matrix of soft labels whose rows sum to one.
+        X: array, sparse matrix or data frame; or a formula, whose terms are Python code, with the
+        data frame as y. y: labels of any sortable kind, or an (n, K) matrix of soft labels whose
+        rows sum to one.
         `sample_weight`: a weight of w counts as the row repeated w times. `classes` names the
         columns of soft labels; a data frame names its own. A fit that fails leaves the estimator
         as it was.
@@ -388,12 +389,14 @@ class Classifier(ClassifierMixin, Estimator):
     def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any) -> FitRows:
         self.formula_ = None
         self._frame_backend = None
+        if isinstance(X, str) and "~" in X and is_source(y):
+            X, y, self.formula_ = self._read_formula(X, y)
         if is_source(X):
             return self._read_source(X, y, sample_weight, classes, **reading)
         if is_memory_rows(X):
             check_alone(self, y, sample_weight, classes)
             return self._with_labels(X)
-        if isinstance(X, PathLike) or (isinstance(X, str) and "~" not in X):
+        if isinstance(X, PathLike) or (isinstance(X, str) and ("~" not in X or isinstance(y, str))):
             raise path_error(X, y)
         self._frame_backend = backend_of(y if isinstance(X, str) else X)
         if isinstance(X, str):

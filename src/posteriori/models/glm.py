@@ -43,9 +43,9 @@ from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName
 from posteriori.rows.block import Block, Rows
 from posteriori.rows.in_memory import MemoryRows, read_real_rows
-from posteriori.rows.scan import as_source, is_source
+from posteriori.rows.scan import as_source
 from posteriori.rows.schema import HandleUnknown
-from posteriori.rows.source import FitRows
+from posteriori.rows.source import FitRows, SourceRows
 from posteriori.solve.objective import Iteration, Solution, Status
 from posteriori.statistics.glm_domain import (
     CountRows,
@@ -583,8 +583,13 @@ class GLM(LikelihoodModel):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any) -> FitRows:
         self._target = read_target(self.family, self.link)
-        if self._target.is_class or not is_source(X):
-            return super()._read(X, y, sample_weight, classes, **reading)
+        return super()._read(X, y, sample_weight, classes, **reading)
+
+    def _read_source(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, **reading: Any
+    ) -> SourceRows:
+        if self._target.is_class:
+            return super()._read_source(X, y, sample_weight, classes, **reading)
         rows = as_source(X, y, sample_weight, classes, "GLM").with_numbers()
         with rows.fitting():
             rows.discover().check_text()

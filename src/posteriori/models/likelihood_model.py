@@ -458,10 +458,11 @@ class LikelihoodModel(Classifier):
     ) -> Self:
         """Fit to rows X (n, d) and class labels y (n,), or to the rows of `scan` with both.
 
-        X: array, sparse matrix or data frame; or a formula, with the data frame as y, as in
-        fit("sick ~ age + C(region)", frame). y: labels of any sortable kind, or an (n, K)
-        matrix of soft labels whose rows sum to one; counts of groups are fractions with the
-        trials as `sample_weight`. A weight of w counts as the row repeated w times. `offset`
+        X: array, sparse matrix or data frame; or a formula, whose terms are Python code, with the
+        data frame as y, as in fit("sick ~ age + C(region)", frame). y: labels of any
+        sortable kind, or an (n, K) matrix of soft labels whose rows sum to one; counts of groups
+        are fractions with the trials as `sample_weight`. A weight of w counts as the row repeated
+        w times. `offset`
         (n,) is added to the activations; for more than two classes (n, K). `classes` names the
         columns of soft labels; a data frame names its own. A fit that fails leaves the estimator
         as it was.

@@ -164,13 +164,10 @@ def take_rows(X: Features, rows: Codes | slice) -> Features:
 def take_block(block: Block, rows: Codes | slice) -> Block:
     """Some of the rows of a block, with all that belongs to them."""
 
-    def of(values: Any) -> Any:
-        return None if values is None else values[rows]
-
-    kept = of(np.arange(block.X.shape[0]) if block.kept is None else block.kept)
-    return Block(
-        take_rows(block.X, rows), of(block.y), of(block.weight), block.start, kept, of(block.offset)
-    )
+    kept = np.arange(block.X.shape[0]) if block.kept is None else block.kept
+    given: Any = block.y, block.weight, block.offset
+    y, weight, offset = (None if values is None else values[rows] for values in given)
+    return Block(take_rows(block.X, rows), y, weight, block.start, kept[rows], offset)
 
 
 def split_rows(block: Block, rows: int) -> Iterator[Block]:

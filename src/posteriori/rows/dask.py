@@ -13,6 +13,7 @@ from itertools import accumulate
 from math import isnan
 from operator import add
 from typing import Any, ClassVar, TypeVar, cast
+from zlib import crc32
 
 import numpy as np
 from scipy import sparse
@@ -27,7 +28,7 @@ from posteriori.errors import (
 )
 from posteriori.rows.features import as_frame, check_shape
 from posteriori.rows.progress import Passes
-from posteriori.rows.schema import Batch, Roles
+from posteriori.rows.schema import Batch, Roles, listed
 from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import one_blas_thread
 
@@ -36,6 +37,9 @@ Parts = tuple[Any, ...]
 
 _SUMS_A_TASK = 8
 """Sums that one task of the tree, or the client, adds up: a cluster takes milliseconds a task."""
+
+_CHECKED = 4
+"""Rows of each chunk by which chunks are recognised that differ each time they are made."""
 
 
 def is_dask(X: Any) -> bool:
@@ -65,22 +69,25 @@ class DaskRows(SourceRows):
     is_distributed: ClassVar[bool] = True
 
     def __reduce__(self) -> Any:
-        names = ("real", "soft_classes", "known_schema", "known_classes", "_found")
+        names = "real", "soft_classes", "known_schema", "known_classes", "code", "prepare", "_found"
         return _without_chunks, (self.roles, {name: getattr(self, name) for name in names})
 
     def __repr__(self) -> str:
         found = f"{self.n_rows:,} rows" if self._found else "not read yet"
-        return f"<rows of {len(self.chunks)} Dask chunks, {found}>\ntarget={self.roles.target!r}"
+        roles = f"target={listed(self.roles.targets)}"
+        return f"<rows of {len(self.chunks)} Dask chunks, {found}>\n{roles}"
 
     def with_offset(self, offset: Any) -> "DaskRows":
         """The same rows with offsets, which are in Dask too."""
+        if self.framed:
+            return super().with_offset(offset)
         parts = parts_of(aligned(lengths_of(self.owners[0]), offset, "offset"))
         check_number(len(self.chunks), len(parts), "offset")
         chunks = ((*own[:3], part) for own, part in zip(self.chunks, parts, strict=True))
         roles = replace(self.roles, offset="offset")
         return replace(self, roles=roles, chunks=tuple(chunks), owners=(*self.owners, offset))
 
-    def each(self, make: Any, receive: Any) -> None:
+    def each(self, make: Any) -> Iterator[Any]:
         raise ParameterError(
             "Predictions for the rows of a Dask collection are not written to a file.",
             "Pass the collection itself: the predictions are a collection like it.",
@@ -98,14 +105,13 @@ class DaskRows(SourceRows):
         firsts = (0, *accumulate(n for _, n in lengths))
         return {number: first for (number, _), first in zip(lengths, firsts, strict=False)}
 
-    def _sum_batches(
-        self, task: Callable[[Batch], S], receive: Callable[[S], object], purpose: Purpose
-    ) -> None:
+    def _sum_batches(self, task: Callable[[Batch], S], purpose: Purpose) -> Iterator[S]:
         dask = import_module("dask")
         starts, roles = self._starts, self.roles if self.framed else None
 
         def run_on(number: int, *parts: Any) -> S:
-            return task(make_batch(roles, number, starts[number], parts))
+            found: Any = task(make_batch(roles, number, starts[number], parts))
+            return cast(S, replace(found, mark=_checksum(parts[0]) if found.n_rows else 0))
 
         # The function is a task of its own, so that it is sent once and shared by all others.
         shared = dask.delayed(run_on, pure=False, traverse=False)
@@ -117,7 +123,7 @@ class DaskRows(SourceRows):
         for found in self._compute(sums):
             if isinstance(found, PosterioriError):
                 raise found
-            receive(cast(S, found))
+            yield cast(S, found)
         if self._found:
             self.log.read(8 * self.n_rows * (len(self.schema) + 1))
 
@@ -163,6 +169,15 @@ def _run(task: Callable[..., Any], *parts: Any) -> Any:
         return error
 
 
+def _checksum(X: Any) -> int:
+    """A checksum of the first rows of a chunk, which differs if they are random."""
+    frame = as_frame(X)
+    if frame is not None:
+        return crc32(repr(frame.head(_CHECKED).rows()).encode())
+    rows = X[:_CHECKED]
+    return crc32(repr((rows.toarray() if sparse.issparse(rows) else rows).tolist()).encode())
+
+
 def _ignore(*parts: Any) -> None:
     """No result, so that nothing is sent to the client."""
 
@@ -192,7 +207,7 @@ def make_batch(roles: Roles | None, number: int, start: int, parts: Parts) -> Ba
             roles.features(frame.columns)
         except DataError as error:
             raise error.located(where) from error
-        return roles.split(parts[0], start=start, where=counted, chunk=number)
+        return roles.split(parts[0], frame.columns, start=start, where=counted, chunk=number)
     if not hasattr(parts[0], "shape"):
         raise ColumnTypeError(
             f"Chunk {number} is a {type(parts[0]).__name__}, neither an array nor a data frame.",
@@ -253,9 +268,9 @@ def dask_rows(X: Any, y: Any, sample_weight: Any = None, classes: Any = None) ->
         owners.append(aligned(cuts, values, what))
         parts.append([None] * n if values is None else parts_of(owners[-1]))
         check_number(n, len(parts[-1]), what)
-    target, weight = (None if values is None else what for what, values in others.items())
     chunks = tuple(zip(*parts, strict=True))
-    return DaskRows(Roles(target, weight), chunks, False, tuple(owners), soft_classes=classes)
+    roles = Roles(() if y is None else ("y",), None if sample_weight is None else "sample_weight")
+    return DaskRows(roles, chunks, False, tuple(owners), soft_classes=classes)
 
 
 def check_number(n_chunks: int, found: int, what: str) -> None:

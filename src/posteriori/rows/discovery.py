@@ -10,13 +10,18 @@ import numpy as np
 
 from posteriori.errors import ColumnNameError, ColumnTypeError, DataError, LabelError
 from posteriori.rows.categories import declared_values
-from posteriori.rows.features import numeric_columns, read_features
+from posteriori.rows.features import Table, read_features
 from posteriori.rows.schema import Batch, Column, Schema, listed, merge_columns
 from posteriori.rows.target import as_labels, merge_classes, read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
 
 _MOST_CLASSES = 10_000
 """A target with more distinct values than this has no classes."""
+
+
+def plus(a: Any, b: Any) -> Any:
+    """The sum of two values, either of which may be None."""
+    return b if a is None else a if b is None else a + b
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +57,18 @@ class Discovered:
     """Columns and labels of some rows, their weight, and how many rows each batch has.
 
     `empty` says of each column whether all its entries are missing. `lengths` has the number of
-    each chunk, or of the first row of each batch, and its rows.
+    each chunk, or of the first row of each batch, and its rows. `statistic` is a sum made in the
+    same pass, which is that of all these rows if it `is_complete`.
     """
 
     schema: Schema
     empty: tuple[bool, ...]
     labels: LabelWeights | None
     lengths: tuple[tuple[int, int], ...]
+    n_rows: int
     weight: float
+    statistic: Any = None
+    is_complete: bool = False
 
     def __add__(self, other: "Discovered") -> "Discovered":
         ours, theirs = self.schema.names, other.schema.names
@@ -68,21 +77,20 @@ class Discovered:
                 f"Parts of the source have different columns: {listed(ours)} and {listed(theirs)}.",
                 "Write the same columns everywhere.",
             )
-        labels = self.labels
-        if labels is not None and other.labels is not None:
-            labels = labels + other.labels
         pairs = zip(self.schema.columns, self.empty, other.schema.columns, other.empty, strict=True)
+        columns = zip(self.schema.columns, other.schema.columns, strict=True)
+        is_complete = self.is_complete and other.is_complete
+        is_complete = is_complete and all(a.kind == b.kind for a, b in columns)
         return Discovered(
             replace(self.schema, columns=tuple(_merged(*pair) for pair in pairs)),
             tuple(map(bool.__and__, self.empty, other.empty)),
-            labels,
+            plus(self.labels, other.labels),
             self.lengths + other.lengths,
+            self.n_rows + other.n_rows,
             self.weight + other.weight,
+            plus(self.statistic, other.statistic) if is_complete else None,
+            is_complete,
         )
-
-    @property
-    def n_rows(self) -> int:
-        return sum(n for _, n in self.lengths)
 
 
 def _merged(a: Column, a_is_empty: bool, b: Column, b_is_empty: bool) -> Column:
@@ -104,31 +112,26 @@ def inspect_batch(batch: Batch, soft_classes: Any = None, real: bool = False) ->
     """
     n = batch.n_rows
     try:
-        schema, empty = _columns(batch.X)
+        table = read_features(batch.X) if batch.X.shape[1] else Table((), Schema((), named=True))
+        empty = tuple(_is_empty(table, j) for j in range(len(table.schema)))
         weight = read_weight(batch.weight, n, all_zero=True)
         labels = None if real or batch.y is None else _labels(batch, weight, soft_classes)
     except DataError as error:
         raise error.located("", batch.start) from error
     total = float(n if weight is None else weight.sum())
     number = batch.start if batch.chunk is None else batch.chunk
-    return Discovered(schema, empty, labels, ((number, n),), total)
+    return Discovered(table.schema, empty, labels, ((number, n),), n, total)
 
 
-def _columns(X: Any) -> tuple[Schema, tuple[bool, ...]]:
-    """The columns, and whether they are empty."""
-    if numeric_columns(X) is not None:
-        return Schema.of_names(X.column_names), (False,) * X.num_columns
-    table = read_features(X)
-    columns = table.schema.columns
-    if not isinstance(table.values, tuple):
-        return table.schema, (False,) * len(columns)
-    empty = tuple(
-        not column.levels
-        if column.kind == "categorical"
-        else values.dtype.kind == "f" and bool(np.isnan(values).all())
-        for column, values in zip(columns, table.values, strict=True)
-    )
-    return table.schema, empty
+def _is_empty(table: Table, j: int) -> bool:
+    """Whether a column of a table has no value."""
+    if table.schema.columns[j].kind == "categorical":
+        return not table.schema.columns[j].levels
+    if not isinstance(table.values, tuple | np.ndarray):
+        return False
+    values = table.column(j)
+    # Most often the first entry shows that there are values.
+    return values.dtype.kind == "f" and bool(np.isnan(values[0]) and np.isnan(values).all())
 
 
 def _labels(batch: Batch, weight: Array | None, soft_classes: Any) -> LabelWeights:

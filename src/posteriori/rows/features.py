@@ -109,6 +109,9 @@ def read_features(
                 f"A {what} is not accepted here.",
                 "Pass data in memory: an array or a data frame (of Dask: X.compute()).",
             )
+    table = _from_arrow(X, schema) if is_arrow_table(X) else None
+    if table is not None:
+        return table
     frame = as_frame(X)
     if frame is not None:
         return _from_frame(frame, schema, model, new_levels)
@@ -156,17 +159,23 @@ def is_arrow_table(X: Any) -> bool:
     return type(X).__module__.startswith("pyarrow.") and type(X).__name__ == "Table"
 
 
-def numeric_columns(X: Any) -> list[NDArray[Any]] | None:
-    """The columns of an Arrow table, if all are numbers and none is missing; None otherwise."""
-    if not is_arrow_table(X):
+def _from_arrow(X: Any, schema: Schema | None) -> Table | None:
+    """The columns where they are, if all are plain numbers and none is missing; None otherwise."""
+    names = X.column_names
+    if not X.num_rows or not names or len(set(names)) < len(names):
         return None
+    if schema is not None:
+        if schema.categorical or not schema.named:
+            return None
+        schema.check_names(names)
+        X = X.select(schema.names)
     found = []
     for column in X.columns:
         if column.null_count or str(column.type) not in _ARROW_NUMBERS:
             return None
         chunk = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         found.append(chunk.to_numpy(zero_copy_only=False))
-    return found
+    return Table(tuple(found), Schema.of_names(names) if schema is None else schema)
 
 
 def path_error(X: Any, y: Any = None) -> ParameterError:
@@ -257,32 +266,26 @@ def _check_width(named: bool, n_columns: int, schema: Schema, model: str) -> Non
 def _from_frame(
     frame: "nw.DataFrame[Any]", schema: Schema | None, model: str, new_levels: bool
 ) -> Table:
-    names = list(frame.columns)
     check_shape(frame.shape)
+    names = list(frame.columns)
     named = are_names(names)
-    order = list(range(len(names)))
-    if schema is not None:
-        if named and schema.named:
-            order = schema.order_of(names)
-            if len(order) < len(names):  # columns that the fit did not have are ignored
-                frame, names = frame.select([names[i] for i in order]), list(schema.names)
-                order = list(range(len(names)))
-        else:
-            _check_width(named, len(names), schema, model)
-        if not schema.categorical:
-            plain = numeric_columns(frame.to_native())
-            if plain is not None:
-                return Table(tuple(plain[i] for i in order), schema)
-            types = frame.schema.values()
-            if frame.shape[0] * frame.shape[1] <= _SMALL_FRAME and all(
-                dtype.is_numeric() or dtype == nw.Boolean for dtype in types
-            ):
-                values = frame.to_numpy()
-                if values.dtype.kind in "fiub":  # not where entries of a column are missing
-                    return Table(values[:, order], schema)
-    columns = [frame.get_column(names[i]) for i in order]
-    called = [names[i] if named else f"x{j}" for j, i in enumerate(order)]
-    return _by_column(columns, called, named, schema, new_levels)
+    if schema is not None and named and schema.named:
+        if names != list(schema.names):  # columns that the fit did not have are ignored
+            schema.check_names(names)
+            frame, names = frame.select(schema.names), list(schema.names)
+    elif schema is not None:
+        _check_width(named, len(names), schema, model)
+    n, d = frame.shape
+    own = Schema.of_names(names) if named else Schema.unnamed(d)
+    types = set(frame.schema.values()).difference(() if schema is None else {nw.Boolean()})
+    is_plain = all(dtype.is_numeric() for dtype in types) and not (schema or own).categorical
+    if is_plain and n * d <= _SMALL_FRAME:
+        # A copy, because the bits of sums depend on the layout in memory.
+        values = np.array(frame.to_numpy(), order="F")
+        if values.dtype.kind in "fiub":  # not where entries of a column are missing
+            return Table(values, own if schema is None else schema)
+    columns = [frame.get_column(name) for name in names]
+    return _by_column(columns, own.names, named, schema, new_levels)
 
 
 def are_names(names: list[Any]) -> bool:

@@ -2,23 +2,22 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from importlib import import_module
+from itertools import starmap
 from operator import add
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from posteriori.errors import SourceError
-from posteriori.rows.discovery import LabelWeights
 from posteriori.rows.ipc_cache import IpcCache, IpcFile
-from posteriori.rows.schema import Batch, Column, Kind, Schema
+from posteriori.rows.schema import Batch, listed
 from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import map_in_order
-from posteriori.typing import Labels
 
 S = TypeVar("S")
 
@@ -49,16 +48,6 @@ class FileStamp(NamedTuple):
     def of(cls, path: str) -> "FileStamp":
         found = os.stat(path)
         return cls(path, found.st_ino, found.st_size, found.st_mtime_ns)
-
-    def check(self) -> None:
-        """An error unless the file is still what it was."""
-        is_there = os.path.exists(self.path)
-        if not is_there or FileStamp.of(self.path) != self:
-            what = "has changed" if is_there else "is gone"
-            raise SourceError(
-                f"The file {self.path} {what} since it was scanned.",
-                "Put it back, or scan again and fit to what is there now.",
-            )
 
 
 class RowGroups(NamedTuple):
@@ -124,22 +113,20 @@ def _fragments(dataset: Any) -> list[tuple[str, Any]]:
 class FileRows(SourceRows):
     """Rows of a pyarrow dataset.
 
-    Threads read the row groups of Parquet files (`parts`); other formats are read in order by
+    Threads read the row groups of Parquet files (`groups`); other formats are read in order by
     pyarrow's scanner, which reads ahead. Batches come from the `cache` once it holds all of them.
-    `declared` has the order of levels and classes of categorical columns, as text.
     """
 
     dataset: Any
-    parts: Sequence[RowGroups] | None = None
+    groups: Sequence[RowGroups] | None = None
     stamps: tuple[FileStamp, ...] = ()
-    declared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     cache: IpcCache = field(default_factory=IpcCache)
 
     def __repr__(self) -> str:
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
         what = f"{os.path.basename(self.files[0])}{more}" if self.files else "a table"
         n = len(self.roles.columns or ())
-        roles = f"target={self.roles.target!r}, {n} feature column{'s' if n > 1 else ''}"
+        roles = f"target={listed(self.roles.targets)}, {n} feature column{'s' if n > 1 else ''}"
         found = f"{self.n_rows:,} rows" if self._found else "not read yet"
         return f"<rows of {what}, {found}>\n{roles}"
 
@@ -147,62 +134,30 @@ class FileRows(SourceRows):
     def files(self) -> Sequence[str]:
         return [stamp.path for stamp in self.stamps]
 
-    @property
-    def _n_expected(self) -> int | None:
-        return None if self.parts is None else sum(part.n_rows for part in self.parts)
-
-    @property
-    def _columns(self) -> list[str]:
-        return [*(self.roles.columns or ()), *self.roles.others]
-
-    def _kind(self, name: str) -> Kind | None:
-        """The kind of a column by its type; None where it depends on the entries."""
-        types, kind = import_module("pyarrow.types"), self.dataset.schema.field(name).type
-        if types.is_boolean(kind):
-            return "boolean"
-        is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-        return "numeric" if is_number else None
-
-    def _ordered(self, schema: Schema) -> Schema:
-        """All columns, also those that discovery did not read."""
-        found = {column.name: column for column in schema.columns}
-        columns = tuple(
-            found.get(name) or Column(name, self._kind(name) or "numeric")
-            for name in self.roles.columns or ()
-        )
-        return super()._ordered(Schema(columns, named=True).in_order(self.declared))
-
-    def _ordered_classes(self, labels: LabelWeights) -> Labels:
-        classes = super()._ordered_classes(labels)
-        place = {name: i for i, name in enumerate(self.declared.get(str(self.roles.target), ()))}
-        places = [place.get(str(label), len(place)) for label in classes]
-        return classes[np.argsort(places, kind="stable")]
+    def with_columns(self, columns: Sequence[str], target: str) -> "FileRows":
+        cache = IpcCache(self.cache.folder, self.cache.enabled)  # which has other columns
+        return replace(super().with_columns(columns, target), cache=cache)
 
     # Passes.
 
-    def _sum_batches(
-        self, task: Callable[[Batch], S], receive: Callable[[S], object], purpose: Purpose
-    ) -> None:
-        columns = self._columns
-        if purpose == "discovery" and self.parts is not None and self.cache.file is None:
-            others = self.roles.others  # plain numbers need not be read for their kind
-            columns = [name for name in columns if name in others or self._kind(name) is None]
-            columns = columns or self._columns[:1]
-        writes = purpose != "once" and columns == self._columns
-        cached = self.cache.begin() if writes else None
-
-        def sum_part(part: Iterable[Batch]) -> S:
-            return reduce(add, map(task, part))
-
+    def _sum_batches(self, task: Callable[[Batch], S], purpose: Purpose) -> Iterator[S]:
+        names, others = [*(self.roles.columns or ()), *self.roles.others], self.roles.others
+        columns, known = names, self.roles.known
+        if purpose == "discovery" and self.groups is not None and self.cache.file is None:
+            # Of plain numbers, which need not be read, the type says all.
+            columns = [n for n in names if n in others or n not in known or known[n].declared]
+            columns = columns or names[:1]
+        cached = self.cache.begin() if purpose != "once" and columns == names else None
         with self._reading():
-            map_in_order(sum_part, self._read_parts(columns, cached), receive)
+            parts = self._read_parts(columns, cached)
+            yield from map_in_order(lambda part: reduce(add, map(task, part)), parts)
             self.cache.keep(cached)
 
     def _iterate(self, random: np.random.Generator | None) -> Iterator[Batch]:
-        parts = self._read_parts(self._columns, None)
-        if random is not None and isinstance(parts, list):
-            parts = [parts[i] for i in random.permutation(len(parts))]
         with self._reading():
+            parts = self._read_parts([*(self.roles.columns or ()), *self.roles.others], None)
+            if random is not None and isinstance(parts, list):
+                parts = [parts[i] for i in random.permutation(len(parts))]
             for part in parts:
                 yield from part
 
@@ -210,57 +165,51 @@ class FileRows(SourceRows):
         self, columns: list[str], cached: IpcFile | None
     ) -> list[Iterable[Batch]] | Iterator[Iterable[Batch]]:
         """Batches in parts that are read by one thread each, the same whatever is cached."""
-        if self.parts is None:
-            return ([batch] for batch in self._stream(columns, cached))
-        return [self._part(part, columns, cached) for part in self.parts]
+        n_rows = max(1, min(_LONGEST_BATCH, BATCH_ENTRIES // len(columns)))
+        if self.groups is None:
+            return ([batch] for batch in self._scan(columns, n_rows, cached))
+        return [self._read_groups(part, columns, n_rows, cached) for part in self.groups]
 
-    def _part(self, part: RowGroups, columns: list[str], cached: IpcFile | None) -> Iterator[Batch]:
+    def _read_groups(
+        self, part: RowGroups, columns: list[str], n_rows: int, cached: IpcFile | None
+    ) -> Iterator[Batch]:
         """The batches of row groups, from the cache if they are there."""
         start, end = part.start, part.start + part.n_rows
         if self.cache.file is not None:
-            yield from self._from_cache(self.cache.file, start, end)
+            yield from starmap(self._batch, self.cache.file.batches(start, end))
             return
         with _named_errors(part.path):
-            for batch in part.batches(columns, self.dataset.schema, self._batch_rows):
-                yield self._batch(batch, start, part.path, cached)
+            for batch in part.batches(columns, self.dataset.schema, n_rows):
+                yield self._batch(start, part.path, batch, cached)
                 start += batch.num_rows
             if start != end:
                 raise OSError("it has fewer rows than its metadata says")
 
-    def _stream(self, columns: list[str], cached: IpcFile | None) -> Iterator[Batch]:
+    def _scan(self, columns: list[str], n_rows: int, cached: IpcFile | None) -> Iterator[Batch]:
         """The batches by pyarrow's scanner, file by file, from the cache if they are there."""
         if self.cache.file is not None:
-            yield from self._from_cache(self.cache.file)
+            yield from starmap(self._batch, self.cache.file.batches())
             return
-        start, options = 0, {"columns": columns, "batch_size": self._batch_rows}
+        start, options = 0, {"columns": columns, "batch_size": n_rows, "batch_readahead": 4}
         datasets, csv = import_module("pyarrow.dataset"), import_module("pyarrow.csv")
         format = getattr(self.dataset, "format", None)
         if isinstance(format, datasets.CsvFileFormat):
-            options["fragment_scan_options"] = datasets.CsvFragmentScanOptions(
-                format.default_fragment_scan_options.convert_options,
-                csv.ReadOptions(block_size=_CSV_BLOCK),
-            )
+            convert = format.default_fragment_scan_options.convert_options
+            read = csv.ReadOptions(block_size=_CSV_BLOCK)
+            options["fragment_scan_options"] = datasets.CsvFragmentScanOptions(convert, read)
         for path, fragment in _fragments(self.dataset):
             own = {"schema": self.dataset.schema} if path else {}
             with _named_errors(path, fragment):
-                for batch in fragment.to_batches(batch_readahead=4, **own, **options):
-                    yield self._batch(batch, start, path, cached)
+                for batch in fragment.to_batches(**own, **options):
+                    yield self._batch(start, path, batch, cached)
                     start += batch.num_rows
 
-    def _from_cache(self, file: IpcFile, low: int = 0, high: int | None = None) -> Iterator[Batch]:
-        for start, where, batch in file.batches(low, high):
-            yield self._batch(batch, start, where)
-
-    def _batch(self, rows: Any, start: int, where: str, cached: IpcFile | None = None) -> Batch:
+    def _batch(self, start: int, where: str, rows: Any, cached: IpcFile | None = None) -> Batch:
         if cached is not None and rows.num_rows:
             cached.put(start, where, rows)
         self.log.read(rows.nbytes)
         table = import_module("pyarrow").Table.from_batches([rows])
-        return self.roles.split(table, start=start, where=where)
-
-    @property
-    def _batch_rows(self) -> int:
-        return max(1, min(_LONGEST_BATCH, BATCH_ENTRIES // len(self._columns)))
+        return self.roles.split(table, table.column_names, start=start, where=where)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -275,7 +224,13 @@ class FileRows(SourceRows):
 
     def _check_stamps(self) -> None:
         for stamp in self.stamps:
-            stamp.check()
+            is_there = os.path.exists(stamp.path)
+            if not is_there or FileStamp.of(stamp.path) != stamp:
+                raise SourceError(
+                    f"The file {stamp.path} {'has changed' if is_there else 'is gone'} since it "
+                    "was scanned.",
+                    "Put it back, or scan again and fit to what is there now.",
+                )
 
 
 @contextmanager

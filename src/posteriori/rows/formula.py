@@ -12,13 +12,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.random import default_rng
 
 from posteriori.errors import (
     ColumnNameError,
@@ -28,9 +29,12 @@ from posteriori.errors import (
     ParameterError,
     PosterioriError,
 )
+from posteriori.rows.dask import is_dask, scan_dask
 from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.in_memory import MemoryRows, check_text_columns
-from posteriori.rows.schema import HandleUnknown, Schema, known_levels, listed
+from posteriori.rows.progress import Passes
+from posteriori.rows.schema import HandleUnknown, Roles, Schema, known_levels, listed
+from posteriori.rows.source import SourceRows
 
 _CODED_COLUMN = re.compile(r"C\((\w+)\)")
 
@@ -97,7 +101,7 @@ class Formula:
 @dataclass(frozen=True, eq=False)
 class FormulaRows:
     """What a formula makes of a data frame: features `X` (a pandas frame), target `y`, and the
-    `formula` that makes the same of other frames."""
+    `formula` that makes the same of other frames. Of a source, `X` is a source with the target."""
 
     X: Any
     y: Any
@@ -125,18 +129,33 @@ def read_formula(formula: str, data: Any) -> FormulaRows:
         age   region  age:bmi
     0  30.0  T.north    600.0
     """
+    if isinstance(data, SourceRows) or is_dask(data):
+        return _of_source(formula, data)
     columns = list(_as_frame(data, formula).columns)
-    target, terms = _parsed(formula, columns)
-    used = _columns_of(terms, columns, formula)
+    target, terms, used = _split(formula, columns)
+    frame, schema = _read(data, used, formula)
+    X, fitted = _fit(formula, terms, frame, schema)
+    fitted = replace(fitted, data=_as_frame(data, formula).select(used).to_native())
+    return FormulaRows(X, _target(target, data, columns, formula), fitted)
+
+
+def _split(text: str, columns: Sequence[str]) -> tuple[Any, list[Any], list[str]]:
+    """The target, the terms, and the columns that the terms use."""
+    target, terms = _parsed(text, columns)
+    used = _columns_of(terms, columns, text)
     if not used:
         raise ParameterError(
-            f"The formula {formula!r} has no columns except the intercept.",
+            f"The formula {text!r} has no columns except the intercept.",
             "Name at least one column on its right side.",
         )
-    frame, schema = _read(data, used, formula)
+    return target, terms, used
+
+
+def _fit(text: str, terms: list[Any], frame: Any, schema: Schema) -> tuple[Any, Formula]:
+    """The features that terms make of a frame, and the fitted formula."""
     factors = _lone_factors(terms, frame)
     taken = {factor.name for factor in factors}
-    X, spec = _evaluate(_spec([term for term in terms if str(term) not in taken]), frame, formula)
+    X, spec = _evaluate(_spec([term for term in terms if str(term) not in taken]), frame, text)
     made = {
         str(term): [spec.column_names[i] for i in places]
         for term, places in spec.term_indices.items()
@@ -145,9 +164,61 @@ def read_formula(formula: str, data: Any) -> FormulaRows:
     names = [name for term in wanted for name in made.get(term, [term])]
     X = X.assign(**{factor.name: factor.of(frame, "error") for factor in factors})[names]
     intercept = any(map(_is_intercept, terms))
-    own = _as_frame(data, formula).select(used).to_native()
-    fitted = Formula(formula, schema, tuple(names), intercept, factors, spec, own)
-    return FormulaRows(X, _target(target, data, columns, formula), fitted)
+    return X, Formula(text, schema, tuple(names), intercept, factors, spec)
+
+
+# Formulas of datasets that are read batch by batch.
+
+
+def _of_source(text: str, data: Any) -> FormulaRows:
+    """The rows of `scan` or of a Dask data frame, whose features a formula makes batch by batch."""
+    source = scan_dask(data, Roles(), None, Passes()) if is_dask(data) else data
+    known = source.roles.columns or source.discover().schema.names
+    target, terms, used = _split(text, [*known, *source.roles.others])
+    if not _is_name(target) or source.roles.targets not in ((), (str(target),)):
+        raise ParameterError(
+            f"The target of the formula {text!r} is not that of the rows.",
+            "Name the column of the target on its left side, and the same or none in scan().",
+        )
+    rows = source.with_columns(used, str(target))
+    columns = replace(rows, real=True).discover()  # of which the target does not matter
+    columns.check_text()
+    example = _example(columns.schema)
+    X, formula = _fit(text, terms, example, columns.schema)
+    _check_row_wise(text, terms, X, example, columns.schema)
+    schema, rows = read_features(X).schema, source.with_columns(used, str(target))
+    return FormulaRows(replace(rows, known_schema=schema, prepare=formula.apply), None, formula)
+
+
+def _example(schema: Schema) -> Any:
+    """Rows whose two halves have every level, of which a formula makes the same as of any rows."""
+    half, random = max(8, *(len(column.levels) for column in schema.columns)), default_rng(0)
+    pandas, columns = _formulaic().pandas, {}
+    for column in schema.columns:
+        if column.kind == "categorical":
+            codes = np.arange(2 * half) % half % len(column.levels)
+            columns[column.name] = pandas.Categorical.from_codes(codes, column.levels)
+        else:
+            columns[column.name] = random.uniform(size=2 * half)
+    return pandas.DataFrame(columns)
+
+
+def _check_row_wise(text: str, terms: list[Any], X: Any, example: Any, schema: Schema) -> None:
+    """An error for terms that give something else for two halves of the rows than for all."""
+    half = len(X) // 2
+    halves = [_fit(text, terms, part, schema)[0] for part in (example[:half], example[half:])]
+    both = _formulaic().pandas.concat(halves)
+    for name, values in X.items():
+        found = both[name] if name in both else halves[0].index.to_series()
+        is_number = values.dtype.kind == found.dtype.kind == "f"
+        same = np.allclose(values, found, equal_nan=True) if is_number else values.equals(found)
+        if not same:
+            raise ParameterError(
+                f"The term {name!r} of the formula {text!r} is not made row by row: its value "
+                "depends on other rows.",
+                "Fit to a data frame in memory; or compute the column before scan(). For levels "
+                "of numbers, write them as text.",
+            )
 
 
 @cache
@@ -203,6 +274,11 @@ def _is_intercept(term: Any) -> bool:
     return [factor.eval_method.value for factor in term.factors] == ["literal"]
 
 
+def _is_name(term: Any) -> bool:
+    """Whether a term is a column as it is."""
+    return [factor.eval_method.value for factor in term.factors] == ["lookup"]
+
+
 def _columns_of(terms: list[Any], columns: Sequence[str], text: str) -> list[str]:
     """The columns that terms use; an error for a name that is neither a column nor a function."""
     used: set[str] = set()
@@ -255,7 +331,7 @@ def _read(
     try:
         MemoryRows(table).check_missing()
     except MissingValueError as error:
-        raise MissingValueError(error.problem, _FILL_IN) from None
+        raise type(error)(error.args[0], _FILL_IN, error.row) from None
     if schema is None:
         check_text_columns(table)
     columns = {}
@@ -361,7 +437,7 @@ def _unseen_level(name: object, row: int, level: object, known: Sequence[Any]) -
 def _target(term: Any, data: Any, columns: Sequence[str], text: str) -> Any:
     """The column itself where a term is a name, else the value of the expression."""
     used = _columns_of([term], columns, text)
-    if [factor.eval_method.value for factor in term.factors] == ["lookup"]:
+    if _is_name(term):
         return _as_frame(data, text)[str(term)].to_native()
     y, _ = _evaluate(_spec([term]), _read(data, used, text)[0], text)
     if y.shape[1] != 1:

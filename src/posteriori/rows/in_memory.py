@@ -1,11 +1,13 @@
 """Rows in memory: arrays, sparse matrices and data frames, cut into cache-sized blocks."""
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from itertools import starmap
 from operator import add
 from typing import Any, ClassVar, Literal, TypeGuard, TypeVar, cast
 
@@ -79,28 +81,18 @@ class MemoryRows:
 
     def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
         if self.is_batch:
-            return self.add_up(kernel, block_entries)
+            with self.fitting():
+                return self._sum(kernel, self._spans(block_entries or PART_ENTRIES))
         # Large blocks, but enough of them to keep many threads at work.
         entries = self._entries()
         size = block_entries or min(max(entries // 16, BLOCK_ENTRIES // 4), SUM_ENTRIES)
         serial = min(size, SERIAL_ENTRIES)
         if entries <= serial:
             return kernel(self._block(0, self.n_rows))
-        sums: list[Any] = []
-
-        def receive(found: S) -> None:
-            sums[:] = [sums[0] + found] if sums else [found]
-
-        self._each(partial(self._sum, kernel), size, receive, serial)
-        return cast(S, sums[0])
-
-    def add_up(self, kernel: Kernel[S], block_entries: int | None = None) -> S:
-        """The same sum by this thread alone, for one batch of many."""
-        with self.fitting():
-            return self._sum(kernel, self._spans(block_entries or PART_ENTRIES))
+        return reduce(add, cast(Any, self._each(partial(self._sum, kernel), size, serial)))
 
     def _sum(self, kernel: Kernel[S], spans: Run) -> S:
-        return cast(S, reduce(add, (cast(Any, kernel(self._block(*span))) for span in spans)))
+        return reduce(add, map(cast(Any, kernel), starmap(self._block, spans)))
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
@@ -147,25 +139,18 @@ class MemoryRows:
                 out[low:high] = values(self._block(low, high))
 
         with self.fitting():
-            self._each(write, BLOCK_ENTRIES, lambda done: None)
+            deque(self._each(write, BLOCK_ENTRIES), maxlen=0)
         return out
 
     def _each(
-        self,
-        task: Callable[[Run], S],
-        block_entries: int,
-        receive: Callable[[S], None],
-        serial: int = SERIAL_ENTRIES,
-    ) -> None:
-        """`receive` gets `task` of every run of blocks in order; runs do not depend on threads."""
+        self, task: Callable[[Run], S], block_entries: int, serial: int = SERIAL_ENTRIES
+    ) -> Iterator[S]:
+        """`task` of every run of blocks, in order; runs do not depend on threads."""
         spans = self._spans(block_entries)
         size = -(-len(spans) // RUNS)
         runs = [spans[i : i + size] for i in range(0, len(spans), size)]
-        if self._entries() >= serial:
-            map_in_order(task, runs, receive)
-            return
-        for run in runs:  # no thread is worth starting
-            receive(task(run))
+        # Below that number of entries no thread is worth starting.
+        return (map_in_order if self._entries() >= serial else map)(task, runs)
 
     def _spans(self, block_entries: int) -> Run:
         """First and last row of each block of about so many numbers."""

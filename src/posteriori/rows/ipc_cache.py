@@ -31,7 +31,7 @@ class IpcFile:
         self._batches: dict[int, tuple[int, str]] = {}
         self._writer: Any = None
         self._reader: Any = None
-        self._error: OSError | None = None
+        self._error: Exception | None = None
 
     def put(self, start: int, where: str, batch: Any) -> None:
         """Write a record batch that begins with row `start`; several threads may call this."""
@@ -41,14 +41,16 @@ class IpcFile:
             if self._error is not None:
                 return
             try:
-                batch = _plain_text(batch)
+                # Dictionaries may differ between batches, so that text is written as such.
+                fields = [(each.name, plain_type(each.type)) for each in batch.schema]
+                batch = batch.cast(pyarrow.schema(fields))
                 if self._writer is None:
                     out = pyarrow.PythonFile(self._file, "w")
                     self._writer = pyarrow.ipc.new_file(out, batch.schema)
                 if self._file.tell() + batch.nbytes > self._limit:
                     raise OSError(f"they take more than {DISK_SHARE:.0%} of the free space")
                 self._writer.write_batch(batch)
-            except OSError as error:
+            except (OSError, pyarrow.ArrowInvalid) as error:  # such as dictionaries of views
                 self._error = error
 
     def finish(self) -> bool:
@@ -57,7 +59,7 @@ class IpcFile:
         An error if a batch could not be written.
         """
         if self._error is not None:
-            raise self._error
+            raise OSError(str(self._error)) from self._error
         if self._writer is None:
             return False
         self._writer.close()
@@ -119,18 +121,11 @@ class IpcCache:
             ) from error
 
 
-def _plain_text(batch: Any) -> Any:
-    """A batch with dictionary columns, which may differ between batches, decoded."""
-    pyarrow = import_module("pyarrow")
-    for place, field in enumerate(batch.schema):
-        if pyarrow.types.is_dictionary(field.type):
-            column, kind = batch.column(place), field.type.value_type
-            if pyarrow.types.is_string_view(kind):  # which pyarrow cannot decode
-                words = column.dictionary.cast(pyarrow.string())
-                column = pyarrow.DictionaryArray.from_arrays(column.indices, words)
-                kind = words.type
-            batch = batch.set_column(place, field.name, column.cast(kind))
-    return batch
+def plain_type(kind: Any) -> Any:
+    """The type of the values of a dictionary; pyarrow cannot decode one of views."""
+    types = import_module("pyarrow.types")
+    coded = types.is_dictionary(kind) and not types.is_string_view(kind.value_type)
+    return kind.value_type if coded else kind
 
 
 def read_cache(cache: Any) -> IpcCache:

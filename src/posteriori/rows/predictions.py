@@ -51,18 +51,14 @@ def write_predictions(
         except (DataError, ScaleError) as error:
             raise error.located("", batch.start) from error
 
-    def write(tables: list[Any]) -> None:
-        nonlocal writer
-        with _writing(path):
-            for table in tables:
-                if writer is None:
-                    writer = parquet.ParquetWriter(file, table.schema)
-                writer.write_table(table)
-
     with _writing(path):
         file = unfinished.open("xb")  # an error if something, such as a link, has that name
     try:
-        rows.each(make, write)
+        for tables in rows.each(make):
+            with _writing(path):
+                for table in tables:
+                    writer = writer or parquet.ParquetWriter(file, table.schema)
+                    writer.write_table(table)
         if writer is None:
             raise ShapeError("There are no rows.", "Pass a source with at least one row.")
         with _writing(path):

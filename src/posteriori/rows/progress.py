@@ -14,7 +14,7 @@ class Step:
     """Where a pass is: its number from 1 on, rows read of all (None while that is not known).
 
     `objective` is what the pass before came to, where it summed one. `seconds` are those of the
-    pass so far, `seconds_left` what the rest of it should take.
+    pass so far.
     """
 
     number: int
@@ -27,17 +27,6 @@ class Step:
     def is_last(self) -> bool:
         """Whether the pass is over."""
         return self.rows == self.n_rows
-
-    @property
-    def seconds_left(self) -> float | None:
-        """What the rest of the pass should take, at the speed so far.
-
-        >>> Step(1, 25, 100, None, 2.0).seconds_left
-        6.0
-        """
-        if self.n_rows is None or not self.rows:
-            return None
-        return self.seconds * (self.n_rows - self.rows) / self.rows
 
     def __str__(self) -> str:
         of_all = "" if self.n_rows is None else f" of {self.n_rows:,}"

@@ -17,9 +17,9 @@ from posteriori.rows.categories import declared_values
 from posteriori.rows.dask import dask_rows, is_dask, scan_dask
 from posteriori.rows.features import are_names, as_frame
 from posteriori.rows.files import FileRows, FileStamp, row_groups
-from posteriori.rows.ipc_cache import IpcCache, read_cache
+from posteriori.rows.ipc_cache import IpcCache, plain_type, read_cache
 from posteriori.rows.progress import Passes, read_progress
-from posteriori.rows.schema import Roles, listed
+from posteriori.rows.schema import Column, Kind, Roles, listed
 from posteriori.rows.source import SourceRows
 
 _FORMATS = {
@@ -91,7 +91,7 @@ def scan(
     (array(['no', 'yes'], dtype=object), array([[0.453]]))
     """
     roles = Roles(
-        _as_names("target", target),
+        _as_names("target", [target] if isinstance(target, str) else target) or (),
         _as_names("weight", weight),
         _as_names("offset", offset),
         _as_names("columns", columns),
@@ -118,17 +118,16 @@ def scan(
         dataset, declared = _open_table(source)
         kept = IpcCache(enabled=False)
     features = roles.features(_without_index(dataset.schema, dataset.schema.names, roles))
-    files = getattr(dataset, "files", ())
-    stamps = tuple(FileStamp.of(path) for path in files if os.path.exists(path))
+    files, groups = getattr(dataset, "files", ()), row_groups(dataset)
     return FileRows(
-        replace(roles, columns=tuple(features)),
+        replace(roles, columns=tuple(features), known=_known_columns(dataset.schema, declared)),
         dataset,
-        row_groups(dataset),
-        stamps,
-        declared,
+        groups,
+        tuple(FileStamp.of(path) for path in files if os.path.exists(path)),
         kept,
         soft_classes=classes,
         progress=passes,
+        n_expected=None if groups is None else sum(part.n_rows for part in groups),
     )
 
 
@@ -139,7 +138,7 @@ def is_scanned(X: Any) -> bool:
 
 def is_source(X: Any) -> bool:
     """Whether X is read batch by batch: rows of `scan`, or a Dask collection."""
-    return is_scanned(X) or is_dask(X)
+    return isinstance(X, SourceRows) or is_dask(X)
 
 
 def as_source(X: Any, y: Any, sample_weight: Any, classes: Any, model: str) -> SourceRows:
@@ -183,13 +182,8 @@ def _read_levels(categories: Any) -> dict[str, tuple[str, ...]]:
             f"categories is a {type(categories).__name__}, not a mapping of columns to levels.",
             "Pass the levels of each column: categories={'size': ['small', 'big']}.",
         )
-    found = {name: tuple(map(str, levels)) for name, levels in (categories or {}).items()}
-    for name, levels in found.items():
-        if len(set(levels)) < len(levels):
-            raise ParameterError(
-                f"categories has a level of column '{name}' twice.", "Name each level once."
-            )
-    return found
+    levels = (categories or {}).items()
+    return {name: tuple(dict.fromkeys(map(str, own))) for name, own in levels}
 
 
 # Tables in memory.
@@ -247,6 +241,19 @@ def _without_index(schema: Any, names: Sequence[str], roles: Roles) -> list[str]
     return [name for name in names if name not in hidden]
 
 
+def _known_columns(schema: Any, declared: Mapping[str, tuple[str, ...]]) -> dict[str, Column]:
+    """Columns whose type says that they are numbers or booleans, or the order of their levels."""
+    types, known = import_module("pyarrow.types"), {}
+    numbers = types.is_integer, types.is_floating, types.is_decimal
+    for each in schema:
+        if types.is_boolean(each.type) or any(is_kind(each.type) for is_kind in numbers):
+            kind: Kind = "boolean" if types.is_boolean(each.type) else "numeric"
+            known[each.name] = Column(each.name, kind)
+        elif each.name in declared:
+            known[each.name] = Column(each.name, "categorical", (), declared[each.name])
+    return known
+
+
 # Files.
 
 
@@ -260,8 +267,8 @@ def _open_files(
             f"format={format!r} is not known.", "Use 'parquet', 'csv' or 'ipc', or leave it out."
         )
     paths = _find_files(source, format)
-    formats = {_FORMATS[_suffix(path)] for path in paths if _suffix(path) in _FORMATS}
-    kind: Any = format or _only(formats)
+    endings = {_suffix(path) for path in paths}
+    kind: Any = format or _only({_FORMATS[ending] for ending in endings if ending in _FORMATS})
     if dtypes is not None and kind != "csv":
         raise ParameterError(
             f"dtypes is for CSV files; {kind} files have types of their own.",
@@ -269,7 +276,7 @@ def _open_files(
         )
     if kind == "csv":
         csv = import_module("pyarrow.csv")
-        separator = _only({"tab" if _suffix(path) == ".tsv" else "comma" for path in paths})
+        separator = _only({"tab" if ending == ".tsv" else "comma" for ending in endings})
         kind = datasets.CsvFileFormat(
             csv.ParseOptions(
                 delimiter="\t" if separator == "tab" else ",", newlines_in_values=True
@@ -281,7 +288,7 @@ def _open_files(
         schemas = {each.path: each.physical_schema for each in found.get_fragments()}
         schema = _common_schema(found.schema, schemas, roles, dtypes, kind not in _FORMATS.values())
         dataset = datasets.dataset(paths, format=kind, partitioning="hive", schema=schema)
-        return dataset, _declared_in_files(dataset)
+        return dataset, _declared_in_files(found)
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise SourceError(
             f"{str(source)!r} cannot be read: {str(error).rstrip('.')}.",
@@ -379,7 +386,7 @@ def _common_schema(
                 f"The file {lacking} has no column '{name}', which other files have.",
                 "Add it there, leave the file out, or leave the column out of columns.",
             )
-        kind = given[name] if name in given else _common_type(name, kinds, is_csv)
+        kind = given.get(name) or _common_type(name, kinds, is_csv)
         is_label = len(roles.targets) == 1 and name == roles.targets[0]
         if is_csv and not is_label and kind in (pyarrow.int64(), pyarrow.null()):
             kind = pyarrow.float64()
@@ -388,25 +395,20 @@ def _common_schema(
 
 
 def _common_type(name: str, kinds: Mapping[str, Any], is_csv: bool) -> Any:
-    """The type for the values of all files."""
+    """The type for the values of all files: of dictionaries, if they are alike."""
     pyarrow = import_module("pyarrow")
-    decoded = {
-        file: kind.value_type if pyarrow.types.is_dictionary(kind) else kind
-        for file, kind in kinds.items()
-    }
-    for each in (kinds, decoded):
+    for each in (kinds.values(), map(plain_type, kinds.values())):
         try:
-            every = [pyarrow.schema([(name, kind)]) for kind in dict.fromkeys(each.values())]
+            every = [pyarrow.schema([(name, kind)]) for kind in dict.fromkeys(each)]
             return pyarrow.unify_schemas(every, promote_options="permissive").field(0).type
         except pyarrow.ArrowException as error:
             reason = error
-    places = {str(kind): file for file, kind in kinds.items()}
+    files = {str(kind): file for file, kind in kinds.items()}
+    places = [f"{kind} in {file}" for kind, file in files.items()]
+    remedy = f"; or scan with dtypes={{{name!r}: 'string'}}." if is_csv else "."
     raise SourceError(
-        f"Column '{name}' is "
-        + ", and ".join(f"{kind} in {file}" for kind, file in list(places.items())[:2])
-        + ".",
-        "Write it alike in all files, or leave it out of columns"
-        + (f"; or scan with dtypes={{{name!r}: 'string'}}." if is_csv else "."),
+        f"Column '{name}' is {', and '.join(places[:2])}.",
+        f"Write it alike in all files, or leave it out of columns{remedy}",
     ) from reason
 
 

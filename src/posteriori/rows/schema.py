@@ -5,12 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-import narwhals.stable.v1 as nw
-import numpy as np
-
 from posteriori.errors import ColumnNameError, ColumnTypeError, LevelError, ShapeError
 from posteriori.lazy import cached_property
-from posteriori.typing import Codes
 
 Kind = Literal["numeric", "boolean", "categorical"]
 
@@ -133,20 +129,6 @@ class Schema:
         """Positions of the numeric and boolean columns."""
         return [j for j, column in enumerate(self.columns) if column.kind != "categorical"]
 
-    def in_order(self, declared: Mapping[str, Sequence[Any]]) -> "Schema":
-        """With the levels of some columns in the order in which they were declared.
-
-        >>> found = Schema((Column("size", "categorical", ("big", "small")),), named=True)
-        >>> found.in_order({"size": ("tiny", "small", "big")}).columns[0].levels
-        ('small', 'big')
-        """
-
-        def ordered(column: Column) -> Column:
-            own = tuple(declared.get(column.name, column.declared))
-            return replace(column, levels=order_levels(column.levels, own), declared=own)
-
-        return replace(self, columns=tuple(map(ordered, self.columns))) if declared else self
-
     def describe(self, j: int) -> str:
         """The column as an error message calls it: column 'age', or column 3."""
         return f"column '{self.columns[j].name}'" if self.named else f"column {j}"
@@ -176,19 +158,18 @@ class Schema:
                     return f"the {what} of {self.describe(j)}: {now}, and was {was}"
         return "one of them has column names and the other has none"
 
-    def order_of(self, names: Sequence[str]) -> list[int]:
-        """The index of each column of this schema in `names`; an error if one is missing."""
-        place = {name: i for i, name in enumerate(names)}
-        missing = [name for name in self.names if name not in place]
+    def check_names(self, names: Sequence[str]) -> None:
+        """An error unless all columns of this schema are among the names."""
+        given, own = set(names), set(self.names)
+        missing = [name for name in self.names if name not in given]
         if missing:
-            unknown = [name for name in names if name not in set(self.names)]
+            unknown = [name for name in names if name not in own]
             parts = [f"missing since fit time: {listed(missing)}"]
             parts += [f"unseen at fit time: {listed(unknown)}"] if unknown else []
             raise ColumnNameError(
                 f"The columns differ from those the model was fitted on ({'; '.join(parts)}).",
                 "Pass the columns of the fit, in any order.",
             )
-        return [place[name] for name in self.names]
 
 
 def known_levels(known: Sequence[Any]) -> str:
@@ -224,35 +205,25 @@ class Batch(NamedTuple):
     def n_rows(self) -> int:
         return int(self.X.shape[0])
 
-    @property
-    def numbers(self) -> Codes:
-        """The numbers (n,) of the rows in the whole source."""
-        return self.start + np.arange(self.n_rows)
-
 
 @dataclass(frozen=True)
 class Roles:
     """Which columns of a frame are the target, the weight, the offset, and the features.
 
-    `target` is one column of labels or numbers, or several with the probability of each class.
+    `targets` is one column of labels or numbers, or several with the probability of each class.
     Without `columns` the features are all columns that are nothing else. `categories` has the
     levels of columns, in order, where they are given; `text` names columns that are text though
-    they look like numbers.
+    they look like numbers. `known` are columns of which the type in the source says all, or the
+    order of their levels.
     """
 
-    target: str | tuple[str, ...] | None = None
+    targets: tuple[str, ...] = ()
     weight: str | None = None
     offset: str | None = None
     columns: tuple[str, ...] | None = None
     categories: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     text: tuple[str, ...] = ()
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """The columns of the target."""
-        if self.target is None:
-            return ()
-        return (self.target,) if isinstance(self.target, str) else self.target
+    known: Mapping[str, Column] = field(default_factory=dict)
 
     @property
     def others(self) -> list[str]:
@@ -261,14 +232,16 @@ class Roles:
 
     def features(self, names: Sequence[str]) -> list[str]:
         """The feature columns among all; an error where a column named is not there, or twice."""
-        for role in ("target", "weight", "offset", "columns", "categories"):
-            wanted = getattr(self, role) or ()
-            for name in (wanted,) if isinstance(wanted, str) else wanted:
-                if name not in names:
-                    raise ColumnNameError(
-                        f"{role}={name!r} is not among the columns.",
-                        f"They are {listed(names, 12)}.",
-                    )
+        wanted: list[tuple[str, str | None]] = [("target", name) for name in self.targets]
+        wanted += [("weight", self.weight), ("offset", self.offset)]
+        wanted += [("columns", name) for name in self.columns or ()]
+        wanted += [("categories", name) for name in self.categories]
+        for role, name in wanted:
+            if name is not None and name not in names:
+                raise ColumnNameError(
+                    f"{role}={name!r} is not among the columns.",
+                    f"They are {listed(names, 12)}.",
+                )
         used = [*self.others, *(self.columns or ())]
         if len(set(used)) < len(used):
             twice = next(name for name in used if used.count(name) > 1)
@@ -285,37 +258,56 @@ class Roles:
         return found
 
     def in_order(self, schema: Schema) -> Schema:
-        """The schema with the levels that the user gave; an error where others occur."""
-        columns = list(schema.columns)
-        for j, column in enumerate(columns):
-            levels = self.categories.get(column.name)
-            if levels is None:
-                continue
-            if column.kind != "categorical":
-                raise ColumnTypeError(
-                    f"categories gives levels of column '{column.name}', which holds numbers.",
-                    "Leave them out, or write the column as text.",
-                )
-            unknown = [level for level in column.levels if level not in levels]
-            if unknown:
-                raise LevelError(
-                    f"Column '{column.name}' has the level {unknown[0]!r}, which is not among the "
-                    "categories given.",
-                    "Add it to categories, or recode it.",
-                )
-            columns[j] = replace(column, levels=levels, declared=levels)
-        return replace(schema, columns=tuple(columns)) if self.categories else schema
+        """All columns, with their levels in the order that the user or the source gives.
 
-    def split(self, data: Any, **place: Any) -> Batch:
-        """A frame as a batch, of the features that it has; `place` says where the rows are."""
-        frame = nw.from_native(data, eager_only=True)
-        weight, offset = (
-            None if name is None else frame[name].to_native() for name in (self.weight, self.offset)
+        Columns that discovery did not read are as their types say. An error where the user's levels
+        lack one that occurs.
+        """
+        found = {column.name: column for column in schema.columns}
+        columns = []
+        for name in self.columns or schema.names:
+            column, levels = found.get(name) or self.known[name], self.categories.get(name)
+            if levels is None and name in self.known:
+                order = self.known[name].declared or column.declared
+                column = replace(column, levels=order_levels(column.levels, order), declared=order)
+            elif levels is not None:
+                _check_levels(column, levels)
+                column = replace(column, levels=levels, declared=levels)
+            columns.append(column)
+        return replace(schema, columns=tuple(columns))
+
+    def split(self, frame: Any, names: Sequence[str], **place: Any) -> Batch:
+        """A frame with these columns as a batch; `place` says where the rows are."""
+        y = weight = offset = None
+        if self.targets:
+            one = len(self.targets) == 1
+            y = frame[self.targets[0]] if one else _select(frame, self.targets)
+        if self.weight is not None:
+            weight = frame[self.weight]
+        if self.offset is not None:
+            offset = frame[self.offset]
+        features = [name for name in self.columns or names if name in names]
+        X = _select(frame, [name for name in features if name not in self.others])
+        return Batch(X, y, weight, offset, **place)
+
+
+def _select(frame: Any, names: Sequence[str]) -> Any:
+    """Some columns of a frame of any library."""
+    is_arrow = hasattr(type(frame), "column_names")
+    return frame.select(names) if is_arrow else frame[list(names)]
+
+
+def _check_levels(column: Column, levels: Sequence[Any]) -> None:
+    """An error unless these are the levels of a column, and perhaps more."""
+    if column.kind != "categorical":
+        raise ColumnTypeError(
+            f"categories gives levels of column '{column.name}', which holds numbers.",
+            "Leave them out, or write the column as text.",
         )
-        y = frame.select(*self.targets).to_native() if self.targets else None
-        if len(self.targets) == 1:
-            y = frame[self.targets[0]].to_native()
-        names = frame.columns if self.columns is None else self.columns
-        features = [name for name in names if name in frame.columns and name not in self.others]
-        X = frame.select(*features) if features else frame.drop(*frame.columns)
-        return Batch(X.to_native(), y, weight, offset, **place)
+    unknown = [level for level in column.levels if level not in levels]
+    if unknown:
+        raise LevelError(
+            f"Column '{column.name}' has the level {unknown[0]!r}, which is not among the "
+            "categories given.",
+            "Add it to categories, or recode it.",
+        )

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from operator import add
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
@@ -27,13 +26,12 @@ from posteriori.errors import (
 )
 from posteriori.rows.block import Kernel
 from posteriori.rows.categories import check_text
-from posteriori.rows.discovery import Discovered, LabelWeights, inspect_batch
+from posteriori.rows.discovery import Discovered, LabelWeights, inspect_batch, plus
 from posteriori.rows.features import read_features
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.progress import Passes
 from posteriori.rows.schema import Batch, Roles, Schema, merge_columns
 from posteriori.rows.target import (
-    as_vector,
     check_total_weight,
     read_offset,
     read_real_target,
@@ -53,10 +51,11 @@ _counting = threading.Lock()
 
 @dataclass
 class PassLog:
-    """Passes over the rows, and bytes read."""
+    """Passes over the rows, and bytes read; `mark` is the checksum of some rows in a pass."""
 
     passes: int = 0
     bytes_read: int = 0
+    mark: int = 0
     _reported: "PassLog | None" = None
 
     def read(self, n_bytes: int) -> None:
@@ -82,71 +81,38 @@ class PassLog:
         return f"{self.passes}, {size:.3g} {units[0]} read"
 
 
-@dataclass(frozen=True)
-class Reader:
-    """Converts a batch to rows in memory, once columns and classes are known.
-
-    `real` says that targets are numbers rather than labels; `soft_classes` has the classes of
-    columns of soft labels, where these are not named after them. `code` is applied to the targets.
-    """
-
-    schema: Schema
-    classes: Labels | None
-    real: bool = False
-    soft_classes: Any = None
-    code: Callable[[Any], Array] | None = None
-
-    def __call__(self, batch: Batch) -> MemoryRows:
-        """The rows of a batch; errors have the numbers of rows in the whole source."""
-        n = batch.n_rows
-        try:
-            table = read_features(batch.X, self.schema, "The model")
-            weight = read_weight(batch.weight, n, all_zero=True)
-            y: Codes | Array | None = None
-            K = 1
-            if self.real:
-                y = read_real_target(batch.y, n)
-            elif self.classes is not None:
-                y, K = self.codes(batch, weight), len(self.classes)
-            offset = None
-            if batch.offset is not None:
-                offset = read_offset(batch.offset, n, 1 if K <= 2 else K)
-        except DataError as error:
-            raise error.located("", batch.start) from error
-        rows = MemoryRows(table, y, weight, self.classes, offset, batch.start, is_batch=True)
-        return rows if self.code is None else rows.recoded(self.code)
-
-    def codes(self, batch: Batch, weight: Array | None) -> Codes | Array:
-        """Class codes or soft labels; labels of rows of weight zero need not be classes."""
-        y, n, classes = batch.y, batch.n_rows, cast(Labels, self.classes)
-        if weight is None or weight.all() or as_vector(y).ndim == 2:
-            return read_target(y, n, self.soft_classes, known=classes)[1]
-        used = np.flatnonzero(weight)
-        found = np.zeros(n, dtype=np.intp)
-        found[used] = read_target(as_vector(y)[used], len(used), known=classes)[1]
-        return found
-
-
 @dataclass(frozen=True, eq=False)
-class _Total:
-    """A sum and its number of rows; `value` is None without rows."""
+class Part:
+    """A sum over some rows, None where there are none, their number, and a checksum of some."""
 
     n_rows: int = 0
     value: Any = None
+    mark: int = 0
 
-    def __add__(self, other: "_Total") -> "_Total":
-        values = [each.value for each in (self, other) if each.value is not None]
-        return _Total(self.n_rows + other.n_rows, reduce(add, values) if values else None)
+    def __add__(self, other: "Part") -> "Part":
+        n_rows, mark = self.n_rows + other.n_rows, self.mark + other.mark
+        return Part(n_rows, plus(self.value, other.value), mark)
+
+
+def _part(kernel: Callable[[Batch], Any], batch: Batch) -> Part:
+    """What the kernel gives for a batch; an error says where the batch is."""
+    if not batch.n_rows:
+        return Part()
+    try:
+        return Part(batch.n_rows, kernel(batch))
+    except (DataError, ScaleError) as error:
+        raise error.located(batch.where) from error
 
 
 @dataclass(frozen=True, eq=False)
 class SourceRows(ABC):
     """`Rows` of a source that is read batch by batch, in every pass.
 
-    A new kind of source implements `_sum_batches` and `_iterate`. `real` says that
-    the target is a number, `soft_classes` what the user calls columns of soft labels.
-    `known_schema` and `known_classes` are those of an earlier fit. `code` is applied to class codes
-    as they are read.
+    A new kind of source implements `_sum_batches` and `_iterate`. `real` says that the target is a
+    number, `soft_classes` what the user calls columns of soft labels. `known_schema` and
+    `known_classes` are those of an earlier fit. `code` is applied to class codes as they are read,
+    `prepare` to features. `n_expected` is the number of rows, where it is known before the first
+    pass.
     """
 
     roles: Roles
@@ -157,6 +123,8 @@ class SourceRows(ABC):
     known_schema: Schema | None = field(default=None, kw_only=True)
     known_classes: Labels | None = field(default=None, kw_only=True)
     code: Callable[[Any], Array] | None = field(default=None, kw_only=True)
+    prepare: Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    n_expected: int | None = field(default=None, kw_only=True)
     _found: list[Discovered] = field(default_factory=list, kw_only=True)
 
     in_memory: ClassVar[Literal[False]] = False
@@ -166,12 +134,9 @@ class SourceRows(ABC):
     # Each kind of source implements these.
 
     @abstractmethod
-    def _sum_batches(
-        self, task: Callable[[Batch], S], receive: Callable[[S], object], purpose: Purpose
-    ) -> None:
-        """`receive` gets what `task` gives for the batches, added up where they are next to each
-        other, in the order of the rows. Discovery needs no plain numbers, and what is read once
-        is not cached.
+    def _sum_batches(self, task: Callable[[Batch], S], purpose: Purpose) -> Iterator[S]:
+        """What `task` gives for the batches, added up where they are next to each other, in the
+        order of the rows. Discovery needs no plain numbers, and what is read once is not cached.
         """
 
     @abstractmethod
@@ -193,11 +158,6 @@ class SourceRows(ABC):
         """The files that the rows are read from, where there are any."""
         return ()
 
-    @property
-    def _n_expected(self) -> int | None:
-        """The number of rows, where it is known before the first pass."""
-        return None
-
     # Discovery.
 
     def discover(self) -> Self:
@@ -206,17 +166,6 @@ class SourceRows(ABC):
             inspect = partial(inspect_batch, soft_classes=self.soft_classes, real=self.real)
             self._remember(self._sum(inspect, "discovery"))
         return self
-
-    def _remember(self, found: Discovered | None) -> None:
-        if found is None:
-            raise ShapeError("There are no rows.", "Pass a source with at least one row.")
-        check_total_weight(found.weight)
-        self._found.append(replace(found, schema=self._ordered(found.schema)))
-
-    def check_text(self) -> None:
-        """An error for columns of text that are dates, numbers or identifiers."""
-        for column in self.schema.columns:
-            check_text(column, self.n_rows, column.name in self.roles.text)
 
     def discover_and_sum(self, gather: Callable[[MemoryRows], S]) -> S | None:
         """Discovery and the sum of what `gather` gives for each batch, in one pass.
@@ -229,24 +178,37 @@ class SourceRows(ABC):
             self.discover()
             return None
 
-        def task(batch: Batch) -> _DiscoveredSum:
+        def inspect(batch: Batch) -> Discovered:
             found = inspect_batch(batch, self.soft_classes)
             if found.labels is None or not found.weight:
-                return _DiscoveredSum(found, None, found.labels is not None)
+                return replace(found, is_complete=found.labels is not None)
             try:
-                classes = self._ordered_classes(found.labels)
-                read = Reader(self._ordered(found.schema), classes, False, self.soft_classes)
-                return _DiscoveredSum(found, gather(read(batch)), not any(found.empty))
+                schema, classes = self.roles.in_order(found.schema), self._classes_of(found.labels)
+                own = replace(self, known_schema=schema, known_classes=classes, _found=[found])
+                statistic = gather(own.read(batch))
+                return replace(found, statistic=statistic, is_complete=not any(found.empty))
             except PosterioriError:  # raised again by the pass that follows, with all rows known
-                return _DiscoveredSum(found, None, False)
+                return found
 
-        both = self._sum(task, "once")
-        self._remember(None if both is None else both.discovered)
-        statistic = both.statistic if both.is_complete else None
+        statistic: Any = self._remember(self._sum(inspect, "once"))
         if statistic is None or statistic.schema != self.schema:
             return None
         same = np.array_equal(statistic.classes, cast(Labels, self.classes))
         return cast(S, statistic) if same else None
+
+    def _remember(self, found: Discovered | None) -> Any:
+        """Keep what the first pass has found; its statistic is returned."""
+        if found is None:
+            raise ShapeError("There are no rows.", "Pass a source with at least one row.")
+        check_total_weight(found.weight)
+        schema = self.roles.in_order(found.schema)
+        self._found.append(replace(found, schema=schema, statistic=None))
+        return found.statistic if found.is_complete else None
+
+    def check_text(self) -> None:
+        """An error for columns of text that are dates, numbers or identifiers."""
+        for column in self.schema.columns:
+            check_text(column, self.n_rows, column.name in self.roles.text)
 
     @property
     def discovered(self) -> Discovered:
@@ -258,12 +220,15 @@ class SourceRows(ABC):
             )
         return self._found[0]
 
-    def _ordered(self, schema: Schema) -> Schema:
-        """The schema with the levels in the order that the user or the files declare."""
-        return self.roles.in_order(schema)
-
-    def _ordered_classes(self, labels: LabelWeights) -> Labels:
-        return labels.classes()
+    def _classes_of(self, labels: LabelWeights) -> Labels:
+        """The labels of rows with a weight, in the order that the type of the target declares."""
+        classes = labels.classes()
+        if len(self.roles.targets) != 1 or self.roles.targets[0] not in self.roles.known:
+            return classes
+        column = self.roles.known[self.roles.targets[0]]
+        place = {level: i for i, level in enumerate(column.declared)}
+        places = [place.get(str(label), len(place)) for label in classes]
+        return classes[np.argsort(places, kind="stable")]
 
     @property
     def schema(self) -> Schema:
@@ -275,7 +240,7 @@ class SourceRows(ABC):
         if self.real or labels is None:
             return None
         known = self.known_classes
-        return self._ordered_classes(labels) if known is None else known
+        return self._classes_of(labels) if known is None else known
 
     @property
     def soft(self) -> bool:
@@ -286,97 +251,85 @@ class SourceRows(ABC):
     def n_rows(self) -> int:
         return self.discovered.n_rows
 
-    @property
-    def reader(self) -> Reader:
-        """Converts a batch to rows in memory."""
-        return Reader(self.schema, self.classes, self.real, self.soft_classes, self.code)
+    def read(self, batch: Batch) -> MemoryRows:
+        """The rows of a batch in memory, once columns and classes are known.
+
+        Errors have the numbers of rows in the whole source.
+        """
+        n, classes, offset = batch.n_rows, self.classes, None
+        y: Codes | Array | None = None
+        try:
+            X = batch.X if self.prepare is None else self.prepare(batch.X)
+            table = read_features(X, self.schema, "The model")
+            weight = read_weight(batch.weight, n, all_zero=True)
+            if self.real:
+                y = read_real_target(batch.y, n)
+            elif classes is not None:
+                y = read_target(batch.y, n, self.soft_classes, known=classes, weight=weight)[1]
+            if batch.offset is not None:
+                K = 1 if classes is None or len(classes) == 2 else len(classes)
+                offset = read_offset(batch.offset, n, K)
+        except DataError as error:
+            raise error.located("", batch.start) from error
+        rows = MemoryRows(table, y, weight, classes, offset, batch.start, is_batch=True)
+        return rows if self.code is None else rows.recoded(self.code)
 
     # Passes.
 
     def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
         """Run `kernel` on every block, and add up its results in the order of the rows."""
-        reader = self.reader
-        found = self._sum(lambda batch: reader(batch).add_up(kernel, block_entries))
+        found = self._sum(
+            lambda batch: self.read(batch).map_sum(kernel, block_entries=block_entries)
+        )
         self.progress.objective = getattr(found, "objective", None)
         return cast(S, found)
 
     def _sum(self, kernel: Callable[[Batch], Any], purpose: Purpose = "sum") -> Any:
         """The sum of `kernel` over all batches, in one pass; None where there are no rows."""
-        total = [_Total()]
+        task = partial(_part, kernel)
+        return reduce(plus, self._one_pass(self._sum_batches(task, purpose)), None)
 
-        def receive(found: Any) -> None:
-            total[0] += _Total(0, found)
-
-        self._each(kernel, receive, purpose)
-        return total[0].value
-
-    def each(self, make: Callable[[Batch], T], receive: Callable[[T], object]) -> None:
-        """`receive` gets what `make` gives for the batches, in the order of the rows."""
-        self._each(make, receive, "once")
-
-    def _each(
-        self, kernel: Callable[[Batch], Any], receive: Callable[[Any], object], purpose: Purpose
-    ) -> None:
-        def task(batch: Batch) -> _Total:
-            if not batch.n_rows:
-                return _Total()
-            try:
-                return _Total(batch.n_rows, kernel(batch))
-            except (DataError, ScaleError) as error:
-                raise error.located(batch.where) from error
-
-        with self._one_pass() as advance:
-
-            def take(found: _Total) -> None:
-                advance(found.n_rows)
-                if found.value is not None:
-                    receive(found.value)
-
-            self._sum_batches(task, take, purpose)
+    def each(self, make: Callable[[Batch], list[T]]) -> Iterator[list[T]]:
+        """What `make` gives for the batches, in lists in the order of the rows."""
+        return self._one_pass(self._sum_batches(partial(_part, make), "once"))
 
     def batches(self, random: np.random.Generator | None = None) -> Iterator[MemoryRows]:
         """The rows a batch at a time, in their order or, as far as it can be, a random one."""
-        with self._one_pass() as advance:
-            for batch in self._iterate(random):
-                if batch.n_rows:
-                    yield self.reader(batch)
-                advance(batch.n_rows)
+        return self._one_pass(map(partial(_part, self.read), self._iterate(random)))
 
-    @contextmanager
-    def _one_pass(self) -> Iterator[Callable[[int], None]]:
-        """The context of a pass, which is counted, reported, and named in an interrupt."""
-        n_rows = 0
-
-        def advance(more: int) -> None:
-            nonlocal n_rows
-            n_rows += more
-            self.progress.advance(more)
-
+    def _one_pass(self, parts: Iterator[Part]) -> Iterator[Any]:
+        """The values of the parts of a pass, which is counted and reported."""
+        n_rows = mark = 0
         try:
-            self.progress.begin(self.n_rows if self._found else self._n_expected)
-            yield advance
-        except KeyboardInterrupt as error:
-            raise _stopped(f"in {self.progress.now}") from error
+            self.progress.begin(self.n_rows if self._found else self.n_expected)
+            for part in parts:
+                n_rows, mark = n_rows + part.n_rows, mark + part.mark
+                self.progress.advance(part.n_rows)
+                if part.value is not None:
+                    yield part.value
         finally:
             self.progress.end()
         self.log.passes += 1
         if self._found and n_rows != self.n_rows:
-            raise SourceError(
-                f"The source has {n_rows:,} rows, and had {self.n_rows:,} in the first pass.",
-                "Scan again, and fit to what is there now. The batches of Dask must be the same "
-                "each time they are computed: fix seeds.",
-            )
+            raise _other_rows(f"The source has {n_rows:,} rows, and had {self.n_rows:,}")
+        if mark and self.log.mark not in (0, mark):
+            raise _other_rows("Chunks have other rows than")
+        self.log.mark = mark or self.log.mark
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
         """The context of a fit, in which an interrupt names the pass."""
         try:
             yield
-        except Interrupted:
-            raise
         except KeyboardInterrupt as error:
-            now = self.progress.now
-            raise _stopped("before the first pass" if now is None else f"after {now}") from error
+            now, where = self.progress.now, "before the first pass"
+            if now is not None:
+                where = f"{'after' if now.is_last else 'in'} {now}"
+            raise Interrupted(
+                f"Stopped {where}.",
+                "The estimator is as it was before the fit. Fit again; the first pass over the "
+                "same source is not repeated.",
+            ) from error
 
     # Views of the same rows.
 
@@ -405,6 +358,11 @@ class SourceRows(ABC):
         """The same rows with `code` of their targets in place of these."""
         return replace(self, code=code)
 
+    def with_columns(self, columns: Sequence[str], target: str) -> Self:
+        """The same rows with other features and this target, before their first pass."""
+        roles = replace(self.roles, columns=tuple(columns), targets=(target,))
+        return replace(self, roles=roles, _found=[])
+
     def with_numbers(self) -> Self:
         """The same rows with the target as a number."""
         if not self.has_target:
@@ -412,31 +370,13 @@ class SourceRows(ABC):
         return replace(self, real=True, _found=list(self._found))
 
 
-@dataclass(frozen=True, eq=False)
-class _DiscoveredSum:
-    """Columns and labels of a batch, and its statistic; not `is_complete` where that is unknown."""
-
-    discovered: Discovered
-    statistic: Any
-    is_complete: bool
-
-    def __add__(self, other: "_DiscoveredSum") -> "_DiscoveredSum":
-        discovered = self.discovered + other.discovered
-        columns = zip(self.discovered.schema.columns, other.discovered.schema.columns, strict=True)
-        same = all(ours.kind == theirs.kind for ours, theirs in columns)
-        if not (self.is_complete and other.is_complete and same):
-            return _DiscoveredSum(discovered, None, False)
-        known = [each.statistic for each in (self, other) if each.statistic is not None]
-        return _DiscoveredSum(discovered, reduce(add, known) if known else None, True)
-
-
 FitRows = MemoryRows | SourceRows
 """Rows that a model is fitted to."""
 
 
-def _stopped(where: str) -> Interrupted:
-    return Interrupted(
-        f"Stopped {where}.",
-        "The estimator is as it was before the fit. Fit again; the first pass over the same source "
-        "is not repeated.",
+def _other_rows(problem: str) -> SourceError:
+    return SourceError(
+        f"{problem} in the first pass.",
+        "Scan again, and fit to what is there now. The chunks of Dask must be the same each time "
+        "they are computed: fix seeds.",
     )

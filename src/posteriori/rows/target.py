@@ -52,13 +52,18 @@ def as_vector(values: Any, *, keep_levels: bool = False) -> Any:
 
 
 def read_target(
-    y: Any, n_rows: int, classes: Any = None, *, known: Labels | None = None
+    y: Any,
+    n_rows: int,
+    classes: Any = None,
+    *,
+    known: Labels | None = None,
+    weight: Array | None = None,
 ) -> tuple[Labels, Codes | Array]:
     """The classes in order, and per row the class code, or the soft labels as they are.
 
     Classes are sorted, or in the order that a categorical y declares. `classes` are the names of
     all classes (of the columns of soft labels, in their order), `known` those of a fit, whose order
-    is kept.
+    is kept; labels of rows of `weight` zero need not be among them.
     """
     values = _one_target(y, n_rows, LabelError)
     if len(values.shape) == 2:
@@ -67,7 +72,7 @@ def read_target(
     found, codes = encode(values)
     if known is None and classes is not None:
         known = read_classes(classes)
-    return (found, codes) if known is None else (known, _among(found, codes, known))
+    return (found, codes) if known is None else (known, _among(found, codes, known, weight))
 
 
 def _one_target(y: Any, n_rows: int, error: type[DataError]) -> Any:
@@ -129,13 +134,16 @@ def merge_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
     return both[first], places[: len(a)], places[len(a) :]
 
 
-def _among(found: Labels, codes: Codes, known: Labels) -> Codes:
+def _among(found: Labels, codes: Codes, known: Labels, weight: Array | None) -> Codes:
     """The index of each row's label in the known classes."""
     place = {label: k for k, label in enumerate(known.tolist())}
     labels = found.astype(known.dtype) if found.dtype.kind == known.dtype.kind == "M" else found
     places = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-    if (places < 0).any():
-        row = int(np.argmax(places[codes] < 0))
+    lost = places[codes] < 0 if (places < 0).any() else None
+    if lost is not None and weight is not None:
+        lost &= weight > 0
+    if lost is not None and lost.any():
+        row = int(np.argmax(lost))
         raise LabelError(
             f"Row {{row}} of y is {found[codes[row : row + 1]].tolist()[0]!r}, which is not among "
             f"the classes given, {listed(known.tolist())}.",
@@ -143,7 +151,8 @@ def _among(found: Labels, codes: Codes, known: Labels) -> Codes:
             "partial_fit(X, y, classes=[...]).",
             row,
         )
-    return codes if np.array_equal(places, np.arange(len(places))) else places[codes]
+    same = np.array_equal(places, np.arange(len(places)))
+    return codes if same else np.maximum(places, 0)[codes]
 
 
 def _read_soft(

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from threadpoolctl import LibController
 
@@ -22,16 +22,10 @@ R = TypeVar("R")
 _n_threads: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
-def available_cores() -> int:
-    """How many cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def thread_count() -> int:
-    """How many threads a sum over rows uses now."""
-    return _n_threads.get() or available_cores()
+    """How many threads a sum over rows uses now; all cores, unless `threads` says otherwise."""
+    is_known = hasattr(os, "sched_getaffinity")  # the cores that this process may run on
+    return _n_threads.get() or (len(os.sched_getaffinity(0)) if is_known else os.cpu_count() or 1)
 
 
 @contextmanager
@@ -72,7 +66,7 @@ class _OneBlasThread:
 
 
 _lock = threading.Lock()
-_limit: Callable[[], _OneBlasThread | None] = lambda: None  # noqa: E731
+_active = WeakValueDictionary[str, _OneBlasThread]()
 
 
 @contextmanager
@@ -83,12 +77,9 @@ def one_blas_thread() -> Iterator[None]:
     keep spinning for a while, in the way of the other's: a small product then takes 16 ms. Blocks
     are counted by references, so that an interrupt at any moment restores the threads.
     """
-    global _limit
     with _lock:
-        own = _limit()
-        if own is None:
-            own = _OneBlasThread()
-            _limit = weakref.ref(own)
+        own = _active.get("blas") or _OneBlasThread()
+        _active["blas"] = own
     try:
         yield
     finally:
@@ -96,12 +87,8 @@ def one_blas_thread() -> Iterator[None]:
             del own
 
 
-def map_in_order(
-    task: Callable[[T], R],
-    items: Iterable[T],
-    receive: Callable[[R], object] = lambda result: None,
-) -> None:
-    """Pass `task(item)` to `receive` for each item, in the order of the items.
+def map_in_order(task: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """`task(item)` for each item, in the order of the items, by several threads.
 
     Results do not pile up: at most two items a thread are waiting. The error of the first item that
     fails is raised.
@@ -110,17 +97,16 @@ def map_in_order(
     # BLAS has one thread even when one thread works: the bits must not depend on `size`.
     with one_blas_thread():
         if size == 1:
-            for item in items:
-                receive(task(item))
+            yield from map(task, items)
             return
         waiting = deque[Future[R]]()
         try:
             for item in items:
                 waiting.append(_pool(size).submit(task, item))
                 if len(waiting) == 2 * size:
-                    receive(waiting.popleft().result())
+                    yield waiting.popleft().result()
             while waiting:
-                receive(waiting.popleft().result())
+                yield waiting.popleft().result()
         finally:
             wait([future for future in waiting if not future.cancel()])
 
@@ -132,12 +118,10 @@ def _pool(size: int) -> ThreadPoolExecutor:
 
 def _reset_in_child() -> None:
     """In a forked child, which has no other threads: new pools, and BLAS with all its threads."""
-    global _limit
     _pool.cache_clear()
-    limit = _limit()
-    if limit is not None:
+    for limit in _active.values():
         limit.restore()
-    _limit = lambda: None  # noqa: E731
+    _active.clear()
     _lock.release()
 
 

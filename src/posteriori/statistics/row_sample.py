@@ -8,7 +8,6 @@ from scipy import sparse
 
 from posteriori.rows.block import (
     Block,
-    Features,
     Mixed,
     Rows,
     sample_positions,
@@ -34,27 +33,23 @@ class Sample(Statistic):
 
     def rows(self, schema: Schema, classes: Labels | None) -> MemoryRows:
         """The sample as rows in memory."""
-
-        def joined(name: str) -> Any:
-            values = [getattr(part, name) for part in self.parts]
-            return values[0] if len(values) == 1 or values[0] is None else np.concatenate(values)
-
-        table = Table(_stack([part.X for part in self.parts]), schema)
-        return MemoryRows(table, joined("y"), joined("weight"), classes, joined("offset"))
+        names = "X", "y", "weight", "offset"
+        X, y, weight, offset = (
+            _join([getattr(part, name) for part in self.parts]) for name in names
+        )
+        return MemoryRows(Table(X, schema), y, weight, classes, offset)
 
 
-def _stack(parts: list[Features]) -> Features:
-    if len(parts) == 1:
+def _join(parts: list[Any]) -> Any:
+    """Features, or targets, weights or offsets, of several blocks; None where they have none."""
+    if len(parts) == 1 or parts[0] is None:
         return parts[0]
     if isinstance(parts[0], Mixed):
-        mixed = cast(list[Mixed], parts)
-        return Mixed(
-            np.concatenate([part.numeric for part in mixed]),
-            np.concatenate([part.codes for part in mixed]),
-        )
+        numeric = np.concatenate([part.numeric for part in parts])
+        return Mixed(numeric, np.concatenate([part.codes for part in parts]))
     if any(isinstance(part, sparse.csr_array) for part in parts):
         return sparse.vstack(parts, format="csr")
-    return np.concatenate(cast(Any, parts))
+    return np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -72,8 +67,9 @@ class TakeSample:
 def sample_rows(rows: Rows, one_in: float) -> tuple[MemoryRows, float]:
     """A random sample in memory, and the weight of all rows as a multiple of its weight."""
     found = rows.map_sum(TakeSample(one_in), block_entries=_BLOCK_ENTRIES)
-    sampled = sum(weights_of(part).sum() for part in found.parts)
-    return found.rows(rows.schema, rows.classes), found.weight / sampled if sampled else np.inf
+    some = found.rows(rows.schema, rows.classes)
+    weight = some.n_rows if some.weight is None else some.weight.sum()
+    return some, found.weight / weight if weight else np.inf
 
 
 def thin_rows(rows: Rows, rate: float, seed: int) -> MemoryRows | None:
@@ -109,13 +105,11 @@ def split_rows(rows: Rows, k: int) -> list[Rows]:
 
 
 def _every(rows: MemoryRows, own: slice) -> MemoryRows:
-    def of(values: Any) -> Any:
-        return None if values is None else values[own]
-
     old: Any = rows.table.values
-    values = tuple(map(of, old)) if isinstance(old, tuple) else take_rows(old, own)
-    table = Table(values, rows.schema)
-    return MemoryRows(table, of(rows.y), of(rows.weight), rows.classes, of(rows.offset))
+    table = tuple(each[own] for each in old) if isinstance(old, tuple) else take_rows(old, own)
+    given: Any = rows.y, rows.weight, rows.offset
+    y, weight, offset = (None if values is None else values[own] for values in given)
+    return MemoryRows(Table(table, rows.schema), y, weight, rows.classes, offset)
 
 
 def join_rows(first: MemoryRows, second: MemoryRows) -> MemoryRows:
