@@ -71,7 +71,7 @@ def test_targets_outside_the_domain_are_marked():
 @pytest.mark.parametrize(
     ("family", "link", "words"),
     [
-        ("normal", "log", "no family 'normal' of targets. Choose 'bernoulli', 'exponential'"),
+        ("normal", "log", "family='normal' is not understood. Use 'gaussian', 'bernoulli'"),
         ("poisson", "logit", "poisson .* link 'logit'. .* 'canonical', 'log' or 'identity'"),
         ("bernoulli", "cdf", "bernoulli target cannot have the link 'cdf'"),
     ],

@@ -200,18 +200,13 @@ class TargetFamily(ABC):
         """Which targets are impossible."""
 
     @abstractmethod
-    def standard_deviation(self, mean: Array) -> Array:
-        """√V(μ)."""
-
-    @quiet
     def variance(self, mean: Array) -> Array:
         """V(μ)."""
-        return self.standard_deviation(mean) ** 2
 
     @quiet
     def pearson(self, t: Array, mean: Array) -> Array:
         """(t - μ)²/V(μ), row by row."""
-        return ((t - mean) / self.standard_deviation(mean)) ** 2
+        return (t - mean) ** 2 / self.variance(mean)
 
     @abstractmethod
     def deviance(self, t: Array, mean: Array) -> Array:
@@ -245,7 +240,7 @@ class GaussianTarget(TargetFamily):
     def outside(self, t: Array) -> NDArray[np.bool_]:
         return np.isnan(t)
 
-    def standard_deviation(self, mean: Array) -> Array:
+    def variance(self, mean: Array) -> Array:
         return np.ones_like(mean)
 
     @quiet
@@ -271,8 +266,8 @@ class BernoulliTarget(TargetFamily):
     def outside(self, t: Array) -> NDArray[np.bool_]:
         return ~((t >= 0) & (t <= 1))
 
-    def standard_deviation(self, mean: Array) -> Array:
-        return np.sqrt(mean * (1 - mean))
+    def variance(self, mean: Array) -> Array:
+        return mean * (1 - mean)
 
     def deviance(self, t: Array, mean: Array) -> Array:
         return _infinite_outside(2 * (divergence(t, mean) + divergence(1 - t, 1 - mean)))
@@ -301,8 +296,8 @@ class PoissonTarget(TargetFamily):
     def outside(self, t: Array) -> NDArray[np.bool_]:
         return ~(t >= 0)
 
-    def standard_deviation(self, mean: Array) -> Array:
-        return np.sqrt(mean)
+    def variance(self, mean: Array) -> Array:
+        return mean
 
     def deviance(self, t: Array, mean: Array) -> Array:
         return _infinite_outside(np.where(mean >= 0, 2 * divergence(t, mean), np.nan))
@@ -328,8 +323,9 @@ class GammaTarget(TargetFamily):
     def outside(self, t: Array) -> NDArray[np.bool_]:
         return ~(t > 0)
 
-    def standard_deviation(self, mean: Array) -> Array:
-        return mean
+    @quiet
+    def variance(self, mean: Array) -> Array:
+        return mean**2
 
     @quiet
     def deviance(self, t: Array, mean: Array) -> Array:
@@ -378,9 +374,11 @@ def glm_loss(family: str, link: str = "canonical") -> Loss:
     >>> glm_loss("bernoulli").canonical, glm_loss("bernoulli", "cloglog").canonical
     (True, False)
     """
-    if family not in GLM_FAMILIES:
+    if not isinstance(family, str) or family not in GLM_FAMILIES:
         raise ParameterError(
-            f"There is no family {family!r} of targets.", f"Choose {either(sorted(GLM_FAMILIES))}."
+            f"family={family!r} is not understood.",
+            f"Use {either([*GLM_FAMILIES, 'categorical'])} ('bernoulli' is the binomial family; "
+            "counts of groups are shares with sample_weight).",
         )
     known = GLM_FAMILIES[family]
     if link == "canonical":
