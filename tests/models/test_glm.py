@@ -720,7 +720,7 @@ def test_an_exponential_likelihood_without_bound_is_an_error():
     for link in ("reciprocal", "log"):
         with pytest.raises(DomainError, match=r"no bound.*'g\[c\]'"):
             GLM(family="exponential", link=link).fit(frame, y)
-    with pytest.raises(DomainError, match=r"no bound.*mean of row \d+ \(and \d+ more\)"):
+    with pytest.raises(DomainError, match=r"no bound.*mean of row \d+"):
         GLM(family="exponential", link="identity").fit(frame, y)
     held = GLM(family="exponential", link="log", prior=1.0).fit(frame, y)
     assert held.converged_

@@ -14,7 +14,7 @@ from posteriori.statistics.separation_margins import (
     GatherStepLength,
     MarginGradient,
     Pairs,
-    by_label,
+    pair_sums,
 )
 
 RANDOM = np.random.default_rng(4)
@@ -24,9 +24,8 @@ CENTRE, SCALE = np.array([0.0, 7.0, 0.0]), np.array([1.0, 50.0, 1e-3])
 
 
 def pairs_of(rows, K, centre=CENTRE, scale=SCALE):
-    return Pairs(
-        Columns(rows.schema), Standard(np.array(centre), np.array(scale), True), by_label, K
-    )
+    standard = Standard(np.array(centre), np.array(scale), True)
+    return Pairs(Columns(rows.schema), standard, pair_sums(rows, K).pairs.support, K)
 
 
 def plain_margins(theta, y, K):

@@ -278,14 +278,14 @@ def _at_the_ends(
 
     With a sentence on the rows that lie at an end.
     """
-    size, trace = _size(objective, target), ()
+    size, trace = _size(objective, target), list[Iteration]()
     for height in _HEIGHTS:
         loss = BarrierLoss(cast(Loss, objective.loss), target.domain, height * size)
         tolerance = min(objective.tolerance, _FINE * height)
         level = replace(objective, loss=loss, tolerance=tolerance)
         solution = scored([level], w, max_iter)
-        w, trace = solution.parameters, (*trace, *solution.trace)
-    solution = replace(solution, value=objective(w, "none").value, trace=trace)
+        w, trace = solution.parameters, [*trace, *solution.trace]
+    solution = replace(solution, value=objective(w, "none").value, trace=tuple(trace))
     edge = _rows_at_an_end(objective, w, target)
     if search.may_diverge(objective) and search.diverges(objective, w):
         return replace(solution, status=Status.SEPARATED), ""

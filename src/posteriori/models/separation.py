@@ -13,31 +13,35 @@ likelihood of the other rows has a maximum, in the directions that they determin
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from posteriori.errors import ConvergenceWarning, DomainError, SeparationWarning, warn
-from posteriori.likelihood.binary_losses import SignedLogisticLoss
 from posteriori.likelihood.glm_families import SquaredLoss
 from posteriori.likelihood.links import ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.models.fitting import Prepared
-from posteriori.models.scoring import Safeguarded, Solved, scored
+from posteriori.models.scoring import Solved, scored
 from posteriori.posterior.jeffreys import JeffreysPosterior
 from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
 from posteriori.posterior.priors import flat
 from posteriori.rows.block import Block
 from posteriori.solve.newton import newton
-from posteriori.solve.objective import Iteration, Solution, Status
+from posteriori.solve.objective import Curvature, Iteration, Local, Solution, Status
 from posteriori.solve.separation import INTERCEPT, Separation, find_separation, unseparated
 from posteriori.statistics.goodness_of_fit import GatherTargetMean
 from posteriori.statistics.local_quadratic import GatherProducts, GatherQuadratic
-from posteriori.statistics.separation_margins import GatherStepLength, Pairs, Support, pair_sums
+from posteriori.statistics.separation_margins import (
+    GatherStepLength,
+    Mask,
+    Pairs,
+    Support,
+    pair_sums,
+)
 from posteriori.statistics.statistic import Maximum
 from posteriori.typing import Array
 
@@ -80,16 +84,13 @@ def support_of(objective: LogPosterior, zero_lies_at: float = 0.0) -> Support:
     Where means tend to zero with activations of the sign `zero_lies_at`, the classes are "zero" and
     "more": a row with a positive target is of both, so that its activation must stay.
     """
-    signed = isinstance(objective.loss, SignedLogisticLoss)
 
-    def support(block: Block) -> NDArray[Any]:
+    def support(block: Block) -> Mask:
         t = objective.target(block)
-        if signed:
-            return (t > 0).astype(np.intp)
-        if zero_lies_at:
-            both = np.column_stack([np.ones(len(t), dtype=np.bool_), t > 0])
-            return both[:, ::-1] if zero_lies_at > 0 else both
-        return t > 0 if t.ndim == 2 else np.column_stack([t < 1, t > 0])
+        if t.ndim == 2:
+            return t > 0
+        found = np.column_stack([(t < 1) | (zero_lies_at != 0), t > 0])
+        return found[:, ::-1] if zero_lies_at > 0 else found
 
     return support
 
@@ -210,7 +211,7 @@ class SeparationSearch:
         return shows_overlap(levels, solution, support, known_dispersion=known)
 
 
-def _fixed(objective: LogPosterior) -> NDArray[np.bool_]:
+def _fixed(objective: LogPosterior) -> Mask:
     """The coefficients (q,), in the units of the columns, on which there is a prior."""
     precision = objective.penalty.precision
     matrix = np.diag(precision) if precision.ndim == 1 else precision
@@ -284,9 +285,7 @@ def _least_slope_of(kernel: GatherQuadratic, support: Support, block: Block) -> 
     _, a = kernel.design_and_activations(block)
     _, slope = kernel.loss.sum_and_gradient(a, kernel.target(block), block.weight)
     shared = support(block)
-    if slope.ndim == 2:
-        return float(abs(slope[~shared]).min(initial=np.inf))
-    sure = slope if shared.ndim == 1 else slope[~shared.all(axis=1)]
+    sure = slope[~shared] if slope.ndim == 2 else slope[~shared.all(axis=1)]
     return float(abs(sure).min(initial=np.inf))
 
 
@@ -315,21 +314,36 @@ class CertainFit(NamedTuple):
     determined: Array
 
 
+@dataclass(frozen=True, eq=False)
+class _Restricted(LogPosterior):
+    """The objective at origin + directions u, as a function of u (k,); directions (p, k)."""
+
+    origin: Array | None = None
+    directions: Array | None = None
+
+    @classmethod
+    def of(cls, objective: LogPosterior, origin: Array, directions: Array) -> "_Restricted":
+        given = {each.name: getattr(objective, each.name) for each in fields(objective)}
+        return cls(**given, origin=origin, directions=directions)
+
+    def __call__(self, u: Array, hessian: Curvature) -> Local:
+        origin, D = cast(Array, self.origin), cast(Array, self.directions)
+        found = LogPosterior.__call__(self, origin + D @ u, hessian)
+        curved = None if found.hessian is None else D.T @ found.hessian @ D
+        return Local(found.value, D.T @ found.gradient, curved)
+
+
 def certain_fit(
     objective: LogPosterior,
     found: Separation,
     solution: Solution[Array, Iteration],
     margin: float,
     support: Support,
-    *,
-    by_newton: bool = True,
 ) -> CertainFit:
     """Where a fit to separated classes ends: separated rows have at least the margin.
 
-    Completely separated rows reach it along the coefficients of a few Newton steps, if those
-    separate them and the loss is convex: others depend on accidents of the iteration. Else the fit
-    moves along the ray, and the other rows are fitted from there. `by_newton` says that the
-    solution is of Newton's method.
+    Completely separated rows reach it along the coefficients of the fit, if those separate them.
+    Else the fit moves along the ray, and the other rows are fitted from there.
     """
     expand, K = objective.coordinates.expand, len(found.ray)
     pairs = Pairs(objective.columns, objective.standard, support, 2 if K == 1 else K)
@@ -342,12 +356,9 @@ def certain_fit(
 
     w, trace, determined = solution.parameters, solution.trace, np.zeros((len(ray), 0))
     is_complete = found.kind == "complete" and not objective.penalty.precision.any()
-    if is_complete and not by_newton and not objective.is_wide:
-        w = newton([objective], 0 * w, check_separation=lambda: True).parameters
-    if is_complete and objective.loss.convex and np.isfinite(stretch := length(w, w)):
-        w = w + stretch * w
-    elif is_complete:
-        w = length(0 * w, ray) * ray
+    if is_complete:
+        stretch = length(w, w)
+        w = w + stretch * w if np.isfinite(stretch) else length(0 * w, ray) * ray
     else:
         w = w + length(w, ray) * ray
         if objective.is_wide:
@@ -355,8 +366,8 @@ def certain_fit(
             w = refit.parameters
         else:
             determined = _determined(objective, w)
-            rest = Safeguarded(objective, w, determined)
-            refit = newton([rest], np.zeros(determined.shape[1]), always_fresh=True)
+            rest = _Restricted.of(objective, w, determined)
+            refit = scored([rest], np.zeros(determined.shape[1]))
             w = w + determined @ refit.parameters
         w, trace = w + length(w, ray) * ray, (*trace, *refit.trace)
     value = objective(w, "none").value

@@ -28,8 +28,8 @@ from posteriori.typing import Array, Codes
 
 Mask = NDArray[np.bool_]
 
-Support = Callable[[Block], NDArray[Any]]
-"""The classes that the rows of a block may belong to: codes (n,), or a mask (n, K)."""
+Support = Callable[[Block], Mask]
+"""The classes that the rows of a block may belong to: a mask (n, K)."""
 
 TOUCHING = 1e-9
 """Margins of this size, along a θ of size one, cannot be distinguished from zero."""
@@ -43,12 +43,6 @@ SEPARATED = 0.5
 
 _FAR = 10.0
 """Standard deviations from zero beyond which a column is centred."""
-
-
-def by_label(block: Block) -> NDArray[Any]:
-    """The class of each row, or the classes with a share in it."""
-    y = cast(NDArray[Any], block.y)
-    return y if y.ndim == 1 else y > 0
 
 
 class BlockMargins(NamedTuple):
@@ -84,8 +78,6 @@ class Pairs:
         if a.ndim == 1:
             a = np.column_stack([np.zeros(len(a)), a])
         support = self.support(block)
-        if support.ndim == 1:
-            support = support[:, None] == np.arange(self.n_classes)
         own = support.argmax(axis=1)
         pairs = own[:, None] != np.arange(self.n_classes)
         margins = np.where(pairs, np.take_along_axis(a, own[:, None], axis=1) - a, np.inf)
@@ -263,14 +255,19 @@ class PairSums(NamedTuple):
 
 
 def pair_sums(
-    rows: Rows, n_classes: int, support: Support = by_label, fit_intercept: bool = True
+    rows: Rows, n_classes: int, support: Support | None = None, fit_intercept: bool = True
 ) -> PairSums:
     """The pairs of the rows, in columns of standard deviation one.
 
-    `support` says which classes a row may belong to: `by_label`, or another function of a block.
-
-    Only columns far from zero are centred, so that programs of levels and sparse rows stay sparse.
+    `support` gives the classes that a row may belong to; by default its label, or the classes with
+    a share in it. Only columns far from zero are centred, so that programs of levels and sparse
+    rows stay sparse.
     """
+
+    def by_label(block: Block) -> Mask:
+        y = cast(NDArray[Any], block.y)
+        return y > 0 if y.ndim == 2 else y[:, None] == np.arange(n_classes)
+
     columns = Columns(rows.schema, handle_unknown="reference")
     found = column_spread(rows, columns)
     mean, deviation = found
@@ -279,5 +276,5 @@ def pair_sums(
     constant = deviation <= STILL * abs(mean)
     scale = np.where(constant, np.where(mean == 0, 1.0, abs(mean)), deviation)
     centre = np.where(abs(mean) / _FAR > scale, mean, 0.0)
-    pairs = Pairs(columns, Standard(centre, scale, fit_intercept), support, n_classes)
-    return PairSums(pairs, rows.map_sum)
+    standard = Standard(centre, scale, fit_intercept)
+    return PairSums(Pairs(columns, standard, support or by_label, n_classes), rows.map_sum)
