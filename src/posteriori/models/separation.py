@@ -316,18 +316,18 @@ class CertainFit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Restricted(LogPosterior):
-    """The objective at origin + directions u, as a function of u (k,); directions (p, k)."""
+    """The objective at origin + D u, as a function of u (k,); D, the subspace, is (p, k)."""
 
     origin: Array | None = None
-    directions: Array | None = None
+    subspace: Array | None = None
 
     @classmethod
-    def of(cls, objective: LogPosterior, origin: Array, directions: Array) -> "_Restricted":
+    def of(cls, objective: LogPosterior, origin: Array, subspace: Array) -> "_Restricted":
         given = {each.name: getattr(objective, each.name) for each in fields(objective)}
-        return cls(**given, origin=origin, directions=directions)
+        return cls(**given, origin=origin, subspace=subspace)
 
     def __call__(self, u: Array, hessian: Curvature) -> Local:
-        origin, D = cast(Array, self.origin), cast(Array, self.directions)
+        origin, D = cast(Array, self.origin), cast(Array, self.subspace)
         found = LogPosterior.__call__(self, origin + D @ u, hessian)
         curved = None if found.hessian is None else D.T @ found.hessian @ D
         return Local(found.value, D.T @ found.gradient, curved)
