@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from posteriori.errors import ParameterError
 from posteriori.likelihood.binary_losses import LogisticLoss, NoisyLogisticLoss
 from posteriori.likelihood.glm_families import glm_loss
 
@@ -39,9 +38,3 @@ def test_means_beyond_the_flips_have_no_activation():
     found = NoisyLogisticLoss(0.1, 0.2).activation(np.array([0.05, 0.1, 0.45, 0.8, 0.9]))
     assert np.isnan(found).tolist() == [True, False, False, False, True]
     np.testing.assert_allclose(found[1:4], [-np.inf, 0.0, np.inf], atol=1e-15)
-
-
-@pytest.mark.parametrize("flips", [(-0.1, 0.2), (0.5, 0.5), (0.0, np.nan), (1.2, 0.0)])
-def test_impossible_flips_are_an_error(flips):
-    with pytest.raises(ParameterError, match="flipped with probabilities"):
-        NoisyLogisticLoss(*flips)

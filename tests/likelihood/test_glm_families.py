@@ -81,19 +81,6 @@ def test_combinations_that_cannot_be_are_named(family, link, words):
         glm_loss(family, link)
 
 
-@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1.0, 1e160, 1e300])
-@pytest.mark.parametrize("name", ["gamma", "exponential"])
-def test_gamma_and_exponential_sums_have_no_units(name, unit):
-    """Pearson's ratio and the deviance stay; the density is over the unit."""
-    t, mean, family = np.array([0.2, 1.0, 3.0]), np.array([0.5, 1.5, 2.5]), GLM_FAMILIES[name]
-    found = family.pearson(t * unit, mean * unit)
-    np.testing.assert_allclose(found, [0.36, 1 / 9, 0.04], rtol=1e-14)
-    found = family.deviance(t * unit, mean * unit)
-    np.testing.assert_allclose(found, family.deviance(t, mean), rtol=1e-13)
-    moved = family.log_likelihood(t * unit, mean * unit, 1.0) + np.log(unit)
-    np.testing.assert_allclose(moved, family.log_likelihood(t, mean, 1.0), atol=1e-12)
-
-
 def test_means_at_the_ends_are_certain_or_have_no_likelihood():
     t, certain = np.array([0.0, 2.0]), np.array([0.0, 1.0])
     infinite, zero = np.full(2, np.inf), np.zeros(2)

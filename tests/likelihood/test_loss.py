@@ -171,17 +171,15 @@ def test_values_outside_the_domain_are_infinite(name):
 
 
 @every_loss
-def test_no_finite_activation_is_not_a_number(name):
+def test_nothing_is_not_a_number_where_the_value_is_finite(name):
     """Warnings are errors here, so that none of these may overflow aloud."""
     entry = LOSSES[name]
     a, t = (v.ravel() for v in np.meshgrid(extremes(entry), entry.targets))
     loss: Loss = entry.loss
-    for found in (loss.value, loss.gradient, loss.curvature):
-        assert not np.isnan(found(a, t)).any(), found.__name__
-    for found in (loss.information, loss.information_slope, loss.mean):
-        assert not np.isnan(found(a)).any(), found.__name__
+    value = loss.value(a, t)
+    assert not np.isnan(value).any()
+    assert not np.isnan(loss.sum_and_gradient(a.copy(), t, np.ones(len(a)))[0])
+    a, t = a[np.isfinite(value)], t[np.isfinite(value)]
+    for found in (loss.gradient(a, t), loss.curvature(a, t), loss.mean(a), loss.information(a)):
+        assert not np.isnan(found).any()
     assert (loss.information(a) >= 0).all()
-    for weight in (None, np.ones(len(a))):
-        total, gradient = loss.sum_and_gradient(a.copy(), t, weight)
-        assert not np.isnan(total)
-        assert not np.isnan(gradient).any()

@@ -7,7 +7,6 @@ from oracle import doubles
 from oracle import exact as many_digits
 from scipy.special import softmax
 
-from posteriori.errors import ParameterError
 from posteriori.likelihood.binary_losses import LogisticLoss, NoisyLogisticLoss
 from posteriori.likelihood.softmax import (
     NoisyClassLoss,
@@ -180,16 +179,3 @@ def test_true_classes_are_found_by_bayes():
     label = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     wrong = [1 - given[0, 1, 1], 1 - given[1, 2, 2]]
     np.testing.assert_allclose(loss.wrong_label_probability(a, label), wrong, rtol=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("transition", "words"),
-    [
-        (np.ones((2, 3)) / 3, "a row and a column for each class"),
-        ([[1.1, -0.1], [0.0, 1.0]], "no negative entry"),
-        ([[0.9, 0.1], [0.2, 0.7]], "Row 1 of the transition matrix sums to 0.9"),
-    ],
-)
-def test_impossible_transitions_are_an_error(transition, words):
-    with pytest.raises(ParameterError, match=words):
-        NoisyClassLoss(transition)

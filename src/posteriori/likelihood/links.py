@@ -82,10 +82,6 @@ class PowerLink(Link):
     sign: ClassVar[float] = 1.0
     power: ClassVar[int]
 
-    @abstractmethod
-    def log_mean(self, a: Array) -> Array:
-        """ln μ."""
-
     @quiet
     def slope(self, a: Array) -> Array:
         return self.sign * self.mean(a) ** self.power
@@ -107,10 +103,6 @@ class Identity(PowerLink):
 
     def activation(self, mean: Array) -> Array:
         return mean.copy()
-
-    @quiet
-    def log_mean(self, a: Array) -> Array:
-        return np.log(a)
 
 
 class PositiveIdentity(Identity):
@@ -135,9 +127,6 @@ class Log(PowerLink):
     def activation(self, mean: Array) -> Array:
         return np.log(mean)
 
-    def log_mean(self, a: Array) -> Array:
-        return a.copy()
-
 
 class Reciprocal(PowerLink):
     """μ = 1/a for a > 0, the canonical link of waiting times.
@@ -154,10 +143,6 @@ class Reciprocal(PowerLink):
 
     def activation(self, mean: Array) -> Array:
         return self.mean(mean)
-
-    @quiet
-    def log_mean(self, a: Array) -> Array:
-        return -np.log(a)
 
 
 class ProbabilityLink(Link):

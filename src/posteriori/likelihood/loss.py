@@ -53,12 +53,10 @@ class Loss(PointwiseLoss):
     """-ln p(t|a) + constant of a target t given one activation a.
 
     For a canonical link curvature and information are the same (4.124). With a dispersion, values
-    are for dispersion one. `log_power` is k where μ = eᵃ and V(μ) = μᵏ: then the best intercept
-    has a formula.
+    are for dispersion one.
     """
 
     canonical: bool = True
-    log_power: float | None = None
 
     @abstractmethod
     def mean(self, a: Array) -> Array:

@@ -21,7 +21,6 @@ from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
 from posteriori.rows.block import Block
 from posteriori.rows.threads import one_blas_thread
-from posteriori.statistics.glm_domain import GatherLogLevel
 from posteriori.statistics.goodness_of_fit import (
     ConstantActivation,
     FitSums,
@@ -277,9 +276,6 @@ def _intercepts(objective: LogPosterior, fitted: FitSums) -> Array:
     start = _level_of(objective.loss, fitted.mean)
     if not (fitted.has_offset or np.isnan(start).any()):
         return start
-    if isinstance(objective.loss, Loss) and objective.loss.log_power is not None:
-        kernel = GatherLogLevel(objective.target, objective.loss.log_power)
-        return np.array([objective.rows.map_sum(kernel).intercept])
     contrasts, scale = objective.coordinates.contrasts, 1 / fitted.weight
 
     def mean_loss(free: Array) -> tuple[float, Array]:
