@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import r2_score
+from sklearn.metrics import d2_tweedie_score
 from sklearn.utils import RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -15,13 +15,17 @@ from posteriori.arguments import names_of_others
 from posteriori.errors import (
     BoundaryWarning,
     DomainError,
-    LabelError,
     ParameterError,
     ScaleError,
     warn,
 )
 from posteriori.likelihood.binary_losses import SignedLogisticLoss
-from posteriori.likelihood.glm_families import GLM_FAMILIES, BarrierLoss, glm_loss
+from posteriori.likelihood.glm_families import (
+    GLM_FAMILIES,
+    BarrierLoss,
+    PowerVarianceLoss,
+    glm_loss,
+)
 from posteriori.likelihood.links import (
     LINKS,
     PROBABILITY_LINKS,
@@ -32,11 +36,13 @@ from posteriori.likelihood.links import (
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.base import anywhere
-from posteriori.models.binary_links import check_prior_and_domain, middle, middle_plane
+from posteriori.models.binary_links import (
+    LinkedClassifier,
+    check_prior_and_domain,
+    check_two_classes,
+)
 from posteriori.models.fitting import Prepared
 from posteriori.models.likelihood_fit import A_NUMBER, ANY_PRIOR, Plan, Solver, solver_of
-from posteriori.models.likelihood_model import LikelihoodModel
-from posteriori.models.linear import Hyperplane
 from posteriori.models.scoring import Solved, choice, divided, multiplied, scored
 from posteriori.models.separation import SeparationSearch, Solve
 from posteriori.posterior.log_posterior import LogPosterior
@@ -55,7 +61,7 @@ from posteriori.statistics.glm_domain import (
 )
 from posteriori.statistics.goodness_of_fit import Fitted, GatherFamilyFit, GatherTargetMean
 from posteriori.statistics.local_quadratic import Information
-from posteriori.typing import Array, Labels
+from posteriori.typing import Array
 
 _SMALLEST, _LARGEST = 1e-100, 1e100
 """Sizes of targets whose squares and second derivatives can be summed and inverted."""
@@ -183,6 +189,9 @@ def classifies(model: "GLM") -> bool:
     """Whether the target is a class."""
     return model.family in CLASSES
 
+
+_for_classes = available_if(classifies)
+"""Methods that a model of numbers lacks."""
 
 _LARGEST_SPAN = 30.0
 """Offsets of a log link that differ by more leave no digits for the rows with the smaller means."""
@@ -322,7 +331,7 @@ def _rows_at_an_end(objective: LogPosterior, w: Array, target: Target) -> RowCou
 FamilyName = Literal["gaussian", "bernoulli", "categorical", "poisson", "exponential", "gamma"]
 
 
-class GLM(LikelihoodModel):
+class GLM(LinkedClassifier):
     """A generalised linear model: E[t|x] = f(wᵀφ(x)) with t from an exponential family (4.118).
 
     f is the activation function, its inverse the link (4.120). With the canonical link the
@@ -444,38 +453,21 @@ class GLM(LikelihoodModel):
         return link(activation)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-        """R² of the means; for classes the share that is predicted right."""
+        """D², the explained share of the deviance (for gaussian targets R²); accuracy of classes.
+
+        D² = 1 - dev(y, μ) / dev(y, ȳ), as in the generalised linear models of scikit-learn.
+        """
         if classifies(self):
             return super().score(X, y, sample_weight, offset)
-        return float(r2_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
+        power = cast(PowerVarianceLoss, self._target.loss).power
+        mean = self.predict(X, offset=offset)
+        return float(d2_tweedie_score(y, mean, sample_weight=sample_weight, power=power))
 
-    @available_if(classifies)  # type: ignore[untyped-decorator]
-    @anywhere
-    def decision_function(self, X: Any, offset: Any = None) -> Array:
-        """Activations less those at which classes are equally probable: (n,) or (n, K)."""
-        return super().decision_function(X, offset) - middle(self._link())
-
-    @available_if(classifies)  # type: ignore[untyped-decorator]
-    @anywhere
-    def predict_proba(self, X: Any, offset: Any = None) -> Array:
-        """p(C_k|x) of each row and class (n, K); rows sum to one."""
-        return super().predict_proba(X, offset)
-
-    @available_if(classifies)  # type: ignore[untyped-decorator]
-    @anywhere
-    def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
-        """ln p(C_k|x), finite where the probability underflows; -exp(a) by cloglog may be -inf."""
-        return super().predict_log_proba(X, offset)
-
-    @available_if(classifies)  # type: ignore[untyped-decorator]
-    def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane:
-        """The boundary between two classes."""
-        return middle_plane(self, super().hyperplane(first, second), first)
-
-    @available_if(classifies)  # type: ignore[untyped-decorator]
-    def signed_distance(self, X: Any, first: Any = None, second: Any = None) -> Array:
-        """How far each row lies from the boundary between two classes (n,)."""
-        return super().signed_distance(X, first, second)
+    decision_function = _for_classes(LinkedClassifier.decision_function)
+    predict_proba = _for_classes(LinkedClassifier.predict_proba)
+    predict_log_proba = _for_classes(LinkedClassifier.predict_log_proba)
+    hyperplane = _for_classes(LinkedClassifier.hyperplane)
+    signed_distance = _for_classes(LinkedClassifier.signed_distance)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -540,12 +532,8 @@ class GLM(LikelihoodModel):
                 )
             check_targets(rows, target, None if isinstance(self.prior, str) else self.prior)
             family = GLM_FAMILIES[target.family]
-        elif self.family == "bernoulli" and len(cast(Labels, rows.classes)) > 2:
-            raise LabelError(
-                "Only binary classification is supported. A bernoulli target is one of two "
-                f"classes; y has {len(cast(Labels, rows.classes))}.",
-                "Use family='categorical'.",
-            )
+        elif self.family == "bernoulli":
+            check_two_classes(rows, "A bernoulli target", "Use family='categorical'.")
         n_classes = 2 if rows.classes is None else len(rows.classes)
         convex = solver_of("auto", self.tol, self.max_iter)
         search = SeparationSearch(

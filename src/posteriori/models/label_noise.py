@@ -87,8 +87,9 @@ class NoiseProfile(LogPosterior):
     def rate_error(self, w: Array, determined: Array | None) -> float | None:
         """The standard error of the best ε, by the joint curvature; infinite where that is flat.
 
-        `determined` (p, k) are the directions of w that the data determine, if not all. None at the boundary ε = 0, where the likelihood is no parabola, and with more parameters
-        than a Hessian can have.
+        `determined` (p, k) are the directions of w that the data determine, if not all. None at the
+        boundary ε = 0, where the likelihood is no parabola, and with more parameters than a Hessian
+        can have.
         """
         rate, found = self._best(w)
         if found is None or self.is_wide:

@@ -33,6 +33,7 @@ from posteriori.rows.block import Block
 from posteriori.solve.newton import newton
 from posteriori.solve.objective import Curvature, Iteration, Local, Solution, Status
 from posteriori.solve.separation import INTERCEPT, Separation, find_separation, unseparated
+from posteriori.solve.solvers import solve as solve_by
 from posteriori.statistics.goodness_of_fit import GatherTargetMean
 from posteriori.statistics.local_quadratic import GatherProducts, GatherQuadratic
 from posteriori.statistics.separation_margins import (
@@ -65,6 +66,9 @@ _FLAT = 1e-9
 
 _SAMPLE_STEPS = 6
 """Newton steps from the optimum of all rows to that of some of them; three are usual."""
+
+_LAST_STEPS = 10
+"""Steps towards a maximum after linear programs did not decide whether there is one."""
 
 _CLOSE = 0.1
 """A decrement with which the smallest slope is worth a pass."""
@@ -105,8 +109,7 @@ class SeparationSearch:
 
     n_classes: that rows may belong to. zero_lies_at: where that is not 0, only means of zero are
     reached in the limit alone, with activations of this sign. has_limits: whether any mean is.
-    during_fit: False where the prior, or label noise, keeps coefficients finite.
-    maximum_proves: whether a maximum of the likelihood proves that classes overlap.
+    during_fit: False with label noise, where the classes themselves need not be separated.
     known_dispersion: whether decrements of the solver are standard errors.
     """
 
@@ -114,7 +117,6 @@ class SeparationSearch:
     zero_lies_at: float = 0.0
     has_limits: bool = True
     during_fit: bool = True
-    maximum_proves: bool = True
     known_dispersion: bool = True
     found: Separation | None = None
 
@@ -158,20 +160,26 @@ class SeparationSearch:
     ) -> Solution[Array, Iteration]:
         """The solution, with the status of separated classes if they are.
 
-        A solver that was stopped for no reason goes on from where it was.
+        A solver that was stopped for no reason goes on from where it was; for a few steps only
+        where linear programs did not decide.
         """
         objective, stopped = prepared.objective, solution.status is Status.SEPARATED
         if self.found is not None and self.found.kind != "undecided":
             stopped = False  # it is known
-        elif not (stopped or (self.maximum_proves and self.may_diverge(objective))):
+        elif not (stopped or self.may_diverge(objective)):
             return solution
         elif not stopped and self._shows_overlap(prepared.levels, solution):
             self.found = unseparated("none", objective.coordinates.shape)
         elif self.diverges(objective, solution.parameters):
             return replace(solution, status=Status.SEPARATED)
         if stopped:
-            rest = replace(prepared, levels=[objective], start=solution.parameters, hessian=None)
-            more = solve(rest, self).solution
+            w, is_known = solution.parameters, cast(Separation, self.found).kind == "none"
+            if is_known:
+                rest = replace(prepared, levels=[objective], start=w, hessian=None)
+                more = solve(rest, self).solution
+            else:
+                expected = replace(objective, information="expected")
+                more = solve_by("newton-cg", [expected], w, max_iter=_LAST_STEPS)
             solution = replace(more, trace=(*solution.trace, *more.trace))
             if self._shows_overlap(prepared.levels, solution):
                 self.found = unseparated("none", objective.coordinates.shape)

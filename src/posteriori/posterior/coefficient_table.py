@@ -171,7 +171,8 @@ class CoefficientMap:
         """Parameters for scaled columns, of k vectors w (k, p)."""
         scale, intercept = self.standard.scale, self.standard.intercept
         scaled = Standard(self.standard.centre / scale, np.ones_like(scale), intercept)
-        theta = scaled.to_user(np.stack([self.coordinates.expand(one) for one in w]))
+        thetas = np.array([self.coordinates.expand(one) for one in w])
+        theta = scaled.to_user(thetas.reshape(len(w), *self.coordinates.shape))
         if theta.shape[1] > 1:
             theta = theta[:, self.others] - theta[:, [self.reference]]
         elif self.reference == 1:  # of two classes: the first against the second
