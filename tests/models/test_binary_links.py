@@ -9,6 +9,7 @@ from sklearn.datasets import load_breast_cancer
 
 from posteriori import LogisticRegression
 from posteriori.errors import (
+    BoundaryWarning,
     DomainError,
     LabelError,
     ParameterError,
@@ -190,10 +191,19 @@ def test_noise_with_an_end_makes_rows_certain_and_no_label_impossible():
     assert np.isfinite(model.log_likelihood_)
 
 
-def test_a_label_that_scipy_makes_impossible_is_named_with_its_row():
+def test_uniform_noise_warns_of_an_optimum_at_a_kink():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(6, 10)), random.permutation([0, 0, 0, 1, 1, 1])
+    with pytest.warns(BoundaryWarning, match="kinks.*Use noise with a smooth density") as caught:
+        model = ThresholdRegression(noise="uniform", prior=1.0).fit(X, y)
+    assert len(caught) == 1
+    assert not model.converged_
+
+
+def test_a_label_that_scipy_makes_impossible_is_an_error():
     X, y = drawn(stats.norm(), 0)
     offset = np.where(y == 1, -1e3, 1e3)
-    with pytest.raises(DomainError, match=r"label of row \d+ .*probability zero"):
+    with pytest.raises(DomainError, match=r"every label is possible.*probability zero"):
         ThresholdRegression(noise=stats.skewnorm(2.0)).fit(X, y, offset=offset)
 
 
