@@ -14,7 +14,7 @@ likelihood of the other rows has a maximum, in the directions that they determin
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -30,7 +30,6 @@ from posteriori.posterior.jeffreys import JeffreysPosterior
 from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
 from posteriori.posterior.priors import flat
 from posteriori.rows.block import Block
-from posteriori.solve.newton import newton
 from posteriori.solve.objective import Curvature, Iteration, Local, Solution, Status
 from posteriori.solve.separation import INTERCEPT, Separation, find_separation, unseparated
 from posteriori.solve.solvers import solve as solve_by
@@ -189,21 +188,11 @@ class SeparationSearch:
         return solution
 
     def of_labels(self, objective: LogPosterior, w: Array) -> Separation:
-        """Whether the classes can be separated, whatever the prior that w was found with.
-
-        Where that is cheap, a fit without the prior shows overlap, or separates the classes itself.
-        """
+        """Whether the classes can be separated, whatever the prior that w was found with."""
         if self.found is None and not self.has_limits:
             self.found = unseparated("none", objective.coordinates.shape)
         if self.found is not None:
             return self.found
-        if type(objective) is LogPosterior and objective.loss.convex and not objective.is_wide:
-            plain = replace(objective, penalty=flat(objective.coordinates.q))
-            solution = newton([plain], w, check_separation=lambda: True)
-            if shows_overlap([plain], solution, self.support(objective)):
-                self.found = unseparated("none", objective.coordinates.shape)
-                return self.found
-            w = solution.parameters
         guess = objective.standard.to_user(objective.coordinates.expand(w))
         self.found = find_separation(self._sums(objective), guess=guess)
         return self.found
@@ -215,8 +204,22 @@ class SeparationSearch:
     def _shows_overlap(
         self, levels: Sequence[LogPosterior], solution: Solution[Array, Iteration]
     ) -> bool:
-        support, known = self.support(levels[-1]), self.known_dispersion
-        return shows_overlap(levels, solution, support, known_dispersion=known)
+        """Whether the fit is at a maximum of the likelihood, which only overlapping classes have.
+
+        The rows of the first level are tried first; where they do not tell, one pass over all
+        rows, and one more with the Hessian.
+        """
+        objective, w = levels[-1], solution.parameters
+        if not solution.converged or objective.n_rows <= objective.coordinates.size:
+            return False
+        support, no_prior = self.support(objective), not objective.penalty.precision.any()
+        if len(levels) > 1 and no_prior and _some_overlap(levels[0], w, support):
+            return True
+        least = _least_slope(objective, w, support)
+        last = max((step.decrement for step in solution.trace[-1:]), default=0.0)
+        if self.known_dispersion and least > max(_DOUBT * objective.tolerance, last) ** 2:
+            return True
+        return least > 0 and not objective.is_wide and least > _newton_step(objective, w)[1] ** 2
 
 
 def _fixed(objective: LogPosterior) -> Mask:
@@ -226,31 +229,6 @@ def _fixed(objective: LogPosterior) -> Mask:
     to_standard = objective.standard.from_user(np.eye(len(matrix)))
     size = np.einsum("ij,jk,ik->i", abs(to_standard), abs(matrix), abs(to_standard))
     return np.einsum("ij,jk,ik->i", to_standard, matrix, to_standard) > _NOTHING * size
-
-
-def shows_overlap(
-    levels: Sequence[LogPosterior],
-    solution: Solution[Array, Iteration],
-    support: Support,
-    *,
-    known_dispersion: bool = True,
-) -> bool:
-    """Whether a maximum likelihood fit is at a maximum, which only overlapping classes have.
-
-    The rows of the first level are tried first; where they do not tell, one pass over all rows,
-    and one more with the Hessian. Decrements of the solver count with a `known_dispersion`.
-    """
-    objective, w = levels[-1], solution.parameters
-    if not solution.converged or objective.n_rows <= objective.coordinates.size:
-        return False
-    no_prior = not objective.penalty.precision.any()
-    if len(levels) > 1 and no_prior and _some_overlap(levels[0], w, support):
-        return True
-    least = _least_slope(objective, w, support)
-    last = max((step.decrement for step in solution.trace[-1:]), default=0.0)
-    if known_dispersion and least > max(_DOUBT * objective.tolerance, last) ** 2:
-        return True
-    return least > 0 and not objective.is_wide and least > _newton_step(objective, w)[1] ** 2
 
 
 def _some_overlap(some: LogPosterior, w: Array, support: Support) -> bool:
@@ -315,13 +293,6 @@ def negligible_mean(objective: LogPosterior, zero_lies_at: float) -> float:
     return float(abs(cast(Loss, objective.loss).activation(share * mean)).max())
 
 
-class CertainFit(NamedTuple):
-    """A fit at which separated rows are certain, and the directions (p, k) that are determined."""
-
-    solution: Solution[Array, Iteration]
-    determined: Array
-
-
 @dataclass(frozen=True, eq=False)
 class _Restricted(LogPosterior):
     """The objective at origin + D u, as a function of u (k,); D, the subspace, is (p, k)."""
@@ -347,8 +318,10 @@ def certain_fit(
     solution: Solution[Array, Iteration],
     margin: float,
     support: Support,
-) -> CertainFit:
-    """Where a fit to separated classes ends: separated rows have at least the margin.
+) -> tuple[Solution[Array, Iteration], Array]:
+    """Where a fit to separated classes ends, and the directions (p, k) that are determined there.
+
+    Separated rows have at least the margin.
 
     Completely separated rows reach it along the coefficients of the fit, if those separate them.
     Else the fit moves along the ray, and the other rows are fitted from there.
@@ -379,7 +352,7 @@ def certain_fit(
             w = w + determined @ refit.parameters
         w, trace = w + length(w, ray) * ray, (*trace, *refit.trace)
     value = objective(w, "none").value
-    return CertainFit(Solution(w, Status.SEPARATED, trace, value), determined)
+    return Solution(w, Status.SEPARATED, trace, value), determined
 
 
 def _free(objective: LogPosterior, theta: Array) -> Array:
