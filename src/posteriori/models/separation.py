@@ -14,15 +14,14 @@ likelihood of the other rows has a maximum, in the directions that they determin
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from posteriori.errors import ConvergenceWarning, DomainError, SeparationWarning, warn
-from posteriori.likelihood.glm_families import SquaredLoss
 from posteriori.likelihood.links import ProbabilityLink
-from posteriori.likelihood.loss import ClassLoss, Loss
+from posteriori.likelihood.loss import Loss
 from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.models.fitting import Prepared
 from posteriori.models.scoring import Solved, scored
@@ -81,23 +80,6 @@ _FOR_A_CLASS_WITHOUT_ROWS = (
 )
 
 
-def support_of(objective: LogPosterior, zero_lies_at: float = 0.0) -> Support:
-    """The classes that a row may belong to, from its target.
-
-    Where means tend to zero with activations of the sign `zero_lies_at`, the classes are "zero" and
-    "more": a row with a positive target is of both, so that its activation must stay.
-    """
-
-    def support(block: Block) -> Mask:
-        t = objective.target(block)
-        if t.ndim == 2:
-            return t > 0
-        found = np.column_stack([(t < 1) | (zero_lies_at != 0), t > 0])
-        return found[:, ::-1] if zero_lies_at > 0 else found
-
-    return support
-
-
 Solve = Callable[[Prepared, "SeparationSearch"], Solved]
 """From a prepared problem to its optimum; the search stops a solver whose parameters diverge."""
 
@@ -125,8 +107,20 @@ class SeparationSearch:
         return cast(Separation, self.found)
 
     def support(self, objective: LogPosterior) -> Support:
-        """The classes that a row may belong to."""
-        return support_of(objective, self.zero_lies_at)
+        """The classes that a row may belong to, from its target.
+
+        With `zero_lies_at` the classes are "zero" and "more": a row with a positive target is of
+        both, so that its activation must stay.
+        """
+
+        def support(block: Block) -> Mask:
+            t = objective.target(block)
+            if t.ndim == 2:
+                return t > 0
+            found = np.column_stack([(t < 1) | (self.zero_lies_at != 0), t > 0])
+            return found[:, ::-1] if self.zero_lies_at > 0 else found
+
+        return support
 
     def may_diverge(self, objective: LogPosterior) -> bool:
         """Whether the objective has a maximum only if the classes overlap."""
@@ -149,9 +143,8 @@ class SeparationSearch:
 
         With a prior on some of the columns, only the others may diverge.
         """
-        guess = None if w is None else objective.standard.to_user(objective.coordinates.expand(w))
         fixed = _fixed(objective) if objective.penalty.precision.any() else None
-        self.found = find_separation(self._sums(objective), guess=guess, fixed=fixed)
+        self.found = self._find(objective, w, fixed)
         return self.found.is_found
 
     def verify(
@@ -189,17 +182,17 @@ class SeparationSearch:
 
     def of_labels(self, objective: LogPosterior, w: Array) -> Separation:
         """Whether the classes can be separated, whatever the prior that w was found with."""
-        if self.found is None and not self.has_limits:
-            self.found = unseparated("none", objective.coordinates.shape)
-        if self.found is not None:
-            return self.found
-        guess = objective.standard.to_user(objective.coordinates.expand(w))
-        self.found = find_separation(self._sums(objective), guess=guess)
-        return self.found
+        if self.found is None and self.has_limits:
+            self.found = self._find(objective, w)
+        return self.found or unseparated("none", objective.coordinates.shape)
 
-    def _sums(self, objective: LogPosterior) -> Any:
-        support, intercept = self.support(objective), objective.standard.intercept
-        return pair_sums(objective.rows, self.n_classes, support, intercept)
+    def _find(
+        self, objective: LogPosterior, w: Array | None, fixed: Mask | None = None
+    ) -> Separation:
+        standard, support = objective.standard, self.support(objective)
+        guess = None if w is None else standard.to_user(objective.coordinates.expand(w))
+        sums = pair_sums(objective.rows, self.n_classes, support, standard.intercept)
+        return find_separation(sums, guess=guess, fixed=fixed)
 
     def _shows_overlap(
         self, levels: Sequence[LogPosterior], solution: Solution[Array, Iteration]
@@ -321,10 +314,9 @@ def certain_fit(
 ) -> tuple[Solution[Array, Iteration], Array]:
     """Where a fit to separated classes ends, and the directions (p, k) that are determined there.
 
-    Separated rows have at least the margin.
-
-    Completely separated rows reach it along the coefficients of the fit, if those separate them.
-    Else the fit moves along the ray, and the other rows are fitted from there.
+    Separated rows have at least the margin. Completely separated rows reach it along the
+    coefficients of the fit, if those separate them. Else the fit moves along the ray, and the other
+    rows are fitted from there.
     """
     expand, K = objective.coordinates.expand, len(found.ray)
     pairs = Pairs(objective.columns, objective.standard, support, 2 if K == 1 else K)
@@ -376,13 +368,9 @@ def _determined(objective: LogPosterior, w: Array) -> Array:
 
     Rows that are certain add nothing to the Hessian there.
     """
-    loss = objective.loss if isinstance(objective.loss, ClassLoss) else SquaredLoss()
-    whole = replace(objective, loss=loss)(np.zeros(len(w)), "full")
-    _, scale = unit_diagonal(cast(Array, whole.hessian))
     here = cast(Array, replace(objective, information="expected")(w, "full").hessian)
-    values, vectors = np.linalg.eigh(here / scale / scale[:, None])
-    kept = vectors[:, values > _DETERMINED * values.max(initial=0.0)]
-    return np.linalg.qr(kept / scale[:, None])[0]
+    values, vectors = np.linalg.eigh(here)
+    return cast(Array, vectors[:, values > _DETERMINED * values.max(initial=0.0)])
 
 
 def warn_of_separation(found: Separation, remedies: str) -> None:
