@@ -152,12 +152,6 @@ LOSSES: dict[str, Entry] = {
         far=(1e-100, 1e-9, 0.999),
         domain=(0.0, 1.0),
     ),
-    "threshold, wide normal": labels(
-        threshold(stats.norm(0.5, 4.0)),
-        lambda a: log_normal_cdf((a - 0.5) / 4),
-        lambda a: log_normal_cdf((0.5 - a) / 4),
-        **SMOOTH,
-    ),
     "threshold, Cauchy": symmetric(threshold(stats.cauchy()), log_cauchy_cdf, **SMOOTH),
     "threshold, Student": symmetric(
         threshold(stats.t(2.5)), partial(log_student_cdf, 2.5), **SMOOTH
@@ -180,9 +174,6 @@ LOSSES: dict[str, Entry] = {
     ),
     "label noise": labels(
         NoisyLogisticLoss(0.1, 0.05), partial(noisy, 0.95, 0.1), partial(noisy, 0.05, 0.9)
-    ),
-    "label noise in the first class": labels(
-        NoisyLogisticLoss(1e-3, 0.0), partial(noisy, 1.0, 1e-3), partial(noisy, 0.0, 0.999)
     ),
     "gaussian, identity": numbers(
         "gaussian", "identity", lambda a, t: (t - a) ** 2 / 2, near=NEAR, far=FAR, **REALS

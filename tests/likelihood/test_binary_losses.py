@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from posteriori.likelihood.binary_losses import LogisticLoss, NoisyLogisticLoss
-from posteriori.likelihood.glm_families import glm_loss
-
-PROBIT = glm_loss("bernoulli", "probit")
+from posteriori.likelihood.binary_losses import NoisyLogisticLoss
 
 
 @pytest.mark.parametrize("flips", [(0.1, 0.05), (1e-3, 0.3), (0.2, 0.2)])
@@ -22,16 +19,6 @@ def test_wrong_labels_are_found_by_bayes(flips):
         np.testing.assert_allclose(found[t], wrong[t] / (wrong[t] + right[t]), rtol=1e-13)
     half = loss.wrong_label_probability(a, np.full(11, 0.5))
     np.testing.assert_allclose(half, (found[0] + found[1]) / 2, rtol=1e-13)
-
-
-def test_without_noise_no_label_is_wrong_and_the_loss_is_logistic():
-    a, t = (v.ravel() for v in np.meshgrid([-700.0, -6.0, 0.3, 9.0, 1e4], [0.0, 1.0, 0.3]))
-    loss, plain = NoisyLogisticLoss(0.0, 0.0), LogisticLoss()
-    for name in ("value", "gradient", "curvature"):
-        found, expected = getattr(loss, name)(a, t), getattr(plain, name)(a, t)
-        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-16)
-    assert (loss.wrong_label_probability(a, t) == 0).all()
-    assert (loss.convex, NoisyLogisticLoss(0.0, 1e-9).convex) == (True, False)
 
 
 def test_means_beyond_the_flips_have_no_activation():
