@@ -80,7 +80,7 @@ class ProbitRegression(LinkedClassifier):
     A row is of the second class where wᵀφ exceeds a threshold drawn from N(0, 1) (4.112)-(4.113).
     Compared with the logistic sigmoid its tails fall as exp(-a²), so that outliers count for more.
     Fitted by Newton's method on -Σ ln p(t|a) - ln p(w), whose second derivative in a is
-    (φ/Φ)(φ/Φ + a) (exercise 4.19), in a form that keeps its digits out to activations of ±1e4.
+    (φ/Φ)(φ/Φ + a) (exercise 4.19).
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ class ProbitRegression(LinkedClassifier):
         The iteration ends within about this many standard errors of the optimum; much nearer
         where that costs little.
     max_iter : int or None
-        Steps before the iteration is given up; None leaves it to the solver.
+        The largest number of steps; None leaves it to the solver.
     handle_unknown : "error" or "reference"
-        What to do with a level of a factor that the fit never saw.
+        What to do at prediction with a level of a factor that was not in the fit.
 
     Attributes
     ----------
@@ -168,9 +168,9 @@ class ThresholdRegression(LinkedClassifier):
     more probable one.
 
     The fit starts at the quantile of the share of the second class. Unless ln F and ln(1 - F) are
-    known to be concave it takes steps of Fisher scoring until it is close, as the likelihood may
-    have several maxima, of which it finds one. Noise of bounded support makes rows certain: the
-    fit never gives a label probability zero.
+    known to be concave it takes steps of Fisher scoring, as the likelihood may have several maxima,
+    of which it finds one. Noise of bounded support makes rows certain: the fit never gives an
+    observed label the probability zero.
 
     Examples
     --------

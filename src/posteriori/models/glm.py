@@ -27,11 +27,9 @@ from posteriori.likelihood.glm_families import (
     glm_loss,
 )
 from posteriori.likelihood.links import (
-    LINKS,
     PROBABILITY_LINKS,
     Domain,
     Link,
-    PositiveIdentity,
 )
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
@@ -88,9 +86,7 @@ class Target:
         """The link with the ends that the means of this family have."""
         if self.is_class:
             return PROBABILITY_LINKS[self.link]
-        if self.link == "identity" and self.family != "gaussian":
-            return PositiveIdentity()
-        return LINKS[self.link]
+        return cast(PowerVarianceLoss, self.loss).link
 
     @property
     def domain(self) -> Domain:
@@ -159,25 +155,23 @@ def check_targets(rows: Rows, target: Target, prior: PriorLike) -> None:
 def check_inside(activation: Array, target: Target) -> None:
     """An error that names the first row whose activation (n,) has no mean."""
     domain = target.domain
-    inside = (activation > domain.low) & (activation < domain.high)
-    if target.reaches_its_ends:
-        inside |= (activation == domain.low) | (activation == domain.high)
+    inside = (activation >= domain.low) & (activation <= domain.high)
     if inside.all():
         return
     row = int(np.argmin(inside))
     raise DomainError(
         f"Row {row} has the activation {activation[row]:.6g}; in the {target.family} family "
         f"with the {target.link} link only those {domain.words} have a mean.",
-        "The fit does not reach so far: drop the row, or fit with a link that has no ends.",
+        "Drop the row, or fit with a link that has no ends.",
     )
 
 
 def check_means(mean: Array) -> None:
-    """An error that names the first row whose mean is beyond all doubles."""
+    """An error that names the first row whose mean overflows."""
     if not np.isfinite(mean).all():
         raise ScaleError(
             f"The mean of row {int(np.argmin(np.isfinite(mean)))} does not fit in a double.",
-            "Look at its entries: they lie far beyond those of the fit.",
+            "Check its entries: they are far outside the range of those of the fit.",
         )
 
 
@@ -227,7 +221,13 @@ def solver_of_target(target: Target, max_iter: int | None, convex: Solve) -> Sol
         if unsettled and target.reaches_its_ends:
             solution, edge = _at_the_ends(levels[-1], target, prepared.start, max_iter, search)
         elif unsettled and target == Target("exponential", "identity"):
-            _check_bound(levels[-1], solution, target)
+            rows = _rows_at_an_end(levels[-1], solution.parameters, target)
+            if rows.n_rows:
+                raise DomainError(
+                    f"The likelihood has no bound: it grows as the mean of {rows}, with target "
+                    "zero, goes to zero.",
+                    "Drop such rows, or use the log link.",
+                )
         if not np.isfinite(solution.value):
             raise ScaleError(
                 "No coefficients were found with which the likelihood of every row is more than "
@@ -260,19 +260,6 @@ def _check_offsets(rows: Rows) -> None:
             f"differ by a factor of exp({high - low:.4g}) cannot be fitted together.",
             "An offset is the logarithm of an exposure: check that it is, and drop rows whose "
             "exposures are negligible beside a typical one.",
-        )
-
-
-def _check_bound(
-    objective: LogPosterior, solution: Solution[Array, Iteration], target: Target
-) -> None:
-    """An error for exponential targets of zero whose mean goes to zero."""
-    edge = _rows_at_an_end(objective, solution.parameters, target)
-    if edge.n_rows:
-        raise DomainError(
-            f"The likelihood has no bound: it grows as the mean of {edge}, with target zero, "
-            "goes to zero.",
-            "Drop such rows, or use the log link.",
         )
 
 
@@ -359,7 +346,7 @@ class GLM(LinkedClassifier):
         where that costs little.
     max_iter : int or None
     handle_unknown : "error" or "reference"
-        What to do with a level of a factor that the fit never saw.
+        What to do at prediction with a level of a factor that was not in the fit.
 
     Attributes
     ----------
@@ -368,12 +355,15 @@ class GLM(LinkedClassifier):
     one. n_iter_, converged_, solution_, n_parameters_; coef_covariance_ by the expected second
     derivative, log_likelihood_, deviance_; null_deviance_, which is infinite where there is no
     intercept and the offsets alone have no mean of the family. separation_: the coefficients that
-    diverge; its `kind` is "none" where there are none. Where there are some, and no prior
-    holds them, converged_ is False: the fit stopped on a way without an end.
+    diverge; its `kind` is "none" where there are none. Where there are some, and no prior keeps
+    them finite, converged_ is False.
+
+    `score` is D², the explained share of the deviance, as in the generalised linear models of
+    scikit-learn; for classes it is the accuracy.
 
     Where a link has means that the family cannot have (identity, reciprocal; for classes log), the
-    fit starts inside, stays inside, and warns if the likelihood is largest at the edge. New rows
-    beyond the edge are an error that names them.
+    fit stays in the domain, and warns if the likelihood is largest at its boundary. New rows
+    outside the domain are an error that names them.
 
     Examples
     --------

@@ -168,20 +168,17 @@ def _n_level(objective: LogPosterior, w: Array) -> int:
     return level_directions(objective, w).shape[1]
 
 
-def _columns_in(objective: LogPosterior, directions: Array) -> str:
-    """The columns whose coefficients make up directions (p, k)."""
-    expand, first = objective.coordinates.expand, int(objective.standard.intercept)
-    thetas = np.stack([expand(one / abs(one).max()) for one in directions.T])
-    sizes = abs(thetas[:, :, first:]).max(axis=(0, 1))
-    involved = np.flatnonzero(sizes >= _INVOLVED * sizes.max())
-    return objective.columns.as_schema().describe_all(involved)
-
-
 def _information(objective: LogPosterior, w: Array) -> Array:
     return cast(Array, objective.likelihood(w, "full", "expected").hessian)
 
 
-def _warn_of_separation(columns: str) -> None:
+def _warn_of_separation(objective: LogPosterior, directions: Array) -> None:
+    """Name the columns whose coefficients make up directions (p, k)."""
+    expand, first = objective.coordinates.expand, int(objective.standard.intercept)
+    thetas = np.stack([expand(one / abs(one).max()) for one in directions.T])
+    sizes = abs(thetas[:, :, first:]).max(axis=(0, 1))
+    involved = np.flatnonzero(sizes >= _INVOLVED * sizes.max())
+    columns = objective.columns.as_schema().describe_all(involved)
     warn(
         SeparationWarning(
             "Apart from rows whose label is taken for wrong, the classes can be separated, or "
@@ -193,7 +190,7 @@ def _warn_of_separation(columns: str) -> None:
 
 
 LabelNoise: TypeAlias = float | tuple[float, float] | Literal["estimate"]
-"""One rate for all classes, one for each of two, or an order to estimate it."""
+"""One rate for all classes, one for each of two, or "estimate"."""
 
 _REMEDY = "Use a number, a pair of numbers, or 'estimate'."
 
@@ -221,7 +218,7 @@ _VAGUE = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What is known of wrong labels: rates, with the loss that has them; None to estimate one."""
+    """The rates of wrong labels that are given, and the loss with them; None to estimate one."""
 
     rate: float | tuple[float, float] | None
     loss: NoisyLoss | None
@@ -229,7 +226,7 @@ class Noise:
     def start(self, prepared: Prepared) -> Prepared:
         """The objectives of a fit without noise as those with it, and the best start found.
 
-        Infinite estimates come last: where noise explains what is on the wrong side, some
+        Diverging estimates come last: where noise explains the rows on the wrong side, some
         hyperplane often fits the rows next to it by chance, as well as or better than the truth.
         """
         levels = [self._noisy(level) for level in prepared.levels]
@@ -248,7 +245,7 @@ class Noise:
         w, value, determined = solution.parameters, solution.value, None
         level = level_directions(objective, w)
         if level.size:
-            _warn_of_separation(_columns_in(objective, level))
+            _warn_of_separation(objective, level)
             determined = null_space(level.T)
         objective = replace(objective, information="observed")
         if not isinstance(objective, NoiseProfile):
