@@ -1,7 +1,5 @@
 """Log-likelihoods, deviances and means of targets, against plain formulas."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.special import xlogy
@@ -62,15 +60,6 @@ def test_targets_and_a_loss_that_is_known_have_all_sums(name):
     assert targets.loss == targets.log_likelihood == 0.0
     check_equal(targets.with_loss(found.loss), found)
     assert found.loss == -found.log_likelihood
-
-
-def test_the_loss_of_a_family_is_what_is_minimised():
-    kernel, t = KERNELS["gamma"]
-    found = kernel(block_of(t))
-    assert found.has_offset
-    assert not kernel(replace(block_of(t), offset=None)).has_offset
-    wanted = kernel.loss.value(0.3 + OFFSET, t).sum()
-    assert found.loss == pytest.approx(wanted, rel=1e-12)
 
 
 def test_the_deviance_of_soft_labels_is_twice_a_divergence():
