@@ -172,7 +172,9 @@ def test_a_prior_on_slopes_does_not_hold_the_intercept_of_a_class_without_rows(s
     X = random.normal(size=(60, 2))
     soft = np.eye(3)[(X[:, 0] + random.logistic(size=60) > 0).astype(int)]
     model = LogisticRegression(prior=1.0, solver=solver)
-    with pytest.warns(SeparationWarning, match="hold the intercepts too: .*intercept_precision"):
+    with pytest.warns(
+        SeparationWarning, match="prior on the intercepts too: .*intercept_precision"
+    ):
         model.fit(X, soft)
     assert model.separation_.columns == ("intercept",)
     # Each of two classes has half of the difference: |V|² = ½ |w|².

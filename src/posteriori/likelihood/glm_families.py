@@ -36,7 +36,7 @@ class PowerVarianceLoss(Loss):
     p = 0 is Gaussian with ½(t - μ)², p = 1 Poisson with μ - t ln μ, p = 2 gamma with ln μ + t/μ.
     The derivative in μ is (μ - t)/μᵖ. With a link dμ/da = s μ^q and r = q - p the derivative in a
     is s(μ - t)μ^r, the second (μ(1 + r) - tr) μ^(2q - p - 1), and its expectation μ^(2q - p).
-    Outside the domain of the link a value is infinite and its derivatives are not numbers.
+    Outside the domain of the link the value is infinite and its derivatives are not numbers.
 
     >>> loss = PowerVarianceLoss(1, Log())
     >>> loss.value(np.array([0.0, 1e4]), np.array([2.0, 1.0]))

@@ -5,7 +5,7 @@ with the Newton decrement δ = √(gᵀH⁻¹g). The next Newton step s has sᵀ
 activation of slope λ by δ/√λ at most, and λ by δ√λ. If λ > δ² for all rows, no slope changes its
 sign, and the slopes after the step are weights λ > 0 with Σ λ ∂margin/∂θ = 0, which only
 overlapping classes have (Stiemke's theorem of alternatives). So an ordinary fit is checked by one
-pass for the smallest slope. Some of the rows suffice, if their Hessian is nonsingular.
+pass that finds the smallest slope. Some of the rows suffice, if their Hessian is nonsingular.
 
 Otherwise linear programs decide. Along a separating direction, the probability of the class of a
 separated row goes to one: the fit moves along it until it is one in double precision. There the
@@ -45,13 +45,13 @@ from posteriori.statistics.statistic import Maximum
 from posteriori.typing import Array
 
 CERTAIN = 1e-17
-"""A probability that is nothing beside one."""
+"""A probability that is negligible beside one."""
 
 _FAR = 1e7
 """Quartile ranges of a link beyond which activations have lost the digits of others beside them."""
 
 _NOTHING = 1e-12
-"""A precision that is rounding beside what it was computed from."""
+"""A precision that is rounding error beside the terms of its sum."""
 
 _DETERMINED = 1e-12
 """A direction with less curvature than this, beside the largest, is not determined."""
@@ -69,13 +69,13 @@ _LAST_STEPS = 10
 """Steps towards a maximum after linear programs did not decide whether there is one."""
 
 _CLOSE = 0.1
-"""A decrement with which the smallest slope is worth a pass."""
+"""The smallest slope is computed only with a decrement below this."""
 
 _MANY = 150
 """Coefficients beyond which linear programs are solved only if nothing else decides."""
 
 _FOR_A_CLASS_WITHOUT_ROWS = (
-    "Leave the class out, or hold the intercepts too: "
+    "Leave the class out, or set a prior on the intercepts too: "
     "prior=GaussianPrior(intercept_precision=0.01)."
 )
 
@@ -152,8 +152,8 @@ class SeparationSearch:
     ) -> Solution[Array, Iteration]:
         """The solution, with the status of separated classes if they are.
 
-        A solver that was stopped for no reason goes on from where it was; for a few steps only
-        where linear programs did not decide.
+        A solver that was stopped although classes overlap continues from where it was; for a few
+        steps only where linear programs did not decide.
         """
         objective, stopped = prepared.objective, solution.status is Status.SEPARATED
         if self.found is not None and self.found.kind != "undecided":
@@ -177,7 +177,7 @@ class SeparationSearch:
                 self.found = unseparated("none", objective.coordinates.shape)
         is_found = self.found is not None and self.found.is_found
         if objective.penalty.precision.any() and not is_found:
-            self.found = None  # what all columns together can do is found on request
+            self.found = None  # whether all columns separate the classes is decided on request
         return solution
 
     def of_labels(self, objective: LogPosterior, w: Array) -> Separation:
@@ -269,7 +269,7 @@ def _least_slope_of(kernel: GatherQuadratic, support: Support, block: Block) -> 
 
 
 def certain_margin(link: ProbabilityLink, found: Separation) -> float:
-    """The activation at which the other class has a probability that is nothing beside one.
+    """The activation at which the probability of the other class is negligible.
 
     Where some rows are not separated, it is small enough to keep the digits of their activations.
     """
@@ -280,7 +280,7 @@ def certain_margin(link: ProbabilityLink, found: Separation) -> float:
 
 
 def negligible_mean(objective: LogPosterior, zero_lies_at: float) -> float:
-    """The activation with a mean that is nothing beside the mean target; 1/a loses its digits."""
+    """The activation whose mean is negligible beside the mean target; 1/a has half the digits."""
     mean = abs(objective.rows.map_sum(GatherTargetMean(objective.target)).mean)
     share = CERTAIN if zero_lies_at < 0 else 1e-7
     return float(abs(cast(Loss, objective.loss).activation(share * mean)).max())
@@ -413,7 +413,7 @@ def warn_of_zero_means(found: Separation, unbounded: bool) -> None:
 
 
 def warn_undecided() -> None:
-    """Say that coefficients may diverge, and that it was not found out."""
+    """Say that coefficients may diverge, and that this was not decided."""
     warn(
         ConvergenceWarning(
             "The fit has not reached a maximum of the likelihood. Whether the classes can be "
@@ -424,7 +424,7 @@ def warn_undecided() -> None:
 
 
 def _listed(columns: tuple[str, ...], most: int = 8) -> str:
-    """The columns of a ray as a message calls them."""
+    """The names of the columns of a ray, for a message."""
     names = [f"'{name}'" for name in columns if name != INTERCEPT]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more + " (with the intercept)" * (INTERCEPT in columns)

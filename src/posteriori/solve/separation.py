@@ -30,7 +30,7 @@ from posteriori.statistics.separation_margins import (
 from posteriori.typing import Array
 
 INTERCEPT = "intercept"
-"""What the intercept is called among the columns."""
+"""The name of the intercept among the columns."""
 
 Kind = Literal["none", "quasi", "complete", "undecided"]
 
@@ -44,7 +44,8 @@ _MISSED = 1e-6
 """By how much a ray of few columns may miss the margins zero and one."""
 
 _SMALLEST_MARGIN = 1e3
-"""What the smallest margin counts beside their sum: all pairs at once, where that is possible."""
+"""Weight of the smallest margin beside their sum, so that all pairs are separated at once, where
+that is possible."""
 
 _SOLVED, _INFEASIBLE = 0, 2
 """Statuses of SciPy for a linear program that was decided."""
@@ -53,7 +54,7 @@ _LARGE = 150
 """Unknowns beyond which the interior point method is the faster one."""
 
 _ROUNDS = 100
-"""Programs solved before giving up; a dozen is usual."""
+"""The largest number of programs; a dozen is usual."""
 
 _WORK, _NAMING_WORK = 3e7, 4e5
 """Nonzero entries times iterations, over all programs, at which the search is given up, and at
@@ -63,7 +64,7 @@ _SIMPLEX_WORK = 0.03
 """An iteration of the simplex method beside one of the interior point method."""
 
 _TRIED = 20
-"""Columns that are tried to be left out of a ray."""
+"""With more columns than this in a ray, none is left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ class Separation:
 
 
 def unseparated(kind: Kind, shape: tuple[int, int]) -> Separation:
-    """What is said of classes that overlap, or that were not decided; (c, q) is that of θ."""
+    """The result for classes that overlap, or that were not decided; (c, q) is the shape of θ."""
     c = shape[0]
     return Separation(kind, (), np.empty((0,) if c == 1 else (0, c)), np.zeros(shape))
 
@@ -185,8 +186,8 @@ class _Search:
                 return ray, "complete"
 
     def few_columns(self, ray: Array) -> Array:
-        """The ray of least Σ|θ| that separates the same pairs, without the columns that it can do
-        without; the ray itself where that would take too long."""
+        """The ray of least Σ|θ| that separates the same pairs, without the columns that are not
+        needed; the ray itself where that would take too long."""
         self.work = 0.0
         constraints = self._none()
 
