@@ -517,7 +517,7 @@ def test_counts_with_mean_zero_are_at_the_edge_and_named():
     mean = model.predict(X)
     assert 0 < mean.min() < 1e-6
     assert_optimal(X, y / mean - 1, mean < 1e-5, np.zeros(120, dtype=bool))
-    assert "lies at an end of the means" in " ".join(str(model.summary()).split())
+    assert "lies at the boundary of the means" in " ".join(str(model.summary()).split())
 
 
 @pytest.mark.parametrize("link", ["identity", "log"])

@@ -227,14 +227,14 @@ def check_prior_and_domain(prior: PriorLike | PriorName, domain: Domain) -> None
     if domain.is_bounded and isinstance(prior, str):
         raise ParameterError(
             f"prior={prior!r} cannot be combined with a link or noise of bounded support.",
-            "Use None, a number or a GaussianPrior; or a link or noise without ends.",
+            "Use None, a number or a GaussianPrior; or a link or noise of unbounded support.",
         )
 
 
 _KINKS = (
     "The likelihood has kinks where rows lie at an end of the support of the noise, and the fit "
     "ended at one of them. It is close to the maximum, but no closer than Newton's method gets "
-    "there, and standard errors do not hold."
+    "there, and standard errors are not valid."
 )
 
 

@@ -197,7 +197,7 @@ _HEIGHTS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 """Heights of the barrier, in units of the usual loss of a row."""
 
 _FINE = 1e-4
-"""Tolerances beside heights: a row at an end is curved by about one over the height."""
+"""Tolerances as a part of heights: the curvature of a row at an end is about 1/height."""
 
 _NEAR = 1e-5
 """Rows this close to an end, as a part of the usual size of activations, lie at it."""
@@ -288,9 +288,9 @@ def _at_the_ends(
     if not edge.n_rows:
         return solution, ""
     sentence = (
-        f"The likelihood is largest where {edge} lies at an end of the means that the "
-        f"{target.family} family with the {target.link} link can have. Standard errors do not "
-        "hold there."
+        f"The likelihood is largest where {edge} lies at the boundary of the means that the "
+        f"{target.family} family with the {target.link} link can have. Standard errors are not "
+        "valid there."
     )
     warn(BoundaryWarning(sentence, "Use the canonical link, or a prior."))
     return solution, sentence

@@ -34,7 +34,7 @@ from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array, Labels
 
 MOST = 0.5 - 1e-6
-"""The largest rate; at one half labels say nothing."""
+"""The largest rate; at one half labels carry no information."""
 
 _NEAR_RATE = 1e-7
 """Standard errors from the best rate at which one more step has all digits."""
@@ -149,7 +149,7 @@ _FLAT = 1e-8
 """Least curvature, beside that at zero, of coefficients that the data determine."""
 
 _INVOLVED = 0.1
-"""Share of the largest coefficient in a direction from which a column is said to be in it."""
+"""Share of the largest coefficient in a direction from which a column is counted to it."""
 
 
 def level_directions(objective: LogPosterior, w: Array) -> Array:
@@ -360,14 +360,14 @@ def solver_of_noise(max_iter: int | None) -> Solve:
 
 def _check_rate(rate: float, rate_error: float | None) -> None:
     if rate == MOST:
-        problem = "with any rate below one half the labels would say more than they do"
+        problem = "the likelihood increases up to a rate of one half"
     elif rate_error is not None and rate_error > _VAGUE:
         problem = f"the rate {rate:.3g} has a standard error of {rate_error:.3g}"
     else:
         return
     warn(
         IdentifiabilityWarning(
-            f"The data cannot tell how many labels are wrong: {problem}.",
+            f"The data do not determine how many labels are wrong: {problem}.",
             "Pass the rate as label_noise if you know it, or set it to 0.0.",
         )
     )

@@ -67,7 +67,7 @@ def scored(
 
 
 def _careful(level: LogPosterior) -> LogPosterior:
-    """A subsample whose optimum is found well enough for the last step, which nothing guards.
+    """A subsample with a tolerance that is small enough for the last step, which has no safeguard.
 
     Where means grow as eᵃ, a step of several standard errors of the subsample can be too long.
     """

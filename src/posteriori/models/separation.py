@@ -199,8 +199,8 @@ class SeparationSearch:
     ) -> bool:
         """Whether the fit is at a maximum of the likelihood, which only overlapping classes have.
 
-        The rows of the first level are tried first; where they do not tell, one pass over all
-        rows, and one more with the Hessian.
+        The rows of the first level are tried first; where they are not conclusive, one pass over
+        all rows, and one more with the Hessian.
         """
         objective, w = levels[-1], solution.parameters
         if not solution.converged or objective.n_rows <= objective.coordinates.size:
