@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from posteriori.errors import ParameterError
-from posteriori.likelihood.binary_losses import LogisticLoss, NoisyLogisticLoss
-from posteriori.likelihood.glm_families import glm_loss
-
-PROBIT = glm_loss("bernoulli", "probit")
+from posteriori.likelihood.binary_losses import NoisyLogisticLoss
 
 
 @pytest.mark.parametrize("flips", [(0.1, 0.05), (1e-3, 0.3), (0.2, 0.2)])
@@ -25,23 +21,7 @@ def test_wrong_labels_are_found_by_bayes(flips):
     np.testing.assert_allclose(half, (found[0] + found[1]) / 2, rtol=1e-13)
 
 
-def test_without_noise_no_label_is_wrong_and_the_loss_is_logistic():
-    a, t = (v.ravel() for v in np.meshgrid([-700.0, -6.0, 0.3, 9.0, 1e4], [0.0, 1.0, 0.3]))
-    loss, plain = NoisyLogisticLoss(0.0, 0.0), LogisticLoss()
-    for name in ("value", "gradient", "curvature"):
-        found, expected = getattr(loss, name)(a, t), getattr(plain, name)(a, t)
-        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-16)
-    assert (loss.wrong_label_probability(a, t) == 0).all()
-    assert (loss.convex, NoisyLogisticLoss(0.0, 1e-9).convex) == (True, False)
-
-
 def test_means_beyond_the_flips_have_no_activation():
     found = NoisyLogisticLoss(0.1, 0.2).activation(np.array([0.05, 0.1, 0.45, 0.8, 0.9]))
     assert np.isnan(found).tolist() == [True, False, False, False, True]
     np.testing.assert_allclose(found[1:4], [-np.inf, 0.0, np.inf], atol=1e-15)
-
-
-@pytest.mark.parametrize("flips", [(-0.1, 0.2), (0.5, 0.5), (0.0, np.nan), (1.2, 0.0)])
-def test_impossible_flips_are_an_error(flips):
-    with pytest.raises(ParameterError, match="flipped with probabilities"):
-        NoisyLogisticLoss(*flips)

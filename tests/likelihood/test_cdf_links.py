@@ -6,21 +6,16 @@ from losses_registry import MIXED, threshold
 from scipy import stats
 
 from posteriori.errors import ParameterError
-from posteriori.likelihood.cdf_links import (
-    Mixture,
-    cdf_link,
-)
+from posteriori.likelihood.cdf_links import Mixture, cdf_link
 
 TWO = [stats.norm(), stats.cauchy()]
 NOISES = {
     "norm": stats.norm(0.3, 2.0),
     "logistic": stats.logistic(),
     "cauchy": stats.cauchy,
-    "laplace": stats.laplace(1.0),
     "gumbel_l": stats.gumbel_l,
     "gumbel_r": stats.gumbel_r(scale=0.5),
-    "t": stats.t(3),
-    "t, wide": stats.t(4.5, 1.0, 3.0),
+    "t": stats.t(4.5, 1.0, 3.0),
     "mixture": MIXED,
     "mixture of tails": Mixture((0.5, 0.5), (stats.cauchy(), stats.gumbel_r())),
     "skewed": stats.skewnorm(3.0),
@@ -49,6 +44,12 @@ def test_noise_has_the_distribution_function_of_scipy(noise):
     assert ends.tolist() == [-np.inf, np.inf]
 
 
+def test_at_a_kink_of_the_density_its_slope_is_an_average_of_both_sides():
+    rise, fall = cdf_link("laplace").curvatures(np.array([0.0, -1.0, 1.0]))
+    np.testing.assert_allclose(rise[:2], [1.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(fall[[0, 2]], [1.0, 0.0], atol=1e-9)
+
+
 def test_beyond_a_bounded_support_labels_are_certain_or_impossible():
     loss = threshold(stats.uniform(0.0, 2.0))
     a = np.array([-1.0, -1.0, 3.0, 3.0])
@@ -73,7 +74,7 @@ def test_the_support_of_noise_is_that_of_its_parts_together():
         (stats.t, "'t' needs arguments. Give them: scipy.stats.t\\(df\\)"),
         (stats.poisson(3), "not a continuous distribution"),
         ("poisson", "noise='poisson' is not the name of a continuous distribution"),
-        (stats.norm([0.0, 1.0]), "argument loc of the distribution 'norm'"),
+        (stats.norm([0.0, 1.0]), "'norm' does not exist with the arguments \\[0.0, 1.0\\]"),
         (stats.norm(0.0, -1.0), "'norm' does not exist with the arguments 0.0, -1.0"),
         (stats.gamma(a=-2.0), "'gamma' does not exist with the arguments a=-2.0"),
         ([0.5, 0.6], "sum to 1.1"),

@@ -17,11 +17,11 @@ from posteriori import (
     ProbitRegression,
     ThresholdRegression,
 )
-from posteriori.errors import SeparationWarning
+from posteriori.errors import ConvergenceWarning, SeparationWarning
+from posteriori.solve import separation as solve_separation
 
 pytestmark = pytest.mark.filterwarnings("ignore::posteriori.errors.RankDeficiencyWarning")
 
-RANDOM = np.random.default_rng(0)
 IRIS_X, IRIS_Y = load_iris(return_X_y=True)
 
 
@@ -33,19 +33,7 @@ def one_sided(n=200, seed=0):
     return X, y.astype(int)
 
 
-def test_completely_separated_rows_have_probability_one():
-    X = RANDOM.normal(size=(60, 3))
-    y = (X[:, 0] + 0.5 * X[:, 1] > 0.1).astype(int)
-    with pytest.warns(SeparationWarning, match="all rows"):
-        model = LogisticRegression().fit(X, y)
-    assert model.separation_.kind == "complete"
-    assert model.score(X, y) == 1.0
-    np.testing.assert_allclose(model.predict_proba(X)[np.arange(60), y], 1.0, rtol=1e-15)
-    assert model.log_likelihood_ == pytest.approx(0.0, abs=1e-13)
-    assert not model.converged_
-
-
-def test_the_rows_on_the_face_get_the_fit_that_they_have_alone():
+def test_rows_that_are_not_separated_get_the_fit_that_they_have_alone():
     X, y = one_sided()
     with pytest.warns(SeparationWarning, match="some of the rows .* by 'x1'"):
         model = LogisticRegression().fit(X, y)
@@ -58,14 +46,6 @@ def test_the_rows_on_the_face_get_the_fit_that_they_have_alone():
     np.testing.assert_allclose(model.intercept_, alone.intercept_, rtol=1e-8)
     assert model.log_likelihood_ == pytest.approx(alone.log_likelihood_, rel=1e-12)
     np.testing.assert_array_equal(model.predict_proba(X[~open_rows])[:, 1], 1.0)
-
-
-def test_standard_errors_are_infinite_where_coefficients_are_and_right_elsewhere():
-    X, y = one_sided()
-    with pytest.warns(SeparationWarning):
-        model = LogisticRegression().fit(X, y)
-    open_rows = X[:, 1] == 0
-    alone = LogisticRegression().fit(X[open_rows][:, :1], y[open_rows])
     found = model.coef_covariance_
     np.testing.assert_allclose(found[:2, :2], alone.coef_covariance_, rtol=1e-7)
     assert found[2, 2] == np.inf
@@ -83,16 +63,6 @@ def test_with_many_classes_those_that_overlap_keep_their_fit():
         model.predict_proba(IRIS_X[rest])[:, 1:], alone.predict_proba(IRIS_X[rest]), atol=1e-8
     )
     np.testing.assert_allclose(model.predict_proba(IRIS_X[~rest])[:, 0], 1.0, rtol=1e-15)
-
-
-def test_overlapping_classes_are_not_called_separated():
-    X, y = one_sided()
-    keep = X[:, 1] == 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = LogisticRegression().fit(X[keep][:, :1], y[keep])
-    assert model.separation_.kind == "none"
-    assert model.separation_.columns == ()
 
 
 @pytest.mark.parametrize("prior", [1.0, "jeffreys"])
@@ -127,6 +97,7 @@ def test_a_fit_that_overlaps_says_so_after_a_round_trip_and_forgets_an_earlier_p
 
 BUMPS = Mixture([0.4, 0.6], [stats.norm(-1, 0.5), stats.norm(1.5, 1)])
 LINKED = {
+    "logit": LogisticRegression(),
     "cloglog": GLM(family="bernoulli", link="cloglog"),
     "largest of many": ThresholdRegression(noise="gumbel_r"),
     "one end": ThresholdRegression(noise="expon"),
@@ -138,24 +109,16 @@ LINKED = {
 linked = pytest.mark.parametrize("model", LINKED.values(), ids=LINKED)
 
 
-def parted(n=60, seed=0):
-    X = np.random.default_rng(seed).normal(size=(n, 2))
-    return X, (X[:, 0] + 0.5 * X[:, 1] > 0.3).astype(int)
-
-
-def all_certain(model, X, y, **given):
-    own = model.predict_proba(X, **given)[np.arange(len(y)), y]
-    np.testing.assert_allclose(own, 1.0, rtol=1e-15)
-    assert model.log_likelihood_ == pytest.approx(0.0, abs=1e-13)
-    return True
-
-
 @linked
 def test_rows_have_probability_one_with_every_link(model):
-    X, y = parted()
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = (X[:, 0] + 0.5 * X[:, 1] > 0.3).astype(int)
     with pytest.warns(SeparationWarning, match="all rows"):
         model = clone(model).fit(X, y)
-    assert all_certain(model, X, y)
+    assert model.separation_.kind == "complete"
+    assert not model.converged_
+    np.testing.assert_allclose(model.predict_proba(X)[np.arange(60), y], 1.0, rtol=1e-15)
+    assert model.log_likelihood_ == pytest.approx(0.0, abs=1e-13)
     assert model.score(X, y) == 1.0
 
 
@@ -167,31 +130,27 @@ def fitted(model, *args, **given):
     return model, any(isinstance(w.message, SeparationWarning) for w in caught)
 
 
-@pytest.mark.parametrize(
-    ("n", "d", "K", "solver"),
-    [
-        (50, 400, 2, "auto"),
-        (60, 300, 2, "gradient"),
-        (60, 120, 3, "auto"),
-    ],
-)
-def test_rows_that_are_linearly_independent_are_separated(n, d, K, solver):
-    random = np.random.default_rng(1)
-    X, y = random.normal(size=(n, d)), random.integers(0, K, n)
-    model, warned = fitted(LogisticRegression(solver=solver), X, y)
-    assert warned
-    assert model.separation_.kind == "complete"
-    assert not model.converged_
-    np.testing.assert_allclose(model.predict_proba(X)[np.arange(n), y], 1.0, rtol=1e-14)
-    assert model.log_likelihood_ == pytest.approx(0.0, abs=1e-12)
+RANDOM = np.random.default_rng(1)
+MANY = {
+    "auto": (RANDOM.normal(size=(50, 400)), RANDOM.integers(0, 2, 50), LogisticRegression()),
+    "gradient": (
+        RANDOM.normal(size=(60, 300)), RANDOM.integers(0, 2, 60),
+        LogisticRegression(solver="gradient"),
+    ),
+    "three classes": (
+        RANDOM.normal(size=(60, 120)), RANDOM.integers(0, 3, 60), LogisticRegression(),
+    ),
+    "wine": (*load_wine(return_X_y=True), GLM(family="categorical")),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("model", [LogisticRegression(), GLM(family="categorical")])
-def test_many_classes_that_are_separated_are_certain(model):
-    X, y = load_wine(return_X_y=True)
+@pytest.mark.parametrize("name", MANY)
+def test_many_columns_or_classes_that_are_separated_are_certain(name):
+    X, y, model = MANY[name]
     model, warned = fitted(model, X, y)
     assert warned
     assert model.separation_.kind == "complete"
+    assert not model.converged_
     np.testing.assert_allclose(model.predict_proba(X)[np.arange(len(y)), y], 1.0, rtol=1e-14)
     assert model.log_likelihood_ == pytest.approx(0.0, abs=1e-12)
 
@@ -213,21 +172,18 @@ def test_a_prior_on_slopes_does_not_hold_the_intercept_of_a_class_without_rows(s
     X = random.normal(size=(60, 2))
     soft = np.eye(3)[(X[:, 0] + random.logistic(size=60) > 0).astype(int)]
     model = LogisticRegression(prior=1.0, solver=solver)
-    with pytest.warns(SeparationWarning, match="hold the intercepts too: .*intercept_precision"):
+    with pytest.warns(
+        SeparationWarning, match="prior on the intercepts too: .*intercept_precision"
+    ):
         model.fit(X, soft)
     assert model.separation_.columns == ("intercept",)
     # Each of two classes has half of the difference: |V|² = ½ |w|².
     alone = LogisticRegression(prior=0.5, solver=solver).fit(X, soft[:, 1] > 0)
     proba = model.predict_proba(X)
+    held = GaussianPrior(1.0, intercept_precision=0.01)
+    assert LogisticRegression(prior=held).fit(X, soft).converged_
     np.testing.assert_allclose(proba[:, :2], alone.predict_proba(X), rtol=1e-6)
     assert proba[:, 2].max() < 1e-15
-
-
-def test_a_prior_on_the_intercept_holds_a_class_without_rows():
-    X, soft = np.array([[0.0], [1.0], [2.0], [3.0]]), np.eye(3)[[0, 1, 0, 1]]
-    model = LogisticRegression(prior=GaussianPrior(intercept_precision=0.01)).fit(X, soft)
-    assert model.converged_
-    assert model.predict_proba(X)[:, 2].min() > 0.001
 
 
 def test_a_prior_on_some_columns_leaves_the_others_free_to_diverge():
@@ -264,3 +220,22 @@ def test_which_coefficients_run_depends_on_the_link_and_not_on_the_prior(link, k
         assert not free.converged_
         assert free.separation_.columns == held.separation_.columns == ("x0",)
         np.testing.assert_array_equal(held.separation_.directions, [-1.0])
+
+
+def test_a_column_without_an_intercept_whose_program_is_badly_scaled_has_its_maximum():
+    X, y = np.array([[0.0], [0.0], [1e6], [1.0], [2.0]]), np.array([0, 1, 1, 0, 1])
+    model = LogisticRegression(fit_intercept=False).fit(X, y)
+    residual = y - model.predict_proba(X)[:, 1]
+    assert model.separation_.kind == "none"
+    assert X[:, 0] @ residual == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_search_that_does_not_decide_ends_with_a_warning_and_a_remedy(monkeypatch):
+    monkeypatch.setattr(solve_separation, "_WORK", 1e3)
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(300, 3)), random.integers(0, 100, 300)
+    with pytest.warns(ConvergenceWarning, match="not decided.*prior=1.0"):
+        model = LogisticRegression().fit(X, y)
+    assert model.separation_.kind == "undecided"
+    assert not model.converged_
+    assert model.n_iter_ < 30

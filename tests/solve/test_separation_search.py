@@ -65,7 +65,7 @@ def small_rows(random):
 
 
 @pytest.mark.parametrize("soft", [False, True])
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(30))
 def test_the_verdict_is_that_of_a_program_with_all_rows(seed, soft):
     random = np.random.default_rng([seed, soft])
     X, y, K = small_rows(random)
@@ -85,7 +85,6 @@ def test_the_verdict_is_that_of_a_program_with_all_rows(seed, soft):
 
 RANDOM = np.random.default_rng(0)
 Z, LABELS = RANDOM.normal(size=(300, 4)), RANDOM.integers(2, size=300)
-REPEATED = np.column_stack([Z, Z[:, 0] - 2 * Z[:, 1], Z[:, 2], np.full(300, 3.0)])
 LINE, COLOUR = np.array([[0.0], [1.0], [3.0], [4.0]]), list("bbbbggrr")
 SIZES = pd.DataFrame({"size": [1.0, 2.0, 3.0, 1.5, 2.5, 0.5, 2.2, 1.1], "colour": COLOUR})
 NOT_SEPARATED = ("none", (), [])
@@ -111,10 +110,6 @@ FOUND = {  # X, y, settings, kind, columns, directions
     ),
     "rows of both classes everywhere": (
         np.repeat(Z[:20], 2, axis=0), np.arange(40) % 2, {}, NOT_SEPARATED,
-    ),
-    "columns that repeat others": (REPEATED, LABELS, {}, NOT_SEPARATED),
-    "a boundary through zero": (
-        LINE - 2, [0, 0, 1, 1], {"fit_intercept": False}, ("complete", ("x0",), [1]),
     ),
     "no boundary through zero": (LINE, [0, 0, 1, 1], {"fit_intercept": False}, NOT_SEPARATED),
 }  # fmt: skip
@@ -153,7 +148,6 @@ KINDS = {
     ),
 }
 UNITS = {
-    "1e150": lambda X: X * 1e150,
     "all sizes": lambda X: X * [1e150, 1e-150, 1e-8],
     "far away": lambda X: X + 1e8 * X.std(axis=0),
     "sparse": sparse.csr_array,
@@ -170,16 +164,6 @@ def test_units_origins_and_storage_change_no_verdict(kind, unit):
     plain, found = separation(X, y), separation(unit(X), y)
     assert found.kind == plain.kind == kind
     assert set(found.columns) - {"intercept"} == set(plain.columns) - {"intercept"}
-
-
-@pytest.mark.parametrize("wild", [1e4, 1e6, 1e8])
-def test_a_code_for_missing_that_is_far_out_is_no_separation(wild):
-    """Classes overlap in the rest of the column, so no slope there is infinite."""
-    random = np.random.default_rng(8)
-    X = random.normal(size=(400, 3))
-    y = (X @ [-1.0, -1.0, 0.5] + random.logistic(size=400) > 0).astype(int)
-    X[::50, 0], y[::50] = wild, 1
-    assert separation(X, y).kind == "none"
 
 
 @pytest.mark.parametrize("gap", [1e-3, 1e-6, 1e-11])
@@ -210,14 +194,6 @@ def test_counts_are_separated_where_a_level_never_counts_anything():
     assert counts(X, np.zeros(8)) == ("complete", ("intercept",), [-1.0])
 
 
-def test_many_rows_are_decided_by_few():
-    random = np.random.default_rng(11)
-    X = random.normal(size=(50_000, 10))
-    w = random.normal(size=10)
-    assert separation(X, X @ w > 0).kind == "complete"
-    assert separation(X, X @ w + 0.05 * random.normal(size=50_000) > 0).kind == "none"
-
-
 @pytest.mark.parametrize("K", [2, 3, 20])
 def test_separability_is_complete_separation(K):
     random = np.random.default_rng(13)
@@ -227,27 +203,18 @@ def test_separability_is_complete_separation(K):
     assert are_separable(pair_sums(read_rows(X, np.arange(200) % K), K)) is False
 
 
-def test_a_search_that_takes_too_long_is_undecided(monkeypatch):
-    random = np.random.default_rng(15)
-    X, y = random.normal(size=(400, 20)), np.arange(400) % 2
-    monkeypatch.setattr(solve_separation, "_WORK", 1e3)
-    rows = read_rows(X, y)
-    found = find_separation(pair_sums(rows, 2))
+@pytest.mark.parametrize(("K", "d", "work"), [(2, 20, 1e3), (60, 3, 1e5)])
+def test_a_search_that_takes_too_long_is_undecided(monkeypatch, K, d, work):
+    X, y = np.random.default_rng(15).normal(size=(400, d)), np.arange(400) % K
+    monkeypatch.setattr(solve_separation, "_WORK", work)
+    sums = pair_sums(read_rows(X, y), K)
+    found = find_separation(sums)
     assert found.kind == "undecided"
     assert not found.is_found
-    assert are_separable(pair_sums(rows, 2)) is None
+    assert are_separable(sums) is None
 
 
-def test_the_work_of_a_search_counts_iterations_of_programs_with_many_classes(monkeypatch):
-    X, y = np.random.default_rng(0).normal(size=(300, 3)), np.arange(300) % 60
-    monkeypatch.setattr(solve_separation, "_WORK", 1e5)
-    assert find_separation(pair_sums(read_rows(X, y), 60)).kind == "undecided"
-
-
-def test_a_guess_separates_rows_but_not_one_that_two_classes_share():
-    rows = read_rows(Z, Z[:, 1] > 0.2)
-    found = find_separation(pair_sums(rows, 2), guess=np.array([[-0.2, 0.0, 1.0, 0.0, 0.0]]))
-    assert (found.kind, found.columns) == ("complete", ("intercept", "x1"))
+def test_a_guess_does_not_separate_a_row_that_two_classes_share():
     rows = read_rows([[0.0], [1.0], [2.0]], np.array([[1.0, 0.0], [1.0, 0.0], [0.5, 0.5]]))
     found = find_separation(pair_sums(rows, 2), guess=np.array([[-9.0, 1.0]]))
     assert found.kind == "quasi"

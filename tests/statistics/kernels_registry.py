@@ -23,7 +23,7 @@ from posteriori.statistics.discrete_counts import (
     GatherCounts,
     GatherSums,
 )
-from posteriori.statistics.glm_domain import CountRows, GatherLogLevel, GatherTargetRange
+from posteriori.statistics.glm_domain import CountRows, GatherTargetRange
 from posteriori.statistics.goodness_of_fit import (
     Fitted,
     GatherClassFit,
@@ -48,7 +48,6 @@ from posteriori.statistics.separation_margins import (
     GatherStepLength,
     MarginGradient,
     Pairs,
-    by_label,
 )
 from posteriori.statistics.variational_bound import GatherBound
 
@@ -140,7 +139,7 @@ TWO_CLASSES = GatherQuadratic(
 MANY_CLASSES = GatherQuadratic(
     COLUMNS, STANDARD, SoftmaxLoss(), _one_hot, RANDOM.normal(size=(K, D + 1)), "full"
 )
-PAIRS = Pairs(COLUMNS, STANDARD, by_label, K)
+PAIRS = Pairs(COLUMNS, STANDARD, lambda block: _one_hot(block) > 0, K)
 RAY, DIRECTION = RANDOM.normal(size=(2, K, D + 1))
 FAMILIES = ("gaussian", "poisson", "categorical")
 
@@ -188,7 +187,6 @@ KERNELS: dict[str, Entry] = {
     "sums of what is there": Entry(GatherSums(SCHEMA, CLASSES), CODES, GAPS),
     "by family": Entry(GatherByFamily(SCHEMA, FAMILIES, CLASSES), CODES, COUNTS),
     "target mean": Entry(GatherTargetMean(_target), TWO),
-    "log level": Entry(GatherLogLevel(_positive, 2.0), COUNTED),
     "target range": Entry(
         GatherTargetRange(GLM_FAMILIES["gamma"], _target), COUNTED, weighs=False, first=True
     ),

@@ -1,14 +1,12 @@
 """Targets that a family cannot have, ranges of offsets, and rows that fulfil a condition."""
 
 import numpy as np
-import pytest
 
 from posteriori.likelihood.glm_families import GLM_FAMILIES
 from posteriori.rows.block import Block
 from posteriori.rows.in_memory import read_real_rows
 from posteriori.statistics.glm_domain import (
     CountRows,
-    GatherLogLevel,
     GatherTargetRange,
     offset_range,
 )
@@ -45,9 +43,3 @@ def test_the_range_of_offsets_is_zero_without_offsets():
     rows = read_real_rows(X, T)
     assert offset_range(rows) == (0.0, 0.0)
     assert offset_range(rows.with_offset(OFFSET)) == (OFFSET.min(), OFFSET.max())
-
-
-def test_the_intercept_without_columns_makes_the_derivative_zero():
-    found = GatherLogLevel(target, 1.0)(BLOCK)
-    mean = np.exp(found.intercept + OFFSET)
-    assert mean.sum() == pytest.approx(T.sum(), rel=1e-12)

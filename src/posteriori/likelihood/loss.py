@@ -1,7 +1,7 @@
 """The seam between a model of the target and the sums over rows: -ln p(t|a), pointwise.
 
 Conventions: n rows, K classes. A `Loss` has one activation a row: a (n,), t (n,). A `ClassLoss`
-has one a class: a (n, K), t (n, K), rows of t summing to one. Nothing here knows of X, of weights
+has one a class: a (n, K), t (n, K), rows of t summing to one. Nothing here depends on X, of weights
 or of parameters.
 
 Values leave out what does not depend on the activation; `constant` has it. Outside the domain of
@@ -53,12 +53,10 @@ class Loss(PointwiseLoss):
     """-ln p(t|a) + constant of a target t given one activation a.
 
     For a canonical link curvature and information are the same (4.124). With a dispersion, values
-    are for dispersion one. `log_power` is k where μ = eᵃ and V(μ) = μᵏ: then the best intercept
-    has a formula.
+    are for dispersion one.
     """
 
     canonical: bool = True
-    log_power: float | None = None
 
     @abstractmethod
     def mean(self, a: Array) -> Array:

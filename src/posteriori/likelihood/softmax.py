@@ -9,7 +9,6 @@ from functools import reduce
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posteriori.errors import ParameterError
 from posteriori.likelihood.log_arithmetic import quiet, sum_of_logs, times
 from posteriori.likelihood.loss import ClassLoss
 from posteriori.typing import Array
@@ -19,9 +18,6 @@ _SHORT = 32
 
 _ENOUGH = 1e-3
 """A mean loss above this needs no care for probabilities close to one."""
-
-_ROUNDING = 1e-9
-"""How far from one a sum of probabilities may be."""
 
 
 @quiet
@@ -167,7 +163,6 @@ class NoisyClassLoss(ClassLoss):
     @quiet
     def __init__(self, transition: ArrayLike) -> None:
         self.transition = np.asarray(transition, dtype=np.float64)
-        _check_transition(self.transition)
         self._log_transition = np.log(self.transition)
 
     @quiet
@@ -207,18 +202,3 @@ class NoisyClassLoss(ClassLoss):
     def _log_joint(self, a: Array) -> Array:
         """ln p_j T_jk (n, K, K)."""
         return log_probabilities(a)[:, :, None] + self._log_transition
-
-
-def _check_transition(transition: Array) -> None:
-    square = transition.ndim == 2 and len(set(transition.shape)) == 1
-    if not square or not (transition >= 0).all():
-        raise ParameterError(
-            "A transition matrix has a row and a column for each class, and no negative entry.",
-            "Give the probability of each label (column) for each true class (row).",
-        )
-    if (abs(transition.sum(axis=1) - 1) > _ROUNDING).any():
-        row = int(np.argmax(abs(transition.sum(axis=1) - 1)))
-        raise ParameterError(
-            f"Row {row} of the transition matrix sums to {transition[row].sum():.6g}.",
-            "Each row must sum to one: it has the probabilities of the labels of one class.",
-        )

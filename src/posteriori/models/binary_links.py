@@ -1,10 +1,9 @@
 """Two classes by a probability link p(C₂|x) = F(wᵀφ(x)) (4.111): probit, and threshold noise."""
 
 from dataclasses import replace
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posteriori.arguments import names_of_others
 from posteriori.errors import BoundaryWarning, DomainError, LabelError, ParameterError, warn
@@ -12,7 +11,6 @@ from posteriori.likelihood.binary_losses import BinaryLoss
 from posteriori.likelihood.cdf_links import cdf_link
 from posteriori.likelihood.links import PROBABILITY_LINKS, Domain, ProbabilityLink
 from posteriori.likelihood.loss import Loss
-from posteriori.linalg import unit_diagonal
 from posteriori.models.base import anywhere
 from posteriori.models.fitting import Prepared
 from posteriori.models.likelihood_fit import A_NUMBER, Plan, Solver
@@ -20,14 +18,10 @@ from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.models.linear import Hyperplane
 from posteriori.models.scoring import Solved, choice, scored
 from posteriori.models.separation import SeparationSearch, Solve
-from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.posterior.priors import PriorLike, PriorName
-from posteriori.rows.block import Block
 from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import FitRows
-from posteriori.solve.objective import Iteration, Solution, Status
-from posteriori.statistics.glm_domain import CountRows
-from posteriori.statistics.goodness_of_fit import Fitted
+from posteriori.solve.objective import Status
 from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array, Labels
 
@@ -41,25 +35,28 @@ class LinkedClassifier(LikelihoodModel):
     """
 
     def _plan(self, rows: FitRows) -> Plan:
-        if len(cast(Labels, rows.classes)) > 2:
-            raise LabelError(
-                f"Only binary classification is supported. {type(self).__name__} is for two "
-                f"classes; y has {len(cast(Labels, rows.classes))}.",
-                "Use LogisticRegression, or OneVersusRest with this estimator.",
-            )
+        remedy = "Use LogisticRegression, or OneVersusRest with this estimator."
+        check_two_classes(rows, type(self).__name__, remedy)
         return super()._plan(rows)
 
     @anywhere
     def decision_function(self, X: Any, offset: Any = None) -> Array:
-        """Activations less the one with F = ½ (n,): positive where the second class is chosen."""
-        return super().decision_function(X, offset) - middle(self._link())
+        """Activations less those at which classes are equally probable: (n,) or (n, K)."""
+        return super().decision_function(X, offset) - self._middle()
 
     def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane:
-        """The boundary between the classes, where F(wᵀx + w₀) = ½; its positive side is `first`.
+        """The boundary between two classes, where both are equally probable.
 
-        Both labels can be left out: the positive side is then that of `classes_[1]`.
+        Its positive side is that of `first`. Both labels can be left out for two classes: the
+        positive side is then that of `classes_[1]`.
         """
-        return middle_plane(self, super().hyperplane(first, second), first)
+        plane = super().hyperplane(first, second)
+        side = 1.0 if first is None or first == self.classes_[1] else -1.0
+        return Hyperplane(plane.normal, plane.offset - side * self._middle())
+
+    def _middle(self) -> float:
+        """The activation at which both classes are equally probable."""
+        return float(self._link().activation(np.array([0.5]))[0])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -67,15 +64,14 @@ class LinkedClassifier(LikelihoodModel):
         return tags
 
 
-def middle(link: ProbabilityLink) -> float:
-    """The activation at which both classes are equally probable."""
-    return float(link.activation(np.array([0.5]))[0])
-
-
-def middle_plane(model: LikelihoodModel, plane: Hyperplane, first: Any) -> Hyperplane:
-    """The plane of activation zero, moved to where both classes are equally probable."""
-    side = 1.0 if first is None or first == model.classes_[1] else -1.0
-    return Hyperplane(plane.normal, plane.offset - side * middle(model._link()))
+def check_two_classes(rows: FitRows, what: str, remedy: str) -> None:
+    """An error for more than two classes."""
+    n_classes = len(cast(Labels, rows.classes))
+    if n_classes > 2:
+        raise LabelError(
+            f"Only binary classification is supported. {what} has two classes; y has {n_classes}.",
+            remedy,
+        )
 
 
 class ProbitRegression(LinkedClassifier):
@@ -84,7 +80,7 @@ class ProbitRegression(LinkedClassifier):
     A row is of the second class where wᵀφ exceeds a threshold drawn from N(0, 1) (4.112)-(4.113).
     Compared with the logistic sigmoid its tails fall as exp(-a²), so that outliers count for more.
     Fitted by Newton's method on -Σ ln p(t|a) - ln p(w), whose second derivative in a is
-    (φ/Φ)(φ/Φ + a) (exercise 4.19), in a form that keeps its digits out to activations of ±1e4.
+    (φ/Φ)(φ/Φ + a) (exercise 4.19).
 
     Parameters
     ----------
@@ -98,9 +94,9 @@ class ProbitRegression(LinkedClassifier):
         The iteration ends within about this many standard errors of the optimum; much nearer
         where that costs little.
     max_iter : int or None
-        Steps before the iteration is given up; None leaves it to the solver.
+        The largest number of steps; None leaves it to the solver.
     handle_unknown : "error" or "reference"
-        What to do with a level of a factor that the fit never saw.
+        What to do at prediction with a level of a factor that was not in the fit.
 
     Attributes
     ----------
@@ -143,14 +139,8 @@ class ProbitRegression(LinkedClassifier):
         return PROBABILITY_LINKS["probit"]
 
 
-_NOTHING = 1e-12
-"""A loss of all rows together that is no more than rounding."""
-
 _PATIENCE = 30
 """Steps after which an optimum that is not at a kink of the likelihood would have been found."""
-
-_FLAT = 1e-10
-"""A curvature that is no more than rounding, beside those of single coefficients."""
 
 
 class ThresholdRegression(LinkedClassifier):
@@ -178,9 +168,9 @@ class ThresholdRegression(LinkedClassifier):
     more probable one.
 
     The fit starts at the quantile of the share of the second class. Unless ln F and ln(1 - F) are
-    known to be concave it takes steps of Fisher scoring until it is close, as the likelihood may
-    have several maxima, of which it finds one. Noise of bounded support makes rows certain: the
-    fit never gives a label probability zero.
+    known to be concave it takes steps of Fisher scoring, as the likelihood may have several maxima,
+    of which it finds one. Noise of bounded support makes rows certain: the fit never gives an
+    observed label the probability zero.
 
     Examples
     --------
@@ -228,8 +218,6 @@ class ThresholdRegression(LinkedClassifier):
             plan,
             problem=replace(plan.problem, domain=link.support),
             solve=_solver_of_noise(link, self.max_iter),
-            # Labels are certain beyond an end of the noise, so that a maximum proves nothing.
-            search=replace(plan.search, maximum_proves=not bounded),
             remedies=A_NUMBER if bounded else plan.remedies,
         )
 
@@ -239,14 +227,14 @@ def check_prior_and_domain(prior: PriorLike | PriorName, domain: Domain) -> None
     if domain.is_bounded and isinstance(prior, str):
         raise ParameterError(
             f"prior={prior!r} cannot be combined with a link or noise of bounded support.",
-            "Use None, a number or a GaussianPrior; or a link or noise without ends.",
+            "Use None, a number or a GaussianPrior; or a link or noise of unbounded support.",
         )
 
 
 _KINKS = (
     "The likelihood has kinks where rows lie at an end of the support of the noise, and the fit "
     "ended at one of them. It is close to the maximum, but no closer than Newton's method gets "
-    "there, and standard errors do not hold."
+    "there, and standard errors are not valid."
 )
 
 
@@ -255,59 +243,23 @@ def _solver_of_noise(link: ProbabilityLink, max_iter: int | None) -> Solve:
     bounded = link.support.is_bounded
 
     def optimum(prepared: Prepared, search: SeparationSearch) -> Solved:
-        objective = prepared.objective
-        unchecked = search.callback(objective)
+        objective, edge = prepared.objective, ""
         most = max_iter or (_PATIENCE if bounded else None)
-        solution = scored(prepared.levels, prepared.start, most, unchecked)
+        solution = scored(prepared.levels, prepared.start, most, search.callback(objective))
         if not np.isfinite(solution.value):
-            _raise_impossible(objective, solution)
-        edge = ""
+            raise DomainError(
+                "No coefficients were found with which every label is possible: SciPy gives some "
+                "of them the probability zero.",
+                "Use noise with heavier tails, such as 'logistic' or 'cauchy', or smaller offsets.",
+            )
         if bounded and solution.status is not Status.SEPARATED:
-            unsettled = solution.status is Status.STALLED or not (solution.converged or max_iter)
-            if _has_no_optimum(objective, solution, search):
+            # Labels are certain beyond an end of the noise, so that a maximum proves nothing.
+            if search.may_diverge(objective) and search.diverges(objective, solution.parameters):
                 solution = replace(solution, status=Status.SEPARATED)
-            elif unsettled:
-                smooth = (
-                    "Use noise whose density is smooth, such as 'norm', 'logistic', 'gumbel_r'."
-                )
+            elif solution.status is Status.STALLED or not (solution.converged or max_iter):
+                smooth = "Use noise with a smooth density, such as 'norm', 'logistic', 'gumbel_r'."
                 warn(BoundaryWarning(_KINKS, smooth))
                 solution, edge = replace(solution, status=Status.BOUNDARY), _KINKS
         return Solved(solution, *choice(objective), edge)
 
     return optimum
-
-
-def _raise_impossible(objective: LogPosterior, solution: Solution[Array, Iteration]) -> NoReturn:
-    """An error that names the first row whose label has probability zero."""
-    activation = Fitted(objective.kernel(solution.parameters))
-
-    def is_impossible(block: Block) -> NDArray[np.bool_]:
-        value = cast(Loss, objective.loss).value(activation(block), objective.target(block))
-        return ~np.isfinite(value)
-
-    rows = objective.rows.map_sum(CountRows(is_impossible))
-    raise DomainError(
-        f"No coefficients were found with which every label is possible: SciPy gives the label "
-        f"of {rows} the probability zero.",
-        "Use noise with heavier tails, such as 'logistic' or 'cauchy', or smaller offsets.",
-    )
-
-
-def _has_no_optimum(
-    objective: LogPosterior, solution: Solution[Array, Iteration], search: SeparationSearch
-) -> bool:
-    """Whether separated classes leave the optimum open: certain rows move at no cost."""
-    at_end = not solution.converged
-    unchecked = search.callback(objective) is not None
-    if not (unchecked and (at_end or _is_flat(objective, solution))):
-        return False
-    kinds = ("complete",) if at_end else ("quasi", "complete")
-    return search.diverges(objective, solution.parameters) and search.separation.kind in kinds
-
-
-def _is_flat(objective: LogPosterior, solution: Solution[Array, Iteration]) -> bool:
-    """Whether the objective is level along some way from the optimum, moved rows being certain."""
-    if objective.is_wide:
-        return solution.value <= _NOTHING
-    matrix, _ = unit_diagonal(cast(Array, objective(solution.parameters, "full").hessian))
-    return bool(np.linalg.eigvalsh(matrix)[0] < _FLAT)

@@ -2,42 +2,46 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import r2_score
+from sklearn.metrics import d2_tweedie_score
 from sklearn.utils import RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from posteriori.arguments import either, names_of_others
+from posteriori.arguments import names_of_others
 from posteriori.errors import (
     BoundaryWarning,
     DomainError,
-    LabelError,
     ParameterError,
     ScaleError,
     warn,
 )
 from posteriori.likelihood.binary_losses import SignedLogisticLoss
-from posteriori.likelihood.glm_families import GLM_FAMILIES, BarrierLoss, glm_loss
+from posteriori.likelihood.glm_families import (
+    GLM_FAMILIES,
+    BarrierLoss,
+    PowerVarianceLoss,
+    glm_loss,
+)
 from posteriori.likelihood.links import (
-    LINKS,
     PROBABILITY_LINKS,
     Domain,
     Link,
-    PositiveIdentity,
 )
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.base import anywhere
-from posteriori.models.binary_links import check_prior_and_domain, middle, middle_plane
+from posteriori.models.binary_links import (
+    LinkedClassifier,
+    check_prior_and_domain,
+    check_two_classes,
+)
 from posteriori.models.fitting import Prepared
 from posteriori.models.likelihood_fit import A_NUMBER, ANY_PRIOR, Plan, Solver, solver_of
-from posteriori.models.likelihood_model import LikelihoodModel
-from posteriori.models.linear import Hyperplane
-from posteriori.models.scoring import MOST_STEPS, Solved, choice, divided, multiplied, scored
+from posteriori.models.scoring import Solved, choice, divided, multiplied, scored
 from posteriori.models.separation import SeparationSearch, Solve
 from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName
@@ -49,17 +53,16 @@ from posteriori.rows.source import FitRows, SourceRows
 from posteriori.solve.objective import Iteration, Solution, Status
 from posteriori.statistics.glm_domain import (
     CountRows,
-    GatherLogLevel,
     GatherTargetRange,
     RowCount,
     offset_range,
 )
 from posteriori.statistics.goodness_of_fit import Fitted, GatherFamilyFit, GatherTargetMean
 from posteriori.statistics.local_quadratic import Information
-from posteriori.typing import Array, Labels
+from posteriori.typing import Array
 
-_SMALLEST, _LARGEST = 1e-280, 1e280
-"""Squares and second derivatives that can be summed and inverted."""
+_SMALLEST, _LARGEST = 1e-100, 1e100
+"""Sizes of targets whose squares and second derivatives can be summed and inverted."""
 
 
 @dataclass(frozen=True)
@@ -79,18 +82,16 @@ class Target:
         return glm_loss(self.family, self.link)
 
     @property
-    def domain(self) -> Domain:
-        """The activations whose mean a target of this family can have."""
-        if self.family == "bernoulli":
-            return PROBABILITY_LINKS[self.link].domain
-        return self.mean_link.domain
+    def mean_link(self) -> Link:
+        """The link with the ends that the means of this family have."""
+        if self.is_class:
+            return PROBABILITY_LINKS[self.link]
+        return cast(PowerVarianceLoss, self.loss).link
 
     @property
-    def mean_link(self) -> Link:
-        """The link of a target that is a number, with the ends that its means have."""
-        if self.link == "identity" and self.family != "gaussian":
-            return PositiveIdentity()
-        return LINKS[self.link]
+    def domain(self) -> Domain:
+        """The activations whose mean a target of this family can have."""
+        return self.mean_link.domain
 
     @property
     def reaches_its_ends(self) -> bool:
@@ -122,12 +123,6 @@ def read_target(family: str, link: str) -> Target:
                 "Choose 'canonical', which is 'softmax'.",
             )
         return Target("bernoulli", "logit")
-    if not isinstance(family, str) or family not in GLM_FAMILIES:
-        raise ParameterError(
-            f"family={family!r} is not understood.",
-            f"Use {either([*GLM_FAMILIES, 'categorical'])} ('bernoulli' is the binomial family; "
-            "counts of groups are shares with sample_weight).",
-        )
     glm_loss(family, link)
     return Target(family, GLM_FAMILIES[family].canonical if link == "canonical" else link)
 
@@ -143,7 +138,12 @@ def check_targets(rows: Rows, target: Target, prior: PriorLike) -> None:
             f"are {family.domain}.",
             "Drop such rows, or choose a family that has them.",
         )
-    _check_size(found.largest, target)
+    if found.largest > 0 and not _SMALLEST < found.largest < _LARGEST:
+        raise ScaleError(
+            f"The largest target has the size {found.largest:.3g}, whose square does not fit in a "
+            "double.",
+            f"{'Divide' if found.largest > 1 else 'Multiply'} y by a large number.",
+        )
     if family.name != "gaussian" and found.largest <= 0 and not isinstance(prior, GaussianPrior):
         raise DomainError(
             "All targets are zero, and so is the best mean, which no distribution of the "
@@ -152,42 +152,26 @@ def check_targets(rows: Rows, target: Target, prior: PriorLike) -> None:
         )
 
 
-def _check_size(size: float, target: Target) -> None:
-    """An error where squares or the information of a target of this size leave the doubles."""
-    loss = target.loss
-    sizes = [float(loss.information(loss.activation(np.array([size])))[0])]
-    if target.link != "log":
-        sizes.append(size * size)
-    if size > 0 and not (min(sizes) > _SMALLEST and max(sizes) < _LARGEST):
-        raise ScaleError(
-            f"With targets as {'large' if size > 1 else 'small'} as {size:.3g}, the squares "
-            "and second derivatives do not fit in a double.",
-            f"{'Divide' if size > 1 else 'Multiply'} y by a large number.",
-        )
-
-
 def check_inside(activation: Array, target: Target) -> None:
     """An error that names the first row whose activation (n,) has no mean."""
     domain = target.domain
-    inside = (activation > domain.low) & (activation < domain.high)
-    if target.reaches_its_ends:
-        inside |= (activation == domain.low) | (activation == domain.high)
+    inside = (activation >= domain.low) & (activation <= domain.high)
     if inside.all():
         return
     row = int(np.argmin(inside))
     raise DomainError(
         f"Row {row} has the activation {activation[row]:.6g}; in the {target.family} family "
         f"with the {target.link} link only those {domain.words} have a mean.",
-        "The fit does not reach so far: drop the row, or fit with a link that has no ends.",
+        "Drop the row, or fit with a link that has no ends.",
     )
 
 
 def check_means(mean: Array) -> None:
-    """An error that names the first row whose mean is beyond all doubles."""
+    """An error that names the first row whose mean overflows."""
     if not np.isfinite(mean).all():
         raise ScaleError(
             f"The mean of row {int(np.argmin(np.isfinite(mean)))} does not fit in a double.",
-            "Look at its entries: they lie far beyond those of the fit.",
+            "Check its entries: they are far outside the range of those of the fit.",
         )
 
 
@@ -200,173 +184,116 @@ def classifies(model: "GLM") -> bool:
     return model.family in CLASSES
 
 
+_for_classes = available_if(classifies)
+"""Methods that a model of numbers lacks."""
+
 _LARGEST_SPAN = 30.0
 """Offsets of a log link that differ by more leave no digits for the rows with the smaller means."""
 
-_COUNTED = 100.0
-"""Counts a parameter from which on the optimum of a subsample is a good start."""
-
 _TINY = 1e-290
 """Below this a sum of squares has lost digits."""
-
-_PATIENCE = 10
-"""Steps after which an optimum inside the domain has usually been found."""
 
 _HEIGHTS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 """Heights of the barrier, in units of the usual loss of a row."""
 
 _FINE = 1e-4
-"""Tolerances beside heights: a row at an end is curved by about one over the height."""
+"""Tolerances as a part of heights: the curvature of a row at an end is about 1/height."""
 
 _NEAR = 1e-5
 """Rows this close to an end, as a part of the usual size of activations, lie at it."""
 
 
-class Optimum(NamedTuple):
-    """The optimum, and the rows that lie at an end of the domain there."""
-
-    solution: Solution[Array, Iteration]
-    edge: RowCount = RowCount(0, np.inf)
-
-
 def solver_of_target(target: Target, max_iter: int | None, convex: Solve) -> Solve:
-    """The optimum, inside the domain or at an end of it; `convex` solves what is a logistic fit."""
+    """The optimum, inside the domain or at an end of it; `convex` solves what is a logistic fit.
+
+    The objective is divided by the dispersion, so that tolerances are standard errors.
+    """
 
     def optimum(prepared: Prepared, search: SeparationSearch) -> Solved:
         if isinstance(prepared.objective.loss, ClassLoss | SignedLogisticLoss):
             return convex(prepared, search)
-        found = solve_glm(prepared, target, max_iter, search)
-        edge = ""
-        if found.edge.n_rows:
-            edge = (
-                f"The likelihood is largest where {found.edge} lies at an end of the means "
-                f"that the {target.family} family with the {target.link} link can have. "
-                "Standard errors do not hold there."
+        if target.link == "log" and not target.is_class:
+            _check_offsets(prepared.objective.rows)
+        check_separation, dispersion = search.callback(prepared.objective), _dispersion(prepared)
+        levels = [divided(level, dispersion) for level in prepared.levels]
+        solution, edge = scored(levels, prepared.start, max_iter, check_separation), ""
+        unsettled = not (solution.converged or solution.status is Status.SEPARATED)
+        if unsettled and target.reaches_its_ends:
+            solution, edge = _at_the_ends(levels[-1], target, prepared.start, max_iter, search)
+        elif unsettled and target == Target("exponential", "identity"):
+            rows = _rows_at_an_end(levels[-1], solution.parameters, target)
+            if rows.n_rows:
+                raise DomainError(
+                    f"The likelihood has no bound: it grows as the mean of {rows}, with target "
+                    "zero, goes to zero.",
+                    "Drop such rows, or use the log link.",
+                )
+        if not np.isfinite(solution.value):
+            raise ScaleError(
+                "No coefficients were found with which the likelihood of every row is more than "
+                f"zero: with the {target.link} link some means are too large or too small.",
+                "Use smaller offsets and targets, or smaller entries of the columns.",
             )
-            warn(BoundaryWarning(edge, "Use the canonical link, or a prior."))
-        return Solved(found.solution, *choice(prepared.objective), edge)
+        return Solved(multiplied(solution, dispersion), *choice(prepared.objective), edge)
+
+    def _dispersion(prepared: Prepared) -> float:
+        """Pearson's χ²/n at the start on some of the rows; one at most where the family has one."""
+        family, some = GLM_FAMILIES[target.family], prepared.levels[0]
+        if target.is_class:
+            return 1.0
+        fitted = Fitted(some.kernel(prepared.start))
+        found = some.rows.map_sum(GatherFamilyFit(target.loss, family, some.target, fitted))
+        dispersion = found.pearson / found.weight
+        if not _TINY < dispersion < np.inf:
+            return 1.0
+        return min(dispersion, 1.0) if family.dispersion_fixed else dispersion
 
     return optimum
 
 
-def solve_glm(
-    prepared: Prepared, target: Target, max_iter: int | None, search: SeparationSearch
-) -> Optimum:
-    """The optimum, inside the domain or at an end of it.
-
-    The objective is divided by the dispersion, so that tolerances are standard errors.
-    """
-    check_separation = search.callback(prepared.objective)
-    prepared = _with_enough(_with_offsets(prepared, target), target)
-    dispersion = _dispersion(prepared, target)
-    problem = replace(prepared, levels=[divided(level, dispersion) for level in prepared.levels])
-    if target.reaches_its_ends:
-        found = _to_the_ends(problem, target, max_iter, search)
-    else:
-        found = Optimum(scored(problem.levels, problem.start, max_iter, check_separation))
-        _check_bound(problem.objective, found.solution, target)
-    if not np.isfinite(found.solution.value):
-        raise ScaleError(
-            "No coefficients were found with which the likelihood of every row is more than zero: "
-            f"with the {target.link} link some means are too large or too small.",
-            "Use smaller offsets and targets, or smaller entries of the columns.",
-        )
-    return found._replace(solution=multiplied(found.solution, dispersion))
-
-
-def _check_bound(
-    objective: LogPosterior, solution: Solution[Array, Iteration], target: Target
-) -> None:
-    """An error for exponential targets of zero whose mean goes to zero."""
-    if solution.converged or target != Target("exponential", "identity"):
-        return
-    edge = _edge(objective, solution, target)
-    if edge.n_rows:
-        raise DomainError(
-            f"The likelihood has no bound: it grows as the mean of {edge}, with target zero, "
-            "goes to zero.",
-            "Drop such rows, or use the log link.",
-        )
-
-
-def _with_offsets(prepared: Prepared, target: Target) -> Prepared:
-    """With the intercept that is best for the offsets as the start, where that has a formula."""
-    objective = prepared.objective
-    if target.link != "log" or target.family == "bernoulli":
-        return prepared
-    low, high = offset_range(objective.rows)
+def _check_offsets(rows: Rows) -> None:
+    """An error for means that cannot be fitted together, with the log link."""
+    low, high = offset_range(rows)
     if high - low > _LARGEST_SPAN:
         raise ScaleError(
             f"The offsets lie between {low:.6g} and {high:.6g}: with the log link, means that "
             f"differ by a factor of exp({high - low:.4g}) cannot be fitted together.",
-            "An offset is the logarithm of an exposure: check that it is, and drop rows with "
-            "exposures that are next to nothing beside a typical one.",
+            "An offset is the logarithm of an exposure: check that it is, and drop rows whose "
+            "exposures are negligible beside a typical one.",
         )
-    power = cast(Loss, objective.loss).log_power
-    if power is None or high == low or not objective.standard.intercept:
-        return prepared
-    found = objective.rows.map_sum(GatherLogLevel(objective.target, power)).intercept
-    start = prepared.start.copy()
-    start[0] = found if np.isfinite(found) else start[0]
-    return replace(prepared, start=start)
 
 
-def _with_enough(prepared: Prepared, target: Target) -> Prepared:
-    """Without the subsamples that count too little: coefficients found there lead astray."""
-    if target.family != "poisson" or len(prepared.levels) == 1:
-        return prepared
-    mean = prepared.levels[0].rows.map_sum(GatherTargetMean(prepared.objective.target)).mean[0]
-    needed = _COUNTED * prepared.objective.coordinates.size
-    enough = [level for level in prepared.levels[:-1] if mean * level.n_rows > needed]
-    return replace(prepared, levels=[*enough, prepared.objective])
+def _at_the_ends(
+    objective: LogPosterior,
+    target: Target,
+    w: Array,
+    max_iter: int | None,
+    search: SeparationSearch,
+) -> tuple[Solution[Array, Iteration], str]:
+    """The optimum at an end of the domain, where no derivative vanishes, by ever lower barriers.
 
-
-def _dispersion(prepared: Prepared, target: Target) -> float:
-    """Pearson's χ²/n at the start on some of the rows; one at most where the family has one."""
-    family = GLM_FAMILIES[target.family]
-    if family.name == "bernoulli":
-        return 1.0
-    some = prepared.levels[0]
-    fitted = Fitted(some.kernel(prepared.start))
-    found = some.rows.map_sum(GatherFamilyFit(target.loss, family, some.target, fitted))
-    dispersion = found.pearson / found.weight
-    if not _TINY < dispersion < np.inf:
-        return 1.0
-    return min(dispersion, 1.0) if family.dispersion_fixed else dispersion
-
-
-def _to_the_ends(
-    prepared: Prepared, target: Target, max_iter: int | None, search: SeparationSearch
-) -> Optimum:
-    """The optimum where it may lie at an end, at which no derivative vanishes.
-
-    If Newton's method does not converge, it is that of the loss with ever lower barriers.
+    With a sentence on the rows that lie at an end.
     """
-    most = min(max_iter or MOST_STEPS, _PATIENCE)
-    solution = scored(prepared.levels, prepared.start, most)
-    if solution.converged:
-        return Optimum(solution)
-    objective, trace = prepared.objective, solution.trace
-    size = _size(objective, target)
-    w = guess = prepared.start
+    size, trace = _size(objective, target), list[Iteration]()
     for height in _HEIGHTS:
-        loss = BarrierLoss(target.loss, target.domain, height * size)
+        loss = BarrierLoss(cast(Loss, objective.loss), target.domain, height * size)
         tolerance = min(objective.tolerance, _FINE * height)
         level = replace(objective, loss=loss, tolerance=tolerance)
-        start = guess if np.isfinite(level(guess, "none").value) else w
-        solution = scored([level], start, max_iter, close=height < _HEIGHTS[0])
-        # The optimum moves in proportion to the height, which is a tenth at the next one.
-        guess = solution.parameters + (solution.parameters - w) / 10
-        w, trace = solution.parameters, (*trace, *solution.trace)
-    solution = replace(solution, value=objective(w, "none").value, trace=trace)
-    edge = _edge(objective, solution, target)
-    unsettled = edge.n_rows or not solution.converged
-    if unsettled and search.may_diverge(objective) and search.diverges(objective, w):
-        # Rows lie at an end, or steps go on, only because coefficients diverge: that is said.
-        return Optimum(replace(solution, status=Status.SEPARATED))
-    if not edge.n_rows:  # the optimum is inside after all
-        solution = scored(prepared.levels, w, max_iter, close=True)
-    return Optimum(solution, edge)
+        solution = scored([level], w, max_iter)
+        w, trace = solution.parameters, [*trace, *solution.trace]
+    solution = replace(solution, value=objective(w, "none").value, trace=tuple(trace))
+    edge = _rows_at_an_end(objective, w, target)
+    if search.may_diverge(objective) and search.diverges(objective, w):
+        return replace(solution, status=Status.SEPARATED), ""
+    if not edge.n_rows:
+        return solution, ""
+    sentence = (
+        f"The likelihood is largest where {edge} lies at the boundary of the means that the "
+        f"{target.family} family with the {target.link} link can have. Standard errors are not "
+        "valid there."
+    )
+    warn(BoundaryWarning(sentence, "Use the canonical link, or a prior."))
+    return solution, sentence
 
 
 def _size(objective: LogPosterior, target: Target) -> float:
@@ -376,11 +303,9 @@ def _size(objective: LogPosterior, target: Target) -> float:
     return float(objective.rows.map_sum(GatherTargetMean(objective.target)).mean[0])
 
 
-def _edge(
-    objective: LogPosterior, solution: Solution[Array, Iteration], target: Target
-) -> RowCount:
+def _rows_at_an_end(objective: LogPosterior, w: Array, target: Target) -> RowCount:
     """The rows at an end of the domain."""
-    activation = Fitted(objective.kernel(solution.parameters))
+    activation = Fitted(objective.kernel(w))
     distance = _NEAR * _size(objective, target)
 
     def is_near(block: Block) -> NDArray[np.bool_]:
@@ -393,7 +318,7 @@ def _edge(
 FamilyName = Literal["gaussian", "bernoulli", "categorical", "poisson", "exponential", "gamma"]
 
 
-class GLM(LikelihoodModel):
+class GLM(LinkedClassifier):
     """A generalised linear model: E[t|x] = f(wᵀφ(x)) with t from an exponential family (4.118).
 
     f is the activation function, its inverse the link (4.120). With the canonical link the
@@ -421,7 +346,7 @@ class GLM(LikelihoodModel):
         where that costs little.
     max_iter : int or None
     handle_unknown : "error" or "reference"
-        What to do with a level of a factor that the fit never saw.
+        What to do at prediction with a level of a factor that was not in the fit.
 
     Attributes
     ----------
@@ -430,12 +355,15 @@ class GLM(LikelihoodModel):
     one. n_iter_, converged_, solution_, n_parameters_; coef_covariance_ by the expected second
     derivative, log_likelihood_, deviance_; null_deviance_, which is infinite where there is no
     intercept and the offsets alone have no mean of the family. separation_: the coefficients that
-    diverge; its `kind` is "none" where there are none. Where there are some, and no prior
-    holds them, converged_ is False: the fit stopped on a way without an end.
+    diverge; its `kind` is "none" where there are none. Where there are some, and no prior keeps
+    them finite, converged_ is False.
+
+    `score` is D², the explained share of the deviance, as in the generalised linear models of
+    scikit-learn; for classes it is the accuracy.
 
     Where a link has means that the family cannot have (identity, reciprocal; for classes log), the
-    fit starts inside, stays inside, and warns if the likelihood is largest at the edge. New rows
-    beyond the edge are an error that names them.
+    fit stays in the domain, and warns if the likelihood is largest at its boundary. New rows
+    outside the domain are an error that names them.
 
     Examples
     --------
@@ -466,8 +394,6 @@ class GLM(LikelihoodModel):
     _information: Information = "expected"
 
     def _link(self) -> Any:
-        if self._target.is_class:
-            return PROBABILITY_LINKS[self._target.link]
         return self._target.mean_link
 
     @property
@@ -517,38 +443,21 @@ class GLM(LikelihoodModel):
         return link(activation)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-        """R² of the means; for classes the share that is predicted right."""
+        """D², the explained share of the deviance (for gaussian targets R²); accuracy of classes.
+
+        D² = 1 - dev(y, μ) / dev(y, ȳ), as in the generalised linear models of scikit-learn.
+        """
         if classifies(self):
             return super().score(X, y, sample_weight, offset)
-        return float(r2_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
+        power = cast(PowerVarianceLoss, self._target.loss).power
+        mean = self.predict(X, offset=offset)
+        return float(d2_tweedie_score(y, mean, sample_weight=sample_weight, power=power))
 
-    @available_if(classifies)  # type: ignore[untyped-decorator]
-    @anywhere
-    def decision_function(self, X: Any, offset: Any = None) -> Array:
-        """Activations less those at which classes are equally probable: (n,) or (n, K)."""
-        return super().decision_function(X, offset) - middle(self._link())
-
-    @available_if(classifies)  # type: ignore[untyped-decorator]
-    @anywhere
-    def predict_proba(self, X: Any, offset: Any = None) -> Array:
-        """p(C_k|x) of each row and class (n, K); rows sum to one."""
-        return super().predict_proba(X, offset)
-
-    @available_if(classifies)  # type: ignore[untyped-decorator]
-    @anywhere
-    def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
-        """ln p(C_k|x), finite where the probability underflows; -exp(a) by cloglog may be -inf."""
-        return super().predict_log_proba(X, offset)
-
-    @available_if(classifies)  # type: ignore[untyped-decorator]
-    def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane:
-        """The boundary between two classes."""
-        return middle_plane(self, super().hyperplane(first, second), first)
-
-    @available_if(classifies)  # type: ignore[untyped-decorator]
-    def signed_distance(self, X: Any, first: Any = None, second: Any = None) -> Array:
-        """How far each row lies from the boundary between two classes (n,)."""
-        return super().signed_distance(X, first, second)
+    decision_function = _for_classes(LinkedClassifier.decision_function)
+    predict_proba = _for_classes(LinkedClassifier.predict_proba)
+    predict_log_proba = _for_classes(LinkedClassifier.predict_log_proba)
+    hyperplane = _for_classes(LinkedClassifier.hyperplane)
+    signed_distance = _for_classes(LinkedClassifier.signed_distance)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -618,12 +527,8 @@ class GLM(LikelihoodModel):
                 )
             check_targets(rows, target, None if isinstance(self.prior, str) else self.prior)
             family = GLM_FAMILIES[target.family]
-        elif self.family == "bernoulli" and len(cast(Labels, rows.classes)) > 2:
-            raise LabelError(
-                "Only binary classification is supported. A bernoulli target is one of two "
-                f"classes; y has {len(cast(Labels, rows.classes))}.",
-                "Use family='categorical'.",
-            )
+        elif self.family == "bernoulli":
+            check_two_classes(rows, "A bernoulli target", "Use family='categorical'.")
         n_classes = 2 if rows.classes is None else len(rows.classes)
         convex = solver_of("auto", self.tol, self.max_iter)
         search = SeparationSearch(

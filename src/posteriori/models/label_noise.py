@@ -21,9 +21,8 @@ from posteriori.errors import (
 from posteriori.likelihood.binary_losses import LogisticLoss, NoisyLogisticLoss
 from posteriori.likelihood.loss import ClassLoss
 from posteriori.likelihood.softmax import NoisyClassLoss, SoftmaxLoss
-from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.models.fitting import Prepared, of_many, second_of_two
-from posteriori.models.scoring import Solved, scored
+from posteriori.models.scoring import Solved, choice, scored
 from posteriori.models.separation import SeparationSearch, Solve
 from posteriori.posterior.inference import Inference, inverse_of
 from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
@@ -35,7 +34,7 @@ from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array, Labels
 
 MOST = 0.5 - 1e-6
-"""The largest rate; at one half labels say nothing."""
+"""The largest rate; at one half labels carry no information."""
 
 _NEAR_RATE = 1e-7
 """Standard errors from the best rate at which one more step has all digits."""
@@ -85,11 +84,12 @@ class NoiseProfile(LogPosterior):
         """The ε that makes F(w, ε) smallest."""
         return self._best(w)[0]
 
-    def rate_error(self, w: Array) -> float | None:
+    def rate_error(self, w: Array, determined: Array | None) -> float | None:
         """The standard error of the best ε, by the joint curvature; infinite where that is flat.
 
-        None at the boundary ε = 0, where the likelihood is no parabola, and with more parameters
-        than a Hessian can have.
+        `determined` (p, k) are the directions of w that the data determine, if not all. None at the
+        boundary ε = 0, where the likelihood is no parabola, and with more parameters than a Hessian
+        can have.
         """
         rate, found = self._best(w)
         if found is None or self.is_wide:
@@ -97,6 +97,8 @@ class NoiseProfile(LogPosterior):
         observed = replace(self.at(rate), information="observed")
         hessian = cast(Array, LogPosterior.__call__(observed, w, "full").hessian)
         cross = self._contracted(found)
+        if determined is not None:
+            hessian, cross = determined.T @ hessian @ determined, determined.T @ cross
         joint = np.block([[hessian, cross[:, None]], [cross, np.array([found.curvature])]])
         try:
             return float(np.sqrt(inverse_of(joint)[-1, -1]))
@@ -147,49 +149,36 @@ _FLAT = 1e-8
 """Least curvature, beside that at zero, of coefficients that the data determine."""
 
 _INVOLVED = 0.1
-"""Share of the largest coefficient in a direction from which a column is said to be in it."""
+"""Share of the largest coefficient in a direction from which a column is counted to it."""
 
 
-def is_flat(objective: LogPosterior, w: Array) -> bool:
-    """Whether the likelihood is flat along some direction."""
+def level_directions(objective: LogPosterior, w: Array) -> Array:
+    """Directions (p, k) of the coefficients along which the likelihood is level at w."""
     if objective.penalty.proper or objective.is_wide:
-        return False
-    here, there = _informations(objective, w)
-    _, scale = unit_diagonal(there)
-    return cholesky((here - _FLAT * there) / scale / scale[:, None]) is None
-
-
-def determined_directions(objective: LogPosterior, w: Array) -> Array:
-    """Orthonormal directions (p, k) that leave out those along which the likelihood is level.
-
-    A warning names the columns whose coefficients are in the latter.
-    """
-    values, vectors = eigh(*_informations(objective, w))
-    _warn_of_separation(_columns_in(objective, vectors[:, values <= max(_FLAT, values[0])]))
-    return cast(Array, null_space(vectors[:, values < _FLAT].T))
-
-
-def _columns_in(objective: LogPosterior, directions: Array) -> str:
-    """The columns whose coefficients make up directions (p, k)."""
-    expand, first = objective.coordinates.expand, int(objective.standard.intercept)
-    thetas = np.stack([expand(one / abs(one).max()) for one in directions.T])
-    sizes = abs(thetas[:, :, first:]).max(axis=(0, 1))
-    involved = np.flatnonzero(sizes >= _INVOLVED * sizes.max())
-    return objective.columns.as_schema().describe_all(involved)
-
-
-def _informations(objective: LogPosterior, w: Array) -> tuple[Array, Array]:
-    """Expected information at w, and without noise at zero, where it is largest."""
+        return np.zeros((len(w), 0))
     clean = SoftmaxLoss() if isinstance(objective.loss, ClassLoss) else LogisticLoss()
     at = objective.at(objective.best_rate(w)) if isinstance(objective, NoiseProfile) else objective
-    return _information(at, w), _information(replace(objective, loss=clean), 0 * w)
+    # Without noise the information is largest at zero.
+    largest = _information(replace(objective, loss=clean), 0 * w)
+    values, vectors = eigh(_information(at, w), largest)
+    return cast(Array, vectors[:, values <= _FLAT])
+
+
+def _n_level(objective: LogPosterior, w: Array) -> int:
+    return level_directions(objective, w).shape[1]
 
 
 def _information(objective: LogPosterior, w: Array) -> Array:
     return cast(Array, objective.likelihood(w, "full", "expected").hessian)
 
 
-def _warn_of_separation(columns: str) -> None:
+def _warn_of_separation(objective: LogPosterior, directions: Array) -> None:
+    """Name the columns whose coefficients make up directions (p, k)."""
+    expand, first = objective.coordinates.expand, int(objective.standard.intercept)
+    thetas = np.stack([expand(one / abs(one).max()) for one in directions.T])
+    sizes = abs(thetas[:, :, first:]).max(axis=(0, 1))
+    involved = np.flatnonzero(sizes >= _INVOLVED * sizes.max())
+    columns = objective.columns.as_schema().describe_all(involved)
     warn(
         SeparationWarning(
             "Apart from rows whose label is taken for wrong, the classes can be separated, or "
@@ -201,21 +190,24 @@ def _warn_of_separation(columns: str) -> None:
 
 
 LabelNoise: TypeAlias = float | tuple[float, float] | Literal["estimate"]
-"""One rate for all classes, one for each of two, or an order to estimate it."""
+"""One rate for all classes, one for each of two, or "estimate"."""
+
+_REMEDY = "Use a number, a pair of numbers, or 'estimate'."
 
 NoisyLoss: TypeAlias = NoisyLogisticLoss | NoisyClassLoss
 
 _HELD = 1.0
-"""Precision of the slopes of standardised columns in a fit that is only a start."""
+"""Precision of the slopes of standardised columns in a fit without noise that is only a start."""
 
-_CLEAN, _NEAR = (1.0, 10.0), (3.0, 10.0)
-"""How many times the coefficients of fits without noise to start from: noise had shrunk them. The
-first are those of all rows, the second of rows that count the less, the farther out they are."""
+_WEAK = 1e-4
+"""The same in fits with noise: it keeps coefficients finite where they would diverge."""
+
+_STEEPER = (3.0, 10.0)
+"""How many times the coefficients of a fit without noise to start from: noise had shrunk them."""
 
 _ROUGH_STEPS = 50
 
-_UNSEEN = 1e-9
-"""A difference of log-likelihoods that means nothing."""
+_MOST_DOUBLINGS = 40
 
 _SMALL = 1e-3
 """The rate to search from where few rows have it at zero."""
@@ -226,7 +218,7 @@ _VAGUE = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What is known of wrong labels: rates, with the loss that has them; None to estimate one."""
+    """The rates of wrong labels that are given, and the loss with them; None to estimate one."""
 
     rate: float | tuple[float, float] | None
     loss: NoisyLoss | None
@@ -234,14 +226,15 @@ class Noise:
     def start(self, prepared: Prepared) -> Prepared:
         """The objectives of a fit without noise as those with it, and the best start found.
 
-        Infinite estimates come last: where noise explains what is on the wrong side, some
+        Diverging estimates come last: where noise explains the rows on the wrong side, some
         hyperplane often fits the rows next to it by chance, as well as or better than the truth.
         """
         levels = [self._noisy(level) for level in prepared.levels]
         few = levels[0]
+        finite = replace(few, penalty=few.penalty.damped(_WEAK, few.standard.intercept))
         starts = _starts(prepared.levels[0], prepared.start)
-        rough = [scored([few], start, _ROUGH_STEPS) for start in starts]
-        best = min(rough, key=lambda found: (is_flat(few, found.parameters), found.value))
+        rough = [scored([finite], start, _ROUGH_STEPS) for start in starts]
+        best = min(rough, key=lambda found: (_n_level(few, found.parameters) > 0, found.value))
         if isinstance(few, NoiseProfile):
             rate = few.best_rate(best.parameters) or _SMALL
             levels = [replace(cast(NoiseProfile, level), rate=rate) for level in levels]
@@ -250,15 +243,17 @@ class Noise:
     def conclude(self, objective: LogPosterior, solution: Solution[Array, Iteration]) -> "NoisyFit":
         """Rates and inference at the optimum of an objective with noise."""
         w, value, determined = solution.parameters, solution.value, None
-        if is_flat(objective, w):
-            determined = determined_directions(objective, w)
+        level = level_directions(objective, w)
+        if level.size:
+            _warn_of_separation(objective, level)
+            determined = null_space(level.T)
         objective = replace(objective, information="observed")
         if not isinstance(objective, NoiseProfile):
             inference = Inference(objective, w, value, determined=determined)
             return NoisyFit(inference, cast(float, self.rate), None, cast(NoisyLoss, self.loss))
         rate = objective.best_rate(w)
         objective = objective.at(rate)
-        rate_error = objective.rate_error(w)
+        rate_error = objective.rate_error(w, determined)
         _check_rate(rate, rate_error)
         inference = NoisyInference(objective, w, value, others=1, determined=determined)
         return NoisyFit(inference, rate, rate_error, NoisyLogisticLoss(rate, rate))
@@ -294,21 +289,38 @@ def read_label_noise(label_noise: LabelNoise, n_classes: int) -> Noise | None:
            [0.15, 0.15, 0.7 ]])
     """
     if isinstance(label_noise, str):
-        return _to_estimate(label_noise, n_classes)
-    if isinstance(label_noise, tuple | list) or np.ndim(label_noise) > 0:
-        return _read_pair(label_noise, n_classes)
-    rate, end = _read_rate(label_noise), 1 - 1 / n_classes
-    if not 0 <= rate < end:
+        if label_noise != "estimate":
+            raise ParameterError(f"label_noise={label_noise!r} is not understood.", _REMEDY)
+        if n_classes > 2:
+            raise ParameterError(
+                f"label_noise='estimate' is for two classes; y has {n_classes}.",
+                "Pass the rate as a number, or fit two classes at a time.",
+            )
+        return Noise(None, None)
+    is_pair = isinstance(label_noise, tuple | list) or np.ndim(label_noise) > 0
+    rates: list[Any] = list(cast(Any, label_noise)) if is_pair else [label_noise]
+    if is_pair and not len(rates) == n_classes == 2:
         raise ParameterError(
-            f"label_noise={label_noise!r} is out of range.",
-            f"Use a number from zero to less than {end:.3g}: with {n_classes} classes, labels that "
-            "are wrong that often say nothing.",
+            f"label_noise has {len(rates)} rates; y has {n_classes} classes.",
+            "Use one number, or for two classes a pair.",
         )
-    if rate == 0:
+    for rate in rates:
+        if not is_number(rate):
+            raise ParameterError(f"label_noise={rate!r} is not a probability.", _REMEDY)
+    most = 1.0 if is_pair else 1 - 1 / n_classes
+    if not (all(rate >= 0 for rate in rates) and sum(rates) < most):
+        numbers = "two numbers of zero or more with a sum" if is_pair else "a number from zero to"
+        raise ParameterError(
+            f"label_noise={tuple(rates) if is_pair else rates[0]!r} is out of range.",
+            f"Use {numbers} less than {most:.3g}: labels that are wrong more often are not "
+            "informative.",
+        )
+    if not any(rates):
         return None
-    if n_classes == 2:
-        return Noise(rate, NoisyLogisticLoss(rate, rate))
-    return Noise(rate, NoisyClassLoss(uniform_transition(rate, n_classes)))
+    if n_classes > 2:
+        return Noise(rates[0], NoisyClassLoss(uniform_transition(rates[0], n_classes)))
+    loss = NoisyLogisticLoss(float(rates[0]), float(rates[-1]))
+    return Noise((rates[0], rates[1]) if is_pair else float(rates[0]), loss)
 
 
 def uniform_transition(rate: float, n_classes: int) -> Array:
@@ -317,97 +329,45 @@ def uniform_transition(rate: float, n_classes: int) -> Array:
     return np.full((n_classes, n_classes), other) + (1 - rate - other) * np.eye(n_classes)
 
 
-def _to_estimate(label_noise: str, n_classes: int) -> Noise:
-    if label_noise != "estimate":
-        raise ParameterError(
-            f"label_noise={label_noise!r} is not understood.",
-            "Use a number, a pair of numbers, or 'estimate'.",
-        )
-    if n_classes > 2:
-        raise ParameterError(
-            f"label_noise='estimate' is for two classes; y has {n_classes}.",
-            "Pass the rate as a number, or fit two classes at a time.",
-        )
-    return Noise(None, None)
-
-
-def _read_pair(label_noise: Any, n_classes: int) -> Noise | None:
-    if len(label_noise) != 2 or n_classes > 2:
-        raise ParameterError(
-            f"label_noise has {len(label_noise)} rates; y has {n_classes} classes.",
-            "Use one number, or for two classes a pair.",
-        )
-    first, second = map(_read_rate, label_noise)
-    if not (first >= 0 and second >= 0 and first + second < 1):
-        raise ParameterError(
-            f"label_noise={(first, second)} is out of range.",
-            "Use two numbers of zero or more whose sum is less than one.",
-        )
-    loss = NoisyLogisticLoss(first, second)
-    return Noise((first, second), loss) if first or second else None
-
-
-def _read_rate(rate: Any) -> float:
-    if not is_number(rate):
-        raise ParameterError(
-            f"label_noise={rate!r} is not a probability.",
-            "Use a number, a pair of numbers, or 'estimate'.",
-        )
-    return float(rate)
-
-
 def _starts(clean: LogPosterior, start: Array) -> list[Array]:
     """Coefficients to start from, by fits without noise."""
     held = replace(clean, penalty=clean.penalty.damped(_HELD, clean.standard.intercept))
-    found = newton([held], start).parameters
-    starts = [times * found for times in _CLEAN]
+    starts = [newton([held], start).parameters]
     if not clean.is_wide:
         near = replace(held, rows=downweight_outliers(clean.rows, clean.columns))
         found = newton([near], start).parameters
-        starts += [times * found for times in _NEAR]
+        starts += [times * found for times in _STEEPER]
     return starts
 
 
 def solver_of_noise(max_iter: int | None) -> Solve:
-    """The solver for labels that may be wrong; coefficients that diverge are reported as such."""
+    """The solver for labels that may be wrong, whose coefficients may diverge."""
 
     def optimum(prepared: Prepared, search: SeparationSearch) -> Solved:
         objective, start = prepared.objective, prepared.start
         solution = scored(prepared.levels, start, max_iter)
-        if is_flat(objective, solution.parameters):
-            solution = _where_level(objective, start, solution)
-        reason = "the likelihood of labels that may be wrong is not convex"
-        return Solved(solution, "newton", reason)
+        if n_level := _n_level(objective, solution.parameters):
+            # It is level at much smaller coefficients: a multiple of the start, if that does.
+            multiples = (2.0**k * start for k in range(_MOST_DOUBLINGS))
+            found = (w for w in multiples if _n_level(objective, w) >= n_level)
+            w = next(found, solution.parameters)
+            value = objective(w, "none").value
+            solution = Solution(w, Status.DIVERGED, solution.trace, value)
+        return Solved(solution, *choice(objective))
 
     return optimum
 
 
-def _where_level(
-    objective: LogPosterior, start: Array, solution: Solution[Array, Iteration]
-) -> Solution[Array, Iteration]:
-    """Diverging coefficients, halved while that leaves the objective as it is.
-
-    The objective is level to the last digits there, so that steps may lead anywhere; the start is
-    taken if it is better.
-    """
-    w, value = solution.parameters, objective(solution.parameters, "none").value
-    if (before := objective(start, "none").value) < value:
-        w, value = start, before
-    while w.any() and (there := objective(w / 2, "none").value) <= value + _UNSEEN:
-        w, value = w / 2, min(value, there)
-    return replace(solution, parameters=w, value=value, status=Status.DIVERGED)
-
-
 def _check_rate(rate: float, rate_error: float | None) -> None:
     if rate == MOST:
-        problem = "with any rate below one half the labels would say more than they do"
+        problem = "the likelihood increases up to a rate of one half"
     elif rate_error is not None and rate_error > _VAGUE:
         problem = f"the rate {rate:.3g} has a standard error of {rate_error:.3g}"
     else:
         return
     warn(
         IdentifiabilityWarning(
-            f"The data cannot tell how many labels are wrong: {problem}.",
+            f"The data do not determine how many labels are wrong: {problem}.",
             "Pass the rate as label_noise if you know it, or set it to 0.0.",
         )
     )

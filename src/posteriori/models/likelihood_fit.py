@@ -156,9 +156,7 @@ def finish(plan: Plan, prepared: Prepared) -> Fit:
             margin = negligible_mean(objective, search.zero_lies_at)
         else:
             margin = certain_margin(cast(ProbabilityLink, plan.link), found)
-        solution, determined = certain_fit(
-            objective, found, solution, margin, support, by_newton=solved.solver == "newton"
-        )
+        solution, determined = certain_fit(objective, found, solution, margin, support)
         if search.zero_lies_at:
             warn_of_zero_means(found, unbounded=_has_densities(plan.family))
         else:

@@ -1,22 +1,19 @@
-"""Fisher scoring, then Newton's method: how a loss that is not convex is made small.
+"""Optima of losses that are not the logistic ones: Newton's method, or Fisher scoring.
 
 The expected second derivative is never negative, so that steps by it point downhill from any
-start; but they only shrink the error by a constant factor. Near the optimum the observed one is
-positive definite, too, and its steps square the error (4.92).
+start, for losses that are not convex, too.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from posteriori.linalg import cholesky
 from posteriori.posterior.log_posterior import LogPosterior
-from posteriori.solve.newton import newton
-from posteriori.solve.objective import Curvature, Iteration, Local, Objective, Solution
+from posteriori.solve.newton import newton, scoring
+from posteriori.solve.objective import Iteration, Solution
 from posteriori.solve.solvers import Choice, choose, solve
-from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array
 
 MOST_STEPS = 100
@@ -24,62 +21,6 @@ MOST_STEPS = 100
 
 _CLOSE = 0.3
 """Standard errors of a subsample from its optimum that are near enough."""
-
-_NEAR = 0.1
-"""Standard errors from the optimum at which the observed second derivative takes over."""
-
-
-@dataclass(frozen=True, eq=False)
-class Safeguarded:
-    """An objective whose Hessian is the observed one where that is positive definite.
-
-    With `directions` (p, k) it is a function of k parameters u: that of origin + directions u.
-    """
-
-    inner: LogPosterior
-    origin: Array | None = None
-    directions: Array | None = None
-
-    @property
-    def hessian_cost(self) -> float:
-        return self.inner.hessian_cost
-
-    @property
-    def row_fraction(self) -> float:
-        return self.inner.row_fraction
-
-    @property
-    def n_rows(self) -> int:
-        return self.inner.n_rows
-
-    @property
-    def tolerance(self) -> float:
-        return self.inner.tolerance
-
-    @property
-    def unit(self) -> float:
-        return self.inner.unit
-
-    def __call__(self, w: Array, hessian: Curvature) -> Local:
-        found = self._local(w, hessian, "observed")
-        if found.hessian is None or is_positive(found.hessian):
-            return found
-        return self._local(w, hessian, "expected")
-
-    def _local(self, w: Array, hessian: Curvature, information: Information) -> Local:
-        objective, D = replace(self.inner, information=information), self.directions
-        if D is None:
-            return objective(w, hessian)
-        found = objective(cast(Array, self.origin) + D @ w, hessian)
-        curved = None if found.hessian is None else D.T @ found.hessian @ D
-        return Local(found.value, D.T @ found.gradient, curved)
-
-
-def is_positive(hessian: Array) -> bool:
-    """Whether a Hessian, or its diagonal, is positive definite."""
-    if hessian.ndim == 1:
-        return bool((hessian > 0).all())
-    return cholesky(hessian) is not None
 
 
 class Solved(NamedTuple):
@@ -95,9 +36,9 @@ def choice(objective: LogPosterior) -> Choice:
     """The solver of `scored`, and why it is used."""
     if objective.is_wide:
         return choose([objective], objective.coordinates.size)
-    return Choice(
-        "newton", "steps by the expected second derivatives, near the optimum by the observed ones"
-    )
+    if objective.loss.convex:
+        return Choice("newton", "steps by the observed second derivatives")
+    return Choice("scoring", "steps by the expected second derivatives, as the loss is not convex")
 
 
 def scored(
@@ -105,38 +46,28 @@ def scored(
     start: Array,
     max_iter: int | None = None,
     check_separation: Callable[[], bool] | None = None,
-    close: bool = False,
 ) -> Solution[Array, Iteration]:
-    """The parameters that make the last of `levels` smallest, by whichever curvature serves.
+    """The parameters that minimise the last of `levels`, the others being subsamples.
 
-    With too many parameters for a Hessian, gradients that remember how they changed do.
-    `check_separation` is called if parameters may diverge, as in `newton`. From a `close` start the
-    observed second derivative is taken at once.
+    `check_separation` is called if parameters may diverge, as in `newton`.
     """
-    # Steps that leave the domain meet infinities, and are cut short.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if levels[-1].is_wide:
-            expected = [replace(level, information="expected") for level in levels]
+    full, most = levels[-1], max_iter or MOST_STEPS
+    with np.errstate(over="ignore", invalid="ignore"):  # steps may leave the domain
+        if full.is_wide:
+            wide = replace(full, information="expected")
             return solve(
-                "newton-cg", expected, start, max_iter=max_iter, check_separation=check_separation
+                "newton-cg", [wide], start, max_iter=max_iter, check_separation=check_separation
             )
-        stages = [Safeguarded(levels[-1])] if close else _stages(levels)
-        return newton(
-            stages, start, max_iter=max_iter or MOST_STEPS, check_separation=check_separation
-        )
-
-
-def _stages(levels: Sequence[LogPosterior]) -> Sequence[Objective]:
-    full = levels[-1]
-    if full.loss.convex:
-        return [*map(_careful, levels[:-1]), replace(full, information="observed")]
-    rough = [replace(_careful(level), information="expected") for level in levels[:-1]]
-    near = replace(full, information="expected", tolerance=max(full.tolerance, _NEAR))
-    return [*rough, near, Safeguarded(full)]
+        if full.loss.convex:
+            stages = [*map(_careful, levels[:-1]), replace(full, information="observed")]
+            return newton(stages, start, max_iter=most, check_separation=check_separation)
+        for level in levels[:-1]:
+            start = scoring(replace(_careful(level), information="expected"), start).parameters
+        return scoring(replace(full, information="expected"), start, max_iter=most)
 
 
 def _careful(level: LogPosterior) -> LogPosterior:
-    """A subsample whose optimum is found well enough for the last step, which nothing guards.
+    """A subsample with a tolerance that is small enough for the last step, which has no safeguard.
 
     Where means grow as eᵃ, a step of several standard errors of the subsample can be too long.
     """

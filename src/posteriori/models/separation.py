@@ -5,7 +5,7 @@ with the Newton decrement δ = √(gᵀH⁻¹g). The next Newton step s has sᵀ
 activation of slope λ by δ/√λ at most, and λ by δ√λ. If λ > δ² for all rows, no slope changes its
 sign, and the slopes after the step are weights λ > 0 with Σ λ ∂margin/∂θ = 0, which only
 overlapping classes have (Stiemke's theorem of alternatives). So an ordinary fit is checked by one
-pass for the smallest slope. Some of the rows suffice, if their Hessian is nonsingular.
+pass that finds the smallest slope. Some of the rows suffice, if their Hessian is nonsingular.
 
 Otherwise linear programs decide. Along a separating direction, the probability of the class of a
 separated row goes to one: the fit moves along it until it is one in double precision. There the
@@ -13,42 +13,45 @@ likelihood of the other rows has a maximum, in the directions that they determin
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from dataclasses import dataclass, fields, replace
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from posteriori.errors import ConvergenceWarning, DomainError, SeparationWarning, warn
-from posteriori.likelihood.binary_losses import SignedLogisticLoss
-from posteriori.likelihood.glm_families import SquaredLoss
 from posteriori.likelihood.links import ProbabilityLink
-from posteriori.likelihood.loss import ClassLoss, Loss
+from posteriori.likelihood.loss import Loss
 from posteriori.linalg import cholesky, unit_diagonal
 from posteriori.models.fitting import Prepared
-from posteriori.models.scoring import Safeguarded, Solved, scored
+from posteriori.models.scoring import Solved, scored
 from posteriori.posterior.jeffreys import JeffreysPosterior
 from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
 from posteriori.posterior.priors import flat
 from posteriori.rows.block import Block
-from posteriori.solve.newton import newton
-from posteriori.solve.objective import Iteration, Solution, Status
+from posteriori.solve.objective import Curvature, Iteration, Local, Solution, Status
 from posteriori.solve.separation import INTERCEPT, Separation, find_separation, unseparated
+from posteriori.solve.solvers import solve as solve_by
 from posteriori.statistics.goodness_of_fit import GatherTargetMean
 from posteriori.statistics.local_quadratic import GatherProducts, GatherQuadratic
-from posteriori.statistics.separation_margins import GatherStepLength, Pairs, Support, pair_sums
+from posteriori.statistics.separation_margins import (
+    GatherStepLength,
+    Mask,
+    Pairs,
+    Support,
+    pair_sums,
+)
 from posteriori.statistics.statistic import Maximum
 from posteriori.typing import Array
 
 CERTAIN = 1e-17
-"""A probability that is nothing beside one."""
+"""A probability that is negligible beside one."""
 
 _FAR = 1e7
 """Quartile ranges of a link beyond which activations have lost the digits of others beside them."""
 
 _NOTHING = 1e-12
-"""A precision that is rounding beside what it was computed from."""
+"""A precision that is rounding error beside the terms of its sum."""
 
 _DETERMINED = 1e-12
 """A direction with less curvature than this, beside the largest, is not determined."""
@@ -62,36 +65,19 @@ _FLAT = 1e-9
 _SAMPLE_STEPS = 6
 """Newton steps from the optimum of all rows to that of some of them; three are usual."""
 
+_LAST_STEPS = 10
+"""Steps towards a maximum after linear programs did not decide whether there is one."""
+
 _CLOSE = 0.1
-"""A decrement with which the smallest slope is worth a pass."""
+"""The smallest slope is computed only with a decrement below this."""
 
 _MANY = 150
 """Coefficients beyond which linear programs are solved only if nothing else decides."""
 
 _FOR_A_CLASS_WITHOUT_ROWS = (
-    "Leave the class out, or hold the intercepts too: "
+    "Leave the class out, or set a prior on the intercepts too: "
     "prior=GaussianPrior(intercept_precision=0.01)."
 )
-
-
-def support_of(objective: LogPosterior, zero_lies_at: float = 0.0) -> Support:
-    """The classes that a row may belong to, from its target.
-
-    Where means tend to zero with activations of the sign `zero_lies_at`, the classes are "zero" and
-    "more": a row with a positive target is of both, so that its activation must stay.
-    """
-    signed = isinstance(objective.loss, SignedLogisticLoss)
-
-    def support(block: Block) -> NDArray[Any]:
-        t = objective.target(block)
-        if signed:
-            return (t > 0).astype(np.intp)
-        if zero_lies_at:
-            both = np.column_stack([np.ones(len(t), dtype=np.bool_), t > 0])
-            return both[:, ::-1] if zero_lies_at > 0 else both
-        return t > 0 if t.ndim == 2 else np.column_stack([t < 1, t > 0])
-
-    return support
 
 
 Solve = Callable[[Prepared, "SeparationSearch"], Solved]
@@ -104,8 +90,7 @@ class SeparationSearch:
 
     n_classes: that rows may belong to. zero_lies_at: where that is not 0, only means of zero are
     reached in the limit alone, with activations of this sign. has_limits: whether any mean is.
-    during_fit: False where the prior, or label noise, keeps coefficients finite.
-    maximum_proves: whether a maximum of the likelihood proves that classes overlap.
+    during_fit: False with label noise, where the classes themselves need not be separated.
     known_dispersion: whether decrements of the solver are standard errors.
     """
 
@@ -113,7 +98,6 @@ class SeparationSearch:
     zero_lies_at: float = 0.0
     has_limits: bool = True
     during_fit: bool = True
-    maximum_proves: bool = True
     known_dispersion: bool = True
     found: Separation | None = None
 
@@ -123,8 +107,20 @@ class SeparationSearch:
         return cast(Separation, self.found)
 
     def support(self, objective: LogPosterior) -> Support:
-        """The classes that a row may belong to."""
-        return support_of(objective, self.zero_lies_at)
+        """The classes that a row may belong to, from its target.
+
+        With `zero_lies_at` the classes are "zero" and "more": a row with a positive target is of
+        both, so that its activation must stay.
+        """
+
+        def support(block: Block) -> Mask:
+            t = objective.target(block)
+            if t.ndim == 2:
+                return t > 0
+            found = np.column_stack([(t < 1) | (self.zero_lies_at != 0), t > 0])
+            return found[:, ::-1] if self.zero_lies_at > 0 else found
+
+        return support
 
     def may_diverge(self, objective: LogPosterior) -> bool:
         """Whether the objective has a maximum only if the classes overlap."""
@@ -147,9 +143,8 @@ class SeparationSearch:
 
         With a prior on some of the columns, only the others may diverge.
         """
-        guess = None if w is None else objective.standard.to_user(objective.coordinates.expand(w))
         fixed = _fixed(objective) if objective.penalty.precision.any() else None
-        self.found = find_separation(self._sums(objective), guess=guess, fixed=fixed)
+        self.found = self._find(objective, w, fixed)
         return self.found.is_found
 
     def verify(
@@ -157,91 +152,76 @@ class SeparationSearch:
     ) -> Solution[Array, Iteration]:
         """The solution, with the status of separated classes if they are.
 
-        A solver that was stopped for no reason goes on from where it was.
+        A solver that was stopped although classes overlap continues from where it was; for a few
+        steps only where linear programs did not decide.
         """
         objective, stopped = prepared.objective, solution.status is Status.SEPARATED
         if self.found is not None and self.found.kind != "undecided":
             stopped = False  # it is known
-        elif not (stopped or (self.maximum_proves and self.may_diverge(objective))):
+        elif not (stopped or self.may_diverge(objective)):
             return solution
         elif not stopped and self._shows_overlap(prepared.levels, solution):
             self.found = unseparated("none", objective.coordinates.shape)
         elif self.diverges(objective, solution.parameters):
             return replace(solution, status=Status.SEPARATED)
         if stopped:
-            rest = replace(prepared, levels=[objective], start=solution.parameters, hessian=None)
-            more = solve(rest, self).solution
+            w, is_known = solution.parameters, cast(Separation, self.found).kind == "none"
+            if is_known:
+                rest = replace(prepared, levels=[objective], start=w, hessian=None)
+                more = solve(rest, self).solution
+            else:
+                expected = replace(objective, information="expected")
+                more = solve_by("newton-cg", [expected], w, max_iter=_LAST_STEPS)
             solution = replace(more, trace=(*solution.trace, *more.trace))
             if self._shows_overlap(prepared.levels, solution):
                 self.found = unseparated("none", objective.coordinates.shape)
         is_found = self.found is not None and self.found.is_found
         if objective.penalty.precision.any() and not is_found:
-            self.found = None  # what all columns together can do is found on request
+            self.found = None  # whether all columns separate the classes is decided on request
         return solution
 
     def of_labels(self, objective: LogPosterior, w: Array) -> Separation:
-        """Whether the classes can be separated, whatever the prior that w was found with.
+        """Whether the classes can be separated, whatever the prior that w was found with."""
+        if self.found is None and self.has_limits:
+            self.found = self._find(objective, w)
+        return self.found or unseparated("none", objective.coordinates.shape)
 
-        Where that is cheap, a fit without the prior shows overlap, or separates the classes itself.
-        """
-        if self.found is None and not self.has_limits:
-            self.found = unseparated("none", objective.coordinates.shape)
-        if self.found is not None:
-            return self.found
-        if type(objective) is LogPosterior and objective.loss.convex and not objective.is_wide:
-            plain = replace(objective, penalty=flat(objective.coordinates.q))
-            solution = newton([plain], w, check_separation=lambda: True)
-            if shows_overlap([plain], solution, self.support(objective)):
-                self.found = unseparated("none", objective.coordinates.shape)
-                return self.found
-            w = solution.parameters
-        guess = objective.standard.to_user(objective.coordinates.expand(w))
-        self.found = find_separation(self._sums(objective), guess=guess)
-        return self.found
-
-    def _sums(self, objective: LogPosterior) -> Any:
-        support, intercept = self.support(objective), objective.standard.intercept
-        return pair_sums(objective.rows, self.n_classes, support, intercept)
+    def _find(
+        self, objective: LogPosterior, w: Array | None, fixed: Mask | None = None
+    ) -> Separation:
+        standard, support = objective.standard, self.support(objective)
+        guess = None if w is None else standard.to_user(objective.coordinates.expand(w))
+        sums = pair_sums(objective.rows, self.n_classes, support, standard.intercept)
+        return find_separation(sums, guess=guess, fixed=fixed)
 
     def _shows_overlap(
         self, levels: Sequence[LogPosterior], solution: Solution[Array, Iteration]
     ) -> bool:
-        support, known = self.support(levels[-1]), self.known_dispersion
-        return shows_overlap(levels, solution, support, known_dispersion=known)
+        """Whether the fit is at a maximum of the likelihood, which only overlapping classes have.
+
+        The rows of the first level are tried first; where they are not conclusive, one pass over
+        all rows, and one more with the Hessian.
+        """
+        objective, w = levels[-1], solution.parameters
+        if not solution.converged or objective.n_rows <= objective.coordinates.size:
+            return False
+        support, no_prior = self.support(objective), not objective.penalty.precision.any()
+        if len(levels) > 1 and no_prior and _some_overlap(levels[0], w, support):
+            return True
+        least = _least_slope(objective, w, support)
+        last = max((step.decrement for step in solution.trace[-1:]), default=0.0)
+        if self.known_dispersion and least > max(_DOUBT * objective.tolerance, last) ** 2:
+            return True
+        return least > 0 and not objective.is_wide and least > _newton_step(objective, w)[1] ** 2
 
 
-def _fixed(objective: LogPosterior) -> NDArray[np.bool_]:
+def _fixed(objective: LogPosterior) -> Mask:
     """The coefficients (q,), in the units of the columns, on which there is a prior."""
     precision = objective.penalty.precision
     matrix = np.diag(precision) if precision.ndim == 1 else precision
     to_standard = objective.standard.from_user(np.eye(len(matrix)))
     size = np.einsum("ij,jk,ik->i", abs(to_standard), abs(matrix), abs(to_standard))
     return np.einsum("ij,jk,ik->i", to_standard, matrix, to_standard) > _NOTHING * size
-
-
-def shows_overlap(
-    levels: Sequence[LogPosterior],
-    solution: Solution[Array, Iteration],
-    support: Support,
-    *,
-    known_dispersion: bool = True,
-) -> bool:
-    """Whether a maximum likelihood fit is at a maximum, which only overlapping classes have.
-
-    The rows of the first level are tried first; where they do not tell, one pass over all rows,
-    and one more with the Hessian. Decrements of the solver count with a `known_dispersion`.
-    """
-    objective, w = levels[-1], solution.parameters
-    if not solution.converged or objective.n_rows <= objective.coordinates.size:
-        return False
-    no_prior = not objective.penalty.precision.any()
-    if len(levels) > 1 and no_prior and _some_overlap(levels[0], w, support):
-        return True
-    least = _least_slope(objective, w, support)
-    last = max((step.decrement for step in solution.trace[-1:]), default=0.0)
-    if known_dispersion and least > max(_DOUBT * objective.tolerance, last) ** 2:
-        return True
-    return least > 0 and not objective.is_wide and least > _newton_step(objective, w)[1] ** 2
 
 
 def _some_overlap(some: LogPosterior, w: Array, support: Support) -> bool:
@@ -284,14 +264,12 @@ def _least_slope_of(kernel: GatherQuadratic, support: Support, block: Block) -> 
     _, a = kernel.design_and_activations(block)
     _, slope = kernel.loss.sum_and_gradient(a, kernel.target(block), block.weight)
     shared = support(block)
-    if slope.ndim == 2:
-        return float(abs(slope[~shared]).min(initial=np.inf))
-    sure = slope if shared.ndim == 1 else slope[~shared.all(axis=1)]
+    sure = slope[~shared] if slope.ndim == 2 else slope[~shared.all(axis=1)]
     return float(abs(sure).min(initial=np.inf))
 
 
 def certain_margin(link: ProbabilityLink, found: Separation) -> float:
-    """The activation at which the other class has a probability that is nothing beside one.
+    """The activation at which the probability of the other class is negligible.
 
     Where some rows are not separated, it is small enough to keep the digits of their activations.
     """
@@ -302,17 +280,29 @@ def certain_margin(link: ProbabilityLink, found: Separation) -> float:
 
 
 def negligible_mean(objective: LogPosterior, zero_lies_at: float) -> float:
-    """The activation with a mean that is nothing beside the mean target; 1/a loses its digits."""
+    """The activation whose mean is negligible beside the mean target; 1/a has half the digits."""
     mean = abs(objective.rows.map_sum(GatherTargetMean(objective.target)).mean)
     share = CERTAIN if zero_lies_at < 0 else 1e-7
     return float(abs(cast(Loss, objective.loss).activation(share * mean)).max())
 
 
-class CertainFit(NamedTuple):
-    """A fit at which separated rows are certain, and the directions (p, k) that are determined."""
+@dataclass(frozen=True, eq=False)
+class _Restricted(LogPosterior):
+    """The objective at origin + D u, as a function of u (k,); D, the subspace, is (p, k)."""
 
-    solution: Solution[Array, Iteration]
-    determined: Array
+    origin: Array | None = None
+    subspace: Array | None = None
+
+    @classmethod
+    def of(cls, objective: LogPosterior, origin: Array, subspace: Array) -> "_Restricted":
+        given = {each.name: getattr(objective, each.name) for each in fields(objective)}
+        return cls(**given, origin=origin, subspace=subspace)
+
+    def __call__(self, u: Array, hessian: Curvature) -> Local:
+        origin, D = cast(Array, self.origin), cast(Array, self.subspace)
+        found = LogPosterior.__call__(self, origin + D @ u, hessian)
+        curved = None if found.hessian is None else D.T @ found.hessian @ D
+        return Local(found.value, D.T @ found.gradient, curved)
 
 
 def certain_fit(
@@ -321,15 +311,12 @@ def certain_fit(
     solution: Solution[Array, Iteration],
     margin: float,
     support: Support,
-    *,
-    by_newton: bool = True,
-) -> CertainFit:
-    """Where a fit to separated classes ends: separated rows have at least the margin.
+) -> tuple[Solution[Array, Iteration], Array]:
+    """Where a fit to separated classes ends, and the directions (p, k) that are determined there.
 
-    Completely separated rows reach it along the coefficients of a few Newton steps, if those
-    separate them and the loss is convex: others depend on accidents of the iteration. Else the fit
-    moves along the ray, and the other rows are fitted from there. `by_newton` says that the
-    solution is of Newton's method.
+    Separated rows have at least the margin. Completely separated rows reach it along the
+    coefficients of the fit, if those separate them. Else the fit moves along the ray, and the other
+    rows are fitted from there.
     """
     expand, K = objective.coordinates.expand, len(found.ray)
     pairs = Pairs(objective.columns, objective.standard, support, 2 if K == 1 else K)
@@ -342,12 +329,9 @@ def certain_fit(
 
     w, trace, determined = solution.parameters, solution.trace, np.zeros((len(ray), 0))
     is_complete = found.kind == "complete" and not objective.penalty.precision.any()
-    if is_complete and not by_newton and not objective.is_wide:
-        w = newton([objective], 0 * w, check_separation=lambda: True).parameters
-    if is_complete and objective.loss.convex and np.isfinite(stretch := length(w, w)):
-        w = w + stretch * w
-    elif is_complete:
-        w = length(0 * w, ray) * ray
+    if is_complete:
+        stretch = length(w, w)
+        w = w + stretch * w if np.isfinite(stretch) else length(0 * w, ray) * ray
     else:
         w = w + length(w, ray) * ray
         if objective.is_wide:
@@ -355,12 +339,12 @@ def certain_fit(
             w = refit.parameters
         else:
             determined = _determined(objective, w)
-            rest = Safeguarded(objective, w, determined)
-            refit = newton([rest], np.zeros(determined.shape[1]), always_fresh=True)
+            rest = _Restricted.of(objective, w, determined)
+            refit = scored([rest], np.zeros(determined.shape[1]))
             w = w + determined @ refit.parameters
         w, trace = w + length(w, ray) * ray, (*trace, *refit.trace)
     value = objective(w, "none").value
-    return CertainFit(Solution(w, Status.SEPARATED, trace, value), determined)
+    return Solution(w, Status.SEPARATED, trace, value), determined
 
 
 def _free(objective: LogPosterior, theta: Array) -> Array:
@@ -384,13 +368,9 @@ def _determined(objective: LogPosterior, w: Array) -> Array:
 
     Rows that are certain add nothing to the Hessian there.
     """
-    loss = objective.loss if isinstance(objective.loss, ClassLoss) else SquaredLoss()
-    whole = replace(objective, loss=loss)(np.zeros(len(w)), "full")
-    _, scale = unit_diagonal(cast(Array, whole.hessian))
     here = cast(Array, replace(objective, information="expected")(w, "full").hessian)
-    values, vectors = np.linalg.eigh(here / scale / scale[:, None])
-    kept = vectors[:, values > _DETERMINED * values.max(initial=0.0)]
-    return np.linalg.qr(kept / scale[:, None])[0]
+    values, vectors = np.linalg.eigh(here)
+    return cast(Array, vectors[:, values > _DETERMINED * values.max(initial=0.0)])
 
 
 def warn_of_separation(found: Separation, remedies: str) -> None:
@@ -433,7 +413,7 @@ def warn_of_zero_means(found: Separation, unbounded: bool) -> None:
 
 
 def warn_undecided() -> None:
-    """Say that coefficients may diverge, and that it was not found out."""
+    """Say that coefficients may diverge, and that this was not decided."""
     warn(
         ConvergenceWarning(
             "The fit has not reached a maximum of the likelihood. Whether the classes can be "
@@ -444,7 +424,7 @@ def warn_undecided() -> None:
 
 
 def _listed(columns: tuple[str, ...], most: int = 8) -> str:
-    """The columns of a ray as a message calls them."""
+    """The names of the columns of a ray, for a message."""
     names = [f"'{name}'" for name in columns if name != INTERCEPT]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more + " (with the intercept)" * (INTERCEPT in columns)

@@ -120,7 +120,9 @@ class CoefficientMap:
         basis = self.coordinates.basis
         if basis is None:
             return ()
-        alone = (abs(abs(basis).max(axis=1) - 1) < _SHARED) & (abs(basis).sum(axis=1) < 1 + _SHARED)
+        alone = (abs(abs(basis).max(axis=1, initial=0.0) - 1) < _SHARED) & (
+            abs(basis).sum(axis=1) < 1 + _SHARED
+        )
         return tuple(
             term
             for term, free in zip(self.terms, alone, strict=True)
@@ -171,12 +173,13 @@ class CoefficientMap:
         """Parameters for scaled columns, of k vectors w (k, p)."""
         scale, intercept = self.standard.scale, self.standard.intercept
         scaled = Standard(self.standard.centre / scale, np.ones_like(scale), intercept)
-        theta = scaled.to_user(np.stack([self.coordinates.expand(one) for one in w]))
+        thetas = np.array([self.coordinates.expand(one) for one in w])
+        theta = scaled.to_user(thetas.reshape(len(w), *self.coordinates.shape))
         if theta.shape[1] > 1:
             theta = theta[:, self.others] - theta[:, [self.reference]]
         elif self.reference == 1:  # of two classes: the first against the second
             theta = -theta
-        return theta.reshape(len(w), -1)
+        return theta.reshape(len(w), theta.shape[1] * theta.shape[2])
 
 
 @dataclass(frozen=True, eq=False)

@@ -118,7 +118,7 @@ class Coordinates:
                 stacked = matrix.reshape(self.n_activations, -1)
                 matrix = (self.contrasts.T @ stacked).reshape(-1, m)
             if self.basis is not None:
-                matrix = (self.basis.T @ matrix.reshape(self.c, self.q, m)).reshape(-1, m)
+                matrix = (self.basis.T @ matrix.reshape(self.c, self.q, m)).reshape(self.size, m)
             matrix = matrix.T
         return matrix
 

@@ -30,7 +30,7 @@ from posteriori.statistics.separation_margins import (
 from posteriori.typing import Array
 
 INTERCEPT = "intercept"
-"""What the intercept is called among the columns."""
+"""The name of the intercept among the columns."""
 
 Kind = Literal["none", "quasi", "complete", "undecided"]
 
@@ -44,7 +44,8 @@ _MISSED = 1e-6
 """By how much a ray of few columns may miss the margins zero and one."""
 
 _SMALLEST_MARGIN = 1e3
-"""What the smallest margin counts beside their sum: all pairs at once, where that is possible."""
+"""Weight of the smallest margin beside their sum, so that all pairs are separated at once, where
+that is possible."""
 
 _SOLVED, _INFEASIBLE = 0, 2
 """Statuses of SciPy for a linear program that was decided."""
@@ -53,7 +54,7 @@ _LARGE = 150
 """Unknowns beyond which the interior point method is the faster one."""
 
 _ROUNDS = 100
-"""Programs solved before giving up; a dozen is usual."""
+"""The largest number of programs; a dozen is usual."""
 
 _WORK, _NAMING_WORK = 3e7, 4e5
 """Nonzero entries times iterations, over all programs, at which the search is given up, and at
@@ -63,7 +64,7 @@ _SIMPLEX_WORK = 0.03
 """An iteration of the simplex method beside one of the interior point method."""
 
 _TRIED = 20
-"""Columns that are tried to be left out of a ray."""
+"""With more columns than this in a ray, none is left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ class Separation:
 
 
 def unseparated(kind: Kind, shape: tuple[int, int]) -> Separation:
-    """What is said of classes that overlap, or that were not decided; (c, q) is that of θ."""
+    """The result for classes that overlap, or that were not decided; (c, q) is the shape of θ."""
     c = shape[0]
     return Separation(kind, (), np.empty((0,) if c == 1 else (0, c)), np.zeros(shape))
 
@@ -185,8 +186,8 @@ class _Search:
                 return ray, "complete"
 
     def few_columns(self, ray: Array) -> Array:
-        """The ray of least Σ|θ| that separates the same pairs, without the columns that it can do
-        without; the ray itself where that would take too long."""
+        """The ray of least Σ|θ| that separates the same pairs, without the columns that are not
+        needed; the ray itself where that would take too long."""
         self.work = 0.0
         constraints = self._none()
 
@@ -230,23 +231,19 @@ class _Search:
         return Separation(kind, tuple(names[j] for j in moved), directions, ray)
 
     def _none(self) -> Constraints:
-        empty = np.empty(0)
-        matrix = sparse.csr_array((0, self.free.size))
-        return Constraints(matrix, empty, empty.astype(np.bool_), empty)
+        return Constraints(sparse.csr_array((0, self.free.size)), np.empty(0), np.empty(0))
 
     def _largest_sum(self, gradient: Array, constraints: Constraints) -> tuple[Array, float, float]:
         """θ in [-1, 1] of largest Σ margins = Σ gradient θ, and the smallest margin γ large, too.
 
         Gives θ, γ, and the sum with 1000 γ, which is zero if nothing is separated.
         """
-        matrix, equal = constraints.matrix, constraints.equal
-        above, zero = matrix[~equal], matrix[equal]
+        matrix = constraints.matrix
         ends = np.append(self.free.ravel(), 1.0)
         found = self._solve(
             -np.append(gradient, _SMALLEST_MARGIN),
-            sparse.hstack([-above, np.ones((above.shape[0], 1))]),
-            np.zeros(above.shape[0]),
-            sparse.hstack([zero, np.zeros((zero.shape[0], 1))]),
+            sparse.hstack([-matrix, np.ones((matrix.shape[0], 1))], format="csr"),
+            np.zeros(matrix.shape[0]),
             np.column_stack([np.append(-ends[:-1], 0.0), ends]),
         )
         if found is None:
@@ -256,16 +253,11 @@ class _Search:
 
     def _least_size(self, allowed: Array, constraints: Constraints) -> Array | None:
         """θ of least Σ|θ| under the constraints, zero where not allowed; None if there is none."""
-        kept, equal = np.flatnonzero(allowed), constraints.equal
+        kept = np.flatnonzero(allowed)
         matrix = constraints.matrix[:, kept]
-        both = sparse.hstack([matrix, -matrix], format="csr")
-        found = self._solve(
-            np.ones(2 * len(kept)),
-            -both[~equal],
-            -constraints.goal[~equal],
-            both[equal],
-            np.tile([0.0, np.inf], (2 * len(kept), 1)),
-        )
+        both = sparse.hstack([-matrix, matrix], format="csr")
+        bounds = np.tile([0.0, np.inf], (2 * len(kept), 1))
+        found = self._solve(np.ones(2 * len(kept)), both, -constraints.goal, bounds)
         if found is None:
             return None
         theta = np.zeros(self.free.size)
@@ -273,26 +265,16 @@ class _Search:
         return theta.reshape(self.shape)
 
     def _solve(
-        self, cost: Array, above: sparse.sparray, limit: Array, zero: sparse.sparray, bounds: Array
+        self, cost: Array, matrix: sparse.sparray, limit: Array, bounds: Array
     ) -> Array | None:
-        """x of least cost with above x ≤ limit and zero x = 0, within bounds; None if none is."""
+        """x of least cost with matrix x ≤ limit, within bounds; None if there is none."""
         methods = ("highs-ipm", "highs-ds") if len(cost) > _LARGE else ("highs-ds", "highs-ipm")
+        tolerances = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+        options = dict.fromkeys(tolerances, _TOLERANCE)
         for method in methods:
-            found = linprog(
-                cost,
-                A_ub=above if above.shape[0] else None,
-                b_ub=limit if above.shape[0] else None,
-                A_eq=zero if zero.shape[0] else None,
-                b_eq=np.zeros(zero.shape[0]) if zero.shape[0] else None,
-                bounds=bounds,
-                method=method,
-                options={
-                    "primal_feasibility_tolerance": _TOLERANCE,
-                    "dual_feasibility_tolerance": _TOLERANCE,
-                },
-            )
+            found = linprog(cost, matrix, limit, bounds=bounds, method=method, options=options)
             effort = 1.0 if method == "highs-ipm" else _SIMPLEX_WORK
-            self.work += effort * found.nit * (above.nnz + zero.nnz)
+            self.work += effort * found.nit * matrix.nnz
             if found.status in (_SOLVED, _INFEASIBLE):
                 return found.x
         return None

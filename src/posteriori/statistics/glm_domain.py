@@ -8,47 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from posteriori.likelihood.glm_families import TargetFamily
 from posteriori.rows.block import Block, Rows
 from posteriori.statistics.local_quadratic import Target
-from posteriori.statistics.statistic import LARGEST, SMALLEST, Maximum, Statistic, weights_of
+from posteriori.statistics.statistic import LARGEST, SMALLEST, Maximum, Statistic
 from posteriori.typing import Array
-
-
-@dataclass(frozen=True, eq=False)
-class LogLevel(Statistic):
-    """ln Σ wt e^{(1-k)o} and ln Σ w e^{(2-k)o} of targets t and offsets o."""
-
-    target: float = field(metadata={"rule": np.logaddexp})
-    mean: float = field(metadata={"rule": np.logaddexp})
-
-    @property
-    def intercept(self) -> float:
-        """That of the model without columns; minus infinity where all targets are zero."""
-        return self.target - self.mean
-
-
-@dataclass(frozen=True, eq=False)
-class GatherLogLevel:
-    """The kernel: a block of rows to its `LogLevel`.
-
-    `power` is k of the variance V(μ) = μᵏ. With μ = e^{b+o} the derivative of the loss in b is
-    Σ w(μ - t)μ^{1-k}, and zero where eᵇ Σ w e^{(2-k)o} = Σ wt e^{(1-k)o}.
-    """
-
-    target: Target
-    power: float
-
-    def __call__(self, block: Block) -> LogLevel:
-        offset = _offset(block)
-        with np.errstate(divide="ignore"):
-            log_weight, log_target = np.log(weights_of(block)), np.log(self.target(block))
-            return LogLevel(
-                float(logsumexp(log_weight + log_target + (1 - self.power) * offset)),
-                float(logsumexp(log_weight + (2 - self.power) * offset)),
-            )
 
 
 def _offset(block: Block) -> Array:

@@ -123,7 +123,10 @@ def downweight_outliers(rows: Rows, columns: Columns) -> MappedRows:
 
     sample = np.concatenate(some.map_sum(lambda block: [filled(block)]))
     centre = np.median(sample, axis=0)
-    scale = _typical(abs(sample - centre))
+    distance = abs(sample - centre)
+    scale = np.median(distance, axis=0)
+    scale = np.where(scale > 0, scale, distance.mean(axis=0))
+    scale[scale == 0] = 1.0
 
     def reweighted(block: Block) -> Block:
         with np.errstate(over="ignore"):
@@ -131,12 +134,3 @@ def downweight_outliers(rows: Rows, columns: Columns) -> MappedRows:
         return replace(block, weight=weights_of(block) / (1 + square))
 
     return MappedRows(rows, reweighted, rows.schema, rows.n_rows, rows.classes, rows.soft)
-
-
-def _typical(distance: Array) -> Array:
-    """The median distance, or the smallest of some larger quantiles that is not zero."""
-    scale = np.ones(distance.shape[1])
-    for quantile in (1.0, 0.95, 0.75, 0.5):
-        found = np.quantile(distance, quantile, axis=0)
-        scale = np.where(found > 0, found, scale)
-    return scale

@@ -4,8 +4,8 @@ Conventions: n rows, K classes, and c activations a row: that of the second of t
 each of more. A direction θ (c, q) has the intercept first and belongs to standardised columns.
 
 A row has a pair for each class but its own, with the margin a_own - a_other. A step along θ lowers
-the likelihood of no row if no margin is negative, and is zero where the other class has a share in
-the row, too (Albert and Anderson 1984). For counts, whose mean falls to zero with the activation,
+the likelihood of no row if no margin is negative (Albert and Anderson 1984). A row with a share in
+several classes counts as one row of each. For counts, whose mean falls to zero with the activation,
 the two classes are "zero" and "more".
 """
 
@@ -28,8 +28,8 @@ from posteriori.typing import Array, Codes
 
 Mask = NDArray[np.bool_]
 
-Support = Callable[[Block], NDArray[Any]]
-"""The classes that the rows of a block may belong to: codes (n,), or a mask (n, K)."""
+Support = Callable[[Block], Mask]
+"""The classes that the rows of a block may belong to: a mask (n, K)."""
 
 TOUCHING = 1e-9
 """Margins of this size, along a θ of size one, cannot be distinguished from zero."""
@@ -45,23 +45,16 @@ _FAR = 10.0
 """Standard deviations from zero beyond which a column is centred."""
 
 
-def by_label(block: Block) -> NDArray[Any]:
-    """The class of each row, or the classes with a share in it."""
-    y = cast(NDArray[Any], block.y)
-    return y if y.ndim == 1 else y > 0
-
-
 class BlockMargins(NamedTuple):
-    """Margins (n, K) of the rows of a block, infinite for a class with itself.
+    """Margins (m, K) of the rows of a block, infinite for a class with itself.
 
-    own (n,): the class of a row, the first of those that share it. equal (n, K): the pairs whose
-    margin must be zero. pairs (n, K): all pairs, without those of a class with itself.
+    rows, own (m,): the row, and the class that it has. A row with a share in several classes comes
+    once with each, so that their margins with one another can only be zero.
     """
 
     margins: Array
+    rows: Codes
     own: Codes
-    equal: Mask
-    pairs: Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +76,10 @@ class Pairs:
             check_finite(block, self.columns.schema)
         if a.ndim == 1:
             a = np.column_stack([np.zeros(len(a)), a])
-        support = self.support(block)
-        if support.ndim == 1:
-            support = support[:, None] == np.arange(self.n_classes)
-        own = support.argmax(axis=1)
-        pairs = own[:, None] != np.arange(self.n_classes)
-        margins = np.where(pairs, np.take_along_axis(a, own[:, None], axis=1) - a, np.inf)
-        return BlockMargins(margins, own, support & pairs, pairs)
+        rows, own = np.nonzero(self.support(block))
+        margins = a[rows, own][:, None] - a[rows]
+        margins[np.arange(len(own)), own] = np.inf
+        return BlockMargins(margins, rows, own)
 
     def matrix(self, block: Block, rows: Codes, own: Codes, others: Codes) -> sparse.csr_array:
         """The margins of some pairs as functions of θ, flattened (k, c q)."""
@@ -126,14 +116,13 @@ def _sparse(design: Design) -> sparse.csr_array:
 
 
 class Constraints(NamedTuple):
-    """Constraints matrix θ ≥ goal (or =, where `equal`); θ is flattened (c q,).
+    """Constraints matrix θ ≥ goal; θ is flattened (c q,).
 
     `slack` (k,) is what the left side had beyond the goal when the constraint was found.
     """
 
     matrix: sparse.csr_array
     goal: Array
-    equal: Mask
     slack: Array
 
     def joined(self, other: "Constraints", most: int | None = None) -> "Constraints":
@@ -176,8 +165,8 @@ class Margins(Statistic):
 class GatherMargins:
     """The kernel: a block to its `Margins` along θ, with constraints of slack below `floor`.
 
-    Constraints say that no margin is negative. With `like_ray`, they say that those which are
-    positive along the ray are one at least, and the others zero.
+    Constraints say that no margin is negative; with `like_ray`, that those which are positive along
+    the ray are one at least.
     """
 
     pairs: Pairs
@@ -188,23 +177,21 @@ class GatherMargins:
     like_ray: bool = False
 
     def __call__(self, block: Block) -> Margins:
-        margins, own, equal, is_open = self.pairs.along(block, self.theta)
-        goal, is_clear = np.zeros(margins.shape), ~equal & (margins > CLEAR)
+        margins, row_of, own = self.pairs.along(block, self.theta)
+        is_open, goal = np.isfinite(margins), np.zeros(margins.shape)
         if self.ray is not None:
             on_ray = self.pairs.along(block, self.ray).margins
-            is_open = is_open & (on_ray <= SEPARATED)
-            if self.like_ray:
-                goal, equal = (on_ray > SEPARATED).astype(np.float64), is_open
-        met = np.where(abs(margins) > TOUCHING, -abs(margins), np.inf)
-        slack = np.where(equal, met, margins - goal)
-        clear = margins[is_open & is_clear]
+            is_open &= on_ray <= SEPARATED
+            goal += self.like_ray * (on_ray > SEPARATED)
+        clear = margins[is_open & (margins > CLEAR)]
+        slack = margins - goal
         others = slack.argmin(axis=1)
         least = np.take_along_axis(slack, others[:, None], axis=1)[:, 0]
         rows = np.flatnonzero(least < self.floor)
         rows = rows[np.argsort(least[rows], kind="stable")[: self.most]]
         others = others[rows]
-        matrix = self.pairs.matrix(block, rows, own[rows], others)
-        violated = Constraints(matrix, goal[rows, others], equal[rows, others], least[rows])
+        matrix = self.pairs.matrix(block, row_of[rows], own[rows], others)
+        violated = Constraints(matrix, goal[rows, others], least[rows])
         least_clear = float(clear.min(initial=np.inf))
         return Margins(self.most, int(is_open.sum()), len(clear), least_clear, violated)
 
@@ -225,10 +212,12 @@ class MarginGradient:
         if ray is None:
             q = len(standard.scale) + int(standard.intercept)
             ray = np.zeros((1 if K == 2 else K, q))
-        found = self.pairs.along(block, ray)
-        counted = found.pairs & ~found.equal & (found.margins <= SEPARATED)
-        sums = -counted.astype(np.float64)
-        sums[np.arange(len(sums)), found.own] = counted.sum(axis=1)
+        margins, rows, own = self.pairs.along(block, ray)
+        counted = margins <= SEPARATED
+        signs = -counted.astype(np.float64)
+        signs[np.arange(len(own)), own] = counted.sum(axis=1)
+        sums = np.zeros((block.X.shape[0], K))
+        np.add.at(sums, rows, signs)
         sums = sums[:, 1] if K == 2 else sums
         design = standard.design(self.pairs.columns.design(block))
         return standard.inward(gradient_of(design, sums, standard.intercept))
@@ -247,7 +236,8 @@ class GatherStepLength:
 
     def __call__(self, block: Block) -> Maximum:
         here = self.pairs.along(block, self.theta, block.offset)
-        separated = here.pairs & (self.pairs.along(block, self.ray).margins > SEPARATED)
+        on_ray = self.pairs.along(block, self.ray).margins
+        separated = np.isfinite(on_ray) & (on_ray > SEPARATED)
         lacking = self.margin - here.margins[separated]
         ahead = self.pairs.along(block, self.direction).margins[separated]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -263,14 +253,19 @@ class PairSums(NamedTuple):
 
 
 def pair_sums(
-    rows: Rows, n_classes: int, support: Support = by_label, fit_intercept: bool = True
+    rows: Rows, n_classes: int, support: Support | None = None, fit_intercept: bool = True
 ) -> PairSums:
     """The pairs of the rows, in columns of standard deviation one.
 
-    `support` says which classes a row may belong to: `by_label`, or another function of a block.
-
-    Only columns far from zero are centred, so that programs of levels and sparse rows stay sparse.
+    `support` gives the classes that a row may belong to; by default its label, or the classes with
+    a share in it. Only columns far from zero are centred, so that programs of levels and sparse
+    rows stay sparse.
     """
+
+    def by_label(block: Block) -> Mask:
+        y = cast(NDArray[Any], block.y)
+        return y > 0 if y.ndim == 2 else y[:, None] == np.arange(n_classes)
+
     columns = Columns(rows.schema, handle_unknown="reference")
     found = column_spread(rows, columns)
     mean, deviation = found
@@ -279,5 +274,5 @@ def pair_sums(
     constant = deviation <= STILL * abs(mean)
     scale = np.where(constant, np.where(mean == 0, 1.0, abs(mean)), deviation)
     centre = np.where(abs(mean) / _FAR > scale, mean, 0.0)
-    pairs = Pairs(columns, Standard(centre, scale, fit_intercept), support, n_classes)
-    return PairSums(pairs, rows.map_sum)
+    standard = Standard(centre, scale, fit_intercept)
+    return PairSums(Pairs(columns, standard, support or by_label, n_classes), rows.map_sum)
