@@ -361,5 +361,7 @@ def test_offsets_are_an_error_for_models_that_have_none(model, tmp_path):
     fitted.fit(FRAME[["size"]], FRAME["y"])
     calls = [fitted.fit, partial(fitted.predict, to=tmp_path / "x.parquet")]
     for call in [*calls, getattr(fitted, "partial_fit", fitted.fit)]:
-        with pytest.raises(errors.ParameterError, match=f"{model.__name__} does not support offsets"):
+        with pytest.raises(
+            errors.ParameterError, match=f"{model.__name__} does not support offsets"
+        ):
             call(rows)

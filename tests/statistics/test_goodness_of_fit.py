@@ -1,6 +1,5 @@
 """Log-likelihoods, deviances and means of targets, against plain formulas."""
 
-
 import numpy as np
 import pytest
 from scipy.special import xlogy
