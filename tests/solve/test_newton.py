@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from toy_objectives import Function, away, logistic, of_one, optimum, quadratic
 
-from posteriori.solve.newton import InverseHessian, newton, scoring
+from posteriori.solve.newton import newton, scoring
 from posteriori.solve.objective import Status
 
 H = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -0.2], [0.5, -0.2, 1.0]])
@@ -19,7 +19,7 @@ def test_a_quadratic_is_solved_by_one_step():
     assert solution.trace[0].decrement == pytest.approx(np.sqrt(CENTRE @ H @ CENTRE))
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.9, 0.9999])
+@pytest.mark.parametrize("correlation", [0.0, 0.9999])
 @pytest.mark.parametrize("hessian_cost", [0.5, 5.0, 50.0])
 def test_the_optimum_does_not_depend_on_what_a_hessian_costs(correlation, hessian_cost):
     objective = logistic(1500, 8, correlation, hessian_cost=hessian_cost)
@@ -74,13 +74,6 @@ def test_separation_is_not_checked_where_there_is_an_optimum():
     assert newton([objective], np.zeros(5), check_separation=check_separation).converged
 
 
-def test_a_singular_hessian_leaves_what_is_not_determined_where_it_was():
-    flat = np.array([[1.0, 1.0], [1.0, 1.0]])
-    solution = newton([quadratic(flat, [3.0, 0.0])], np.array([1.0, 1.0]))
-    assert solution.parameters.sum() == pytest.approx(3.0, abs=1e-6)
-    assert solution.parameters[0] - solution.parameters[1] == pytest.approx(0.0, abs=1e-6)
-
-
 def quartic(factor=1.0):
     """Σ (w - 1)² + (w - 1)⁴ with a multiple of its second derivative at 1 as its matrix."""
 
@@ -102,26 +95,3 @@ def test_it_ends_early_where_the_objective_is_low_enough_or_steps_run_out():
     start = np.array([9.0, 3.0])
     assert 1.0 < scoring(quartic(), start, low_enough=100.0).trace[-1].objective <= 100.0
     assert scoring(quartic(), start, max_iter=2).status is Status.MAX_ITERATIONS
-
-
-V = np.array([2.0, -1.0, 0.0])
-
-
-def test_an_inverse_hessian_inverts_its_matrix_and_forgets_steps_that_are_not_convex():
-    inverse = InverseHessian.of(H)
-    np.testing.assert_allclose(inverse.direction(H @ V), -V, rtol=1e-12, atol=1e-15)
-    inverse.learn(np.eye(3)[0], -np.eye(3)[0])
-    np.testing.assert_allclose(inverse.direction(H @ V), -V, rtol=1e-12, atol=1e-15)
-
-
-def test_an_inverse_hessian_is_exact_along_the_steps_it_has_learnt():
-    inverse = InverseHessian.of(np.diag(np.diag(H)))
-    for step in np.eye(3)[:2]:
-        inverse.learn(step, H @ step)
-    np.testing.assert_allclose(inverse.direction(H @ V), -V, rtol=1e-10, atol=1e-15)
-
-
-@pytest.mark.parametrize("gradient", [[1.0, -1.0], [1.0, 1.0], [0.3, -2.0]])
-def test_the_inverse_of_an_indefinite_matrix_points_downhill(gradient):
-    inverse = InverseHessian.of(np.array([[1.0, 2.0], [2.0, 1.0]]))
-    assert gradient @ inverse.direction(np.array(gradient)) < 0
