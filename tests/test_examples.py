@@ -8,6 +8,9 @@ import matplotlib as mpl
 import matplotlib.image as images
 import pytest
 
+# Matplotlib warns where the place of a legend takes more than a second, as on a busy machine.
+pytestmark = pytest.mark.filterwarnings("ignore:Creating legend with loc:UserWarning")
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
