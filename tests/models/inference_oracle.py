@@ -185,27 +185,18 @@ class Exact:
     def covariance(self, errors):
         return self._objective(self.w, errors == "expected")[2] ** -1
 
-    def profile_end(self, j, rise, near):
-        """Where the least objective with w_j fixed has risen so much; `near` is close to it."""
-        best, w = self._objective(self.w)[0], list(self.w)
-        path = [w[j] + (mp.mpf(float(near)) - w[j]) * part / 6 for part in range(1, 7)]
-        for place in (*path, path[-1], path[-1]):
-            w, _ = self._stepped(w, j, place, None)
-        for _ in range(20):
-            w, step = self._stepped(w, j, None, best + rise)
-            if max(abs(s) for s in step) < _ROUNDING:
-                return w[j]
-        raise AssertionError("no end")
-
-    def _stepped(self, w, j, place, height):
-        """A Newton step to where all slopes but the j-th are zero, and w_j is at a place or the
-        objective at a height."""
-        value, gradient, system = self._objective(w)
-        for i in range(len(w)):
-            system[j, i] = int(i == j) if height is None else gradient[i]
-        gradient[j] = w[j] - place if height is None else value - height
-        step = mp.lu_solve(system, gradient)
-        return [v - s for v, s in zip(w, step, strict=True)], step
+    def profile_rise(self, j, place):
+        """By how much the least objective with w_j fixed at a place is above the optimum."""
+        w, start, end = list(self.w), self.w[j], mp.mpf(float(place))
+        for part in (*range(1, 7), *[6] * 6):  # in steps to the place, and then Newton's there
+            _, gradient, system = self._objective(w)
+            for i in range(len(w)):
+                system[j, i] = int(i == j)
+            gradient[j] = w[j] - (start + (end - start) * part / 6)
+            step = mp.lu_solve(system, gradient)
+            w = [v - s for v, s in zip(w, step, strict=True)]
+        assert max(abs(s) for s in step) < _ROUNDING
+        return self._objective(w)[0] - self._objective(self.w)[0]
 
     def saturated(self):
         return sum(

@@ -317,19 +317,16 @@ def test_the_first_batch_names_the_classes():
 
 def test_settings_that_need_all_rows_at_once_are_errors():
     X, y = draw(100)
-    with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as caught:
-        LogisticRegression(prior="jeffreys").partial_fit(X, y)
-    assert isinstance(caught.value.__cause__, ParameterError)
-    assert "prior='jeffreys' needs all rows at once" in str(caught.value.__cause__)
-    for noise in (0.1, (0.1, 0.2), np.array([0.1, 0.2]), "estimate"):
-        model = LogisticRegression(label_noise=noise)
-        assert not hasattr(model, "partial_fit")
-        with pytest.raises(AttributeError) as caught:
-            model.partial_fit(X, y)
+    for settings, words in [
+        ({"prior": "jeffreys"}, "prior='jeffreys' needs all rows at once"),
+        ({"label_noise": (0.1, 0.2)}, "Use label_noise=0.0, or fit."),
+        ({"label_noise": "estimate"}, "Use label_noise=0.0, or fit."),
+    ]:
+        with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as caught:
+            LogisticRegression(**settings).partial_fit(X, y)
         assert isinstance(caught.value.__cause__, ParameterError)
-        assert "Use label_noise=0.0, or fit." in str(caught.value.__cause__)
-    model = LogisticRegression(label_noise=(0.0, 0.0)).partial_fit(X, y)
-    np.testing.assert_array_equal(model.coef_, LogisticRegression().partial_fit(X, y).coef_)
+        assert words in str(caught.value.__cause__)
+    assert hasattr(LogisticRegression(label_noise=(0.0, 0.0)), "partial_fit")
     with pytest.raises(ParameterError, match="5001 parameters, which are too many"):
         LogisticRegression().partial_fit(np.ones((4, 5000)), [0, 1, 0, 1])
 

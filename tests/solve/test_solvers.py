@@ -14,7 +14,6 @@ from posteriori.solve.newton import newton, newton_cg
 from posteriori.solve.objective import Status
 from posteriori.solve.solvers import (
     SOLVERS,
-    Choice,
     choose,
     coordinate,
     gradient,
@@ -62,13 +61,6 @@ def test_every_solver_reaches_the_optimum_of_newton(solver, problem):
     tolerance = 1e-5 if solver == "gradient" else 1e-7
     assert away(model.solution_.parameters, (w, hessian)) < tolerance
     assert model.solution_.value == pytest.approx(best.solution_.value, rel=1e-11)
-
-
-def test_the_solver_asked_for_is_taken_and_an_unknown_one_is_an_error():
-    for name in SOLVERS:
-        assert choose([logistic(100, 3)], 4, name) == Choice(name, "requested")
-    with pytest.raises(ParameterError, match="'lbfgs' is not understood"):
-        LogisticRegression(solver="lbfgs").fit(*draw(100, 2))
 
 
 def test_hessians_are_computed_where_they_are_cheap_or_a_subsample_has_one():
