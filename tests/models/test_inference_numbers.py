@@ -80,23 +80,6 @@ def test_robust_errors_of_grouped_counts_are_those_of_single_rows():
     np.testing.assert_allclose(theirs.bse, [5.166, 2.888], rtol=1e-3)
 
 
-def test_a_model_from_a_file_keeps_its_tables():
-    X, y = iris()
-    model = LogisticRegression(prior=0.3).fit(X, y, offset=np.zeros((150, 3)))
-    loaded = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(loaded.coef_covariance_, model.coef_covariance_)
-    np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
-    pd.testing.assert_frame_equal(loaded.tidy(), model.tidy())
-    pd.testing.assert_frame_equal(loaded.glance(), model.glance())
-    assert str(loaded.summary()) == str(model.summary())
-    again = pickle.loads(pickle.dumps(loaded))
-    assert again.bic_ == model.bic_
-    for ask in ({"errors": "robust"}, {"intervals": "profile"}, {"errors": "observed"}):
-        with pytest.raises(InferenceError, match="loaded from a file") as caught:
-            loaded.tidy(**ask)
-        assert "fit again" in str(caught.value)
-
-
 @pytest.mark.parametrize(
     "model", [LogisticRegression(), LogisticRegression(prior="jeffreys"), GLM(family="gamma")]
 )

@@ -162,15 +162,26 @@ def test_the_path_ends_at_the_coefficients(K):
         ProbitRegression(),
     ],
 )
-def test_a_file_holds_the_fit_and_not_the_rows(model):
+def test_a_file_has_the_fit_and_its_tables_but_not_the_rows(model):
     X = RANDOM.normal(size=(5000, 3))
     y = (X[:, 0] + RANDOM.logistic(size=5000) > 0).astype(int)
     model = clone(model).fit(X, y)
     stored = pickle.dumps(model)
     assert len(stored) < 10_000
-    copy = pickle.loads(stored)
+    copy = pickle.loads(pickle.dumps(pickle.loads(stored)))
     np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    np.testing.assert_array_equal(copy.predict_interval(X), model.predict_interval(X))
+    np.testing.assert_array_equal(copy.coef_covariance_, model.coef_covariance_)
+    pd.testing.assert_frame_equal(copy.tidy(), model.tidy())
+    pd.testing.assert_frame_equal(copy.glance(), model.glance())
     assert str(copy.summary()) == str(model.summary())
+
+
+def test_a_model_from_a_file_says_what_needs_the_rows():
+    model = pickle.loads(pickle.dumps(LogisticRegression().fit(FRAME, Y)))
+    for ask in ({"errors": "robust"}, {"intervals": "profile"}, {"errors": "observed"}):
+        with pytest.raises(InferenceError, match=r"loaded from a file.*fit again"):
+            model.tidy(**ask)
 
 
 def test_a_mixture_has_a_density_and_a_distribution_function():
