@@ -234,7 +234,7 @@ def written(path):
 
 
 @pytest.mark.parametrize("model", [LogisticRegression(), NaiveBayes()])
-def test_answers_in_a_file_are_those_in_memory(model, folder, tmp_path):
+def test_predictions_in_a_file_are_those_in_memory(model, folder, tmp_path):
     model.fit(scan(folder, "y", columns=FEATURES))
     rows, frame = scan(folder, columns=["c", "a", "b"]), TABLE.select(FEATURES).to_pandas()
     names, found = written(model.predict_proba(rows, to=tmp_path / "p.parquet"))
@@ -372,7 +372,7 @@ def test_iterations_are_those_in_memory(model, weighted, source, folder, monkeyp
         (Adaline(shuffle=False, max_epochs=4), "y", True, _parquet),
     ],
 )
-def test_rows_are_learnt_in_their_order_from_any_source(
+def test_rows_are_visited_in_their_order_from_any_source(
     model, target, weighted, source, folder, monkeypatch
 ):
     y, weight = Y_DISK if target == "y" else SHARES, WEIGHT if weighted else None

@@ -39,7 +39,7 @@ FRAME = pd.DataFrame(X, columns=["age", "bmi"])
     ],
 )
 @pytest.mark.parametrize("model", [LogisticRegression, ProbitRegression, GLM])
-def test_a_parameter_of_scikit_learn_is_answered_with_what_to_use(model, name, remedy):
+def test_a_parameter_of_scikit_learn_is_an_error_that_says_what_to_use(model, name, remedy):
     with pytest.raises(TypeError, match=f"{model.__name__} has no parameter '{name}'.*{remedy}"):
         model(**{name: 1})
     with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):

@@ -107,7 +107,7 @@ def test_distances_are_taken_between_design_columns_where_there_are_levels():
         model.signed_distance(pd.DataFrame({"colour": ["puce"], "size": [1.0]}))
 
 
-def test_a_boundary_that_there_is_not_is_named():
+def test_a_boundary_that_does_not_exist_is_an_error():
     two, three = LogisticRegression().fit(X, TWO), LogisticRegression().fit(X, THREE)
     same = LeastSquaresClassifier().fit([[0.0], [1.0], [0.0], [1.0], [5.0]], list("aaccb"))
     for model, classes, words in [

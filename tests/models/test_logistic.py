@@ -104,7 +104,7 @@ def test_dependent_columns_share_the_coefficient_of_smallest_norm():
         ours = LogisticRegression().fit(X, y)
     plain = LogisticRegression().fit(IRIS_X, y)
     np.testing.assert_allclose(ours.predict_proba(X), plain.predict_proba(IRIS_X), rtol=1e-9)
-    # Adding a multiple of (1, 1, 0, 0, -1) changes nothing, so the answer is at right angles to it.
+    # A multiple of (1, 1, 0, 0, -1) changes nothing: the smallest vector is orthogonal to it.
     assert ours.coef_[0] @ [1, 1, 0, 0, -1, 0] == pytest.approx(0.0, abs=1e-9)
     assert ours.coef_[0, 5] == 0.0
     assert ours.n_parameters_ == 5
@@ -238,7 +238,7 @@ def test_as_long_as_rows_are_few_each_batch_gives_the_fit_to_all_so_far(size, n_
     assert model.log_likelihood_ == pytest.approx(whole.log_likelihood_, rel=1e-10)
 
 
-def test_rows_sorted_by_class_are_said_to_come_in_a_bad_order():
+def test_rows_sorted_by_class_give_warnings_about_their_order():
     X, y = draw(4000)
     order = np.argsort(y, kind="stable")
     with warnings.catch_warnings(record=True) as given:
@@ -273,7 +273,7 @@ def test_factors_keep_the_levels_of_the_first_batch():
         model.partial_fit(frame.rename(columns={"price": "cost"}), y)
 
 
-def test_what_needs_the_rows_says_that_they_are_gone():
+def test_what_needs_the_rows_is_an_error_after_partial_fit():
     X, y = draw(2000)
     model = in_batches(X, y, 500)
     for ask in (

@@ -55,7 +55,7 @@ def test_a_subsample_gives_a_start_from_which_few_passes_are_needed():
     levels = objective.with_subsample()
     whole, staged = newton([alone], np.zeros(6)), newton(levels, np.zeros(6))
     np.testing.assert_allclose(staged.parameters, whole.parameters, atol=1e-9)
-    assert levels[0].asked
+    assert levels[0].evaluations
     first = next(note for note in staged.trace if note.row_fraction == 1)
     # The optimum of one row in eight is √(8 p) standard errors of all rows away, about.
     assert first.decrement < 3 * np.sqrt(8 * 6)

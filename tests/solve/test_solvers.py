@@ -86,7 +86,7 @@ def test_conjugate_gradients_reach_the_optimum_where_columns_are_many():
 def test_the_number_of_steps_is_left_to_the_solver_or_set(name):
     objective = logistic(600, 5, 0.9)
     assert solve(name, [objective], np.zeros(6)).converged
-    short = solve(name, [replace(objective, asked=[])], np.zeros(6), max_iter=1)
+    short = solve(name, [replace(objective, evaluations=[])], np.zeros(6), max_iter=1)
     assert short.status is Status.MAX_ITERATIONS
 
 
@@ -156,7 +156,7 @@ def test_separation_is_checked_once_where_estimates_may_be_infinite(solver, answ
 
 
 @pytest.mark.parametrize("solver", [newton, coordinate, gradient])
-def test_a_direction_that_leads_nowhere_is_a_status(solver):
+def test_a_direction_without_descent_is_a_status(solver):
     solution = solver([Function(at=lambda w: (w @ w, -2 * w, np.eye(2)))], np.ones(2))
     assert solution.status is Status.STALLED
     np.testing.assert_allclose(solution.parameters, np.ones(2))

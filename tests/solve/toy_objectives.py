@@ -10,7 +10,7 @@ from posteriori.solve.objective import Local
 
 
 @dataclass(eq=False)
-class Asked:
+class Counted:
     """What every objective has: its place among the subsamples, and a record of evaluations."""
 
     tolerance: float = 1e-8
@@ -18,10 +18,10 @@ class Asked:
     row_fraction: float = 1.0
     n_rows: int = 1
     unit: float = 1.0
-    asked: list[str] = field(default_factory=list)
+    evaluations: list[str] = field(default_factory=list)
 
     def __call__(self, w, hessian):
-        self.asked.append(hessian)
+        self.evaluations.append(hessian)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             value, gradient, curved = self.at(w)
         if hessian == "none":
@@ -39,12 +39,12 @@ class Asked:
         return [self]
 
     def count(self, hessian):
-        """How often this much of the second derivative was asked for."""
-        return self.asked.count(hessian)
+        """The number of evaluations with this much of the second derivative."""
+        return self.evaluations.count(hessian)
 
 
 @dataclass(eq=False)
-class Function(Asked):
+class Function(Counted):
     """Any function that gives value, gradient and Hessian."""
 
     at: Any = None
@@ -72,7 +72,7 @@ def of_one(value, slope, curvature, **settings):
 
 
 @dataclass(eq=False)
-class Logistic(Asked):
+class Logistic(Counted):
     """-ln p(t|w) of logistic regression with a ridge, `factor` times over."""
 
     X: Any = None
@@ -100,7 +100,7 @@ class Logistic(Asked):
             t=self.t[own],
             factor=factor,
             row_fraction=row_fraction,
-            asked=[],
+            evaluations=[],
             **settings,
         )
 
