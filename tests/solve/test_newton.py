@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from toy_objectives import Function, away, logistic, of_one, optimum, quadratic
 
-from posteriori.solve.newton import newton, scoring
+from posteriori.solve.newton import InverseHessian, newton, scoring
 from posteriori.solve.objective import Status
 
 H = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -0.2], [0.5, -0.2, 1.0]])
@@ -95,3 +95,12 @@ def test_it_ends_early_where_the_objective_is_low_enough_or_steps_run_out():
     start = np.array([9.0, 3.0])
     assert 1.0 < scoring(quartic(), start, low_enough=100.0).trace[-1].objective <= 100.0
     assert scoring(quartic(), start, max_iter=2).status is Status.MAX_ITERATIONS
+
+
+def test_negative_curvatures_count_as_positive_ones_and_steps_along_them_are_forgotten():
+    gradient = np.array([0.3, -2.0])
+    direction = InverseHessian.of(np.array([[1.0, 2.0], [2.0, 1.0]])).direction(gradient)
+    np.testing.assert_allclose([[2.0, 1.0], [1.0, 2.0]] @ direction, -gradient, rtol=1e-12)
+    inverse = InverseHessian.of(H)
+    inverse.learn(np.eye(3)[0], -np.eye(3)[0])
+    np.testing.assert_allclose(inverse.direction(H @ CENTRE), -CENTRE, rtol=1e-12)
