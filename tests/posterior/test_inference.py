@@ -74,13 +74,6 @@ def test_the_null_model_without_an_intercept_has_the_offsets_alone():
     assert ours.null_deviance_ == pytest.approx(wanted, rel=1e-12)
 
 
-def test_the_null_model_of_classes_has_their_shares():
-    y = np.arange(N) % 3 + (X[:, 0] > 0.5)
-    n = np.bincount(y.astype(int))
-    wanted = -2 * (n * np.log(n / N)).sum()
-    assert GLM(family="categorical").fit(X, y).null_deviance_ == pytest.approx(wanted, rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("rates", "share"), [((0.1, 0.2), CLASSES.mean()), ((0.7, 0.1), 0.7), ((0.1, 0.8), 0.2)]
 )
