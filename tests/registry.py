@@ -51,7 +51,7 @@ class Entry:
     the unit of the weights. levels: whether it takes categorical columns. log_probability:
     ln p(C₂|x) of two classes as a function of the activation. averages: whether probabilities are
     averages over coefficients, not a function of `coef_`. from_rows: whether it fits to datasets on
-    disk and on clusters, which estimators around others do not.
+    disk and on clusters, which wrappers do not.
     """
 
     estimator: Any
@@ -144,7 +144,7 @@ ESTIMATORS = [
     GaussianBasis(),
     SigmoidBasis(),
 ]
-"""For scikit-learn's checks; those of estimators around others are in their own test files."""
+"""For scikit-learn's checks; those of wrappers are in their own test files."""
 
 
 def inexact_weights(estimator: Any) -> dict[str, str]:
@@ -161,7 +161,7 @@ AROUND = [
     Entry(OneVersusRest(estimator=OneVersusOne(estimator=GaussianClassifier()))),
     Entry(DecidingClassifier(FisherDiscriminant(), reject_cost=0.3)),
 ]
-"""Estimators around others, for the laws of sources."""
+"""Wrappers, for the laws of sources."""
 
 CROSS_FITTED = [
     Entry(CalibratedClassifier(NaiveBayes())),

@@ -26,12 +26,6 @@ def test_a_public_name_can_be_imported_and_is_documented(name):
     assert name in dir(posteriori)
 
 
-def test_every_public_name_comes_by_star_import():
-    space = {}
-    exec("from posteriori import *", space)
-    assert set(posteriori.__all__) <= set(space)
-
-
 def test_an_unknown_name_is_an_attribute_error_that_names_it():
     with pytest.raises(AttributeError, match="module 'posteriori' has no attribute 'Nonsense'"):
         _ = posteriori.Nonsense
@@ -58,10 +52,9 @@ def test_a_model_brings_no_data_frame_library_and_no_plots():
 
 def test_decide_is_the_function_whatever_was_imported_before():
     code = (
-        "import posteriori.decision.decide, posteriori; "
-        "print(posteriori.decide([0.2, 0.9], None).code.tolist())"
+        "import posteriori.decision.decide, posteriori; print(posteriori.decide([0.2, 0.9]).code)"
     )
-    assert fresh(code) == "[0, 1]"
+    assert fresh(code) == "[0 1]"
 
 
 def test_the_version_is_that_of_the_package():

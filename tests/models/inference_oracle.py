@@ -31,12 +31,6 @@ def cauchy(a):
     return mp.mpf(1) / 2 + turn, mp.mpf(1) / 2 - turn, f, -2 * a * f / (1 + a * a)
 
 
-def gumbel(a):
-    e = mp.exp(-a)
-    F = mp.exp(-e)
-    return F, -mp.expm1(-e), F * e, F * e * (e - 1)
-
-
 class Binary:
     """-ln p(t|a) for p(t = 1) = F(a), from F, 1 - F, the density and its slope."""
 
@@ -123,21 +117,16 @@ def _entropy(t):
 
 
 class Exact:
-    """A fit: its optimum `w`, and what follows from it. `precision` is that of each parameter.
+    """A fit: its optimum `w`, and what follows from it. `precision` is that of each parameter."""
 
-    With `jeffreys`, w stays at the start: the likelihood alone need not have an optimum.
-    """
-
-    def __init__(
-        self, loss, rows, target, start, weight=None, offset=None, precision=0.0, jeffreys=False
-    ):
+    def __init__(self, loss, rows, target, start, weight=None, offset=None, precision=0.0):
         n = len(rows)
         self.loss, self.rows, self.target = loss, _exact(rows), _exact(target)
         self.weight = _exact(np.ones(n) if weight is None else weight)
         self.offset = _exact(np.zeros(n) if offset is None else offset)
         self.precision = [mp.mpf(float(v)) for v in np.broadcast_to(precision, len(start))]
         self.free = loss.K - 1
-        self.w = _exact(start) if jeffreys else self._optimum(_exact(start))
+        self.w = self._optimum(_exact(start))
 
     @property
     def n(self):
@@ -173,11 +162,6 @@ class Exact:
                 hessian[j, i] = hessian[i, j]
         return value, gradient, hessian
 
-    def minus_penalised(self, w):
-        """-ln p(t|w) - ½ ln|I(w)|."""
-        value, _, information = self._objective(list(w), expected=True)
-        return value - mp.log(mp.det(information)) / 2
-
     def scores(self):
         """Σ w g gᵀ at the optimum, over rows of hard labels: a soft label is a share of each."""
         out = mp.zeros(len(self.w))
@@ -201,32 +185,31 @@ class Exact:
     def covariance(self, errors):
         return self._objective(self.w, errors == "expected")[2] ** -1
 
-    def profile_end(self, j, rise, near):
-        """Where the least objective with w_j held has risen so much; `near` is close to it."""
-        best, w = self._objective(self.w)[0], list(self.w)
-        path = [w[j] + (mp.mpf(float(near)) - w[j]) * part / 6 for part in range(1, 7)]
-        for place in (*path, path[-1], path[-1]):
-            w, _ = self._stepped(w, j, place, None)
-        for _ in range(20):
-            w, step = self._stepped(w, j, None, best + rise)
-            if max(abs(s) for s in step) < _ROUNDING:
-                return w[j]
-        raise AssertionError("no end")
-
-    def _stepped(self, w, j, place, height):
-        """A Newton step to where all slopes but the j-th are zero, and w_j is at a place or the
-        objective at a height."""
-        value, gradient, system = self._objective(w)
-        for i in range(len(w)):
-            system[j, i] = int(i == j) if height is None else gradient[i]
-        gradient[j] = w[j] - place if height is None else value - height
-        step = mp.lu_solve(system, gradient)
-        return [v - s for v, s in zip(w, step, strict=True)], step
+    def profile_rise(self, j, place):
+        """By how much the least objective with w_j fixed at a place is above the optimum."""
+        w, start, end = list(self.w), self.w[j], mp.mpf(float(place))
+        for part in (*range(1, 7), *[6] * 6):  # in steps to the place, and then Newton's there
+            _, gradient, system = self._objective(w)
+            for i in range(len(w)):
+                system[j, i] = int(i == j)
+            gradient[j] = w[j] - (start + (end - start) * part / 6)
+            step = mp.lu_solve(system, gradient)
+            w = [v - s for v, s in zip(w, step, strict=True)]
+        assert max(abs(s) for s in step) < _ROUNDING
+        return self._objective(w)[0] - self._objective(self.w)[0]
 
     def saturated(self):
         return sum(
             w * self.loss.saturated(t) for w, t in zip(self.weight, self.target, strict=True)
         )
+
+    def null_log_likelihood(self):
+        """ln p of the best model with the intercepts alone or, without them, with nothing."""
+        if any(row[0] != 1 for row in self.rows):
+            return self.log_likelihood([mp.mpf(0)] * len(self.w))
+        first = [row[:1] for row in self.rows]
+        null = Exact(self.loss, first, self.target, [0] * self.free, self.weight, self.offset)
+        return null.log_likelihood(null.w)
 
     def interval(self, row, offset, quantile, errors):
         """Ends for the mean of a row, for each class where there are more than two."""

@@ -1,5 +1,7 @@
 """Arguments of the wrong kind: an error that names them and says what they may be."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -7,7 +9,6 @@ from scipy.stats import norm
 from posteriori import (
     GLM,
     Adaline,
-    GaussianPrior,
     LogisticRegression,
     Mixture,
     Perceptron,
@@ -46,18 +47,6 @@ SHARED = [
       for choice in ("foo", 3)],
 ]  # fmt: skip
 
-OF_PRIORS = [
-    ({"precision": "a"}, "precision of the prior, 'a', is not made of real numbers"),
-    ({"precision": np.inf}, "precision of the prior is not finite"),
-    ({"precision": -1}, "precision of the prior is negative"),
-    ({"precision": [1, 2, 3]}, "precision of the prior has 3 numbers, but there are 2 columns"),
-    ({"mean": "a"}, "mean of the prior, 'a', is not made of real numbers"),
-    ({"mean": [0.0, np.nan]}, "of the prior must be a finite number, or one for each of the 2"),
-    ({"intercept_mean": None}, "intercept_mean=None is not a mean. Use a finite number."),
-    ({"intercept_precision": -1}, "intercept_precision=-1 is not a precision. Use a finite number"),
-    ({"units": 3}, "units=3 is not understood. Use 'original' or 'standardised'."),
-]  # fmt: skip
-
 OTHERS = [
     (lambda: LogisticRegression(solver=3).fit(X, Y), "solver=3 is not understood. Use 'auto', "),
     (lambda: ProbitRegression(solver=["newton"]).fit(X, Y), "solver=['newton'] is not understood"),
@@ -82,22 +71,10 @@ def test_every_model_says_which_argument_and_what_it_may_be(name, given, message
     assert str(caught.value) == message.format(*given.values()) + " [P301]"
 
 
-@pytest.mark.parametrize("name", FITTED_BY_LIKELIHOOD)
-@pytest.mark.parametrize(
-    ("given", "message"), OF_PRIORS, ids=[str(given) for given, _ in OF_PRIORS]
-)
-def test_a_prior_says_which_of_its_numbers_is_wrong(name, given, message):
-    model = FITTED_BY_LIKELIHOOD[name](prior=GaussianPrior(**given))
-    with pytest.raises(ParameterError) as caught:
-        model.fit(X, Y)
-    assert message in str(caught.value)
-
-
 @pytest.mark.parametrize(("call", "message"), OTHERS, ids=[message for _, message in OTHERS])
 def test_other_arguments_are_named_too(call, message):
-    with pytest.raises(ParameterError) as caught:
+    with pytest.raises(ParameterError, match=re.escape(message)):
         call()
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("level", ["a", None, 0, 1, 1.5, np.nan, True])

@@ -1,4 +1,4 @@
-"""The objective in free, standardised parameters: derivatives, contrasts, subsamples."""
+"""The objective in free, standardised parameters: derivatives and subsamples."""
 
 from dataclasses import replace
 
@@ -8,7 +8,6 @@ from objectives import differences, log_posterior
 
 from posteriori.design.standardise import Standard
 from posteriori.models.fitting import on_subsamples, subsamples
-from posteriori.posterior.log_posterior import Coordinates
 from posteriori.posterior.priors import GaussianPrior
 
 RANDOM = np.random.default_rng(3)
@@ -27,31 +26,14 @@ def objective(n_classes, n=90, prior=PRIOR, basis=None):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_derivatives_are_those_of_the_value(n_classes, basis, damping):
     plain = objective(n_classes, basis=basis)
-    held = plain.penalty.damped(damping, plain.standard.intercept)
-    f = replace(plain, penalty=held, factor=2.5)
+    penalty = plain.penalty.damped(damping, plain.standard.intercept)
+    f = replace(plain, penalty=penalty, factor=2.5)
     w = RANDOM.normal(size=f.coordinates.size)
     here = f(w, "full")
     slopes = differences(lambda v: f(v, "none").value, w)
     np.testing.assert_allclose(here.gradient, slopes, rtol=1e-6, atol=1e-6)
     bends = differences(lambda v: f(v, "none").gradient, w)
     np.testing.assert_allclose(here.hessian, bends, rtol=1e-6, atol=1e-6)
-
-
-def test_the_prior_in_the_users_units_is_the_one_written_down():
-    f, w = objective(2), RANDOM.normal(size=3)
-    theta = f.standard.to_user(f.coordinates.expand(w))[0]
-    away = theta[1:] - PRIOR.mean
-    expected = 0.5 * away @ np.array(PRIOR.precision) @ away + 0.35 * theta[0] ** 2
-    prior = f(w, "none").value - f.likelihood(w, "none", "observed").value
-    assert prior == pytest.approx(expected, rel=1e-12)
-
-
-def test_classes_sum_to_zero_and_lengths_are_kept():
-    coordinates = Coordinates(5, 4)
-    w = RANDOM.normal(size=coordinates.size)
-    theta = coordinates.expand(w)
-    np.testing.assert_allclose(theta.sum(axis=0), 0.0, atol=1e-14)
-    assert np.square(theta).sum() == pytest.approx(np.square(w).sum(), rel=1e-14)
 
 
 def test_subsamples_grow_to_all_rows_and_stand_for_all_of_them():

@@ -1,4 +1,4 @@
-"""Profiles: the step with one parameter held, likelihoods that never rise, and Jeffreys' prior."""
+"""Profiles that never rise, rows that are certain, and two optima under Jeffreys' prior."""
 
 import pickle
 
@@ -24,7 +24,7 @@ def quasi_separated():
         return LogisticRegression().fit(np.column_stack([X, RARE]), Y)
 
 
-def test_what_runs_to_infinity_has_no_error_and_the_rest_that_of_the_other_rows():
+def test_a_coefficient_that_diverges_has_an_infinite_error_and_the_others_those_of_other_rows():
     found = quasi_separated().tidy()
     rest = LogisticRegression().fit(X[RARE == 0], Y[RARE == 0]).tidy()
     for name in ("estimate", "std_error", "statistic", "conf_low", "conf_high"):

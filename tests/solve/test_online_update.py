@@ -1,29 +1,9 @@
 """Quadratic approximations of dropped rows: they add up, and a sample of the rows corrects them."""
 
 import numpy as np
-import pytest
-from toy_objectives import away, logistic, optimum, quadratic
+from toy_objectives import away, logistic, optimum
 
-from posteriori.solve.online_update import (
-    BROAD,
-    CombinedObjective,
-    QuadraticApproximation,
-    online_update,
-)
-
-H = np.array([[4.0, 1.0], [1.0, 3.0]])
-
-
-def test_the_approximation_of_a_quadratic_is_exact_at_any_point():
-    objective = quadratic(H, [1.0, -2.0])
-    for w in ([0.0, 0.0], [5.0, -3.0]):
-        approximation = QuadraticApproximation.about(np.array(w), objective(np.array(w), "full"))
-        np.testing.assert_allclose(approximation.precision, H)
-        np.testing.assert_allclose(approximation.information, H @ [1.0, -2.0])
-        here, there = np.array([0.3, 0.7]), np.array([2.0, 1.0])
-        gain = approximation.at(here).value - approximation.at(there).value
-        assert gain == pytest.approx(objective.at(here)[0] - objective.at(there)[0])
-        np.testing.assert_allclose(approximation.at(here).gradient, objective.at(here)[1])
+from posteriori.solve.online_update import BROAD, QuadraticApproximation, online_update
 
 
 def test_without_earlier_rows_an_update_is_the_fit():
@@ -33,20 +13,11 @@ def test_without_earlier_rows_an_update_is_the_fit():
     best, hessian = optimum(objective)
     assert away(update.solution.parameters, (best, hessian)) < 1e-7
     np.testing.assert_allclose(update.quadratic.precision, hessian, rtol=1e-6)
-    assert not QuadraticApproximation.zero(4).determined
-    assert (
-        CombinedObjective(QuadraticApproximation.zero(4), [objective], 1e-8)(best, "none").hessian
-        is None
-    )
-
-
-def halves():
-    objective = logistic(4000, 3, seed=2)
-    return objective, objective.part(slice(0, 400), 1), objective.part(slice(400, None), 1)
 
 
 def test_an_approximation_is_close_to_its_rows_and_a_sample_of_them_corrects_it():
-    whole, old, new = halves()
+    whole = logistic(4000, 3, seed=2)
+    old, new = whole.part(slice(0, 400), 1), whole.part(slice(400, None), 1)
     w, _ = optimum(old)
     kept = old.part(slice(None, None, 4), 4)
     alone = QuadraticApproximation.about(w, old(w, "full"))

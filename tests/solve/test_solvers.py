@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_breast_cancer
 from toy_objectives import Function, away, logistic, of_one, optimum
 
 from posteriori import LogisticRegression
@@ -15,13 +14,11 @@ from posteriori.solve.newton import newton, newton_cg
 from posteriori.solve.objective import Status
 from posteriori.solve.solvers import (
     SOLVERS,
-    Choice,
     choose,
     coordinate,
     gradient,
     sequential,
     solve,
-    sweeps,
 )
 
 
@@ -39,14 +36,12 @@ def with_zeros(X, y):
 
 
 PROBLEMS = {
-    "two classes": (draw(3000, 5), {}),
     "four classes": (draw(3000, 4, 4), {}),
     "correlated": (draw(3000, 8, correlation=0.99), {}),
     "prior with a matrix": (draw(1000, 2), {"prior": GaussianPrior(np.array([[2.0, 1], [1, 3]]))}),
     "no intercept": (draw(2000, 4), {"fit_intercept": False}),
     "subsamples": (draw(40000, 4), {}),
     "sparse": (with_zeros(*draw(2000, 80)), {"prior": 0.1}),
-    "real": (load_breast_cancer(return_X_y=True), {"prior": 1e-2}),
 }
 
 
@@ -68,13 +63,6 @@ def test_every_solver_reaches_the_optimum_of_newton(solver, problem):
     assert model.solution_.value == pytest.approx(best.solution_.value, rel=1e-11)
 
 
-def test_the_solver_asked_for_is_taken_and_an_unknown_one_is_an_error():
-    for name in SOLVERS:
-        assert choose([logistic(100, 3)], 4, name) == Choice(name, "requested")
-    with pytest.raises(ParameterError, match="'lbfgs' is not understood"):
-        LogisticRegression(solver="lbfgs").fit(*draw(100, 2))
-
-
 def test_hessians_are_computed_where_they_are_cheap_or_a_subsample_has_one():
     cheap, expensive = logistic(100, 3, hessian_cost=1.5), logistic(100, 3, hessian_cost=30.0)
     assert choose([cheap], 4).name == "newton"
@@ -84,29 +72,28 @@ def test_hessians_are_computed_where_they_are_cheap_or_a_subsample_has_one():
     assert reason == "the Hessian of 1,200 parameters costs as much as 30 passes"
 
 
-def test_conjugate_gradients_reach_the_optimum_of_newton_where_columns_are_many():
+def test_conjugate_gradients_reach_the_optimum_where_columns_are_many():
     X, y = with_zeros(*draw(500, 2500))
     model = LogisticRegression(prior=1.0, tol=1e-10).fit(X, y)
     assert model.solver_ == "newton-cg"
     assert "2,501 parameters" in model.solver_reason_
-    newton = LogisticRegression(prior=1.0, solver="newton").fit(X, y)
-    np.testing.assert_allclose(model.coef_, newton.coef_, atol=1e-9)
+    residual = model.predict_proba(X)[:, 1] - y
+    assert residual.sum() == pytest.approx(0.0, abs=1e-9)
+    np.testing.assert_allclose(model.coef_[0], -(residual @ X), atol=1e-9)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_number_of_steps_is_left_to_the_solver_or_set(name):
     objective = logistic(600, 5, 0.9)
     assert solve(name, [objective], np.zeros(6)).converged
-    short = solve(name, [replace(objective, asked=[])], np.zeros(6), max_iter=1)
+    short = solve(name, [replace(objective, evaluations=[])], np.zeros(6), max_iter=1)
     assert short.status is Status.MAX_ITERATIONS
 
 
 ALL = pytest.mark.parametrize("solver", [newton, gradient, coordinate, sequential, newton_cg])
 
 SHAPES = {
-    "few columns": {"n": 2000, "d": 5},
     "many columns": {"n": 600, "d": 60},
-    "correlated": {"n": 1500, "d": 12, "correlation": 0.9},
     "far from zero": {"n": 400, "d": 4, "spread": 8.0},
     "prior": {"n": 40, "d": 60, "ridge": 2.0},
 }
@@ -114,12 +101,11 @@ SHAPES = {
 
 @pytest.mark.parametrize("solver", [gradient, coordinate, sequential, newton_cg])
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
-def test_the_error_left_is_within_the_tolerance(solver, shape, tolerance):
-    objective = logistic(**SHAPES[shape], seed=3, tolerance=tolerance)
+def test_the_error_left_is_within_the_tolerance(solver, shape):
+    objective = logistic(**SHAPES[shape], seed=3, tolerance=1e-3)
     solution = solver([objective], np.zeros(objective.X.shape[1]))
     assert solution.status is Status.CONVERGED
-    assert away(solution.parameters, optimum(objective)) < tolerance
+    assert away(solution.parameters, optimum(objective)) < 1e-3
     assert solution.value == pytest.approx(objective.at(solution.parameters)[0], rel=1e-9)
 
 
@@ -132,7 +118,7 @@ def test_the_objective_falls_at_every_step(solver):
     assert all(0 < note.step <= 1 for note in trace)
 
 
-@pytest.mark.parametrize("solver", [gradient, coordinate, newton_cg])
+@pytest.mark.parametrize("solver", [newton, gradient, coordinate, newton_cg])
 def test_directions_that_change_nothing_do_no_harm(solver):
     objective = logistic(500, 3)
     objective.X = np.column_stack([objective.X, objective.X[:, 1], np.zeros(500)])
@@ -170,7 +156,7 @@ def test_separation_is_checked_once_where_estimates_may_be_infinite(solver, answ
 
 
 @pytest.mark.parametrize("solver", [newton, coordinate, gradient])
-def test_a_direction_that_leads_nowhere_is_a_status(solver):
+def test_a_direction_without_descent_is_a_status(solver):
     solution = solver([Function(at=lambda w: (w @ w, -2 * w, np.eye(2)))], np.ones(2))
     assert solution.status is Status.STALLED
     np.testing.assert_allclose(solution.parameters, np.ones(2))
@@ -187,23 +173,3 @@ def test_neither_gradients_nor_products_need_a_matrix(solver):
 def test_a_matrix_that_is_too_large_is_named(solver):
     with pytest.raises(ParameterError, match=r"13 parameters.*solver='gradient'"):
         solver([logistic(100, 12, hessian_cost=np.inf)], np.zeros(13))
-
-
-def test_sequential_learning_starts_from_the_hessian_of_a_subsample():
-    objective = logistic(8000, 5, tolerance=1e-6)
-    levels = objective.with_subsample()
-    solution = sequential(levels, np.zeros(6))
-    assert solution.converged
-    assert levels[0].count("full") == 1
-    assert away(solution.parameters, optimum(objective)) < 1e-6
-
-
-@pytest.mark.parametrize("condition", [1e1, 1e3])
-def test_sweeps_solve_a_quadratic(condition):
-    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(20, 20)))[0]
-    H = Q * np.geomspace(1, 1 / condition, 20) @ Q.T
-    s = np.random.default_rng(1).normal(size=20)
-    np.testing.assert_allclose(sweeps(H, -H @ s), s, atol=1e-6)
-    # With a diagonal H one sweep is all there is to do; where H is not definite it goes downhill.
-    assert s[:2] @ sweeps(-np.eye(2), s[:2]) < 0
-    np.testing.assert_allclose(sweeps(np.diag([1.0, 4.0]), np.array([1.0, 8.0])), [-1.0, -2.0])

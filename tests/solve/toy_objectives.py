@@ -1,26 +1,27 @@
-"""Small functions to be made small, which count how often they are asked."""
+"""Small functions to minimise, which count their evaluations."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from posteriori.solve.objective import Local
 
 
 @dataclass(eq=False)
-class Asked:
-    """What every objective has: its place among the levels, and a record of the questions."""
+class Counted:
+    """What every objective has: its place among the subsamples, and a record of evaluations."""
 
     tolerance: float = 1e-8
     hessian_cost: float = 1.0
     row_fraction: float = 1.0
     n_rows: int = 1
     unit: float = 1.0
-    asked: list[str] = field(default_factory=list)
+    evaluations: list[str] = field(default_factory=list)
 
     def __call__(self, w, hessian):
-        self.asked.append(hessian)
+        self.evaluations.append(hessian)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             value, gradient, curved = self.at(w)
         if hessian == "none":
@@ -38,12 +39,12 @@ class Asked:
         return [self]
 
     def count(self, hessian):
-        """How often this much of the second derivative was asked for."""
-        return self.asked.count(hessian)
+        """The number of evaluations with this much of the second derivative."""
+        return self.evaluations.count(hessian)
 
 
 @dataclass(eq=False)
-class Function(Asked):
+class Function(Counted):
     """Any function that gives value, gradient and Hessian."""
 
     at: Any = None
@@ -71,44 +72,35 @@ def of_one(value, slope, curvature, **settings):
 
 
 @dataclass(eq=False)
-class Logistic(Asked):
-    """-ln p(t|w) of logistic regression with weights and a ridge, `factor` times over."""
+class Logistic(Counted):
+    """-ln p(t|w) of logistic regression with a ridge, `factor` times over."""
 
     X: Any = None
     t: Any = None
-    weight: Any = None
     ridge: float = 0.0
     factor: float = 1.0
 
     def __post_init__(self):
         self.n_rows = len(self.t)
-        if self.weight is None:
-            self.weight = np.ones(self.n_rows)
 
     def at(self, w):
-        a = self.X @ w
-        y = np.exp(-np.logaddexp(0, -a))
-        value = self.weight @ (np.logaddexp(0, a) - self.t * a)
-        gradient = self.X.T @ (self.weight * (y - self.t))
-        r = self.weight * y * np.exp(-np.logaddexp(0, a))
-        hessian = (self.X.T * r) @ self.X
-        k = self.factor
-        return (
-            k * value + 0.5 * self.ridge * w @ w,
-            k * gradient + self.ridge * w,
-            k * hessian + self.ridge * np.eye(len(w)),
-        )
+        a, k = self.X @ w, self.factor
+        value = (np.logaddexp(0, a) - self.t * a).sum()
+        gradient = self.X.T @ (expit(a) - self.t)
+        hessian = (self.X.T * (expit(a) * expit(-a))) @ self.X
+        prior = self.ridge * np.eye(len(w))
+        return k * value + 0.5 * w @ prior @ w, k * gradient + prior @ w, k * hessian + prior
 
     def part(self, own, times, **settings):
         """The objective on some of the rows, which stand for all."""
+        factor, row_fraction = self.factor * times, self.row_fraction / times
         return replace(
             self,
             X=self.X[own],
             t=self.t[own],
-            weight=self.weight[own],
-            factor=self.factor * times,
-            row_fraction=self.row_fraction / times,
-            asked=[],
+            factor=factor,
+            row_fraction=row_fraction,
+            evaluations=[],
             **settings,
         )
 
@@ -129,22 +121,22 @@ def logistic(n, d, correlation=0.0, spread=1.0, seed=0, **settings):
     Z += np.sqrt(correlation) * random.normal(size=(n, 1))
     X = np.column_stack([np.ones(n), (Z - Z.mean(axis=0)) / Z.std(axis=0)])
     w = spread * random.normal(size=d + 1) / np.sqrt(d)
-    t = (random.random(n) < 1 / (1 + np.exp(-X @ w))).astype(float)
+    t = (random.random(n) < expit(X @ w)).astype(float)
     return Logistic(X=X, t=t, **settings)
 
 
-def optimum(objective, start=None):
+def optimum(objective):
     """The minimum by Newton's method with exact Hessians, and the Hessian there."""
-    w = np.zeros(objective.X.shape[1]) if start is None else start
+    w = np.zeros(objective.X.shape[1])
     for _ in range(60):
         value, gradient, hessian = objective.at(w)
-        step, length = -np.linalg.solve(hessian, gradient), 1.0
-        while objective.at(w + length * step)[0] > value + 1e-12 * abs(value):
-            length /= 2
-        w = w + length * step
+        step = -np.linalg.solve(hessian, gradient)
         if -(gradient @ step) < 1e-24:
             break
-    return w, objective.at(w)[2]
+        while objective.at(w + step)[0] > value + 1e-12 * abs(value):
+            step = step / 2
+        w = w + step
+    return w, hessian
 
 
 def away(w, best):
