@@ -33,13 +33,12 @@ from posteriori.errors import (
 from posteriori.inspection.results import offset_argument, p_text
 from posteriori.posterior.diagnostics import LARGE, VERY_LARGE, collinearity_of, influence_of
 from posteriori.posterior.log_posterior import WIDE
-from posteriori.rows.block import Block
+from posteriori.rows.block import Block, FitRows, is_source
 from posteriori.rows.features import read_features
 from posteriori.rows.frames import make_frame
-from posteriori.rows.in_memory import MemoryRows, check_aligned
-from posteriori.rows.scan import as_source, is_source
+from posteriori.rows.in_memory import MemoryRows, check_aligned, is_memory_rows
+from posteriori.rows.scan import as_source
 from posteriori.rows.schema import listed
-from posteriori.rows.source import FitRows
 from posteriori.rows.target import read_real_target, read_target, read_weight
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.objective import Status
@@ -302,7 +301,7 @@ def _given(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> Check
         return CheckedRows("X", rows, why=why)
     if not rows.has_target:
         return CheckedRows("X", rows, why=("y was not passed.", _PASS))
-    if not rows.in_memory:
+    if not is_memory_rows(rows):
         return CheckedRows("X", rows, _outcomes(model, rows, lambda block: block.y))
     block = rows.block()
     predicted = np.asarray(predict(X, **given))[block.numbers]

@@ -32,7 +32,7 @@ from posteriori.inspection.mean_estimates import (
     ProbabilityEstimates,
 )
 from posteriori.inspection.results import offset_argument
-from posteriori.rows.block import Block
+from posteriori.rows.block import Block, is_source
 from posteriori.rows.changes import (
     Change,
     Changes,
@@ -45,7 +45,6 @@ from posteriori.rows.changes import (
 from posteriori.rows.features import Table, as_frame, read_features
 from posteriori.rows.frames import as_pickable, backend_of, count_rows, make_frame, pick_rows
 from posteriori.rows.in_memory import MemoryRows
-from posteriori.rows.scan import is_source
 from posteriori.rows.schema import Schema, known_levels
 from posteriori.rows.target import read_offset, read_weight
 from posteriori.typing import Array, Labels

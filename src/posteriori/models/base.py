@@ -26,8 +26,17 @@ from posteriori.errors import LabelError, ParameterError, ScaleError
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.linalg import read_only
 from posteriori.models.linear import Hyperplane, boundary, coefficient_names, signed_distance
-from posteriori.rows.block import Block, Features, Mixed, check_finite, take_rows
-from posteriori.rows.dask import is_dask, is_table
+from posteriori.rows.block import (
+    Block,
+    Features,
+    FitRows,
+    Mixed,
+    check_finite,
+    is_dask,
+    is_scanned,
+    is_source,
+    take_rows,
+)
 from posteriori.rows.features import is_arrow_table, path_error
 from posteriori.rows.frames import backend_of
 from posteriori.rows.in_memory import (
@@ -38,9 +47,7 @@ from posteriori.rows.in_memory import (
     read_new_rows,
     read_rows,
 )
-from posteriori.rows.scan import as_source, is_scanned, is_source
 from posteriori.rows.schema import Batch, HandleUnknown, Schema
-from posteriori.rows.source import FitRows, PassLog, SourceRows
 from posteriori.rows.target import read_classes
 from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array, Labels
@@ -50,6 +57,7 @@ if TYPE_CHECKING:
     from posteriori.inspection.explain import Explanation
     from posteriori.inspection.results import Summary
     from posteriori.rows.formula import Formula
+    from posteriori.rows.source import PassLog, SourceRows
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -321,7 +329,7 @@ def check_alone(model: Any, *others: Any) -> None:
         )
 
 
-def check_offsets(rows: SourceRows, model: Any, method: str) -> None:
+def check_offsets(rows: "SourceRows", model: Any, method: str) -> None:
     """An error for offsets that the model does not use."""
     if rows.has_offsets and "offset" not in signature(getattr(model, method)).parameters:
         raise ParameterError(
@@ -335,7 +343,7 @@ class Classifier(ClassifierMixin, Estimator):
 
     schema_: Schema
     classes_: Labels
-    passes_: PassLog
+    passes_: "PassLog"
     n_features_in_: int
     formula_: "Formula | None" = None
     handle_unknown: HandleUnknown = "error"
@@ -414,8 +422,11 @@ class Classifier(ClassifierMixin, Estimator):
         known_classes: Labels | None = None,
         new_levels: bool = False,
         least_classes: int = 2,
-    ) -> SourceRows:
+    ) -> "SourceRows":
         """Rows of `scan` or Dask collections, after their first pass."""
+        from posteriori.rows.dask import is_table
+        from posteriori.rows.scan import as_source
+
         name = type(self).__name__
         soft = classes if schema is None and is_table(y) else None
         rows = as_source(X, y, sample_weight, soft, name)
@@ -441,7 +452,7 @@ class Classifier(ClassifierMixin, Estimator):
             raise LabelError(f"The rows passed to {name} are without labels.", "Name their target.")
         return rows
 
-    def _discover(self, rows: SourceRows) -> None:
+    def _discover(self, rows: "SourceRows") -> None:
         """Make the first pass over a source, with a sum where one sum makes the model."""
 
     def _make_rows(

@@ -51,11 +51,10 @@ from posteriori.posterior.predictive import (
     read_predictive,
 )
 from posteriori.posterior.priors import PriorLike, PriorName
-from posteriori.rows.block import Block
+from posteriori.rows.block import Block, FitRows
 from posteriori.rows.frames import make_frame
-from posteriori.rows.in_memory import MemoryRows
+from posteriori.rows.in_memory import MemoryRows, is_memory_rows
 from posteriori.rows.schema import HandleUnknown, listed
-from posteriori.rows.source import FitRows
 from posteriori.rows.threads import one_blas_thread
 from posteriori.typing import Array, Labels
 
@@ -413,7 +412,7 @@ class BayesianLogisticRegression(LikelihoodModel):
             rows = self._read_batch(X, y, classes, sample_weight, offset)
             if is_first:
                 self._fit_and_keep(rows)
-            elif self._kept is not None and rows.in_memory:
+            elif self._kept is not None and is_memory_rows(rows):
                 # The new ones first, so that errors have their row numbers.
                 self._fit_and_keep(joined(rows, self._kept))
             else:
@@ -423,7 +422,7 @@ class BayesianLogisticRegression(LikelihoodModel):
     def _fit_and_keep(self, rows: FitRows) -> None:
         """Fit to all rows so far, and keep them while they are few."""
         self._fit_rows(rows)
-        if rows.in_memory and rows.n_rows < rows_to_keep(self._plan(rows).problem):
+        if is_memory_rows(rows) and rows.n_rows < rows_to_keep(self._plan(rows).problem):
             self._kept = rows
 
     def _learn(self, rows: FitRows) -> None:
@@ -573,7 +572,7 @@ class BayesianLogisticRegression(LikelihoodModel):
         rows = plan.problem.rows
         # The owner of rows in memory may put others there.
         self._weight = None
-        if isinstance(rows, MemoryRows):
+        if is_memory_rows(rows):
             self._weight = float(rows.n_rows if rows.weight is None else rows.weight.sum())
         self._keep(plan, finish(plan, prepared))
         self._check, self.inference_reason_ = None, "requested"

@@ -19,8 +19,8 @@ from posteriori.models.linear import Hyperplane
 from posteriori.models.scoring import Solved, choice, scored
 from posteriori.models.separation import SeparationSearch, Solve
 from posteriori.posterior.priors import PriorLike, PriorName
+from posteriori.rows.block import FitRows
 from posteriori.rows.schema import HandleUnknown
-from posteriori.rows.source import FitRows
 from posteriori.solve.objective import Status
 from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array, Labels

@@ -30,9 +30,8 @@ from posteriori.posterior.priors import (
     hold_intercept,
     read_prior,
 )
-from posteriori.rows.block import Block, Rows
+from posteriori.rows.block import Block, FitRows, Rows
 from posteriori.rows.schema import HandleUnknown
-from posteriori.rows.source import FitRows
 from posteriori.statistics.column_moments import column_spread
 from posteriori.statistics.glm_domain import offset_range
 from posteriori.statistics.goodness_of_fit import GatherTargetMean, TargetMean

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
 from operator import attrgetter
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -26,10 +26,12 @@ from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.softmax import log_normaliser, log_probabilities, probabilities
 from posteriori.linalg import read_only
 from posteriori.models.base import Classifier, F, anywhere
-from posteriori.rows.block import Block, Features, Rows
-from posteriori.rows.source import FitRows, SourceRows
+from posteriori.rows.block import Block, Features, FitRows, Rows
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes, Labels
+
+if TYPE_CHECKING:
+    from posteriori.rows.source import SourceRows
 
 _CURED_BY_ROWS = SingularCovarianceError, MissingValueError, LabelError
 """Errors that more rows can cure: `partial_fit` gives a warning in their place."""
@@ -84,7 +86,7 @@ class FromStatistics(Classifier):
         self._check_parameters(rows.classes)
         return self._gather(rows, before)
 
-    def _discover(self, rows: SourceRows) -> None:
+    def _discover(self, rows: "SourceRows") -> None:
         self._first_pass = rows.discover_and_sum(self._sum)
 
     def _fit_rows(self, rows: FitRows) -> None:

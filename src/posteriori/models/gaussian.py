@@ -20,8 +20,7 @@ from posteriori.errors import (
 from posteriori.likelihood.class_densities import DiagonalGaussians, FullGaussians
 from posteriori.linalg import read_only
 from posteriori.models.from_statistics import FromStatistics
-from posteriori.rows.block import Features, Rows
-from posteriori.rows.source import FitRows
+from posteriori.rows.block import Features, FitRows, Rows
 from posteriori.solve.closed_form import (
     EMParameters,
     Estimate,

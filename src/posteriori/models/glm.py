@@ -45,11 +45,11 @@ from posteriori.models.scoring import Solved, choice, divided, multiplied, score
 from posteriori.models.separation import SeparationSearch, Solve
 from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName
-from posteriori.rows.block import Block, Rows
+from posteriori.rows.block import Block, FitRows, Rows
 from posteriori.rows.in_memory import MemoryRows, read_real_rows
 from posteriori.rows.scan import as_source
 from posteriori.rows.schema import HandleUnknown
-from posteriori.rows.source import FitRows, SourceRows
+from posteriori.rows.source import SourceRows
 from posteriori.solve.objective import Iteration, Solution, Status
 from posteriori.statistics.glm_domain import (
     CountRows,

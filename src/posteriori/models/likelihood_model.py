@@ -33,11 +33,10 @@ from posteriori.models.separation import SeparationSearch
 from posteriori.posterior.evidence import Evidence
 from posteriori.posterior.inference import Errors, Inference, Intervals
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName, check_prior
-from posteriori.rows.block import Block, Features
+from posteriori.rows.block import Block, Features, FitRows
 from posteriori.rows.frames import make_frame
 from posteriori.rows.in_memory import MemoryRows, check_aligned, is_memory_rows
 from posteriori.rows.schema import HandleUnknown, Schema, listed
-from posteriori.rows.source import FitRows
 from posteriori.rows.target import as_vector, read_offset, same_classes
 from posteriori.rows.threads import one_blas_thread
 from posteriori.solve.objective import Iteration, Solution, Status
@@ -613,6 +612,6 @@ def with_offset(rows: FitRows, offset: Any) -> FitRows:
 
     Few rows are copied: the model keeps them for its standard errors, and X may be edited.
     """
-    if rows.in_memory and rows.n_rows * len(rows.schema) < _SMALL:
+    if is_memory_rows(rows) and rows.n_rows * len(rows.schema) < _SMALL:
         rows = rows.copied()
     return rows if offset is None else rows.with_offset(offset)

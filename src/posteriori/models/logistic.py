@@ -28,10 +28,9 @@ from posteriori.posterior.coefficient_table import CoefficientMap
 from posteriori.posterior.inference import Inference, inverse_of
 from posteriori.posterior.log_posterior import WIDE, Coordinates, LogPosterior
 from posteriori.posterior.priors import Penalty, PriorLike, PriorName, flat
-from posteriori.rows.block import Block
+from posteriori.rows.block import Block, FitRows
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import HandleUnknown
-from posteriori.rows.source import FitRows
 from posteriori.solve.objective import Iteration, Solution
 from posteriori.solve.online_update import BROAD, QuadraticApproximation, online_update
 from posteriori.statistics.row_sample import join_rows, sample_rows, thin_rows

@@ -17,9 +17,8 @@ from posteriori.errors import (
 from posteriori.likelihood.feature_families import CONSTANT
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.models.base import Classifier
-from posteriori.rows.block import Features
+from posteriori.rows.block import Features, FitRows
 from posteriori.rows.schema import HandleUnknown
-from posteriori.rows.source import FitRows
 from posteriori.rows.target import same_classes
 from posteriori.solve.perceptron import (
     PerceptronState,

@@ -35,11 +35,11 @@ from posteriori.errors import (
 )
 from posteriori.inspection.results import linear_columns
 from posteriori.models.base import Estimator, all_or_nothing
+from posteriori.rows.block import is_source
 from posteriori.rows.features import as_frame, path_error
 from posteriori.rows.formula import read_formula
 from posteriori.rows.frames import as_pickable, count_rows, pick_rows
 from posteriori.rows.in_memory import check_aligned
-from posteriori.rows.scan import is_source
 from posteriori.rows.target import as_vector, encode, read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
 

@@ -29,7 +29,6 @@ from posteriori.posterior.evidence import (
 )
 from posteriori.posterior.fit_statistics import PARTIAL_FIT, FitStatistics, rows_needed
 from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
-from posteriori.posterior.profile_likelihood import Profile
 from posteriori.rows.threads import one_blas_thread
 from posteriori.statistics.local_quadratic import GatherScores
 from posteriori.typing import Array, Labels
@@ -249,6 +248,8 @@ class Inference:
 
         At the ends the profiled objective, over s, has risen by ½ quantile².
         """
+        from posteriori.posterior.profile_likelihood import Profile
+
         dispersion = self.goodness.dispersion
         rise = 0.5 * self.quantile(level) ** 2 * dispersion
         directions, objective = self.coefficient_map.directions, self.objective

@@ -21,10 +21,10 @@ from posteriori.errors import InferenceError, LabelError, ParameterError
 from posteriori.inspection.results import Summary, TextTable, predicted_log_probabilities
 from posteriori.models.base import inside
 from posteriori.models.likelihood_model import LikelihoodModel
+from posteriori.rows.block import is_source
 from posteriori.rows.formula import read_formula
 from posteriori.rows.frames import as_pickable, backend_of, count_rows, pick_rows
 from posteriori.rows.in_memory import check_aligned, is_memory_rows
-from posteriori.rows.scan import is_source
 from posteriori.rows.target import as_vector, encode, read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
 

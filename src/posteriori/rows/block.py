@@ -11,8 +11,9 @@ or None. `offset` is added to the activations: (n,), or (n, K) where each class 
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +82,6 @@ S = TypeVar("S")
 Kernel = Callable[[Block], S]
 
 
-@runtime_checkable
 class Rows(Protocol):
     """Rows that can be summed over: in memory, on disk or on a cluster.
 
@@ -112,6 +112,49 @@ class Rows(Protocol):
         larger than the usual block.
         """
         ...
+
+
+class FitRows(Rows, Protocol):
+    """Rows that a model is fitted to; `log` counts the passes over a source."""
+
+    @property
+    def has_target(self) -> bool: ...
+
+    @property
+    def log(self) -> Any: ...
+
+    def batches(self, random: np.random.Generator | None = None) -> Iterator[Any]:
+        """The rows in memory, a batch at a time: in their order or, as far as possible, random."""
+        ...
+
+    def fitting(self) -> AbstractContextManager[None]:
+        """The context of a fit, which completes errors and interrupts."""
+        ...
+
+    def recoded(self, code: Callable[[Any], Array]) -> "FitRows":
+        """The same rows with `code` of their targets in place of these."""
+        ...
+
+    def with_offset(self, offset: Any) -> "FitRows":
+        """The same rows with numbers that are added to their activations."""
+        ...
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection or a list of them; dask is not imported to know it."""
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and all(map(is_dask, X))
+    return hasattr(type(X), "__dask_graph__")  # on X itself, this would build the graph
+
+
+def is_scanned(X: Any) -> bool:
+    """Whether X is what `scan` returns."""
+    return getattr(type(X), "in_memory", None) is False
+
+
+def is_source(X: Any) -> bool:
+    """Whether X is read batch by batch: rows of `scan`, or a Dask collection."""
+    return is_scanned(X) or is_dask(X)
 
 
 def row_hash(numbers: Codes, seed: int = 0) -> NDArray[np.uint64]:

@@ -26,6 +26,7 @@ from posteriori.errors import (
     ShapeError,
     SourceError,
 )
+from posteriori.rows.block import is_dask
 from posteriori.rows.features import as_frame, check_shape
 from posteriori.rows.progress import Passes
 from posteriori.rows.schema import Batch, Roles, listed
@@ -40,13 +41,6 @@ _SUMS_A_TASK = 8
 
 _CHECKED = 4
 """Rows of each chunk by which chunks are recognised that differ each time they are made."""
-
-
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection or a list of them; dask is not imported to know it."""
-    if isinstance(X, list | tuple):
-        return len(X) > 0 and all(map(is_dask, X))
-    return hasattr(type(X), "__dask_graph__")  # on X itself, this would build the graph
 
 
 def is_table(y: Any) -> bool:

@@ -29,7 +29,8 @@ from posteriori.errors import (
     ParameterError,
     PosterioriError,
 )
-from posteriori.rows.dask import is_dask, scan_dask
+from posteriori.rows.block import is_dask
+from posteriori.rows.dask import scan_dask
 from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.in_memory import MemoryRows, check_text_columns
 from posteriori.rows.progress import Passes

@@ -13,8 +13,9 @@ from typing import Any, cast
 import narwhals.stable.v1 as nw
 
 from posteriori.errors import ColumnNameError, ColumnTypeError, ParameterError, SourceError
+from posteriori.rows.block import is_dask
 from posteriori.rows.categories import declared_values
-from posteriori.rows.dask import dask_rows, is_dask, scan_dask
+from posteriori.rows.dask import dask_rows, scan_dask
 from posteriori.rows.features import are_names, as_frame
 from posteriori.rows.files import FileRows, FileStamp, row_groups
 from posteriori.rows.ipc_cache import IpcCache, plain_type, read_cache
@@ -129,16 +130,6 @@ def scan(
         progress=passes,
         n_expected=None if groups is None else sum(part.n_rows for part in groups),
     )
-
-
-def is_scanned(X: Any) -> bool:
-    """Whether X is what `scan` returns."""
-    return isinstance(X, SourceRows)
-
-
-def is_source(X: Any) -> bool:
-    """Whether X is read batch by batch: rows of `scan`, or a Dask collection."""
-    return isinstance(X, SourceRows) or is_dask(X)
 
 
 def as_source(X: Any, y: Any, sample_weight: Any, classes: Any, model: str) -> SourceRows:

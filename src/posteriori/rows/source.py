@@ -370,10 +370,6 @@ class SourceRows(ABC):
         return replace(self, real=True, _found=list(self._found))
 
 
-FitRows = MemoryRows | SourceRows
-"""Rows that a model is fitted to."""
-
-
 def _other_rows(problem: str) -> SourceError:
     return SourceError(
         f"{problem} in the first pass.",

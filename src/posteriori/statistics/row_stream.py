@@ -12,8 +12,7 @@ import numpy as np
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
 from posteriori.lazy import cached_property
-from posteriori.rows.block import check_finite, take_block
-from posteriori.rows.source import FitRows
+from posteriori.rows.block import FitRows, check_finite, take_block
 from posteriori.statistics.statistic import hard_labels, weights_of
 from posteriori.typing import Array, Codes, Labels
 
