@@ -13,7 +13,7 @@ or None. `offset` is added to the activations: (n,), or (n, K) where each class 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,7 @@ S = TypeVar("S")
 Kernel = Callable[[Block], S]
 
 
+@runtime_checkable
 class Rows(Protocol):
     """Rows that can be summed over: in memory, on disk or on a cluster.
 
