@@ -150,11 +150,6 @@ class Sparse(Design):
         dense = Dense(self.values[:, own].toarray() - centre[own])
         return Stacked([dense, Shifted(Sparse(self.values[:, rest]), centre[rest])], [own, rest])
 
-    def scaled(self, scale: Array) -> "Sparse":
-        indices, indptr = self.values.indices, self.values.indptr
-        data = self.values.data / scale[indices]
-        return Sparse(sparse.csr_array((data, indices, indptr), shape=self.shape))
-
     def array(self) -> Array:
         return cast(Array, self.values.toarray())
 
@@ -237,9 +232,6 @@ class Shifted(Design):
         half += half.T
         return self.inner.sandwich(r) - half
 
-    def shifted(self, centre: Array) -> "Shifted":
-        return Shifted(self.inner, self.centre + centre)
-
     def array(self) -> Array:
         return self.inner.array() - self.centre
 
@@ -269,9 +261,6 @@ class Scaled(Design):
 
     def sandwich(self, r: Array) -> Array:
         return self.inner.sandwich(r) / self.scale / self.scale[:, None]
-
-    def shifted(self, centre: Array) -> "Scaled":
-        return Scaled(self.inner.shifted(centre * self.scale), self.scale)
 
     def array(self) -> Array:
         return self.inner.array() / self.scale
