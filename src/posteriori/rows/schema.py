@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from posteriori.errors import ColumnNameError, ColumnTypeError, LevelError, ShapeError
-from posteriori.lazy import cached_property
 
 Kind = Literal["numeric", "boolean", "categorical"]
 
@@ -96,10 +95,26 @@ def listed(values: Sequence[Any], most: int = 8) -> str:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns in order; `named` says whether the user gave the names."""
+    """The columns in order; `named` says whether the user gave the names.
+
+    `categorical` has the positions of the categorical columns, `numeric` those of the numeric and
+    boolean ones.
+    """
 
     columns: tuple[Column, ...]
     named: bool
+    names: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    categorical: list[int] = field(init=False, compare=False, repr=False)
+    numeric: list[int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Not computed when they are first used: in Python 3.11 a process forked then would hang.
+        levels = [column.kind == "categorical" for column in self.columns]
+        vars(self).update(
+            names=tuple(column.name for column in self.columns),
+            categorical=[j for j, is_level in enumerate(levels) if is_level],
+            numeric=[j for j, is_level in enumerate(levels) if not is_level],
+        )
 
     @classmethod
     @lru_cache(maxsize=16)  # ten thousand columns take ten milliseconds to make
@@ -114,20 +129,6 @@ class Schema:
 
     def __len__(self) -> int:
         return len(self.columns)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns)
-
-    @cached_property
-    def categorical(self) -> list[int]:
-        """Positions of the categorical columns."""
-        return [j for j, column in enumerate(self.columns) if column.kind == "categorical"]
-
-    @cached_property
-    def numeric(self) -> list[int]:
-        """Positions of the numeric and boolean columns."""
-        return [j for j, column in enumerate(self.columns) if column.kind != "categorical"]
 
     def describe(self, j: int) -> str:
         """The column as an error message calls it: column 'age', or column 3."""
