@@ -9,8 +9,8 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from posteriori.rows.block import Mixed
-from posteriori.rows.changes import add_to, changed_features, changed_table, entries_of, set_to
 from posteriori.rows.features import read_features
+from posteriori.rows.frames import add_to, changed_features, changed_table, entries_of, set_to
 from posteriori.rows.schema import Schema
 
 X = np.array([[1.0, 2.0], [3.0, 0.0]])
