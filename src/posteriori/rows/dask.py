@@ -27,7 +27,6 @@ from posteriori.errors import (
     SourceError,
 )
 from posteriori.rows.features import as_frame, check_shape
-from posteriori.rows.progress import Passes
 from posteriori.rows.schema import Batch, Roles, listed
 from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import one_blas_thread
@@ -238,7 +237,7 @@ def _in_one_piece(values: Any) -> Any:
 # What the user has.
 
 
-def scan_dask(source: Any, roles: Roles, classes: Any, progress: Passes) -> DaskRows:
+def scan_dask(source: Any, roles: Roles, **given: Any) -> DaskRows:
     """Rows of a Dask data frame, or of one delayed frame or a list of them, in their order."""
     sources = list(source) if isinstance(source, list | tuple) else [source]
     if hasattr(type(sources[0]), "columns"):  # a delayed frame says yes to any name
@@ -251,7 +250,7 @@ def scan_dask(source: Any, roles: Roles, classes: Any, progress: Passes) -> Dask
             "Pass it to fit together with its target: fit(X, y).",
         )
     chunks = tuple((part,) for each in sources for part in parts_of(each, alone=True))
-    return DaskRows(roles, chunks, True, tuple(sources), soft_classes=classes, progress=progress)
+    return DaskRows(roles, chunks, True, tuple(sources), **given)
 
 
 def dask_rows(X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> DaskRows:

@@ -32,7 +32,6 @@ from posteriori.errors import (
 from posteriori.rows.dask import is_dask, scan_dask
 from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.in_memory import MemoryRows, check_text_columns
-from posteriori.rows.progress import Passes
 from posteriori.rows.schema import HandleUnknown, Roles, Schema, known_levels, listed
 from posteriori.rows.source import SourceRows
 
@@ -172,7 +171,7 @@ def _fit(text: str, terms: list[Any], frame: Any, schema: Schema) -> tuple[Any, 
 
 def _of_source(text: str, data: Any) -> FormulaRows:
     """The rows of `scan` or of a Dask data frame, whose features a formula makes batch by batch."""
-    source = scan_dask(data, Roles(), None, Passes()) if is_dask(data) else data
+    source = scan_dask(data, Roles()) if is_dask(data) else data
     known = source.roles.columns or source.discover().schema.names
     target, terms, used = _split(text, [*known, *source.roles.others])
     if not _is_name(target) or source.roles.targets not in ((), (str(target),)):

@@ -16,17 +16,15 @@ from posteriori.errors import ColumnNameError, ColumnTypeError, ParameterError, 
 from posteriori.rows.categories import declared_values
 from posteriori.rows.dask import dask_rows, is_dask, scan_dask
 from posteriori.rows.features import are_names, as_frame
-from posteriori.rows.files import FileRows, FileStamp, row_groups
-from posteriori.rows.ipc_cache import IpcCache, plain_type, read_cache
-from posteriori.rows.progress import Passes, read_progress
+from posteriori.rows.files import FileRows, IpcCache, file_stamp, plain_type, row_groups
 from posteriori.rows.schema import Column, Kind, Roles, listed
-from posteriori.rows.source import SourceRows
+from posteriori.rows.source import Bar, PassLog, SourceRows
 
 _FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
     ".csv": "csv",
-    ".tsv": "csv",
+    ".tsv": "tsv",
     ".arrow": "ipc",
     ".ipc": "ipc",
     ".feather": "ipc",
@@ -90,12 +88,18 @@ def scan(
     >>> model.classes_, model.coef_.round(3)
     (array(['no', 'yes'], dtype=object), array([[0.453]]))
     """
+    if categories is not None and not isinstance(categories, Mapping):
+        raise ParameterError(
+            f"categories is a {type(categories).__name__}, not a mapping of columns to levels.",
+            "Pass the levels of each column: categories={'size': ['small', 'big']}.",
+        )
+    levels = (categories or {}).items()
     roles = Roles(
         _as_names("target", [target] if isinstance(target, str) else target) or (),
         _as_names("weight", weight),
         _as_names("offset", offset),
         _as_names("columns", columns),
-        _read_levels(categories),
+        {name: tuple(dict.fromkeys(map(str, own))) for name, own in levels},
         tuple(dtypes) if isinstance(dtypes, Mapping) else (),
     )
     if classes is not None and len(roles.targets) < 2:
@@ -103,30 +107,43 @@ def scan(
             "classes names columns of soft labels, but the target is not made of several columns.",
             "Leave classes out.",
         )
-    passes = Passes(read_progress(progress))
+    if not (isinstance(progress, bool) or progress is None or callable(progress)):
+        raise ParameterError(
+            f"progress={progress!r} is neither True, False nor callable.",
+            "Pass True for a bar, or a function of a posteriori.rows.source.Step.",
+        )
+    log = PassLog(listener=Bar() if progress is True else progress or None)
     if is_dask(source):
         if cache is not True or dtypes is not None:
             raise ParameterError(
                 "cache and dtypes are for files, but the source is a Dask collection.",
                 "Leave them out; source.persist() keeps what its workers have read.",
             )
-        return scan_dask(source, roles, classes, passes)
-    kept = read_cache(cache)
+        return scan_dask(source, roles, soft_classes=classes, log=log)
+    folder = None
+    if isinstance(cache, str | PathLike):
+        folder = os.path.abspath(os.path.expanduser(cache))
+    if not isinstance(cache, bool) and not (folder and os.path.isdir(folder)):
+        raise ParameterError(
+            f"cache={cache!r} is neither True, False nor a folder that is there.",
+            "Leave it out, or name a folder with room for what is read.",
+        )
     if isinstance(source, str | PathLike | list | tuple):
         dataset, declared = _open_files(source, format, roles, dtypes)
+        decoded = IpcCache(folder, enabled=cache is not False)
     else:
         dataset, declared = _open_table(source)
-        kept = IpcCache(enabled=False)
+        decoded = IpcCache(enabled=False)
     features = roles.features(_without_index(dataset.schema, dataset.schema.names, roles))
     files, groups = getattr(dataset, "files", ()), row_groups(dataset)
     return FileRows(
         replace(roles, columns=tuple(features), known=_known_columns(dataset.schema, declared)),
         dataset,
         groups,
-        tuple(FileStamp.of(path) for path in files if os.path.exists(path)),
-        kept,
+        {path: file_stamp(path) for path in files if os.path.exists(path)},
+        decoded,
         soft_classes=classes,
-        progress=passes,
+        log=log,
         n_expected=None if groups is None else sum(part.n_rows for part in groups),
     )
 
@@ -162,28 +179,16 @@ def as_source(X: Any, y: Any, sample_weight: Any, classes: Any, model: str) -> S
 
 def _as_names(role: str, names: Any) -> Any:
     """The name of a column or, for the target and the features, a tuple of names."""
+    several = role in ("target", "columns")
     if names is None or (isinstance(names, str) and role != "columns"):
         return names
     is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-    if is_list and (role == "columns" or (role == "target" and names)):
+    if several and is_list and (names or role == "columns"):
         return tuple(names)
-    several = ", or a list of names" if role in ("target", "columns") else ""
-    given = repr(names) if isinstance(names, str | int | list | tuple) else type(names).__name__
     raise ParameterError(
-        f"{role} is {given}, which does not name columns.",
-        f"Name a column of the source by a string{several}.",
+        f"{role} does not name columns, and is of type {type(names).__name__}.",
+        f"Name a column of the source by a string{', or a list of names' if several else ''}.",
     )
-
-
-def _read_levels(categories: Any) -> dict[str, tuple[str, ...]]:
-    """The levels of columns, each once."""
-    if categories is not None and not isinstance(categories, Mapping):
-        raise ParameterError(
-            f"categories is a {type(categories).__name__}, not a mapping of columns to levels.",
-            "Pass the levels of each column: categories={'size': ['small', 'big']}.",
-        )
-    levels = (categories or {}).items()
-    return {name: tuple(dict.fromkeys(map(str, own))) for name, own in levels}
 
 
 # Tables in memory.
@@ -262,31 +267,36 @@ def _open_files(
 ) -> tuple[Any, dict[str, tuple[str, ...]]]:
     """Files as a dataset with one type a column, and the orders of levels that they declare."""
     pyarrow, datasets = _pyarrow()
-    if format is not None and format not in _FORMATS.values():
+    if format not in (None, "parquet", "csv", "ipc"):
         raise ParameterError(
             f"format={format!r} is not known.", "Use 'parquet', 'csv' or 'ipc', or leave it out."
         )
     paths = _find_files(source, format)
     endings = {_suffix(path) for path in paths}
-    kind: Any = format or _only({_FORMATS[ending] for ending in endings if ending in _FORMATS})
-    if dtypes is not None and kind != "csv":
+    kinds = {format} if format else {_FORMATS[end] for end in endings if end in _FORMATS}
+    if len(kinds) != 1:
+        found = f"several formats: {', '.join(sorted(kinds))}" if kinds else "no format"
+        raise ParameterError(
+            f"The names of the files say {found}.",
+            "Pass format='parquet', 'csv' or 'ipc', and files of one kind alone.",
+        )
+    kind: Any = kinds.pop()
+    is_csv = kind in ("csv", "tsv")
+    if dtypes is not None and not is_csv:
         raise ParameterError(
             f"dtypes is for CSV files; {kind} files have types of their own.",
             "Leave it out, or write the files with other types.",
         )
-    if kind == "csv":
-        csv = import_module("pyarrow.csv")
-        separator = _only({"tab" if ending == ".tsv" else "comma" for ending in endings})
+    if is_csv:
+        csv, is_tsv = import_module("pyarrow.csv"), endings == {".tsv"}
         kind = datasets.CsvFileFormat(
-            csv.ParseOptions(
-                delimiter="\t" if separator == "tab" else ",", newlines_in_values=True
-            ),
+            csv.ParseOptions(delimiter="\t" if is_tsv else ",", newlines_in_values=True),
             convert_options=csv.ConvertOptions(strings_can_be_null=True),  # an empty entry
         )
     try:
         found = datasets.dataset(paths, format=kind, partitioning="hive")
         schemas = {each.path: each.physical_schema for each in found.get_fragments()}
-        schema = _common_schema(found.schema, schemas, roles, dtypes, kind not in _FORMATS.values())
+        schema = _common_schema(found.schema, schemas, roles, dtypes, is_csv)
         dataset = datasets.dataset(paths, format=kind, partitioning="hive", schema=schema)
         return dataset, _declared_in_files(found)
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
@@ -294,17 +304,6 @@ def _open_files(
             f"{str(source)!r} cannot be read: {str(error).rstrip('.')}.",
             "Check the path and the format; text must be written in UTF-8.",
         ) from error
-
-
-def _only(formats: set[str]) -> str:
-    """The one format, or separator of values, that the names of the files say."""
-    if len(formats) != 1:
-        found = f"several formats: {', '.join(sorted(formats))}" if formats else "no format"
-        raise ParameterError(
-            f"The names of the files say {found}.",
-            "Pass format='parquet', 'csv' or 'ipc', and files of one kind alone.",
-        )
-    return formats.pop()
 
 
 def _find_files(source: Any, format: str | None) -> list[str]:
