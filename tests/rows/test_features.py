@@ -355,7 +355,7 @@ REFUSED: dict[str, tuple[Any, Schema | None, type[Exception], str]] = {
     "complex array": (np.array([[1j]]), None, ColumnTypeError, "Complex data not supported"),
     "complex objects": ([[1.0, 2j]], None, ColumnTypeError, "Complex data not supported"),
     "complex sparse": (sparse.csr_array([[1j]]), None, ColumnTypeError, "Complex data not supp"),
-    "complex column": (pd.DataFrame({"b": [1j]}), None, ColumnTypeError, "column 'b'"),
+    "complex column": (pd.DataFrame({"b": [1j]}), None, ColumnTypeError, "Column 'b' has the type"),
     "dates": (np.array([["2020-01-01"]], dtype="M8[D]"), None, ColumnTypeError, "'x0' is a date"),
     "durations": (pd.DataFrame({"b": pd.to_timedelta([3], unit="D")}), None, ColumnTypeError,
                   "Column 'b' is a duration"),

@@ -41,8 +41,8 @@ def decoded(monkeypatch):
 def test_batches_come_back_as_they_were():
     file = IpcFile(None)
     batches = [
-        pa.record_batch({"x": [1.0, None], "level": pa.array(["a", "b"]).dictionary_encode()}),
-        pa.record_batch({"x": [3.0], "level": pa.array(["c"]).dictionary_encode()}),
+        pa.record_batch({"x": [1.0, None], "level": ["a", "b"]}),
+        pa.record_batch({"x": [3.0], "level": ["c"]}),
     ]
     for start, where, batch in [(2, "two", batches[1]), (0, "one", batches[0])]:
         file.put(start, where, batch)

@@ -15,7 +15,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from posteriori.errors import ColumnTypeError, IdentifierColumnError, ScaleError
+from posteriori.errors import ColumnTypeError, IdentifierColumnError
 from posteriori.rows.block import MISSING, UNSEEN
 from posteriori.rows.schema import Column, Kind, UnseenLevel, merge_columns, order_levels
 from posteriori.typing import Array
@@ -53,15 +53,9 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real | np.bool_ | Decimal)
 
 
-def as_doubles(values: Sequence[Any], name: str) -> Array:
+def as_doubles(values: Sequence[Any]) -> Array:
     """Python numbers as doubles, NaN where one is missing."""
-    try:
-        return np.array([np.nan if is_missing(value) else float(value) for value in values])
-    except OverflowError as error:
-        raise ScaleError(
-            f"{name} has a whole number beyond the largest double, 1.8e308.",
-            "Divide it by a power of ten.",
-        ) from error
+    return np.array([np.nan if is_missing(value) else float(value) for value in values])
 
 
 def as_series(values: Any) -> "nw.Series[Any] | None":
@@ -184,8 +178,6 @@ def _of_series(series: "nw.Series[Any]", name: str) -> tuple[Kind, Values | Dict
         return "numeric", np.full(len(series), np.nan)
     native = series.to_native()
     native = getattr(native, "type", getattr(native, "dtype", dtype))
-    if getattr(native, "kind", "") == "c":
-        raise complex_error(name)
     if dtype.is_temporal():
         raise date_error(name, "a duration" if dtype == nw.Duration else "a date")
     raise ColumnTypeError(
@@ -203,9 +195,7 @@ def _of_objects(entries: Any, name: str) -> tuple[Kind, Values | Dictionary]:
     if all(map(is_number, present)):
         logical = present and all(isinstance(value, bool | np.bool_) for value in present)
         kind: Kind = "boolean" if logical else "numeric"
-        return kind, as_doubles(values.tolist(), f"Column '{name}'")
-    if any(isinstance(value, complex | np.complexfloating) for value in present):
-        raise complex_error(name)
+        return kind, as_doubles(values.tolist())
     if all(isinstance(value, date | time | timedelta) for value in present):
         raise date_error(name, "a duration" if isinstance(present[0], timedelta) else "a date")
     kinds = sorted({type(value).__name__ for value in present})
@@ -272,13 +262,4 @@ def date_error(name: str, what: str) -> ColumnTypeError:
     unit = "days" if what == "a duration" else "days since a reference date"
     return ColumnTypeError(
         f"Column '{name}' is {what}.", f"Convert it to a number (for example {unit}) or drop it."
-    )
-
-
-def complex_error(name: str | None = None) -> ColumnTypeError:
-    """The error for complex numbers."""
-    where = "" if name is None else f" (column '{name}')"
-    return ColumnTypeError(
-        f"Complex data not supported{where}.",
-        "Pass the real and the imaginary parts as two columns.",
     )

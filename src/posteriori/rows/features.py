@@ -21,7 +21,7 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.rows.block import Features, Mixed, take_rows
-from posteriori.rows.categories import complex_error, date_error, read_column
+from posteriori.rows.categories import date_error, read_column
 from posteriori.rows.schema import Kind, Schema
 from posteriori.typing import Array
 
@@ -116,6 +116,11 @@ def read_features(
     if frame is not None:
         return _from_frame(frame, schema, model, new_levels)
     values = _as_csr(X) if sparse.issparse(X) else as_numbers(X)
+    if values.dtype.kind == "c":
+        raise ColumnTypeError(
+            "Complex data not supported.",
+            "Pass the real and the imaginary parts as two columns.",
+        )
     check_shape(values.shape)
     d, is_numbers = values.shape[1], values.dtype.kind in "fiub"
     if schema is not None:
@@ -210,20 +215,12 @@ def as_numbers(X: Any) -> NDArray[Any]:
         raise ShapeError(
             f"X is not a table: {error}.", "Pass a data frame, or rows of equal length."
         ) from error
-    if values.dtype.kind == "c":
-        raise complex_error()
     if values.dtype.kind in "mM":
         raise date_error("x0", "a duration" if values.dtype.kind == "m" else "a date")
     return values
 
 
 def _as_csr(X: Any) -> Any:
-    if X.dtype.kind == "c":
-        raise complex_error()
-    if X.dtype.kind not in "fiub":
-        raise ColumnTypeError(
-            f"A sparse matrix of {X.dtype} cannot be used.", "Pass a matrix of numbers."
-        )
     rows = sparse.csr_array(X)
     if not rows.has_canonical_format:
         rows = rows.copy()

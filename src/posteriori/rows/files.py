@@ -69,9 +69,6 @@ class IpcFile:
             if self._error is not None:
                 return
             try:
-                # Dictionaries may differ between batches, so that text is written as such.
-                fields = [(each.name, plain_type(each.type)) for each in batch.schema]
-                batch = batch.cast(pyarrow.schema(fields))
                 if self._writer is None:
                     free = shutil.disk_usage(self._folder or tempfile.gettempdir()).free
                     self._limit = DISK_SHARE * free
@@ -108,13 +105,6 @@ class IpcFile:
             batch = self._reader.get_batch(place)
             yield low, where, batch
             low += batch.num_rows
-
-
-def plain_type(kind: Any) -> Any:
-    """The type of the values of a dictionary; pyarrow cannot decode one of views."""
-    types = import_module("pyarrow.types")
-    coded = types.is_dictionary(kind) and not types.is_string_view(kind.value_type)
-    return kind.value_type if coded else kind
 
 
 @dataclass

@@ -16,7 +16,7 @@ from posteriori.errors import ColumnNameError, ColumnTypeError, ParameterError, 
 from posteriori.rows.categories import declared_values
 from posteriori.rows.dask import dask_rows, is_dask, scan_dask
 from posteriori.rows.features import are_names, as_frame
-from posteriori.rows.files import FileRows, IpcCache, file_stamp, plain_type, row_groups
+from posteriori.rows.files import FileRows, IpcCache, file_stamp, row_groups
 from posteriori.rows.schema import Column, Kind, Roles, listed
 from posteriori.rows.source import Bar, PassLog, SourceRows
 
@@ -88,30 +88,14 @@ def scan(
     >>> model.classes_, model.coef_.round(3)
     (array(['no', 'yes'], dtype=object), array([[0.453]]))
     """
-    if categories is not None and not isinstance(categories, Mapping):
-        raise ParameterError(
-            f"categories is a {type(categories).__name__}, not a mapping of columns to levels.",
-            "Pass the levels of each column: categories={'size': ['small', 'big']}.",
-        )
-    levels = (categories or {}).items()
     roles = Roles(
         _as_names("target", [target] if isinstance(target, str) else target) or (),
         _as_names("weight", weight),
         _as_names("offset", offset),
         _as_names("columns", columns),
-        {name: tuple(dict.fromkeys(map(str, own))) for name, own in levels},
-        tuple(dtypes) if isinstance(dtypes, Mapping) else (),
+        {name: tuple(dict.fromkeys(map(str, own))) for name, own in dict(categories or {}).items()},
+        tuple(dtypes or ()),
     )
-    if classes is not None and len(roles.targets) < 2:
-        raise ParameterError(
-            "classes names columns of soft labels, but the target is not made of several columns.",
-            "Leave classes out.",
-        )
-    if not (isinstance(progress, bool) or progress is None or callable(progress)):
-        raise ParameterError(
-            f"progress={progress!r} is neither True, False nor callable.",
-            "Pass True for a bar, or a function of a posteriori.rows.source.Step.",
-        )
     log = PassLog(listener=Bar() if progress is True else progress or None)
     if is_dask(source):
         if cache is not True or dtypes is not None:
@@ -267,10 +251,6 @@ def _open_files(
 ) -> tuple[Any, dict[str, tuple[str, ...]]]:
     """Files as a dataset with one type a column, and the orders of levels that they declare."""
     pyarrow, datasets = _pyarrow()
-    if format not in (None, "parquet", "csv", "ipc"):
-        raise ParameterError(
-            f"format={format!r} is not known.", "Use 'parquet', 'csv' or 'ipc', or leave it out."
-        )
     paths = _find_files(source, format)
     endings = {_suffix(path) for path in paths}
     kinds = {format} if format else {_FORMATS[end] for end in endings if end in _FORMATS}
@@ -359,13 +339,7 @@ def _common_schema(
     """
     pyarrow = import_module("pyarrow")
     given = dict.fromkeys(roles.categories if is_csv else (), pyarrow.string())
-    try:
-        wanted = {name: pyarrow.type_for_alias(kind) for name, kind in dict(dtypes or {}).items()}
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ParameterError(
-            f"dtypes={dtypes!r} is not understood: {error}.",
-            "Pass the types of columns by name: dtypes={'zip': 'string'}.",
-        ) from error
+    wanted = {name: pyarrow.type_for_alias(kind) for name, kind in dict(dtypes or {}).items()}
     names = dict.fromkeys([*found.names, *(name for own in schemas.values() for name in own.names)])
     for name in wanted.keys() - names.keys():
         raise ColumnNameError(
@@ -394,21 +368,23 @@ def _common_schema(
 
 
 def _common_type(name: str, kinds: Mapping[str, Any], is_csv: bool) -> Any:
-    """The type for the values of all files: of dictionaries, if they are alike."""
-    pyarrow = import_module("pyarrow")
-    for each in (kinds.values(), map(plain_type, kinds.values())):
-        try:
-            every = [pyarrow.schema([(name, kind)]) for kind in dict.fromkeys(each)]
-            return pyarrow.unify_schemas(every, promote_options="permissive").field(0).type
-        except pyarrow.ArrowException as error:
-            reason = error
-    files = {str(kind): file for file, kind in kinds.items()}
-    places = [f"{kind} in {file}" for kind, file in files.items()]
-    remedy = f"; or scan with dtypes={{{name!r}: 'string'}}." if is_csv else "."
-    raise SourceError(
-        f"Column '{name}' is {', and '.join(places[:2])}.",
-        f"Write it alike in all files, or leave it out of columns{remedy}",
-    ) from reason
+    """The type for the values of all files. Dictionaries, which may differ, become text."""
+    pyarrow, types = import_module("pyarrow"), import_module("pyarrow.types")
+    plain = set()
+    for kind in kinds.values():
+        coded = types.is_dictionary(kind) and not types.is_string_view(kind.value_type)
+        plain.add(kind.value_type if coded else kind)  # dictionaries of views are not decoded
+    try:
+        every = [pyarrow.schema([(name, kind)]) for kind in plain]
+        return pyarrow.unify_schemas(every, promote_options="permissive").field(0).type
+    except pyarrow.ArrowException as error:
+        files = {str(kind): file for file, kind in kinds.items()}
+        places = [f"{kind} in {file}" for kind, file in files.items()]
+        remedy = f"; or scan with dtypes={{{name!r}: 'string'}}." if is_csv else "."
+        raise SourceError(
+            f"Column '{name}' is {', and '.join(places[:2])}.",
+            f"Write it alike in all files, or leave it out of columns{remedy}",
+        ) from error
 
 
 def _declared_in_files(dataset: Any) -> dict[str, tuple[str, ...]]:

@@ -108,12 +108,9 @@ class PassLog:
         """Passes, and bytes of decoded columns that were needed.
 
         >>> str(PassLog(7, 16_350_000_000))
-        '7, 16.4 GB read'
+        '7, 16,350.0 MB read'
         """
-        size, units = float(self.bytes_read), ["B", "kB", "MB", "GB", "TB"]
-        while size >= 1000 and len(units) > 1:
-            size, units = size / 1000, units[1:]
-        return f"{self.passes}, {size:.3g} {units[0]} read"
+        return f"{self.passes}, {self.bytes_read / 1e6:,.1f} MB read"
 
 
 class Bar:
@@ -172,8 +169,7 @@ class LabelWeights:
     soft: bool = False
 
     def __add__(self, other: "LabelWeights") -> "LabelWeights":
-        same = self.labels.dtype == other.labels.dtype and np.array_equal(self.labels, other.labels)
-        if self.soft or same:
+        if self.soft:
             return replace(self, weight=self.weight + other.weight)
         labels, *places = merge_classes(self.labels, other.labels)
         if len(labels) > _MOST_CLASSES:
