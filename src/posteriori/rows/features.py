@@ -79,7 +79,7 @@ class Table:
     def _stack(self, positions: list[int], low: int, high: int, dtype: Any) -> NDArray[Any]:
         out = np.empty((high - low, len(positions)), dtype=dtype, order="F")
         for i, j in enumerate(positions):
-            out[:, i] = self.column(j)[low:high]
+            out[:, i] = cast(Any, self.values)[j][low:high]
         return out
 
     def column(self, j: int) -> NDArray[Any]:

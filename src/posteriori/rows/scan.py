@@ -13,7 +13,6 @@ from typing import Any, cast
 import narwhals.stable.v1 as nw
 
 from posteriori.errors import ColumnNameError, ColumnTypeError, ParameterError, SourceError
-from posteriori.rows.categories import declared_values
 from posteriori.rows.dask import dask_rows, is_dask, scan_dask
 from posteriori.rows.features import are_names, as_frame
 from posteriori.rows.files import FileRows, IpcCache, file_stamp, row_groups
@@ -116,8 +115,8 @@ def scan(
         dataset, declared = _open_files(source, format, roles, dtypes)
         decoded = IpcCache(folder, enabled=cache is not False)
     else:
-        dataset, declared = _open_table(source)
-        decoded = IpcCache(enabled=False)
+        dataset = _open_table(source)
+        declared, decoded = _declared_levels(dataset), IpcCache(enabled=False)
     features = roles.features(_without_index(dataset.schema, dataset.schema.names, roles))
     files, groups = getattr(dataset, "files", ()), row_groups(dataset)
     return FileRows(
@@ -178,12 +177,12 @@ def _as_names(role: str, names: Any) -> Any:
 # Tables in memory.
 
 
-def _open_table(source: Any) -> tuple[Any, dict[str, tuple[str, ...]]]:
-    """A frame or table as a dataset, and the orders of levels that it declares."""
+def _open_table(source: Any) -> Any:
+    """A frame or table as a dataset."""
     pyarrow, datasets = _pyarrow()
     if isinstance(source, datasets.Dataset):
-        return source, {}
-    frame, declared = as_frame(source), {}
+        return source
+    frame = as_frame(source)
     if frame is None and not hasattr(type(source), "__arrow_c_stream__"):
         raise ParameterError(f"A {type(source).__name__} is not a source of rows.", _NO_SOURCE)
     if frame is not None and not are_names(list(frame.columns)):
@@ -195,15 +194,13 @@ def _open_table(source: Any) -> tuple[Any, dict[str, tuple[str, ...]]]:
         if frame is None:  # such as a relation of DuckDB
             table = pyarrow.RecordBatchReader.from_stream(source).read_all()
         else:
-            orders = {name: declared_values(frame[name]) for name in frame.columns}
-            declared = {name: tuple(map(str, own)) for name, own in orders.items() if own}
             table = nw.maybe_reset_index(frame).to_arrow()  # without the index of pandas
     except (pyarrow.ArrowException, OverflowError, TypeError) as error:
         raise ColumnTypeError(
             f"The frame has a column that Arrow cannot hold: {error}.",
             "Leave the column out of the frame, or convert it to numbers or text.",
         ) from error
-    return datasets.dataset(table), declared
+    return datasets.dataset(table)
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -278,7 +275,7 @@ def _open_files(
         schemas = {each.path: each.physical_schema for each in found.get_fragments()}
         schema = _common_schema(found.schema, schemas, roles, dtypes, is_csv)
         dataset = datasets.dataset(paths, format=kind, partitioning="hive", schema=schema)
-        return dataset, _declared_in_files(found)
+        return dataset, _declared_levels(found)
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise SourceError(
             f"{str(source)!r} cannot be read: {str(error).rstrip('.')}.",
@@ -387,8 +384,8 @@ def _common_type(name: str, kinds: Mapping[str, Any], is_csv: bool) -> Any:
         ) from error
 
 
-def _declared_in_files(dataset: Any) -> dict[str, tuple[str, ...]]:
-    """The order of levels that the first file declares: ordered dictionaries, pandas categories."""
+def _declared_levels(dataset: Any) -> dict[str, tuple[str, ...]]:
+    """The order of levels that the first rows declare: ordered dictionaries, pandas categories."""
     schema, types = dataset.schema, import_module("pyarrow.types")
     columns = _pandas_metadata(schema, "columns")
     written = {each["name"] for each in columns if each["pandas_type"] == "categorical"}

@@ -268,7 +268,7 @@ class Roles:
         columns = []
         for name in self.columns or schema.names:
             column, levels = found.get(name) or self.known[name], self.categories.get(name)
-            if levels is None and name in self.known:
+            if levels is None and column.kind == "categorical" and name in self.known:
                 order = self.known[name].declared or column.declared
                 column = replace(column, levels=order_levels(column.levels, order), declared=order)
             elif levels is not None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from importlib import import_module
+from operator import add
 from time import perf_counter
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
@@ -155,7 +156,7 @@ class Bar:
 # The first pass.
 
 
-def plus(a: Any, b: Any) -> Any:
+def _plus(a: Any, b: Any) -> Any:
     """The sum of two values, either of which may be None."""
     return b if a is None else a if b is None else a + b
 
@@ -218,11 +219,11 @@ class Discovered:
         return Discovered(
             replace(self.schema, columns=tuple(merged)),
             tuple(map(bool.__and__, self.empty, other.empty)),
-            plus(self.labels, other.labels),
+            _plus(self.labels, other.labels),
             self.lengths + other.lengths,
             self.n_rows + other.n_rows,
             self.weight + other.weight,
-            plus(self.statistic, other.statistic) if is_complete else None,
+            _plus(self.statistic, other.statistic) if is_complete else None,
             is_complete,
         )
 
@@ -296,7 +297,7 @@ class Part:
 
     def __add__(self, other: "Part") -> "Part":
         n_rows, mark = self.n_rows + other.n_rows, self.mark + other.mark
-        return Part(n_rows, plus(self.value, other.value), mark)
+        return Part(n_rows, _plus(self.value, other.value), mark)
 
 
 def _part(kernel: Callable[[Batch], Any], batch: Batch) -> Part:
@@ -472,8 +473,8 @@ class SourceRows(ABC):
                 offset = read_offset(batch.offset, n, K)
         except DataError as error:
             raise error.located("", batch.start) from error
-        rows = MemoryRows(table, y, weight, classes, offset, batch.start, is_batch=True)
-        return rows if self.code is None else rows.recoded(self.code)
+        y = y if self.code is None else self.code(y)
+        return MemoryRows(table, y, weight, classes, offset, batch.start, is_batch=True)
 
     # Passes.
 
@@ -487,8 +488,9 @@ class SourceRows(ABC):
 
     def _sum(self, kernel: Callable[[Batch], Any], purpose: Purpose = "sum") -> Any:
         """The sum of `kernel` over all batches, in one pass; None where there are no rows."""
-        task = partial(_part, kernel)
-        return reduce(plus, self._one_pass(self._sum_batches(task, purpose)), None)
+        values = self._one_pass(self._sum_batches(partial(_part, kernel), purpose))
+        first = next(values, None)
+        return reduce(add, values, first)
 
     def each(self, make: Callable[[Batch], list[T]]) -> Iterator[list[T]]:
         """What `make` gives for the batches, in lists in the order of the rows."""

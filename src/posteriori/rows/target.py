@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from posteriori.errors import DataError, DomainError, LabelError, ShapeError, WeightError, warn
-from posteriori.rows.categories import (
-    LEVELS,
-    as_doubles,
-    as_series,
-    dictionary_of,
-    is_missing,
-    is_number,
-)
+from posteriori.rows.categories import LEVELS, Dictionary, as_series, dictionary_of, of_objects
 from posteriori.rows.features import as_array, as_frame
 from posteriori.rows.schema import listed, merge_orders
 from posteriori.typing import Array, Codes, Labels
@@ -277,20 +270,14 @@ def read_real_target(y: Any, n_rows: int) -> Array:
             f"y has the shape {values.shape}; several targets at once are not supported.",
             "Pass one number per row, and fit one model per target.",
         )
-    remedy = (
-        "Pass numbers; for class labels use a classifier: LogisticRegression, or "
-        "GLM(family='bernoulli') or GLM(family='categorical')."
-    )
-    if values.dtype.kind == "O":
-        entries = values.tolist()
-        bad = np.array([not (is_missing(value) or is_number(value)) for value in entries])
-        problem = "Row {row} of y is '{value}', which is not a number."
-        _refuse(bad, entries, DomainError, problem, remedy)
-        values = as_doubles(entries)
-    if values.dtype.kind not in "fiub":
-        kind = type(values.flat[0]).__name__
-        raise DomainError(f"y has values of type {kind}, not numbers.", remedy)
-    numbers = values.astype(np.float64)
+    found = of_objects(values, "y")[1] if values.dtype.kind == "O" else values
+    if isinstance(found, Dictionary) or found.dtype.kind not in "fiub":
+        raise DomainError(
+            f"y has values of type {type(values.flat[0]).__name__}, not numbers.",
+            "Pass numbers; for class labels use a classifier: LogisticRegression, or "
+            "GLM(family='bernoulli') or GLM(family='categorical').",
+        )
+    numbers = found.astype(np.float64)
     _refuse(~np.isfinite(numbers), numbers, DomainError, *_missing("y"))
     return cast(Array, numbers)
 
