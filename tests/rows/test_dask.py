@@ -214,7 +214,7 @@ def test_targets_that_do_not_fit_the_rows_are_an_error():
     with pytest.raises(errors.ShapeError, match="X has 4 chunks of rows, but y 2"):
         dask_rows(frame[["size"]], frame["y"].repartition(npartitions=2))
     short = dask_frame(None, parts(PLAIN, [*CUTS[:-1], N - 1]))
-    with pytest.raises(errors.ShapeError, match="chunk 3 .*X has 140 rows but y has 139"):
+    with pytest.raises(errors.ShapeError, match=r"chunk 3 .*X has 140 rows but y has 139"):
         NaiveBayes().fit(frame[["size"]], short["y"])
 
 

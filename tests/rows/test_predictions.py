@@ -134,7 +134,7 @@ def test_predictions_in_dask_are_those_in_memory(kind):
     model.fit(features, Y == "a", offset=FRAME["times"])
     with pytest.raises(errors.ParameterError, match="offset is in memory here"):
         model.predict_proba(rows, offset=FRAME["times"])
-    with pytest.raises(ValueError, match="chunks|offset has shape"):
+    with pytest.raises(ValueError, match=r"chunks|offset has shape"):
         model.predict_proba(rows, offset=offset[:1]).compute()
 
 

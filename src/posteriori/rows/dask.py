@@ -27,7 +27,7 @@ from posteriori.errors import (
     SourceError,
 )
 from posteriori.rows.features import as_frame, check_shape
-from posteriori.rows.schema import Batch, Roles, listed
+from posteriori.rows.schema import Batch, Roles
 from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import one_blas_thread
 
@@ -53,7 +53,7 @@ def is_table(y: Any) -> bool:
     return hasattr(type(y), "ndim") and y.ndim == 2
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DaskRows(SourceRows):
     """Rows in delayed chunks: one frame each if they are `framed`, else features, target, ....
 
@@ -72,10 +72,9 @@ class DaskRows(SourceRows):
         kept = {name: getattr(self, name) for name in names}
         return partial(DaskRows, **kept), (self.roles, ())
 
-    def __repr__(self) -> str:
-        found = f"{self.n_rows:,} rows" if self._found else "not read yet"
-        roles = f"target={listed(self.roles.targets)}"
-        return f"<rows of {len(self.chunks)} Dask chunks, {found}>\n{roles}"
+    @property
+    def _origin(self) -> str:
+        return f"{len(self.chunks)} Dask chunks"
 
     def with_offset(self, offset: Any) -> "DaskRows":
         """The same rows with offsets, which are in Dask too."""

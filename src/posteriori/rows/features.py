@@ -66,15 +66,8 @@ class Table:
             return take_rows(values, slice(low, high))
         if isinstance(values, np.ndarray):
             return cast(Array, values[low:high].astype(np.float64, copy=False))
-        if high - low == values.shape[0] and values.dtype == np.float64:
-            return values
-        indptr = values.indptr[low : high + 1]
-        inside = slice(indptr[0], indptr[-1])
-        part = sparse.csr_array((high - low, values.shape[1]))
-        # Set one by one, because the constructor would copy them.
-        part.data = values.data[inside].astype(np.float64, copy=False)
-        part.indices, part.indptr = values.indices[inside], indptr - indptr[0]
-        return part
+        rows = values if high - low == values.shape[0] else values[low:high]
+        return rows.astype(np.float64, copy=False)
 
     def _stack(self, positions: list[int], low: int, high: int, dtype: Any) -> NDArray[Any]:
         out = np.empty((high - low, len(positions)), dtype=dtype, order="F")
@@ -263,8 +256,10 @@ def _check_width(named: bool, n_columns: int, schema: Schema, model: str) -> Non
 def _from_frame(
     frame: "nw.DataFrame[Any]", schema: Schema | None, model: str, new_levels: bool
 ) -> Table:
-    check_shape(frame.shape)
     names = list(frame.columns)
+    if len(frame) and not (names if schema is None else schema.columns):  # an intercept alone
+        return Table(np.empty((len(frame), 0)), Schema((), named=True))
+    check_shape(frame.shape)
     named = are_names(names)
     if schema is not None and named and schema.named:
         if names != list(schema.names):  # columns that the fit did not have are ignored

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from posteriori.errors import SourceError
-from posteriori.rows.schema import Batch, listed
+from posteriori.rows.schema import Batch
 from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import map_in_order
 
@@ -31,16 +31,11 @@ S = TypeVar("S")
 BATCH_ENTRIES = 2**21
 """Numbers that are read at once: 16 MiB of doubles."""
 
-_LONGEST_BATCH = 2**17
-
 _PART_ROWS = 2**18
 """Consecutive row groups are read as one part, of at least this many rows where there are more."""
 
 _BUFFER = 2**16
 """Bytes of a Parquet column that are read at once; without it, all of its row group would be."""
-
-_CSV_BLOCK = 2**24
-"""Bytes of a CSV file that are parsed at once."""
 
 DISK_SHARE = 0.5
 """Share of the free disk space that a cache may take; a larger source is read in each pass."""
@@ -186,7 +181,7 @@ def _fragments(dataset: Any) -> list[tuple[str, Any]]:
         return [("", dataset)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FileRows(SourceRows):
     """Rows of a pyarrow dataset.
 
@@ -199,13 +194,10 @@ class FileRows(SourceRows):
     stamps: Mapping[str, tuple[int, ...] | None] = field(default_factory=dict)
     cache: IpcCache = field(default_factory=IpcCache)
 
-    def __repr__(self) -> str:
+    @property
+    def _origin(self) -> str:
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
-        what = f"{os.path.basename(self.files[0])}{more}" if self.files else "a table"
-        n = len(self.roles.columns or ())
-        roles = f"target={listed(self.roles.targets)}, {n} feature column{'s' if n > 1 else ''}"
-        found = f"{self.n_rows:,} rows" if self._found else "not read yet"
-        return f"<rows of {what}, {found}>\n{roles}"
+        return f"{os.path.basename(self.files[0])}{more}" if self.files else "a table"
 
     @property
     def files(self) -> Sequence[str]:
@@ -241,7 +233,7 @@ class FileRows(SourceRows):
         self, columns: list[str], cached: IpcFile | None
     ) -> list[Iterable[Batch]] | Iterator[Iterable[Batch]]:
         """Batches in parts that are read by one thread each, the same whatever is cached."""
-        n_rows, file = max(1, min(_LONGEST_BATCH, BATCH_ENTRIES // len(columns))), self.cache.file
+        n_rows, file = max(1, BATCH_ENTRIES // len(columns)), self.cache.file
         if self.groups is None:
             batches = self._scan(columns, n_rows) if file is None else file.batches()
             return ([self._batch(*batch, cached)] for batch in batches)
@@ -279,12 +271,6 @@ class FileRows(SourceRows):
     def _scan(self, columns: list[str], n_rows: int) -> Iterator[tuple[int, str, Any]]:
         """The same by pyarrow's scanner, file by file."""
         start, options = 0, {"columns": columns, "batch_size": n_rows, "batch_readahead": 4}
-        datasets, csv = import_module("pyarrow.dataset"), import_module("pyarrow.csv")
-        format = getattr(self.dataset, "format", None)
-        if isinstance(format, datasets.CsvFileFormat):
-            convert = format.default_fragment_scan_options.convert_options
-            read = csv.ReadOptions(block_size=_CSV_BLOCK)
-            options["fragment_scan_options"] = datasets.CsvFragmentScanOptions(convert, read)
         for path, fragment in _fragments(self.dataset):
             own = {"schema": self.dataset.schema} if path else {}
             with _named_errors(path, fragment):

@@ -336,7 +336,16 @@ class SourceRows(ABC):
     is_distributed: ClassVar[bool] = False
     """Whether a pass needs a scheduler, which must not be called while a model is pickled."""
 
+    def __repr__(self) -> str:
+        found = f"{self.n_rows:,} rows" if self._found else "not read yet"
+        return f"<rows of {self._origin}, {found}>\ntarget={listed(self.roles.targets)}"
+
     # Each kind of source implements these.
+
+    @property
+    @abstractmethod
+    def _origin(self) -> str:
+        """What the rows are read from, in a few words."""
 
     @abstractmethod
     def _sum_batches(self, task: Callable[[Batch], S], purpose: Purpose) -> Iterator[S]:
