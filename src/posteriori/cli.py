@@ -92,7 +92,7 @@ def fit(
     from rich.console import Console
 
     from posteriori.rows.predictions import new_file
-    from posteriori.rows.progress import Bar
+    from posteriori.rows.source import Bar
 
     if bool(predict) != (to is not None):
         raise click.UsageError("--predict and --to go together: the rows, and the file.")

@@ -51,11 +51,7 @@ NUMERIC_SOURCES = {
     "array": lambda: NUMBERS,
     "np.matrix": lambda: NUMBERS.copy().view(np.matrix),
     "csr_array": lambda: sparse.csr_array(NUMBERS),
-    "pandas without names": lambda: pd.DataFrame(NUMBERS),
     "pyarrow record batch": lambda: pa.record_batch(dict(zip("abc", NUMBERS.T, strict=True))),
-    "pyarrow in chunks": lambda: pa.concat_tables(
-        [pa.table(dict(zip("abc", part.T, strict=True))) for part in (NUMBERS[:1], NUMBERS[1:])]
-    ),
 }
 
 
@@ -68,7 +64,7 @@ def test_every_source_gives_the_same_numbers(source):
         assert type(values) is np.ndarray
         np.testing.assert_array_equal(values, NUMBERS[low:high])
     assert table.n_rows == 4
-    named = source.split()[0] in ("pandas", "polars", "pyarrow") and "without" not in source
+    named = source.startswith("pyarrow")
     assert table.schema.names == (tuple("abc") if named else ("x0", "x1", "x2"))
     assert table.schema.named is named
     np.testing.assert_array_equal(dense(cut(NUMERIC_SOURCES[source](), table.schema)), NUMBERS)
@@ -82,16 +78,12 @@ def test_whole_numbers_and_booleans_become_doubles(dtype):
     assert [c.kind for c in read_features(X).schema.columns] == [kind, kind]
 
 
-def test_an_array_of_doubles_is_not_copied():
-    X = np.asfortranarray(NUMBERS)
+def test_an_array_of_doubles_is_not_copied_and_masked_entries_are_missing():
+    X, rows = np.asfortranarray(NUMBERS), sparse.csr_array(NUMBERS)
     assert np.shares_memory(cut(X), X)
-    rows = sparse.csr_array(NUMBERS)
     assert np.shares_memory(cut(rows).data, rows.data)
-
-
-def test_masked_entries_are_missing_entries():
-    X = np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
-    np.testing.assert_array_equal(cut(X), [[1.0, np.nan], [3.0, 4.0]])
+    masked = np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
+    np.testing.assert_array_equal(cut(masked), [[1.0, np.nan], [3.0, 4.0]])
 
 
 # Tables of mixed kinds: numbers, whole numbers, booleans, text, and an ordered factor.
@@ -157,25 +149,26 @@ def test_every_data_frame_gives_the_same_numbers_codes_and_gaps(source, times):
             np.testing.assert_array_equal(part.codes, codes[low:high])
 
 
-@pytest.mark.parametrize("values", [[3, None, 1], [3, 2, 1], [2.5, None, 1.0], [True, None, False]])
-def test_levels_that_are_not_text_are_known_by_their_names(values):
+@pytest.mark.parametrize(
+    ("values", "levels", "codes"),
+    [
+        ([3, None, 1], ("1", "3"), [1, MISSING, 0]),
+        ([2.5, None, 1.0], ("1.0", "2.5"), [1, MISSING, 0]),
+        ([True, None, False], ("False", "True"), [1, MISSING, 0]),
+    ],
+)
+def test_levels_that_are_not_text_are_known_by_their_names(values, levels, codes):
     frame = pd.DataFrame({"a": pd.Categorical(values)})
-    present = sorted(v for v in values if v is not None)
     table = read_features(frame)
-    if isinstance(values[0], float):
-        present = [float(v) for v in present]
-    assert table.schema.columns[0].levels == tuple(map(str, present))
-    expected = [MISSING if v is None else present.index(v) for v in values]
-    assert table.cut(0, 3).codes[:, 0].tolist() == expected
+    assert table.schema.columns[0].levels == levels
+    assert table.cut(0, 3).codes[:, 0].tolist() == codes
     # A gap among new rows must not change what the levels are called.
-    again = read_features(frame[:2], table.schema)
-    assert again.cut(0, 2).codes[:, 0].tolist() == expected[:2]
+    assert cut(frame[:2], table.schema).codes[:, 0].tolist() == codes[:2]
 
 
 @pytest.mark.parametrize("gap", [None, np.nan, pd.NA, pd.NaT], ids=repr)
-@pytest.mark.parametrize("make", [list, lambda rows: np.array(rows, dtype=object)])
-def test_objects_are_numbers_or_levels_column_by_column(make, gap):
-    table = read_features(make([["b", 1.5], ["a", gap], [gap, 2], ["b", True]]))
+def test_objects_are_numbers_or_levels_column_by_column(gap):
+    table = read_features([["b", 1.5], ["a", gap], [gap, 2], ["b", True]])
     assert table.schema.columns == (
         Column("x0", "categorical", ("a", "b")),
         Column("x1", "numeric"),
@@ -257,51 +250,35 @@ def test_levels_have_one_order_in_memory_in_batches_and_in_sums(source, order):
 IDENTIFIERS = [f"user {i}" for i in range(30_000)]
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda ids: pd.DataFrame({"id": ids, "x": 1.0}),
-        lambda ids: pd.DataFrame({"id": ids, "x": 1.0}).astype({"id": object}),
-        lambda ids: pl.DataFrame({"id": ids, "x": 1.0}),
-        lambda ids: pa.table({"id": ids, "x": np.ones(len(ids))}),
-    ],
-    ids=["text", "objects", "polars", "Arrow"],
-)
-def test_an_identifier_is_refused(make):
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_an_identifier_is_refused(frame):
     for ids in (IDENTIFIERS, ["same"] * 1000 + IDENTIFIERS, [None] * 5000 + IDENTIFIERS):
         with pytest.raises(IdentifierColumnError, match=r"Column 'id' is text with 30,00.*Drop"):
-            read_rows(make(ids), np.arange(len(ids)) % 2)
+            read_rows(frame({"id": ids, "x": np.ones(len(ids))}), np.arange(len(ids)) % 2)
 
 
 def test_identifiers_are_refused_in_formulas_wrappers_and_files(tmp_path):
     frame = pl.DataFrame({"id": IDENTIFIERS, "x": 1.0, "y": np.arange(30_000) % 2})
     frame.write_parquet(tmp_path / "a.parquet")
-    for fit in (
-        lambda: LogisticRegression().fit("y ~ x + id", frame),
-        lambda: CalibratedClassifier(estimator=NaiveBayes()).fit(frame.drop("y"), frame["y"]),
-        lambda: LogisticRegression().fit(scan(tmp_path, target="y")),
+    for model, *data in (
+        (LogisticRegression(), "y ~ x + id", frame),
+        (CalibratedClassifier(estimator=NaiveBayes()), frame.drop("y"), frame["y"]),
+        (LogisticRegression(), scan(tmp_path, target="y")),
     ):
         with pytest.raises(IdentifierColumnError, match="Column 'id'"):
-            fit()
+            model.fit(*data)
 
 
-@pytest.mark.parametrize(
-    "days",
-    [
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_text_that_looks_like_dates_is_said_to(frame):
+    for days in (
         ["2024-01-31", "2024-02-01"],
         ["2024-1-3 12:30", "2024-02-01T08:00:00Z"],
         ["31/01/2024", "1.2.2024"],
         [" 2024/01/31 ", None],
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_text_that_looks_like_dates_is_said_to(frame, days):
-    X = frame({"opened": days * 5, "x": np.arange(10.0)})
-    with pytest.raises(ColumnTypeError) as caught:
-        read_rows(X, [0, 1] * 5)
-    assert caught.value.problem == "Column 'opened' is text that looks like dates."
-    assert "Convert it to a number (for example days since a reference" in caught.value.remedy
+    ):
+        with pytest.raises(ColumnTypeError, match=r"'opened' is text that looks like dates.*a ref"):
+            read_rows(frame({"opened": days * 5, "x": np.arange(10.0)}), [0, 1] * 5)
 
 
 @pytest.mark.parametrize(
@@ -326,19 +303,11 @@ def test_few_rows_few_values_and_declared_levels_are_neither_identifiers_nor_dat
 
 # What cannot be a table.
 
-NOT_DATA = (
-    "X is 'flights', which is neither data nor a formula. To read files, pass scan.'flights', "
-)
-
 
 @pytest.mark.parametrize("X", ["flights", Path("flights")], ids=type)
-@pytest.mark.parametrize(
-    "model",
-    [LogisticRegression(), GLM(), NaiveBayes(), OneVersusRest(estimator=NaiveBayes())],
-    ids=lambda model: type(model).__name__,
-)
+@pytest.mark.parametrize("model", [GLM(), OneVersusRest(estimator=NaiveBayes())], ids=repr)
 def test_a_path_is_an_error_that_says_to_use_scan(model, X):
-    with pytest.raises(ParameterError, match=NOT_DATA):
+    with pytest.raises(ParameterError, match=r"X is 'flights', .* To read files, pass scan.'fl"):
         model.fit(X, "late")
 
 
@@ -353,26 +322,18 @@ def _of_one_row(make: Any, **columns: Any) -> Any:
 
 REFUSED: dict[str, tuple[Any, Schema | None, type[Exception], str]] = {
     "complex array": (np.array([[1j]]), None, ColumnTypeError, "Complex data not supported"),
-    "complex objects": ([[1.0, 2j]], None, ColumnTypeError, "Complex data not supported"),
     "complex sparse": (sparse.csr_array([[1j]]), None, ColumnTypeError, "Complex data not supp"),
-    "complex column": (pd.DataFrame({"b": [1j]}), None, ColumnTypeError, "column 'b'"),
     "dates": (np.array([["2020-01-01"]], dtype="M8[D]"), None, ColumnTypeError, "'x0' is a date"),
     "durations": (pd.DataFrame({"b": pd.to_timedelta([3], unit="D")}), None, ColumnTypeError,
                   "Column 'b' is a duration"),
     "lists": (pl.DataFrame({"b": [[1]]}), None, ColumnTypeError, "Column 'b' has the type List"),
-    "structs": (pa.table({"b": [{"u": 1}]}), None, ColumnTypeError, "Column 'b' has the type"),
     "mixture": (pd.DataFrame({"b": [1, "a"]}), None, ColumnTypeError, "Column 'b' mixes values"),
-    "objects": (np.array([[1.0, "a"], [2.0, 3]], dtype=object), None, ColumnTypeError,
-                "Column 'x1' mixes values of type int, str"),
     "lazy frame": (pl.LazyFrame({"a": [1.0]}), None, ColumnTypeError, r"Call collect\(\)"),
     "vector": (np.ones(3), None, ShapeError, "Expected 2D array, got 1D array"),
-    "list": ([1.0, 2.0], None, ShapeError, "Expected 2D array, got 1D array"),
-    "cube": (np.ones((1, 1, 1)), None, ShapeError, "Expected 2D array, got 3D array"),
     "None": (None, None, ShapeError, "Expected 2D array, got 0D array"),
     "unequal rows": ([[1.0], [1.0, 2.0]], None, ShapeError, "rows of equal length"),
     "no rows": (np.empty((0, 3)), None, ShapeError, "0 sample"),
     "no columns": (np.empty((3, 0)), None, ShapeError, "0 feature"),
-    "no rows, sparse": (sparse.csr_array((0, 3)), None, ShapeError, "0 sample"),
     "partly named": (pd.DataFrame([[1.0, 2.0]], columns=["a", 1]), None, ColumnNameError,
                      "Some column names are strings and some are not"),
     "tuples": (pd.DataFrame([[1.0]], columns=pd.MultiIndex.from_product([["a"], [1]])), None,
@@ -384,7 +345,6 @@ for _name, _make in (("pd", pd.DataFrame), ("pl", pl.DataFrame), ("pa", pa.table
     REFUSED |= {
         f"{_name}, date": (_of_one_row(_make, a=1.0, b=DAY), AB, ColumnTypeError, "'b' is a date"),
         f"{_name}, no rows": (_make({"a": np.empty(0)}), None, ShapeError, r"0 sample\(s\)"),
-        f"{_name}, none new": (_make({"a": np.empty(0), "b": []}), AB, ShapeError, "0 sample"),
         f"{_name}, text": (_of_one_row(_make, a=1.0, b="u"), AB, ColumnTypeError,
                            "Column 'b' is categorical but was numeric"),
         f"{_name}, number": (_of_one_row(_make, a=1.0, b=1.0), LEVELS, ColumnTypeError,

@@ -18,6 +18,7 @@ from posteriori import (
     GLM,
     GaussianClassifier,
     LogisticRegression,
+    NaiveBayes,
     scan,
 )
 from posteriori.design.columns import Columns
@@ -142,6 +143,21 @@ def test_a_target_can_be_an_expression():
     np.testing.assert_array_equal(spaced, FRAME["blood pressure"])
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_an_intercept_alone_is_the_null_model(library):
+    data = LIBRARIES[library](FRAME)
+    share = (FRAME.sick == "yes").mean()
+    model = LogisticRegression().fit("sick ~ 1", data)
+    assert model.coef_.shape == (1, 0)
+    np.testing.assert_allclose(model.intercept_, np.log(share / (1 - share)), rtol=1e-10)
+    np.testing.assert_allclose(model.predict_proba(data[:3])[:, 1], share, rtol=1e-10)
+    np.testing.assert_allclose(model.deviance_, model.null_deviance_, rtol=1e-12)
+    mean = GLM(family="poisson").fit("age ~ 1", data)
+    np.testing.assert_allclose(mean.intercept_, np.log(FRAME.age.astype(float).mean()), rtol=1e-10)
+    with pytest.raises(ShapeError, match="needs a column"):
+        NaiveBayes().fit("sick ~ 1", data)
+
+
 def test_a_dot_stands_for_all_other_columns():
     rows = read_formula("sick ~ . - year", FRAME)
     assert rows.formula.names == ("age", "bmi", "region", "smokes", "blood pressure")
@@ -221,8 +237,7 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
     ("", ParameterError, "not of the form 'target ~ terms'"),
     ("C(sick) ~ age", ParameterError, "left side .* gives 2 columns"),
     ("sick ~ age + offset(log(bmi))", ParameterError, r"an offset.*fit\(formula, frame, offset="),
-    ("sick ~ 1", ParameterError, "no columns except the intercept"),
-    ("sick ~ 0", ParameterError, "no columns except the intercept"),
+    ("sick ~ 0", ParameterError, "has no terms"),
     ("sick ~ agee", ColumnNameError, "names 'agee'.*'age', 'bmi'"),
     ("sick ~ bs(agee, df=4)", ColumnNameError, "names 'agee'"),
     ("sick ~ f(age)", ColumnNameError, "'f', which is neither a column of the frame nor a"),
@@ -322,7 +337,7 @@ def test_formulas_of_datasets_work_for_numbers_and_models_from_sums():
             )
         ),
         ("sick ~ agee", ColumnNameError, "names 'agee'"),
-        ("sick ~ 1", ParameterError, "no columns except the intercept"),
+        ("sick ~ 1", ParameterError, "uses no column"),
         ("log(bmi) ~ age", ParameterError, "Name the column of the target"),
         ("region ~ age", ParameterError, "not that of the rows"),
         ("sick ~ bmi", MissingValueError, r"row 42, column 'bmi'.*a formula drops none"),

@@ -62,8 +62,6 @@ def test_a_format_is_given_where_no_name_says_it(tmp_path, name, write):
     path = next(write(tmp_path, [PLAIN]).iterdir()).rename(tmp_path / "data")
     with pytest.raises(errors.ParameterError, match="no format"):
         scan(path, "y")
-    with pytest.raises(errors.ParameterError, match="format='xml' is not known"):
-        scan(path, "y", format="xml")
     assert_same(fit(path, format=name), in_memory())
 
 
@@ -72,7 +70,7 @@ def test_formats_and_separators_are_not_mixed(tmp_path):
     with pytest.raises(errors.ParameterError, match="several formats: csv, parquet"):
         scan(tmp_path, "y")
     csv(csv(tmp_path / "b").parent, ending=".tsv", separator="\t")
-    with pytest.raises(errors.ParameterError, match="several formats: comma, tab"):
+    with pytest.raises(errors.ParameterError, match="several formats: csv, tsv"):
         scan(tmp_path / "b", "y")
 
 
@@ -83,15 +81,20 @@ def test_what_is_no_source_is_an_error(source):
 
 
 WRONG = [
-    ({"target": []}, errors.ParameterError, r"target is \[\], which does not name columns"),
-    ({"target": ["y", 3]}, errors.ParameterError, "does not name columns"),
-    ({"target": 2}, errors.ParameterError, "target is 2, which does not name columns"),
-    ({"columns": "a"}, errors.ParameterError, "columns is 'a', which does not name columns"),
+    *(
+        (given, errors.ParameterError, f"{next(iter(given))} does not name columns")
+        for given in (
+            {"target": []},
+            {"target": ["y", 3]},
+            {"target": 2},
+            {"columns": "a"},
+            {"weight": np.ones(N)},
+            {"offset": 3.0},
+        )
+    ),
     ({"columns": []}, errors.ShapeError, "0 feature"),
-    ({"weight": np.ones(N)}, errors.ParameterError, "weight is ndarray, which does not name"),
-    ({"offset": 3.0}, errors.ParameterError, "offset is float, which does not name"),
-    ({"classes": ["no", "yes"]}, errors.ParameterError, "classes names columns of soft labels"),
-    ({"categories": ["colour"]}, errors.ParameterError, "categories is a list, not a mapping"),
+    ({"cache": 3}, errors.ParameterError, "cache=3 is neither True, False nor a folder"),
+    ({"cache": "nowhere"}, errors.ParameterError, "cache='nowhere' is neither"),
 ]
 
 
@@ -102,9 +105,6 @@ def test_an_argument_that_is_not_understood_is_an_error(given, error, message):
 
 
 def test_dtypes_are_types_of_columns_of_csv_files(tmp_path):
-    for dtypes in ({"size": "nothing"}, 3, {"size": 3}):
-        with pytest.raises(errors.ParameterError, match="dtypes="):
-            scan(csv(tmp_path), "y", dtypes=dtypes)
     with pytest.raises(errors.ColumnNameError, match="dtypes has a type for 'sise'"):
         scan(csv(tmp_path), "y", dtypes={"sise": "string"})
     with pytest.raises(errors.ParameterError, match="dtypes is for CSV files"):
@@ -122,7 +122,7 @@ def test_frames_with_names_or_entries_that_arrow_has_not_are_an_error():
 
 def test_the_representation_has_two_lines(tmp_path):
     rows = scan(parquet(tmp_path, [PLAIN]), "y")
-    assert repr(rows) == "<rows of part-0.parquet, not read yet>\ntarget='y', 4 feature columns"
+    assert repr(rows) == "<rows of part-0.parquet, not read yet>\ntarget='y'"
     assert repr(rows.discover()).startswith(f"<rows of part-0.parquet, {N} rows>\n")
     several = scan(parquet(tmp_path), "y")
     assert repr(several).startswith("<rows of part-0.parquet and 3 more, not read yet>\n")

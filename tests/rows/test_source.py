@@ -1,6 +1,9 @@
 """Any source gives the fit in memory, in as few passes, and names what is wrong and where."""
 
-from functools import partial
+from functools import partial, reduce
+from io import StringIO
+from itertools import permutations
+from operator import add
 
 import dask
 import dask.dataframe as dd
@@ -10,6 +13,7 @@ import polars as pl
 import pyarrow.dataset as pads
 import pytest
 from numpy.testing import assert_allclose
+from rich.console import Console
 from sources import (
     CUTS,
     FEATURES,
@@ -44,6 +48,8 @@ from posteriori import (
     threads,
 )
 from posteriori.rows.block import Rows
+from posteriori.rows.schema import Batch
+from posteriori.rows.source import Bar, Step, inspect_batch
 
 
 class _Stream:
@@ -325,7 +331,7 @@ def test_rows_that_no_model_can_be_fitted_to_are_an_error(tmp_path, kind):
             fit(kind(tmp_path, parts(frame)), **given)
     with pytest.raises(errors.LabelError, match="no target"):
         GLM(family="poisson").fit(scan(kind(tmp_path)))
-    with pytest.raises(errors.DomainError, match="'no', which is not a number"):
+    with pytest.raises(errors.DomainError, match="values of type str, not numbers"):
         GLM(family="poisson").fit(scan(kind(tmp_path), "y"))
     with pytest.raises(errors.ParameterError, match="targets and weights of their own"):
         LogisticRegression().fit(scan(kind(tmp_path), "y"), FRAME["y"])
@@ -344,3 +350,90 @@ def test_offsets_are_an_error_for_models_that_have_none(model, tmp_path):
             errors.ParameterError, match=f"{model.__name__} does not support offsets"
         ):
             call(rows)
+
+
+# The first pass: batches are added up in any order.
+
+SMALL = pd.DataFrame(
+    {
+        "size": [1.5, 2.5, np.nan, 4.0, 5.0, 6.0],
+        "old": [True, False, True, True, False, False],
+        "colour": ["red", "blue", "blue", "green", None, "red"],
+    }
+)
+LABELS = np.array(["no", "yes", "no", "maybe", "yes", "no"], dtype=object)
+WEIGHT = np.array([1.0, 2.0, 0.5, 0.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("make", [lambda frame: frame, pl.from_pandas, table])
+def test_batches_in_any_order_show_what_all_rows_show(make):
+    parts = (slice(0, 2), slice(2, 3), slice(3, 6))
+    batches = [Batch(make(SMALL[i]), LABELS[i], WEIGHT[i], start=i.start) for i in parts]
+    for order in permutations(batches):
+        found = reduce(add, map(inspect_batch, order))
+        columns = found.schema.columns
+        assert [(c.name, c.kind, c.levels) for c in columns] == [
+            ("size", "numeric", ()),
+            ("old", "boolean", ()),
+            ("colour", "categorical", ("blue", "green", "red")),
+        ]
+        assert (found.n_rows, found.weight) == (6, 5.5)
+        assert sorted(found.lengths) == [(0, 2), (2, 1), (3, 3)]
+        weights = zip(found.labels.labels, found.labels.weight, strict=True)
+        assert dict(weights) == {"no": 2.5, "yes": 3.0, "maybe": 0.0}
+
+
+def _inspected(values, y=None, name="x"):
+    return inspect_batch(Batch(pd.DataFrame({name: values}), y if y is None else np.array(y)))
+
+
+def test_kinds_of_batches_make_the_kind_of_the_whole():
+    empty, levels = _inspected([None, None]), _inspected(["a", "b"])
+    assert empty.empty == (True,)
+    assert (empty + levels).schema.columns[0].levels == ("a", "b")
+    mixed = _inspected([True, False]) + _inspected([0.5, 1.0])
+    assert mixed.schema.columns[0].kind == "numeric"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "error", "message"),
+    [
+        ([1.0], ["a"], errors.ColumnTypeError, "'x' is numeric in some parts"),
+        ([1.0], {"name": "z"}, errors.ColumnNameError, "different columns: 'x' and 'z'"),
+        ({"y": [1]}, {"y": ["a"]}, errors.LabelError, "cannot be sorted"),
+        (
+            {"y": range(6000)},
+            {"y": range(6000, 12_000)},
+            errors.LabelError,
+            "more than 10,000 distinct values",
+        ),
+    ],
+)
+def test_batches_that_do_not_belong_together_are_an_error(a, b, error, message):
+    def inspected(given):
+        if isinstance(given, list):
+            return _inspected(given)
+        return _inspected(np.zeros(len(given.get("y", [0]))), **given)
+
+    with pytest.raises(error, match=message):
+        inspected(a) + inspected(b)
+
+
+# Progress.
+
+
+@pytest.mark.parametrize("is_screen", [False, True])
+def test_a_pass_is_a_bar_on_a_screen_and_a_line_elsewhere(is_screen):
+    out = StringIO()
+    bar = Bar(Console(file=out, width=80, force_terminal=is_screen))
+    for number, n_rows, objective in ((1, None, None), (2, 30_000, 1234.5), (3, 50_000, None)):
+        for rows in range(0, 30_001, 10_000):
+            bar(Step(number, rows, n_rows, objective, 0.0))
+        bar.end()
+    lines = ["pass 1: 30,000 rows", "pass 2 objective 1234.5: 30,000 rows", "pass 3: 30,000 rows"]
+    shown = out.getvalue()
+    if is_screen:
+        assert all(part in shown for line in lines for part in line.split(": "))
+        assert shown.endswith("\x1b[2K")  # the line is wiped
+    else:
+        assert shown.splitlines() == lines

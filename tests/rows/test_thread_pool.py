@@ -53,23 +53,19 @@ def test_results_arrive_in_order_few_of_them_wait_and_the_first_error_is_raised(
             run(abs, items(fails=True))
 
 
-def test_items_may_have_items_of_their_own():
+def test_items_may_have_items_of_their_own_and_an_interrupt_stops_those_that_wait():
     def outer(i):
         return list(map_in_order(lambda j: 10 * i + j, range(3)))
-
-    with threads(2):
-        found = list(map_in_order(outer, range(4)))
-    assert found == [[10 * i + j for j in range(3)] for i in range(4)]
-
-
-def test_an_interrupt_stops_the_items_that_wait():
-    done: list[int] = []
 
     def fail(result, other):
         raise KeyboardInterrupt
 
-    with threads(2), pytest.raises(KeyboardInterrupt):
-        reduce(fail, map_in_order(done.append, range(1000)), None)
+    done: list[int] = []
+    with threads(2):
+        found = list(map_in_order(outer, range(4)))
+        with pytest.raises(KeyboardInterrupt):
+            reduce(fail, map_in_order(done.append, range(1000)), None)
+    assert found == [[10 * i + j for j in range(3)] for i in range(4)]
     assert len(done) <= 4
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import get_args
 
@@ -11,7 +12,6 @@ from scipy import sparse
 
 from posteriori.design.matrix import Coded, Dense, Design, Sparse, Stacked
 from posteriori.errors import LevelError, ParameterError, ShapeError
-from posteriori.lazy import cached_property
 from posteriori.rows.block import MISSING, UNSEEN, Block, Mixed, check_finite, split_rows
 from posteriori.rows.schema import HandleUnknown, Schema, known_levels
 from posteriori.typing import Codes

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from posteriori.lazy import cached_property
 from posteriori.linalg import transpose_matmul
 from posteriori.typing import Array, Codes
 
@@ -116,10 +115,6 @@ class Sparse(Design):
 
     values: sparse.csr_array
 
-    @cached_property
-    def _transposed(self) -> sparse.csc_array:
-        return self.values.T
-
     @property
     def shape(self) -> tuple[int, int]:
         return self.values.shape[0], self.values.shape[1]
@@ -128,7 +123,7 @@ class Sparse(Design):
         return cast(Array, self.values @ w)
 
     def transpose_times(self, r: Array) -> Array:
-        return cast(Array, self._transposed @ r)
+        return cast(Array, self.values.T @ r)
 
     def squares(self, r: Array) -> Array:
         entries = self.values.data**2, self.values.indices, self.values.indptr

@@ -5,11 +5,11 @@ without one. θ (c, q) has one row an activation. A standardised column is (φ -
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from posteriori.design.matrix import Design
-from posteriori.lazy import cached_property
 from posteriori.typing import Array
 
 FAR = 1e3

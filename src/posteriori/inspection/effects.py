@@ -33,17 +33,21 @@ from posteriori.inspection.mean_estimates import (
 )
 from posteriori.inspection.results import offset_argument
 from posteriori.rows.block import Block, is_source
-from posteriori.rows.changes import (
+from posteriori.rows.features import Table, as_frame, read_features
+from posteriori.rows.frames import (
     Change,
     Changes,
     add_to,
+    as_pickable,
+    backend_of,
     changed_features,
     changed_table,
+    count_rows,
     entries_of,
+    make_frame,
+    pick_rows,
     set_to,
 )
-from posteriori.rows.features import Table, as_frame, read_features
-from posteriori.rows.frames import as_pickable, backend_of, count_rows, make_frame, pick_rows
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import Schema, known_levels
 from posteriori.rows.target import read_offset, read_weight

@@ -28,9 +28,8 @@ from posteriori.inspection.results import (
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit
 from posteriori.rows.block import check_finite
-from posteriori.rows.changes import entries_of
 from posteriori.rows.features import Table, as_frame, read_features
-from posteriori.rows.frames import backend_of, make_frame
+from posteriori.rows.frames import backend_of, entries_of, make_frame
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import HandleUnknown, Schema
 from posteriori.rows.target import read_offset

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from posteriori.arguments import check_number
 from posteriori.decision.class_priors import PriorsLike
-from posteriori.errors import NotLinearError
+from posteriori.errors import NotLinearError, ShapeError
 from posteriori.likelihood.feature_families import (
     FAMILIES,
     Categorical,
@@ -113,6 +113,8 @@ class NaiveBayes(FromStatistics):
         check_number("pseudocount", self.pseudocount)
 
     def _gather(self, rows: Rows, before: FamilySums | None = None) -> FamilySums:
+        if not len(rows.schema):
+            raise ShapeError("NaiveBayes needs a column at least.", "Pass features.")
         if before is None or self.family != "auto":
             families = read_families(self.family, rows.schema)
         else:

@@ -23,9 +23,6 @@ from posteriori.errors import InfiniteValueError, MissingValueError
 from posteriori.rows.schema import Schema, UnseenLevel
 from posteriori.typing import Array, Codes, Labels
 
-_MOST_COLUMNS = 50
-"""Columns with missing entries that are listed in an error."""
-
 MISSING = -1
 """Code of a categorical entry that is missing."""
 
@@ -187,10 +184,7 @@ def sample_positions(one_in: float, numbers: Codes, seed: int = 0) -> Codes:
     size = int(one_in)
     runs = np.arange(numbers[0] // size, numbers[-1] // size + 1)
     taken = runs * size + (row_hash(runs, seed) % np.uint64(size)).astype(np.intp)
-    last = len(numbers) - 1
-    all_there = numbers[-1] - numbers[0] == last
-    at = taken - numbers[0] if all_there else np.searchsorted(numbers, taken)
-    at = at.clip(0, last)
+    at = np.searchsorted(numbers, taken).clip(0, len(numbers) - 1)
     return cast(Codes, at[numbers[at] == taken])
 
 
@@ -257,8 +251,7 @@ def check_missing(blocks: Iterable[Block], schema: Schema) -> None:
     if first is None:
         return
     found = np.flatnonzero(count)
-    each = [f"{count[j]:,} in {schema.describe(j)}" for j in found[:_MOST_COLUMNS]]
-    more = f" and more in {len(found) - _MOST_COLUMNS} others" if found[_MOST_COLUMNS:].size else ""
+    each = [f"{count[j]:,} in {schema.describe(j)}" for j in found.tolist()]
     remedy = (
         "give levels that are missing a level of their own such as 'missing', or use NaiveBayes."
         if set(found).intersection(schema.categorical)
@@ -266,7 +259,7 @@ def check_missing(blocks: Iterable[Block], schema: Schema) -> None:
     )
     raise MissingValueError(
         f"Input X contains NaN (first in row {{row}}, {first[1]}). Missing entries: "
-        f"{', '.join(each)}{more}.",
+        f"{', '.join(each)}.",
         f"Fill them in, drop these rows or columns, {remedy}",
         first[0],
     )

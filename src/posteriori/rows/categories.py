@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -15,10 +14,9 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from posteriori.errors import ColumnTypeError, IdentifierColumnError, ScaleError
+from posteriori.errors import ColumnTypeError, IdentifierColumnError
 from posteriori.rows.block import MISSING, UNSEEN
 from posteriori.rows.schema import Column, Kind, UnseenLevel, merge_columns, order_levels
-from posteriori.typing import Array
 
 _FEW_ROWS = 1000
 """Text of no more rows is encoded in Python, which is faster than to call a library."""
@@ -46,22 +44,6 @@ def is_missing(value: object) -> bool:
         return True
     except ValueError:  # an array
         return False
-
-
-def is_number(value: object) -> bool:
-    """Whether a Python object is a real number."""
-    return isinstance(value, Real | np.bool_ | Decimal)
-
-
-def as_doubles(values: Sequence[Any], name: str) -> Array:
-    """Python numbers as doubles, NaN where one is missing."""
-    try:
-        return np.array([np.nan if is_missing(value) else float(value) for value in values])
-    except OverflowError as error:
-        raise ScaleError(
-            f"{name} has a whole number beyond the largest double, 1.8e308.",
-            "Divide it by a power of ten.",
-        ) from error
 
 
 def as_series(values: Any) -> "nw.Series[Any] | None":
@@ -134,7 +116,7 @@ def read_column(
     `known` is the column of the fit. A column without a value has the kind that it had there.
     """
     is_objects = isinstance(entries, np.ndarray) or entries.dtype == nw.Object
-    kind, found = (_of_objects if is_objects else _of_series)(entries, name)
+    kind, found = (of_objects if is_objects else _of_series)(entries, name)
     was = kind if known is None else known.kind
     if isinstance(found, Dictionary):
         names = [str(value) for value in found.values]
@@ -184,8 +166,6 @@ def _of_series(series: "nw.Series[Any]", name: str) -> tuple[Kind, Values | Dict
         return "numeric", np.full(len(series), np.nan)
     native = series.to_native()
     native = getattr(native, "type", getattr(native, "dtype", dtype))
-    if getattr(native, "kind", "") == "c":
-        raise complex_error(name)
     if dtype.is_temporal():
         raise date_error(name, "a duration" if dtype == nw.Duration else "a date")
     raise ColumnTypeError(
@@ -194,18 +174,17 @@ def _of_series(series: "nw.Series[Any]", name: str) -> tuple[Kind, Values | Dict
     )
 
 
-def _of_objects(entries: Any, name: str) -> tuple[Kind, Values | Dictionary]:
-    """The same for Python objects: all numbers, or all strings, with None where missing."""
+def of_objects(entries: Any, name: str) -> tuple[Kind, Values | Dictionary]:
+    """The same of Python objects: all numbers, or all strings, with None where missing."""
     values = entries if isinstance(entries, np.ndarray) else entries.to_numpy()
     present = [value for value in values.tolist() if not is_missing(value)]
     if present and all(isinstance(value, str) for value in present):
         return "categorical", dictionary_of(values)
-    if all(map(is_number, present)):
+    if all(isinstance(value, Real | np.bool_ | Decimal) for value in present):
         logical = present and all(isinstance(value, bool | np.bool_) for value in present)
         kind: Kind = "boolean" if logical else "numeric"
-        return kind, as_doubles(values.tolist(), f"Column '{name}'")
-    if any(isinstance(value, complex | np.complexfloating) for value in present):
-        raise complex_error(name)
+        numbers = [np.nan if is_missing(value) else float(value) for value in values.tolist()]
+        return kind, np.array(numbers)
     if all(isinstance(value, date | time | timedelta) for value in present):
         raise date_error(name, "a duration" if isinstance(present[0], timedelta) else "a date")
     kinds = sorted({type(value).__name__ for value in present})
@@ -272,13 +251,4 @@ def date_error(name: str, what: str) -> ColumnTypeError:
     unit = "days" if what == "a duration" else "days since a reference date"
     return ColumnTypeError(
         f"Column '{name}' is {what}.", f"Convert it to a number (for example {unit}) or drop it."
-    )
-
-
-def complex_error(name: str | None = None) -> ColumnTypeError:
-    """The error for complex numbers."""
-    where = "" if name is None else f" (column '{name}')"
-    return ColumnTypeError(
-        f"Complex data not supported{where}.",
-        "Pass the real and the imaginary parts as two columns.",
     )

@@ -7,7 +7,7 @@ bits.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from importlib import import_module
 from itertools import accumulate
 from math import isnan
@@ -28,8 +28,7 @@ from posteriori.errors import (
 )
 from posteriori.rows.block import is_dask
 from posteriori.rows.features import as_frame, check_shape
-from posteriori.rows.progress import Passes
-from posteriori.rows.schema import Batch, Roles, listed
+from posteriori.rows.schema import Batch, Roles
 from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import one_blas_thread
 
@@ -48,7 +47,7 @@ def is_table(y: Any) -> bool:
     return hasattr(type(y), "ndim") and y.ndim == 2
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DaskRows(SourceRows):
     """Rows in delayed chunks: one frame each if they are `framed`, else features, target, ....
 
@@ -64,12 +63,12 @@ class DaskRows(SourceRows):
 
     def __reduce__(self) -> Any:
         names = "real", "soft_classes", "known_schema", "known_classes", "code", "prepare", "_found"
-        return _without_chunks, (self.roles, {name: getattr(self, name) for name in names})
+        kept = {name: getattr(self, name) for name in names}
+        return partial(DaskRows, **kept), (self.roles, ())
 
-    def __repr__(self) -> str:
-        found = f"{self.n_rows:,} rows" if self._found else "not read yet"
-        roles = f"target={listed(self.roles.targets)}"
-        return f"<rows of {len(self.chunks)} Dask chunks, {found}>\n{roles}"
+    @property
+    def _origin(self) -> str:
+        return f"{len(self.chunks)} Dask chunks"
 
     def with_offset(self, offset: Any) -> "DaskRows":
         """The same rows with offsets, which are in Dask too."""
@@ -109,11 +108,12 @@ class DaskRows(SourceRows):
 
         # The function is a task of its own, so that it is sent once and shared by all others.
         shared = dask.delayed(run_on, pure=False, traverse=False)
-        each, plus = dask.delayed(_run, pure=False), dask.delayed(_add_up, pure=False)
-        sums = [each(shared, number, *self.chunks[number]) for number in starts]
+        total = dask.delayed(lambda *sums: reduce(add, sums), pure=False, traverse=False)
+        run = dask.delayed(_run, pure=False)
+        sums = [run(shared, number, *self.chunks[number]) for number in starts]
         while len(sums) > _SUMS_A_TASK:
             groups = [sums[i : i + _SUMS_A_TASK] for i in range(0, len(sums), _SUMS_A_TASK)]
-            sums = [plus(*group) if len(group) > 1 else group[0] for group in groups]
+            sums = [run(total, *group) if len(group) > 1 else group[0] for group in groups]
         for found in self._compute(sums):
             if isinstance(found, PosterioriError):
                 raise found
@@ -129,7 +129,7 @@ class DaskRows(SourceRows):
         except Exception as error:
             for number, parts in enumerate(self.chunks):
                 try:
-                    dask.compute(dask.delayed(_ignore)(*parts))
+                    dask.compute(dask.delayed(lambda *parts: None)(*parts))  # sends no rows
                 except Exception as own:
                     raise SourceError(
                         f"Chunk {number} of {len(self.chunks)} cannot be computed: "
@@ -147,18 +147,15 @@ class DaskRows(SourceRows):
             yield make_batch(self.roles if self.framed else None, number, starts[number], parts)
 
 
-def _without_chunks(roles: Roles, kept: dict[str, Any]) -> DaskRows:
-    return DaskRows(roles, (), **kept)
-
-
 # What runs on the workers.
 
 
 def _run(task: Callable[..., Any], *parts: Any) -> Any:
-    """The sum of a chunk; or its error, so that the first in the order of the rows is raised."""
+    """`task` of chunks or sums; or the first error, which is raised in the order of the rows."""
     try:
         with one_blas_thread():
-            return task(*parts)
+            failed = [each for each in parts if isinstance(each, PosterioriError)]
+            return failed[0] if failed else task(*parts)
     except PosterioriError as error:
         return error
 
@@ -172,51 +169,26 @@ def _checksum(X: Any) -> int:
     return crc32(repr((rows.toarray() if sparse.issparse(rows) else rows).tolist()).encode())
 
 
-def _ignore(*parts: Any) -> None:
-    """No result, so that nothing is sent to the client."""
-
-
-def _add_up(*sums: Any) -> Any:
-    """The sum of sums, or the first error among them."""
-    try:
-        failed = [each for each in sums if isinstance(each, PosterioriError)]
-        return failed[0] if failed else reduce(add, sums)
-    except PosterioriError as error:
-        return error
-
-
 def make_batch(roles: Roles | None, number: int, start: int, parts: Parts) -> Batch:
     """A computed chunk as a batch: a frame that is split by roles, or its parts as they are."""
     where = f"chunk {number}"
     is_unknown = number > 0 and start == 0  # before discovery, unless an array knows it
     counted = f"{where} (rows counted from 0 there)" if is_unknown else where
-    if roles is not None:
-        frame = as_frame(parts[0])
-        if frame is None:
-            raise ColumnTypeError(
-                f"Chunk {number} is a {type(parts[0]).__name__}, not a data frame.",
-                "Pass delayed frames, or Dask arrays to fit(X, y).",
-            )
+    frame = None if roles is None else as_frame(parts[0])
+    if frame is None and (roles is not None or not hasattr(parts[0], "shape")):
+        raise ColumnTypeError(
+            f"Chunk {number} is a {type(parts[0]).__name__}, not a data frame.",
+            "Pass delayed frames, or Dask arrays to fit(X, y).",
+        )
+    if roles is not None and frame is not None:
         try:
             roles.features(frame.columns)
         except DataError as error:
             raise error.located(where) from error
         return roles.split(parts[0], frame.columns, start=start, where=counted, chunk=number)
-    if not hasattr(parts[0], "shape"):
-        raise ColumnTypeError(
-            f"Chunk {number} is a {type(parts[0]).__name__}, neither an array nor a data frame.",
-            "Pass delayed arrays or frames.",
-        )
     X, *rest = map(_in_one_piece, parts)
     y, weight, offset = (*rest, None, None, None)[:3]
-    batch = Batch(X, y, weight, offset, start, counted, number)
-    for what, values in zip(("y", "sample_weight", "offset"), batch[1:4], strict=True):
-        if values is not None and len(values) != batch.n_rows:
-            raise ShapeError(
-                f"{where}: X has {batch.n_rows:,} rows, but {what} {len(values):,}.",
-                "Cut them into chunks at the same rows.",
-            )
-    return batch
+    return Batch(X, y, weight, offset, start, counted, number)
 
 
 def _in_one_piece(values: Any) -> Any:
@@ -232,7 +204,7 @@ def _in_one_piece(values: Any) -> Any:
 # What the user has.
 
 
-def scan_dask(source: Any, roles: Roles, classes: Any, progress: Passes) -> DaskRows:
+def scan_dask(source: Any, roles: Roles, **given: Any) -> DaskRows:
     """Rows of a Dask data frame, or of one delayed frame or a list of them, in their order."""
     sources = list(source) if isinstance(source, list | tuple) else [source]
     if hasattr(type(sources[0]), "columns"):  # a delayed frame says yes to any name
@@ -245,7 +217,7 @@ def scan_dask(source: Any, roles: Roles, classes: Any, progress: Passes) -> Dask
             "Pass it to fit together with its target: fit(X, y).",
         )
     chunks = tuple((part,) for each in sources for part in parts_of(each, alone=True))
-    return DaskRows(roles, chunks, True, tuple(sources), soft_classes=classes, progress=progress)
+    return DaskRows(roles, chunks, True, tuple(sources), **given)
 
 
 def dask_rows(X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> DaskRows:
@@ -295,14 +267,7 @@ def aligned(cuts: tuple[int, ...] | None, values: Any, what: str) -> Any:
     if not hasattr(type(values), "rechunk"):
         return values
     values = values if values.ndim == 1 or values.numblocks[1] == 1 else values.rechunk({1: -1})
-    theirs = lengths_of(values)
-    if cuts is None or theirs is None or cuts == theirs:
-        return values
-    if sum(cuts) != sum(theirs):
-        raise ShapeError(
-            f"X has {sum(cuts):,} rows, but {what} {sum(theirs):,}.", "Pass one of each a row."
-        )
-    return values.rechunk({0: cuts})
+    return values if None in (cuts, lengths_of(values)) else values.rechunk({0: cuts})
 
 
 def lengths_of(values: Any) -> tuple[int, ...] | None:

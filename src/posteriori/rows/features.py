@@ -21,7 +21,7 @@ from posteriori.errors import (
     warn,
 )
 from posteriori.rows.block import Features, Mixed, take_rows
-from posteriori.rows.categories import complex_error, date_error, read_column
+from posteriori.rows.categories import date_error, read_column
 from posteriori.rows.schema import Kind, Schema
 from posteriori.typing import Array
 
@@ -66,20 +66,13 @@ class Table:
             return take_rows(values, slice(low, high))
         if isinstance(values, np.ndarray):
             return cast(Array, values[low:high].astype(np.float64, copy=False))
-        if high - low == values.shape[0] and values.dtype == np.float64:
-            return values
-        indptr = values.indptr[low : high + 1]
-        inside = slice(indptr[0], indptr[-1])
-        part = sparse.csr_array((high - low, values.shape[1]))
-        # Set one by one, because the constructor would copy them.
-        part.data = values.data[inside].astype(np.float64, copy=False)
-        part.indices, part.indptr = values.indices[inside], indptr - indptr[0]
-        return part
+        rows = values if high - low == values.shape[0] else values[low:high]
+        return rows.astype(np.float64, copy=False)
 
     def _stack(self, positions: list[int], low: int, high: int, dtype: Any) -> NDArray[Any]:
         out = np.empty((high - low, len(positions)), dtype=dtype, order="F")
         for i, j in enumerate(positions):
-            out[:, i] = self.column(j)[low:high]
+            out[:, i] = cast(Any, self.values)[j][low:high]
         return out
 
     def column(self, j: int) -> NDArray[Any]:
@@ -116,6 +109,11 @@ def read_features(
     if frame is not None:
         return _from_frame(frame, schema, model, new_levels)
     values = _as_csr(X) if sparse.issparse(X) else as_numbers(X)
+    if values.dtype.kind == "c":
+        raise ColumnTypeError(
+            "Complex data not supported.",
+            "Pass the real and the imaginary parts as two columns.",
+        )
     check_shape(values.shape)
     d, is_numbers = values.shape[1], values.dtype.kind in "fiub"
     if schema is not None:
@@ -210,20 +208,12 @@ def as_numbers(X: Any) -> NDArray[Any]:
         raise ShapeError(
             f"X is not a table: {error}.", "Pass a data frame, or rows of equal length."
         ) from error
-    if values.dtype.kind == "c":
-        raise complex_error()
     if values.dtype.kind in "mM":
         raise date_error("x0", "a duration" if values.dtype.kind == "m" else "a date")
     return values
 
 
 def _as_csr(X: Any) -> Any:
-    if X.dtype.kind == "c":
-        raise complex_error()
-    if X.dtype.kind not in "fiub":
-        raise ColumnTypeError(
-            f"A sparse matrix of {X.dtype} cannot be used.", "Pass a matrix of numbers."
-        )
     rows = sparse.csr_array(X)
     if not rows.has_canonical_format:
         rows = rows.copy()
@@ -266,8 +256,10 @@ def _check_width(named: bool, n_columns: int, schema: Schema, model: str) -> Non
 def _from_frame(
     frame: "nw.DataFrame[Any]", schema: Schema | None, model: str, new_levels: bool
 ) -> Table:
-    check_shape(frame.shape)
     names = list(frame.columns)
+    if len(frame) and not (names if schema is None else schema.columns):  # an intercept alone
+        return Table(np.empty((len(frame), 0)), Schema((), named=True))
+    check_shape(frame.shape)
     named = are_names(names)
     if schema is not None and named and schema.named:
         if names != list(schema.names):  # columns that the fit did not have are ignored

@@ -1,21 +1,28 @@
-"""Rows in files larger than memory: Parquet, CSV and Arrow IPC, by pyarrow."""
+"""Rows in files larger than memory: Parquet, CSV and Arrow IPC, by pyarrow.
 
+The first pass that decodes all columns writes its batches to one Arrow IPC file, which later passes
+map into memory.
+"""
+
+import mmap
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from importlib import import_module
-from itertools import starmap
 from operator import add
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from posteriori.errors import SourceError
-from posteriori.rows.ipc_cache import IpcCache, IpcFile
-from posteriori.rows.schema import Batch, listed
+from posteriori.rows.schema import Batch
 from posteriori.rows.source import Purpose, SourceRows
 from posteriori.rows.threads import map_in_order
 
@@ -24,30 +31,111 @@ S = TypeVar("S")
 BATCH_ENTRIES = 2**21
 """Numbers that are read at once: 16 MiB of doubles."""
 
-_LONGEST_BATCH = 2**17
-
 _PART_ROWS = 2**18
 """Consecutive row groups are read as one part, of at least this many rows where there are more."""
 
 _BUFFER = 2**16
 """Bytes of a Parquet column that are read at once; without it, all of its row group would be."""
 
-_CSV_BLOCK = 2**24
-"""Bytes of a CSV file that are parsed at once."""
+DISK_SHARE = 0.5
+"""Share of the free disk space that a cache may take; a larger source is read in each pass."""
 
 
-class FileStamp(NamedTuple):
-    """Size and time of a file when it was scanned, to name one that has changed since."""
+class IpcFile:
+    """Record batches by the number of their first row, in a file without a name.
 
-    path: str
-    inode: int
-    size: int
-    changed: int
+    Only its owner can read it, and it is gone with this object.
+    """
 
-    @classmethod
-    def of(cls, path: str) -> "FileStamp":
-        found = os.stat(path)
-        return cls(path, found.st_ino, found.st_size, found.st_mtime_ns)
+    def __init__(self, folder: str | None) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._batches: dict[int, tuple[int, str]] = {}
+        self._file: Any = None
+        self._writer: Any = None
+        self._reader: Any = None
+        self._error: Exception | None = None
+
+    def put(self, start: int, where: str, batch: Any) -> None:
+        """Write a record batch that begins with row `start`; several threads may call this."""
+        pyarrow = import_module("pyarrow")
+        with self._lock:
+            self._batches[start] = len(self._batches), where
+            if self._error is not None:
+                return
+            try:
+                if self._writer is None:
+                    free = shutil.disk_usage(self._folder or tempfile.gettempdir()).free
+                    self._limit = DISK_SHARE * free
+                    self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
+                    weakref.finalize(self, self._file.close)
+                    out = pyarrow.PythonFile(self._file, "w")
+                    self._writer = pyarrow.ipc.new_file(out, batch.schema)
+                if self._file.tell() + batch.nbytes > self._limit:
+                    raise OSError(f"they take more than {DISK_SHARE:.0%} of the free space")
+                self._writer.write_batch(batch)
+            except (OSError, pyarrow.ArrowInvalid) as error:  # such as dictionaries of views
+                self._error = error
+
+    def finish(self) -> bool:
+        """Map the file for reading, after all batches have been put; False if there are none.
+
+        An error if a batch could not be written.
+        """
+        if self._error is not None:
+            raise OSError(str(self._error)) from self._error
+        if self._writer is None:
+            return False
+        self._writer.close()
+        self._file.flush()
+        pyarrow = import_module("pyarrow")
+        mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._reader = pyarrow.ipc.open_file(pyarrow.py_buffer(mapped))
+        return True
+
+    def batches(self, low: int = 0, high: int | None = None) -> Iterator[tuple[int, str, Any]]:
+        """The batches of rows low to high: number of the first row, source file, rows."""
+        while low in self._batches and (high is None or low < high):
+            place, where = self._batches[low]
+            batch = self._reader.get_batch(place)
+            yield low, where, batch
+            low += batch.num_rows
+
+
+@dataclass
+class IpcCache:
+    """The file of decoded batches: in `folder`, among temporary files, or none.
+
+    A folder that the user has named must have room; otherwise a source that does not fit is read
+    in each pass. `file` is None until a pass has written all batches.
+    """
+
+    folder: str | None = None
+    enabled: bool = True
+    file: IpcFile | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without the file, which belongs to this process."""
+        return IpcCache, (self.folder, self.enabled)
+
+    @contextmanager
+    def writing(self, wanted: bool) -> Iterator[IpcFile | None]:
+        """A file for the batches of a pass, read by later passes; None if it is not wanted."""
+        if not (wanted and self.enabled and self.file is None):
+            yield None
+            return
+        file = IpcFile(self.folder)
+        yield file
+        try:
+            self.file = file if file.finish() else None
+        except OSError as error:
+            self.enabled = False
+            if self.folder is not None:
+                raise SourceError(
+                    f"The decoded rows cannot be cached in {self.folder}: {error}.",
+                    "Name a folder with room, cache='...'; or read the files in each pass, "
+                    "cache=False.",
+                ) from error
 
 
 class RowGroups(NamedTuple):
@@ -59,22 +147,6 @@ class RowGroups(NamedTuple):
     start: int
     n_rows: int
     partition: dict[str, Any]
-
-    def batches(self, columns: list[str], schema: Any, n_rows: int) -> Iterator[Any]:
-        """Record batches of at most so many rows, with these columns of the schema."""
-        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-        own = [name for name in columns if name not in self.partition]
-        options = {"pre_buffer": False, "buffer_size": _BUFFER}
-        with parquet.ParquetFile(self.path, metadata=self.metadata, **options) as file:
-            for batch in file.iter_batches(n_rows, self.groups, own, use_threads=False):
-                n, arrays = batch.num_rows, []
-                for name in columns:
-                    kind, value = schema.field(name).type, self.partition.get(name)
-                    values = batch.column(name) if name in own else pyarrow.repeat(value, n)
-                    if values.type != kind:  # of another file
-                        values = values.cast(kind, safe=not pyarrow.types.is_floating(kind))
-                    arrays.append(values)
-                yield pyarrow.RecordBatch.from_arrays(arrays, columns)
 
 
 def row_groups(dataset: Any) -> list[RowGroups] | None:
@@ -109,7 +181,7 @@ def _fragments(dataset: Any) -> list[tuple[str, Any]]:
         return [("", dataset)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FileRows(SourceRows):
     """Rows of a pyarrow dataset.
 
@@ -119,20 +191,17 @@ class FileRows(SourceRows):
 
     dataset: Any
     groups: Sequence[RowGroups] | None = None
-    stamps: tuple[FileStamp, ...] = ()
+    stamps: Mapping[str, tuple[int, ...] | None] = field(default_factory=dict)
     cache: IpcCache = field(default_factory=IpcCache)
 
-    def __repr__(self) -> str:
+    @property
+    def _origin(self) -> str:
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
-        what = f"{os.path.basename(self.files[0])}{more}" if self.files else "a table"
-        n = len(self.roles.columns or ())
-        roles = f"target={listed(self.roles.targets)}, {n} feature column{'s' if n > 1 else ''}"
-        found = f"{self.n_rows:,} rows" if self._found else "not read yet"
-        return f"<rows of {what}, {found}>\n{roles}"
+        return f"{os.path.basename(self.files[0])}{more}" if self.files else "a table"
 
     @property
     def files(self) -> Sequence[str]:
-        return [stamp.path for stamp in self.stamps]
+        return list(self.stamps)
 
     def with_columns(self, columns: Sequence[str], target: str) -> "FileRows":
         cache = IpcCache(self.cache.folder, self.cache.enabled)  # which has other columns
@@ -147,11 +216,10 @@ class FileRows(SourceRows):
             # Of plain numbers, which need not be read, the type says all.
             columns = [n for n in names if n in others or n not in known or known[n].declared]
             columns = columns or names[:1]
-        cached = self.cache.begin() if purpose != "once" and columns == names else None
-        with self._reading():
+        wanted = purpose != "once" and columns == names
+        with self.cache.writing(wanted) as cached, self._reading():
             parts = self._read_parts(columns, cached)
             yield from map_in_order(lambda part: reduce(add, map(task, part)), parts)
-            self.cache.keep(cached)
 
     def _iterate(self, random: np.random.Generator | None) -> Iterator[Batch]:
         with self._reading():
@@ -165,46 +233,52 @@ class FileRows(SourceRows):
         self, columns: list[str], cached: IpcFile | None
     ) -> list[Iterable[Batch]] | Iterator[Iterable[Batch]]:
         """Batches in parts that are read by one thread each, the same whatever is cached."""
-        n_rows = max(1, min(_LONGEST_BATCH, BATCH_ENTRIES // len(columns)))
+        n_rows, file = max(1, BATCH_ENTRIES // len(columns)), self.cache.file
         if self.groups is None:
-            return ([batch] for batch in self._scan(columns, n_rows, cached))
-        return [self._read_groups(part, columns, n_rows, cached) for part in self.groups]
+            batches = self._scan(columns, n_rows) if file is None else file.batches()
+            return ([self._batch(*batch, cached)] for batch in batches)
+        if file is None:
+            found = (self._read_groups(part, columns, n_rows) for part in self.groups)
+        else:
+            found = (file.batches(part.start, part.start + part.n_rows) for part in self.groups)
+        return [(self._batch(*batch, cached) for batch in batches) for batches in found]
 
     def _read_groups(
-        self, part: RowGroups, columns: list[str], n_rows: int, cached: IpcFile | None
-    ) -> Iterator[Batch]:
-        """The batches of row groups, from the cache if they are there."""
+        self, part: RowGroups, columns: list[str], n_rows: int
+    ) -> Iterator[tuple[int, str, Any]]:
+        """Record batches of at most so many rows, with these columns of the schema."""
+        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+        own = [name for name in columns if name not in part.partition]
+        options = {"pre_buffer": False, "buffer_size": _BUFFER}
         start, end = part.start, part.start + part.n_rows
-        if self.cache.file is not None:
-            yield from starmap(self._batch, self.cache.file.batches(start, end))
-            return
-        with _named_errors(part.path):
-            for batch in part.batches(columns, self.dataset.schema, n_rows):
-                yield self._batch(start, part.path, batch, cached)
-                start += batch.num_rows
+        with (
+            _named_errors(part.path),
+            parquet.ParquetFile(part.path, metadata=part.metadata, **options) as file,
+        ):
+            for batch in file.iter_batches(n_rows, part.groups, own, use_threads=False):
+                n, arrays = batch.num_rows, []
+                for name in columns:
+                    kind, value = self.dataset.schema.field(name).type, part.partition.get(name)
+                    values = batch.column(name) if name in own else pyarrow.repeat(value, n)
+                    if values.type != kind:  # of another file
+                        values = values.cast(kind, safe=not pyarrow.types.is_floating(kind))
+                    arrays.append(values)
+                yield start, part.path, pyarrow.RecordBatch.from_arrays(arrays, columns)
+                start += n
             if start != end:
                 raise OSError("it has fewer rows than its metadata says")
 
-    def _scan(self, columns: list[str], n_rows: int, cached: IpcFile | None) -> Iterator[Batch]:
-        """The batches by pyarrow's scanner, file by file, from the cache if they are there."""
-        if self.cache.file is not None:
-            yield from starmap(self._batch, self.cache.file.batches())
-            return
+    def _scan(self, columns: list[str], n_rows: int) -> Iterator[tuple[int, str, Any]]:
+        """The same by pyarrow's scanner, file by file."""
         start, options = 0, {"columns": columns, "batch_size": n_rows, "batch_readahead": 4}
-        datasets, csv = import_module("pyarrow.dataset"), import_module("pyarrow.csv")
-        format = getattr(self.dataset, "format", None)
-        if isinstance(format, datasets.CsvFileFormat):
-            convert = format.default_fragment_scan_options.convert_options
-            read = csv.ReadOptions(block_size=_CSV_BLOCK)
-            options["fragment_scan_options"] = datasets.CsvFragmentScanOptions(convert, read)
         for path, fragment in _fragments(self.dataset):
             own = {"schema": self.dataset.schema} if path else {}
             with _named_errors(path, fragment):
                 for batch in fragment.to_batches(**own, **options):
-                    yield self._batch(start, path, batch, cached)
+                    yield start, path, batch
                     start += batch.num_rows
 
-    def _batch(self, start: int, where: str, rows: Any, cached: IpcFile | None = None) -> Batch:
+    def _batch(self, start: int, where: str, rows: Any, cached: IpcFile | None) -> Batch:
         if cached is not None and rows.num_rows:
             cached.put(start, where, rows)
         self.log.read(rows.nbytes)
@@ -223,14 +297,23 @@ class FileRows(SourceRows):
             self._check_stamps()
 
     def _check_stamps(self) -> None:
-        for stamp in self.stamps:
-            is_there = os.path.exists(stamp.path)
-            if not is_there or FileStamp.of(stamp.path) != stamp:
+        for path, stamp in self.stamps.items():
+            now = file_stamp(path)
+            if now != stamp:
                 raise SourceError(
-                    f"The file {stamp.path} {'has changed' if is_there else 'is gone'} since it "
-                    "was scanned.",
+                    f"The file {path} {'is gone' if now is None else 'has changed'} since it was "
+                    "scanned.",
                     "Put it back, or scan again and fit to what is there now.",
                 )
+
+
+def file_stamp(path: str) -> tuple[int, ...] | None:
+    """Number, size and time of a file, which differ if it has changed; None where it is gone."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 @contextmanager

@@ -33,7 +33,6 @@ from posteriori.rows.block import is_dask
 from posteriori.rows.dask import scan_dask
 from posteriori.rows.features import as_frame, read_features
 from posteriori.rows.in_memory import MemoryRows, check_text_columns
-from posteriori.rows.progress import Passes
 from posteriori.rows.schema import HandleUnknown, Roles, Schema, known_levels, listed
 from posteriori.rows.source import SourceRows
 
@@ -136,20 +135,19 @@ def read_formula(formula: str, data: Any) -> FormulaRows:
     target, terms, used = _split(formula, columns)
     frame, schema = _read(data, used, formula)
     X, fitted = _fit(formula, terms, frame, schema)
-    fitted = replace(fitted, data=_as_frame(data, formula).select(used).to_native())
+    own = _as_frame(data, formula)
+    fitted = replace(fitted, data=(own.select(used) if used else own).to_native())
     return FormulaRows(X, _target(target, data, columns, formula), fitted)
 
 
 def _split(text: str, columns: Sequence[str]) -> tuple[Any, list[Any], list[str]]:
     """The target, the terms, and the columns that the terms use."""
     target, terms = _parsed(text, columns)
-    used = _columns_of(terms, columns, text)
-    if not used:
+    if not terms:
         raise ParameterError(
-            f"The formula {text!r} has no columns except the intercept.",
-            "Name at least one column on its right side.",
+            f"The formula {text!r} has no terms.", "Name a column, or write '~ 1'."
         )
-    return target, terms, used
+    return target, terms, _columns_of(terms, columns, text)
 
 
 def _fit(text: str, terms: list[Any], frame: Any, schema: Schema) -> tuple[Any, Formula]:
@@ -173,7 +171,7 @@ def _fit(text: str, terms: list[Any], frame: Any, schema: Schema) -> tuple[Any, 
 
 def _of_source(text: str, data: Any) -> FormulaRows:
     """The rows of `scan` or of a Dask data frame, whose features a formula makes batch by batch."""
-    source = scan_dask(data, Roles(), None, Passes()) if is_dask(data) else data
+    source = scan_dask(data, Roles()) if is_dask(data) else data
     known = source.roles.columns or source.discover().schema.names
     target, terms, used = _split(text, [*known, *source.roles.others])
     if not _is_name(target) or source.roles.targets not in ((), (str(target),)):
@@ -182,6 +180,10 @@ def _of_source(text: str, data: Any) -> FormulaRows:
             "Name the column of the target on its left side, and the same or none in scan().",
         )
     rows = source.with_columns(used, str(target))
+    if not used:
+        raise ParameterError(
+            f"The formula {text!r} uses no column.", "Fit it to a data frame in memory."
+        )
     columns = replace(rows, real=True).discover()  # of which the target does not matter
     columns.check_text()
     example = _example(columns.schema)
@@ -210,9 +212,10 @@ def _check_row_wise(text: str, terms: list[Any], X: Any, example: Any, schema: S
     halves = [_fit(text, terms, part, schema)[0] for part in (example[:half], example[half:])]
     both = _formulaic().pandas.concat(halves)
     for name, values in X.items():
-        found = both[name] if name in both else halves[0].index.to_series()
-        is_number = values.dtype.kind == found.dtype.kind == "f"
-        same = np.allclose(values, found, equal_nan=True) if is_number else values.equals(found)
+        found, is_number = both.get(name, values[:0]), values.dtype.kind == "f"
+        same = len(found) == len(values) and (
+            np.allclose(values, found, equal_nan=True) if is_number else values.equals(found)
+        )
         if not same:
             raise ParameterError(
                 f"The term {name!r} of the formula {text!r} is not made row by row: its value "
@@ -328,7 +331,8 @@ def _read(
     for name in names:
         if name not in frame.columns:
             raise _no_column(name, frame.columns, text)
-    table = read_features(frame.select(names).to_native(), schema)
+    own = frame.select(names).to_native() if names else pandas.DataFrame(index=range(len(frame)))
+    table = read_features(own, schema)
     try:
         MemoryRows(table).check_missing()
     except MissingValueError as error:

@@ -36,7 +36,7 @@ PART_ENTRIES = 2**22
 so there should be few blocks."""
 
 SERIAL_ENTRIES = 4 * 10**5
-"""Below this many numbers no thread is worth starting."""
+"""Below this many numbers a prediction is made of all rows at once."""
 
 RUNS = 32
 """Sums are added up in this many runs of blocks at most, whatever the number of threads."""
@@ -86,10 +86,9 @@ class MemoryRows:
         # Large blocks, but enough of them to keep many threads at work.
         entries = self._entries()
         size = block_entries or min(max(entries // 16, BLOCK_ENTRIES // 4), SUM_ENTRIES)
-        serial = min(size, SERIAL_ENTRIES)
-        if entries <= serial:
+        if entries <= size:
             return kernel(self._block(0, self.n_rows))
-        return reduce(add, cast(Any, self._each(partial(self._sum, kernel), size, serial)))
+        return reduce(add, cast(Any, self._each(partial(self._sum, kernel), size)))
 
     def _sum(self, kernel: Kernel[S], spans: Run) -> S:
         return reduce(add, map(cast(Any, kernel), starmap(self._block, spans)))
@@ -142,15 +141,12 @@ class MemoryRows:
             deque(self._each(write, BLOCK_ENTRIES), maxlen=0)
         return out
 
-    def _each(
-        self, task: Callable[[Run], S], block_entries: int, serial: int = SERIAL_ENTRIES
-    ) -> Iterator[S]:
+    def _each(self, task: Callable[[Run], S], block_entries: int) -> Iterator[S]:
         """`task` of every run of blocks, in order; runs do not depend on threads."""
         spans = self._spans(block_entries)
         size = -(-len(spans) // RUNS)
         runs = [spans[i : i + size] for i in range(0, len(spans), size)]
-        # Below that number of entries no thread is worth starting.
-        return (map_in_order if self._entries() >= serial else map)(task, runs)
+        return (map_in_order if len(runs) > 1 else map)(task, runs)
 
     def _spans(self, block_entries: int) -> Run:
         """First and last row of each block of about so many numbers."""

@@ -82,14 +82,10 @@ def new_file(to: Any, *sources: SourceRows) -> Path:
         )
     path = Path(to).expanduser()
     with _writing(path):
-        if not path.parent.is_dir():
+        if not path.parent.is_dir() or (path.exists() and not path.is_file()):
             raise ParameterError(
-                f"There is no folder {str(path.parent)!r} for the predictions.",
-                "Create it, or name another.",
-            )
-        if path.exists() and not path.is_file():
-            raise ParameterError(
-                f"to={str(to)!r} is not a file.", "Name a file, in this folder or another."
+                f"to={str(to)!r} is not a file in a folder that is there.",
+                "Create the folder, or name another file.",
             )
     if path.resolve() in {Path(file).resolve() for rows in sources for file in rows.files}:
         raise ParameterError(

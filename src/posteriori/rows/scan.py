@@ -14,20 +14,17 @@ import narwhals.stable.v1 as nw
 
 from posteriori.errors import ColumnNameError, ColumnTypeError, ParameterError, SourceError
 from posteriori.rows.block import is_dask
-from posteriori.rows.categories import declared_values
 from posteriori.rows.dask import dask_rows, scan_dask
 from posteriori.rows.features import are_names, as_frame
-from posteriori.rows.files import FileRows, FileStamp, row_groups
-from posteriori.rows.ipc_cache import IpcCache, plain_type, read_cache
-from posteriori.rows.progress import Passes, read_progress
+from posteriori.rows.files import FileRows, IpcCache, file_stamp, row_groups
 from posteriori.rows.schema import Column, Kind, Roles, listed
-from posteriori.rows.source import SourceRows
+from posteriori.rows.source import Bar, PassLog, SourceRows
 
 _FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
     ".csv": "csv",
-    ".tsv": "csv",
+    ".tsv": "tsv",
     ".arrow": "ipc",
     ".ipc": "ipc",
     ".feather": "ipc",
@@ -96,38 +93,41 @@ def scan(
         _as_names("weight", weight),
         _as_names("offset", offset),
         _as_names("columns", columns),
-        _read_levels(categories),
-        tuple(dtypes) if isinstance(dtypes, Mapping) else (),
+        {name: tuple(dict.fromkeys(map(str, own))) for name, own in dict(categories or {}).items()},
+        tuple(dtypes or ()),
     )
-    if classes is not None and len(roles.targets) < 2:
-        raise ParameterError(
-            "classes names columns of soft labels, but the target is not made of several columns.",
-            "Leave classes out.",
-        )
-    passes = Passes(read_progress(progress))
+    log = PassLog(listener=Bar() if progress is True else progress or None)
     if is_dask(source):
         if cache is not True or dtypes is not None:
             raise ParameterError(
                 "cache and dtypes are for files, but the source is a Dask collection.",
                 "Leave them out; source.persist() keeps what its workers have read.",
             )
-        return scan_dask(source, roles, classes, passes)
-    kept = read_cache(cache)
+        return scan_dask(source, roles, soft_classes=classes, log=log)
+    folder = None
+    if isinstance(cache, str | PathLike):
+        folder = os.path.abspath(os.path.expanduser(cache))
+    if not isinstance(cache, bool) and not (folder and os.path.isdir(folder)):
+        raise ParameterError(
+            f"cache={cache!r} is neither True, False nor a folder that is there.",
+            "Leave it out, or name a folder with room for what is read.",
+        )
     if isinstance(source, str | PathLike | list | tuple):
         dataset, declared = _open_files(source, format, roles, dtypes)
+        decoded = IpcCache(folder, enabled=cache is not False)
     else:
-        dataset, declared = _open_table(source)
-        kept = IpcCache(enabled=False)
+        dataset = _open_table(source)
+        declared, decoded = _declared_levels(dataset), IpcCache(enabled=False)
     features = roles.features(_without_index(dataset.schema, dataset.schema.names, roles))
     files, groups = getattr(dataset, "files", ()), row_groups(dataset)
     return FileRows(
         replace(roles, columns=tuple(features), known=_known_columns(dataset.schema, declared)),
         dataset,
         groups,
-        tuple(FileStamp.of(path) for path in files if os.path.exists(path)),
-        kept,
+        {path: file_stamp(path) for path in files if os.path.exists(path)},
+        decoded,
         soft_classes=classes,
-        progress=passes,
+        log=log,
         n_expected=None if groups is None else sum(part.n_rows for part in groups),
     )
 
@@ -153,39 +153,27 @@ def as_source(X: Any, y: Any, sample_weight: Any, classes: Any, model: str) -> S
 
 def _as_names(role: str, names: Any) -> Any:
     """The name of a column or, for the target and the features, a tuple of names."""
+    several = role in ("target", "columns")
     if names is None or (isinstance(names, str) and role != "columns"):
         return names
     is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-    if is_list and (role == "columns" or (role == "target" and names)):
+    if several and is_list and (names or role == "columns"):
         return tuple(names)
-    several = ", or a list of names" if role in ("target", "columns") else ""
-    given = repr(names) if isinstance(names, str | int | list | tuple) else type(names).__name__
     raise ParameterError(
-        f"{role} is {given}, which does not name columns.",
-        f"Name a column of the source by a string{several}.",
+        f"{role} does not name columns, and is of type {type(names).__name__}.",
+        f"Name a column of the source by a string{', or a list of names' if several else ''}.",
     )
-
-
-def _read_levels(categories: Any) -> dict[str, tuple[str, ...]]:
-    """The levels of columns, each once."""
-    if categories is not None and not isinstance(categories, Mapping):
-        raise ParameterError(
-            f"categories is a {type(categories).__name__}, not a mapping of columns to levels.",
-            "Pass the levels of each column: categories={'size': ['small', 'big']}.",
-        )
-    levels = (categories or {}).items()
-    return {name: tuple(dict.fromkeys(map(str, own))) for name, own in levels}
 
 
 # Tables in memory.
 
 
-def _open_table(source: Any) -> tuple[Any, dict[str, tuple[str, ...]]]:
-    """A frame or table as a dataset, and the orders of levels that it declares."""
+def _open_table(source: Any) -> Any:
+    """A frame or table as a dataset."""
     pyarrow, datasets = _pyarrow()
     if isinstance(source, datasets.Dataset):
-        return source, {}
-    frame, declared = as_frame(source), {}
+        return source
+    frame = as_frame(source)
     if frame is None and not hasattr(type(source), "__arrow_c_stream__"):
         raise ParameterError(f"A {type(source).__name__} is not a source of rows.", _NO_SOURCE)
     if frame is not None and not are_names(list(frame.columns)):
@@ -197,15 +185,13 @@ def _open_table(source: Any) -> tuple[Any, dict[str, tuple[str, ...]]]:
         if frame is None:  # such as a relation of DuckDB
             table = pyarrow.RecordBatchReader.from_stream(source).read_all()
         else:
-            orders = {name: declared_values(frame[name]) for name in frame.columns}
-            declared = {name: tuple(map(str, own)) for name, own in orders.items() if own}
             table = nw.maybe_reset_index(frame).to_arrow()  # without the index of pandas
     except (pyarrow.ArrowException, OverflowError, TypeError) as error:
         raise ColumnTypeError(
             f"The frame has a column that Arrow cannot hold: {error}.",
             "Leave the column out of the frame, or convert it to numbers or text.",
         ) from error
-    return datasets.dataset(table), declared
+    return datasets.dataset(table)
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -253,49 +239,39 @@ def _open_files(
 ) -> tuple[Any, dict[str, tuple[str, ...]]]:
     """Files as a dataset with one type a column, and the orders of levels that they declare."""
     pyarrow, datasets = _pyarrow()
-    if format is not None and format not in _FORMATS.values():
-        raise ParameterError(
-            f"format={format!r} is not known.", "Use 'parquet', 'csv' or 'ipc', or leave it out."
-        )
     paths = _find_files(source, format)
     endings = {_suffix(path) for path in paths}
-    kind: Any = format or _only({_FORMATS[ending] for ending in endings if ending in _FORMATS})
-    if dtypes is not None and kind != "csv":
+    kinds = {format} if format else {_FORMATS[end] for end in endings if end in _FORMATS}
+    if len(kinds) != 1:
+        found = f"several formats: {', '.join(sorted(kinds))}" if kinds else "no format"
+        raise ParameterError(
+            f"The names of the files say {found}.",
+            "Pass format='parquet', 'csv' or 'ipc', and files of one kind alone.",
+        )
+    kind: Any = kinds.pop()
+    is_csv = kind in ("csv", "tsv")
+    if dtypes is not None and not is_csv:
         raise ParameterError(
             f"dtypes is for CSV files; {kind} files have types of their own.",
             "Leave it out, or write the files with other types.",
         )
-    if kind == "csv":
-        csv = import_module("pyarrow.csv")
-        separator = _only({"tab" if ending == ".tsv" else "comma" for ending in endings})
+    if is_csv:
+        csv, is_tsv = import_module("pyarrow.csv"), endings == {".tsv"}
         kind = datasets.CsvFileFormat(
-            csv.ParseOptions(
-                delimiter="\t" if separator == "tab" else ",", newlines_in_values=True
-            ),
+            csv.ParseOptions(delimiter="\t" if is_tsv else ",", newlines_in_values=True),
             convert_options=csv.ConvertOptions(strings_can_be_null=True),  # an empty entry
         )
     try:
         found = datasets.dataset(paths, format=kind, partitioning="hive")
         schemas = {each.path: each.physical_schema for each in found.get_fragments()}
-        schema = _common_schema(found.schema, schemas, roles, dtypes, kind not in _FORMATS.values())
+        schema = _common_schema(found.schema, schemas, roles, dtypes, is_csv)
         dataset = datasets.dataset(paths, format=kind, partitioning="hive", schema=schema)
-        return dataset, _declared_in_files(found)
+        return dataset, _declared_levels(found)
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise SourceError(
             f"{str(source)!r} cannot be read: {str(error).rstrip('.')}.",
             "Check the path and the format; text must be written in UTF-8.",
         ) from error
-
-
-def _only(formats: set[str]) -> str:
-    """The one format, or separator of values, that the names of the files say."""
-    if len(formats) != 1:
-        found = f"several formats: {', '.join(sorted(formats))}" if formats else "no format"
-        raise ParameterError(
-            f"The names of the files say {found}.",
-            "Pass format='parquet', 'csv' or 'ipc', and files of one kind alone.",
-        )
-    return formats.pop()
 
 
 def _find_files(source: Any, format: str | None) -> list[str]:
@@ -351,13 +327,7 @@ def _common_schema(
     """
     pyarrow = import_module("pyarrow")
     given = dict.fromkeys(roles.categories if is_csv else (), pyarrow.string())
-    try:
-        wanted = {name: pyarrow.type_for_alias(kind) for name, kind in dict(dtypes or {}).items()}
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ParameterError(
-            f"dtypes={dtypes!r} is not understood: {error}.",
-            "Pass the types of columns by name: dtypes={'zip': 'string'}.",
-        ) from error
+    wanted = {name: pyarrow.type_for_alias(kind) for name, kind in dict(dtypes or {}).items()}
     names = dict.fromkeys([*found.names, *(name for own in schemas.values() for name in own.names)])
     for name in wanted.keys() - names.keys():
         raise ColumnNameError(
@@ -386,25 +356,27 @@ def _common_schema(
 
 
 def _common_type(name: str, kinds: Mapping[str, Any], is_csv: bool) -> Any:
-    """The type for the values of all files: of dictionaries, if they are alike."""
-    pyarrow = import_module("pyarrow")
-    for each in (kinds.values(), map(plain_type, kinds.values())):
-        try:
-            every = [pyarrow.schema([(name, kind)]) for kind in dict.fromkeys(each)]
-            return pyarrow.unify_schemas(every, promote_options="permissive").field(0).type
-        except pyarrow.ArrowException as error:
-            reason = error
-    files = {str(kind): file for file, kind in kinds.items()}
-    places = [f"{kind} in {file}" for kind, file in files.items()]
-    remedy = f"; or scan with dtypes={{{name!r}: 'string'}}." if is_csv else "."
-    raise SourceError(
-        f"Column '{name}' is {', and '.join(places[:2])}.",
-        f"Write it alike in all files, or leave it out of columns{remedy}",
-    ) from reason
+    """The type for the values of all files. Dictionaries, which may differ, become text."""
+    pyarrow, types = import_module("pyarrow"), import_module("pyarrow.types")
+    plain = set()
+    for kind in kinds.values():
+        coded = types.is_dictionary(kind) and not types.is_string_view(kind.value_type)
+        plain.add(kind.value_type if coded else kind)  # dictionaries of views are not decoded
+    try:
+        every = [pyarrow.schema([(name, kind)]) for kind in plain]
+        return pyarrow.unify_schemas(every, promote_options="permissive").field(0).type
+    except pyarrow.ArrowException as error:
+        files = {str(kind): file for file, kind in kinds.items()}
+        places = [f"{kind} in {file}" for kind, file in files.items()]
+        remedy = f"; or scan with dtypes={{{name!r}: 'string'}}." if is_csv else "."
+        raise SourceError(
+            f"Column '{name}' is {', and '.join(places[:2])}.",
+            f"Write it alike in all files, or leave it out of columns{remedy}",
+        ) from error
 
 
-def _declared_in_files(dataset: Any) -> dict[str, tuple[str, ...]]:
-    """The order of levels that the first file declares: ordered dictionaries, pandas categories."""
+def _declared_levels(dataset: Any) -> dict[str, tuple[str, ...]]:
+    """The order of levels that the first rows declare: ordered dictionaries, pandas categories."""
     schema, types = dataset.schema, import_module("pyarrow.types")
     columns = _pandas_metadata(schema, "columns")
     written = {each["name"] for each in columns if each["pandas_type"] == "categorical"}

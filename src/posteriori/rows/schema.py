@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+from itertools import pairwise, zip_longest
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from posteriori.errors import ColumnNameError, ColumnTypeError, LevelError, ShapeError
-from posteriori.lazy import cached_property
 
 Kind = Literal["numeric", "boolean", "categorical"]
 
@@ -69,20 +71,23 @@ def merge_orders(a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, ...]:
     """
     if not a or not b or a == b:
         return tuple(a or b)
-    in_a, in_b = ({value: i for i, value in enumerate(values)} for values in (a, b))
-    found, i, j = [], 0, 0
-    while i < len(a) and j < len(b):
-        later_in_a, later_in_b = in_a.get(b[j], -1) > i, in_b.get(a[i], -1) > j
-        if a[i] == b[j]:
-            found.append(a[i])
-            i, j = i + 1, j + 1
-        elif later_in_a or (not later_in_b and a[i] < b[j]):
-            found.append(a[i])
-            i += 1
-        else:
-            found.append(b[j])
-            j += 1
-    return tuple(dict.fromkeys([*found, *a[i:], *b[j:]]))
+    order: TopologicalSorter[Any] = TopologicalSorter()
+    for values in (a, b):
+        order.add(values[0])
+        for first, second in pairwise(values):
+            order.add(second, first)
+    try:
+        order.prepare()
+    except CycleError:
+        return tuple(dict.fromkeys([*a, *b]))
+    found: list[Any] = []
+    ready: list[Any] = []
+    while order.is_active():
+        for value in order.get_ready():
+            heappush(ready, value)
+        found.append(heappop(ready))
+        order.done(found[-1])
+    return tuple(found)
 
 
 def listed(values: Sequence[Any], most: int = 8) -> str:
@@ -96,10 +101,26 @@ def listed(values: Sequence[Any], most: int = 8) -> str:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns in order; `named` says whether the user gave the names."""
+    """The columns in order; `named` says whether the user gave the names.
+
+    `categorical` has the positions of the categorical columns, `numeric` those of the numeric and
+    boolean ones.
+    """
 
     columns: tuple[Column, ...]
     named: bool
+    names: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    categorical: list[int] = field(init=False, compare=False, repr=False)
+    numeric: list[int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Not computed when they are first used: in Python 3.11 a process forked then would hang.
+        levels = [column.kind == "categorical" for column in self.columns]
+        vars(self).update(
+            names=tuple(column.name for column in self.columns),
+            categorical=[j for j, is_level in enumerate(levels) if is_level],
+            numeric=[j for j, is_level in enumerate(levels) if not is_level],
+        )
 
     @classmethod
     @lru_cache(maxsize=16)  # ten thousand columns take ten milliseconds to make
@@ -114,20 +135,6 @@ class Schema:
 
     def __len__(self) -> int:
         return len(self.columns)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns)
-
-    @cached_property
-    def categorical(self) -> list[int]:
-        """Positions of the categorical columns."""
-        return [j for j, column in enumerate(self.columns) if column.kind == "categorical"]
-
-    @cached_property
-    def numeric(self) -> list[int]:
-        """Positions of the numeric and boolean columns."""
-        return [j for j, column in enumerate(self.columns) if column.kind != "categorical"]
 
     def describe(self, j: int) -> str:
         """The column as an error message calls it: column 'age', or column 3."""
@@ -144,18 +151,12 @@ class Schema:
         """The first difference of another schema from this one, in words.
 
         >>> old = Schema((Column("age"), Column("sex", "categorical", ("f", "m"))), named=True)
-        >>> old.difference(Schema((Column("age"), Column("sex")), named=True))
-        "the kind of column 'sex': numeric, and was categorical"
-        >>> old.difference(Schema((old.columns[0],), named=True))
-        'the number of columns is 1, and was 2'
+        >>> old.difference(Schema((Column("age"),), named=True))
+        "None, and was Column(name='sex', kind='categorical', levels=('f', 'm'))"
         """
-        if len(self) != len(other):
-            return f"the number of columns is {len(other)}, and was {len(self)}"
-        for j, (old, new) in enumerate(zip(self.columns, other.columns, strict=True)):
-            for what in ("name", "kind", "levels"):
-                was, now = getattr(old, what), getattr(new, what)
-                if was != now:
-                    return f"the {what} of {self.describe(j)}: {now}, and was {was}"
+        for old, new in zip_longest(self.columns, other.columns):
+            if old != new:
+                return f"{new}, and was {old}"
         return "one of them has column names and the other has none"
 
     def check_names(self, names: Sequence[str]) -> None:
@@ -267,47 +268,33 @@ class Roles:
         columns = []
         for name in self.columns or schema.names:
             column, levels = found.get(name) or self.known[name], self.categories.get(name)
-            if levels is None and name in self.known:
+            if levels is None and column.kind == "categorical" and name in self.known:
                 order = self.known[name].declared or column.declared
                 column = replace(column, levels=order_levels(column.levels, order), declared=order)
             elif levels is not None:
-                _check_levels(column, levels)
+                if column.kind != "categorical":
+                    raise ColumnTypeError(
+                        f"categories gives levels of column '{name}', which holds numbers.",
+                        "Leave them out, or write the column as text.",
+                    )
+                unknown = [level for level in column.levels if level not in levels]
+                if unknown:
+                    raise LevelError(
+                        f"Column '{name}' has the level {unknown[0]!r}, which is not among the "
+                        "categories given.",
+                        "Add it to categories, or recode it.",
+                    )
                 column = replace(column, levels=levels, declared=levels)
             columns.append(column)
         return replace(schema, columns=tuple(columns))
 
     def split(self, frame: Any, names: Sequence[str], **place: Any) -> Batch:
         """A frame with these columns as a batch; `place` says where the rows are."""
-        y = weight = offset = None
-        if self.targets:
-            one = len(self.targets) == 1
-            y = frame[self.targets[0]] if one else _select(frame, self.targets)
-        if self.weight is not None:
-            weight = frame[self.weight]
-        if self.offset is not None:
-            offset = frame[self.offset]
+        pick = frame.select if hasattr(type(frame), "column_names") else frame.__getitem__
+        one = len(self.targets) == 1
+        y = frame[self.targets[0]] if one else pick(list(self.targets)) if self.targets else None
+        weight = None if self.weight is None else frame[self.weight]
+        offset = None if self.offset is None else frame[self.offset]
         features = [name for name in self.columns or names if name in names]
-        X = _select(frame, [name for name in features if name not in self.others])
+        X = pick([name for name in features if name not in self.others])
         return Batch(X, y, weight, offset, **place)
-
-
-def _select(frame: Any, names: Sequence[str]) -> Any:
-    """Some columns of a frame of any library."""
-    is_arrow = hasattr(type(frame), "column_names")
-    return frame.select(names) if is_arrow else frame[list(names)]
-
-
-def _check_levels(column: Column, levels: Sequence[Any]) -> None:
-    """An error unless these are the levels of a column, and perhaps more."""
-    if column.kind != "categorical":
-        raise ColumnTypeError(
-            f"categories gives levels of column '{column.name}', which holds numbers.",
-            "Leave them out, or write the column as text.",
-        )
-    unknown = [level for level in column.levels if level not in levels]
-    if unknown:
-        raise LevelError(
-            f"Column '{column.name}' has the level {unknown[0]!r}, which is not among the "
-            "categories given.",
-            "Add it to categories, or recode it.",
-        )

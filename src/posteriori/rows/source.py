@@ -10,11 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from importlib import import_module
+from operator import add
+from time import perf_counter
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
 
 from posteriori.errors import (
+    ColumnNameError,
+    ColumnTypeError,
     DataError,
     Interrupted,
     LabelError,
@@ -25,14 +30,14 @@ from posteriori.errors import (
     SourceError,
 )
 from posteriori.rows.block import Kernel
-from posteriori.rows.categories import check_text
-from posteriori.rows.discovery import Discovered, LabelWeights, inspect_batch, plus
-from posteriori.rows.features import read_features
+from posteriori.rows.categories import check_text, declared_values
+from posteriori.rows.features import Table, read_features
 from posteriori.rows.in_memory import MemoryRows
-from posteriori.rows.progress import Passes
-from posteriori.rows.schema import Batch, Roles, Schema, merge_columns
+from posteriori.rows.schema import Batch, Column, Roles, Schema, listed, merge_columns
 from posteriori.rows.target import (
+    as_labels,
     check_total_weight,
+    merge_classes,
     read_offset,
     read_real_target,
     read_target,
@@ -46,15 +51,46 @@ T = TypeVar("T")
 Purpose = Literal["discovery", "once", "sum"]
 """What a pass is for: to discover columns, to read once, or one of several sums."""
 
+_MOST_CLASSES = 10_000
+"""A target with more distinct values than this has no classes."""
+
 _counting = threading.Lock()
+
+
+# Progress.
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where a pass is: its number from 1 on, rows read of all (None while that is not known).
+
+    `objective` is what the pass before came to, where it summed one. `seconds` are those of the
+    pass so far.
+    """
+
+    number: int
+    rows: int
+    n_rows: int | None
+    objective: float | None
+    seconds: float
+
+    def __str__(self) -> str:
+        of_all = "" if self.n_rows is None else f" of {self.n_rows:,}"
+        return f"pass {self.number}, row {self.rows:,}{of_all}"
 
 
 @dataclass
 class PassLog:
-    """Passes over the rows, and bytes read; `mark` is the checksum of some rows in a pass."""
+    """Passes over the rows, and bytes read; `listener` is called with each `step` of a pass.
+
+    `objective` is what the last pass came to, `mark` the checksum of some rows in a pass.
+    """
 
     passes: int = 0
     bytes_read: int = 0
+    listener: Callable[[Step], object] | None = None
+    step: Step | None = None
+    objective: float | None = None
     mark: int = 0
     _reported: "PassLog | None" = None
 
@@ -66,19 +102,189 @@ class PassLog:
     def since_last(self) -> "PassLog":
         """Passes and bytes since the last call of this method."""
         before = self._reported or PassLog()
-        self._reported = replace(self)
+        self._reported = PassLog(self.passes, self.bytes_read)
         return PassLog(self.passes - before.passes, self.bytes_read - before.bytes_read)
 
     def __str__(self) -> str:
         """Passes, and bytes of decoded columns that were needed.
 
         >>> str(PassLog(7, 16_350_000_000))
-        '7, 16.4 GB read'
+        '7, 16,350.0 MB read'
         """
-        size, units = float(self.bytes_read), ["B", "kB", "MB", "GB", "TB"]
-        while size >= 1000 and len(units) > 1:
-            size, units = size / 1000, units[1:]
-        return f"{self.passes}, {size:.3g} {units[0]} read"
+        return f"{self.passes}, {self.bytes_read / 1e6:,.1f} MB read"
+
+
+class Bar:
+    """A bar for each pass, by rich, removed after the pass; one line where there is no terminal."""
+
+    def __init__(self, console: Any = None) -> None:
+        try:
+            self._rich = import_module("rich.progress")
+            self._console = console or import_module("rich.console").Console()
+        except ImportError as error:
+            raise ParameterError(
+                "The bar is drawn by rich, which is not installed.",
+                "Install it: pip install 'posteriori[cli]'; or pass a function as progress.",
+            ) from error
+        self._bar: Any = None
+        self._line = ""
+
+    def __call__(self, step: Step) -> None:
+        rich, console = self._rich, self._console
+        objective = "" if step.objective is None else f" objective {step.objective:.8g}"
+        title = f"pass {step.number}{objective}"
+        is_screen = console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal)
+        if is_screen and self._bar is None:
+            columns = title, rich.BarColumn(), rich.TimeRemainingColumn()
+            count = "{task.completed:,.0f} rows"
+            self._bar = rich.Progress(*columns, count, console=console, transient=True)
+            self._bar.add_task("", total=step.n_rows)
+            self._bar.start()
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=step.rows)
+        self._line = f"{title}: {step.rows:,} rows"
+
+    def end(self) -> None:
+        """Remove the bar; or print the pass as one line where there is none."""
+        if self._bar is not None:
+            self._bar.stop()
+        elif self._line:
+            self._console.print(self._line, highlight=False)
+        self._bar, self._line = None, ""
+
+
+# The first pass.
+
+
+def _plus(a: Any, b: Any) -> Any:
+    """The sum of two values, either of which may be None."""
+    return b if a is None else a if b is None else a + b
+
+
+@dataclass(frozen=True, eq=False)
+class LabelWeights:
+    """Labels in order, and the weight of the rows with each; of soft labels the sum of shares."""
+
+    labels: Labels
+    weight: Array
+    soft: bool = False
+
+    def __add__(self, other: "LabelWeights") -> "LabelWeights":
+        if self.soft:
+            return replace(self, weight=self.weight + other.weight)
+        labels, *places = merge_classes(self.labels, other.labels)
+        if len(labels) > _MOST_CLASSES:
+            raise LabelError(
+                f"The target has more than {_MOST_CLASSES:,} distinct values, too many for "
+                "classes.",
+                "Name a column of labels as target; for numbers use GLM.",
+            )
+        weights = np.concatenate([self.weight, other.weight])
+        weight = np.bincount(np.concatenate(places), weights).astype(np.float64)
+        return LabelWeights(labels, weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Discovered:
+    """Columns and labels of some rows, their weight, and how many rows each batch has.
+
+    `empty` says of each column whether all its entries are missing. `lengths` has the number of
+    each chunk, or of the first row of each batch, and its rows. `statistic` is a sum made in the
+    same pass, which is that of all these rows if it `is_complete`. `classes` are the labels of rows
+    with a weight, in order, of the whole source.
+    """
+
+    schema: Schema
+    empty: tuple[bool, ...]
+    labels: LabelWeights | None
+    lengths: tuple[tuple[int, int], ...]
+    n_rows: int
+    weight: float
+    statistic: Any = None
+    is_complete: bool = False
+    classes: Labels | None = None
+
+    def __add__(self, other: "Discovered") -> "Discovered":
+        ours, theirs = self.schema.names, other.schema.names
+        if ours != theirs:
+            raise ColumnNameError(
+                f"Parts of the source have different columns: {listed(ours)} and {listed(theirs)}.",
+                "Write the same columns everywhere.",
+            )
+        pairs = list(zip(self.schema.columns, other.schema.columns, strict=True))
+        empty = zip(self.empty, other.empty, strict=True)
+        merged = (_merged(*pair, *bare) for pair, bare in zip(pairs, empty, strict=True))
+        is_complete = self.is_complete and other.is_complete
+        is_complete = is_complete and all(a.kind == b.kind for a, b in pairs)
+        return Discovered(
+            replace(self.schema, columns=tuple(merged)),
+            tuple(map(bool.__and__, self.empty, other.empty)),
+            _plus(self.labels, other.labels),
+            self.lengths + other.lengths,
+            self.n_rows + other.n_rows,
+            self.weight + other.weight,
+            _plus(self.statistic, other.statistic) if is_complete else None,
+            is_complete,
+        )
+
+
+def _merged(a: Column, b: Column, a_is_empty: bool, b_is_empty: bool) -> Column:
+    """One column, from what is known of it in two parts of the source."""
+    if a_is_empty or b_is_empty or a.kind == b.kind:
+        return b if a_is_empty else a if b_is_empty else merge_columns(a, b)
+    if "categorical" in (a.kind, b.kind):
+        raise ColumnTypeError(
+            f"Column '{a.name}' is numeric in some parts of the source and text in others.",
+            "Write it as the same type everywhere.",
+        )
+    return replace(a, kind="numeric")
+
+
+def inspect_batch(batch: Batch, soft_classes: Any = None, real: bool = False) -> Discovered:
+    """Columns, labels and weight of one batch; `soft_classes` names columns of soft labels.
+
+    A `real` target is a number, and is not read here.
+    """
+    n, labels = batch.n_rows, None
+    try:
+        table = read_features(batch.X) if batch.X.shape[1] else Table((), Schema((), named=True))
+        weight = read_weight(batch.weight, n, all_zero=True)
+        if not real and batch.y is not None:
+            found, y = read_target(batch.y, n, soft_classes)
+            if y.ndim == 2:
+                total = y.sum(0) if weight is None else weight @ y
+            else:
+                total = np.bincount(cast(Codes, y), weight, len(found)).astype(np.float64)
+            labels = LabelWeights(found, total, y.ndim == 2)
+            declared = declared_values(batch.y)
+            if declared is not None:  # so that parts without some class keep the order of all
+                own = as_labels(declared)
+                labels = LabelWeights(own, np.zeros(len(own))) + labels
+    except DataError as error:
+        raise error.located("", batch.start) from error
+    number = batch.start if batch.chunk is None else batch.chunk
+    return Discovered(
+        table.schema,
+        tuple(_is_empty(table, j) for j in range(len(table.schema))),
+        labels,
+        ((number, n),),
+        n,
+        float(n if weight is None else weight.sum()),
+    )
+
+
+def _is_empty(table: Table, j: int) -> bool:
+    """Whether a column of a table has no value."""
+    if table.schema.columns[j].kind == "categorical":
+        return not table.schema.columns[j].levels
+    if not isinstance(table.values, tuple | np.ndarray):
+        return False
+    values = table.column(j)
+    # Most often the first entry shows that there are values.
+    return values.dtype.kind == "f" and bool(np.isnan(values[0]) and np.isnan(values).all())
+
+
+# Passes.
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +297,7 @@ class Part:
 
     def __add__(self, other: "Part") -> "Part":
         n_rows, mark = self.n_rows + other.n_rows, self.mark + other.mark
-        return Part(n_rows, plus(self.value, other.value), mark)
+        return Part(n_rows, _plus(self.value, other.value), mark)
 
 
 def _part(kernel: Callable[[Batch], Any], batch: Batch) -> Part:
@@ -119,7 +325,6 @@ class SourceRows(ABC):
     real: bool = field(default=False, kw_only=True)
     soft_classes: Any = field(default=None, kw_only=True)
     log: PassLog = field(default_factory=PassLog, kw_only=True)
-    progress: Passes = field(default_factory=Passes, kw_only=True)
     known_schema: Schema | None = field(default=None, kw_only=True)
     known_classes: Labels | None = field(default=None, kw_only=True)
     code: Callable[[Any], Array] | None = field(default=None, kw_only=True)
@@ -131,7 +336,16 @@ class SourceRows(ABC):
     is_distributed: ClassVar[bool] = False
     """Whether a pass needs a scheduler, which must not be called while a model is pickled."""
 
+    def __repr__(self) -> str:
+        found = f"{self.n_rows:,} rows" if self._found else "not read yet"
+        return f"<rows of {self._origin}, {found}>\ntarget={listed(self.roles.targets)}"
+
     # Each kind of source implements these.
+
+    @property
+    @abstractmethod
+    def _origin(self) -> str:
+        """What the rows are read from, in a few words."""
 
     @abstractmethod
     def _sum_batches(self, task: Callable[[Batch], S], purpose: Purpose) -> Iterator[S]:
@@ -183,8 +397,7 @@ class SourceRows(ABC):
             if found.labels is None or not found.weight:
                 return replace(found, is_complete=found.labels is not None)
             try:
-                schema, classes = self.roles.in_order(found.schema), self._classes_of(found.labels)
-                own = replace(self, known_schema=schema, known_classes=classes, _found=[found])
+                own = replace(self, _found=[self._in_order(found)])
                 statistic = gather(own.read(batch))
                 return replace(found, statistic=statistic, is_complete=not any(found.empty))
             except PosterioriError:  # raised again by the pass that follows, with all rows known
@@ -201,9 +414,20 @@ class SourceRows(ABC):
         if found is None:
             raise ShapeError("There are no rows.", "Pass a source with at least one row.")
         check_total_weight(found.weight)
-        schema = self.roles.in_order(found.schema)
-        self._found.append(replace(found, schema=schema, statistic=None))
+        self._found.append(replace(self._in_order(found), statistic=None))
         return found.statistic if found.is_complete else None
+
+    def _in_order(self, found: Discovered) -> Discovered:
+        """Levels and classes in the order that the types of the source declare."""
+        labels, classes = found.labels, None
+        if labels is not None:
+            classes = labels.labels if labels.soft else labels.labels[labels.weight > 0]
+            target = self.roles.known.get(self.roles.targets[0]) if self.roles.targets else None
+            if target is not None and target.declared and not labels.soft:
+                place = {level: i for i, level in enumerate(target.declared)}
+                places = [place.get(str(label), len(place)) for label in classes]
+                classes = classes[np.argsort(places, kind="stable")]
+        return replace(found, schema=self.roles.in_order(found.schema), classes=classes)
 
     def check_text(self) -> None:
         """An error for columns of text that are dates, numbers or identifiers."""
@@ -220,27 +444,14 @@ class SourceRows(ABC):
             )
         return self._found[0]
 
-    def _classes_of(self, labels: LabelWeights) -> Labels:
-        """The labels of rows with a weight, in the order that the type of the target declares."""
-        classes = labels.classes()
-        if len(self.roles.targets) != 1 or self.roles.targets[0] not in self.roles.known:
-            return classes
-        column = self.roles.known[self.roles.targets[0]]
-        place = {level: i for i, level in enumerate(column.declared)}
-        places = [place.get(str(label), len(place)) for label in classes]
-        return classes[np.argsort(places, kind="stable")]
-
     @property
     def schema(self) -> Schema:
         return self.discovered.schema if self.known_schema is None else self.known_schema
 
     @property
     def classes(self) -> Labels | None:
-        labels = self.discovered.labels
-        if self.real or labels is None:
-            return None
-        known = self.known_classes
-        return self._classes_of(labels) if known is None else known
+        classes = None if self.real else self.discovered.classes
+        return classes if classes is None or self.known_classes is None else self.known_classes
 
     @property
     def soft(self) -> bool:
@@ -271,8 +482,8 @@ class SourceRows(ABC):
                 offset = read_offset(batch.offset, n, K)
         except DataError as error:
             raise error.located("", batch.start) from error
-        rows = MemoryRows(table, y, weight, classes, offset, batch.start, is_batch=True)
-        return rows if self.code is None else rows.recoded(self.code)
+        y = y if self.code is None else self.code(y)
+        return MemoryRows(table, y, weight, classes, offset, batch.start, is_batch=True)
 
     # Passes.
 
@@ -281,13 +492,14 @@ class SourceRows(ABC):
         found = self._sum(
             lambda batch: self.read(batch).map_sum(kernel, block_entries=block_entries)
         )
-        self.progress.objective = getattr(found, "objective", None)
+        self.log.objective = getattr(found, "objective", None)
         return cast(S, found)
 
     def _sum(self, kernel: Callable[[Batch], Any], purpose: Purpose = "sum") -> Any:
         """The sum of `kernel` over all batches, in one pass; None where there are no rows."""
-        task = partial(_part, kernel)
-        return reduce(plus, self._one_pass(self._sum_batches(task, purpose)), None)
+        values = self._one_pass(self._sum_batches(partial(_part, kernel), purpose))
+        first = next(values, None)
+        return reduce(add, values, first)
 
     def each(self, make: Callable[[Batch], list[T]]) -> Iterator[list[T]]:
         """What `make` gives for the batches, in lists in the order of the rows."""
@@ -299,22 +511,31 @@ class SourceRows(ABC):
 
     def _one_pass(self, parts: Iterator[Part]) -> Iterator[Any]:
         """The values of the parts of a pass, which is counted and reported."""
-        n_rows = mark = 0
+        log, n_rows, mark, begun = self.log, 0, 0, perf_counter()
+        number = 1 if log.step is None else log.step.number + 1
+        expected = self.n_rows if self._found else self.n_expected
+
+        def report() -> None:
+            log.step = Step(number, n_rows, expected, log.objective, perf_counter() - begun)
+            if log.listener is not None:
+                log.listener(log.step)
+
         try:
-            self.progress.begin(self.n_rows if self._found else self.n_expected)
+            report()
             for part in parts:
                 n_rows, mark = n_rows + part.n_rows, mark + part.mark
-                self.progress.advance(part.n_rows)
+                report()
                 if part.value is not None:
                     yield part.value
         finally:
-            self.progress.end()
-        self.log.passes += 1
+            if isinstance(log.listener, Bar):
+                log.listener.end()
+        log.passes += 1
         if self._found and n_rows != self.n_rows:
             raise _other_rows(f"The source has {n_rows:,} rows, and had {self.n_rows:,}")
-        if mark and self.log.mark not in (0, mark):
+        if mark and log.mark not in (0, mark):
             raise _other_rows("Chunks have other rows than")
-        self.log.mark = mark or self.log.mark
+        log.mark = mark or log.mark
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
@@ -322,11 +543,9 @@ class SourceRows(ABC):
         try:
             yield
         except KeyboardInterrupt as error:
-            now, where = self.progress.now, "before the first pass"
-            if now is not None:
-                where = f"{'after' if now.is_last else 'in'} {now}"
+            step = self.log.step
             raise Interrupted(
-                f"Stopped {where}.",
+                f"Stopped {'before the first pass' if step is None else f'in {step}'}.",
                 "The estimator is as it was before the fit. Fit again; the first pass over the "
                 "same source is not repeated.",
             ) from error

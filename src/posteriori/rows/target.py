@@ -9,22 +9,12 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from posteriori.errors import DataError, DomainError, LabelError, ShapeError, WeightError, warn
-from posteriori.rows.categories import (
-    LEVELS,
-    as_doubles,
-    as_series,
-    dictionary_of,
-    is_missing,
-    is_number,
-)
+from posteriori.rows.categories import LEVELS, Dictionary, as_series, dictionary_of, of_objects
 from posteriori.rows.features import as_array, as_frame
 from posteriori.rows.schema import listed, merge_orders
 from posteriori.typing import Array, Codes, Labels
 
 _SUM_TOLERANCE = 1e-6
-
-_NEAR = 1024
-"""Whole numbers within a range of this size are encoded by a table, however few rows there are."""
 
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 """Range of sums of weights; their squares and inverses are doubles."""
@@ -43,12 +33,7 @@ def as_vector(values: Any, *, keep_levels: bool = False) -> Any:
     frame = as_frame(values, "the labels or weights")
     if frame is not None:
         return frame.to_numpy()
-    try:
-        return as_array(values)
-    except ValueError as error:
-        raise ShapeError(
-            f"The labels or weights have an irregular shape: {error}.", "Pass one value per row."
-        ) from error
+    return as_array(values)
 
 
 def read_target(
@@ -137,12 +122,11 @@ def merge_classes(a: Labels, b: Labels) -> tuple[Labels, Codes, Codes]:
 def _among(found: Labels, codes: Codes, known: Labels, weight: Array | None) -> Codes:
     """The index of each row's label in the known classes."""
     place = {label: k for k, label in enumerate(known.tolist())}
-    labels = found.astype(known.dtype) if found.dtype.kind == known.dtype.kind == "M" else found
-    places = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-    lost = places[codes] < 0 if (places < 0).any() else None
-    if lost is not None and weight is not None:
+    places = np.array([place.get(label, -1) for label in found.tolist()], dtype=np.intp)
+    lost = places[codes] < 0
+    if weight is not None:
         lost &= weight > 0
-    if lost is not None and lost.any():
+    if lost.any():
         row = int(np.argmax(lost))
         raise LabelError(
             f"Row {{row}} of y is {found[codes[row : row + 1]].tolist()[0]!r}, which is not among "
@@ -151,8 +135,7 @@ def _among(found: Labels, codes: Codes, known: Labels, weight: Array | None) -> 
             "partial_fit(X, y, classes=[...]).",
             row,
         )
-    same = np.array_equal(places, np.arange(len(places)))
-    return codes if same else np.maximum(places, 0)[codes]
+    return np.maximum(places, 0)[codes]
 
 
 def _read_soft(
@@ -206,7 +189,7 @@ def encode(y: Any, name: str = "y") -> tuple[Labels, Codes]:
         _refuse(np.isnat(y), y, LabelError, *_missing(name))
     if y.dtype.kind in "iu" and len(y):
         low, high = int(y.min()), int(y.max())
-        if high - low <= max(_NEAR, len(y)) and high <= np.iinfo(np.intp).max:
+        if high - low <= max(1024, len(y)) and high <= np.iinfo(np.intp).max:  # a short table
             codes = y.astype(np.intp) - low  # as intp first: 127 - (-128) overflows int8
             present = np.bincount(codes) > 0
             classes = (np.flatnonzero(present) + low).astype(y.dtype)
@@ -252,8 +235,7 @@ def _refuse(bad: Any, values: Any, error: type[DataError], problem: str, remedy:
 
 
 def _check_whole(y: NDArray[Any], name: str) -> None:
-    _refuse(np.isnan(y), y, LabelError, *_missing(name, "NaN"))
-    _refuse(np.isinf(y), y, LabelError, *_missing(name, "infinity"))
+    _refuse(~np.isfinite(y), y, LabelError, *_missing(name))
     _refuse(
         y != np.floor(y),
         y,
@@ -263,8 +245,8 @@ def _check_whole(y: NDArray[Any], name: str) -> None:
     )
 
 
-def _missing(name: str, what: str = "NaN or None") -> tuple[str, str]:
-    problem = f"Input {name} contains {what} (first in row {{row}})."
+def _missing(name: str) -> tuple[str, str]:
+    problem = f"Input {name} contains NaN, None or infinity (first in row {{row}})."
     return problem, "Drop these rows, or give them a value."
 
 
@@ -288,22 +270,15 @@ def read_real_target(y: Any, n_rows: int) -> Array:
             f"y has the shape {values.shape}; several targets at once are not supported.",
             "Pass one number per row, and fit one model per target.",
         )
-    remedy = (
-        "Pass numbers; for class labels use a classifier: LogisticRegression, or "
-        "GLM(family='bernoulli') or GLM(family='categorical')."
-    )
-    if values.dtype.kind == "O":
-        entries = values.tolist()
-        bad = np.array([not (is_missing(value) or is_number(value)) for value in entries])
-        problem = "Row {row} of y is '{value}', which is not a number."
-        _refuse(bad, entries, DomainError, problem, remedy)
-        values = as_doubles(entries, "y")
-    if values.dtype.kind not in "fiub":
-        kind = type(values.flat[0]).__name__
-        raise DomainError(f"y has values of type {kind}, not numbers.", remedy)
-    numbers = values.astype(np.float64)
-    _refuse(np.isnan(numbers), numbers, DomainError, *_missing("y", "NaN"))
-    _refuse(np.isinf(numbers), numbers, DomainError, *_missing("y", "infinity"))
+    found = of_objects(values, "y")[1] if values.dtype.kind == "O" else values
+    if isinstance(found, Dictionary) or found.dtype.kind not in "fiub":
+        raise DomainError(
+            f"y has values of type {type(values.flat[0]).__name__}, not numbers.",
+            "Pass numbers; for class labels use a classifier: LogisticRegression, or "
+            "GLM(family='bernoulli') or GLM(family='categorical').",
+        )
+    numbers = found.astype(np.float64)
+    _refuse(~np.isfinite(numbers), numbers, DomainError, *_missing("y"))
     return cast(Array, numbers)
 
 

@@ -5,13 +5,13 @@ Conventions: n rows, m design columns, p = m + 1 parameters, the intercept first
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
-from posteriori.lazy import cached_property
 from posteriori.rows.block import FitRows, check_finite, take_block
 from posteriori.statistics.statistic import hard_labels, weights_of
 from posteriori.typing import Array, Codes, Labels

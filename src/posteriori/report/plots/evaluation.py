@@ -18,8 +18,8 @@ from posteriori.errors import MissingValueError, ParameterError, ShapeError
 from posteriori.inspection.effects import position_of
 from posteriori.report.plots import style
 from posteriori.rows.categories import is_missing
-from posteriori.rows.changes import entries_of
 from posteriori.rows.features import Table, as_frame, read_features
+from posteriori.rows.frames import entries_of
 from posteriori.rows.target import as_vector, read_target
 from posteriori.typing import Array, Codes
 

@@ -25,9 +25,8 @@ from posteriori.models.discriminants import FisherDiscriminant
 from posteriori.models.gaussian import GaussianClassifier
 from posteriori.models.naive_bayes import NaiveBayes
 from posteriori.report.plots import style
-from posteriori.rows.changes import Change, changed_table, entries_of
 from posteriori.rows.features import Table, read_features
-from posteriori.rows.frames import as_pickable, pick_rows
+from posteriori.rows.frames import Change, as_pickable, changed_table, entries_of, pick_rows
 from posteriori.typing import Array, Codes
 
 _MARGIN = 0.08

@@ -13,8 +13,8 @@ from matplotlib.colors import to_rgb
 
 from posteriori.errors import LabelError, MissingValueError, ParameterError, ShapeError
 from posteriori.inspection.effects import position_of
-from posteriori.rows.changes import entries_of
 from posteriori.rows.features import Table
+from posteriori.rows.frames import entries_of
 from posteriori.rows.target import read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
 
