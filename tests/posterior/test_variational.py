@@ -1,4 +1,4 @@
-"""The variational bound against brute-force integrals, and the laws its iteration must keep."""
+"""The variational bound against its formulas written out, and the convergence of its iteration."""
 
 from dataclasses import replace
 from itertools import combinations
