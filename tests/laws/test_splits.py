@@ -9,13 +9,12 @@ from samples import (
     answers,
     assert_same_answers,
     fitted,
-    has_proba,
     is_from_sums,
     over,
     rows_for,
 )
-from sklearn.exceptions import NotFittedError
 
+from posteriori import NaiveBayes
 from posteriori.errors import InfiniteValueError, ParameterError
 from posteriori.rows.in_memory import MemoryRows, read_rows
 
@@ -58,9 +57,11 @@ def test_rows_in_any_blocks_make_the_pooled_fit(entry, entries, weighted):
 @over(is_from_sums)
 @pytest.mark.parametrize("parts", [2, 40])
 def test_partial_fits_make_the_pooled_fit(entry, parts):
-    """The first batch names the classes, unless each batch is one row."""
+    """The first batch names the classes, unless each batch is one row; missing entries add up."""
     rows = rows_for(entry, n=40)
     model = entry.make(rows.classes)
+    if allows_missing(entry) and isinstance(model, NaiveBayes):
+        rows.X[np.random.default_rng(5).uniform(size=rows.X.shape) < 0.15] = np.nan
     for part in _parts(len(rows.X), parts, 0):
         classes = rows.classes if parts == 2 else None
         model.partial_fit(rows.X[part], rows.y[part], classes=classes)
@@ -82,20 +83,6 @@ def test_sums_of_statistics_make_the_pooled_fit(entry):
     for total in (sum(sums), sum(sums[::-1]), sum(sums[:2]) + sum(sums[2:])):
         merged = model.from_statistics(total, **settings)
         assert_same_answers(expected, answers(merged, rows.new))
-
-
-@over(is_from_sums, allows_missing)
-def test_rows_with_gaps_are_split_where_their_sums_are_known(entry):
-    rows = rows_for(entry)
-    X = rows.X.copy()
-    X[np.random.default_rng(5).uniform(size=X.shape) < 0.15] = np.nan
-    whole = entry.make(rows.classes).fit(X, rows.y)
-    if not hasattr(whole, "statistics_"):
-        pytest.skip("fitted by expectation-maximisation, which no sums stand for")
-    model = entry.make(rows.classes)
-    for part in _parts(len(X), 3, 5):
-        model.partial_fit(X[part], rows.y[part], classes=rows.classes)
-    assert_same_answers(answers(whole, rows.new), answers(model, rows.new))
 
 
 def _wrong_for_more_classes(model):
@@ -124,19 +111,6 @@ def test_a_failed_batch_leaves_the_model_as_it_was(entry):
     again = np.concatenate([np.arange(len(rows.X)), np.arange(10)])
     pooled = entry.make(rows.classes).fit(rows.X[again], rows.y[again])
     assert_same_answers(answers(pooled, rows.new), answers(model, rows.new))
-
-
-@over(is_from_sums, lambda entry: entry.kind == "real")
-def test_a_model_that_waits_for_rows_says_so(entry):
-    rows = rows_for(entry)
-    model = entry.make(rows.classes).partial_fit(rows.X[:1], rows.y[:1])
-    try:
-        found = answers(model, rows.new)
-    except NotFittedError:
-        return
-    assert (found["predict"] == 0).all()
-    certain = found["predict_proba"] if has_proba(entry) else found["predict_targets"]
-    assert (certain == 1).all()  # one class has been seen, and it is certain
 
 
 @over(is_from_sums, lambda entry: entry.kind == "real" and not entry.most_classes)
