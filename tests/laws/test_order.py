@@ -50,7 +50,6 @@ def _objects(values):
 
 
 NAMES = {
-    "negative integers": np.array([-7, -3, -1]),
     "whole floats": np.array([-1.0, 0.0, 5.0]),
     "unicode": np.array(["Ähre", "日本", "🦉"]),
     "tuples": _objects([(0, "a"), (0, "b"), (1, "a")]),
