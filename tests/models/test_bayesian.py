@@ -54,11 +54,6 @@ def one_slope(n=12, seed=3):
     return X + 2.0, y
 
 
-def separated(n=8):
-    x = np.linspace(-2.0, 2.0, n)
-    return x[:, None] + 1.0, (x > 0).astype(int)
-
-
 # The posterior.
 
 
@@ -137,15 +132,6 @@ def test_the_evidence_of_three_classes_is_near_that_of_brute_force():
 # The prior.
 
 
-@pytest.mark.parametrize("prior", ["evidence", "ard"])
-@pytest.mark.parametrize("inference", INFERENCES)
-def test_the_prior_is_chosen_by_laplaces_evidence_for_every_inference(prior, inference):
-    X, y = sample()
-    model, laplace = (fitted(X, y, prior=prior, inference=name) for name in (inference, "laplace"))
-    assert_allclose(model.prior_.precision, laplace.prior_.precision, rtol=1e-12)
-    assert model.evidence_.value == pytest.approx(laplace.log_evidence_, abs=1e-10)
-
-
 GIVEN = [
     1.0,
     300.0,
@@ -166,12 +152,11 @@ def test_the_prior_of_a_fit_gives_the_same_fit(prior):
 
 
 def test_a_number_is_reported_for_columns_that_are_standardised():
-    X, y = sample(100_000)
-    for rows in (slice(80), slice(None)):
-        found = fitted(X[rows], y[rows], prior=2.0).prior_
-        assert_allclose(found.precision, 2.0 / X[rows].var(axis=0), rtol=1e-10)
-        assert found.intercept_precision == pytest.approx(0.01)
-        assert found.units == "standardised"
+    X, y = sample(80)
+    found = fitted(X, y, prior=2.0).prior_
+    assert_allclose(found.precision, 2.0 / X.var(axis=0), rtol=1e-10)
+    assert found.intercept_precision == pytest.approx(0.01)
+    assert found.units == "standardised"
 
 
 # The predictive distribution.
@@ -226,6 +211,9 @@ def test_predictions_average_draws_and_intervals_are_their_quantiles(K, inferenc
     quantiles = np.moveaxis(np.quantile(p, [0.05, 0.95], axis=1), 0, 2)
     expected = quantiles if K > 2 else quantiles[:, 1]
     assert_allclose(ends, expected, atol=2e-5 if is_drawn else 0.02)
+    labels = model.sample_predictive(new, n=8000, random_state=1)
+    shares = np.stack([(labels == label).mean(axis=0) for label in model.classes_], axis=1)
+    assert_allclose(shares, found, atol=0.025)
     if K > 2 and not is_drawn:
         model.predictive = "probit"
         assert_allclose(model.predict_proba(new), p.mean(axis=1), atol=0.04)
@@ -242,12 +230,9 @@ def test_an_offset_is_added_to_the_activation(inference):
     plain.fit(X, y, offset=offset)
     as_column = fitted(wide, y, prior=known, inference=inference)
     slack = 0.02 if inference == "monte_carlo" else 1e-5
-    assert_allclose(
-        plain.predict_proba(X, offset=offset), as_column.predict_proba(wide), atol=slack
-    )
-    assert_allclose(
-        plain.predict_interval(X, offset=offset), as_column.predict_interval(wide), atol=2 * slack
-    )
+    p, ends = plain.predict_proba(X, offset=offset), plain.predict_interval(X, offset=offset)
+    assert_allclose(p, as_column.predict_proba(wide), atol=slack)
+    assert_allclose(ends, as_column.predict_interval(wide), atol=2 * slack)
 
 
 # Laws.
@@ -268,9 +253,9 @@ def test_a_weight_is_a_repeated_row():
 # The check of the approximation, and inference="auto".
 
 
-@pytest.mark.parametrize("n", [6, 12])
-def test_a_gaussian_is_poor_where_few_rows_are_separated(n):
-    X, y = separated(n)
+def test_a_gaussian_is_poor_where_few_rows_are_separated():
+    X = np.linspace(-1.0, 3.0, 6)[:, None]
+    y = X[:, 0] > 1.0
     laplace, drawn = (fitted(X, y, prior=0.01, inference=name) for name in ("laplace", "auto"))
     assert laplace.approximation_check_.word == "poor"
     assert "Use inference='monte_carlo'." in str(laplace.approximation_check_)
@@ -311,7 +296,7 @@ def test_many_rows_that_are_poorly_approximated_are_warned_of():
 
 
 @pytest.mark.filterwarnings("ignore::posteriori.errors.IdentifiabilityWarning")
-@pytest.mark.parametrize("prior", [1.0, 0.01, "evidence", "ard"])
+@pytest.mark.parametrize("prior", [0.01, "evidence", "ard"])
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_separated_classes_have_finite_answers(inference, prior):
     X, _ = sample(40)
@@ -328,15 +313,7 @@ def test_separated_classes_have_finite_answers(inference, prior):
 # Errors with names.
 
 
-@pytest.mark.parametrize(
-    "prior",
-    [
-        None,
-        0.0,
-        GaussianPrior(precision=[1.0, 0.0]),
-        GaussianPrior(precision=[[1.0, 1.0], [1.0, 1.0]]),
-    ],
-)
+@pytest.mark.parametrize("prior", [None, 0.0, GaussianPrior(precision=[[1.0, 1.0], [1.0, 1.0]])])
 def test_evidence_needs_a_proper_prior(prior):
     with pytest.raises(InferenceError, match=r"Evidence needs a proper prior.*'evidence'"):
         fitted(*sample(), prior=prior)
@@ -351,12 +328,9 @@ def test_evidence_needs_a_proper_prior(prior):
         ({"inference": "mcmc"}, "inference='mcmc' is not understood"),
         ({"predictive": "kappa"}, "predictive='kappa' is not understood"),
         ({"n_draws": 0}, "n_draws=0 is not a number of draws"),
-        ({"n_draws": 2.5}, "n_draws=2.5 is not a number of draws"),
         ({"random_state": "x"}, "random_state='x' is not a seed"),
         ({"inference": "monte_carlo", "predictive": "probit"}, "is for a Gaussian posterior"),
-        ({"inference": "monte_carlo", "predictive": "quadrature"}, "is for a Gaussian posterior"),
         ({"predictive": "quadrature", "K": 3}, "is for two classes; there are 3"),
-        ({"inference": "monte_carlo", "prior": "jeffreys"}, "is for a Gaussian.*Use .*'laplace'"),
         ({"inference": "variational", "prior": "jeffreys"}, "is for a Gaussian.*Use .*'laplace'"),
     ],
 )
@@ -369,13 +343,9 @@ def test_a_setting_that_cannot_be_honoured_is_an_error(settings, message):
 @pytest.mark.parametrize("inference", ["variational", "monte_carlo"])
 def test_what_belongs_to_the_mode_is_an_error_for_a_mean(inference):
     model = fitted(*sample(), prior=1.0, inference=inference)
-    for table, wrong in (
-        (model.tidy, {"intervals": "profile"}),
-        (model.tidy, {"errors": "robust"}),
-        (model.summary, {"errors": "observed"}),
-    ):
+    for wrong in ({"intervals": "profile"}, {"errors": "robust"}):
         with pytest.raises(ParameterError, match="is for the mode"):
-            table(**wrong)
+            model.tidy(**wrong)
     for name in ("aic_", "bic_"):
         with pytest.raises(InferenceError, match="the likelihood at its maximum"):
             getattr(model, name)
@@ -384,38 +354,27 @@ def test_what_belongs_to_the_mode_is_an_error_for_a_mean(inference):
             _ = model.diagnostics_
 
 
-# Kinds of input, files, and other tools.
+# Pickles, tables, and draws for arviz.
 
 
-@pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("inference", INFERENCES)
-def test_a_file_keeps_the_posterior_but_not_the_rows(inference, K):
-    X, y = sample(K=K)
+def test_a_pickle_has_the_posterior_but_not_the_rows(inference):
+    X, y = sample(K=3)
     model = fitted(X, y, prior=1.0, inference=inference)
     copy = pickle.loads(pickle.dumps(model))
     assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
     assert_array_equal(copy.predict_interval(X), model.predict_interval(X))
-    assert_array_equal(copy.posterior_.covariance, model.posterior_.covariance)
-    assert_array_equal(copy.posterior_.sample(3, 1), model.posterior_.sample(3, 1))
-    assert copy.log_evidence_ == model.log_evidence_
     assert copy.evidence_ == model.evidence_
     assert str(copy.summary()) == str(model.summary())
-    with pytest.raises(InferenceError, match="without the rows"):
-        _ = copy.separation_
-    if inference == "monte_carlo":
-        assert copy.approximation_check_ == model.approximation_check_
-    else:
+    for name in ("separation_", *(["approximation_check_"] * (inference != "monte_carlo"))):
         with pytest.raises(InferenceError, match="without the rows"):
-            _ = copy.approximation_check_
-        word = model.approximation_check_.word
-        assert pickle.loads(pickle.dumps(model)).approximation_check_.word == word
-
-
-# What is shown.
+            getattr(copy, name)
+    word = model.approximation_check_.word
+    assert pickle.loads(pickle.dumps(model)).approximation_check_.word == word
 
 
 @pytest.mark.parametrize("inference", INFERENCES)
-def test_the_page_says_how_the_posterior_was_found(inference):
+def test_the_summary_names_the_inference_and_has_its_intervals(inference):
     X, y = sample()
     model = fitted(pd.DataFrame(X, columns=["age", "bmi"]), y, prior=1.0, inference=inference)
     words = {
@@ -489,21 +448,9 @@ def test_arviz_gets_every_draw_by_name(monkeypatch, version, K):
         model.to_arviz()
 
 
-@pytest.mark.parametrize("inference", INFERENCES)
-@pytest.mark.parametrize("K", [2, 3])
-def test_drawn_labels_have_the_predictive_probabilities(K, inference):
-    X, y = sample(K=K)
-    model = fitted(X, np.array(["a", "b", "c"])[y], prior=1.0, inference=inference)
-    drawn = model.sample_predictive(X[:5], n=8000, random_state=1)
-    assert drawn.shape == (8000, 5)
-    shares = np.stack([(drawn == label).mean(axis=0) for label in model.classes_], axis=1)
-    assert_allclose(shares, model.predict_proba(X[:5]), atol=0.025)
-
-
 RANDOM = np.random.default_rng(4)
 X = RANDOM.normal(size=(30, 2)) + 1.0
 Y = (X[:, 0] + RANDOM.logistic(size=30) > 1.0).astype(int)
-APART = np.array([[0.0], [1.0], [2.0], [4.0], [5.0], [6.0]]), np.array([0, 0, 0, 1, 1, 1])
 
 
 def test_laplace_under_jeffreys_prior_has_mode_and_curvature_but_no_evidence():
@@ -522,41 +469,27 @@ def test_laplace_under_jeffreys_prior_has_mode_and_curvature_but_no_evidence():
 def test_auto_is_laplace_under_jeffreys_prior_and_warns_of_separated_classes():
     model = fitted(X, Y, inference="auto", prior="jeffreys")
     assert (model.inference_, model.approximation_check_.word) == ("laplace", "usable")
-    with pytest.warns(
-        ApproximationWarning, match=r"far from .* Use a Gaussian prior and inference"
-    ):
-        apart = fitted(*APART, prior="jeffreys", inference="auto")
-    assert apart.inference_ == "laplace"
+    x = np.array([[0.0], [1.0], [2.0], [4.0], [5.0], [6.0]])
+    with pytest.warns(ApproximationWarning, match=r"far from .* Use a Gaussian prior and inf"):
+        apart = fitted(x, x[:, 0] > 3, prior="jeffreys", inference="auto")
+    assert (apart.inference_, apart.approximation_check_.word) == ("laplace", "poor")
     assert "There is no Monte Carlo" in apart.inference_reason_
-    assert apart.approximation_check_.word == "poor"
-    assert "Use a Gaussian prior and inference" in apart.approximation_check_.remedy
 
 
-def test_more_rows_are_learnt_from_the_posterior_so_far():
-    random = np.random.default_rng(5)
-    X = random.normal(size=(400, 2))
-    y = (X[:, 0] + random.logistic(size=400) > 0).astype(int)
-    half = fitted(X[:200], y[:200], prior="jeffreys")
-    gaussian = half.posterior_
-    half.update(X[200:], y[200:])
-    whole = fitted(X, y, prior="jeffreys")
-    deviation = whole.posterior_.standard_deviation
-    assert (abs(half.posterior_.mean - whole.posterior_.mean) < 0.2 * deviation).all()
-    assert half.prior_ is gaussian
+def test_a_posterior_under_jeffreys_prior_is_the_prior_of_more_rows():
+    model = fitted(X[:20], Y[:20], prior="jeffreys")
+    gaussian = model.posterior_
+    Phi, P = with_ones(X[20:]), np.linalg.inv(gaussian.covariance)
+    w = model.update(X[20:], Y[20:]).posterior_.mean
+    assert model.prior_ is gaussian
+    assert_allclose(P @ (w - gaussian.mean), Phi.T @ (Y[20:] - expit(Phi @ w)), atol=1e-4)
     with pytest.raises(InferenceError, match="no evidence"):
-        _ = half.log_evidence_
-    assert half.evidence_.value < 0  # of the last rows, whose prior is a Gaussian
-    assert "rows of the last fit." in " ".join(str(half.summary()).split())
-    assert "evidence" not in str(half.summary())
-
-
-def test_dependent_columns_leave_nothing_to_update():
+        _ = model.log_evidence_
+    assert model.evidence_.value < 0  # of the last rows, whose prior is a Gaussian
+    assert "rows of the last fit." in " ".join(str(model.summary()).split())
     twice = np.column_stack([X, X[:, 0] - X[:, 1]])
     with pytest.warns(RankDeficiencyWarning):
         model = fitted(twice, Y, prior="jeffreys")
-    assert_allclose(
-        model.predict_proba(twice), fitted(X, Y, prior="jeffreys").predict_proba(X), rtol=1e-7
-    )
     with pytest.raises(ParameterError, match="do not determine some combination of 'x0'"):
         model.update(twice, Y)
 
@@ -624,23 +557,6 @@ def test_very_many_coefficients_have_the_diagonal_of_the_curvature(name, interce
 # Updates.
 
 
-@pytest.mark.parametrize("K", [2, 3])
-def test_two_halves_are_close_to_the_whole(K):
-    X, y = sample(1600, 3, K=K)
-    whole = estimator().fit(X, y)
-    half = estimator().fit(X[:800], y[:800])
-    first = half.log_evidence_
-    half.update(X[800:], y[800:])
-    away = abs(half.posterior_.mean - whole.posterior_.mean)
-    assert (away < 0.15 * whole.posterior_.standard_deviation).all()
-    assert_allclose(
-        half.posterior_.standard_deviation, whole.posterior_.standard_deviation, rtol=0.05
-    )
-    assert half.log_evidence_ == pytest.approx(whole.log_evidence_, abs=0.2)
-    assert half.log_evidence_ < first
-    assert_allclose(half.predict_proba(X), whole.predict_proba(X), atol=0.02)
-
-
 def sharp(seed, n=500):
     """Classes that hardly overlap."""
     random = np.random.default_rng(seed)
@@ -690,9 +606,7 @@ def test_the_posterior_of_all_classes_together_is_the_prior():
 def test_rows_are_counted_over_all_fits(unit):
     X, y = sample(100, 3)
     weight = np.full(100, unit)
-    parts = [
-        (X[rows], y[rows], weight[rows]) for rows in (slice(60), slice(60, 80), slice(80, 100))
-    ]
+    parts = [(X[i], y[i], weight[i]) for i in np.split(np.arange(100), [60, 80])]
     model = estimator().fit(*parts[0])
     assert model.glance()["n_obs_total"][0] == 60 * unit
     assert "Rows in all" not in str(model.summary())
@@ -707,7 +621,6 @@ def test_rows_are_counted_over_all_fits(unit):
     assert f"Rows in all {100 * unit:g}, 3 fits" in page
     assert "log evidence is that of all rows" in page
     assert "Prior posterior before" in page
-    assert f"{model.log_evidence_:.2f}" in page
     assert model.fit(X, y).glance()["n_fits"][0] == 1
 
 
@@ -732,9 +645,7 @@ def test_an_update_that_fails_changes_nothing():
     for error, arguments in (
         (ColumnNameError, (frame.rename(columns={"a": "z"}), y)),
         (LabelError, (frame, y + 7)),
-        (LabelError, (frame, None)),
         (MissingValueError, (frame.assign(a=np.nan), y)),
-        (ShapeError, (frame.iloc[:0], y[:0])),
         (ShapeError, (frame, y, None, [1.0])),
     ):
         with pytest.raises(error):
