@@ -68,7 +68,8 @@ class _Multiclass(ClassifierMixin, Wrapper):
         self.classes_, self.estimators_ = rows.classes, []
         for target in self._comparisons():
             labels = target[rows.codes]
-            self.estimators_.append(rows.fit(self._base, np.flatnonzero(labels >= 0), labels))
+            pair = np.flatnonzero((labels >= 0) & (rows.weight > 0))
+            self.estimators_.append(rows.fit(self._base, pair, labels))
 
     @anywhere
     def predict(self, X: Any) -> Labels:
