@@ -114,7 +114,7 @@ def forms():
     yield LOSS, list("abc")
     yield LOSS.tolist(), pd.Series(list("abc"))
     yield np.repeat(LOSS[None], 3, axis=0), list("abc")
-    yield LOSS[None], list("abc")
+
     each = {name: {a: [loss] * 3 for a, loss in row.items()} for name, row in BY_NAME.items()}
     yield each, None
 

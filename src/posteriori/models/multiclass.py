@@ -79,7 +79,9 @@ class _Multiclass(ClassifierMixin, Wrapper):
         of `classes_` if that can hold `reject_label` unchanged, and holds Python objects if not.
         """
         margins = self._margins(X)
-        found = self.classes_[self._winners(margins)]
+        is_binary = len(self.classes_) == 2
+        winners = margins[:, 0] > 0 if is_binary else self._scores(margins).argmax(axis=1)
+        found = self.classes_[winners.astype(np.intp)]
         if self.ambiguous == "largest":
             return found
         return overwrite(found, self._conflicts(margins), self.reject_label)
@@ -175,11 +177,6 @@ class _Multiclass(ClassifierMixin, Wrapper):
     def _margins(self, X: Any) -> Array:
         check_is_fitted(self)
         return np.column_stack([_margin(fitted, X) for fitted in self.estimators_])
-
-    def _winners(self, margins: Array) -> Codes:
-        if len(self.classes_) == 2:
-            return (margins[:, 0] > 0).astype(np.intp)
-        return self._scores(margins).argmax(axis=1)
 
 
 class OneVersusRest(_Multiclass):

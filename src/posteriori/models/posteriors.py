@@ -4,7 +4,7 @@ Conventions: n rows, K classes, p free parameters, S draws w_s (S, p) of the Gau
 posterior, r_s = p(w_s|t)/q(w_s).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, cast
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from posteriori.arguments import as_generator
 from posteriori.errors import InferenceError, ParameterError
-from posteriori.inspection.results import number_text
 from posteriori.likelihood.binary_losses import SignedLogisticLoss
 from posteriori.likelihood.links import ProbabilityLink
 from posteriori.likelihood.log_arithmetic import times
@@ -130,15 +129,6 @@ def check_posterior(inference: Inference, found: "Found") -> ApproximationCheck:
         remedy = "Use a Gaussian prior and inference='monte_carlo'."
     shown = f"discrepancy {discrepancy:.2f}" + ("" if k_hat is None else f", k-hat {k_hat:.2f}")
     return ApproximationCheck(word, f"{_SENTENCES[word]} ({shown}).", k_hat, discrepancy, remedy)
-
-
-def after_updates(check: ApproximationCheck, n_last: float, n_all: float) -> ApproximationCheck:
-    """The check of the last of several fits, the rows before being known by a Gaussian."""
-    sentence = (
-        f"{check.sentence} This check is of the last {number_text(n_last)} of {number_text(n_all)} "
-        "rows: those before enter as a Gaussian prior."
-    )
-    return replace(check, word="poor" if check.word == "poor" else "usable", sentence=sentence)
 
 
 _AFFORDABLE = 1e10

@@ -258,11 +258,6 @@ class _Search:
         h = grouped_sums(each, groups) / grouped_sums(np.ones(len(groups)), groups)
         return cls(objective, groups, np.where(h > 0, h, 1.0), weakest)
 
-    @property
-    def _highest(self) -> Array:
-        """The η (G,) of the weakest prior."""
-        return np.log1p(self.curvature / max(self.weakest, 1e-300))
-
     def with_precisions(self, eta: Array) -> LogPosterior:
         """The objective with the precisions of its groups."""
         return _with_precisions(self.objective, self.groups, self.curvature / np.expm1(eta))
@@ -320,7 +315,7 @@ class _Search:
         """
         size = grouped_sums(np.ones(len(self.groups)), self.groups)
         unit = np.sqrt(self.objective.coordinates.c * size)
-        highest = self._highest * unit
+        highest = np.log1p(self.curvature / max(self.weakest, 1e-300)) * unit  # the weakest prior
         bounds = list(zip(np.minimum(_LEAST * unit, highest), highest, strict=True))
         near = start
 
