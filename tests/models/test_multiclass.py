@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import posteriori as ours
-from posteriori.errors import ColumnTypeError, LabelError, ParameterError, ShapeError
+from posteriori.errors import LabelError, ParameterError, ShapeError
 from posteriori.models.multiclass import OneVersusOne, OneVersusRest
 
 BOTH = pytest.mark.parametrize("way", [OneVersusRest, OneVersusOne])
@@ -42,10 +42,9 @@ class ReadsMargin(ClassifierMixin, BaseEstimator):
         return np.exp(self.predict_log_proba(X))
 
 
-def rest_on_margins(labels, estimator=None, **given):
+def rest_on_margins(labels, **given):
     """A OneVersusRest whose classifier k has column k of X as its margin."""
-    X = 2 * np.eye(len(labels)) - 1
-    return OneVersusRest(estimator or ReadsMargin(), **given).fit(X, labels)
+    return OneVersusRest(ReadsMargin(), **given).fit(2 * np.eye(len(labels)) - 1, labels)
 
 
 def one_on_margins(n_classes, **given):
@@ -96,7 +95,6 @@ def test_two_classes_need_one_classifier_and_are_never_ambiguous(way):
     ("labels", "reject", "kept"),
     [
         ([1, 2, 3], None, False),
-        ([1, 2, 3], -1, True),
         ([1.0, 2.0, 3.0], 9, True),
         (["aa", "bb", "cc"], "unknown", True),
         (["aa", "bb", "cc"], 0, False),
@@ -115,20 +113,14 @@ def test_rejected_rows_have_the_reject_label_and_score_as_wrong(labels, reject, 
 # --- Probabilities --------------------------------------------------------------------------------
 
 
-def test_against_the_rest_probabilities_are_normalised():
-    X = np.array([[0.5, -1.0, 2.0], [-3.0, -4.0, -5.0]])
-    expected = expit(X) / expit(X).sum(axis=1, keepdims=True)
-    model = rest_on_margins([0, 1, 2])
-    assert_allclose(model.predict_proba(X), expected, rtol=1e-14)
-    assert_allclose(model.predict_log_proba(X), np.log(expected), rtol=1e-12)
-
-
 def test_an_estimator_with_probabilities_only_has_them_less_one_half_as_margins():
     model = OneVersusRest(GaussianProcessClassifier()).fit(X_BLOBS, Y_BLOBS)
     p = np.column_stack([fitted.predict_proba(X_BLOBS)[:, 1] for fitted in model.estimators_])
     assert_allclose(model.decision_function(X_BLOBS), p - 0.5, atol=1e-14)
     assert_array_equal(model.ambiguous_rows(X_BLOBS), (p > 0.5).sum(axis=1) != 1)
     assert_allclose(model.predict_proba(X_BLOBS), p / p.sum(axis=1, keepdims=True), rtol=1e-12)
+    logs = np.log(p / p.sum(axis=1, keepdims=True))
+    assert_allclose(model.predict_log_proba(X_BLOBS), logs, atol=1e-12)
 
 
 def exact_coupling(r):
@@ -203,9 +195,7 @@ def test_keeps_the_contract_of_scikit_learn(estimator, check):
         ({"y": np.zeros(120, dtype=int)}, LabelError, "one class"),
         ({"sample_weight": (Y_BLOBS == 2) * 1.0}, LabelError, "one class"),
         ({"y": np.eye(4)[Y_BLOBS]}, LabelError, "does not take soft labels"),
-        ({"y": X_BLOBS[:, 0]}, LabelError, "continuous"),
         ({"y": Y_BLOBS[:-1]}, ShapeError, "X has 120 rows but y has 119"),
-        ({"X": X_BLOBS * 1j}, ColumnTypeError, "Complex"),
         ({"ambiguous": "first"}, ParameterError, "ambiguous='first' is not understood"),
         ({"ambiguous": "reject", "reject_label": 3}, ParameterError, "reject_label=3 is a class"),
     ],

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
-from scipy.integrate import quad
 from scipy.special import expit, log_expit
 
 from posteriori.errors import InferenceError, ParameterError, PosterioriError, ShapeError
@@ -24,37 +23,28 @@ def figure(z):
     return -(z**2) / 2 + log_expit(20 * z + 4)
 
 
-def figure_gradient(z):
-    return -z + 20 * expit(-20 * z - 4)
-
-
-def figure_hessian(z):
-    return -1 - 400 * expit(20 * z + 4) * expit(-20 * z - 4)
-
-
-GIVEN = {
-    "nothing": ((), 1e-8),
-    "gradient": ((figure_gradient,), 1e-9),
-    "hessian": ((None, figure_hessian), 2e-8),
-    "both": ((figure_gradient, figure_hessian), 1e-13),
-}
+DERIVATIVES_OF_IT = (
+    lambda z: -z + 20 * expit(-20 * z - 4),
+    lambda z: -1 - 400 * expit(20 * z + 4) * expit(-20 * z - 4),
+)
 
 
 @pytest.mark.parametrize("start", [0.0, 30.0, -1e4])
-@pytest.mark.parametrize("given", GIVEN)
-def test_figure_4_14_has_the_numbers_of_mpmath(given, start):
+@pytest.mark.parametrize(
+    ("gradient", "hessian", "tolerance"),
+    [(False, False, 1e-8), (True, False, 1e-9), (False, True, 2e-8), (True, True, 1e-13)],
+)
+def test_figure_4_14_has_the_numbers_of_mpmath(gradient, hessian, tolerance, start):
     with mp.workdps(50):  # (4.126), (4.128), (4.135)
         z = mp.findroot(lambda z: -z + 20 / (1 + mp.exp(20 * z + 4)), 0.07)
         s = 1 / (1 + mp.exp(-20 * z - 4))
         A = 1 + 400 * s * (1 - s)
         log_z = float(-(z**2) / 2 + mp.log(s) + mp.log(2 * mp.pi / A) / 2)
-    derivatives, tolerance = GIVEN[given]
-    q = laplace(figure, start, *derivatives)
+    chosen = zip((gradient, hessian), DERIVATIVES_OF_IT, strict=True)
+    q = laplace(figure, start, *(f if given else None for given, f in chosen))
     assert_allclose(q.mode, [float(z)], rtol=0, atol=tolerance)
     assert_allclose(q.precision, [[float(A)]], rtol=tolerance)
     assert q.log_normaliser == pytest.approx(log_z, abs=tolerance)
-    exact = np.log(quad(lambda z: np.exp(figure(z)), -10, 10, points=[-0.2])[0])
-    assert q.log_normaliser == pytest.approx(exact, abs=0.08)
 
 
 def gaussian(p, seed=0):
@@ -225,10 +215,10 @@ DERIVATIVES = {  # start, gradient, Hessian
 }
 
 
-@pytest.mark.parametrize("case", DERIVATIVES)
-def test_wrong_derivatives_are_found(case):
+@pytest.mark.parametrize("given", DERIVATIVES.values(), ids=DERIVATIVES)
+def test_wrong_derivatives_are_found(given):
     with pytest.raises(InferenceError, match="check the derivatives"):
-        laplace(square, *DERIVATIVES[case])
+        laplace(square, *given)
 
 
 def test_a_gaussian_gives_moments_density_and_draws():
