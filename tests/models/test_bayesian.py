@@ -24,9 +24,11 @@ from posteriori.errors import (
     MissingValueError,
     ParameterError,
     RankDeficiencyWarning,
+    ScaleError,
     ShapeError,
 )
 from posteriori.posterior import log_posterior as objectives
+from posteriori.posterior.predictive import extended_probit_logs
 
 INFERENCES = ["laplace", "variational", "monte_carlo"]
 
@@ -199,6 +201,16 @@ def test_predictions_average_draws_and_intervals_are_their_quantiles(K, inferenc
     if K > 2 and not is_drawn:
         model.predictive = "probit"
         assert_allclose(model.predict_proba(new), p.mean(axis=1), atol=0.04)
+        posterior, Phi = model.posterior_, with_ones(new)
+        mean = Phi @ posterior.mean.reshape(3, 3).T
+        covariance = posterior.covariance.reshape(3, 3, 3, 3)
+        covariance = np.einsum("ni,kilj,nj->nkl", Phi, covariance, Phi)
+        expected = extended_probit_logs(mean, covariance)
+        assert_allclose(model.predict_log_proba(new), expected, rtol=1e-8)
+    new[2] = 1e308, -1e308
+    tiny = fitted(1e-3 * X, y, inference=inference)
+    with pytest.raises(ScaleError, match="activations of row 2 do not fit in a double"):
+        tiny.predict_proba(new)
 
 
 @pytest.mark.parametrize("inference", INFERENCES)

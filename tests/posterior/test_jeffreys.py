@@ -1,12 +1,10 @@
 """Jeffreys' prior: Firth's estimates, against closed forms and optima at 50 digits."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 from jeffreys_oracle import exact_logistic, exact_probit, exact_softmax, optimum, with_ones
-from objectives import differences
 from scipy import sparse
 
 from posteriori import LogisticRegression, ProbitRegression
@@ -118,17 +116,6 @@ def test_many_rows_start_from_some_of_them_and_end_at_the_same_optimum():
     h = r * np.einsum("ni,ij,nj->n", design, inverse, design)
     score = design.T @ (y - p + h * (0.5 - p))  # Firth (1993)
     assert np.sqrt(score @ inverse @ score) < 1e-6
-
-
-@pytest.mark.parametrize("rows", [quasi_separated_rows, partial(three_classes, True)])
-def test_gradient_and_hessian_are_those_of_the_value(rows):
-    inference = fit(*rows())._inference
-    objective, w = inference.objective, 0.8 * inference.w
-    local = replace(objective, information="observed")(w, "full")
-    slopes = differences(lambda v: objective(v, "none").value, w, 1e-4)
-    np.testing.assert_allclose(local.gradient, slopes, rtol=1e-6, atol=1e-7)
-    bends = differences(lambda v: objective(v, "none").gradient, w, 1e-4)
-    np.testing.assert_allclose(local.hessian, bends, rtol=1e-3, atol=1e-3)
 
 
 def test_columns_that_nearly_depend_on_others_end_where_rounding_begins():

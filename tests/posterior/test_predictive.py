@@ -5,10 +5,8 @@ import numpy as np
 import pytest
 from scipy.special import log_expit, softmax
 
-from posteriori import LogisticRegression
-from posteriori.errors import ParameterError, ScaleError
+from posteriori.errors import ParameterError
 from posteriori.likelihood.links import Cloglog, Logit
-from posteriori.posterior.activations import ActivationGaussian, FromDraws, FromGaussian, root_of
 from posteriori.posterior.predictive import (
     class_intervals,
     extended_probit_logs,
@@ -17,7 +15,6 @@ from posteriori.posterior.predictive import (
     probability_interval,
     quadrature_logs,
 )
-from posteriori.rows.in_memory import read_new_rows
 
 MEANS = np.array([0.0, 1e-3, 1.0, 5.0, 30.0, 1e3, 1e4])
 DEVIATIONS = np.array([1e-6, 1e-2, 0.3, 1.0, 3.0, 10.0, 100.0, 1e3, 1e4])
@@ -124,57 +121,3 @@ def test_classes_sum_to_one_and_do_not_see_what_they_share(K):
         logs = function(mean, covariance)
         np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1.0, rtol=1e-13)
         np.testing.assert_allclose(function(mean + 100.0, moved), logs, atol=1e-9)
-
-
-def fitted(K, n=400, intercept=True):
-    random = np.random.default_rng(K)
-    X = random.normal(size=(n, 3)) * [1.0, 1e-3, 1e4] + [0.0, 5.0, -1e5]
-    signal = (X - X.mean(axis=0)) / X.std(axis=0) @ random.normal(size=(3, K))
-    y = (signal + random.gumbel(size=(n, K))).argmax(axis=1)
-    model = LogisticRegression(prior=1e-3, fit_intercept=intercept).fit(X, y)
-    return model, X
-
-
-def moments_of(model, X):
-    """Mean and covariance of the activations of each row."""
-    K, rows = len(model.classes_), read_new_rows(X, model.schema_, "The model")
-    inference = model._inference
-    gaussian = ActivationGaussian.of(
-        inference.coefficient_map, inference.w, root_of(inference.free_covariance())
-    )
-    shapes = [(K,), (K, K)] if K > 2 else [(), ()]
-    kernels = (FromGaussian(gaussian, lambda *moments, i=i: moments[i]) for i in range(2))
-    return [
-        rows.fill(np.empty((len(X), *shape)), kernel)
-        for shape, kernel in zip(shapes, kernels, strict=True)
-    ]
-
-
-@pytest.mark.parametrize(("K", "intercept"), [(2, True), (2, False), (3, True)])
-def test_moments_of_activations_are_those_of_the_coefficients(K, intercept):
-    model, X = fitted(K, intercept=intercept)
-    mean, covariance = moments_of(model, X)
-    np.testing.assert_allclose(mean, model.decision_function(X), rtol=1e-8, atol=1e-8)
-    Z = np.column_stack([np.ones(len(X)), X]) if intercept else X
-    q, c = Z.shape[1], K - 1
-    shown = model.coef_covariance_.reshape(c, q, c, q)
-    wanted = np.einsum("ni,kilj,nj->nkl", Z, shown, Z)
-    T = np.array([[-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]])
-    found = covariance[:, None, None] if K == 2 else T @ covariance @ T.T
-    # The user's units lose digits.
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=(K > 2) * 1e-4 * abs(wanted).max())
-    if K == 2:
-        ends = probability_interval(mean, np.sqrt(covariance), 0.95, Logit())
-        np.testing.assert_allclose(ends, model.predict_interval(X), rtol=1e-9)
-
-
-def test_activations_beyond_the_doubles_name_their_row():
-    model, X = fitted(2)
-    X = X.copy()
-    X[7] = 1e308, 1e308, -1e308
-    inference, rows = model._inference, read_new_rows(X, model.schema_, "The model")
-    draws = FromDraws.of(inference.coefficient_map, inference.w[None], lambda a: a[:, 0, 0])
-    with pytest.raises(ScaleError, match="activations of row 7 do not fit in a double"):
-        moments_of(model, X)
-    with pytest.raises(ScaleError, match="activations of row 7 do not fit in a double"):
-        rows.fill(np.empty(len(X)), draws)
