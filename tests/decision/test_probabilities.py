@@ -20,9 +20,9 @@ from posteriori.errors import (
 GOOD = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]])
 
 
-@pytest.mark.parametrize("kind", [np.array, list, pd.Series, pl.Series])
-def test_one_number_a_row_is_that_of_the_second_class(kind):
-    assert_array_equal(read_proba(kind([0.75, 0.0, 0.5])).values, GOOD)
+def test_one_number_a_row_is_that_of_the_second_class():
+    for kind in (np.array, list, pd.Series, pl.Series):
+        assert_array_equal(read_proba(kind([0.75, 0.0, 0.5])).values, GOOD)
 
 
 def test_single_precision_may_miss_one_by_more():
@@ -41,7 +41,6 @@ def test_single_precision_may_miss_one_by_more():
         ([[0.5, 0.5], [0.5, 0.4999]], ProbabilityError, "Row 1 of proba.* sums to 0.9999"),
         ([0.5, np.nan], MissingValueError, "Row 1"),
         (np.ma.array([0.5, 0.5], mask=[0, 1]), MissingValueError, "Row 1"),
-        (["a", "b"], ColumnTypeError, "numbers"),
         ([0.5 + 0j], ColumnTypeError, "numbers"),
         (0.5, ShapeError, r"\(\)"),
     ],
@@ -72,7 +71,6 @@ def test_a_row_of_weight_zero_is_absent_and_the_others_keep_their_numbers():
     [
         ({"proba": [[1.0], [1.0], [1.0]]}, ShapeError, r"\(3, 1\)"),
         ({"y": [0, 1, 2]}, LabelError, "y has 3"),
-        ({"y": [0, 1]}, ShapeError, "3 rows but y has 2"),
         ({"y": None}, LabelError, "the target y is None"),
         ({"y": GOOD}, LabelError, "one label"),
         ({"classes": [0, 0]}, ParameterError, "class 0 twice"),
