@@ -1,4 +1,4 @@
-"""The command line: what it prints, where, and how it ends."""
+"""The command line: output, errors and exit codes."""
 
 import subprocess
 import sys
@@ -36,13 +36,13 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(capsys):
-    """Run a command: how it ends, what it prints, and what else it says."""
+    """Run a command: its exit code, standard output and standard error."""
 
     def ran(*arguments):
         with pytest.raises(SystemExit) as end:
             cli(list(map(str, arguments)), prog_name="posteriori")
-        said = capsys.readouterr()
-        return end.value.code, said.out, said.err
+        printed = capsys.readouterr()
+        return end.value.code, printed.out, printed.err
 
     return ran
 
@@ -51,12 +51,12 @@ def test_the_summary_is_printed_and_progress_is_on(folder, run):
     code, out, err = run("fit", "rows", "--target", "benign")
     model = LogisticRegression().fit(scan(folder / "rows", "benign"))
     assert (code, out) == (0, f"{model.summary()}\n")
-    told = err.splitlines()
-    assert told[0] == "pass 1: 569 rows"
+    lines = err.splitlines()
+    assert lines[0] == "pass 1: 569 rows"
     files = sorted((folder / "rows").iterdir())
     assert run("fit", *files, "-t", "benign", "--quiet") == (0, out, "")
-    assert len(told) >= model.passes_.passes
-    assert told[-1].startswith(f"pass {len(told)} objective {-model.log_likelihood_:.8g}:")
+    assert len(lines) >= model.passes_.passes
+    assert lines[-1].startswith(f"pass {len(lines)} objective {-model.log_likelihood_:.8g}:")
 
 
 def test_a_progress_bar_is_drawn_on_a_terminal(folder, run, monkeypatch):

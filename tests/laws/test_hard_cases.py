@@ -1,4 +1,4 @@
-"""Bad input is a named error that says where; unusual input has an answer without NaN."""
+"""Bad input is a named error that says where; unusual input has predictions without NaN."""
 
 import re
 import warnings
@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from registry import FOUR
-from samples import answers, has_proba, over, rows_for
+from samples import has_proba, outputs, over, rows_for
 from scipy import sparse
 
 from posteriori import GaussianClassifier, LeastSquaresClassifier, NaiveBayes
@@ -118,9 +118,9 @@ def test_bad_new_rows_are_refused_by_name(entry, case):
                 getattr(model, name)(rows)
 
 
-def check_answers(model, rows):
+def check_outputs(model, rows):
     """No NaN, and probabilities that sum to one."""
-    for name, values in answers(model, rows).items():
+    for name, values in outputs(model, rows).items():
         assert not np.isnan(values).any(), name
         if name == "predict_proba":
             assert (values >= 0).all()
@@ -143,22 +143,22 @@ UNUSUAL = {
 @OURS
 @over(lambda entry: entry.kind == "real")
 @pytest.mark.parametrize("change", UNUSUAL.values(), ids=UNUSUAL)
-def test_unusual_rows_have_an_answer(entry, change):
+def test_unusual_rows_have_predictions(entry, change):
     rows = rows_for(entry)
     given, y = change(rows.X, rows.y)
-    check_answers(entry.make([]).fit(given, y), given[:20])
+    check_outputs(entry.make([]).fit(given, y), given[:20])
 
 
 @over(lambda entry: entry.kind == "real")
-def test_a_row_far_from_every_class_is_answered_or_named(entry):
+def test_a_row_far_from_every_class_is_predicted_or_named(entry):
     rows = rows_for(entry)
     model = entry.make(rows.classes).fit(rows.X, rows.y)
     rows.new[4] = [1e308, -1e308, 1e308, -1e308]
     try:
-        check_answers(model, rows.new)
+        check_outputs(model, rows.new)
     except ScaleError:
         with pytest.raises(ScaleError, match=r"(?i)row 4"):
-            answers(model, rows.new)
+            outputs(model, rows.new)
 
 
 def test_rows_that_are_all_the_same_are_an_error_or_have_the_priors():
@@ -182,7 +182,7 @@ def test_levels_are_those_of_the_fit(entry):
     for level, error in (("huge", LevelError), (None, MissingValueError)):
         levels.loc[3, "d"] = level
         if isinstance(model, NaiveBayes):
-            check_answers(model, levels)
+            check_outputs(model, levels)
             continue
         with pytest.raises(error, match=r"(?i)row 3.* column 'd'"):
             model.predict(levels)

@@ -1,4 +1,4 @@
-"""The same rows in memory of any kind give the same answer."""
+"""The same rows in memory of any kind give the same predictions."""
 
 import numpy as np
 import pandas as pd
@@ -8,10 +8,10 @@ import pytest
 from registry import FOUR
 from samples import (
     NAMES,
-    answers,
-    assert_same_answers,
+    assert_same_outputs,
     frame_of,
     mixed_columns,
+    outputs,
     over,
     over_sources,
     pandas_of,
@@ -82,9 +82,9 @@ def test_any_array_and_any_frame_give_the_same(entry, source):
         assert model.feature_names_in_.tolist() == NAMES
         plain = entry.make([0, 1, 2]).fit(frame_of(X), y)
         new = frame_of(new)
-    expected = answers(plain, new)
-    assert_same_answers(expected, answers(model, new))
-    assert_same_answers(expected, answers(plain, source(np.asarray(new))))
+    expected = outputs(plain, new)
+    assert_same_outputs(expected, outputs(model, new))
+    assert_same_outputs(expected, outputs(plain, source(np.asarray(new))))
 
 
 @over(entries=FOUR)
@@ -95,10 +95,10 @@ def test_whole_numbers_of_any_type(entry, dtype):
     rows = rows_for(entry)
     base = 2 if dtype is bool else 100
     X, new = (np.abs(np.round(part)) % base for part in (rows.X, rows.new))
-    expected = answers(entry.make(rows.classes).fit(X, rows.y), new)
+    expected = outputs(entry.make(rows.classes).fit(X, rows.y), new)
     model = entry.make(rows.classes).fit(X.astype(dtype), rows.y)
-    assert_same_answers(expected, answers(model, new))
-    assert_same_answers(expected, answers(model, new.astype(dtype)))
+    assert_same_outputs(expected, outputs(model, new))
+    assert_same_outputs(expected, outputs(model, new.astype(dtype)))
 
 
 @over(entries=FOUR)
@@ -106,9 +106,9 @@ def test_whole_numbers_of_any_type(entry, dtype):
 def test_columns_go_by_name_in_any_order_and_among_others(entry, kind):
     rows = rows_for(entry)
     model, new = entry.make(rows.classes).fit(frame_of(rows.X), rows.y), frame_of(rows.new)
-    expected = answers(model, new)
+    expected = outputs(model, new)
     more = new.assign(rent=1.0)[["rent", *NAMES[::-1]]]
-    assert_same_answers(expected, answers(model, kind(more)), tolerance=0)
+    assert_same_outputs(expected, outputs(model, kind(more)), tolerance=0)
     wrong = {"'age'": new.drop(columns="age"), "'agee'": new.rename(columns={"age": "agee"})}
     for name, frame in wrong.items():
         with pytest.raises(ColumnNameError, match=name):
@@ -139,11 +139,11 @@ MIXED = {
 def test_frames_of_numbers_booleans_and_levels(entry, source):
     (y, columns), (_, new) = mixed_columns(entry, 120, 0), mixed_columns(entry, 30, 1)
     plain = entry.make([0, 1, 2]).fit(pandas_of(columns), y)
-    expected = answers(plain, pandas_of(new))
+    expected = outputs(plain, pandas_of(new))
     model = entry.make([0, 1, 2]).fit(source(columns), y)
-    assert_same_answers(expected, answers(model, source(new)))
+    assert_same_outputs(expected, outputs(model, source(new)))
     if not isinstance(source(new), np.ndarray):  # which has no names
-        assert_same_answers(expected, answers(plain, source(new)))
+        assert_same_outputs(expected, outputs(plain, source(new)))
 
 
 LABELS = {
@@ -169,5 +169,5 @@ def test_labels_and_weights_from_any_source(entry, source):
     kinds = {pd.Series, pl.Series, pa.array, list}
     given = source(weight) if source in kinds else weight
     model = entry.make(names).fit(rows.X, source(y), sample_weight=given)
-    assert_same_answers(answers(plain, rows.new), answers(model, rows.new), tolerance=0)
+    assert_same_outputs(outputs(plain, rows.new), outputs(model, rows.new), tolerance=0)
     assert model.predict(rows.new).tolist() == plain.predict(rows.new).tolist()

@@ -398,7 +398,7 @@ def test_the_summary_names_the_inference_and_has_its_intervals(inference):
 
 
 def arviz_of(monkeypatch, version):
-    """In place of the package, a function that hands back what it is given."""
+    """In place of the package, a function that returns its arguments."""
 
     def from_dict(data=None, *, coords, dims, **groups):
         assert (data is None) == (version[0] == "0")
@@ -671,5 +671,5 @@ def test_a_chosen_prior_that_fixes_coefficients_is_a_warning_at_the_update():
     assert model.prior_.precision > 1e6
     with pytest.warns(IdentifiabilityWarning, match=r"The 10 rows .* 0, 1, 2, .* does not change"):
         model.update(X[10:100], y[10:100])
-    model.update(X[100:], y[100:])  # told once
+    model.update(X[100:], y[100:])  # one warning is enough
     estimator(prior="evidence").fit(X[:100], y[:100]).update(X[100:], y[100:])

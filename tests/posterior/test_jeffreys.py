@@ -125,7 +125,7 @@ def test_columns_that_nearly_depend_on_others_end_where_rounding_begins():
     W = random.normal(size=(3, 5))
     model = fit(X, (X[:, :3] @ W + random.gumbel(size=(300, 5))).argmax(axis=1))
     objective, w = model._inference.objective, model._inference.w
-    # The information has lost 8 of 16 digits: 1e-7 standard errors can be told, 1e-9 cannot.
+    # The information has lost 8 of 16 digits: steps of 1e-7 standard errors are right, of 1e-9 not.
     found = scoring(objective, np.zeros(len(w)))
     assert found.converged
     assert len(found.trace) < 40

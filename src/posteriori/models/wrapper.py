@@ -266,8 +266,9 @@ def read_training(
         classes, codes = read_labels(y, n_rows, type(model).__name__, known)
         labels = None if formula is not None else as_vector(y, keep_levels=True)
         if known is None:
-            present, codes[used] = encode(codes[used])
-            classes = classes[present]
+            present, of_used = encode(codes[used])
+            classes, codes = classes[present], np.zeros_like(codes)
+            codes[used] = of_used
     if len(classes) < model._least_classes:
         raise LabelError(
             f"{type(model).__name__} needs rows of at least two classes; y has one class, "

@@ -17,10 +17,10 @@ from registry import AROUND, CROSS_FITTED, ENTRIES, FOUR
 from samples import (
     NAMES,
     allows_missing,
-    answers,
-    assert_same_answers,
+    assert_same_outputs,
     frame_of,
     mixed_columns,
+    outputs,
     over,
     over_sources,
     pandas_of,
@@ -139,12 +139,12 @@ def _in_memory(entry):
     X, y, new = rounded(entry, n=60)
     frame = _in_order_of(_cut(frame_of(X).assign(y=y), "y"))
     plain = _exact(entry, sorted(set(y.tolist()))).fit(frame[NAMES], frame["y"].to_numpy())
-    return plain, answers(plain, frame_of(new)) | _learnt(plain)
+    return plain, outputs(plain, frame_of(new)) | _learnt(plain)
 
 
 @over(entries=FOUR)
 @over_sources(SOURCES)
-def test_rows_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
+def test_files_and_dask_give_the_fit_in_memory(entry, source, tmp_path):
     X, y, new = rounded(entry, n=60)
     plain, expected = _in_memory(entry)
     model = _exact(entry, plain.classes_.tolist())
@@ -153,17 +153,17 @@ def test_rows_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     if model.schema_.named:
         assert model.schema_ == plain.schema_
         new = frame_of(new)
-    assert_same_answers(expected, answers(model, new) | _learnt(model))
+    assert_same_outputs(expected, outputs(model, new) | _learnt(model))
 
 
 @over(entries=[*ENTRIES, *AROUND, *CROSS_FITTED])
-def test_answers_for_dask_arrays_are_those_in_memory(entry):
+def test_predictions_for_dask_arrays_are_those_in_memory(entry):
     X, y, new = rounded(entry, n=60)
     model = _exact(entry, sorted(set(y.tolist()))).fit(X, y)
     names = ["predict", "decision_function", "predict_proba", "predict_log_proba", "score_samples"]
-    elsewhere = da.from_array(new, chunks=((0, 7, 0, 18), (3, 1)))
+    on_cluster = da.from_array(new, chunks=((0, 7, 0, 18), (3, 1)))
     for name in filter(partial(hasattr, model), names):
-        expected, found = getattr(model, name)(new), getattr(model, name)(elsewhere)
+        expected, found = getattr(model, name)(new), getattr(model, name)(on_cluster)
         assert found.shape == expected.shape
         if name == "predict":
             assert found.compute().tolist() == expected.tolist()
@@ -173,7 +173,7 @@ def test_answers_for_dask_arrays_are_those_in_memory(entry):
 
 @over(entries=FOUR)
 @over_sources(FEW)
-def test_numbers_booleans_levels_and_weights_elsewhere(entry, source, tmp_path):
+def test_numbers_booleans_levels_and_weights_of_files_and_dask(entry, source, tmp_path):
     """Not all chunks have all levels."""
     (y, columns), (_, new) = mixed_columns(entry, 120, 0), mixed_columns(entry, 30, 1)
     weight = np.random.default_rng(6).choice([0.0, 0.5, 2.0], size=len(y))
@@ -184,12 +184,12 @@ def test_numbers_booleans_levels_and_weights_elsewhere(entry, source, tmp_path):
     plain.fit(rows[list(columns)], rows["y"].to_numpy(), sample_weight=rows["often"].to_numpy())
     model = _exact(entry, [0, 1, 2]).fit(scan(source(tmp_path, chunks), "y", weight="often"))
     assert model.schema_ == plain.schema_
-    assert_same_answers(answers(plain, new), answers(model, new))
+    assert_same_outputs(outputs(plain, new), outputs(model, new))
 
 
 @over(entries=FOUR)
 @over_sources(FEW)
-def test_gaps_and_soft_labels_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
+def test_gaps_and_soft_labels_of_files_and_dask(entry, source, tmp_path):
     """In the chunk of one row, columns have no entry at all."""
     rows = rows_for(entry, n=60, classes=2)
     X, names, target = rows.X.copy(), ["ja", "nein"], "ja"
@@ -204,4 +204,4 @@ def test_gaps_and_soft_labels_elsewhere_give_the_fit_in_memory(entry, source, tm
     plain = _exact(entry, names).fit(whole[NAMES], whole[target])
     model = _exact(entry, names).fit(scan(source(tmp_path, chunks), target))
     assert model.classes_.tolist() == plain.classes_.tolist()
-    assert_same_answers(answers(plain, new), answers(model, new))
+    assert_same_outputs(outputs(plain, new), outputs(model, new))
