@@ -135,6 +135,8 @@ def test_std_errors_are_those_of_the_second_differences():
     certain = estimate_priors(np.eye(3)[[0, 0, 1, 2, 2, 2, 2, 2]], [1 / 3, 1 / 3, 1 / 3])
     shares = np.array([2, 1, 5]) / 8
     assert_allclose(certain.priors, shares, rtol=1e-12)
+    rare = estimate_priors(np.eye(2)[[0, 0, 0, 1]], [1.0, 1e-200])
+    assert_allclose(rare.priors, [0.75, 0.25], rtol=1e-12)
     assert_allclose(certain.std_error, np.sqrt(shares * (1 - shares) / 8), rtol=1e-10)
 
 

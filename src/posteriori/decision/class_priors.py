@@ -262,7 +262,8 @@ def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> Estimat
 
 def _most_likely(W: Array, start: Array) -> tuple[Array, int, bool]:
     """π of largest likelihood, the number of steps, and whether they converged."""
-    pi = start
+    pi = np.maximum(start, 1e-9)  # no row is next to impossible at the start
+    pi = pi / pi.sum()
     for step in range(1, _MOST_STEPS + 1):
         following = _newton_step(W, pi)
         moved = abs(W @ (following - pi) / (W @ pi)).max()
