@@ -6,34 +6,26 @@ class.
 """
 
 from functools import partial
+from itertools import product
 
 import mpmath as mp
 import numpy as np
 from oracle import doubles, exact
 
 
-def exact_logistic(design, t, w):
-    value, weights = mp.mpf(0), []
+def _exact_binary(mean, slope, design, t, w):
+    """With p = mean(a) and dp/da = slope(a, p)."""
+    value, information = mp.mpf(0), mp.zeros(len(w))
     for row, label in zip(design, t, strict=True):
-        p = 1 / (1 + mp.exp(-(row @ w)))
+        p = mean(row @ w)
         value += mp.log(p if label else 1 - p)
-        weights.append(p * (1 - p))
-    return value + _exact_half_log(design, weights)
+        x = mp.matrix(list(row))
+        information += slope(row @ w, p) ** 2 / (p * (1 - p)) * x * x.T
+    return value + mp.log(mp.det(information)) / 2
 
 
-def exact_probit(design, t, w):
-    value, weights = mp.mpf(0), []
-    for row, label in zip(design, t, strict=True):
-        a = row @ w
-        p = mp.ncdf(a)
-        value += mp.log(p if label else 1 - p)
-        weights.append(mp.npdf(a) ** 2 / (p * (1 - p)))
-    return value + _exact_half_log(design, weights)
-
-
-def _exact_half_log(design, weights):
-    information = design.T @ (design * np.array(weights, dtype=object)[:, None])
-    return mp.log(mp.det(mp.matrix(information.tolist()))) / 2
+exact_logistic = partial(_exact_binary, lambda a: 1 / (1 + mp.exp(-a)), lambda a, p: p * (1 - p))
+exact_probit = partial(_exact_binary, mp.ncdf, lambda a, p: mp.npdf(a))
 
 
 def exact_softmax(design, t, w):
@@ -47,9 +39,8 @@ def exact_softmax(design, t, w):
         for k in range(K - 1):
             for j in range(K - 1):
                 A = p[k + 1] * (int(k == j) - p[j + 1])
-                for a in range(q):
-                    for b in range(q):
-                        information[k * q + a, j * q + b] += A * row[a] * row[b]
+                for a, b in product(range(q), repeat=2):
+                    information[k * q + a, j * q + b] += A * row[a] * row[b]
     return value + mp.log(mp.det(information)) / 2
 
 
@@ -73,10 +64,9 @@ def _derivatives(f, w):
     gradient = mp.matrix([(a - b) / (2 * h) for a, b in zip(up, down, strict=True)])
     hessian = mp.zeros(size)
     for i in range(size):
-        for j in range(i + 1):
+        hessian[i, i] = (up[i] + down[i] - 2 * here) / h**2
+        for j in range(i):
             both = f(w + steps[i] + steps[j]) + here - up[i] - up[j]
-            if i == j:
-                both = up[i] + down[i] - 2 * here
             hessian[i, j] = hessian[j, i] = both / h**2
     return gradient, hessian
 

@@ -1,4 +1,4 @@
-"""The command line: what it prints, where, and how it ends."""
+"""The command line: output, errors and exit codes."""
 
 import subprocess
 import sys
@@ -36,13 +36,13 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(capsys):
-    """Run a command: how it ends, what it prints, and what else it says."""
+    """Run a command: its exit code, standard output and standard error."""
 
     def ran(*arguments):
         with pytest.raises(SystemExit) as end:
             cli(list(map(str, arguments)), prog_name="posteriori")
-        said = capsys.readouterr()
-        return end.value.code, said.out, said.err
+        printed = capsys.readouterr()
+        return end.value.code, printed.out, printed.err
 
     return ran
 
@@ -51,14 +51,15 @@ def test_the_summary_is_printed_and_progress_is_on(folder, run):
     code, out, err = run("fit", "rows", "--target", "benign")
     model = LogisticRegression().fit(scan(folder / "rows", "benign"))
     assert (code, out) == (0, f"{model.summary()}\n")
-    told = err.splitlines()
-    assert told[0] == "pass 1: 569 rows"
-    assert run("fit", "rows", "-t", "benign", "--quiet") == (0, out, "")
-    assert len(told) >= model.passes_.passes
-    assert told[-1].startswith(f"pass {len(told)} objective {-model.log_likelihood_:.8g}:")
+    lines = err.splitlines()
+    assert lines[0] == "pass 1: 569 rows"
+    files = sorted((folder / "rows").iterdir())
+    assert run("fit", *files, "-t", "benign", "--quiet") == (0, out, "")
+    assert len(lines) >= model.passes_.passes
+    assert lines[-1].startswith(f"pass {len(lines)} objective {-model.log_likelihood_:.8g}:")
 
 
-def test_a_bar_is_drawn_where_there_is_a_screen(folder, run, monkeypatch):
+def test_a_progress_bar_is_drawn_on_a_terminal(folder, run, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # which makes rich take anything for a screen
     code, out, err = run("fit", "rows", "-t", "benign")
     assert code == 0
@@ -81,13 +82,8 @@ def test_models_take_parameters_columns_weights_and_levels(folder, run):
     assert "size[big]" in out
 
 
-def test_several_files_are_one_source(folder, run):
-    files = sorted((folder / "rows").iterdir())
-    assert run("fit", *files, "-t", "benign") == run("fit", "rows", "-t", "benign")
-
-
 @pytest.mark.parametrize("model", ["LogisticRegression", "LeastSquaresClassifier"])
-def test_other_rows_are_answered_in_a_file(model, folder, run):
+def test_predictions_for_other_rows_are_written_to_a_file(model, folder, run):
     to = "predictions.parquet"
     code, _, err = run("fit", *OTHER, "-m", model, "--to", to)
     assert code == 0
@@ -103,26 +99,19 @@ def test_other_rows_are_answered_in_a_file(model, folder, run):
     ("arguments", "code", "words"),
     [
         (["nothing"], 1, "Error: There is no file 'nothing'."),
-        (["rows", "-t", "ill"], 1, "Error: target='ill' is not among the columns."),
         (["rows"], 1, "are without labels. Name their target."),
-        (
-            ["rows", "-t", "benign", "--set", "prior=odd"],
-            1,
-            "Error: prior='odd' is not",
-        ),
+        (["rows", "-t", "benign", "--set", "prior=odd"], 1, "Error: prior='odd' is not"),
         (["rows", "-t", "benign", "--set", "priors=1"], 2, "Invalid parameter 'priors' for"),
         (["rows", "-t", "benign", "--set", "prior"], 2, "'prior' is not of the form NAME=VALUE."),
         (["rows", "-t", "benign", "--levels", "size"], 2, "--levels: 'size' is not of the form"),
         (["rows", "-t", "benign", "-m", "Forest"], 2, "'Forest' is not one of"),
         (["rows", "-t", "benign", "--set", "tol=1", "--set", "tol=2"], 2, "'tol' is given twice."),
-        (["rows", "-t", "benign", "--set", "prior={[]: 1}"], 1, "Error: prior='{[]: 1}' is not"),
         (["rows", "-t", "benign", "--to", "x"], 2, "--predict and --to go together"),
         ([*OTHER, "--to", "rows.csv"], 1, "to='rows.csv' is one of the files"),
-        ([*OTHER, "--to", "no/p.parquet"], 1, "There is no folder 'no' for the predictions."),
         ([], 2, "Missing argument 'SOURCE...'"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(arguments, code, words, folder, run):
+def test_an_error_is_one_line_without_a_traceback(arguments, code, words, folder, run):
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
     ended, out, err = run("fit", *arguments)
     assert (ended, out) == (code, "")
@@ -132,17 +121,16 @@ def test_what_is_wrong_is_said_in_a_line(arguments, code, words, folder, run):
     assert "Traceback" not in err
 
 
-def test_warnings_are_told_and_end_nothing(folder, run):
-    frame = pd.read_csv("rows.csv").assign(same=lambda rows: 2 * rows["radius"])
-    frame.to_csv("same.csv", index=False)
-    code, out, err = run("fit", "same.csv", "-t", "benign", "-c", "radius", "-c", "same", "--quiet")
+def test_a_warning_is_one_line_on_standard_error(folder, run):
+    columns = ["-c", "radius", "-c", "twice"]  # which is constant
+    code, out, err = run("fit", "rows.csv", "-t", "benign", *columns, "--quiet")
     assert code == 0
     assert "radius" in out
     assert err.startswith("Warning: ")
     assert err.count("\n") == 1
 
 
-def test_a_fit_that_is_stopped_says_how_far_it_got(folder, run, monkeypatch):
+def test_an_interrupted_fit_prints_its_pass_and_row(folder, run, monkeypatch):
     def fit(self, rows):
         raise Interrupted("Stopped in pass 3, row 200 of 569.", "Fit again.")
 
@@ -154,25 +142,21 @@ def test_a_fit_that_is_stopped_says_how_far_it_got(folder, run, monkeypatch):
 
 def test_help_imports_neither_scikit_learn_nor_a_frame_library():
     code = "import sys, posteriori.__main__ as m\ntry: m.main()\nfinally: print(*sys.modules)"
-    for arguments in (["--help"], ["fit", "--help"]):
-        command = [sys.executable, "-c", code, *arguments]
-        run = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert "Usage: posteriori" in run.stdout
-        heavy = {"sklearn", "scipy", "pandas", "polars", "pyarrow", "narwhals", "matplotlib"}
-        assert not heavy & set(run.stdout.split())
+    command = [sys.executable, "-c", code, "fit", "--help"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Usage: posteriori" in run.stdout
+    heavy = {"sklearn", "scipy", "pandas", "polars", "pyarrow", "narwhals", "matplotlib"}
+    assert not heavy & set(run.stdout.split())
 
 
 def test_every_model_that_needs_no_other_is_known():
     models = {name: getattr(posteriori, name) for name in posteriori.__all__}
-    plain = {
-        name
-        for name, each in models.items()
-        if hasattr(each, "predict") and "estimator" not in signature(each).parameters
-    }
-    assert plain == set(MODELS)
+    predict = {name for name, model in models.items() if hasattr(model, "predict")}
+    around = {name for name in predict if "estimator" in signature(models[name]).parameters}
+    assert predict - around == set(MODELS)
 
 
-def test_without_click_the_remedy_is_told(monkeypatch):
+def test_without_click_the_remedy_is_printed(monkeypatch):
     monkeypatch.setitem(sys.modules, "click", None)
     monkeypatch.delitem(sys.modules, "posteriori.cli")
     with pytest.raises(SystemExit, match=r"needs click, .*pip install 'posteriori\[cli,files\]'"):

@@ -20,9 +20,9 @@ from posteriori.errors import (
 GOOD = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]])
 
 
-@pytest.mark.parametrize("kind", [np.array, list, pd.Series, pl.Series])
-def test_one_number_a_row_is_that_of_the_second_class(kind):
-    assert_array_equal(read_proba(kind([0.75, 0.0, 0.5])).values, GOOD)
+def test_one_number_a_row_is_that_of_the_second_class():
+    for kind in (np.array, list, pd.Series, pl.Series):
+        assert_array_equal(read_proba(kind([0.75, 0.0, 0.5])).values, GOOD)
 
 
 def test_single_precision_may_miss_one_by_more():
@@ -37,14 +37,10 @@ def test_single_precision_may_miss_one_by_more():
     ("proba", "error", "words"),
     [
         ([0.5, 1.1], ProbabilityError, "Row 1 of proba.*negative"),
-        ([0.5, 0.5, -1e-9], ProbabilityError, "Row 2 of proba.*negative"),
         ([[0.5, 0.5], [1.5, -0.5]], ProbabilityError, "Row 1 of proba.*negative"),
         ([[0.5, 0.5], [0.5, 0.4999]], ProbabilityError, "Row 1 of proba.* sums to 0.9999"),
         ([0.5, np.nan], MissingValueError, "Row 1"),
-        ([0.5, None], MissingValueError, "Row 1"),
         (np.ma.array([0.5, 0.5], mask=[0, 1]), MissingValueError, "Row 1"),
-        ([[0.5, 0.5], [-np.inf, 0.5]], ProbabilityError, "Row 1"),
-        (["a", "b"], ColumnTypeError, "numbers"),
         ([0.5 + 0j], ColumnTypeError, "numbers"),
         (0.5, ShapeError, r"\(\)"),
     ],
@@ -54,13 +50,9 @@ def test_what_is_no_probability_is_an_error_that_names_the_row(proba, error, wor
         read_proba(proba)
 
 
-def test_columns_of_a_frame_that_are_called_as_the_classes_may_be_in_any_order():
-    y = ["b", "a", "b"]
-    rows = read_labelled(y, pd.DataFrame({"b": [0.9, 0.2, 0.6], "a": [0.1, 0.8, 0.4]}))
-    assert_array_equal(rows.own, [0.9, 0.8, 0.6])
-
-
-def test_classes_name_the_columns_in_their_order():
+def test_columns_are_those_of_classes_or_of_a_frame_by_name():
+    frame = pd.DataFrame({"b": [0.9, 0.2, 0.6], "a": [0.1, 0.8, 0.4]})
+    assert_array_equal(read_labelled(["b", "a", "b"], frame).own, [0.9, 0.8, 0.6])
     rows = read_labelled(["b", "b"], [[0.7, 0.2, 0.1]] * 2, classes=["c", "b", "a"])
     assert rows.classes.tolist() == ["c", "b", "a"]
     assert_array_equal(rows.probability[0], [0.7, 0.2, 0.1])
@@ -78,10 +70,7 @@ def test_a_row_of_weight_zero_is_absent_and_the_others_keep_their_numbers():
     ("given", "error", "words"),
     [
         ({"proba": [[1.0], [1.0], [1.0]]}, ShapeError, r"\(3, 1\)"),
-        ({"proba": []}, ShapeError, r"\(0, 2\)"),
-        ({"y": [0, 0, 0]}, LabelError, "y has 1"),
         ({"y": [0, 1, 2]}, LabelError, "y has 3"),
-        ({"y": [0, 1]}, ShapeError, "3 rows but y has 2"),
         ({"y": None}, LabelError, "the target y is None"),
         ({"y": GOOD}, LabelError, "one label"),
         ({"classes": [0, 0]}, ParameterError, "class 0 twice"),

@@ -32,9 +32,9 @@ def test_the_scores_are_those_of_scikit_learn(weight):
 
 
 def test_the_std_error_is_that_of_a_mean():
-    losses = (P - Y) ** 2
     found = brier_score(Y, P).std_error
-    assert_allclose(found, losses.std(ddof=1) / np.sqrt(N), rtol=1e-12)
+    assert_allclose(found, ((P - Y) ** 2).std(ddof=1) / np.sqrt(N), rtol=1e-12)
+    assert brier_score([True], [0.9]).std_error == np.inf
 
 
 @SCORES
@@ -49,10 +49,6 @@ def test_weight_two_is_the_row_twice(score):
     other = decompose_score(Y.repeat(times), SAFE.repeat(times), score=score)
     assert_allclose(one.reliability, other.reliability, rtol=1e-10)
     assert_allclose(one.resolution, other.resolution, rtol=1e-10)
-
-
-def test_one_row_has_an_infinite_std_error():
-    assert brier_score([True], [0.9]).std_error == np.inf
 
 
 def losses(score, p, happened):

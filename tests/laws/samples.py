@@ -144,7 +144,7 @@ def fitted(entry: Entry, rows: Rows, **given: Any) -> Any:
     return entry.make(rows.classes).fit(rows.X, rows.y, **given)
 
 
-def answers(model: Any, X: Any) -> dict[str, np.ndarray]:
+def outputs(model: Any, X: Any) -> dict[str, np.ndarray]:
     """All outputs of a fitted model for rows, as numbers."""
     names = ["decision_function", "predict_proba", "predict_log_proba", "score_samples"]
     names += ["predict_targets", "transform", "p_value", "expected_loss"]
@@ -154,7 +154,7 @@ def answers(model: Any, X: Any) -> dict[str, np.ndarray]:
     return found
 
 
-def assert_same_answers(
+def assert_same_outputs(
     a: dict[str, np.ndarray], b: dict[str, np.ndarray], tolerance: float = 1e-10
 ) -> None:
     """Alike to `tolerance`, relative to one or to the number; to the last bit where it is 0."""

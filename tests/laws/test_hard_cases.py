@@ -1,4 +1,4 @@
-"""Bad input is a named error that says where; unusual input has an answer without NaN."""
+"""Bad input is a named error that says where; unusual input has predictions without NaN."""
 
 import re
 import warnings
@@ -8,14 +8,10 @@ import pandas as pd
 import polars as pl
 import pytest
 from registry import FOUR
-from samples import answers, has_proba, over, rows_for
+from samples import has_proba, outputs, over, rows_for
 from scipy import sparse
 
-from posteriori import (
-    GaussianClassifier,
-    LeastSquaresClassifier,
-    NaiveBayes,
-)
+from posteriori import GaussianClassifier, LeastSquaresClassifier, NaiveBayes
 from posteriori.errors import (
     ColumnNameError,
     ColumnTypeError,
@@ -73,34 +69,24 @@ BAD_ROWS = {
     "fewer labels than rows": (X, Y[:-1], ShapeError, "90 rows.*89"),
     "no labels": (X, None, LabelError, "y"),
     "NaN among labels": (X, changed(Y, 4, np.nan, float), LabelError, "row 4"),
-    "None among labels": (X, changed(Y, 4, None, object), LabelError, "row 4"),
     "continuous labels": (X, changed(Y, 4, 0.5, float), LabelError, "row 4.*0.5"),
     "labels without order": (X, changed(Y, 4, "a", object), LabelError, "sorted"),
 }
 BAD_WEIGHTS = {
-    "zero": (ONES * 0, WeightError, "every row"),
-    "negative": (changed(ONES, 4, -1.0), WeightError, "row 4.*-1"),
-    "NaN": (changed(ONES, 4, np.nan), WeightError, "row 4.*nan"),
-    "of another length": (ONES[1:], ShapeError, r"\(89,\)"),
-    "text": (np.full(len(X), "much"), WeightError, ""),
+    "weights of zero": (X, Y, WeightError, "every row", ONES * 0),
+    "a negative weight": (X, Y, WeightError, "row 4.*-1", changed(ONES, 4, -1.0)),
+    "a weight of NaN": (X, Y, WeightError, "row 4.*nan", changed(ONES, 4, np.nan)),
+    "weights of another length": (X, Y, ShapeError, r"\(89,\)", ONES[1:]),
 }
 
 
 @OURS
 @over(entries=FOUR)
-@pytest.mark.parametrize("case", BAD_ROWS.values(), ids=BAD_ROWS)
-def test_bad_rows_are_refused_by_name(entry, case):
-    rows, y, error, words = case
+@pytest.mark.parametrize("case", (BAD_ROWS | BAD_WEIGHTS).values(), ids=BAD_ROWS | BAD_WEIGHTS)
+def test_bad_rows_and_weights_are_refused_by_name(entry, case):
+    rows, y, error, words, *weight = case
     with pytest.raises(error, match=f"(?is){words}.*\\[P\\d+\\]$"):
-        entry.make([]).fit(rows, y)
-
-
-@pytest.mark.parametrize("case", BAD_WEIGHTS.values(), ids=BAD_WEIGHTS)
-def test_bad_weights_are_refused_by_name(case):
-    weight, error, words = case
-    for entry in FOUR[:2]:
-        with pytest.raises(error, match=f"(?is){words}"):
-            entry.make([]).fit(X, Y, sample_weight=weight)
+        entry.make([]).fit(rows, y, *weight)
 
 
 @over(entries=FOUR[:2])
@@ -114,9 +100,7 @@ def test_missing_entries_are_named_in_fitting_and_prediction(entry):
 
 BAD_NEW = {
     "inf": (INF, InfiniteValueError, "row 3, column ('x)?1"),
-    "inf among NaN": (np.where(np.isinf(INF), np.inf, np.nan), InfiniteValueError, "row 3"),
     "too few columns": (X[:, :3], ShapeError, "3 features.*4 features"),
-    "too few sparse columns": (sparse.csr_array(X[:, :3]), ShapeError, "3 features"),
     "one dimension": (X[0], ShapeError, "reshape"),
     "no rows": (X[:0], ShapeError, "0 sample"),
     "text": (np.full(X.shape, "many"), ColumnTypeError, "x0.*categorical.*numeric"),
@@ -134,26 +118,20 @@ def test_bad_new_rows_are_refused_by_name(entry, case):
                 getattr(model, name)(rows)
 
 
-def check_answers(model, rows):
+def check_outputs(model, rows):
     """No NaN, and probabilities that sum to one."""
-    for name, values in answers(model, rows).items():
+    for name, values in outputs(model, rows).items():
         assert not np.isnan(values).any(), name
         if name == "predict_proba":
             assert (values >= 0).all()
             np.testing.assert_allclose(values.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
-def one_row_of_a_class(X, y):
-    return X, changed(np.where(y == 0, 1, y), 6, 0)
-
-
 UNUSUAL = {
     "a constant column": lambda X, y: (changed(X, np.s_[:, 1], 1.0), y),
-    "a column constant in a class": lambda X, y: (np.c_[X, np.where(y == 0, 1.0, X[:, 1])], y),
     "a column that says the class": lambda X, y: (np.c_[X, y == 0], y),
-    "one column twice": lambda X, y: (X[:, [0, 1, 2, 1]], y),
     "a sum of other columns": lambda X, y: (np.c_[X, X[:, 0] + X[:, 2]], y),
-    "a class with one row": one_row_of_a_class,
+    "a class with one row": lambda X, y: (X, changed(np.where(y == 0, 1, y), 6, 0)),
     "more columns than rows": lambda X, y: (X[:80].reshape(8, 40), np.arange(8) % (y.max() + 1)),
     "a single column": lambda X, y: (X[:, :1], y),
     "two rows": lambda X, y: (X[:2], [0, 1]),
@@ -165,23 +143,22 @@ UNUSUAL = {
 @OURS
 @over(lambda entry: entry.kind == "real")
 @pytest.mark.parametrize("change", UNUSUAL.values(), ids=UNUSUAL)
-def test_unusual_rows_have_an_answer(entry, change):
+def test_unusual_rows_have_predictions(entry, change):
     rows = rows_for(entry)
     given, y = change(rows.X, rows.y)
-    check_answers(entry.make([]).fit(given, y), given[:20])
+    check_outputs(entry.make([]).fit(given, y), given[:20])
 
 
-@pytest.mark.parametrize("size", [1e100, 1e308])
 @over(lambda entry: entry.kind == "real")
-def test_a_row_far_from_every_class_is_answered_or_named(entry, size):
+def test_a_row_far_from_every_class_is_predicted_or_named(entry):
     rows = rows_for(entry)
     model = entry.make(rows.classes).fit(rows.X, rows.y)
-    rows.new[4] = [size, -size, size, -size]
+    rows.new[4] = [1e308, -1e308, 1e308, -1e308]
     try:
-        check_answers(model, rows.new)
+        check_outputs(model, rows.new)
     except ScaleError:
         with pytest.raises(ScaleError, match=r"(?i)row 4"):
-            answers(model, rows.new)
+            outputs(model, rows.new)
 
 
 def test_rows_that_are_all_the_same_are_an_error_or_have_the_priors():
@@ -205,7 +182,7 @@ def test_levels_are_those_of_the_fit(entry):
     for level, error in (("huge", LevelError), (None, MissingValueError)):
         levels.loc[3, "d"] = level
         if isinstance(model, NaiveBayes):
-            check_answers(model, levels)
+            check_outputs(model, levels)
             continue
         with pytest.raises(error, match=r"(?i)row 3.* column 'd'"):
             model.predict(levels)

@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from samples import (
-    answers,
-    assert_same_answers,
+    assert_same_outputs,
     assert_same_probabilities,
     fitted,
     is_linear,
     names_columns,
+    outputs,
     over,
     rows_for,
 )
@@ -23,11 +23,11 @@ def test_the_order_of_rows_does_not_matter(entry, classes):
     rows = rows_for(entry, classes=classes)
     order = np.random.default_rng(0).permutation(len(rows.X))
     model = entry.make(rows.classes).fit(rows.X[order], rows.y[order])
-    assert_same_answers(answers(fitted(entry, rows), rows.new), answers(model, rows.new))
+    assert_same_outputs(outputs(fitted(entry, rows), rows.new), outputs(model, rows.new))
     back = np.argsort(np.random.default_rng(1).permutation(len(rows.new)))
-    one = answers(model, rows.new)
-    other = answers(model, rows.new[np.argsort(back)])
-    assert_same_answers(one, {name: values[back] for name, values in other.items()})
+    one = outputs(model, rows.new)
+    other = outputs(model, rows.new[np.argsort(back)])
+    assert_same_outputs(one, {name: values[back] for name, values in other.items()})
 
 
 @over(lambda entry: not names_columns(entry))
@@ -50,7 +50,6 @@ def _objects(values):
 
 
 NAMES = {
-    "negative integers": np.array([-7, -3, -1]),
     "whole floats": np.array([-1.0, 0.0, 5.0]),
     "unicode": np.array(["Ähre", "日本", "🦉"]),
     "tuples": _objects([(0, "a"), (0, "b"), (1, "a")]),
@@ -68,13 +67,13 @@ def test_other_names_in_the_same_order_change_nothing(entry, names):
     model = entry.make(called.tolist()).fit(rows.X, called[rows.y])
     assert model.classes_.tolist() == called.tolist()
     assert model.classes_.dtype.kind == names.dtype.kind
-    assert_same_answers(answers(plain, rows.new), answers(model, rows.new), tolerance=0)
+    assert_same_outputs(outputs(plain, rows.new), outputs(model, rows.new), tolerance=0)
     assert model.predict(rows.new).tolist() == called[plain.predict(rows.new)].tolist()
 
 
 @over()
 @pytest.mark.parametrize("order", [(2, 1, 0), (1, 2, 0), (1, 0)], ids=str)
-def test_relabelling_the_classes_relabels_the_answer(entry, order):
+def test_relabelling_the_classes_relabels_the_predictions(entry, order):
     """(2, 1, 0) and (1, 0) turn the columns of predict_proba round."""
     rows = rows_for(entry, classes=len(order))
     order = [k for k in order if k in rows.classes]

@@ -1,7 +1,7 @@
 """Soft labels: certain ones are labels, uncertain ones are rows shared among classes."""
 
 import numpy as np
-from samples import answers, assert_same_answers, fitted, over, rows_for, takes_soft_labels
+from samples import assert_same_outputs, fitted, outputs, over, rows_for, takes_soft_labels
 
 
 @over(takes_soft_labels)
@@ -11,7 +11,7 @@ def test_certain_soft_labels_are_labels_with_the_names_of_their_columns(entry):
     model = entry.make(names).fit(rows.X, np.eye(len(names))[rows.y], classes=names)
     named = entry.make(names).fit(rows.X, names[rows.y])
     assert model.classes_.tolist() == named.classes_.tolist()
-    assert_same_answers(answers(named, rows.new), answers(model, rows.new))
+    assert_same_outputs(outputs(named, rows.new), outputs(model, rows.new))
 
 
 @over(takes_soft_labels)
@@ -25,8 +25,8 @@ def test_soft_labels_share_a_row_among_classes(entry):
     shared = entry.make(rows.classes).fit(
         rows.X.repeat(K, 0), labels, sample_weight=(soft * weight[:, None]).ravel()
     )
-    assert_same_answers(answers(shared, rows.new), answers(model, rows.new))
+    assert_same_outputs(outputs(shared, rows.new), outputs(model, rows.new))
     unweighted = entry.make(rows.classes).fit(rows.X, soft)
     ones = entry.make(rows.classes).fit(rows.X, soft, sample_weight=np.ones(len(soft)))
-    assert_same_answers(answers(ones, rows.new), answers(unweighted, rows.new))
+    assert_same_outputs(outputs(ones, rows.new), outputs(unweighted, rows.new))
     assert fitted(entry, rows).classes_.tolist() == model.classes_.tolist()

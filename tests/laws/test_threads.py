@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from registry import FOUR
-from samples import answers, assert_same_answers, over, rows_for
+from samples import assert_same_outputs, outputs, over, rows_for
 
 import posteriori
 from posteriori.errors import InfiniteValueError
@@ -21,8 +21,8 @@ def test_one_thread_and_two_give_the_same_bits(entry):
     for count in (1, 2):
         with posteriori.threads(count):
             model = entry.make(rows.classes).fit(rows.X, rows.y)
-            found.append(answers(model, rows.new))
-    assert_same_answers(*found, tolerance=0)
+            found.append(outputs(model, rows.new))
+    assert_same_outputs(*found, tolerance=0)
 
 
 @over(entries=FOUR)

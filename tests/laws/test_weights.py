@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from samples import answers, assert_same_answers, fitted, has_free, over, rows_for
+from samples import assert_same_outputs, fitted, has_free, outputs, over, rows_for
 from samples import assert_same_probabilities as assert_same
 from sklearn.base import clone
 
@@ -13,9 +13,9 @@ def test_a_weight_is_the_row_repeated(entry):
     times = np.random.default_rng(0).integers(1, 4, size=len(rows.X))
     weighted = fitted(entry, rows, sample_weight=times)
     repeated = entry.make(rows.classes).fit(rows.X.repeat(times, 0), rows.y.repeat(times))
-    assert_same_answers(answers(repeated, rows.new), answers(weighted, rows.new))
+    assert_same_outputs(outputs(repeated, rows.new), outputs(weighted, rows.new))
     ones = fitted(entry, rows, sample_weight=np.ones(len(rows.X)))
-    assert_same_answers(answers(fitted(entry, rows), rows.new), answers(ones, rows.new))
+    assert_same_outputs(outputs(fitted(entry, rows), rows.new), outputs(ones, rows.new))
 
 
 @over()
@@ -30,7 +30,7 @@ def test_weight_zero_is_no_row(entry, entry_there):
     weighted = entry.make(rows.classes).fit(X, y, sample_weight=kept.astype(float))
     assert weighted.classes_.tolist() == rows.classes
     dropped = entry.make(rows.classes).fit(rows.X[kept], rows.y[kept])
-    assert_same_answers(answers(dropped, rows.new), answers(weighted, rows.new))
+    assert_same_outputs(outputs(dropped, rows.new), outputs(weighted, rows.new))
 
 
 @over(lambda entry: has_free(entry, "weight"))

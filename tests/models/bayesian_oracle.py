@@ -3,8 +3,6 @@
 The prior is N(0, 1/a) on slopes and N(0, 10²) on the intercept of centred columns.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.linalg import null_space
 from scipy.special import expit, log_expit, logsumexp, softmax
@@ -74,43 +72,16 @@ def _softmax_sums(Phi, T, theta):
     return ((P - T).T @ Phi).ravel(), H.reshape(theta.size, theta.size)
 
 
-@dataclass
-class Exact:
-    """The posterior of an intercept and one slope, at the points of a grid.
+def on_a_grid(x, y, a, n_points=500):
+    """ln p(t) of an intercept and one slope, their values (m, 2) on a grid, and the weight of each.
 
-    log_evidence is ln p(t); `points` (m, 2) are coefficients of the column as it is.
+    Values are those for the column as it is.
     """
-
-    log_evidence: float
-    points: np.ndarray
-    weights: np.ndarray
-
-    @classmethod
-    def of(cls, x, y, a, reach=None, n_points=500):
-        x, sign = np.asarray(x, dtype=float), np.where(np.asarray(y) == 1, 1.0, -1.0)
-        reach = reach or (9 * INTERCEPT**-0.5, 9 * a**-0.5)
-        axes = [np.linspace(-r, r, n_points) for r in reach]
-        b, w = (g.ravel() for g in np.meshgrid(*axes, indexing="ij"))
-        z = x - x.mean()
-        logs = (
-            -0.5 * (INTERCEPT * b**2 + a * w**2) + 0.5 * np.log(INTERCEPT * a) - np.log(2 * np.pi)
-        )
-        for one, side in zip(z, sign, strict=True):
-            logs += log_expit(side * (b + w * one))
-        cell = np.log(axes[0][1] - axes[0][0]) + np.log(axes[1][1] - axes[1][0])
-        total = logsumexp(logs)
-        points = np.column_stack([b - w * x.mean(), w])
-        return cls(float(total + cell), points, np.exp(logs - total))
-
-    @property
-    def mean(self):
-        return self.weights @ self.points
-
-    @property
-    def covariance(self):
-        away = self.points - self.mean
-        return (away * self.weights[:, None]).T @ away
-
-    def probability(self, x):
-        """p(second class|x) of the predictive distribution (4.145)."""
-        return np.array([self.weights @ expit(self.points @ [1.0, one]) for one in np.ravel(x)])
+    sign, z = np.where(np.asarray(y) == 1, 1.0, -1.0), x - x.mean()
+    axes = [np.linspace(-r, r, n_points) for r in (9 * INTERCEPT**-0.5, 9 * a**-0.5)]
+    b, w = (g.ravel() for g in np.meshgrid(*axes, indexing="ij"))
+    logs = -0.5 * (INTERCEPT * b**2 + a * w**2) + 0.5 * np.log(INTERCEPT * a) - np.log(2 * np.pi)
+    for one, side in zip(z, sign, strict=True):
+        logs += log_expit(side * (b + w * one))
+    cell, total = sum(np.log(axis[1] - axis[0]) for axis in axes), logsumexp(logs)
+    return float(total + cell), np.column_stack([b - w * x.mean(), w]), np.exp(logs - total)

@@ -13,7 +13,6 @@ from sklearn.datasets import make_classification
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression as SklearnLogistic
-from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.multiclass import OutputCodeClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -88,57 +87,58 @@ def test_keeps_the_contract_of_scikit_learn(estimator, check):
 # --- Temperature ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("K", [2, 4])
-def test_the_derivative_at_the_temperature_is_zero_at_fifty_digits(K):
-    a, y = noisy(K, n=40)
+def test_the_derivative_at_the_temperature_is_zero_at_fifty_digits():
+    a, y = noisy(4, n=40)
     weight = RANDOM.integers(1, 4, 40).astype(float)
     b = fit_inverse_temperature(a, y, weight)
+
+    def derivative(b):
+        total = mpmath.mpf(0)
+        for row, own, w in zip(a.tolist(), y, weight, strict=True):
+            e = [mpmath.exp(b * value) for value in row]
+            total += w * (row[own] - mpmath.fdot(e, row) / mpmath.fsum(e))
+        return total
+
     with mpmath.workdps(50):
-        exact = [[mpmath.mpf(value) for value in row] for row in a.tolist()]
-
-        def derivative(b):
-            total = mpmath.mpf(0)
-            for row, own, w in zip(exact, y, weight, strict=True):
-                e = [mpmath.exp(b * value) for value in row]
-                total += w * (row[own] - mpmath.fdot(e, row) / mpmath.fsum(e))
-            return total
-
         assert_allclose(b, float(mpmath.findroot(derivative, b)), rtol=1e-14)
 
 
-def test_a_frozen_estimator_is_put_right_by_the_rows_given():
+def test_a_frozen_estimator_is_recalibrated_by_the_rows_given():
     a, y = noisy(3)
     model = frozen(a, y).fit(a, y)
     b = fit_inverse_temperature(a, y, np.ones(len(y)))
     assert_allclose(model.temperature_, 1 / b, rtol=1e-12)
-    assert 2 < model.temperature_ < 5  # it is too sure by 1/0.3
+    assert 2 < model.temperature_ < 5  # overconfident by 1/0.3
     assert_allclose(model.predict_log_proba(a), log_softmax(b * a, axis=1), rtol=1e-10)
     assert_array_equal(model.predict(a), a.argmax(axis=1))
 
 
+def test_an_estimator_that_is_wrong_more_often_than_right_is_warned_of():
+    a, y = noisy(3)
+    with pytest.warns(CalibrationWarning, match=r"no better than chance.*infinite"):
+        model = frozen(a, y).fit(-a, y)
+    assert model.temperature_ == np.inf
+    assert_allclose(model.predict_proba(a), 1 / 3)
+    a, y = noisy(2)
+    with pytest.warns(CalibrationWarning, match=r"multiplied by -0\.\d+"):
+        model = frozen(a, y, method="platt").fit(-a, y)
+    assert model.calibrator_.coef_[0, 0] < 0
+
+
 @METHODS
-@pytest.mark.parametrize("cv", [4, StratifiedKFold(3), KFold(4, shuffle=True, random_state=3)])
+@pytest.mark.parametrize("cv", [4, KFold(4, shuffle=True, random_state=3)])
 @pytest.mark.parametrize(
-    "inner", [LogisticRegression(), GaussianNB(), DecisionTreeClassifier(max_depth=3)], ids=repr
+    "inner", [GaussianNB(), DecisionTreeClassifier(max_depth=3, random_state=0)], ids=repr
 )
 def test_the_map_is_that_of_predictions_by_cross_validation(inner, cv, method):
     """With scikit-learn's own splitter and `cross_val_predict`."""
     X = X2[:, [0, 1, 2, 6]]  # of which none is redundant
-    inner = clone(inner).set_params(**{"random_state": 0} if "max_depth" in str(inner) else {})
     folds = StratifiedKFold(4, shuffle=True, random_state=0) if cv == 4 else cv
     p = cross_val_predict(inner, X, Y2, cv=folds, method="predict_proba")
     given = frozen(p, Y2, GivesExactly(), method=method)
     model = CalibratedClassifier(inner, method=method, cv=cv).fit(X, Y2)
     expected = given.fit(p, Y2).predict_proba(clone(inner).fit(X, Y2).predict_proba(X))
     assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
-
-
-def test_an_estimator_that_is_wrong_more_often_than_right_gives_no_probabilities():
-    a, y = noisy(3)
-    with pytest.warns(CalibrationWarning, match=r"no better than chance.*infinite"):
-        model = frozen(a, y).fit(-a, y)
-    assert model.temperature_ == np.inf
-    assert_allclose(model.predict_proba(a), 1 / 3)
 
 
 # --- Platt ------------------------------------------------------------------------------------
@@ -155,12 +155,8 @@ def test_platts_map_is_that_of_statsmodels():
     fitted = [model.calibrator_.intercept_[0], model.calibrator_.coef_[0, 0]]
     assert_allclose(fitted, found.params, rtol=1e-8)
     assert_allclose(model.predict_proba(a)[:, 1], expit(design @ found.params), rtol=1e-8)
-
-
-def test_for_many_classes_platts_map_is_a_logistic_regression_on_all_logarithms():
-    a, y = noisy(3)
-    model = frozen(a, y, method="platt").fit(a, y)
-    logs = log_softmax(a, axis=1)
+    a, y = noisy(3)  # more classes: logistic regression on all logarithms
+    model, logs = frozen(a, y, method="platt").fit(a, y), log_softmax(a, axis=1)
     expected = LogisticRegression(prior="evidence").fit(logs, y).predict_proba(logs)
     assert_allclose(model.predict_proba(a), expected, rtol=1e-10)
 
@@ -178,21 +174,19 @@ def test_held_out_rows_that_are_separated_leave_the_temperature_alone_and_get_je
     assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
 
 
-def test_platt_says_when_it_turns_an_estimator_round():
-    a, y = noisy(2)
-    with pytest.warns(CalibrationWarning, match=r"multiplied by -0\.\d+"):
-        model = frozen(a, y, method="platt").fit(-a, y)
-    assert model.calibrator_.coef_[0, 0] < 0
-
-
 @METHODS
-def test_the_decision_function_stands_in_for_probabilities(method):
-    model = CalibratedClassifier(LinearSVC(random_state=0), method=method).fit(X2, Y2)
-    assert_allclose(model.predict_proba(X2).sum(axis=1), 1)
-    margin = LinearSVC(random_state=0).fit(X2, Y2).decision_function(X2)
-    odds = logit(model.predict_proba(X2)[:, 1])
-    slope, intercept = np.polyfit(margin, odds, 1)
-    assert_allclose(odds, slope * margin + intercept, atol=1e-8)
+def test_without_probabilities_the_decision_function_is_recalibrated(method):
+    """Also in a pipeline of texts."""
+    random = np.random.default_rng(0)
+    words, y = np.array(["good", "bad", "red", "blue"]), random.integers(2, size=200)
+    texts = [" ".join(random.choice(words, 5, p=np.roll([0.4, 0.1, 0.2, 0.3], k))) for k in y]
+    inner = make_pipeline(CountVectorizer(), LinearSVC(random_state=0))
+    model = CalibratedClassifier(inner, method=method).fit(texts, y)
+    margin = inner.fit(texts, y).decision_function(texts)
+    p = model.predict_proba(pd.Series(texts))
+    assert_allclose(p.sum(axis=1), 1)
+    slope, intercept = np.polyfit(margin, logit(p[:, 1]), 1)
+    assert_allclose(logit(p[:, 1]), slope * margin + intercept, atol=1e-8)
     assert slope > 0
     if method == "temperature":
         assert_allclose(slope, 1 / model.temperature_, rtol=1e-8)
@@ -217,35 +211,16 @@ def test_a_zero_counts_as_half_the_smallest_probability():
     model = frozen(p, y, GivesExactly()).fit(p, y)
     b = fit_inverse_temperature(np.log(np.where(p == 0, 0.01, p)), y, np.ones(20))
     assert_allclose(model.temperature_, 1 / b, rtol=1e-12)
-    found = model.predict_proba([[0.0, 1.0], [1e-9, 1 - 1e-9], [0.02, 0.98]])[:, 0]
-    assert_allclose(found[:2], expit(b * (np.log(0.01))), rtol=1e-6)
-    assert found[2] > found[1]
-
-
-@METHODS
-def test_a_zero_that_the_fit_has_not_seen_is_no_nan(method):
-    a, y = noisy(2)
-    p = np.exp(log_softmax(a, axis=1))
-    model = frozen(p, y, GivesExactly(), method=method).fit(p, y)
+    found = model.predict_proba([[0.0, 1.0], [1e-9, 1 - 1e-9]])[:, 0]
+    assert_allclose(found, expit(b * np.log(0.01)), rtol=1e-6)
+    # The fit had no zero.
+    model.fit(p[p[:, 0] > 0], y[p[:, 0] > 0])
     found = model.predict_log_proba([[0.0, 1.0], [1e-300, 1.0]])
     assert np.isfinite(found).all()
     assert found[0, 0] < found[1, 0] < np.log(1e-20)
 
 
-# --- Folds --------------------------------------------------------------------------------------
-
-
-def test_texts_are_rows_for_a_pipeline_that_takes_them():
-    random = np.random.default_rng(0)
-    words, y = np.array(["good", "bad", "red", "blue"]), random.integers(2, size=200)
-    texts = [" ".join(random.choice(words, 5, p=np.roll([0.4, 0.1, 0.2, 0.3], k))) for k in y]
-    model = CalibratedClassifier(make_pipeline(CountVectorizer(), SklearnLogistic()))
-    found = [model.fit(kind(texts), y).temperature_ for kind in (list, pd.Series)]
-    assert found == found[:1] * 2
-    assert log_loss(y, model.predict_proba(texts)) < 0.65
-
-
-# --- Wiring -------------------------------------------------------------------------------------
+# --- Errors -------------------------------------------------------------------------------------
 
 
 def test_a_class_that_the_rows_lack_stays_a_class_of_a_frozen_estimator():
@@ -264,12 +239,8 @@ def test_a_class_that_the_rows_lack_stays_a_class_of_a_frozen_estimator():
     [
         ({"method": "isotonic"}, "method='isotonic'"),
         ({"cv": 1}, "cv=1"),
-        ({"cv": 2.5}, "cv=2.5"),
         ({"cv": "five"}, "cv='five'"),
-        (
-            {"estimator": OutputCodeClassifier(GaussianNB())},
-            "has neither predict_proba",
-        ),
+        ({"estimator": OutputCodeClassifier(GaussianNB())}, "has neither predict_proba"),
     ],
 )
 def test_what_cannot_be_honoured_is_an_error(given, words):
@@ -281,7 +252,6 @@ def test_what_cannot_be_honoured_is_an_error(given, words):
 def test_a_row_without_probabilities_is_named():
     p = np.full((4, 2), np.nan)
     p[:2] = 0.5
-    with pytest.raises(DataError, match="gives no probabilities for row 2"):
-        frozen(p, Y4, GivesExactly()).fit(p, Y4)
-    with pytest.raises(DataError, match="gives no probabilities for row 2"):
-        CalibratedClassifier(GivesExactly()).fit(p, Y4)
+    for model in (frozen(p, Y4, GivesExactly()), CalibratedClassifier(GivesExactly())):
+        with pytest.raises(DataError, match="gives no probabilities for row 2"):
+            model.fit(p, Y4)

@@ -76,11 +76,9 @@ def test_a_distance_is_the_length_of_a_newton_step_without_the_row(y, prior):
 
 
 def test_a_row_that_alone_determines_a_coefficient_has_an_infinite_distance():
-    own = np.column_stack([X, np.arange(N) == 9])
-    found = all_rows(GLM().fit(own, REAL))
-    assert found.distance[9] == np.inf
+    found = all_rows(GLM().fit(np.column_stack([X, np.arange(N) == 9]), REAL))
+    assert np.flatnonzero(np.isinf(found.distance)).tolist() == [9]
     assert found.leverage[9] == pytest.approx(1.0)
-    assert np.isfinite(np.delete(found.distance, 9)).all()
 
 
 Z = RANDOM.normal([0.0, 3.0, -1.0, 0.0], 1.0, size=(N, 4))
@@ -121,11 +119,10 @@ def test_the_columns_of_each_dependency_are_named():
     assert np.isfinite(exact.proportions).all()
 
 
-@pytest.mark.parametrize("value", [0.0, 7.3])
-def test_a_column_that_never_changes_is_left_out(value):
-    found = found_in(np.column_stack([Z[:, :2], np.full(N, value)]))
+def test_a_column_that_never_changes_is_left_out():
+    found = found_in(np.column_stack([Z[:, :2], np.full(N, 7.3)]))
     assert found.constant == ("x2",)
     assert_allclose(found.indices, found_in(Z[:, :2]).indices, rtol=1e-9)
-    nothing = found_in(np.full((5, 2), value))
+    nothing = found_in(np.zeros((5, 2)))
     assert nothing.constant == ("x0", "x1")
     assert (nothing.largest, nothing.dependencies()) == (1.0, ())

@@ -1,18 +1,10 @@
 """Jeffreys' prior: Firth's estimates, against closed forms and optima at 50 digits."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
-from jeffreys_oracle import (
-    exact_logistic,
-    exact_probit,
-    exact_softmax,
-    optimum,
-    with_ones,
-)
-from objectives import differences
+from jeffreys_oracle import exact_logistic, exact_probit, exact_softmax, optimum, with_ones
 from scipy import sparse
 
 from posteriori import LogisticRegression, ProbitRegression
@@ -86,7 +78,7 @@ def test_three_classes_have_the_optimum_of_the_penalised_likelihood(apart):
     assert found.penalised_log_likelihood_ == pytest.approx(value, rel=1e-10)
 
 
-@pytest.mark.parametrize("table", [(7, 3, 2, 8), (5, 0, 4, 6), (5, 0, 0, 4), (1, 0, 0, 1)])
+@pytest.mark.parametrize("table", [(7, 3, 2, 8), (5, 0, 0, 4)])
 def test_a_table_of_two_by_two_gets_half_a_row_in_each_cell(table):
     """Firth (1993): in a saturated model ½ is added to every cell; 0 counts for half a row too."""
     X = np.array([[0.0], [0.0], [1.0], [1.0]])
@@ -94,11 +86,8 @@ def test_a_table_of_two_by_two_gets_half_a_row_in_each_cell(table):
     n00, n01, n10, n11 = np.array(table) + 0.5
     first, second = np.log(n01 / n00), np.log(n11 / n10)
     np.testing.assert_allclose(theta_of(found), [first, second - first], rtol=1e-9, atol=1e-9)
-    # I of a group of n rows is n p(1 - p).
-    variance = [
-        1 / ((n - 1) * p * (1 - p))
-        for n, p in [(n00 + n01, n01 / (n00 + n01)), (n10 + n11, n11 / (n10 + n11))]
-    ]
+    size, p = np.array([n00 + n01, n10 + n11]), np.array([n01 / (n00 + n01), n11 / (n10 + n11)])
+    variance = 1 / ((size - 1) * p * (1 - p))  # I of a group of n rows is n p(1 - p)
     errors = np.sqrt([variance[0], variance[0] + variance[1]])
     np.testing.assert_allclose(found.tidy()["std_error"], errors, rtol=1e-8)
 
@@ -129,26 +118,14 @@ def test_many_rows_start_from_some_of_them_and_end_at_the_same_optimum():
     assert np.sqrt(score @ inverse @ score) < 1e-6
 
 
-@pytest.mark.parametrize("rows", [quasi_separated_rows, partial(three_classes, True)])
-def test_gradient_and_hessian_are_those_of_the_value(rows):
-    inference = fit(*rows())._inference
-    objective, w = inference.objective, 0.8 * inference.w
-    local = replace(objective, information="observed")(w, "full")
-    slopes = differences(lambda v: objective(v, "none").value, w, 1e-4)
-    np.testing.assert_allclose(local.gradient, slopes, rtol=1e-6, atol=1e-7)
-    bends = differences(lambda v: objective(v, "none").gradient, w, 1e-4)
-    np.testing.assert_allclose(local.hessian, bends, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize(("n", "seed"), [(300, 3), (300, 4), (600, 1)])
-def test_columns_that_nearly_depend_on_others_end_where_rounding_begins(n, seed):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 4))
-    X[:, 3] = X[:, 2] + 1e-4 * random.normal(size=n)
+def test_columns_that_nearly_depend_on_others_end_where_rounding_begins():
+    random = np.random.default_rng(3)
+    X = random.normal(size=(300, 4))
+    X[:, 3] = X[:, 2] + 1e-4 * random.normal(size=300)
     W = random.normal(size=(3, 5))
-    model = fit(X, (X[:, :3] @ W + random.gumbel(size=(n, 5))).argmax(axis=1))
+    model = fit(X, (X[:, :3] @ W + random.gumbel(size=(300, 5))).argmax(axis=1))
     objective, w = model._inference.objective, model._inference.w
-    # The information has lost 8 of 16 digits: 1e-7 standard errors can be told, 1e-9 cannot.
+    # The information has lost 8 of 16 digits: steps of 1e-7 standard errors are right, of 1e-9 not.
     found = scoring(objective, np.zeros(len(w)))
     assert found.converged
     assert len(found.trace) < 40
@@ -165,15 +142,11 @@ def test_a_singular_information_is_an_error_that_says_so():
 @pytest.mark.parametrize(
     ("rows", "settings", "words"),
     [
-        (
-            (sparse.eye_array(5000, format="csr"), np.arange(5000) % 2),
-            {},
-            "5001 parameters; 5000 is the most",
-        ),
+        ((sparse.eye_array(5000), np.arange(5000) % 2), {}, "5001 parameters; 5000 is the most"),
         (three_classes(False), {"label_noise": 0.2}, "cannot be combined with label_noise"),
         (separated_rows(), {"solver": "gradient"}, "Use solver='auto'"),
     ],
-    ids=["columns", "noise", "solver"],
+    ids=lambda value: str(value)[:20] if isinstance(value, str) else "",
 )
 def test_what_it_cannot_be_combined_with_is_named(rows, settings, words):
     with pytest.raises(ParameterError, match=words):

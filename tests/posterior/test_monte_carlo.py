@@ -1,15 +1,12 @@
-"""Draws are from the exact posterior: grids, known densities and calibration."""
+"""Draws are from the exact density, and the evidence is within its error."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
-from scipy.special import log_expit
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from posteriori import GLM, GaussianPrior, LogisticRegression, ProbitRegression
 from posteriori.errors import ConvergenceWarning
-from posteriori.posterior.gaussian import Gaussian
 from posteriori.posterior.monte_carlo import (
     Draws,
     PosteriorDensity,
@@ -19,9 +16,6 @@ from posteriori.posterior.monte_carlo import (
 )
 
 RANDOM = np.random.default_rng(3)
-x = RANDOM.normal(1.0, 2.0, size=40)
-y = (0.8 * x - 0.5 + RANDOM.logistic(size=40) > 0).astype(int)
-SEPARATED = np.array([-2.0, -1.0, 0.5, 1.5, 2.0]), np.array([0, 0, 1, 1, 1])
 CANCER, IRIS = load_breast_cancer(return_X_y=True), load_iris(return_X_y=True)
 X, LABELS = CANCER[0][:, :4], CANCER[1]
 WEIGHT = RANDOM.uniform(0.2, 3.0, len(X))
@@ -32,14 +26,11 @@ FULL = GaussianPrior(
 
 FITS = {  # model, rows, labels, what else the fit is given
     "two classes": (LogisticRegression(prior=1.0), X, LABELS, {}),
-    "no prior, no intercept": (LogisticRegression(fit_intercept=False), X, LABELS, {}),
     "a full prior, weights": (LogisticRegression(prior=FULL), X, LABELS, {"sample_weight": WEIGHT}),
     "far from zero": (LogisticRegression(prior=1.0), X + 1e7, LABELS, {}),
-    "sparse": (LogisticRegression(prior=1.0), sparse.csr_array(X), LABELS, {}),
     "factors": (LogisticRegression(prior=1.0), TABLE, LABELS, {}),
     "label noise": (LogisticRegression(prior=1.0, label_noise=0.05), X, LABELS, {}),
     "three classes": (LogisticRegression(prior=1.0), *IRIS, {"sample_weight": WEIGHT[:150]}),
-    "soft labels": (LogisticRegression(prior=1.0), IRIS[0], 0.7 * np.eye(3)[IRIS[1]] + 0.1, {}),
     "offsets": (GLM(family="bernoulli", prior=1.0), X, LABELS, {"offset": 0.1 * WEIGHT}),
     "probit": (ProbitRegression(prior=1.0), X, LABELS, {}),
 }
@@ -60,62 +51,10 @@ def test_many_densities_are_those_of_each_parameter_vector(title):
     np.testing.assert_array_equal(PosteriorDensity(objective).log_density(W), value)
 
 
-def sample(model, n_draws=8000, random_state=0):
-    """Draws for a fitted model, from its Laplace fit."""
-    objective, w = model._inference.objective, model.solution_.parameters
-    root = Gaussian.of(w, objective(w, "full").hessian).root
-    return sample_posterior(PosteriorDensity(objective), w, root, n_draws, random_state)
-
-
-def assert_mean(draws, function, truth):
-    """The mean of a function of the draws is the truth, within four Monte Carlo errors."""
-    values = function(draws)[..., None]
+def assert_mean(values, truth):
+    """The mean of values of the draws is the truth, within four Monte Carlo errors."""
+    values = values[..., None] * 1.0
     assert abs(values.mean() - truth) < 4 * diagnostics(values)["mcse_mean"][0]
-
-
-def assert_like_grid(draws, axes, log_density):
-    """Means, variances and tails of draws (chains, steps, p) are those of a density on a grid."""
-    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-    logs = log_density(points)
-    weight = np.exp(logs - logs.max())
-    edges = [weight.take(end, axis=i).max() for i in range(len(axes)) for end in (0, -1)]
-    assert max(edges) < 1e-7
-    weight /= weight.sum()
-    for i in range(len(axes)):
-        own, theirs = draws[..., i], points[..., i]
-        mean = float((weight * theirs).sum())
-        spread = np.sqrt((weight * (theirs - mean) ** 2).sum())
-        assert_mean(own, lambda v: v, mean)
-        assert_mean(own, lambda v, mean=mean: (v - mean) ** 2, spread**2)
-        share = weight.sum(axis=tuple(j for j in range(len(axes)) if j != i))
-        ends_of_cells = axes[i] + np.diff(axes[i])[0] / 2
-        for chance in (0.02, 0.2, 0.8, 0.98):
-            cut = float(np.interp(chance, share.cumsum(), ends_of_cells))
-            assert_mean(own, lambda v, cut=cut: (v <= cut).astype(float), chance)
-
-
-@pytest.mark.parametrize(
-    ("data", "precision", "axes"),
-    [
-        ((x, y), (0.1, 0.5), [np.linspace(-5, 3, 401), np.linspace(-1, 4, 401)]),
-        (SEPARATED, (0.005, 0.005), [np.linspace(-60, 60, 1201), np.linspace(-5, 95, 1001)]),
-    ],
-    ids=["overlapping", "separated"],
-)
-def test_two_classes_on_a_grid(data, precision, axes):
-    points, labels = data
-    prior = GaussianPrior(precision=precision[1], intercept_precision=precision[0])
-    model = LogisticRegression(prior=prior).fit(points[:, None], labels)
-    found = sample(model)
-    assert found.worst() is None
-    draws = model._inference.objective.standard.to_user(found.values)
-
-    def log_density(w):
-        a = w[..., :1] + w[..., 1:] * points
-        penalty = 0.5 * (np.square(w) * precision).sum(axis=-1)
-        return log_expit((2 * labels - 1) * a).sum(-1) - penalty
-
-    assert_like_grid(draws, axes, log_density)
 
 
 class Gumbel:
@@ -129,10 +68,10 @@ def test_draws_are_exact_where_the_fit_is_not():
     centre, root = np.array([0.7, -0.5]), np.array([[1.7, 0.0], [-1.0, 2.0]])
     draws = sample_posterior(Gumbel(), centre, root, 20_000, random_state=1).values
     for i in range(2):
-        assert_mean(draws[..., i], lambda v: v, -np.euler_gamma)
-        assert_mean(draws[..., i], lambda v: (v + np.euler_gamma) ** 2, np.pi**2 / 6)
-        assert_mean(draws[..., i], lambda v: (v <= 0.0) * 1.0, 1 - np.exp(-1.0))
-        assert_mean(draws[..., i], lambda v: (v <= -3.0) * 1.0, 1 - np.exp(-np.exp(-3)))
+        assert_mean(draws[..., i], -np.euler_gamma)
+        assert_mean((draws[..., i] + np.euler_gamma) ** 2, np.pi**2 / 6)
+        assert_mean(draws[..., i] <= 0.0, 1 - np.exp(-1.0))
+        assert_mean(draws[..., i] <= -3.0, 1 - np.exp(-np.exp(-3)))
 
 
 class Normal:
@@ -145,13 +84,12 @@ class Normal:
         return self.log_density(W), -W
 
 
-@pytest.mark.parametrize("p", [1, 20, 100])
-def test_a_gaussian_is_drawn_nearly_independently(p):
-    found = sample_posterior(Normal(), np.zeros(p), np.eye(p), random_state=0)
+def test_a_gaussian_is_drawn_nearly_independently():
+    found = sample_posterior(Normal(), np.zeros(100), np.eye(100), random_state=0)
     assert found.diagnostics["rhat"].max() < 1.01
-    assert found.diagnostics["ess_bulk"].min() > 0.4 * len(found.pooled)
-    assert found.diagnostics["ess_tail"].min() > 0.4 * len(found.pooled)
-    np.testing.assert_allclose(np.cov(found.pooled.T), np.eye(p), atol=0.15)
+    sizes = np.minimum(found.diagnostics["ess_bulk"], found.diagnostics["ess_tail"])
+    assert sizes.min() > 0.4 * len(found.pooled)
+    np.testing.assert_allclose(np.cov(found.pooled.T), np.eye(100), atol=0.15)
 
 
 class TwoPeaks:
@@ -169,7 +107,7 @@ def test_chains_that_do_not_meet_are_named():
     assert 16_000 <= len(found.pooled) < 32_000
 
 
-@pytest.mark.parametrize("p", [1, 5, 40])
+@pytest.mark.parametrize("p", [1, 40])
 def test_the_evidence_by_importance_sampling_is_within_its_error(p):
     """The error is reported, and stays small in many dimensions."""
     exact = 0.5 * p * np.log(2 * np.pi)

@@ -1,52 +1,23 @@
 """Predictive probabilities: integrals over uncertain activations, two classes and more."""
 
-from functools import partial
-
 import mpmath
 import numpy as np
 import pytest
 from scipy.special import log_expit, softmax
 
-from posteriori import LogisticRegression
-from posteriori.errors import ParameterError, ScaleError
+from posteriori.errors import ParameterError
 from posteriori.likelihood.links import Cloglog, Logit
-from posteriori.posterior.activations import ActivationGaussian, FromDraws, FromGaussian, root_of
 from posteriori.posterior.predictive import (
     class_intervals,
-    drawn_logs,
     extended_probit_logs,
     kappa_logs,
-    log_mean,
     monte_carlo_logs,
     probability_interval,
     quadrature_logs,
-    quantile_ends,
 )
-from posteriori.rows.in_memory import read_new_rows
 
 MEANS = np.array([0.0, 1e-3, 1.0, 5.0, 30.0, 1e3, 1e4])
 DEVIATIONS = np.array([1e-6, 1e-2, 0.3, 1.0, 3.0, 10.0, 100.0, 1e3, 1e4])
-
-
-def kappa_probability(mean, variance):
-    return np.exp(kappa_logs(mean, variance)[0])
-
-
-def quadrature_probability(mean, variance):
-    return np.exp(quadrature_logs(mean, variance)[0])
-
-
-def extended_probit(mean, covariance):
-    return np.exp(extended_probit_logs(mean, covariance))
-
-
-def monte_carlo_probability(*arguments):
-    return np.exp(monte_carlo_logs(*arguments))
-
-
-def grid(means, deviations):
-    mean, deviation = np.meshgrid(means, deviations)
-    return mean.ravel(), deviation.ravel()
 
 
 def exact(m, s):
@@ -85,7 +56,7 @@ def random_activations(n, K, size, seed=0):
 
 
 def test_the_integral_is_that_of_fifty_digits_on_both_sides():
-    m, s = (each[::4] for each in grid(MEANS, DEVIATIONS))
+    m, s = (each.ravel()[::4] for each in np.meshgrid(MEANS, DEVIATIONS))
     p = [exact(*one) for one in zip(m, s, strict=True)]
     log_p = np.array([float(mpmath.log(one)) for one in p])
     log_rest = np.array([float(mpmath.log1p(-one)) for one in p])
@@ -109,28 +80,30 @@ def test_intervals_hold_the_probability_as_often_as_they_say():
 def test_three_classes_have_the_integral_over_two_contrasts(size):
     mean, covariance = random_activations(12, 3, size)
     wanted = np.array([by_product(*one) for one in zip(mean, covariance, strict=True)])
-    np.testing.assert_allclose(monte_carlo_probability(mean, covariance), wanted, atol=2e-3)
-    found = monte_carlo_probability(mean, covariance, 2**14)
-    np.testing.assert_allclose(found, wanted, atol=1e-4)
-    np.testing.assert_allclose(extended_probit(mean, covariance), wanted, atol=0.03 * size)
+    for logs, atol in (
+        (monte_carlo_logs(mean, covariance), 2e-3),
+        (monte_carlo_logs(mean, covariance, 2**14), 1e-4),
+        (extended_probit_logs(mean, covariance), 0.03 * size),
+    ):
+        np.testing.assert_allclose(np.exp(logs), wanted, atol=atol)
 
 
 def test_without_uncertainty_the_probability_is_that_of_the_mean_and_with_all_of_it_one_half():
     mean = np.array([-800.0, -3.0, 0.0, 3.0, 800.0])
     for logs in (kappa_logs, quadrature_logs):
         np.testing.assert_allclose(logs(mean, np.zeros(5))[0], log_expit(mean), rtol=1e-13)
-    found = quadrature_probability(np.array([-5.0, 0.0, 5.0]), np.array([1e20, 1e300, np.inf]))
-    np.testing.assert_allclose(found, 0.5, atol=1e-8)
+    logs = quadrature_logs(np.array([-5.0, 0.0, 5.0]), np.array([1e20, 1e300, np.inf]))
+    np.testing.assert_allclose(np.exp(logs), 0.5, atol=1e-8)
 
 
 def test_two_classes_are_one_difference():
     mean, covariance = random_activations(50, 2, 2.0)
     apart = mean[:, 1] - mean[:, 0]
     variance = np.einsum("nij,i,j->n", covariance, [-1.0, 1.0], [-1.0, 1.0])
-    closed = extended_probit(mean, covariance)
-    np.testing.assert_allclose(closed[:, 1], kappa_probability(apart, variance), rtol=1e-12)
-    drawn = monte_carlo_probability(mean, covariance)
-    np.testing.assert_allclose(drawn[:, 1], quadrature_probability(apart, variance), atol=2e-4)
+    closed, drawn = extended_probit_logs(mean, covariance), monte_carlo_logs(mean, covariance)
+    np.testing.assert_allclose(closed[:, 1], kappa_logs(apart, variance)[0], atol=1e-12)
+    exactly = np.exp(quadrature_logs(apart, variance)[0])
+    np.testing.assert_allclose(np.exp(drawn[:, 1]), exactly, atol=2e-4)
     ends = class_intervals(mean, covariance, 0.9, 2**13)
     wanted = probability_interval(apart, np.sqrt(variance), 0.9, Logit())
     np.testing.assert_allclose(ends[:, 1], wanted, atol=1e-3)
@@ -144,92 +117,7 @@ def test_classes_sum_to_one_and_do_not_see_what_they_share(K):
     # Adding c to all activations of a row, c of any mean and correlated with them in any way.
     with_all = random.normal(size=(40, 1, K))
     moved = covariance + with_all + with_all.swapaxes(1, 2) + 3.0
-    for probability in (extended_probit, monte_carlo_probability):
-        p = probability(mean, covariance)
-        np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-13)
-        np.testing.assert_allclose(probability(mean + 100.0, moved), p, rtol=1e-9)
-
-
-def fitted(K, n=400, intercept=True):
-    random = np.random.default_rng(K)
-    X = random.normal(size=(n, 3)) * [1.0, 1e-3, 1e4] + [0.0, 5.0, -1e5]
-    signal = (X - X.mean(axis=0)) / X.std(axis=0) @ random.normal(size=(3, K))
-    y = (signal + random.gumbel(size=(n, K))).argmax(axis=1)
-    model = LogisticRegression(prior=1e-3, fit_intercept=intercept).fit(X, y)
-    return model, X
-
-
-def gaussian_of(model):
-    inference = model._inference
-    return ActivationGaussian.of(
-        inference.coefficient_map, inference.w, root_of(inference.free_covariance())
-    )
-
-
-def fill(model, X, kernel, *shape):
-    return read_new_rows(X, model.schema_, "The model").fill(np.empty((len(X), *shape)), kernel)
-
-
-def moments_of(model, X):
-    """Mean and covariance of the activations of each row."""
-    K = len(model.classes_)
-    rows = read_new_rows(X, model.schema_, "The model")
-    return [
-        rows.fill(
-            np.empty((len(X), *shape)),
-            FromGaussian(gaussian_of(model), lambda *moments, i=i: moments[i]),
-        )
-        for i, shape in enumerate([(K,), (K, K)] if K > 2 else [(), ()])
-    ]
-
-
-@pytest.mark.parametrize(("K", "intercept"), [(2, True), (2, False), (3, True)])
-def test_moments_of_activations_are_those_of_the_coefficients(K, intercept):
-    model, X = fitted(K, intercept=intercept)
-    mean, covariance = moments_of(model, X)
-    np.testing.assert_allclose(mean, model.decision_function(X), rtol=1e-8, atol=1e-8)
-    Z = np.column_stack([np.ones(len(X)), X]) if intercept else X
-    q, c = Z.shape[1], K - 1
-    shown = model.coef_covariance_.reshape(c, q, c, q)
-    wanted = np.einsum("ni,kilj,nj->nkl", Z, shown, Z)
-    T = np.array([[-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]])
-    found = covariance[:, None, None] if K == 2 else T @ covariance @ T.T
-    # The user's units lose digits.
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=(K > 2) * 1e-4 * abs(wanted).max())
-    if K == 2:
-        ends = probability_interval(mean, np.sqrt(covariance), 0.95, Logit())
-        np.testing.assert_allclose(ends, model.predict_interval(X), rtol=1e-9)
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_draws_of_parameters_give_the_same_as_their_gaussian(K):
-    model, X = fitted(K)
-    inference, activations, X = model._inference, gaussian_of(model), X[:50]
-    white = np.random.default_rng(0).normal(size=(20_000, len(inference.w)))
-    of = partial(
-        FromDraws.of,
-        inference.coefficient_map,
-        inference.w + white @ root_of(inference.free_covariance()).T,
-    )
-    if K == 2:
-        exactly = fill(model, X, FromGaussian(activations, quadrature_probability))
-        wanted, limits = np.stack([1 - exactly, exactly], axis=1), model.predict_interval(X, 0.9)
-    else:
-        wanted = fill(model, X, FromGaussian(activations, monte_carlo_probability), K)
-        intervals = partial(class_intervals, level=0.9)
-        limits = fill(model, X, FromGaussian(activations, intervals), K, 2)
-    found = fill(model, X, of(lambda a: log_mean(drawn_logs(Logit(), a))), K)
-    np.testing.assert_allclose(np.exp(found), wanted, atol=3e-3)
-    ends = fill(model, X, of(lambda a: quantile_ends(np.exp(drawn_logs(Logit(), a)), 0.9)), K, 2)
-    np.testing.assert_allclose(ends[:, 1] if K == 2 else ends, limits, atol=1e-2)
-
-
-def test_activations_beyond_the_doubles_name_their_row():
-    model, X = fitted(2)
-    X = X.copy()
-    X[7] = 1e308, 1e308, -1e308
-    inference = model._inference
-    draws = FromDraws.of(inference.coefficient_map, inference.w[None], lambda a: a[:, 0, 0])
-    for kernel in (FromGaussian(gaussian_of(model), lambda mean, variance: mean), draws):
-        with pytest.raises(ScaleError, match="activations of row 7 do not fit in a double"):
-            fill(model, X, kernel)
+    for function in (extended_probit_logs, monte_carlo_logs):
+        logs = function(mean, covariance)
+        np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1.0, rtol=1e-13)
+        np.testing.assert_allclose(function(mean + 100.0, moved), logs, atol=1e-9)

@@ -1,4 +1,4 @@
-"""The variational bound against brute-force integrals, and the laws its iteration must keep."""
+"""The variational bound against its formulas written out, and the convergence of its iteration."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -54,26 +54,6 @@ def contrasts(K):
     return np.array([[-0.5], [0.5]]) if K == 2 else helmert(K).T
 
 
-def log_joint(X, T, precision, W):
-    """ln p(t, w) for many w (..., c, d), written out."""
-    a = np.einsum("nd,kc,...cd->...nk", X, contrasts(T.shape[1]), W)
-    likelihood = ((T * a).sum(-1) - logsumexp(a, axis=-1)).sum(-1)
-    precision = np.broadcast_to(precision, W.shape[-1:])
-    prior = 0.5 * np.log(precision / (2 * np.pi)) - 0.5 * precision * W**2
-    return likelihood + prior.sum((-1, -2))
-
-
-def integrated(X, T, precision):
-    """ln p(t), mean and covariance of the exact posterior of two parameters, by a grid."""
-    shape = (1, 2) if T.shape[1] == 2 else (2, 1)
-    axis = np.linspace(-8, 8, 161) / np.sqrt(np.min(precision))
-    W = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
-    logs = np.concatenate([log_joint(X, T, precision, part.reshape(-1, *shape)) for part in W])
-    cell = 2 * np.log(axis[1] - axis[0])
-    share, W = softmax(logs), W.reshape(-1, 2)
-    return logsumexp(logs) + cell, share @ W, np.cov(W.T, aweights=share, ddof=0)
-
-
 def pair_loss(d, variance, own, lead):
     xi = np.hypot(d, np.sqrt(variance))
     return own * np.logaddexp(0, xi) - 0.5 * (own * xi + lead * d)
@@ -98,27 +78,6 @@ def written_out(X, T, precision, m, S, prior_mean=0.0, weight=1.0, offset=None):
     kl = 0.5 * (np.trace(P @ S) + away @ P @ away - len(m) - logs)
     rows = by_pairs if K == 2 else np.minimum(by_pairs, fixed)
     return -(weight * rows).sum() - kl
-
-
-CASES = [
-    (K, n, scale, precision)
-    for K in (2, 3)
-    for n, scale, precision in [(1, 1.0, 1.0), (4, 3.0, 0.25), (15, 1.0, 9.0), (30, 1.0, 1.0)]
-]
-
-
-@pytest.mark.parametrize(("K", "n", "scale", "precision"), CASES)
-def test_the_bound_is_below_the_evidence_and_the_gaussian_near_but_narrow(K, n, scale, precision):
-    X, T = draw(K, n, 2 if K == 2 else 1, scale, 0)
-    exact, mean, covariance = integrated(X, T, precision)
-    found = solved(problem(X, T, precision))
-    assert found.status is Status.CONVERGED
-    assert exact - 2.5 < found.bound < exact
-    deviation = np.sqrt(np.diagonal(covariance))
-    assert (found.posterior.standard_deviation < deviation).all()
-    if n == 30:
-        assert (abs(found.posterior.mean - mean) < 0.25 * deviation).all()
-        assert (found.posterior.standard_deviation > (0.85 if K == 2 else 0.7) * deviation).all()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -152,11 +111,10 @@ def test_the_fixed_point_is_stationary_and_has_the_bound_of_the_formulas(K, d, w
         assert abs(rise / 2e-4) < 1e-5
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize(("K", "scale"), [(2, 1.0), (2, 5.0), (3, 5.0), (5, 3.0)])
-def test_the_bound_never_falls_from_any_start(K, scale, seed):
-    f = problem(*draw(K, 40, 3, scale, seed), 0.05)
-    random = np.random.default_rng(seed)
+@pytest.mark.parametrize(("K", "scale"), [(2, 5.0), (3, 5.0)])
+def test_the_bound_never_falls_from_any_start(K, scale):
+    f = problem(*draw(K, 40, 3, scale), 0.05)
+    random = np.random.default_rng(0)
     p = f.coordinates.size
     root = random.normal(size=(p, p))
     starts = [laplace(f), (3 * random.normal(size=p), root @ root.T + np.eye(p))]
@@ -170,8 +128,7 @@ def test_the_bound_never_falls_from_any_start(K, scale, seed):
     assert solved(f, max_iter=2).status is Status.MAX_ITERATIONS
 
 
-@pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize("centre", [1.0, 1e6])
+@pytest.mark.parametrize(("K", "centre"), [(2, 1e6), (3, 1.0)])
 def test_centring_and_scaling_are_those_of_the_columns(K, centre):
     Z, T = draw(K, 30, 2)
     by_hand = solved(problem(np.column_stack([np.ones(30), Z]), T, [0.1, 1.0, 2.0]))

@@ -166,7 +166,7 @@ def _possible(given: Probabilities, old: Array) -> Array:
     return p
 
 
-_EM_STEPS, _MOST_STEPS = 10, 100
+_MOST_STEPS = 100
 # A Newton step that changes the density of no row by more than this share of it is the last: the
 # next would be its square. Priors of classes with equal densities are not identified and may move.
 _STEP_TOLERANCE = 1e-11
@@ -183,7 +183,7 @@ class EstimatedPriors(Result):
     priors : (K,) the estimates, in the order of `classes`.
     std_error : (K,) by the observed information; far above one where the rows have none.
     statistic, p_value : the likelihood ratio test of no change, by chi² with `df` degrees.
-    n_iter, converged : the number of EM and Newton steps, and whether they converged.
+    n_iter, converged : the number of Newton steps, and whether they converged.
     """
 
     priors: Array
@@ -212,9 +212,9 @@ class EstimatedPriors(Result):
 def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> EstimatedPriors:
     """The class priors of the rows, from their probabilities under the priors `old`.
 
-    They maximise Σ_n ln Σ_k p_nk π_k / old_k (Saerens, Latinne and Decaestecker, 2002), first by
-    EM, π_k ← mean of the adjusted p_nk, then by Newton's method for π ≥ 0. The probabilities are
-    taken as exact: errors of a poor fit remain, whatever the number of rows.
+    They maximise Σ_n ln Σ_k p_nk π_k / old_k (Saerens, Latinne and Decaestecker, 2002), by Newton's
+    method for π ≥ 0. The probabilities are taken as exact: errors of a poor fit remain, whatever
+    the number of rows.
 
     Standard errors are those of the observed information of all classes. For a class with the
     estimate zero they measure how far from zero the prior may be. A prior that is zero in `old`
@@ -262,23 +262,15 @@ def estimate_priors(proba: Any, old: PriorsLike, classes: Any = None) -> Estimat
 
 def _most_likely(W: Array, start: Array) -> tuple[Array, int, bool]:
     """π of largest likelihood, the number of steps, and whether they converged."""
-    pi = np.maximum(start, 1e-9)  # EM would be slow to leave smaller priors
+    pi = np.maximum(start, 1e-9)  # no row is next to impossible at the start
     pi = pi / pi.sum()
     for step in range(1, _MOST_STEPS + 1):
-        if step <= _EM_STEPS:
-            pi = pi * _score(W, pi)
-            continue
         following = _newton_step(W, pi)
         moved = abs(W @ (following - pi) / (W @ pi)).max()
         pi = following
         if moved <= _STEP_TOLERANCE:
             return pi, step, True
     return pi, _MOST_STEPS, False
-
-
-def _score(W: Array, pi: Array) -> Array:
-    """Mean derivatives of the log-likelihood; at its maximum 1 where π_k > 0, else at most 1."""
-    return W.T @ (1 / (W @ pi)) / len(W)
 
 
 def _information(W: Array, pi: Array) -> Array:
@@ -295,19 +287,19 @@ def _newton_step(W: Array, pi: Array) -> Array:
     With information H = LLᵀ, y minimises |Lᵀ(y - π) - L⁻¹(score - 1)|. The step is halved until the
     function does not decrease.
     """
-    L = np.linalg.cholesky(_information(W, pi))
-    goal = L.T @ pi + solve_triangular(L, _score(W, pi) - 1, lower=True)
+    L, score = np.linalg.cholesky(_information(W, pi)), W.T @ (1 / (W @ pi)) / len(W)
+    goal = L.T @ pi + solve_triangular(L, score - 1, lower=True)
     y = nnls(L.T, goal, maxiter=100 * len(pi))[0]
-    now = _objective(W, pi)
+
+    def mean_gain(y: Array) -> float:
+        return _log_likelihood(W, y) / len(W) - float(y.sum())
+
+    now = mean_gain(pi)
     for share in 0.5 ** np.arange(34):
         following = pi + share * (y - pi)
-        if _objective(W, following) >= now - _ROUNDING * (1 + abs(now)):
+        if mean_gain(following) >= now - _ROUNDING * (1 + abs(now)):
             return following / following.sum()
     return pi
-
-
-def _objective(W: Array, y: Array) -> float:
-    return _log_likelihood(W, y) / len(W) - float(y.sum())
 
 
 def _log_likelihood(W: Array, pi: Array) -> float:

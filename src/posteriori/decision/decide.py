@@ -79,8 +79,7 @@ def decide(
 
     proba : (n, K), a data frame with a column a class, or (n,) for the second of two classes.
     loss : (K, A); a data frame with a row a class and a column an action; {class: {action: loss}},
-        where a loss may be a vector with one number a row; (n, K, A), of which n or K may be 1; or
-        None: an error costs one.
+        where a loss may be a vector with one number a row; (n, K, A); or None: an error costs one.
     actions : labels of the actions; by default those that `loss` names, else the classes if there
         are as many actions, else 0, 1, ...
     reject_cost : a number, or one a row; None if no row may be rejected.

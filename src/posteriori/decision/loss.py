@@ -124,12 +124,11 @@ def _one_or_each(value: Any, name: str, n_rows: int | None) -> Array:
 
 
 def _shaped(values: Array, n_classes: int, n_rows: int | None) -> Array:
-    """(K, A), or (n, K, A) if the rows have their own; either of n and K may be 1 in the latter."""
+    """(K, A), or (n, K, A) if the rows have their own."""
     if values.ndim == 2 and len(values) == n_classes and values.size:
         return values
-    fits = values.ndim == 3 and n_rows is not None and values.shape[2] > 0
-    if fits and values.shape[0] in (1, n_rows) and values.shape[1] in (1, n_classes):
-        return np.broadcast_to(values, (n_rows or 0, n_classes, values.shape[2]))
+    if values.ndim == 3 and values.shape[:2] == (n_rows, n_classes) and values.shape[2] > 0:
+        return values
     each = "" if n_rows is None else f" or ({n_rows}, {n_classes}, actions)"
     raise ShapeError(
         f"loss has shape {values.shape}, expected ({n_classes}, actions){each}.",

@@ -30,7 +30,7 @@ from posteriori.models.posteriors import (
     ApproximationCheck,
     Earlier,
     Found,
-    after_updates,
+    Word,
     by_laplace,
     by_monte_carlo,
     by_variational,
@@ -305,7 +305,11 @@ class BayesianLogisticRegression(LikelihoodModel):
             self._check = check_posterior(self._inference, self._found)
         if not self._earlier.n_fits:
             return self._check
-        return after_updates(self._check, self._n_last, self._n_all)
+        last, total = number_text(self._n_last), number_text(self._n_all)
+        of_last = f"This check is of the last {last} of {total} rows"
+        sentence = f"{self._check.sentence} {of_last}: those before enter as a Gaussian prior."
+        word: Word = "poor" if self._check.word == "poor" else "usable"
+        return replace(self._check, word=word, sentence=sentence)
 
     @property
     def diagnostics_(self) -> Any:
@@ -316,25 +320,15 @@ class BayesianLogisticRegression(LikelihoodModel):
         (the Monte Carlo error of the mean).
         """
         self._known_classes()
-        draws = self.posterior_.draws
-        return make_frame(
-            {
-                **self._term_columns(),
-                "mean": draws.mean(axis=(0, 1)).tolist(),
-                "sd": draws.std(axis=(0, 1), ddof=1).tolist(),
-                **{name: values.tolist() for name, values in diagnostics(draws).items()},
-            },
-            self._frame_backend,
-        )
-
-    def _term_columns(self) -> dict[str, Any]:
-        coef_map, classes = self.posterior_.coefficient_map, self.classes_
-        if len(classes) == 2:
-            return {"term": list(coef_map.terms)}
-        return {
-            "term": [term for _ in classes for term in coef_map.terms],
-            "class": np.repeat(classes, len(coef_map.terms)).tolist(),
-        }
+        draws, terms = self.posterior_.draws, list(self.posterior_.coefficient_map.terms)
+        columns: dict[str, Any] = {"term": terms}
+        if len(self.classes_) > 2:
+            each = np.repeat(self.classes_, len(terms)).tolist()
+            columns = {"term": terms * len(self.classes_), "class": each}
+        columns["mean"] = draws.mean(axis=(0, 1)).tolist()
+        columns["sd"] = draws.std(axis=(0, 1), ddof=1).tolist()
+        columns |= {name: values.tolist() for name, values in diagnostics(draws).items()}
+        return make_frame(columns, self._frame_backend)
 
     def to_arviz(self, n_draws: int = 1000, by_row: bool = True) -> Any:
         """Draws for the package arviz, as for az.summary, az.loo, az.compare, az.plot_ppc.

@@ -68,7 +68,8 @@ class _Multiclass(ClassifierMixin, Wrapper):
         self.classes_, self.estimators_ = rows.classes, []
         for target in self._comparisons():
             labels = target[rows.codes]
-            self.estimators_.append(rows.fit(self._base, np.flatnonzero(labels >= 0), labels))
+            pair = np.flatnonzero((labels >= 0) & (rows.weight > 0))
+            self.estimators_.append(rows.fit(self._base, pair, labels))
 
     @anywhere
     def predict(self, X: Any) -> Labels:
@@ -78,7 +79,9 @@ class _Multiclass(ClassifierMixin, Wrapper):
         of `classes_` if that can hold `reject_label` unchanged, and holds Python objects if not.
         """
         margins = self._margins(X)
-        found = self.classes_[self._winners(margins)]
+        is_binary = len(self.classes_) == 2
+        winners = margins[:, 0] > 0 if is_binary else self._scores(margins).argmax(axis=1)
+        found = self.classes_[winners.astype(np.intp)]
         if self.ambiguous == "largest":
             return found
         return overwrite(found, self._conflicts(margins), self.reject_label)
@@ -174,11 +177,6 @@ class _Multiclass(ClassifierMixin, Wrapper):
     def _margins(self, X: Any) -> Array:
         check_is_fitted(self)
         return np.column_stack([_margin(fitted, X) for fitted in self.estimators_])
-
-    def _winners(self, margins: Array) -> Codes:
-        if len(self.classes_) == 2:
-            return (margins[:, 0] > 0).astype(np.intp)
-        return self._scores(margins).argmax(axis=1)
 
 
 class OneVersusRest(_Multiclass):

@@ -23,9 +23,6 @@ from posteriori.models.wrapper import (
 )
 from posteriori.typing import Array, Labels
 
-_ROUNDING = 1e-12
-"""Log densities that differ by less, relative to themselves or to one, count as equal."""
-
 
 def _classifies(model: "NoveltyDetector") -> bool:
     return is_classifier(model.estimator)
@@ -134,9 +131,7 @@ class NoveltyDetector(Wrapper):
     @anywhere
     def p_value(self, X: Any) -> Array:
         """The share (n,) of ordinary rows whose density is no higher, the row itself counted."""
-        scores = self.score_samples(X)
-        raised = scores + _ROUNDING * np.maximum(abs(np.nan_to_num(scores)), 1.0)
-        place = np.searchsorted(self._densities, raised, side="right")
+        place = np.searchsorted(self._densities, self.score_samples(X), side="right")
         return (1 + self._weight_below[place]) / (1 + self._weight_below[-1])
 
     @anywhere

@@ -4,7 +4,7 @@ Conventions: n rows, K classes, p free parameters, S draws w_s (S, p) of the Gau
 posterior, r_s = p(w_s|t)/q(w_s).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, cast
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from posteriori.arguments import as_generator
 from posteriori.errors import InferenceError, ParameterError
-from posteriori.inspection.results import number_text
 from posteriori.likelihood.binary_losses import SignedLogisticLoss
 from posteriori.likelihood.links import ProbabilityLink
 from posteriori.likelihood.log_arithmetic import times
@@ -89,77 +88,47 @@ class ApproximationCheck:
 
 
 def check_posterior(inference: Inference, found: "Found") -> ApproximationCheck:
-    """The check of draws, or of the Gaussian."""
-    if isinstance(found.free, Draws):
-        return _check_draws(found.free)
-    if isinstance(found.free, DiagonalGaussian):
-        return _check_diagonal(len(found.free.mean))
-    return _check_gaussian(inference.objective, found.free)
+    """Whether the chains of draws agree, or how near a Gaussian is to the exact posterior.
 
-
-def _check_gaussian(objective: LogPosterior, gaussian: Gaussian) -> ApproximationCheck:
-    """The check of a Gaussian, on the same draws every time."""
+    A posterior of very many coefficients without their correlations is not checked: in thousands of
+    dimensions a few draws have all the weight.
+    """
+    free, objective = found.free, inference.objective
+    if isinstance(free, Draws):
+        numbers = free.diagnostics
+        rhat = float(np.nanmax(numbers["rhat"]))
+        size = float(np.nanmin(np.minimum(numbers["ess_bulk"], numbers["ess_tail"])))
+        agree = free.worst() is None
+        return ApproximationCheck(
+            "good" if agree else "poor",
+            f"The draws are from the exact posterior; their chains {'' if agree else 'do not '}"
+            f"agree (R-hat {rhat:.3f} at most, {size:.0f} effective draws at least).",
+        )
+    if isinstance(free, DiagonalGaussian):
+        more = f"Whether the exact posterior of {len(free.mean):,} coefficients is near was not"
+        return ApproximationCheck("usable", f"{DIAGONAL} {more} checked.")
+    # On the same draws every time.
     size = objective.n_rows * objective.coordinates.n_activations
     n_draws = int(np.clip(_ACTIVATIONS // max(size, 1), _FEWEST_DRAWS, _MOST_DRAWS))
-    draws, is_jeffreys = gaussian.sample(n_draws, _SEED), isinstance(objective, JeffreysPosterior)
+    draws, is_jeffreys = free.sample(n_draws, _SEED), isinstance(objective, JeffreysPosterior)
     with one_blas_thread():
         if is_jeffreys:
             log_density = np.array([-objective(draw, "none").value for draw in draws])
         else:
             log_density = PosteriorDensity(objective).log_density(draws)
-    log_ratio = log_density - gaussian.log_density(draws)
+    log_ratio = log_density - free.log_density(draws)
     k_hat = pareto_k(log_ratio) if n_draws >= _TAIL_DRAWS else None
     with np.errstate(invalid="ignore"):
-        discrepancy = float(np.std(log_ratio)) / len(gaussian.mean) ** 0.5
-    word = _word(discrepancy, k_hat)
+        discrepancy = float(np.std(log_ratio)) / len(free.mean) ** 0.5
+    # k-hat of a joint density is large in many dimensions, whatever its margins, and does not
+    # detect a Gaussian that is too wide, as that of separated classes is.
+    is_good = discrepancy <= _SMALL and (k_hat is None or k_hat <= _K_HAT)
+    word: Word = "good" if is_good else "usable" if discrepancy <= _LARGE else "poor"
     remedy = "" if word != "poor" else "Use inference='monte_carlo'."
     if remedy and is_jeffreys:
         remedy = "Use a Gaussian prior and inference='monte_carlo'."
-    numbers = f"discrepancy {discrepancy:.2f}" + ("" if k_hat is None else f", k-hat {k_hat:.2f}")
-    sentence = f"{_SENTENCES[word]} ({numbers})."
-    return ApproximationCheck(word, sentence, k_hat, discrepancy, remedy)
-
-
-def _word(discrepancy: float, k_hat: float | None) -> Word:
-    """By the discrepancy; k-hat distinguishes "good" from "usable".
-
-    k-hat of a joint density is large in many dimensions, whatever its margins, and does not detect
-    a Gaussian that is too wide, as that of separated classes is.
-    """
-    if not discrepancy <= _LARGE:
-        return "poor"
-    return "good" if discrepancy <= _SMALL and (k_hat is None or k_hat <= _K_HAT) else "usable"
-
-
-def _check_diagonal(p: int) -> ApproximationCheck:
-    """The word for a posterior of p coefficients without their correlations, which is not checked.
-
-    Weights of draws say nothing there: in thousands of dimensions a few have all the weight.
-    """
-    more = f"Whether the exact posterior of {p:,} coefficients is near was not checked."
-    return ApproximationCheck("usable", f"{DIAGONAL} {more}")
-
-
-def _check_draws(draws: Draws) -> ApproximationCheck:
-    """Whether chains agree."""
-    found = draws.diagnostics
-    rhat = float(np.nanmax(found["rhat"]))
-    size = float(np.nanmin(np.minimum(found["ess_bulk"], found["ess_tail"])))
-    agree = draws.worst() is None
-    return ApproximationCheck(
-        "good" if agree else "poor",
-        f"The draws are from the exact posterior; their chains {'' if agree else 'do not '}"
-        f"agree (R-hat {rhat:.3f} at most, {size:.0f} effective draws at least).",
-    )
-
-
-def after_updates(check: ApproximationCheck, n_last: float, n_all: float) -> ApproximationCheck:
-    """The check of the last of several fits, the rows before being known by a Gaussian."""
-    sentence = (
-        f"{check.sentence} This check is of the last {number_text(n_last)} of {number_text(n_all)} "
-        "rows: those before enter as a Gaussian prior."
-    )
-    return replace(check, word="poor" if check.word == "poor" else "usable", sentence=sentence)
+    shown = f"discrepancy {discrepancy:.2f}" + ("" if k_hat is None else f", k-hat {k_hat:.2f}")
+    return ApproximationCheck(word, f"{_SENTENCES[word]} ({shown}).", k_hat, discrepancy, remedy)
 
 
 _AFFORDABLE = 1e10
@@ -263,21 +232,6 @@ def drawn_classes(
     return rows.fill(np.empty(uniform.shape), of_block).T.astype(np.intp)
 
 
-def pointwise_log_likelihood(
-    objective: LogPosterior, posterior: Posterior, draws: Array, link: ProbabilityLink
-) -> Array:
-    """ln p(t_i|w_s) (S, n) of the rows of a fit, times their weights."""
-
-    def of_block(block: Block) -> Array:
-        t = membership(objective, block)[:, :, None]
-        kernel = FromDraws.of(posterior.coefficient_map, draws, lambda a: drawn_logs(link, a))
-        found = times(t, kernel(block)).sum(axis=1)
-        return found if block.weight is None else found * block.weight[:, None]
-
-    rows = cast(MemoryRows, objective.rows)
-    return rows.fill(np.empty((rows.n_rows, len(draws))), of_block).T
-
-
 def membership(objective: LogPosterior, block: Block) -> Array:
     """How much each row of a block belongs to each class (n, K)."""
     t = objective.target(block)
@@ -315,16 +269,17 @@ def to_arviz(
     if K > 1:
         coords["class"] = np.array(classes)
     if objective is not None:
-        groups |= _of_rows(posterior, draws, link, objective, random)
+        groups |= _of_each_row(posterior, draws, link, objective, random)
         dims["y"], coords["row"] = ["row"], np.arange(objective.rows.n_rows)
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict(groups, coords=coords, dims=dims)
     return arviz.from_dict(**groups, coords=coords, dims=dims)
 
 
-def _of_rows(
+def _of_each_row(
     posterior: Posterior, draws: Array, link: ProbabilityLink, objective: LogPosterior, random: Any
 ) -> dict[str, dict[str, Any]]:
+    """ln p(t_i|w_s) of the rows of a fit times their weights, drawn classes, and those observed."""
     rows, flat = objective.rows, draws.reshape(-1, draws.shape[-1])
     if not isinstance(rows, MemoryRows):
         raise InferenceError(
@@ -332,7 +287,13 @@ def _of_rows(
             "Use to_arviz(by_row=False).",
         )
     _check_size(rows.n_rows * len(flat))
-    logs = pointwise_log_likelihood(objective, posterior, flat, link)
+    kernel = FromDraws.of(posterior.coefficient_map, flat, lambda a: drawn_logs(link, a))
+
+    def log_likelihood(block: Block) -> Array:
+        found = times(membership(objective, block)[:, :, None], kernel(block)).sum(axis=1)
+        return found if block.weight is None else found * block.weight[:, None]
+
+    logs = rows.fill(np.empty((rows.n_rows, len(flat))), log_likelihood).T
     drawn = drawn_classes(rows, posterior, flat, link, random)
     observed = rows.fill(np.empty(rows.n_rows), lambda b: membership(objective, b).argmax(axis=1))
     shape = (*draws.shape[:2], rows.n_rows)

@@ -171,11 +171,11 @@ def is_ours(estimator: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The rows of a fit with a positive weight as the user passed them, their classes and weights.
+    """The rows of a fit as the user passed them, with their classes and weights.
 
-    X is a data frame, and y None, if there is a `formula`. `number` is the number of each row among
-    all `n_given`; `fit_params` and `split_params` are the other arguments of the estimator and of
-    the splitter.
+    X is a data frame, and y None, if there is a `formula`. `used` (m,) has the numbers of the rows
+    with a positive weight. `fit_params` and `split_params` are the other arguments of the estimator
+    and of the splitter.
     """
 
     X: Any
@@ -184,13 +184,12 @@ class Training:
     classes: Labels
     codes: Codes
     weight: Array
-    number: Codes
-    n_given: int
+    used: Codes
     fit_params: Mapping[str, Any]
     split_params: Mapping[str, Any]
 
     def fit(self, estimator: Any, rows: Codes | None = None, labels: Any = None) -> Any:
-        """A copy of the estimator, fitted to these rows, or to all.
+        """A copy of the estimator, fitted to these rows, or to all with a weight.
 
         `labels`, one for each row of X, replace those of the user. An estimator of posteriori is
         passed all rows of a frame with text, with weight zero where they are not among `rows`, so
@@ -198,19 +197,21 @@ class Training:
         """
         if isinstance(estimator, FrozenEstimator):
             return estimator
+        rows = self.used if rows is None else rows
         X, y, formula, params = self.X, self.y, self.formula, dict(self.fit_params)
         every = np.arange(len(self.codes))
         if labels is not None:
             X, y, formula = self._with_labels(labels)
-        if rows is not None and not np.array_equal(rows, every):
+        if not np.array_equal(rows, every):
             if is_ours(estimator) and _has_levels(X):
                 times = np.bincount(rows, minlength=len(every))
                 params["sample_weight"], rows = self.weight * times, every
             else:
-                X, y, params = _pick(X, y, params, rows)
+                params = _check_method_params(X, params, indices=rows)
+                X, y = pick_rows(X, rows), None if y is None else y[rows]
         y = y.to_native() if isinstance(y, nw.Series) else y
         given = (formula, X) if formula is not None else (X,) if y is None else (X, y)
-        with self._numbered(every if rows is None else rows):
+        with _numbered(rows):
             return clone(estimator).fit(*given, **params)
 
     def _with_labels(self, labels: Any) -> tuple[Any, Any, str | None]:
@@ -224,22 +225,23 @@ class Training:
 
     def predict(self, predict: Callable[[Any, Any], Any], fitted: Any, rows: Codes) -> Array:
         """What `predict(fitted, X)` gives for these rows."""
-        with self._numbered(rows):
+        with _numbered(rows):
             return np.asarray(predict(fitted, pick_rows(self.X, rows)), dtype=np.float64)
 
-    @contextmanager
-    def _numbered(self, rows: Codes) -> Iterator[None]:
-        """Errors that name one of these rows have its number among those given instead."""
-        try:
-            yield
-        except (DataError, ScaleError) as error:
-            if error.row is None:
-                raise
-            raise error.located("", int(self.number[rows][error.row]) - error.row) from error
+
+@contextmanager
+def _numbered(rows: Codes) -> Iterator[None]:
+    """Errors that name one of these rows have its number among those given instead."""
+    try:
+        yield
+    except (DataError, ScaleError) as error:
+        if error.row is None:
+            raise
+        raise error.located("", int(rows[error.row]) - error.row) from error
 
 
 def read_training(
-    model: Wrapper, X: Any, y: Any, sample_weight: Any = None, params: Mapping[str, Any] = {}
+    model: Wrapper, X: Any, y: Any, sample_weight: Any, params: Mapping[str, Any]
 ) -> Training:
     """The rows that a model is fitted to.
 
@@ -254,32 +256,27 @@ def read_training(
     n_rows = count_rows(X)
     weight = read_weight(sample_weight, n_rows)
     weight = np.ones(n_rows) if weight is None else weight
-    number = np.flatnonzero(weight)
+    used = np.flatnonzero(weight)
     classes, codes, labels = np.zeros(1), np.zeros(n_rows, dtype=np.intp), None
-    known = None
-    if isinstance(model._base, FrozenEstimator):
+    is_frozen = isinstance(model._base, FrozenEstimator)
+    if is_frozen:
         check_is_fitted(model._base)
-        known = getattr(model._base, "classes_", None)
     if model._needs_labels:
+        known = getattr(model._base, "classes_", None) if is_frozen else None
         classes, codes = read_labels(y, n_rows, type(model).__name__, known)
         labels = None if formula is not None else as_vector(y, keep_levels=True)
-    fit_params, split_params = routed(model, sample_weight, params)
-    if len(number) < n_rows:
-        split_params = _check_method_params(X, split_params, indices=number)
-        X, labels, fit_params = _pick(X, labels, fit_params, number)
-        codes, weight = codes[number], weight[number]
         if known is None:
-            present, codes = encode(codes)
-            classes = classes[present]
+            present, of_used = encode(codes[used])
+            classes, codes = classes[present], np.zeros_like(codes)
+            codes[used] = of_used
     if len(classes) < model._least_classes:
         raise LabelError(
             f"{type(model).__name__} needs rows of at least two classes; y has one class, "
             f"{classes.tolist()[0]!r} (n_samples = {n_rows}).",
             "Pass rows of every class.",
         )
-    return Training(
-        X, labels, formula, classes, codes, weight, number, n_rows, fit_params, split_params
-    )
+    given = routed(model, sample_weight, params)
+    return Training(X, labels, formula, classes, codes, weight, used, *given)
 
 
 def read_labels(
@@ -293,14 +290,6 @@ def read_labels(
             "Pass one label a row.",
         )
     return found, cast(Codes, codes)
-
-
-def _pick(
-    X: Any, y: Any, params: Mapping[str, Any], rows: Codes
-) -> tuple[Any, Any, dict[str, Any]]:
-    """Some rows of X, of y, and of the arguments that have one entry per row."""
-    picked: dict[str, Any] = _check_method_params(X, params, indices=rows)
-    return pick_rows(X, rows), None if y is None else y[rows], picked
 
 
 def _has_levels(X: Any) -> bool:
@@ -325,8 +314,8 @@ def held_out_predictions(
     Also the classes and weights of these rows. One that is predicted r times has 1/r of its weight
     each time.
     """
-    every = np.arange(len(rows.codes))
-    folds = [(every, every)] if isinstance(estimator, FrozenEstimator) else make_folds(cv, rows)
+    is_frozen = isinstance(estimator, FrozenEstimator)
+    folds = [(rows.used, rows.used)] if is_frozen else make_folds(cv, rows)
     parts = [rows.predict(predict, rows.fit(estimator, train), test) for train, test in folds]
     tested = np.concatenate([test for _, test in folds])
     times = np.bincount(tested)[tested]
@@ -334,48 +323,39 @@ def held_out_predictions(
 
 
 def make_folds(cv: Any, rows: Training) -> list[tuple[Codes, Codes]]:
-    """The rows to fit to and those to predict, fold by fold.
+    """The rows to fit to and those to predict, fold by fold, by their numbers among all.
 
     A number means `StratifiedKFold(cv, shuffle=True, random_state=0)`, but no more folds than rows
-    in the largest class. A list of splits has the numbers of the rows among all those given.
+    in the largest class.
     """
-    if hasattr(cv, "split") and not isinstance(cv, str):
-        folds = list(cv.split(rows.X, rows.codes, **rows.split_params))
-    elif np.iterable(cv) and not isinstance(cv, str):
-        place = np.full(rows.n_given, -1)
-        place[rows.number] = np.arange(len(rows.number))
-        folds = [tuple(each[each >= 0] for each in map(place.__getitem__, split)) for split in cv]
+    every, used = np.arange(len(rows.codes)), rows.used
+    if np.iterable(cv) and not isinstance(cv, str) and not hasattr(cv, "split"):
+        folds = [[part[rows.weight[part] > 0] for part in map(every.__getitem__, s)] for s in cv]
     else:
-        folds = _stratified(cv, rows.codes)
+        splitter, codes = cv, rows.codes[used]
+        if isinstance(cv, str) or not hasattr(cv, "split"):
+            check_count("cv", cv, "folds")
+            largest = int(np.bincount(codes).max())
+            if min(cv, largest) < 2:
+                raise ParameterError(
+                    f"cv={cv} holds out no rows: the largest class has {largest} "
+                    f"(n_samples = {len(codes)}).",
+                    f"Use two folds or more. {_REMEDY}",
+                )
+            splitter = StratifiedKFold(min(cv, largest), shuffle=True, random_state=0)
+        params = _check_method_params(rows.X, rows.split_params, indices=used)
+        with warnings.catch_warnings():
+            # A class with fewer rows than folds is in some of the folds only.
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            splits = list(splitter.split(pick_rows(rows.X, used), codes, **params))
+        folds = [[used[part] for part in split] for split in splits]
     for number, (train, test) in enumerate(folds, start=1):
-        present = np.unique(rows.codes[train])
-        lacking = rows.classes[np.setdiff1d(rows.codes[test], present)].tolist()
-        if len(present) == 1 < len(rows.classes):
-            label = rows.classes.tolist()[present[0]]
-            problem = f"The training rows of fold {number} are of one class, {label!r}."
-            raise LabelError(problem, "Pass more rows of the others, or another splitter as cv=.")
-        if lacking:
-            problem = f"No training row of fold {number} is of class {lacking[0]!r}"
+        lacking = np.setdiff1d(rows.codes[test], rows.codes[train])
+        if len(lacking):
+            label = rows.classes.tolist()[lacking[0]]
+            problem = f"No training row of fold {number} is of class {label!r}"
             warn(IdentifiabilityWarning(f"{problem}: it gets probability zero there.", _REMEDY))
-    return folds
-
-
-def _stratified(cv: Any, codes: Codes) -> list[tuple[Codes, Codes]]:
-    """Folds for their number."""
-    check_count("cv", cv, "folds")
-    if cv < 2:
-        raise ParameterError("cv=1 holds out no rows.", "Use two folds or more.")
-    n_folds = min(cv, int(np.bincount(codes).max()))
-    if n_folds < 2:
-        raise LabelError(
-            f"Every class has one row only (n_samples = {len(codes)}): none can be held out.",
-            _REMEDY,
-        )
-    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=0)
-    with warnings.catch_warnings():
-        # A class with fewer rows than folds is in some of the folds only.
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        return list(splitter.split(codes, codes))
+    return [(train, test) for train, test in folds]
 
 
 # --- Labels that are no class ---------------------------------------------------------------------

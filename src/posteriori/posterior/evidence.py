@@ -52,9 +52,6 @@ _LEAST = 1e-8
 _GAIN, _SLOPE = 1e-13, 1e-10
 """The relative gain and the slope of the evidence at which a search ends."""
 
-_HIDDEN = 1e-9
-"""A relative gain below which the gradient has more digits of it than the evidence."""
-
 _CLOSE, _ROUNDS = 0.02, 50
 """The change of ln α that ends a search by the diagonal of A, and the most rounds of it."""
 
@@ -153,28 +150,20 @@ def as_prior(objective: LogPosterior) -> GaussianPrior:
     precision, mean = objective.penalty.precision, objective.penalty.mean
     first = int(objective.standard.intercept)
     intercept = {"intercept_mean": float(mean[0])} if first else {}
-    if precision.ndim == 2:
-        return GaussianPrior(
-            precision.copy(), mean[first:].copy(), **intercept, units="standardised"
-        )
-    slopes = precision[first:]
-    if first:
+    if first and precision.ndim == 1:
         intercept["intercept_precision"] = float(precision[0])
-    return GaussianPrior(
-        precision=float(slopes[0]) if len(set(slopes)) == 1 else slopes.copy(),
-        mean=mean[first:].copy() if mean[first:].any() else 0.0,
-        **intercept,
-        units="standardised",
-    )
+    slopes = precision[first:].copy() if precision.ndim == 1 else precision.copy()
+    is_one = precision.ndim == 1 and len(set(slopes)) == 1
+    means = mean[first:].copy() if mean[first:].any() else 0.0
+    given = float(slopes[0]) if is_one else slopes
+    return GaussianPrior(given, means, **intercept, units="standardised")
 
 
 def groups_of(columns: Columns, intercept: bool, kind: Chosen) -> Codes:
     """The group of precisions (q,) that each parameter belongs to; -1 for the intercept."""
-    first = [-1] * int(intercept)
-    if kind == "evidence":
-        return np.array([*first, *[0] * len(columns.names)], dtype=np.intp)
     columnwise = np.repeat(np.arange(len(columns.schema)), list(map(len, columns.positions)))
-    return np.concatenate([np.array(first, dtype=np.intp), columnwise])
+    groups = columnwise if kind == "ard" else np.zeros_like(columnwise)
+    return np.append(np.full(int(intercept), -1), groups).astype(np.intp)
 
 
 class PrecisionChoice(NamedTuple):
@@ -269,11 +258,6 @@ class _Search:
         h = grouped_sums(each, groups) / grouped_sums(np.ones(len(groups)), groups)
         return cls(objective, groups, np.where(h > 0, h, 1.0), weakest)
 
-    @property
-    def _highest(self) -> Array:
-        """The η (G,) of the weakest prior."""
-        return np.log1p(self.curvature / max(self.weakest, 1e-300))
-
     def with_precisions(self, eta: Array) -> LogPosterior:
         """The objective with the precisions of its groups."""
         return _with_precisions(self.objective, self.groups, self.curvature / np.expm1(eta))
@@ -327,33 +311,24 @@ class _Search:
         """The place of greatest evidence, by L-BFGS-B; each is evaluated from the one before.
 
         Its variables are η times the root of the number of parameters of a group, with which the
-        curvature of the evidence grows. Rounding hides small gains: for the last digits the search
-        is taken up again with gains by the gradient, for which the trapezoidal rule is exact to
-        third order.
+        curvature of the evidence grows.
         """
         size = grouped_sums(np.ones(len(self.groups)), self.groups)
         unit = np.sqrt(self.objective.coordinates.c * size)
-        highest = self._highest * unit
+        highest = np.log1p(self.curvature / max(self.weakest, 1e-300)) * unit  # the weakest prior
         bounds = list(zip(np.minimum(_LEAST * unit, highest), highest, strict=True))
-        near, x, gained = start, start.eta * unit, 0.0
+        near = start
 
-        def minus_evidence(new: Array) -> tuple[float, Array]:
-            nonlocal near, x, gained
-            if (new != x).any():
-                before, near = near, evaluate(new / unit, near)
-                x, gain = new.copy(), near.value - before.value
-                if abs(gain) <= _HIDDEN * (1 + abs(near.value)):
-                    gain = 0.5 * float((before.gradient + near.gradient) @ (near.eta - before.eta))
-                gained += gain
-            return -gained, -near.gradient / unit
+        def minus_evidence(x: Array) -> tuple[float, Array]:
+            nonlocal near
+            if (x != near.eta * unit).any():
+                near = evaluate(x / unit, near)
+            return start.value - near.value, -near.gradient / unit
 
-        for ftol in (_GAIN, 0.0):
-            gained = 0.0
-            options = {"ftol": ftol, "gtol": _SLOPE, "maxcor": 30, "maxls": 10}
-            found = minimize(
-                minus_evidence, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-            )
-            minus_evidence(found.x)
+        options = {"ftol": _GAIN, "gtol": _SLOPE, "maxcor": 30, "maxls": 10}
+        given = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": options}
+        found = minimize(minus_evidence, start.eta * unit, **given)
+        minus_evidence(found.x)
         return near
 
 

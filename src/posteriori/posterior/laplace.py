@@ -4,6 +4,7 @@ Conventions: p variables z (p,), and u (p,) their unbounded coordinates, u = z w
 bounds; p(z) = f(z)/Z with Z unknown; F(u) = ln f(z(u)) + ln |dz/du|.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -309,14 +310,12 @@ class _LogDensity:
     def _call(self, what: str, function: Function, z: Array, shape: tuple[int, ...]) -> Array:
         """What a function of the user gives at z, in its shape."""
         with np.errstate(all="ignore"):
-            found = function(float(z[0]) if self.scalar else z)
-        try:
-            return np.asarray(found, dtype=np.float64).reshape(shape)
-        except (TypeError, ValueError):
+            found = np.asarray(function(float(z[0]) if self.scalar else z))
+        if found.dtype.kind not in "fiub" or found.size != math.prod(shape):
             raise ShapeError(
-                f"The {what} gave {found!r} at z = {z}.",
-                f"Return real numbers of shape {shape}." if shape else "Return one real number.",
-            ) from None
+                f"The {what} gave {found!r} at z = {z}.", f"Return real numbers of shape {shape}."
+            )
+        return found.astype(np.float64).reshape(shape)
 
 
 def _step(u: Array, here: float, V: Array, order: int) -> float:
@@ -368,12 +367,9 @@ class _Coordinates:
     @classmethod
     def of(cls, bounds: Bounds, p: int) -> "_Coordinates":
         """The coordinates for these bounds."""
-        try:
-            pairs = np.array((None, None) if bounds is None else bounds, np.float64)
-            low, high = np.broadcast_to(pairs, (p, 2)).T  # NaN for None
-            low, high = np.fmax(low, -np.inf), np.fmin(high, np.inf)
-        except (TypeError, ValueError):
-            low, high = np.zeros((2, p))
+        pairs = np.array((None, None) if bounds is None else bounds, np.float64)
+        low, high = np.broadcast_to(pairs, (p, 2)).T  # NaN for None
+        low, high = np.fmax(low, -np.inf), np.fmin(high, np.inf)
         if not (low < high).all():
             raise ParameterError(
                 f"bounds={bounds!r} are not those of {p} variables.",

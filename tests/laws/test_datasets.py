@@ -1,7 +1,7 @@
 """The same rows in files and in Dask give the fit in memory, however they are cut."""
 
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 
 import dask
 import dask.array as da
@@ -17,10 +17,10 @@ from registry import AROUND, CROSS_FITTED, ENTRIES, FOUR
 from samples import (
     NAMES,
     allows_missing,
-    answers,
-    assert_same_answers,
+    assert_same_outputs,
     frame_of,
     mixed_columns,
+    outputs,
     over,
     over_sources,
     pandas_of,
@@ -97,8 +97,7 @@ FRAMES = {
 
 def _dask_arrays(chunks):
     """Cut along columns too."""
-    whole = pd.concat(chunks)
-    lengths = tuple(map(len, chunks))
+    whole, lengths = pd.concat(chunks), tuple(map(len, chunks))
     X = da.from_array(whole[NAMES].to_numpy(), chunks=(lengths, (3, 1)))
     return X, da.from_array(whole["y"].to_numpy(), chunks=(lengths,))
 
@@ -130,20 +129,9 @@ def _learnt(model):
                 value = getattr(model, name)
                 if isinstance(value, float | np.ndarray) and np.asarray(value).dtype == float:
                     found[name] = value
-    for errors in _kinds_of_errors(model):
+    for errors in ("model", "robust") if hasattr(model, "coef_covariance_") else ():
         found[errors] = model.tidy(errors=errors).select_dtypes(float).to_numpy()
     return found
-
-
-def _kinds_of_errors(model):
-    """Jeffreys' observed curvature, of which robust errors are made, is exact to 1e-9 only."""
-    if not hasattr(model, "coef_covariance_"):
-        return ()
-    return ("model",) if model.prior == "jeffreys" else ("model", "robust")
-
-
-def _all_of(model, X):
-    return answers(model, X) | _learnt(model)
 
 
 @cache
@@ -151,43 +139,41 @@ def _in_memory(entry):
     X, y, new = rounded(entry, n=60)
     frame = _in_order_of(_cut(frame_of(X).assign(y=y), "y"))
     plain = _exact(entry, sorted(set(y.tolist()))).fit(frame[NAMES], frame["y"].to_numpy())
-    return plain, _all_of(plain, frame_of(new))
+    return plain, outputs(plain, frame_of(new)) | _learnt(plain)
 
 
 @over(entries=FOUR)
 @over_sources(SOURCES)
-def test_rows_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
+def test_files_and_dask_give_the_fit_in_memory(entry, source, tmp_path):
     X, y, new = rounded(entry, n=60)
     plain, expected = _in_memory(entry)
     model = _exact(entry, plain.classes_.tolist())
     model.fit(*source(tmp_path, _cut(frame_of(X).assign(y=y), "y")))
     assert model.classes_.tolist() == plain.classes_.tolist()
-    named = model.schema_.named
-    if named:
+    if model.schema_.named:
         assert model.schema_ == plain.schema_
-    assert_same_answers(expected, _all_of(model, frame_of(new) if named else new))
+        new = frame_of(new)
+    assert_same_outputs(expected, outputs(model, new) | _learnt(model))
 
 
 @over(entries=[*ENTRIES, *AROUND, *CROSS_FITTED])
-def test_answers_for_dask_arrays_are_those_in_memory(entry):
+def test_predictions_for_dask_arrays_are_those_in_memory(entry):
     X, y, new = rounded(entry, n=60)
     model = _exact(entry, sorted(set(y.tolist()))).fit(X, y)
     names = ["predict", "decision_function", "predict_proba", "predict_log_proba", "score_samples"]
-    elsewhere = da.from_array(new, chunks=((0, 7, 0, 18), (3, 1)))
-    for name in names:
-        if hasattr(model, name):
-            expected = getattr(model, name)(new)
-            found = getattr(model, name)(elsewhere)
-            assert found.shape == expected.shape
-            if name == "predict":
-                assert found.compute().tolist() == expected.tolist()
-            else:
-                np.testing.assert_allclose(found.compute(), expected, rtol=1e-10, atol=1e-10)
+    on_cluster = da.from_array(new, chunks=((0, 7, 0, 18), (3, 1)))
+    for name in filter(partial(hasattr, model), names):
+        expected, found = getattr(model, name)(new), getattr(model, name)(on_cluster)
+        assert found.shape == expected.shape
+        if name == "predict":
+            assert found.compute().tolist() == expected.tolist()
+        else:
+            np.testing.assert_allclose(found.compute(), expected, rtol=1e-10, atol=1e-10)
 
 
 @over(entries=FOUR)
 @over_sources(FEW)
-def test_numbers_booleans_levels_and_weights_elsewhere(entry, source, tmp_path):
+def test_numbers_booleans_levels_and_weights_of_files_and_dask(entry, source, tmp_path):
     """Not all chunks have all levels."""
     (y, columns), (_, new) = mixed_columns(entry, 120, 0), mixed_columns(entry, 30, 1)
     weight = np.random.default_rng(6).choice([0.0, 0.5, 2.0], size=len(y))
@@ -198,33 +184,24 @@ def test_numbers_booleans_levels_and_weights_elsewhere(entry, source, tmp_path):
     plain.fit(rows[list(columns)], rows["y"].to_numpy(), sample_weight=rows["often"].to_numpy())
     model = _exact(entry, [0, 1, 2]).fit(scan(source(tmp_path, chunks), "y", weight="often"))
     assert model.schema_ == plain.schema_
-    assert_same_answers(answers(plain, new), answers(model, new))
+    assert_same_outputs(outputs(plain, new), outputs(model, new))
 
 
-@over(allows_missing, entries=FOUR)
+@over(entries=FOUR)
 @over_sources(FEW)
-def test_gaps_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
+def test_gaps_and_soft_labels_of_files_and_dask(entry, source, tmp_path):
     """In the chunk of one row, columns have no entry at all."""
-    rows = rows_for(entry)
-    X = rows.X.copy()
-    X[::20, 0] = X[0, 1] = np.nan
-    frame, new = frame_of(X), frame_of(rows.new)
-    plain = _exact(entry, rows.classes).fit(frame, rows.y)
-    source = source(tmp_path, _cut(frame.assign(y=rows.y), "y"))
-    model = _exact(entry, rows.classes).fit(scan(source, "y"))
-    assert_same_answers(answers(plain, new), answers(model, new))
-
-
-@over(takes_soft_labels, entries=FOUR)
-@over_sources(FEW)
-def test_soft_labels_elsewhere_give_the_fit_in_memory(entry, source, tmp_path):
     rows = rows_for(entry, n=60, classes=2)
-    names = ["ja", "nein"]
-    soft = 0.8 * np.eye(len(names))[rows.y] + 0.2 / len(names)
-    new, shares = frame_of(rows.new), pd.DataFrame(soft, columns=names)
-    chunks = _cut(pd.concat([frame_of(rows.X), shares], axis=1), "ja")
+    X, names, target = rows.X.copy(), ["ja", "nein"], "ja"
+    frame = pd.DataFrame(np.eye(2)[rows.y], columns=names)
+    if allows_missing(entry):
+        X[::20, 0] = X[0, 1] = np.nan
+    if takes_soft_labels(entry):
+        frame, target = 0.8 * frame + 0.1, names
+    new, frame = frame_of(rows.new), pd.concat([frame_of(X), frame], axis=1)
+    chunks = _cut(frame if target == names else frame.drop(columns="nein"), "ja")
     whole = _in_order_of(chunks)
-    plain = _exact(entry, names).fit(whole[NAMES], whole[names])
-    model = _exact(entry, names).fit(scan(source(tmp_path, chunks), names))
-    assert model.classes_.tolist() == names
-    assert_same_answers(answers(plain, new), answers(model, new))
+    plain = _exact(entry, names).fit(whole[NAMES], whole[target])
+    model = _exact(entry, names).fit(scan(source(tmp_path, chunks), target))
+    assert model.classes_.tolist() == plain.classes_.tolist()
+    assert_same_outputs(outputs(plain, new), outputs(model, new))
