@@ -21,7 +21,6 @@ from sources import CUTS, FRAME, PLAIN, N, dask_frame, delayed, parts
 from posteriori import (
     Adaline,
     GaussianClassifier,
-    LeastSquaresClassifier,
     LogisticRegression,
     NaiveBayes,
     errors,
@@ -88,10 +87,11 @@ def test_soft_labels_may_be_an_array_cut_along_classes():
     assert_allclose(found.coef_, expected.coef_, rtol=1e-10, atol=1e-12)
 
 
-SOME = [LogisticRegression(prior=1.0, tol=1e-8), GaussianClassifier(), Adaline(random_state=0)]
-
-
-@pytest.mark.parametrize("model", [*SOME, NaiveBayes(), LeastSquaresClassifier()], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [LogisticRegression(prior=1.0, tol=1e-8), NaiveBayes(), Adaline(random_state=0)],
+    ids=str,
+)
 @pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
 def test_classes_that_are_named_may_have_no_rows(model):
     for classes in ([-1, 0, 1], [0, 1, 2]):
@@ -153,11 +153,6 @@ def test_rows_that_are_pickled_leave_their_chunks_behind():
         again.map_sum(lambda block: 1)
 
 
-def test_many_chunks_are_added_in_their_order():
-    rows = scan(delayed(None, parts(PLAIN, range(0, N + 1, 2))), "y").discover()
-    assert rows.map_sum(lambda block: [block.start]) == [*range(0, N, 2)]
-
-
 # What can be wrong.
 
 
@@ -168,7 +163,7 @@ def test_chunks_that_are_not_the_same_twice_are_an_error():
         LogisticRegression().fit(rows)
 
 
-@pytest.mark.parametrize("kind", ["frames", "arrays", "sparse blocks"])
+@pytest.mark.parametrize("kind", ["frames", "sparse blocks"])
 def test_chunks_with_other_rows_each_time_are_an_error(kind):
     random = np.random.default_rng()
     if kind == "frames":
@@ -176,8 +171,7 @@ def test_chunks_with_other_rows_each_time_are_an_error(kind):
         given = [scan([make(), make()], "y", columns=["size"])]
     else:
         rows = _array(X, 70, 3).map_blocks(lambda block: block + random.normal(size=block.shape))
-        sparse_rows = rows.map_blocks(sparse.csr_array)
-        given = [rows if kind == "arrays" else sparse_rows, _array(Y, 70)]
+        given = [rows.map_blocks(sparse.csr_array), _array(Y, 70)]
     with pytest.raises(errors.SourceError, match=r"Chunks have other rows than.*fix seeds"):
         LogisticRegression().fit(*given)
 
@@ -260,23 +254,16 @@ def _slow_chunks(n_chunks, seconds=0.0):
 
 class TestCluster:
     @pytest.mark.parametrize(
-        "model",
-        [
-            LogisticRegression(prior=1.0),
-            Adaline(random_state=0, max_epochs=3, tol=1e-9),
-        ],
-        ids=str,
+        "model", [LogisticRegression(prior=1.0), Adaline(random_state=0, max_epochs=3)], ids=str
     )
     @pytest.mark.filterwarnings("ignore::posteriori.errors.ConvergenceWarning")
     def test_bits_are_those_on_threads(self, client, model):
-        chunks = _slow_chunks(5)
+        chunks = _slow_chunks(12)
         found = clone(model).fit(scan(chunks, "label"))
         with dask.config.set(scheduler="threads"):
             expected = clone(model).fit(scan(chunks, "label"))
             rows = pd.concat(dask.compute(*chunks))[list("pqrs")]
-        names = ["decision_function", "predict_proba", "p_value"]
-        for name in (name for name in names if hasattr(found, name)):
-            assert_array_equal(getattr(found, name)(rows), getattr(expected, name)(rows))
+        assert_array_equal(found.decision_function(rows), expected.decision_function(rows))
 
     def test_a_client_need_not_be_the_default(self, cluster):
         distributed = pytest.importorskip("distributed")

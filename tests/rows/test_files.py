@@ -35,12 +35,9 @@ from posteriori.errors import ColumnTypeError, DataError, MissingValueError, Sou
 YES = (FRAME["y"] == "yes").to_numpy()
 LABELS = {
     "booleans": YES,
-    "integers": YES * 7 - 3,
     "large integers": 2**40 + YES.astype(np.int64),
-    "whole floats": YES * 2.0,
     "dictionary": pa.array(FRAME["y"]).dictionary_encode(),
     "dictionary of integers": pa.array(YES * 7 - 3).dictionary_encode(),
-    "large strings": pa.array(FRAME["y"], pa.large_string()),
     "days": np.datetime64("2020-02-02") + YES.astype("timedelta64[D]"),
 }
 
@@ -53,15 +50,12 @@ def test_labels_may_be_of_any_kind(tmp_path, kind, labels):
     found, expected = fit(kind(tmp_path, [rows])), in_memory(features, rows["y"].to_pandas())
     assert found.classes_.tolist() == sorted(set(rows["y"].to_pandas()))
     assert_same(found, expected)
-    assert found.predict(features[:20]).tolist() == expected.predict(features[:20]).tolist()
 
 
 COLOURS = pa.array(PLAIN["colour"], pa.string())
 STORED = {
-    **{kind: ("count", pa.array(PLAIN["count"].astype(kind))) for kind in ("int8", "uint64")},
-    **{kind: ("count", pa.array(PLAIN["count"].astype(kind))) for kind in ("float32", "float16")},
+    **{kind: ("count", pa.array(PLAIN["count"].astype(kind))) for kind in ("uint64", "float16")},
     "decimal": ("count", pa.array(map(Decimal, PLAIN["count"]), pa.decimal128(21, 2))),
-    "text": ("colour", COLOURS),
     "large text": ("colour", COLOURS.cast(pa.large_string())),
     "dictionary": ("colour", COLOURS.dictionary_encode()),
     "view": ("colour", COLOURS.cast(pa.string_view())),
@@ -90,13 +84,13 @@ def test_dictionaries_of_several_files_are_joined(tmp_path):
     assert NaiveBayes().fit(rows).classes_.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("columns", [["colour"], ["count"], ["y"], ["colour", "count"]])
+@pytest.mark.parametrize("columns", [["y"], ["colour", "count"]])
 def test_hive_partitions_are_columns(tmp_path, columns):
     pq.write_to_dataset(table(), tmp_path / "a", partition_cols=columns)
     assert_same(fit(tmp_path / "a", columns=FEATURES), in_memory())
-    names = [name for name in PLAIN if name not in columns] + columns
-    rows = scan(tmp_path / "a", "y").discover()
-    assert rows.schema.names == tuple(name for name in names if name != "y")
+    names = [name for name in FEATURES if name not in columns]
+    own = [name for name in columns if name != "y"]
+    assert scan(tmp_path / "a", "y").discover().schema.names == (*names, *own)
 
 
 def test_the_order_of_rows_is_that_of_the_list_of_files(tmp_path):
@@ -134,10 +128,9 @@ def test_a_column_that_is_neither_number_nor_text_is_an_error_where_it_is_read(t
     with pytest.raises(ColumnTypeError, match=r"'odd' (has the type (list|bin)|is a (date|dur))"):
         fit(source)
     assert_same(fit(source, columns=FEATURES), in_memory())
-    if value == [1, 2]:
-        for role in ("target", "weight", "offset"):
-            with pytest.raises(DataError):
-                fit(source, **{"target": "y", "columns": ["size"], role: "odd"})
+    for role in ("target", "weight", "offset") if value == [1, 2] else ():
+        with pytest.raises(DataError):
+            fit(source, **{"target": "y", "columns": ["size"], role: "odd"})
 
 
 @over("Parquet", "CSV")
@@ -166,17 +159,16 @@ def test_the_log_counts_passes_and_bytes(tmp_path):
 # Files that change, and files that cannot be read.
 
 
-def _rewritten(change):
-    return lambda path: pq.write_table(table(change(pd.read_parquet(path))), path)
+def _turn_round(path):
+    frame = pd.read_parquet(path)
+    pq.write_table(table(frame.assign(size=-frame["size"])), path)
 
 
 CHANGES = {
     "removed": os.remove,
     "cut": lambda path: os.truncate(path, path.stat().st_size // 2),
     "emptied": lambda path: path.write_bytes(b""),
-    "other numbers": _rewritten(lambda frame: frame.assign(size=-frame["size"])),
-    "more rows": _rewritten(lambda frame: pd.concat([frame, frame[:5]])),
-    "another table": _rewritten(lambda frame: pd.DataFrame({"z": [1, 2]})),
+    "other numbers": _turn_round,
 }
 
 
@@ -198,7 +190,7 @@ def test_a_file_that_changes_during_a_pass_is_named_and_a_new_scan_reads_it(tmp_
 
     def kernel(block):
         if block.start == 0:
-            CHANGES["other numbers"](source / "part-3.parquet")
+            _turn_round(source / "part-3.parquet")
         return len(block.X)
 
     with threads(1), pytest.raises(SourceError, match=r"part-3\.parquet has changed"):
@@ -223,24 +215,13 @@ def test_a_damaged_footer_is_an_error_that_names_the_file(tmp_path):
     assert sum(outcomes) > 30  # of others, statistics alone are damaged, or a name
 
 
-def test_a_file_with_damaged_pages_is_named(tmp_path):
-    path = parquet(tmp_path) / "part-3.parquet"
-    content = path.read_bytes()
-    path.write_bytes(content[:4] + b"\xff" * 200 + content[204:])
-    with pytest.raises(SourceError, match=r"The file .*part-3\.parquet cannot be read"):
-        fit(tmp_path)
+JUNK = {"a.parquet": b"no Parquet at all", "a.csv": b"", "b.csv": b"x,y\n1,no\n2,yes,3\n"}
 
 
-FALSE_NAMES = {
-    "junk.parquet": "no Parquet at all",
-    "empty.csv": "",
-    "ragged.csv": "x,y\n1,no\n2,yes,3\n",
-}
-
-
-@pytest.mark.parametrize("name", FALSE_NAMES)
+@pytest.mark.parametrize("name", [*JUNK, "pages.parquet"])
 def test_a_file_that_is_not_what_its_name_says_is_named(tmp_path, name):
-    (tmp_path / name).write_text(FALSE_NAMES[name])
+    whole = (parquet(tmp_path) / "part-3.parquet").read_bytes()
+    (tmp_path / name).write_bytes(JUNK.get(name, whole[:4] + b"\xff" * 200 + whole[204:]))
     with pytest.raises(SourceError, match=name):
         fit(tmp_path / name)
 
@@ -271,9 +252,6 @@ def test_whole_numbers_may_have_decimals_after_the_first_megabyte(tmp_path):
     assert GLM(family="poisson").fit(counts).converged_
     with pytest.raises(SourceError, match=r"Row #60002.* dtypes=\{'a': 'double'\} for numbers"):
         GLM(family="poisson").fit(scan(path, "a", columns=["b"]))
-    rows = scan(_long(tmp_path / "empty.csv", "6.0", first=""), "y").discover()
-    assert rows.schema.columns[0].kind == "numeric"
-    assert rows.map_sum(lambda block: np.nansum(block.X[:, 0])) == 6.0
 
 
 def test_a_value_that_does_not_fit_its_column_is_an_error_with_the_remedy(tmp_path):
@@ -304,8 +282,6 @@ def test_text_most_of_whose_values_are_numbers_is_an_error_unless_it_is_declared
         [declared, frame["y"]],
     ):
         assert len(NaiveBayes().fit(*data).schema_.columns[0].levels) == 101
-    few = pd.DataFrame({"rooms": ["1", "2", "3", "4+"] * 10})
-    assert NaiveBayes().fit(few, [0, 1] * 20).schema_.columns[0].levels == ("1", "2", "3", "4+")
 
 
 def test_an_enum_of_polars_may_be_read_from_arrow_files(tmp_path):

@@ -24,20 +24,6 @@ def source(tmp_path):
     return parquet(tmp_path, [PLAIN.assign(colour=levels)])
 
 
-@pytest.fixture
-def decoded(monkeypatch):
-    """How many columns are decoded, of each part of a file."""
-    found = []
-    read = pq.ParquetFile.iter_batches
-
-    def counted(self, n_rows, groups, columns, **options):
-        found.append(len(columns))
-        return read(self, n_rows, groups, columns, **options)
-
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
-    return found
-
-
 def test_batches_come_back_as_they_were():
     file = IpcFile(None)
     batches = [
@@ -56,7 +42,14 @@ def test_batches_come_back_as_they_were():
 
 
 @pytest.mark.parametrize("cache", [True, False])
-def test_files_are_decoded_once_with_a_cache(source, decoded, cache):
+def test_files_are_decoded_once_with_a_cache(source, monkeypatch, cache):
+    decoded, read = [], pq.ParquetFile.iter_batches
+
+    def counted(self, n_rows, groups, columns, **options):
+        decoded.append(len(columns))
+        return read(self, n_rows, groups, columns, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
     rows = scan(source, "y", cache=cache)
     first = LogisticRegression(tol=1e-8).fit(rows)
     assert decoded.count(5) == (1 if cache else rows.log.passes - 1)
