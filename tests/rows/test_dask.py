@@ -26,7 +26,6 @@ from posteriori import (
     errors,
     scan,
 )
-from posteriori.models import fitting
 from posteriori.rows.dask import DaskRows, dask_rows
 
 NAMES = ["size", "count", "push"]
@@ -119,26 +118,6 @@ def test_chunks_that_a_network_leaves_unaligned_have_the_same_bits(model):
 
 
 # Passes.
-
-
-def test_nothing_as_long_as_the_rows_comes_back(monkeypatch):
-    rng, n = np.random.default_rng(0), 60_000
-    X = rng.normal(size=(n, 5))
-    y = (X[:, 0] + rng.logistic(size=n) > 0).astype(int)
-    monkeypatch.setattr(fitting, "_SAMPLE_ENTRIES", 10_000)
-    sizes, compute = [], dask.compute
-
-    def watched(*args, **options):
-        out = compute(*args, **options)
-        sizes.append(len(pickle.dumps(out)))
-        return out
-
-    monkeypatch.setattr(dask, "compute", watched)
-    found = LogisticRegression(tol=1e-8).fit(_array(X, 5000, 5), _array(y, 5000))
-    expected = LogisticRegression(tol=1e-8).fit(X, y)
-    assert_allclose(found.coef_, expected.coef_, rtol=1e-10, atol=1e-12)
-    assert sorted(sizes)[-2] < 2000  # a gradient and a matrix, and once a sample of the rows
-    assert max(sizes) < 8 * n
 
 
 def test_rows_that_are_pickled_leave_their_chunks_behind():
@@ -273,12 +252,6 @@ class TestCluster:
                 pids = set(rows.discover().map_sum(lambda block: [os.getpid()]))
         assert pids
         assert os.getpid() not in pids
-
-    def test_errors_come_back_as_they_are(self, client):
-        frame = PLAIN.copy()
-        frame.loc[123, "y"] = None
-        with pytest.raises(errors.LabelError, match=r"chunk 3 \(rows counted.*first in row 23"):
-            NaiveBayes().fit(scan(delayed(None, parts(frame)), "y"))
 
     def test_rows_are_there_as_long_as_the_model(self, client):
         """Though nobody else holds on to what the workers have of them."""

@@ -1,9 +1,12 @@
 """Parquet, CSV and Arrow files: types and dictionaries, partitions, and files that change."""
 
+import gc
 import gzip
 import os
+import pickle
 from datetime import date, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -29,8 +32,9 @@ from sources import (
     table,
 )
 
-from posteriori import GLM, GaussianClassifier, LogisticRegression, NaiveBayes, scan, threads
+from posteriori import GLM, GaussianClassifier, LogisticRegression, NaiveBayes, scan
 from posteriori.errors import ColumnTypeError, DataError, MissingValueError, SourceError
+from posteriori.rows import files
 
 YES = (FRAME["y"] == "yes").to_numpy()
 LABELS = {
@@ -71,17 +75,6 @@ def test_a_column_may_be_stored_in_several_ways_and_otherwise_in_the_next_file(
     assert_same(fit(kind(tmp_path, [stored])), in_memory())
     if values.type != pa.string_view():
         assert_same(fit(kind(tmp_path, [stored[:100], table(PLAIN[100:])])), in_memory())
-
-
-def test_dictionaries_of_several_files_are_joined(tmp_path):
-    """All levels together need wider codes than those of each file."""
-    codes = pa.array(np.arange(120) % 60, pa.int8())
-    levels = [pa.array([f"{i}-{j}" for j in range(60)]) for i in range(3)]
-    dictionaries = [pa.DictionaryArray.from_arrays(codes, own) for own in levels]
-    files = [pa.table({"level": own, "y": np.arange(120) // 60}) for own in dictionaries]
-    rows = scan(ipc(tmp_path, files), "y").discover()
-    assert len(rows.schema.columns[0].levels) == 180
-    assert NaiveBayes().fit(rows).classes_.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("columns", [["y"], ["colour", "count"]])
@@ -147,15 +140,6 @@ def test_a_column_that_differs_or_lacks_is_an_error_where_it_is_read(tmp_path, k
         assert scan(source, "y", columns=["count"]).discover().n_rows == N
 
 
-def test_the_log_counts_passes_and_bytes(tmp_path):
-    rows = scan(parquet(tmp_path), "y", columns=["size", "count"], cache=False).discover()
-    labels = rows.log.bytes_read  # plain numbers are not read to discover them
-    assert 2 * N < labels < N * 16
-    rows.map_sum(lambda block: block.X.sum(axis=0))
-    assert rows.log.passes == 2
-    assert rows.log.bytes_read == pytest.approx(2 * labels + N * 16, rel=0.02)
-
-
 # Files that change, and files that cannot be read.
 
 
@@ -182,21 +166,6 @@ def test_a_file_that_changes_after_the_scan_is_named(tmp_path, change):
         what = "gone" if change is os.remove else "changed"
         with pytest.raises(SourceError, match=rf"part-3\.parquet (is|has) {what}"):
             model.fit(each)
-
-
-def test_a_file_that_changes_during_a_pass_is_named_and_a_new_scan_reads_it(tmp_path):
-    source = parquet(tmp_path)
-    rows = scan(source, "y", columns=["size"]).discover()
-
-    def kernel(block):
-        if block.start == 0:
-            _turn_round(source / "part-3.parquet")
-        return len(block.X)
-
-    with threads(1), pytest.raises(SourceError, match=r"part-3\.parquet has changed"):
-        rows.map_sum(kernel)
-    now = pd.concat([PLAIN[:100], PLAIN[100:].assign(size=-PLAIN["size"][100:])])
-    assert_same(fit(source), in_memory(now[FEATURES]))
 
 
 def test_a_damaged_footer_is_an_error_that_names_the_file(tmp_path):
@@ -291,26 +260,6 @@ def test_an_enum_of_polars_may_be_read_from_arrow_files(tmp_path):
     assert model.classes_.tolist() == ["yes", "no"]
 
 
-def test_text_of_digits_in_some_files_is_text_where_the_user_says_so(tmp_path):
-    code = np.where(np.arange(N) < 100, "1", PLAIN["count"].astype(str) + "x").astype(object)
-    frame = PLAIN.assign(code=code)
-    source = csv(tmp_path, parts(frame))
-    with pytest.raises(SourceError, match=r"'code' is int64 in .*dtypes=\{'code': 'string'\}"):
-        scan(source, "y")
-    features = [*FEATURES, "code"]
-    expected = LogisticRegression(prior=1.0).fit(frame[features], frame["y"])
-    for given in ({"dtypes": {"code": "string"}}, {"categories": {"code": sorted(set(code))}}):
-        found = LogisticRegression(prior=1.0).fit(scan(source, "y", **given))
-        assert found.schema_ == expected.schema_
-        assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
-    digits = scan(source / "part-0.csv", columns=features)
-    with pytest.raises(ColumnTypeError, match=r"but was categorical.* dtypes=\{'code': 'string'\}"):
-        expected.predict_proba(digits, to=tmp_path / "p.parquet")
-    digits = scan(source / "part-0.csv", columns=features, dtypes={"code": "string"})
-    found = pq.read_table(expected.predict_proba(digits, to=tmp_path / "p.parquet")).to_pandas()
-    assert_allclose(found, expected.predict_proba(frame[features][:10]), rtol=1e-12)
-
-
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
 def test_lines_may_end_within_quotes(tmp_path, ending):
     """In files so large that they are cut before quotes are looked for."""
@@ -328,3 +277,89 @@ def test_text_that_is_not_in_utf_8_is_an_error(tmp_path):
     frame.rename(columns={"c": "größe"}).to_csv(tmp_path / "x.csv", index=False, encoding="latin-1")
     with pytest.raises(SourceError, match="must be written in UTF-8"):
         scan(tmp_path, "y")
+
+
+# The cache of decoded batches.
+
+
+@pytest.fixture
+def source(tmp_path):
+    levels = pd.Categorical(PLAIN["colour"], ["red", "green", "blue"])
+    return parquet(tmp_path, [PLAIN.assign(colour=levels)])
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_files_are_decoded_once_with_a_cache(source, monkeypatch, cache):
+    decoded, read = [], pq.ParquetFile.iter_batches
+
+    def counted(self, n_rows, groups, columns, **options):
+        decoded.append(len(columns))
+        return read(self, n_rows, groups, columns, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
+    rows = scan(source, "y", cache=cache)
+    first = LogisticRegression(tol=1e-8).fit(rows)
+    assert decoded.count(5) == (1 if cache else rows.log.passes - 1)
+    plain = LogisticRegression(tol=1e-8).fit(scan(source, "y", cache=not cache))
+    np.testing.assert_array_equal(first.coef_, plain.coef_)
+    assert first.schema_.columns[3].levels == ("red", "green", "blue")
+
+
+def test_a_model_of_one_pass_writes_no_cache(source):
+    rows = scan(source, "y")
+    GaussianClassifier().fit(rows)
+    assert rows.log.passes == 1
+    assert rows.cache.file is None
+
+
+def test_a_source_that_does_not_fit_is_read_in_each_pass(source, monkeypatch, tmp_path):
+    expected = LogisticRegression().fit(scan(source, "y"))
+    monkeypatch.setattr(files, "DISK_SHARE", 1e-9)
+    rows = scan(source, "y")
+    found = LogisticRegression().fit(rows)
+    assert rows.cache.file is None
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    with pytest.raises(SourceError, match=r"cannot be cached in .*: they take more than"):
+        LogisticRegression().fit(scan(source, "y", cache=tmp_path))
+
+
+def test_the_file_is_private_and_gone_with_the_rows(source, tmp_path):
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("open files are listed by Linux alone")
+
+    def open_files():
+        links = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]
+        return [p for p in links if p.is_symlink() and str(tmp_path / "kept") in os.readlink(p)]
+
+    (tmp_path / "kept").mkdir()
+    rows = scan(source, "y", cache=tmp_path / "kept")
+    LogisticRegression().fit(rows)
+    assert open_files()
+    assert all(os.stat(found).st_mode & 0o077 == 0 for found in open_files())
+    assert list((tmp_path / "kept").iterdir()) == []
+    del rows
+    gc.collect()
+    assert open_files() == []
+
+
+def test_rows_that_are_pickled_are_read_again(source):
+    rows = scan(source, "y")
+    found = LogisticRegression().fit(rows)
+    again = pickle.loads(pickle.dumps(rows))
+    assert again.cache.file is None
+    np.testing.assert_array_equal(LogisticRegression().fit(again).coef_, found.coef_)
+
+
+def test_an_interrupted_pass_leaves_no_half_written_cache(source):
+    rows = scan(source, "y").discover()
+
+    def kernel(block):
+        if block.start:
+            raise KeyboardInterrupt
+        return 1
+
+    with pytest.raises(KeyboardInterrupt, match="Stopped in pass 2"), rows.fitting():
+        rows.map_sum(kernel)
+    assert rows.cache.file is None
+    assert rows.map_sum(lambda block: block.X.shape[0]) == N
+    assert rows.cache.file is not None

@@ -167,13 +167,6 @@ def test_a_column_can_be_named_in_quotes():
         read_formula("sick ~ Q('blood')", FRAME)
 
 
-def test_columns_called_like_functions_are_columns():
-    frame = FRAME.rename(columns={"bmi": "scale", "age": "np"})
-    rows = read_formula("sick ~ scale + log(scale) + np", frame)
-    np.testing.assert_allclose(rows.X["log(scale)"], np.log(FRAME.bmi), rtol=1e-15)
-    np.testing.assert_array_equal(rows.X["np"], FRAME.age)
-
-
 @pytest.mark.parametrize(
     ("column", "right", "level", "first"),
     [
@@ -238,12 +231,10 @@ def test_errors_of_the_formula_are_named_and_quote_it(text, error, message):
     ("text", "data", "error", "message"),
     [
         ("sick ~ age", FRAME.to_numpy(), ColumnTypeError, "ndarray has no names.*Pass a data fr"),
-        ("sick ~ age", pl.LazyFrame({"age": [1]}), ColumnTypeError, "lazy frame"),
         ("sick ~ age", FRAME.iloc[:0], ShapeError, r"0 sample\(s\)"),
         ("sick ~ C(log(bmi - 25))", FRAME, MissingValueError, "Column 'bmi' .* no value in row"),
         ("sick ~ C(region, levels=['west', 'east'])", FRAME, LevelError, "the level 'north' in"),
     ],
-    ids=["array", "lazy", "empty", "missing", "level"],
 )
 def test_data_that_a_formula_cannot_use_are_named(text, data, error, message):
     with pytest.raises(error, match=message):
