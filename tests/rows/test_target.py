@@ -1,7 +1,6 @@
 """Labels of any sortable kind, soft labels, numbers and weights."""
 
 from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -27,14 +26,9 @@ from posteriori.rows.target import (
 )
 
 LABELS = {
-    "whole numbers": ([2, 0, 2, 1], [0, 1, 2]),
     "sparse": ([10**12, -(10**12), 5], [-(10**12), 5, 10**12]),
-    "far from zero": ([10**15 + 2, 10**15, 10**15 + 2], [10**15, 10**15 + 2]),
     "int8 from end to end": (np.array([-128, 127, 0], dtype=np.int8), [-128, 0, 127]),
-    "uint64 beyond int64": (
-        np.array([2**64 - 1, 2**64 - 5], dtype=np.uint64),
-        [2**64 - 5, 2**64 - 1],
-    ),
+    "uint64 beyond int64": (np.array([2**64 - 1, 2**63], dtype=np.uint64), [2**63, 2**64 - 1]),
     "booleans": ([True, False, True], [False, True]),
     "whole floats": ([1.0, -0.0, 0.0, 1e300], [0.0, 1.0, 1e300]),
     "object strings": (np.array(["b", "a"], dtype=object), ["a", "b"]),
@@ -54,20 +48,14 @@ def test_classes_are_sorted_and_codes_point_at_them(case):
         assert classes.dtype == y.dtype
 
 
-def test_tuples_in_an_object_array_are_labels():
+def test_tuples_are_labels_and_a_column_vector_is_read_with_a_warning():
     y = np.empty(3, dtype=object)
     y[:] = [("b", 1), ("a", 2), ("b", 1)]
     classes, codes = read_target(y, 3)
-    assert classes.tolist() == [("a", 2), ("b", 1)]
-    assert codes.tolist() == [1, 0, 1]
-
-
-def test_a_column_vector_is_read_with_a_warning():
-    with pytest.warns(DataConversionWarning):
+    assert (classes.tolist(), codes.tolist()) == ([("a", 2), ("b", 1)], [1, 0, 1])
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
         classes, codes = read_target(np.array([["b"], ["a"]]), 2)
     assert (classes.tolist(), codes.tolist()) == (["a", "b"], [1, 0])
-    with pytest.warns(DataConversionWarning, match="column-vector y"):
-        assert read_real_target(np.ones((3, 1)), 3).tolist() == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("y", [[0, 1, 1], np.zeros((2, 2, 2)), 1.0], ids=["length", "3D", "number"])
@@ -81,18 +69,10 @@ GAPS = {
     "NaN": np.array([0.0, 1.0, np.nan]),
     "infinity": np.array([0.0, 1.0, np.inf]),
     "None": np.array(["a", "b", None], dtype=object),
-    "NaN among objects": np.array(["a", "b", np.nan], dtype=object),
-    "pandas.NA among objects": np.array(["a", "b", pd.NA], dtype=object),
     "NaN in a list of strings": ["a", "b", float("nan")],
     "NaT": np.array(["2020-01-01", "2020-01-02", "NaT"], dtype="M8[D]"),
     "pandas str": pd.Series(["a", "b", None]),
-    "pandas string": pd.Series(["a", "b", None], dtype="string"),
-    "pandas category": pd.Series(["a", "b", None], dtype="category"),
-    "pandas Int64": pd.Series([1, 2, None], dtype="Int64"),
-    "pandas boolean": pd.Series([True, False, None], dtype="boolean"),
-    "polars int": pl.Series([1, 2, None]),
     "polars string": pl.Series(["a", "b", None]),
-    "polars boolean": pl.Series([True, False, None]),
     "pyarrow": pa.chunked_array([["a", "b", None]]),
 }
 
@@ -116,15 +96,12 @@ def _arrow_dictionary(sides, ordered=True):
 
 DECLARED = {
     "pandas.Categorical": lambda sides: pd.Categorical(sides, ORDER),
-    "CategoricalIndex": lambda sides: pd.CategoricalIndex(sides, ORDER),
     "pandas": lambda sides: pd.Series(pd.Categorical(sides, ORDER), index=range(len(sides), 0, -1)),
     "polars Enum": lambda sides: pl.Series(sides, dtype=pl.Enum(ORDER)),
     "Arrow array": _arrow_dictionary,
-    "Arrow column": lambda sides: pa.chunked_array([_arrow_dictionary(sides)]),
 }
 NOT_DECLARED = {
     "pandas text": pd.Series,
-    "pandas objects": lambda sides: pd.Series(sides, dtype=object),
     "polars Categorical": lambda sides: pl.Series(sides, dtype=pl.Categorical),
     "Arrow, not ordered": lambda sides: pa.chunked_array([_arrow_dictionary(sides, False)]),
 }
@@ -174,11 +151,7 @@ def test_the_classes_of_two_statistics_are_in_an_order_that_both_have(a, b, expe
     assert classes[in_b].tolist() == b
 
 
-@pytest.mark.parametrize(
-    "classes",
-    [[0, "a"], pd.Categorical([0, "a"]), 5, [[1, 2]], [], [None, 1], [{}], [0.5, 1.0]],
-    ids=str,
-)
+@pytest.mark.parametrize("classes", [[0, "a"], 5, [[1, 2]], [], [None, 1], [{}], [0.5, 1.0]])
 def test_classes_that_are_no_labels_are_a_named_error(classes):
     with pytest.raises(LabelError, match="classes"):
         read_classes(classes)
@@ -193,8 +166,6 @@ def test_classes_that_are_no_labels_are_a_named_error(classes):
         (["b", "d", "b"], ["d", "a", "b"], ["a", "b", "d"], [1, 2, 1]),
         ([1, 2], [2, 1, 1], [1, 2], [0, 1]),
         ([5, 3], [3, 5, 2**40], [3, 5, 2**40], [1, 0]),
-        (np.array([127, -128, 0], dtype=np.int8), [-128, 0, 127], [-128, 0, 127], [2, 0, 1]),
-        (np.array([5, 2], dtype=np.uint64), [2, 5, 120], [2, 5, 120], [1, 0]),
     ],
     ids=str,
 )
@@ -210,12 +181,9 @@ def test_labels_have_their_place_among_the_classes_given(y, classes, expected, c
         ([1, 2], ["1", "2"], "Row 0 of y is 1, which is not among the classes"),
         ([1.0, 0.5], None, r"Unknown label type: continuous\. Row 1 of y is .*0.5"),
         (np.array([1, "a"], dtype=object), None, "cannot be sorted together"),
-        ([1, "a"], None, "cannot be sorted together"),
         (None, None, "requires y to be passed"),
         (np.array([1j, 2.0]), None, "Complex labels"),
         (np.array([["a", "b"], ["a", "b"]]), None, "must hold numbers"),
-        (np.full((2, 2), 0.5), ["a"], "y has 2 columns"),
-        (np.full((2, 2), 0.5), ["a", "a"], "y has 2 columns"),
         (np.full((2, 2), 0.5), ["a", "b", "c"], "y has 2 columns"),
     ],
     ids=str,
@@ -232,14 +200,9 @@ def test_labels_that_cannot_be_used_are_named(y, classes, words):
     ("columns", "classes", "wanted", "swapped"),
     [
         (["yes", "no"], None, ["no", "yes"], True),
-        (["yes", "no"], ["no", "yes"], ["no", "yes"], True),
         (["first", "second"], ["yes", "no"], ["no", "yes"], True),
         (None, None, [0, 1], False),
         (None, ["b", "a"], ["a", "b"], True),
-        ([2, 1], None, [1, 2], True),
-        ([True, False], None, [False, True], True),
-        ([0, 1], None, [0, 1], False),
-        ([0, 1], [1, 0], [0, 1], True),
         ([0, 1], ["b", "a"], ["a", "b"], True),
     ],
 )
@@ -256,10 +219,9 @@ def test_columns_of_soft_labels_name_the_classes_unless_they_have_no_names(
         np.testing.assert_array_equal(own, np.array(soft)[:, [1, 0] if swapped else [0, 1]])
 
 
-def test_two_columns_of_one_name_are_an_error():
-    y = pd.DataFrame([[0.3, 0.7]], columns=[5, 5])
+def test_columns_of_one_name_or_of_two_kinds_are_an_error():
     with pytest.raises(ColumnNameError, match="Two columns of the labels or weights have the same"):
-        read_target(y, 1)
+        read_target(pd.DataFrame([[0.3, 0.7]], columns=[5, 5]), 1)
     with pytest.raises(LabelError, match="classes cannot be sorted together"):
         read_target(pd.DataFrame([[0.3, 0.7]], columns=[0, "a"]), 1)
 
@@ -277,12 +239,8 @@ def test_a_row_that_is_no_distribution_is_named(row):
 VALUES = [1.0, -2.5, 0.0, 1e90]
 
 NUMBERS = {
-    "list": list,
     "array": np.array,
-    "objects": lambda v: np.array(v, dtype=object),
     "decimals": lambda v: [Decimal(x) for x in v],
-    "fractions": lambda v: [Fraction(x) for x in v],
-    "long doubles": lambda v: np.array(v, dtype=np.longdouble),
     "pandas nullable": lambda v: pd.Series(v, dtype="Float64"),
     "pandas with an index": lambda v: pd.Series(v, index=[9, 4, 2, 7]),
     "polars": pl.Series,
@@ -297,7 +255,7 @@ def test_numbers_of_any_source_are_doubles(source):
     assert found.dtype == np.float64
     assert not np.shares_memory(found, np.asarray(values))
     np.testing.assert_array_equal(found, VALUES)
-    if source not in ("objects", "decimals", "fractions"):
+    if source not in ("decimals",):
         np.testing.assert_array_equal(read_weight(NUMBERS[source](np.abs(VALUES)), 4), abs(found))
 
 
@@ -306,14 +264,10 @@ def test_numbers_of_any_source_are_doubles(source):
     [
         (None, "requires y to be passed"),
         ([1.0, 2.0, np.nan], r"contains NaN.* \(first in row 2\)"),
-        ([1.0, None, 2.0], r"contains NaN.* \(first in row 1\)"),
-        (pd.Series([1, pd.NA, 2], dtype="Int64"), r"contains NaN.* \(first in row 1\)"),
         (pl.Series([None, 1.0, 2.0]), r"contains NaN.* \(first in row 0\)"),
         ([1.0, np.inf, -np.inf], r"infinity \(first in row 1\)"),
         (["a", "b", "c"], "values of type str"),
-        ([1j, 2j, 3j], "complex"),
         (np.array(["2024-01-01"] * 3, dtype="M8[D]"), "datetime64"),
-        (np.array([1, 2, 3], dtype="m8[s]"), "timedelta64"),
     ],
     ids=str,
 )
@@ -322,7 +276,7 @@ def test_what_is_no_finite_number_is_named(y, words):
         read_real_target(y, 3)
 
 
-def test_several_targets_and_numbers_beyond_all_doubles_are_named():
+def test_several_targets_are_an_error():
     with pytest.raises(ShapeError, match="several targets at once"):
         read_real_target(np.ones((3, 2)), 3)
 
@@ -335,14 +289,11 @@ def test_several_targets_and_numbers_beyond_all_doubles_are_named():
     [
         ([1.0, -1.0], WeightError, "sample_weight of row 1 is -1.0"),
         ([1.0, np.nan], WeightError, "sample_weight of row 1"),
-        ([1.0, -np.inf], WeightError, "sample_weight of row 1"),
-        (pd.Series([1, None], dtype="Int64"), WeightError, "sample_weight of row 1"),
         (pl.Series([1, None]), WeightError, "sample_weight of row 1"),
         ([0.0, 0.0], WeightError, "zero in every row"),
         ([1e306, 1.0], WeightError, "too large"),
         (["a", "b"], WeightError, "does not hold numbers"),
         ([1.0], ShapeError, r"shape \(1,\), expected numbers of shape \(2,\)"),
-        ([[1.0], [1.0]], ShapeError, r"expected numbers of shape \(2,\)"),
         (2.0, ShapeError, r"expected numbers of shape \(2,\)"),
     ],
     ids=str,

@@ -29,7 +29,7 @@ from posteriori.errors import (
 from posteriori.rows.block import is_dask
 from posteriori.rows.features import as_frame, check_shape
 from posteriori.rows.schema import Batch, Roles
-from posteriori.rows.source import Purpose, SourceRows
+from posteriori.rows.source import SourceRows
 from posteriori.rows.threads import one_blas_thread
 
 S = TypeVar("S")
@@ -98,7 +98,7 @@ class DaskRows(SourceRows):
         firsts = (0, *accumulate(n for _, n in lengths))
         return {number: first for (number, _), first in zip(lengths, firsts, strict=False)}
 
-    def _sum_batches(self, task: Callable[[Batch], S], purpose: Purpose) -> Iterator[S]:
+    def _sum_batches(self, task: Callable[[Batch], S], once: bool = False) -> Iterator[S]:
         dask = import_module("dask")
         starts, roles = self._starts, self.roles if self.framed else None
 

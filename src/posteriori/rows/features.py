@@ -165,8 +165,9 @@ def _from_arrow(X: Any, schema: Schema | None) -> Table | None:
     if schema is not None:
         if schema.categorical or not schema.named:
             return None
-        schema.check_names(names)
-        X = X.select(schema.names)
+        if tuple(names) != schema.names:
+            schema.check_names(names)
+            X = X.select(schema.names)
     found = []
     for column in X.columns:
         if column.null_count or str(column.type) not in _ARROW_NUMBERS:

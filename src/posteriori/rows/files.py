@@ -23,7 +23,7 @@ import numpy as np
 
 from posteriori.errors import SourceError
 from posteriori.rows.schema import Batch
-from posteriori.rows.source import Purpose, SourceRows
+from posteriori.rows.source import SourceRows
 from posteriori.rows.threads import map_in_order
 
 S = TypeVar("S")
@@ -209,30 +209,24 @@ class FileRows(SourceRows):
 
     # Passes.
 
-    def _sum_batches(self, task: Callable[[Batch], S], purpose: Purpose) -> Iterator[S]:
-        names, others = [*(self.roles.columns or ()), *self.roles.others], self.roles.others
-        columns, known = names, self.roles.known
-        if purpose == "discovery" and self.groups is not None and self.cache.file is None:
-            # Of plain numbers, which need not be read, the type says all.
-            columns = [n for n in names if n in others or n not in known or known[n].declared]
-            columns = columns or names[:1]
-        wanted = purpose != "once" and columns == names
-        with self.cache.writing(wanted) as cached, self._reading():
-            parts = self._read_parts(columns, cached)
+    def _sum_batches(self, task: Callable[[Batch], S], once: bool = False) -> Iterator[S]:
+        with self.cache.writing(not once) as cached, self._reading():
+            parts = self._read_parts(cached)
             yield from map_in_order(lambda part: reduce(add, map(task, part)), parts)
 
     def _iterate(self, random: np.random.Generator | None) -> Iterator[Batch]:
         with self._reading():
-            parts = self._read_parts([*(self.roles.columns or ()), *self.roles.others], None)
+            parts = self._read_parts(None)
             if random is not None and isinstance(parts, list):
                 parts = [parts[i] for i in random.permutation(len(parts))]
             for part in parts:
                 yield from part
 
     def _read_parts(
-        self, columns: list[str], cached: IpcFile | None
+        self, cached: IpcFile | None
     ) -> list[Iterable[Batch]] | Iterator[Iterable[Batch]]:
         """Batches in parts that are read by one thread each, the same whatever is cached."""
+        columns = [*(self.roles.columns or ()), *self.roles.others]
         n_rows, file = max(1, BATCH_ENTRIES // len(columns)), self.cache.file
         if self.groups is None:
             batches = self._scan(columns, n_rows) if file is None else file.batches()

@@ -17,7 +17,7 @@ from posteriori.rows.block import is_dask
 from posteriori.rows.dask import dask_rows, scan_dask
 from posteriori.rows.features import are_names, as_frame
 from posteriori.rows.files import FileRows, IpcCache, file_stamp, row_groups
-from posteriori.rows.schema import Column, Kind, Roles, listed
+from posteriori.rows.schema import Roles, listed
 from posteriori.rows.source import Bar, PassLog, SourceRows
 
 _FORMATS = {
@@ -121,7 +121,7 @@ def scan(
     features = roles.features(_without_index(dataset.schema, dataset.schema.names, roles))
     files, groups = getattr(dataset, "files", ()), row_groups(dataset)
     return FileRows(
-        replace(roles, columns=tuple(features), known=_known_columns(dataset.schema, declared)),
+        replace(roles, columns=tuple(features), declared=declared),
         dataset,
         groups,
         {path: file_stamp(path) for path in files if os.path.exists(path)},
@@ -216,19 +216,6 @@ def _without_index(schema: Any, names: Sequence[str], roles: Roles) -> list[str]
     index = [name for name in _pandas_metadata(schema, "index_columns") if isinstance(name, str)]
     hidden = set(index).difference(roles.others, roles.columns or ())
     return [name for name in names if name not in hidden]
-
-
-def _known_columns(schema: Any, declared: Mapping[str, tuple[str, ...]]) -> dict[str, Column]:
-    """Columns whose type says that they are numbers or booleans, or the order of their levels."""
-    types, known = import_module("pyarrow.types"), {}
-    numbers = types.is_integer, types.is_floating, types.is_decimal
-    for each in schema:
-        if types.is_boolean(each.type) or any(is_kind(each.type) for is_kind in numbers):
-            kind: Kind = "boolean" if types.is_boolean(each.type) else "numeric"
-            known[each.name] = Column(each.name, kind)
-        elif each.name in declared:
-            known[each.name] = Column(each.name, "categorical", (), declared[each.name])
-    return known
 
 
 # Files.

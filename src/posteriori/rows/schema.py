@@ -214,8 +214,8 @@ class Roles:
     `targets` is one column of labels or numbers, or several with the probability of each class.
     Without `columns` the features are all columns that are nothing else. `categories` has the
     levels of columns, in order, where they are given; `text` names columns that are text though
-    they look like numbers. `known` are columns of which the type in the source says all, or the
-    order of their levels.
+    they look like numbers. `declared` has the order of levels that the types of the
+    source give.
     """
 
     targets: tuple[str, ...] = ()
@@ -224,7 +224,7 @@ class Roles:
     columns: tuple[str, ...] | None = None
     categories: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     text: tuple[str, ...] = ()
-    known: Mapping[str, Column] = field(default_factory=dict)
+    declared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def others(self) -> list[str]:
@@ -259,17 +259,15 @@ class Roles:
         return found
 
     def in_order(self, schema: Schema) -> Schema:
-        """All columns, with their levels in the order that the user or the source gives.
+        """The columns with their levels in the order that the user or the source gives.
 
-        Columns that discovery did not read are as their types say. An error where the user's levels
-        lack one that occurs.
+        An error where the user's levels lack one that occurs.
         """
-        found = {column.name: column for column in schema.columns}
         columns = []
-        for name in self.columns or schema.names:
-            column, levels = found.get(name) or self.known[name], self.categories.get(name)
-            if levels is None and column.kind == "categorical" and name in self.known:
-                order = self.known[name].declared or column.declared
+        for column in schema.columns:
+            name, levels = column.name, self.categories.get(column.name)
+            if levels is None and column.kind == "categorical" and name in self.declared:
+                order = self.declared[name]
                 column = replace(column, levels=order_levels(column.levels, order), declared=order)
             elif levels is not None:
                 if column.kind != "categorical":

@@ -48,9 +48,6 @@ from posteriori.typing import Array, Codes, Labels
 S = TypeVar("S")
 T = TypeVar("T")
 
-Purpose = Literal["discovery", "once", "sum"]
-"""What a pass is for: to discover columns, to read once, or one of several sums."""
-
 _MOST_CLASSES = 10_000
 """A target with more distinct values than this has no classes."""
 
@@ -348,9 +345,9 @@ class SourceRows(ABC):
         """What the rows are read from, in a few words."""
 
     @abstractmethod
-    def _sum_batches(self, task: Callable[[Batch], S], purpose: Purpose) -> Iterator[S]:
+    def _sum_batches(self, task: Callable[[Batch], S], once: bool = False) -> Iterator[S]:
         """What `task` gives for the batches, added up where they are next to each other, in the
-        order of the rows. Discovery needs no plain numbers, and what is read once is not cached.
+        order of the rows. What is read `once` is not cached.
         """
 
     @abstractmethod
@@ -378,7 +375,7 @@ class SourceRows(ABC):
         """Make the first pass over the rows, unless it was made before."""
         if not self._found:
             inspect = partial(inspect_batch, soft_classes=self.soft_classes, real=self.real)
-            self._remember(self._sum(inspect, "discovery"))
+            self._remember(self._sum(inspect))
         return self
 
     def discover_and_sum(self, gather: Callable[[MemoryRows], S]) -> S | None:
@@ -403,7 +400,7 @@ class SourceRows(ABC):
             except PosterioriError:  # raised again by the pass that follows, with all rows known
                 return found
 
-        statistic: Any = self._remember(self._sum(inspect, "once"))
+        statistic: Any = self._remember(self._sum(inspect, once=True))
         if statistic is None or statistic.schema != self.schema:
             return None
         same = np.array_equal(statistic.classes, cast(Labels, self.classes))
@@ -422,16 +419,17 @@ class SourceRows(ABC):
         labels, classes = found.labels, None
         if labels is not None:
             classes = labels.labels if labels.soft else labels.labels[labels.weight > 0]
-            target = self.roles.known.get(self.roles.targets[0]) if self.roles.targets else None
-            if target is not None and target.declared and not labels.soft:
-                place = {level: i for i, level in enumerate(target.declared)}
+            order = () if labels.soft else self.roles.declared.get(self.roles.targets[0], ())
+            if order:
+                place = {level: i for i, level in enumerate(order)}
                 places = [place.get(str(label), len(place)) for label in classes]
                 classes = classes[np.argsort(places, kind="stable")]
         return replace(found, schema=self.roles.in_order(found.schema), classes=classes)
 
     def check_text(self) -> None:
         """An error for columns of text that are dates, numbers or identifiers."""
-        for column in self.schema.columns:
+        for j in self.schema.categorical:
+            column = self.schema.columns[j]
             check_text(column, self.n_rows, column.name in self.roles.text)
 
     @property
@@ -495,15 +493,15 @@ class SourceRows(ABC):
         self.log.objective = getattr(found, "objective", None)
         return cast(S, found)
 
-    def _sum(self, kernel: Callable[[Batch], Any], purpose: Purpose = "sum") -> Any:
+    def _sum(self, kernel: Callable[[Batch], Any], once: bool = False) -> Any:
         """The sum of `kernel` over all batches, in one pass; None where there are no rows."""
-        values = self._one_pass(self._sum_batches(partial(_part, kernel), purpose))
+        values = self._one_pass(self._sum_batches(partial(_part, kernel), once))
         first = next(values, None)
         return reduce(add, values, first)
 
     def each(self, make: Callable[[Batch], list[T]]) -> Iterator[list[T]]:
         """What `make` gives for the batches, in lists in the order of the rows."""
-        return self._one_pass(self._sum_batches(partial(_part, make), "once"))
+        return self._one_pass(self._sum_batches(partial(_part, make), once=True))
 
     def batches(self, random: np.random.Generator | None = None) -> Iterator[MemoryRows]:
         """The rows a batch at a time, in their order or, as far as it can be, a random one."""
