@@ -242,7 +242,7 @@ def test_what_has_no_parts_is_named():
         (GaussianClassifier(covariance="full").fit(X3, Y2), X3[0], {}, NotLinearError, "linear"),
         (OneVersusRest().fit(X3, Y2), X3[0], {}, NotLinearError, "add up"),
         (GaussianNB().fit(X3, Y3), X3[0], {}, NotLinearError, "add up"),
-        (model, X3[0], {"label": "maybe"}, ParameterError, "not a class"),
+        (model, X3[0], {"label": "maybe"}, ParameterError, "no class 'maybe'"),
         (model, X3[0], {"label": "no", "against": "no"}, ParameterError, "against itself"),
         (model, {"height": 1.0, "x1": 2.0}, {}, ColumnNameError, "'height'"),
         (never, [False], {}, DomainError, "contribution of x0 is infinite"),

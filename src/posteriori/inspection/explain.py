@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from posteriori.arguments import either
+from posteriori.decision.probabilities import class_place
 from posteriori.design.columns import Columns
 from posteriori.errors import (
     ColumnNameError,
@@ -26,7 +26,6 @@ from posteriori.inspection.results import (
     predicted_log_probabilities,
 )
 from posteriori.likelihood.linear_activations import Linear
-from posteriori.likelihood.links import Logit
 from posteriori.rows.block import check_finite
 from posteriori.rows.changes import entries_of
 from posteriori.rows.features import Table, as_frame, read_features
@@ -34,7 +33,7 @@ from posteriori.rows.frames import backend_of, make_frame
 from posteriori.rows.in_memory import MemoryRows
 from posteriori.rows.schema import HandleUnknown, Schema
 from posteriori.rows.target import read_offset
-from posteriori.typing import Array
+from posteriori.typing import Array, Labels
 
 _MOST = 50
 """Columns that are printed; `to_frame()` has all."""
@@ -180,8 +179,9 @@ def explain(
         raise ParameterError(
             "The target is a number, and has no classes.", "Leave label and against out."
         )
-    labels = [None, None] if classes is None else classes.tolist()
-    k, j = _two(labels, baseline + added.sum(axis=0), label, against)
+    k, j = 1, 0
+    if classes is not None:
+        k, j = _two(classes, baseline + added.sum(axis=0), label, against)
     parts = np.vstack([baseline, added])
     with np.errstate(invalid="ignore"):
         parts = parts[:, k] - parts[:, j]
@@ -194,8 +194,16 @@ def explain(
         )
     lines = sorted(zip(names, values, parts[1:].tolist(), strict=True), key=lambda x: -abs(x[2]))
     terms, entries, contributions = zip(*lines, strict=True) if lines else ((), (), ())
-    scale, mean = _scale_and_mean(last, X, k, j, parts.sum(), given)
-    about = scale, labels[k], labels[j], reference, float(parts[0])
+    label, against = (None, None) if classes is None else classes[[k, j]].tolist()
+    scale, mean = "activation", None
+    if hasattr(last, "predict_proba"):
+        logs = predicted_log_probabilities(last, X, **given)[0]
+        mean = float(np.exp(logs[k]))
+        if hasattr(last, "posterior_") or np.isclose(logs[k] - logs[j], parts.sum(), rtol=1e-6):
+            scale = "log odds"
+    elif classes is None:
+        mean = float(last.predict(X, **given)[0])
+    about = scale, label, against, reference, float(parts[0])
     notes = (_AVERAGED,) if hasattr(last, "posterior_") else ()
     backend = backend_of(x) or getattr(last, "_frame_backend", None)
     return Explanation(*about, terms, entries, contributions, mean, notes, backend)
@@ -286,17 +294,13 @@ def _mean_row(model: Any) -> Array | None:
     return getattr(model, "xbar_", None)
 
 
-def _two(labels: list[Any], a: Array, label: Any, against: Any) -> tuple[int, int]:
+def _two(classes: Labels, a: Array, label: Any, against: Any) -> tuple[int, int]:
     """The places of the two classes; `a` has an activation a class."""
-    for wanted in (label, against):
-        if wanted is not None and wanted not in labels:
-            raise ParameterError(
-                f"{wanted!r} is not a class of the fit.", f"Use {either(labels[:8])}."
-            )
+    wanted = label, against
+    chosen = [None if each is None else class_place(each, classes) for each in wanted]
     if label is not None and label == against:
         raise ParameterError(f"Class {label!r} has no odds against itself.", "Name two classes.")
-    default = [1, 0] if len(labels) == 2 else np.argsort(-a, kind="stable").tolist()
-    chosen = [None if wanted is None else labels.index(wanted) for wanted in (label, against)]
+    default = [1, 0] if len(classes) == 2 else np.argsort(-a, kind="stable").tolist()
     free = [k for k in default if k not in chosen]
     k, j = (free.pop(0) if one is None else one for one in chosen)
     return k, j
@@ -314,21 +318,3 @@ def _values(table: Table) -> list[Any]:
             is_flag = column.kind == "boolean"
             found.append("missing" if np.isnan(entry) else bool(entry) if is_flag else float(entry))
     return found
-
-
-def _scale_and_mean(
-    model: Any, X: Any, k: int, j: int, total: float, given: dict[str, Any]
-) -> tuple[str, float | None]:
-    """What is added up, log odds unless the link is another, and the mean or probability."""
-    if not hasattr(model, "predict_proba"):
-        is_number = not hasattr(model, "classes_")
-        return "activation", float(model.predict(X, **given)[0]) if is_number else None
-    mean = float(model.predict_proba(X, **given)[0, k])
-    if hasattr(model, "_link") and len(model.classes_) == 2:
-        is_log_odds = isinstance(model._link(), Logit)
-    elif hasattr(model, "_new_rows"):
-        is_log_odds = True
-    else:
-        logs = predicted_log_probabilities(model, X)[0]
-        is_log_odds = np.isclose(logs[k] - logs[j], total, rtol=1e-6)
-    return "log odds" if is_log_odds else "activation", mean
