@@ -35,7 +35,6 @@ from posteriori import (
 from posteriori.errors import (
     ColumnNameError,
     ConvergenceWarning,
-    LabelError,
     ParameterError,
     PosterioriWarning,
     RankDeficiencyWarning,
@@ -139,8 +138,10 @@ def test_augmented_rows_keep_their_kind_and_their_index():
     named = X.rename(columns={"PSI": "predicted"})
     with pytest.raises(ColumnNameError, match="'predicted' already"):
         LogisticRegression().fit(named, Y).augment(named)
-    with pytest.raises(LabelError, match="soft"):
-        LogisticRegression().fit(X, Y).augment(X, np.full((len(X), 2), 0.5))
+    soft = np.column_stack([1 - 0.25 * Y, 0.25 * Y])
+    model = LogisticRegression().fit(X, Y)
+    expected = -(soft * model.predict_log_proba(X)).sum(axis=1)
+    assert_allclose(model.augment(X, soft)["log_loss"], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -283,7 +284,7 @@ def test_html_and_latex_are_escaped_and_have_every_number():
     assert r"100 \% {[}a\_b]" in latex
     assert r" & 2.826 & 1.263 & 2.24 & 0.0252 & 0.351 & 5.301 \\" in latex
     many = iris(1.0).summary()._repr_html_()
-    assert '<th colspan="7">virginica against setosa</th>' in many
+    assert "<td>virginica against setosa</td>" in many
     assert "<li>Standard errors are posterior standard deviations" in many
 
 

@@ -226,7 +226,7 @@ def test_the_comparison_is_a_text_and_an_html_table():
         assert f"{each.model} " in text
         assert all(f"{each.log_score:.4f}" in page for page in (text, html))
     assert "* <naive>: log_evidence: the parameters have no prior" in text
-    assert "<th>&lt;naive&gt;</th>" in html
+    assert "<td>&lt;naive&gt;</td>" in html
 
 
 @pytest.mark.parametrize(
